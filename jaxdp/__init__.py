@@ -1,0 +1,44 @@
+"""Differentially private dependence testing in JAX.
+
+    test = jaxdp.PartitionGCM(epsilon=1.0)
+    result = jaxdp.run(test, jaxdp.fresh_key(), jaxdp.Data(x, y, z))
+    statistic, p_value = result
+
+Key of `fresh_key()`: a release. Key of `jax.random.key(seed)`: a simulation, not private.
+"""
+
+import importlib
+from typing import Any
+
+# name -> module that holds it; imported on first use, so that `import jaxdp` costs no more than JAX.
+_EXPORTS = {
+    "Cost": "core",
+    "Data": "data",
+    "ExponentialMechanism": "mechanisms",
+    "Gaussian": "mechanisms",
+    "Geometric": "mechanisms",
+    "Laplace": "mechanisms",
+    "PartitionGCM": "independence.conditional.partition_gcm",
+    "PermuteAndFlip": "mechanisms",
+    "Relation": "core",
+    "ReportNoisyMax": "mechanisms",
+    "Split": "mechanisms",
+    "fresh_key": "noise.keys",
+    "release": "core",
+    "run": "core",
+}
+_MODULES = ["accounting", "calibrate", "core", "data", "mechanisms", "noise", "simulate", "statistics"]
+
+__all__ = sorted([*_EXPORTS, *_MODULES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(f"jaxdp.{_EXPORTS[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"jaxdp.{name}")
+    raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,326 @@
+"""The one abstraction: a private test, its release, its result.
+
+A private test is a frozen pytree with three methods, and each signature is a privacy rule:
+`statistic(key, data)` is private, `sensitivity(num_records)` never sees a value, and
+`p_value(key, release)` never sees the data. `release` below is the only place where a
+private statistic meets noise, and nothing un-noised leaves it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.noise import keys
+
+if TYPE_CHECKING:
+    from jaxdp.accounting.ledger import Ledger
+
+
+class Relation(enum.Enum):
+    """Which pairs of data sets are neighbours."""
+
+    REPLACE_ONE = "replace_one"
+    ADD_OR_REMOVE_ONE = "add_or_remove_one"
+
+
+class Norm(enum.Enum):
+    """How the change of a statistic is measured."""
+
+    L1 = "l1"
+    L2 = "l2"
+    LINF = "linf"
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Sensitivity:
+    """How far a statistic can move between neighbours, computed without data.
+
+    bound: the change of the exact statistic, measured in `norm`, for every pair of neighbours.
+    error: bound on |computed - exact| of each released coordinate in float64, for every data set.
+    lower, upper: public range of each coordinate; release mode clips the statistic into it.
+    """
+
+    bound: ArrayLike
+    norm: Norm = jax.tree.static()
+    relation: Relation = jax.tree.static()
+    error: ArrayLike = 0.0
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """A privacy cost: pure epsilon (with delta), and rho of zero-concentrated DP where it is known.
+
+    epsilon is infinite for a mechanism that is only rho-zCDP, and for one that is not private.
+    """
+
+    epsilon: ArrayLike
+    delta: ArrayLike = 0.0
+    rho: ArrayLike = jnp.inf
+    relation: Relation = jax.tree.static(default=Relation.REPLACE_ONE)
+
+    def __add__(self, other: Cost) -> Cost:
+        """Sequential composition: budgets add up, under one relation only."""
+        if self.relation is not other.relation:
+            raise ValueError(
+                f"costs under {self.relation.value} and {other.relation.value} do not add up; "
+                "state both mechanisms under one relation."
+            )
+        return Cost(
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            rho=self.rho + other.rho,
+            relation=self.relation,
+        )
+
+    @classmethod
+    def none(cls, relation: Relation) -> Cost:
+        """The cost of releasing nothing."""
+        return cls(epsilon=0.0, delta=0.0, rho=0.0, relation=relation)
+
+    def __str__(self) -> str:
+        parts = [f"epsilon={self.epsilon}", f"relation={self.relation.value}"]
+        if _check.is_concrete(self.delta) and jnp.any(jnp.asarray(self.delta) > 0):
+            parts.insert(1, f"delta={self.delta}")
+        if not _check.is_concrete(self.epsilon) or not jnp.any(jnp.isinf(jnp.asarray(self.epsilon))):
+            return ", ".join(parts)
+        if _check.is_concrete(self.rho) and bool(jnp.all(jnp.isfinite(jnp.asarray(self.rho)))):
+            return ", ".join([f"rho={self.rho} (zCDP)", *parts[1:]])
+        return "NOT PRIVATE (epsilon=inf)"
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """The noisy statistic and what is public about it.
+
+    value: pytree of noisy arrays, the only thing about the data that may leave.
+    sensitivity: what the noise was calibrated to. cost: what the release cost.
+    num_records: public under REPLACE_ONE, None under ADD_OR_REMOVE_ONE.
+    earlier: what the stages before this one released; their cost is included.
+    """
+
+    value: Any
+    sensitivity: Any
+    cost: Cost
+    num_records: int | None = jax.tree.static(default=None)
+    mode: str = jax.tree.static(default=keys.SIMULATION)
+    earlier: tuple[Release, ...] = ()
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a test publishes; unpacks to (statistic, p_value). Everything in it is noisy or public."""
+
+    p_value: ArrayLike
+    statistic: ArrayLike
+    release: Release
+    cost: Cost
+    mode: str = jax.tree.static(default=keys.SIMULATION)
+    method: str = jax.tree.static(default="")
+
+    @property
+    def pvalue(self) -> ArrayLike:
+        """SciPy's spelling of `p_value`."""
+        return self.p_value
+
+    def __iter__(self) -> Iterator[ArrayLike]:
+        return iter((self.statistic, self.p_value))
+
+    def __str__(self) -> str:
+        note = " NOT PRIVATE: simulation" if self.mode == keys.SIMULATION else ""
+        return f"{self.method}: p_value={self.p_value} statistic={self.statistic} [{self.cost}]{note}"
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Adds noise to a statistic; built from its budget, calibrated by a sensitivity."""
+
+    def perturb(self, key, value, sensitivity): ...
+
+    def cost(self, relation: Relation) -> Cost: ...
+
+
+@runtime_checkable
+class AdditiveMechanism(Mechanism, Protocol):
+    """A mechanism that adds independent noise of a known law, so a null can carry the same noise."""
+
+    def noise(self, key, sensitivity, shape=()): ...
+
+    def scale(self, sensitivity): ...
+
+
+@frozen_pytree
+class PrivateQuery:
+    """A statistic with a sensitivity and a mechanism. Subclasses add `statistic` and `sensitivity`.
+
+    epsilon: budget of the default mechanism (leaf; a sweep does not recompile).
+    mechanism: replaces the default mechanism. Exactly one of the two is given.
+    """
+
+    epsilon: ArrayLike | None = None
+    mechanism: Any = None
+
+    method: ClassVar[str] = ""
+
+    def __post_init__(self):
+        if self.epsilon is None and self.mechanism is None:
+            raise ValueError(
+                f"{type(self).__name__} needs a privacy budget: give epsilon=1.0 "
+                "(or mechanism=jaxdp.Gaussian(rho=0.5))."
+            )
+        if self.epsilon is not None and self.mechanism is not None:
+            raise ValueError(f"{type(self).__name__} takes epsilon= or mechanism=, not both.")
+        if self.epsilon is not None:
+            _check.positive(epsilon=self.epsilon)
+
+    def budget(self):
+        """The mechanism in force: `mechanism`, or what `epsilon` buys."""
+        raise NotImplementedError
+
+    def resolve(self, shapes) -> PrivateQuery | Sequential:
+        """The query to run for data of these public shapes (`jax.ShapeDtypeStruct` leaves)."""
+        del shapes
+        return self
+
+    def statistic(self, key, data):
+        """Private: a pytree of arrays."""
+        raise NotImplementedError
+
+    def sensitivity(self, num_records: int):
+        """Data-free: a pytree of `Sensitivity` that the mechanism understands."""
+        raise NotImplementedError
+
+
+@frozen_pytree
+class PrivateTest(PrivateQuery):
+    """A private query whose release has a p-value."""
+
+    def p_value(self, key, release: Release):
+        """Post-processing of the release; never sees the data."""
+        raise NotImplementedError
+
+    def headline(self, release: Release):
+        """The released number people look at: `Result.statistic`."""
+        return release.value
+
+
+@frozen_pytree
+class Sequential:
+    """A first query whose release configures a second test: `then(second, first, released)` is public.
+
+    Privacy: sequential (adaptive) composition, the costs add up.
+    """
+
+    first: PrivateQuery
+    second: PrivateTest
+    then: Any = jax.tree.static()
+
+
+def num_records(data) -> int:
+    """Rows of the data: the leading axis that all leaves share."""
+    lengths = {leaf.shape[0] if getattr(leaf, "shape", ()) else 0 for leaf in jax.tree.leaves(data)}
+    if len(lengths) != 1:
+        raise ValueError(f"x, y and z must have the same number of rows, got {sorted(lengths)}.")
+    return lengths.pop()
+
+
+def public_shapes(data):
+    """The data with every array replaced by its shape and dtype, which are public."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), data)
+
+
+def cost_of(test, data) -> Cost:
+    """What a run on data of these shapes will cost, without reading a value."""
+    test = resolve(test, data)
+    if isinstance(test, Sequential):
+        return cost_of(test.first, data) + cost_of(test.second, data)
+    return test.budget().cost(_relation(test.sensitivity(num_records(data))))
+
+
+def resolve(test, data):
+    """The concrete query for data of these public shapes."""
+    return test.resolve(public_shapes(data)) if hasattr(test, "resolve") else test
+
+
+def _relation(sensitivity) -> Relation:
+    is_leaf = lambda node: isinstance(node, Sensitivity)  # noqa: E731
+    relations = {part.relation for part in jax.tree.leaves(sensitivity, is_leaf=is_leaf)}
+    if len(relations) != 1:
+        raise ValueError(f"one release needs one neighbouring relation, got {sorted(map(str, relations))}.")
+    return relations.pop()
+
+
+def release(test, key, data) -> Release:
+    """Returns the noisy statistic, the only thing about `data` that may leave."""
+    return _execute(test, key, data)[1]
+
+
+def _execute(test, key, data) -> tuple[Any, Release]:
+    """The release, and the test with every stage resolved: both public."""
+    test = resolve(test, data)
+    if isinstance(test, Sequential):
+        return _execute_sequential(test, key, data)
+    key_statistic, key_noise = jax.random.split(key)
+    count = num_records(data)
+    sensitivity = test.sensitivity(count)
+    relation = _relation(sensitivity)
+    mechanism = test.budget()
+    keys.require_release_path(key, mechanism)
+    value = test.statistic(key_statistic, data)
+    return test, Release(
+        value=mechanism.perturb(key_noise, value, sensitivity),
+        sensitivity=sensitivity,
+        cost=mechanism.cost(relation),
+        num_records=count if relation is Relation.REPLACE_ONE else None,
+        mode=keys.mode_of(key),
+    )
+
+
+def _execute_sequential(test: Sequential, key, data) -> tuple[Any, Release]:
+    key_first, key_second = jax.random.split(key)
+    query, first = _execute(test.first, key_first, data)
+    resolved, second = _execute(test.then(test.second, query, first), key_second, data)
+    return resolved, dataclasses.replace(second, cost=first.cost + second.cost, earlier=(first, *second.earlier))
+
+
+def run(test, key, data, *, ledger: Ledger | None = None) -> Result:
+    """Runs a test once: release, then p-value from the release alone.
+
+    test: any test of the package. data: `jaxdp.Data` (or what the test's statistic takes).
+    key: `jaxdp.fresh_key()` for a release, `jax.random.key(seed)` for a simulation (not private).
+    ledger: charged before the data are read; only releases can be charged.
+    Errors: ValueError or TypeError on public mistakes (shapes, keys, budgets), before data are read.
+    """
+    mode = keys.mode_of(key)
+    with keys.precision(mode):
+        if ledger is not None:
+            ledger.charge(method_of(test), cost_of(test, data), key)
+        key_release, key_null = jax.random.split(keys.open_key(key))
+        resolved, released = _execute(test, key_release, data)
+        return Result(
+            p_value=resolved.p_value(key_null, released),
+            statistic=resolved.headline(released),
+            release=released,
+            cost=released.cost,
+            mode=mode,
+            method=method_of(test),
+        )
+
+
+def method_of(test) -> str:
+    """The name a result carries."""
+    return getattr(test, "method", "") or type(test).__name__

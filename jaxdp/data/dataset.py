@@ -1,0 +1,45 @@
+"""Data: the arrays a test reads, with what is publicly known about their columns."""
+
+import dataclasses
+from typing import Any
+
+import jax
+
+CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical", "binary"
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """Public description of one column of `Data`, after scaling or coding.
+
+    continuous: values lie in [-1, 1]. The other kinds: values are codes 0, ..., levels - 1.
+    """
+
+    kind: str = CONTINUOUS
+    levels: int = 0
+    name: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Domain:
+    """Public description of the columns of x, y and z."""
+
+    x: tuple[Column, ...] = ()
+    y: tuple[Column, ...] = ()
+    z: tuple[Column, ...] = ()
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Records to test: is x independent of y (given z)?
+
+    x, y: arrays (n,) or (n, p), (n, q). z: None, (n,) or (n, d).
+    Values are already scaled or coded by public knowledge alone (`Schema.read` does it), never by
+    statistics of the data themselves. domain: public column descriptions, if known.
+    """
+
+    x: Any
+    y: Any
+    z: Any = None
+    domain: Domain | None = jax.tree.static(default=None)

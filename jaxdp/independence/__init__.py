@@ -1,0 +1,1 @@
+"""Private independence tests, one per file."""

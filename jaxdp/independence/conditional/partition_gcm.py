@@ -1,0 +1,196 @@
+"""PartGCM: exact centring within public cells of Z, one noisy sum. The recommended test.
+
+Source: formula sheet on GCM, section 2 (proof in docs/proofs/partition_gcm.md). Symbols: C_b, S =
+`covariance`, V = `variance`, tau = `winsorize` times `scale_x`, `scale_y`; K = `num_cells`.
+"""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp import _check, calibrate
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence.conditional.partition_stages import AxisSelection, Standardization, select, standardize
+from jaxdp.mechanisms import Exact, Laplace, divide
+from jaxdp.statistics import partition
+from jaxdp.statistics.winsorize import best_level
+
+# Sensitivities under replace-one (sheet 2.1). A record's arrival or departure moves a cell's C_b by less
+# than 4 and its V_b by a value in [-2, 4] (arrival), so a replacement moves S by 8 and V by 6 at most;
+# the V of several regions move by 4 each, 8 in all.
+COVARIANCE_L1 = 8.0
+VARIANCE_ONE_REGION = 6.0
+VARIANCE_REGIONS_L1 = 8.0
+COVARIANCE_SHARE = 0.85  # power is nearly flat for 0.85-0.95 and poor below 0.7 (sheet 2.1, 6)
+SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (sheet 2.5)
+STANDARDIZATION_SHARE = 0.2  # eps/5 for cell centres (sheet 2.3)
+UNIT_ROUNDOFF = 2.0**-53
+
+
+@frozen_pytree
+class PartitionGCM(PrivateTest):
+    """Private test of X independent of Y given Z by within-cell covariance.
+
+    Statistic: x, y winsorised to [-1, 1]; Z-space cut into K public cells; S = sum over cells of the
+    within-cell cross product sum (x - mean_b)(y - mean_b), and its null variance V = sum SSx SSy/(n_b - 1).
+    x may have p columns and y q columns: then S and V are (p, q) and the p-value is Bonferroni's.
+    Sensitivity: 8 for S and 6 for V, for replace-one neighbours, whatever n and K (sheet 2.1);
+    p q times that in L1 for several columns, sqrt(p q) times in L2.
+    Privacy: epsilon-DP (85 % for S, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: exact for the noise; level asymptotically exact as V grows and cells shrink. Z with more
+    than three columns: one axis each for X and Y is chosen privately (30 % of the budget).
+
+    reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's
+        bounds, or a standard Cauchy law if no domain is known). Never quantiles of the data.
+    num_cells: K, default max(4, n/8). winsorize: tau in units of the residual scale, default the
+        closed form in n and epsilon (sheet 2.3). scale_x, scale_y: public guesses of the residual sd.
+    standardize: first release noisy cell means and residual scales of x and y (20 % of the budget), then
+        winsorise about them; for data in [-1, 1] whose conditional means vary more than their residuals.
+    weights: public weight per cell in [-1, 1], array (K,). num_regions: release S and V for this many
+        public groups of neighbouring cells (same noise per region), combined by their sum of squares,
+        so that covariances of changing sign do not cancel (weighted GCM).
+    """
+
+    reference: object = None
+    num_cells: int | None = jax.tree.static(default=None)
+    winsorize: ArrayLike | None = None
+    scale_x: ArrayLike = 1.0
+    scale_y: ArrayLike = 1.0
+    weights: ArrayLike | None = None
+    num_regions: int = jax.tree.static(default=1)
+    num_null: int = jax.tree.static(default=999)
+    standardize: bool = jax.tree.static(default=False)
+    select_axes: bool | None = jax.tree.static(default=None)
+    centers: object = None
+    axes: tuple[ArrayLike, ArrayLike] | None = None
+    num_columns: tuple[int, int] = jax.tree.static(default=(1, 1))
+
+    method: ClassVar[str] = "PartitionGCM"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_cells is not None:
+            _check.at_least(1, num_cells=self.num_cells)
+        _check.at_least(1, num_regions=self.num_regions)
+        _check.at_least(1, num_null=self.num_null)
+        if self.winsorize is not None:
+            _check.positive(winsorize=self.winsorize)
+        _check.positive(scale_x=self.scale_x, scale_y=self.scale_y)
+
+    def budget(self):
+        mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return divide(mechanism, {"covariance": COVARIANCE_SHARE, "variance": 1.0 - COVARIANCE_SHARE})
+
+    def resolve(self, shapes):
+        """Adds the private stages that data of these shapes need."""
+        x, y = (partition.num_columns(array) for array in (shapes.x, shapes.y))
+        test = dataclasses.replace(self, num_columns=(x, y))
+        depth = partition.num_columns(shapes.z)
+        wants_axes = depth > 3 if self.select_axes is None else self.select_axes
+        if wants_axes and self.axes is None and depth > 1:
+            limits = (1.0, 1.0) if self.standardize else (2.0 * self.scale_x, 2.0 * self.scale_y)
+            first = AxisSelection(
+                mechanism=self._share(2 * SELECTION_SHARE),
+                reference=self.reference,
+                limit_x=limits[0],
+                limit_y=limits[1],
+            )
+            return Sequential(first=first, second=test._after(2 * SELECTION_SHARE), then=select)
+        if self.standardize and self.centers is None:
+            first = Standardization(
+                mechanism=self._share(STANDARDIZATION_SHARE),
+                reference=self.reference,
+                axes=self.axes,
+                num_columns=test.num_columns,
+            )
+            return Sequential(first=first, second=test._after(STANDARDIZATION_SHARE), then=standardize)
+        return test
+
+    def _share(self, fraction: float):
+        return (Laplace(self.epsilon) if self.mechanism is None else self.mechanism).share(fraction)
+
+    def _after(self, fraction: float):
+        """This test with what a first stage leaves of the budget."""
+        return dataclasses.replace(self, epsilon=None, mechanism=self._share(1.0 - fraction))
+
+    def statistic(self, key, data):
+        """Dict of `covariance` and `variance`, each (regions, p, q); scalars for p = q = regions = 1."""
+        del key
+        x, y = partition.as_matrix(data.x), partition.as_matrix(data.y)
+        cell, num_cells = self.cells(data)
+        tau = self.level(x.shape[0])
+        center_x, center_y = (0.0, 0.0) if self.centers is None else self.centers.at(data, self.axes)
+        x = partition.clip_to(x - center_x, tau * self.scale_x)
+        y = partition.clip_to(y - center_y, tau * self.scale_y)
+        count, cross, ss_x, ss_y = partition.within_cell_moments(x, y, cell, num_cells)
+        per_cell = ss_x[:, :, None] * ss_y[:, None, :] / jnp.maximum(count - 1.0, 1.0)[:, None, None]
+        if self.weights is not None:
+            weights = jnp.clip(jnp.broadcast_to(jnp.asarray(self.weights), (num_cells,)), -1.0, 1.0)[:, None, None]
+            cross, per_cell = weights * cross, weights**2 * per_cell
+        region = jnp.arange(num_cells) * self.num_regions // num_cells
+        totals = {
+            "covariance": jax.ops.segment_sum(cross, region, self.num_regions),
+            "variance": jax.ops.segment_sum(per_cell, region, self.num_regions),
+        }
+        return {name: total.reshape(self._shape()) for name, total in totals.items()}
+
+    def sensitivity(self, num_records):
+        size = math.prod(self.num_columns)
+        budget = self.budget()
+        cells = num_records + (self.num_cells or max(4, num_records // 8))
+        rounding = cells * num_records * size * UNIT_ROUNDOFF
+        variance = VARIANCE_ONE_REGION if self.num_regions == 1 else VARIANCE_REGIONS_L1
+        bounds = {"covariance": (COVARIANCE_L1, -1.0, 8.0), "variance": (variance, 0.0, 32.0)}
+        return {
+            name: Sensitivity(
+                bound=bound * (size if budget[name].norm is Norm.L1 else math.sqrt(size)),
+                norm=budget[name].norm,
+                relation=Relation.REPLACE_ONE,
+                error=factor * rounding,
+                lower=lower * num_records,
+                upper=(1.0 if lower else 2.0) * num_records,
+            )
+            for name, (bound, lower, factor) in bounds.items()
+        }
+
+    def p_value(self, key, release):
+        covariance, variance = release.value["covariance"], release.value["variance"]
+        sd = jnp.sqrt(jnp.maximum(variance, 1e-3 * release.num_records))
+        mechanism, sensitivity = self.budget()["covariance"], release.sensitivity["covariance"]
+        if self.num_regions == 1:
+            return calibrate.bonferroni(mechanism.null_p_value(covariance, sd, sensitivity))
+        total_sd = jnp.sqrt(sd**2 + mechanism.variance(sensitivity))
+        key_null, key_noise = jax.random.split(key)
+        shape = (self.num_null, *jnp.shape(sd))
+        null = sd * jax.random.normal(key_null, shape) + mechanism.noise(key_noise, sensitivity, shape)
+        axes = tuple(range(1, null.ndim))
+        return calibrate.monte_carlo(jnp.sum((covariance / total_sd) ** 2), jnp.sum((null / total_sd) ** 2, axis=axes))
+
+    def headline(self, release):
+        """The noisy within-cell covariance sum(s)."""
+        return release.value["covariance"]
+
+    def level(self, num_records: int):
+        """Winsorising level tau in residual units: given, or the closed form in n and the budget."""
+        if self.winsorize is not None:
+            return self.winsorize
+        mechanism = self.budget()["covariance"]
+        if isinstance(mechanism, Exact):
+            return 1e3
+        one = Sensitivity(COVARIANCE_L1, mechanism.norm, Relation.REPLACE_ONE)
+        return best_level(num_records, mechanism.variance(one))
+
+    def cells(self, data):
+        """Cell of each record and the number of cells (public)."""
+        num_records = data.x.shape[0]
+        target = self.num_cells or max(4, num_records // 8)
+        return partition.cells_of(data, target, self.reference, self.axes)
+
+    def _shape(self) -> tuple[int, ...]:
+        shape = (self.num_regions, *self.num_columns)
+        return () if math.prod(shape) == 1 else shape

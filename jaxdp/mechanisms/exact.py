@@ -1,0 +1,69 @@
+"""The mechanism of non-private tests: no noise, infinite cost."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import calibrate
+from jaxdp.core import Cost, Norm, Relation
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Exact:
+    """Releases the statistic as it is. NOT PRIVATE: epsilon is infinite; refused in release mode."""
+
+    private: ClassVar[bool] = False
+    norm: ClassVar[Norm] = Norm.L1
+
+    def perturb(self, key, value, sensitivity):
+        """The value itself."""
+        del key, sensitivity
+        return value
+
+    def scale(self, sensitivity):
+        """No noise."""
+        del sensitivity
+        return 0.0
+
+    def null_p_value(self, value, sd, sensitivity):
+        """P(|N(0, sd^2)| >= |value|)."""
+        del sensitivity
+        return calibrate.normal(value, sd)
+
+    def variance(self, sensitivity):
+        """No noise."""
+        del sensitivity
+        return 0.0
+
+    def share(self, fraction: float):
+        """Nothing divides into nothing."""
+        del fraction
+        return self
+
+    def selector(self):
+        """Exact selection."""
+        return ExactMax()
+
+    def noise(self, key, sensitivity, shape=()):
+        """Zeros."""
+        del key, sensitivity
+        return jnp.zeros(shape)
+
+    def cost(self, relation: Relation) -> Cost:
+        """Not private."""
+        return Cost(epsilon=jnp.inf, delta=0.0, rho=jnp.inf, relation=relation)
+
+
+class ExactMax(Exact):
+    """Releases the index of the largest score as it is. NOT PRIVATE."""
+
+    def perturb(self, key, value, sensitivity):
+        """Index of the largest score along the last axis."""
+        del key, sensitivity
+        return jnp.argmax(value, axis=-1)
+
+
+jax.tree_util.register_dataclass(ExactMax, [], [])

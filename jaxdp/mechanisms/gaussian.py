@@ -1,0 +1,70 @@
+"""Gaussian noise for statistics with an L2 bound."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp import _check, calibrate
+from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.noisy_max import ExponentialMechanism
+from jaxdp.noise import add, draw
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Gaussian:
+    """Adds independent normal noise of sd (bound + 2 error)/sqrt(2 rho).
+
+    Privacy: rho-zCDP for the relation of the sensitivity, L2 norm (Bun and Steinke 2016, Prop. 1.6);
+    an L1 bound is accepted too, since the L2 norm is never larger.
+    """
+
+    rho: ArrayLike
+
+    norm: ClassVar[Norm] = Norm.L2
+
+    def __post_init__(self):
+        _check.positive(rho=self.rho)
+
+    def scale(self, sensitivity):
+        """Noise standard deviation."""
+        self._require(sensitivity)
+        return add.reach(sensitivity) / jnp.sqrt(2.0 * _check.positive_or_nan(self.rho))
+
+    def variance(self, sensitivity):
+        """Variance of the noise."""
+        return self.scale(sensitivity) ** 2
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return Gaussian(_check.budget(self.rho) * fraction)
+
+    def selector(self):
+        """The selection mechanism that this budget buys."""
+        return ExponentialMechanism(epsilon=jnp.sqrt(8.0 * _check.positive_or_nan(self.rho)))
+
+    def noise(self, key, sensitivity, shape=()):
+        """Float draws of the noise alone, for null distributions."""
+        return self.scale(sensitivity) * draw.gaussian(key, shape)
+
+    def null_p_value(self, value, sd, sensitivity):
+        """P(|N(0, sd^2) + noise| >= |value|), exact for the noise."""
+        return calibrate.normal(value, jnp.hypot(sd, self.scale(sensitivity)))
+
+    def perturb(self, key, value, sensitivity):
+        """value + noise."""
+        self._require(sensitivity)
+        return add.gaussian(key, value, sensitivity, _check.budget(self.rho))
+
+    def cost(self, relation: Relation) -> Cost:
+        """rho-zCDP; no finite pure epsilon."""
+        rho = _check.budget(self.rho)
+        return Cost(epsilon=jnp.inf * jnp.ones_like(rho), delta=0.0, rho=rho, relation=relation)
+
+    @staticmethod
+    def _require(sensitivity) -> None:
+        if sensitivity.norm is Norm.LINF:
+            raise ValueError("Gaussian needs an L2 (or L1) bound, got linf.")

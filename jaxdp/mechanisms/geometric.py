@@ -1,0 +1,52 @@
+"""Two-sided geometric (discrete Laplace) noise for integer statistics with an L1 bound."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+from jax.typing import ArrayLike
+
+from jaxdp import _check
+from jaxdp.core import Cost, Norm, Relation
+from jaxdp.noise import add, draw
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Geometric:
+    """Adds integer noise with P(k) proportional to exp(-epsilon |k| / bound) to integer values.
+
+    Privacy: epsilon-DP for the relation of the sensitivity, L1 norm (Ghosh et al. 2012, Thm 3.1's mechanism).
+    Numerics: simulation keys draw floats (idealised); release keys draw exact lattice noise.
+    """
+
+    epsilon: ArrayLike
+
+    norm: ClassVar[Norm] = Norm.L1
+
+    def __post_init__(self):
+        _check.positive(epsilon=self.epsilon)
+
+    def scale(self, sensitivity):
+        """Scale of the two-sided geometric law, bound/epsilon."""
+        self._require(sensitivity)
+        return sensitivity.bound / _check.positive_or_nan(self.epsilon)
+
+    def noise(self, key, sensitivity, shape=()):
+        """Float-typed integer draws of the noise alone, for null distributions."""
+        return draw.two_sided_geometric(key, self.scale(sensitivity), shape)
+
+    def perturb(self, key, value, sensitivity):
+        """value + noise."""
+        self._require(sensitivity)
+        return add.geometric(key, value, sensitivity, _check.budget(self.epsilon))
+
+    def cost(self, relation: Relation) -> Cost:
+        """epsilon-DP, which is epsilon^2/2-zCDP."""
+        epsilon = _check.budget(self.epsilon)
+        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
+
+    @staticmethod
+    def _require(sensitivity) -> None:
+        if sensitivity.norm is not Norm.L1:
+            raise ValueError(f"Geometric needs an L1 bound, got {sensitivity.norm.value}.")

@@ -1,0 +1,1 @@
+"""Noise laws and keys. Every noise draw of the package goes through `jaxdp.noise.add`."""

@@ -1,0 +1,1 @@
+"""Non-private statistics: pure functions of arrays. No epsilon, no noise."""

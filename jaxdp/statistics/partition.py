@@ -1,0 +1,165 @@
+"""Public partitions of the space of Z into cells, and sums within cells.
+
+A cell boundary never depends on data: it comes from a public reference law (equal mass under it),
+from public levels, or from something already released.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import cauchy, norm
+from jax.typing import ArrayLike
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.data.dataset import CONTINUOUS, Column
+
+
+@frozen_pytree
+class Uniform:
+    """Reference law: uniform on [lower, upper]; values outside fall into the end cells."""
+
+    lower: ArrayLike = -1.0
+    upper: ArrayLike = 1.0
+
+    def cdf(self, z):
+        return jnp.clip((z - self.lower) / (self.upper - self.lower), 0.0, 1.0)
+
+
+@frozen_pytree
+class Normal:
+    """Reference law: normal with a publicly guessed mean and sd."""
+
+    mean: ArrayLike = 0.0
+    sd: ArrayLike = 1.0
+
+    def __post_init__(self):
+        _check.positive(sd=self.sd)
+
+    def cdf(self, z):
+        return norm.cdf((z - self.mean) / self.sd)
+
+
+@frozen_pytree
+class Cauchy:
+    """Reference law with heavy tails: the default when nothing is known but a rough scale."""
+
+    center: ArrayLike = 0.0
+    scale: ArrayLike = 1.0
+
+    def __post_init__(self):
+        _check.positive(scale=self.scale)
+
+    def cdf(self, z):
+        return cauchy.cdf((z - self.center) / self.scale)
+
+
+def as_matrix(values):
+    """(n,) to (n, 1); (n, d) stays; None becomes (n, 0) elsewhere."""
+    values = jnp.asarray(values)
+    values = values if jnp.issubdtype(values.dtype, jnp.floating) else values.astype(float)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def bins_per_column(columns: tuple[Column, ...], num_cells: int) -> tuple[int, ...]:
+    """How many bins each column gets so that their product is about num_cells; levels are never merged."""
+    levels = math.prod(column.levels for column in columns if column.kind != CONTINUOUS)
+    continuous = sum(column.kind == CONTINUOUS for column in columns)
+    share = max(2, math.floor((num_cells / levels) ** (1 / continuous) + 1e-9)) if continuous else 1
+    return tuple(share if column.kind == CONTINUOUS else column.levels for column in columns)
+
+
+def cell_index(z, columns: tuple[Column, ...], reference, bins: tuple[int, ...]):
+    """Cell of each record in the product partition, int array (n,); z of shape (n, d)."""
+    index = jnp.zeros(z.shape[0], jnp.int32)
+    for j, (column, count) in enumerate(zip(columns, bins, strict=True)):
+        index = index * count + column_bin(z[:, j], column, reference, count)
+    return index
+
+
+def num_columns(values) -> int:
+    """Columns of an array, a shape or None."""
+    return 0 if values is None else (1 if len(values.shape) == 1 else values.shape[1])
+
+
+def columns_of_z(data) -> tuple[Column, ...]:
+    """Public descriptions of the columns of z: from the domain, or all continuous."""
+    depth = num_columns(data.z)
+    declared = data.domain.z if data.domain is not None else ()
+    return declared or tuple(Column() for _ in range(depth))
+
+
+def default_reference(data):
+    """Uniform on [-1, 1] where a schema scaled the data, a standard Cauchy law where nothing is known."""
+    return Cauchy() if data.domain is None else Uniform()
+
+
+def clip_to(values, limit):
+    """values/limit clipped to [-1, 1]; a missing value counts as 0."""
+    return jnp.clip(jnp.nan_to_num(values / limit, nan=0.0), -1.0, 1.0)
+
+
+def sums_of_squares(values, cell, num_cells: int):
+    """Within-cell sums of squares about the cell means, (K, p), of values (n, p)."""
+    sums = lambda v: jax.ops.segment_sum(v, cell, num_cells)  # noqa: E731
+    count = jnp.maximum(sums(jnp.ones((values.shape[0], 1), values.dtype)), 1.0)
+    return jnp.maximum(sums(values**2) - sums(values) ** 2 / count, 0.0)
+
+
+def cells_of(data, target: int, reference=None, axes=None):
+    """Cell of each record, int array (n,), and the number of cells, from public knowledge alone.
+
+    target: wanted number of cells. reference: law whose quantiles cut continuous columns; None means
+    uniform on [-1, 1] if the data have a domain, a standard Cauchy law otherwise.
+    axes: pair of (possibly traced) column numbers; the partition then uses these two columns only.
+    """
+    if data.z is None:
+        return jnp.zeros(data.x.shape[0], jnp.int32), 1
+    z, columns = as_matrix(data.z), columns_of_z(data)
+    if len(columns) != z.shape[1]:
+        raise ValueError(f"the domain describes {len(columns)} columns of z, the data have {z.shape[1]}.")
+    reference = default_reference(data) if reference is None else reference
+    if axes is not None:
+        return _cells_of_axes(z, columns, reference, target, axes)
+    bins = bins_per_column(columns, target)
+    return cell_index(z, columns, reference, bins), math.prod(bins)
+
+
+def _cells_of_axes(z, columns, reference, target: int, axes):
+    """Product cells of two chosen columns; all of the resolution goes to one column chosen twice."""
+    side = max(2, math.isqrt(target), *(column.levels for column in columns))
+    coarse = [column_bin(z[:, j], column, reference, side) for j, column in enumerate(columns)]
+    fine = [column_bin(z[:, j], column, reference, side * side) for j, column in enumerate(columns)]
+    coarse, fine = jnp.stack(coarse), jnp.stack(fine)
+    first, second = axes
+    return jnp.where(first == second, fine[first], coarse[first] * side + coarse[second]), side * side
+
+
+def column_bin(values, column: Column, reference, count: int):
+    """Bin of each value of one column, int array in 0, ..., count - 1."""
+    position = reference.cdf(values) * count if column.kind == CONTINUOUS else values
+    # NaN fails every comparison of clip; the declared fill is the first bin.
+    position = jnp.nan_to_num(position, nan=0.0, posinf=count - 1.0, neginf=0.0)
+    return jnp.clip(jnp.floor(position).astype(jnp.int32), 0, count - 1)
+
+
+def within_cell_moments(x, y, cell, num_cells: int):
+    """Cross products and sums of squares about the cell means.
+
+    x: (n, p), y: (n, q), cell: (n,) ints. Returns counts (K,), C (K, p, q), SSx (K, p), SSy (K, q).
+    """
+    p, q = x.shape[1], y.shape[1]
+    ones = jnp.ones((x.shape[0], 1), x.dtype)
+    cross = (x[:, :, None] * y[:, None, :]).reshape(-1, p * q)
+    columns = jnp.concatenate([ones, x, y, x * x, y * y, cross], axis=1)
+    sums = jax.ops.segment_sum(columns, cell, num_cells)
+    count, sum_x, sum_y, xx, yy, xy = jnp.split(sums, [1, 1 + p, 1 + p + q, 1 + 2 * p + q, 1 + 2 * p + 2 * q], axis=1)
+    inverse = 1.0 / jnp.maximum(count, 1.0)
+    centred = xy.reshape(-1, p, q) - inverse[:, :, None] * sum_x[:, :, None] * sum_y[:, None, :]
+    return (
+        count[:, 0],
+        centred,
+        jnp.maximum(xx - inverse * sum_x**2, 0.0),
+        jnp.maximum(yy - inverse * sum_y**2, 0.0),
+    )

@@ -1,0 +1,185 @@
+"""Options that commands share: how budgets, keys, folders and column lists are read from arguments."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+LARGEST_SEED = 2**32 - 1  # a simulation key keeps 32 bits of its seed
+NOT_PRIVATE = "NOT PRIVATE: simulation (--seed given); leave --seed out for a private release."
+
+
+class UserError(ValueError):
+    """A mistake of the user; the text is one sentence that says what to do."""
+
+
+def positive_number(text: str) -> float:
+    """argparse type: a finite number > 0, such as a privacy budget."""
+    value = _number(text)
+    if not (value > 0 and math.isfinite(value)) or value < sys.float_info.min:
+        raise argparse.ArgumentTypeError(f"must be a finite number > 0, got {text!r}")
+    return value
+
+
+def probability(text: str) -> float:
+    """argparse type: a number strictly between 0 and 1."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must be strictly between 0 and 1, got {text!r}")
+    return value
+
+
+def count(text: str) -> int:
+    """argparse type: a whole number >= 1."""
+    return _whole(text, 1, "a whole number >= 1")
+
+
+def seed(text: str) -> int:
+    """argparse type: a seed of a simulation."""
+    value = _whole(text, 0, f"a whole number from 0 to {LARGEST_SEED}")
+    if value > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {LARGEST_SEED}, got {text!r}")
+    return value
+
+
+def names(text: str) -> list[str]:
+    """argparse type: column names separated by commas (a name with a comma goes in double quotes)."""
+    found = [name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row]
+    if not found or not all(found):
+        raise argparse.ArgumentTypeError(f"must be column names separated by commas, got {text!r}")
+    return found
+
+
+def numbers(text: str) -> list[float]:
+    """argparse type: numbers separated by commas."""
+    return [_number(part) for part in text.split(",")]
+
+
+def positive_numbers(text: str) -> list[float]:
+    """argparse type: finite numbers > 0 separated by commas."""
+    return [positive_number(part) for part in text.split(",")]
+
+
+def counts(text: str) -> list[int]:
+    """argparse type: whole numbers >= 1 separated by commas."""
+    return [count(part) for part in text.split(",")]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _whole(text: str, smallest: int, wanted: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = smallest - 1
+    if value < smallest:
+        raise argparse.ArgumentTypeError(f"must be {wanted}, got {text!r}")
+    return value
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """DATA.csv and --schema."""
+    parser.add_argument("data", metavar="DATA.csv", help="CSV file with a header line, UTF-8")
+    parser.add_argument(
+        "--schema", required=True, metavar="S.toml", help="public knowledge about the columns (TOML or JSON)"
+    )
+
+
+def add_epsilon(parser: argparse.ArgumentParser, default: float | None = None) -> None:
+    """--epsilon, required unless a default is given."""
+    note = "" if default is None else f" (default {default:g})"
+    parser.add_argument(
+        "--epsilon",
+        type=positive_number,
+        required=default is None,
+        default=default,
+        metavar="E",
+        help=f"privacy budget of this run, a number > 0{note}",
+    )
+
+
+def add_run(parser: argparse.ArgumentParser, out: str) -> None:
+    """--out, --seed and --ledger."""
+    add_out(parser, out)
+    parser.add_argument(
+        "--seed", type=seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE (default: fresh key)"
+    )
+    parser.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
+
+
+def add_out(parser: argparse.ArgumentParser, default: str) -> None:
+    """--out DIR."""
+    parser.add_argument("--out", default=default, metavar="DIR", help=f"folder for the results (default {default})")
+
+
+def make_key(seed: int | None):
+    """A fresh release key, or the simulation key of a seed."""
+    if seed is None:
+        from jaxdp import fresh_key
+
+        return fresh_key()
+    import jax
+
+    return jax.random.key(seed)
+
+
+def open_ledger(path: str | None, seed: int | None):
+    """The ledger to charge, or None; refuses to charge a simulation."""
+    if path is None:
+        return None
+    if seed is not None:
+        raise UserError("--ledger cannot be charged by a simulation: leave out --seed or --ledger.")
+    if not Path(path).is_file():
+        raise UserError(f"ledger {path} does not exist: create it with `jaxdp ledger create {path} --epsilon E`.")
+    from jaxdp.accounting.ledger import Ledger
+
+    return Ledger.open(path)
+
+
+def output_folder(path: str) -> Path:
+    """The folder, created if missing. Called before data are read or a budget is charged."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--out {path} is a file: name a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / ".jaxdp-can-write"
+    probe.touch()
+    probe.unlink()
+    return folder
+
+
+def write_json(path: Path, payload: Any) -> None:
+    """Writes JSON that every reader accepts: an infinite number becomes the text "inf", NaN null."""
+    path.write_text(json.dumps(_plain(payload), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # arrays and their scalars, of NumPy and JAX
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def progress[T](items: Iterable[T], label: str, total: int | None = None) -> Iterable[T]:
+    """The items, with a progress bar on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        return items
+    from tqdm import tqdm
+
+    return tqdm(items, desc=label, total=total, leave=False)

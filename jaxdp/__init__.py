@@ -12,16 +12,24 @@ from typing import Any
 
 # name -> module that holds it; imported on first use, so that `import jaxdp` costs no more than JAX.
 _EXPORTS = {
+    "BernoulliLaw": "statistics.conditional_law",
+    "CRT": "independence.conditional.crt",
+    "ConditionalLaw": "statistics.conditional_law",
     "Cost": "core",
     "Data": "data",
     "ExponentialMechanism": "mechanisms",
+    "GCM": "independence.conditional.gcm",
     "Gaussian": "mechanisms",
+    "GaussianLaw": "statistics.conditional_law",
     "Geometric": "mechanisms",
     "Laplace": "mechanisms",
     "LaplaceKernel": "statistics.kernels",
     "Linear": "statistics.kernels",
+    "LocalPermutation": "independence.conditional.local_permutation",
     "PartitionGCM": "independence.conditional.partition_gcm",
     "PermuteAndFlip": "mechanisms",
+    "PrivateCRT": "independence.conditional.private_crt",
+    "PrivateGCM": "independence.conditional.private_gcm",
     "RBF": "statistics.kernels",
     "Relation": "core",
     "ReportNoisyMax": "mechanisms",
@@ -32,7 +40,7 @@ _EXPORTS = {
     "release": "core",
     "run": "core",
 }
-_MODULES = ["accounting", "calibrate", "core", "data", "mechanisms", "noise", "simulate", "statistics"]
+_MODULES = ["accounting", "calibrate", "core", "data", "mechanisms", "noise", "power", "simulate", "statistics"]
 
 __all__ = sorted([*_EXPORTS, *_MODULES])
 
@@ -40,6 +48,8 @@ __all__ = sorted([*_EXPORTS, *_MODULES])
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(importlib.import_module(f"jaxdp.{_EXPORTS[name]}"), name)
+    if name == "power":
+        return importlib.import_module("jaxdp.simulate.power")
     if name in _MODULES:
         return importlib.import_module(f"jaxdp.{name}")
     raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")

@@ -1,0 +1,159 @@
+"""Test of tests: a private vote over public blocks turns any test into a private one.
+
+Source: Kazan, Shi, Groce and Bray 2023 (PrivToT of the GCM paper's comparison); formula sheet on GCM,
+section 1.5 (last paragraph), and formula sheet on Priv-PC, section 9 ("vote"). Symbols: k = `num_blocks`,
+a0 = `block_level`, C = the number of blocks that reject.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+
+from jaxdp import _check, core
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.mechanisms import Exact, Gaussian, Geometric, Laplace
+from jaxdp.noise import tail
+
+VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 or 1
+WINDOW_SCALES = 20.0  # the public range of C is widened by this many noise scales: saturation below 1e-8
+
+
+@frozen_pytree
+class TestOfTests(PrivateTest):
+    """Private version of any test: the noisy number of public blocks in which it rejects.
+
+    Statistic: records are dealt at random into k equal blocks (at most k - 1 records are left out);
+    C = number of blocks whose p-value is at most a0, an integer in 0, ..., k.
+    Sensitivity: 1 for replace-one neighbours, whatever the test is (a record lies in one block).
+    Privacy: epsilon-DP by two-sided geometric noise, or what mechanism=Laplace(...)/Gaussian(...) gives.
+    P-value: exact for C ~ Binomial(k, a0) plus the noise. With `randomized` (geometric noise only) it is
+    the p-value of the Tulap mechanism, which adds a public uniform variable to the noisy count: exactly
+    uniform under the null and uniformly most powerful for the count (Awan and Slavkovic 2018, Thm 5.2);
+    without it, never smaller than the deterministic one and conservative by the atoms of the count.
+    The level is the block test's: blocks that reject more often than a0 under the null void it.
+
+    test: `GCM()` and the like (anything `jaxdp.run` takes, used without noise inside), or a function from
+        the data of one block to a p-value. No default: the block test decides what is tested.
+    num_blocks, block_level: k and a0. The defaults are near the best over normal-theory tests at epsilon
+        1; smaller epsilon wants more blocks (about 40 at 0.3), larger fewer.
+    batch_size: blocks computed together.
+    """
+
+    __test__: ClassVar[bool] = False  # the class is no pytest collection
+
+    test: Any = None
+    num_blocks: int = jax.tree.static(default=15)
+    block_level: float = jax.tree.static(default=0.15)
+    randomized: bool = jax.tree.static(default=True)
+    shuffle: bool = jax.tree.static(default=True)
+    batch_size: int = jax.tree.static(default=8)
+
+    method: ClassVar[str] = "TestOfTests"
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check.at_least(2, num_blocks=self.num_blocks)
+        _check.at_least(1, batch_size=self.batch_size)
+        _check.in_range(0.0, 1.0, block_level=self.block_level)
+        if self.test is None:
+            raise ValueError("test must say what runs in each block: test=jaxdp.GCM(...) or a function to a p-value.")
+        if isinstance(self.test, str | int | float):
+            raise TypeError(f"test must be a test or a function of one block's data, got {self.test!r}.")
+        if isinstance(self.mechanism, Laplace | Gaussian) and self.randomized:
+            # Continuous noise has no atoms to break.
+            object.__setattr__(self, "randomized", False)
+        if inspect.isroutine(self.test) or isinstance(self.test, type(jax.jit(len))):
+            # A bare function is no pytree leaf; as a Partial it is a node without leaves.
+            object.__setattr__(self, "test", jax.tree_util.Partial(self.test))
+
+    def budget(self):
+        return Geometric(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+
+    def statistic(self, key, data):
+        """The number of blocks that reject, a float scalar holding an integer."""
+        key_deal, key_blocks = jax.random.split(_ordinary(key))
+        blocks = _deal(key_deal, data, self.num_blocks, self.shuffle)
+        keys = jax.random.split(key_blocks, self.num_blocks)
+        p_values = jax.lax.map(lambda block: self._block_p_value(*block), (keys, blocks), batch_size=self.batch_size)
+        return jnp.sum(p_values <= self.block_level, dtype=float)
+
+    def _block_p_value(self, key, block):
+        is_test = hasattr(self.test, "statistic")
+        p_value = core.run(self.test, key, block).p_value if is_test else self.test(block)
+        if jnp.ndim(p_value) != 0:
+            raise ValueError(f"test must give one p-value per block, got an array of shape {jnp.shape(p_value)}.")
+        return p_value
+
+    def sensitivity(self, num_records):
+        if num_records < 2 * self.num_blocks:
+            raise ValueError(
+                f"num_blocks must leave at least 2 records per block, got {self.num_blocks} blocks "
+                f"for {num_records} rows."
+            )
+        mechanism = self.budget()
+        one = Sensitivity(VOTE_SENSITIVITY, getattr(mechanism, "norm", Norm.L1), Relation.REPLACE_ONE)
+        margin = jnp.ceil(WINDOW_SCALES * mechanism.scale(one)) + 1.0
+        return Sensitivity(one.bound, one.norm, one.relation, 0.0, -margin, self.num_blocks + margin)
+
+    def p_value(self, key, release):
+        value, sensitivity, mechanism = release.value, release.sensitivity, self.budget()
+        at_least = self._tail(mechanism, value, sensitivity)
+        if self.randomized:
+            more = self._tail(mechanism, value + 1.0, sensitivity)
+            at_least = more + (at_least - more) * jax.random.uniform(key, jnp.shape(value))
+        # Release noise saturates at the window's edges: the lower edge holds everything below it.
+        at_least = jnp.where(value <= sensitivity.lower, 1.0, at_least)
+        return jnp.clip(at_least, 0.0, 1.0)
+
+    def _tail(self, mechanism, value, sensitivity):
+        """P(Binomial(k, a0) + noise >= value)."""
+        count = jnp.arange(self.num_blocks + 1.0)
+        beyond = _noise_tail(mechanism, jnp.expand_dims(value, -1) - count, sensitivity)
+        return jnp.sum(jnp.asarray(_binomial(self.num_blocks, self.block_level)) * beyond, axis=-1)
+
+
+def _noise_tail(mechanism, x, sensitivity):
+    """P(noise >= x)."""
+    laws: dict[type, Callable] = {
+        Geometric: tail.two_sided_geometric,
+        Laplace: tail.laplace,
+        Gaussian: lambda value, scale: norm.sf(value / scale),
+        Exact: lambda value, scale: jnp.where(value <= 0.0, 1.0, 0.0) + 0.0 * scale,
+    }
+    law = laws.get(type(mechanism))
+    if law is None:
+        known = ", ".join(kind.__name__ for kind in laws)
+        raise TypeError(f"mechanism of TestOfTests must be one of {known}, got {type(mechanism).__name__}.")
+    return law(x, mechanism.scale(sensitivity))
+
+
+def _binomial(trials: int, rate: float) -> list[float]:
+    """Binomial probabilities in double precision, on the host."""
+    log_pmf = lambda j: (  # noqa: E731
+        math.lgamma(trials + 1) - math.lgamma(j + 1) - math.lgamma(trials - j + 1)
+        + j * math.log(rate) + (trials - j) * math.log1p(-rate)
+    )  # fmt: skip
+    return [math.exp(log_pmf(j)) for j in range(trials + 1)]
+
+
+def _ordinary(key):
+    """A built-in key. The vote has sensitivity 1 for every fixed dealing and every fixed resampling.
+
+    So the blocks need no cryptographic randomness, and the test inside may run without noise.
+    """
+    return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl="threefry2x32")
+
+
+def _deal(key, data, num_blocks: int, shuffle: bool):
+    """The data with leading axes (k, n // k), dealt at random or, without shuffle, in file order."""
+    num_records = core.num_records(data)
+    size = num_records // num_blocks
+    order = jax.random.permutation(key, num_records) if shuffle else jnp.arange(num_records)
+    order = order[: size * num_blocks].reshape(num_blocks, size)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], data)

@@ -33,6 +33,7 @@ _EXPORTS = {
     "RBF": "statistics.kernels",
     "Relation": "core",
     "ReportNoisyMax": "mechanisms",
+    "Schema": "data",
     "Split": "mechanisms",
     "TestOfTests": "independence.conditional.test_of_tests",
     "fresh_key": "noise.keys",

@@ -12,7 +12,8 @@ CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical
 class Column:
     """Public description of one column of `Data`, after scaling or coding.
 
-    continuous: values lie in [-1, 1]. The other kinds: values are codes 0, ..., levels - 1.
+    continuous: values lie in [-1, 1]; levels > 0 says that they take that many equally spaced values
+    (a discrete column that was scaled). The other kinds: values are codes 0, ..., levels - 1.
     """
 
     kind: str = CONTINUOUS

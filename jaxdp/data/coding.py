@@ -1,0 +1,138 @@
+"""How the values of one column become numbers: by public knowledge alone, record by record.
+
+Nothing here raises on a value or looks at two records together: an unreadable value counts as the declared
+`missing`, an unknown level goes to the declared `other`, a number outside the bounds is clipped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column
+
+KINDS = (CONTINUOUS, ORDINAL, CATEGORICAL, BINARY)
+MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnRule:
+    """What the schema says about one column, checked: bounds (continuous) or levels (the other kinds).
+
+    missing: what an empty or unreadable value counts as, a number within the bounds or a code.
+    other: code of an unknown level.
+    """
+
+    name: str
+    kind: str
+    lower: float = -1.0
+    upper: float = 1.0
+    levels: tuple[float, ...] | tuple[str, ...] = ()
+    missing: float = 0.0
+    other: int = 0
+
+    @property
+    def is_continuous(self) -> bool:
+        return self.kind == CONTINUOUS
+
+    def codes(self, values: Sequence) -> np.ndarray:
+        """Levels as codes 0, ..., L - 1; continuous values scaled to [-1, 1]. float64, (n,)."""
+        return self._scaled_numbers(values) if self.is_continuous else self._level_codes(values)
+
+    def scaled(self, values: Sequence) -> np.ndarray:
+        """Values on [-1, 1], float64 of shape (n,), or (n, L) indicators (-1, 1) of more than two unordered levels."""
+        codes = self.codes(values)
+        if self.is_continuous:
+            return codes
+        if self.needs_indicators:
+            return np.where(codes[:, None] == np.arange(len(self.levels)), 1.0, -1.0)
+        return 2.0 * codes / (len(self.levels) - 1) - 1.0
+
+    @property
+    def needs_indicators(self) -> bool:
+        """True for unordered levels that do not fit on a line."""
+        return self.kind == CATEGORICAL and len(self.levels) > 2
+
+    def code_column(self) -> tuple[Column, ...]:
+        """Public description of `codes`."""
+        return (Column(self.kind, len(self.levels), self.name),)
+
+    def scaled_columns(self) -> tuple[Column, ...]:
+        """Public descriptions of the columns of `scaled`."""
+        if self.needs_indicators:
+            return tuple(Column(CONTINUOUS, 2, f"{self.name}={level}") for level in self.levels)
+        return (Column(CONTINUOUS, len(self.levels), self.name),)
+
+    def _scaled_numbers(self, values: Sequence) -> np.ndarray:
+        numbers = to_numbers(values)
+        numbers = np.where(np.isfinite(numbers), numbers, self.missing)
+        middle, half = 0.5 * self.lower + 0.5 * self.upper, 0.5 * self.upper - 0.5 * self.lower
+        return np.clip((np.clip(numbers, self.lower, self.upper) - middle) / half, -1.0, 1.0)
+
+    def _level_codes(self, values: Sequence) -> np.ndarray:
+        if isinstance(self.levels[0], str):
+            return self._text_codes(values)
+        numbers = to_numbers(values)
+        codes = np.full(numbers.shape, float(self.other))
+        for code, level in enumerate(self.levels):
+            codes[numbers == level] = code
+        return np.where(np.isfinite(numbers), codes, self.missing)
+
+    def _text_codes(self, values: Sequence) -> np.ndarray:
+        code_of = {level: code for code, level in enumerate(self.levels)}
+
+        def code(value) -> float:
+            text = to_text(value)
+            if text in code_of:
+                return code_of[text]
+            return self.missing if text.lower() in MISSING_MARKS else self.other
+
+        # Texts repeat, so each is looked at once. Texts only: 1, 1.0 and True are one dictionary key, and what
+        # a record counts as must not depend on the records before it.
+        known: dict[str, float] = {}
+        for text in set(filter(_is_text, values)):
+            known[text] = code(text)
+        found = (known[value] if _is_text(value) else code(value) for value in values)
+        return np.fromiter(found, float, len(values))
+
+
+def _is_text(value) -> bool:
+    return type(value) is str
+
+
+def to_text(value) -> str:
+    """The text of a level; None and NaN are the empty text."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value).strip()
+
+
+def to_numbers(values: Sequence) -> np.ndarray:
+    """float64 of the values; NaN where one is not a number."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return values.astype(float)
+    try:
+        return np.fromiter(map(float, values), float, len(values))
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter(map(_number_or_nan, values), float, len(values))
+
+
+def _number_or_nan(value) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def duplicates(items: Iterable) -> list:
+    """The items that occur more than once, in order, each once."""
+    seen: set = set()
+    found: dict = {}
+    for item in items:
+        if item in seen:
+            found[item] = None
+        seen.add(item)
+    return list(found)

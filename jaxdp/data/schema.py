@@ -1,0 +1,280 @@
+"""Schema: what is publicly known about the columns of a table, checked key by key.
+
+[columns.age]
+kind = "continuous"      # continuous | ordinal | categorical | binary
+bounds = [18, 90]        # continuous: public limits, values outside are clipped
+missing = 18             # what an empty or unreadable value counts as (default: lower bound, first level)
+
+[columns.smoker]
+kind = "binary"
+levels = ["no", "yes"]   # the other kinds: public levels, in order
+other = "no"             # where an unknown level goes (default: first level)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import numbers
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxdp.data import readers
+from jaxdp.data.coding import KINDS, ColumnRule, duplicates
+from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
+
+COLUMN_KEYS = ("kind", "bounds", "levels", "missing", "other")
+SCHEMA_KEYS = ("columns", "delimiter")
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """Public knowledge about the columns of a table: `Schema.load(path)` or `Schema.from_dict(mapping)`.
+
+    rules: one checked rule per column. delimiter: what separates the fields of a CSV file.
+    Privacy: everything here is public; bounds and levels must not be computed from the records.
+    """
+
+    rules: Mapping[str, ColumnRule]
+    delimiter: str = ","
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Schema:
+        """Reads a TOML file, or JSON with the same keys where the name ends in .json.
+
+        Errors: OSError if the file cannot be opened, ValueError or TypeError with one sentence otherwise.
+        """
+        name, content = os.fspath(path), Path(path).read_bytes()
+        try:
+            text = content.decode("utf-8-sig")
+            spec = _parse_json(text) if Path(path).suffix.lower() == ".json" else tomllib.loads(text)
+        except UnicodeDecodeError:
+            raise ValueError(f"schema {name} is not UTF-8 text: save it as UTF-8.") from None
+        except ValueError as error:
+            raise ValueError(f"schema {name} cannot be read: {error}.") from None
+        return cls.from_dict(spec)
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any]) -> Schema:
+        """A schema from a mapping of the shape {"columns": {name: {"kind": ..., ...}}}."""
+        if not isinstance(spec, Mapping):
+            raise TypeError(f"a schema must be a mapping with the key 'columns', got {type(spec).__name__}.")
+        _reject_unknown_keys("the schema", spec, SCHEMA_KEYS)
+        columns = spec.get("columns")
+        if not isinstance(columns, Mapping) or not columns:
+            raise ValueError(
+                'the schema describes no column: write [columns.NAME], kind = "continuous", bounds = [LOW, HIGH].'
+            )
+        delimiter = spec.get("delimiter", ",")
+        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
+            raise ValueError(f'delimiter must be one character such as "," or ";" or "\\t", got {delimiter!r}.')
+        return cls({str(name): column_rule(str(name), entry) for name, entry in columns.items()}, delimiter)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The described columns."""
+        return tuple(self.rules)
+
+    def read(
+        self,
+        source: Any,
+        *,
+        x: str | Sequence[str],
+        y: str | Sequence[str],
+        given: str | Sequence[str] = (),
+        codes: bool = False,
+    ) -> Data:
+        """Reads the columns of one question and returns arrays that public knowledge alone has scaled.
+
+        source: path of a CSV file, a pandas, polars or pyarrow table, or a mapping of name -> (n,) values.
+        x, y, given: column names, one or several. Returns float64 arrays: x, y of shape (n,), or (n, p) for
+        several columns; z (n, d), or None without `given`.
+        Continuous columns are clipped to their bounds and scaled to [-1, 1]. In x and y, ordered and two-level
+        columns are equally spaced on [-1, 1] and other categorical ones become one -1/1 indicator per level;
+        with codes=True all of these are codes 0, ..., L - 1, as in z.
+        Errors: OSError, ValueError or TypeError on public mistakes (file, header, names), never quoting a value.
+        """
+        x, y, given = as_names("x", x), as_names("y", y), as_names("given", given)
+        for role, names in (("x", x), ("y", y)):
+            if not names:
+                raise ValueError(f"{role} names no column: give at least one of {_listing(self.names)}.")
+        repeated = duplicates([*x, *y, *given])
+        if repeated:
+            raise ValueError(f"column {repeated[0]!r} is used twice among x, y and given: name every column once.")
+        table = self._table(source, [*x, *y, *given], scaled=() if codes else (*x, *y))
+        take = lambda names: np.concatenate([table[name] for name in names], axis=1)  # noqa: E731
+        columns = lambda names, scaled: tuple(c for n in names for c in self._columns(n, scaled))  # noqa: E731
+        return Data(
+            _squeeze(take(x)),
+            _squeeze(take(y)),
+            take(given) if given else None,
+            domain=Domain(columns(x, not codes), columns(y, not codes), columns(given, False)),
+        )
+
+    def read_table(self, source: Any, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[Column, ...]]:
+        """All described columns (or the named ones) as one float64 array (n, d), and their descriptions.
+
+        Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. Errors: as in `read`.
+        """
+        names = as_names("names", self.names if names is None else names)
+        if not names or duplicates(names):
+            raise ValueError("names must hold at least one column, each once.")
+        table = self._table(source, names, scaled=())
+        return np.concatenate([table[name] for name in names], axis=1), tuple(
+            column for name in names for column in self._columns(name, False)
+        )
+
+    def rule(self, name: str) -> ColumnRule:
+        """The rule of a column; ValueError if the schema does not describe it."""
+        if name not in self.rules:
+            close = difflib.get_close_matches(name, self.names, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it describes {_listing(self.names)}."
+            raise ValueError(f"column {name!r} is not in the schema; {hint}")
+        return self.rules[name]
+
+    def _columns(self, name: str, scaled: bool) -> tuple[Column, ...]:
+        return self.rules[name].scaled_columns() if scaled else self.rules[name].code_column()
+
+    def _table(self, source, names: Sequence[str], scaled: Sequence[str]) -> dict[str, np.ndarray]:
+        """name -> (n, columns) array; the file is read in pieces, so that only numbers are kept."""
+        rules = {name: self.rule(name) for name in names}
+        pieces: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        for piece in readers.pieces(source, names, self.delimiter):
+            for name, rule in rules.items():
+                values = rule.scaled(piece[name]) if name in scaled else rule.codes(piece[name])
+                pieces[name].append(values.reshape(len(values), -1))
+        return {name: np.concatenate(parts) for name, parts in pieces.items()}
+
+
+def column_rule(name: str, entry: Any) -> ColumnRule:
+    """The checked rule of one column; errors are one sentence that says what to write."""
+    where = f"column {name!r}"
+    if not isinstance(entry, Mapping):
+        raise TypeError(f'{where} must be a table of keys such as kind = "continuous", got {type(entry).__name__}.')
+    _reject_unknown_keys(where, entry, COLUMN_KEYS)
+    kind = entry.get("kind")
+    if kind is None:
+        raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')
+    if kind not in KINDS:
+        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    return _continuous_rule(name, entry) if kind == CONTINUOUS else _level_rule(name, kind, entry)
+
+
+def _continuous_rule(name: str, entry: Mapping) -> ColumnRule:
+    where = f"column {name!r}"
+    for key in ("levels", "other"):
+        if key in entry:
+            raise ValueError(f"{where} is continuous and takes bounds, not {key}: remove {key} or change the kind.")
+    if "bounds" not in entry:
+        raise ValueError(
+            f"{where} has no bounds: write bounds = [LOW, HIGH], limits that are public knowledge; "
+            "they are never computed from the data."
+        )
+    bounds = entry["bounds"]
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+        raise ValueError(f"{where}: bounds must be two numbers [LOW, HIGH], got {bounds!r}.")
+    lower, upper = (_finite(f"{where}: bounds", bound) for bound in bounds)
+    if not lower < upper:
+        raise ValueError(f"{where}: the lower bound must be below the upper one, got [{bounds[0]}, {bounds[1]}].")
+    if not math.isfinite(upper - lower) or not math.isfinite(2.0 / (upper - lower)):
+        raise ValueError(f"{where}: bounds [{bounds[0]}, {bounds[1]}] are too wide or too close for float64.")
+    missing = _finite(f"{where}: missing", entry.get("missing", lower))
+    if not lower <= missing <= upper:
+        raise ValueError(f"{where}: missing must lie within the bounds, got {missing:g}.")
+    return ColumnRule(name, CONTINUOUS, lower, upper, missing=missing)
+
+
+def _level_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
+    where = f"column {name!r}"
+    if "bounds" in entry:
+        raise ValueError(f"{where} is {kind} and takes levels, not bounds: write levels = [...] or change the kind.")
+    if "levels" not in entry:
+        raise ValueError(
+            f'{where} has no levels: write levels = ["no", "yes"] with every public level; '
+            "they are never read from the data."
+        )
+    levels = _levels(where, entry["levels"])
+    if kind == BINARY and len(levels) != 2:
+        raise ValueError(f"{where} is binary and needs two levels, got {len(levels)}: use categorical or ordinal.")
+    codes = {key: _code(f"{where}: {key}", entry.get(key, levels[0]), levels) for key in ("missing", "other")}
+    return ColumnRule(name, kind, levels=levels, missing=float(codes["missing"]), other=codes["other"])
+
+
+def _levels(where: str, levels: Any) -> tuple:
+    if not isinstance(levels, Sequence) or isinstance(levels, str):
+        raise TypeError(f"{where}: levels must be a list, got {type(levels).__name__}.")
+    for level in levels:
+        if isinstance(level, bool) or not isinstance(level, str | numbers.Real):
+            raise TypeError(f'{where}: levels must be texts or numbers, got {level!r}; write texts such as "true".')
+    if len(levels) < 2:
+        raise ValueError(f"{where} needs at least two levels, got {len(levels)}.")
+    if all(not isinstance(level, str) for level in levels):
+        found: tuple = tuple(_finite(f"{where}: levels", level) for level in levels)
+    else:
+        found = tuple(str(level).strip() for level in levels)
+    repeated = duplicates(found)
+    if repeated:
+        raise ValueError(f"{where}: level {repeated[0]!r} is listed twice.")
+    return found
+
+
+def _code(what: str, level: Any, levels: tuple) -> int:
+    if isinstance(levels[0], str):
+        level = str(level).strip()
+    if isinstance(level, bool) or level not in levels:
+        raise ValueError(f"{what} must be one of the levels, got {level!r}.")
+    return levels.index(level)
+
+
+def _finite(what: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{what} must be a number, got {value!r}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{what} must be a finite number, got {value}.")
+    return number
+
+
+def _reject_unknown_keys(where: str, entry: Mapping, known: Sequence[str]) -> None:
+    for key in entry:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(known)}."
+            raise ValueError(f"{where} has an unknown key {key!r}; {hint}")
+
+
+def _parse_json(text: str) -> Any:
+    def unique(pairs):
+        repeated = duplicates(name for name, _ in pairs)
+        if repeated:
+            raise ValueError(f"the key {repeated[0]!r} occurs twice")
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=unique)
+
+
+def as_names(role: str, names: Any) -> list[str]:
+    """One name or several, as a list; TypeError for anything else."""
+    names = [names] if isinstance(names, str) else list(names) if isinstance(names, Sequence) else names
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{role} must be a column name or a list of names, got {names!r}.")
+    return names
+
+
+def _listing(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:8]))
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+def _squeeze(matrix: np.ndarray) -> np.ndarray:
+    return matrix[:, 0] if matrix.shape[1] == 1 else matrix

@@ -1,6 +1,6 @@
 """Non-private statistics: pure functions of arrays. No epsilon, no noise.
 
-    residuals = jaxdp.statistics.krr_residuals(jaxdp.kernels.RBF(), 0.1, z, targets)
+residuals = jaxdp.statistics.krr_residuals(jaxdp.kernels.RBF(), 0.1, z, targets)
 """
 
 import importlib

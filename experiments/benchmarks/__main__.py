@@ -1,0 +1,107 @@
+"""Command line of the benchmark suite."""
+
+import argparse
+import datetime
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+import sys
+
+# Read by BLAS, the allocator and XLA when they load, so the process starts anew if they differ. Overrides of the
+# core type halve the speed of NumPy's matrix products, which would flatter every ratio.
+SET = {"OPENBLAS_NUM_THREADS": "1", "NPROC": "16", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+HERE = pathlib.Path(__file__).parent
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    if arguments.command == "list":
+        for name in row_names():
+            print(name, *_row(name).CASES)
+        return 0
+    _restart_in_clean_environment()
+    names = row_names() if arguments.name == "all" else [arguments.name]
+    failures = 0
+    for name in names:
+        failures += run_row(name, arguments)
+    return 1 if failures else 0
+
+
+def run_row(name: str, arguments) -> int:
+    """Measures the chosen cases of a row, prints them, writes the JSON; returns how many failed."""
+    from experiments.benchmarks import harness, machine
+
+    row = _row(name)
+    report = {"row": name, "date": datetime.date.today().isoformat(), "machine": machine.facts()}
+    report["ceilings"] = machine.ceilings()
+    report["cases"] = {}
+    chosen = [arguments.case] if arguments.case else (row.QUICK if arguments.quick else row.CASES)
+    failures = 0
+    for case in chosen:
+        try:
+            report["cases"][case] = harness.measure(row.build(**row.CASES[case]), arguments.reps)
+        except harness.Disagreement as problem:
+            failures += 1
+            report["cases"][case] = {"failed": str(problem)}
+        print(_line(name, case, report["cases"][case]), flush=True)
+    if arguments.json:
+        path = pathlib.Path(arguments.json)
+        path = path / f"{name}.json" if path.suffix != ".json" else path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=1, default=float) + "\n")
+    return failures
+
+
+def row_names() -> list[str]:
+    """All rows: the modules of `rows/`."""
+    return sorted(module.name for module in pkgutil.iter_modules([str(HERE / "rows")]))
+
+
+def _row(name: str):
+    if name not in row_names():
+        raise SystemExit(f"unknown row {name!r}; known: {', '.join(row_names())}")
+    return importlib.import_module(f"experiments.benchmarks.rows.{name}")
+
+
+def _line(name: str, case: str, figures: dict) -> str:
+    if "failed" in figures:
+        return f"{name}/{case}: FAILED, {figures['failed']}"
+    parts = [f"{figures['seconds_per_unit'] * 1e3:.4g} ms per {figures['unit']}"]
+    if "compile_seconds" in figures:
+        memory = figures["temporary_megabytes"]
+        parts.append(
+            f"compile {figures['compile_seconds']:.2f} s, {memory:.3g} MB" if memory is not None else "compile"
+        )
+    for peer, found in figures["peers"].items():
+        both = f" / {found['ratio_two_processes']:.3g}x on both cores" if "ratio_two_processes" in found else ""
+        goal = f" (goal {found['goal']:g}x)" if found["goal"] else ""
+        parts.append(f"{peer} {found['ratio']:.4g}x{both}{goal}{', extrapolated' if found['extrapolated'] else ''}")
+    parts.append(f"error {figures['agreement']['error']:.2g} <= {figures['agreement']['tolerance']:.2g}")
+    return f"{name}/{case}: " + "; ".join(parts)
+
+
+def _restart_in_clean_environment() -> None:
+    if all(os.environ.get(name) == value for name, value in SET.items()) and not any(n in os.environ for n in UNSET):
+        return
+    environment = {name: value for name, value in os.environ.items() if name not in UNSET} | SET
+    os.execve(sys.executable, [sys.executable, "-m", "experiments.benchmarks", *sys.argv[1:]], environment)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m experiments.benchmarks", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="rows and their cases")
+    run = commands.add_parser("run", help="measure a row: python -m experiments.benchmarks run krr_cv --reps 5")
+    run.add_argument("name", help="row, or 'all'")
+    run.add_argument("--case", help="one case of the row (default: all)")
+    run.add_argument("--quick", action="store_true", help="only the cases that finish in seconds")
+    run.add_argument("--reps", type=int, default=3, help="interleaved repetitions (default 3)")
+    run.add_argument("--json", help="file, or folder for <row>.json")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

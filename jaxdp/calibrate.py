@@ -52,6 +52,14 @@ def monte_carlo(value, null):
     return (1.0 + exceed) / (1.0 + null.shape[-1])
 
 
+def max_normal(key, correlation, num_draws: int):
+    """Draws of max |N(0, correlation)|, shape (num_draws,); correlation of shape (c, c)."""
+    ridge = 1e-6 * jnp.eye(correlation.shape[0])  # singular correlations are common: x with itself
+    factor = jnp.linalg.cholesky(correlation + ridge)
+    draws = jax.random.normal(key, (num_draws, correlation.shape[0]))
+    return jnp.max(jnp.abs(jnp.matmul(draws, factor.T, precision="highest")), axis=1)
+
+
 def decision(rejected, level):
     """A decision at one preset level as a valid p-value: `level` where rejected, 1 elsewhere."""
     return jnp.where(rejected, level, 1.0)

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 
 class Relation(enum.Enum):
-    """Which pairs of data sets are neighbours."""
+    """Which pairs of data sets are neighbours.
+
+    REPLACE_ATTRIBUTE: one person's x is replaced; who is in which group (y) is public and stays.
+    """
 
     REPLACE_ONE = "replace_one"
     ADD_OR_REMOVE_ONE = "add_or_remove_one"
+    REPLACE_ATTRIBUTE = "replace_attribute"
 
 
 class Norm(enum.Enum):
@@ -108,7 +112,7 @@ class Release:
 
     value: pytree of noisy arrays, the only thing about the data that may leave.
     sensitivity: what the noise was calibrated to. cost: what the release cost.
-    num_records: public under REPLACE_ONE, None under ADD_OR_REMOVE_ONE.
+    num_records: public under the replacing relations, None under ADD_OR_REMOVE_ONE.
     earlier: what the stages before this one released; their cost is included.
     """
 
@@ -175,6 +179,7 @@ class PrivateQuery:
     mechanism: Any = None
 
     method: ClassVar[str] = ""
+    public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
 
     def __post_init__(self):
         if self.epsilon is None and self.mechanism is None:
@@ -252,8 +257,12 @@ def cost_of(test, data) -> Cost:
 
 
 def resolve(test, data):
-    """The concrete query for data of these public shapes."""
-    return test.resolve(public_shapes(data)) if hasattr(test, "resolve") else test
+    """The concrete query for data of these public shapes (and columns that the test declares public)."""
+    if not hasattr(test, "resolve"):
+        return test
+    shapes = public_shapes(data)
+    public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
+    return test.resolve(dataclasses.replace(shapes, **public) if public else shapes)
 
 
 def _relation(sensitivity) -> Relation:
@@ -266,7 +275,9 @@ def _relation(sensitivity) -> Relation:
 
 def release(test, key, data) -> Release:
     """Returns the noisy statistic, the only thing about `data` that may leave."""
-    return _execute(test, key, data)[1]
+    mode = keys.mode_of(key)
+    with keys.precision(mode):
+        return _execute(test, keys.open_key(key), keys.widen(mode, data))[1]
 
 
 def _execute(test, key, data) -> tuple[Any, Release]:
@@ -285,7 +296,7 @@ def _execute(test, key, data) -> tuple[Any, Release]:
         value=mechanism.perturb(key_noise, value, sensitivity),
         sensitivity=sensitivity,
         cost=mechanism.cost(relation),
-        num_records=count if relation is Relation.REPLACE_ONE else None,
+        num_records=None if relation is Relation.ADD_OR_REMOVE_ONE else count,
         mode=keys.mode_of(key),
     )
 
@@ -310,7 +321,7 @@ def run(test, key, data, *, ledger: Ledger | None = None) -> Result:
         if ledger is not None:
             ledger.charge(method_of(test), cost_of(test, data), key)
         key_release, key_null = jax.random.split(keys.open_key(key))
-        resolved, released = _execute(test, key_release, data)
+        resolved, released = _execute(test, key_release, keys.widen(mode, data))
         return Result(
             p_value=resolved.p_value(key_null, released),
             statistic=resolved.headline(released),

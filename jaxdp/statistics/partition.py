@@ -4,6 +4,7 @@ A cell boundary never depends on data: it comes from a public reference law (equ
 from public levels, or from something already released.
 """
 
+import dataclasses
 import math
 
 import jax
@@ -81,6 +82,11 @@ def cell_index(z, columns: tuple[Column, ...], reference, bins: tuple[int, ...])
 def num_columns(values) -> int:
     """Columns of an array, a shape or None."""
     return 0 if values is None else (1 if len(values.shape) == 1 else values.shape[1])
+
+
+def with_column_counts(test, shapes):
+    """The test with `num_columns` set to the columns of x, y and z."""
+    return dataclasses.replace(test, num_columns=tuple(map(num_columns, (shapes.x, shapes.y, shapes.z))))
 
 
 def columns_of_z(data) -> tuple[Column, ...]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
@@ -68,7 +69,7 @@ class PartitionGCM(PrivateTest):
     select_axes: bool | None = jax.tree.static(default=None)
     centers: object = None
     axes: tuple[ArrayLike, ArrayLike] | None = None
-    num_columns: tuple[int, int] = jax.tree.static(default=(1, 1))
+    num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
     method: ClassVar[str] = "PartitionGCM"
 
@@ -88,12 +89,11 @@ class PartitionGCM(PrivateTest):
 
     def resolve(self, shapes):
         """Adds the private stages that data of these shapes need."""
-        x, y = (partition.num_columns(array) for array in (shapes.x, shapes.y))
-        test = dataclasses.replace(self, num_columns=(x, y))
+        test = partition.with_column_counts(self, shapes)
         depth = partition.num_columns(shapes.z)
         wants_axes = depth > 3 if self.select_axes is None else self.select_axes
         if wants_axes and self.axes is None and depth > 1:
-            limits = (1.0, 1.0) if self.standardize else (2.0 * self.scale_x, 2.0 * self.scale_y)
+            limits = (1.0, 1.0) if self.standardize else (self.scale_x, self.scale_y)
             first = AxisSelection(
                 mechanism=self._share(2 * SELECTION_SHARE),
                 reference=self.reference,
@@ -106,7 +106,7 @@ class PartitionGCM(PrivateTest):
                 mechanism=self._share(STANDARDIZATION_SHARE),
                 reference=self.reference,
                 axes=self.axes,
-                num_columns=test.num_columns,
+                num_columns=test.num_columns[:2],
             )
             return Sequential(first=first, second=test._after(STANDARDIZATION_SHARE), then=standardize)
         return test
@@ -119,7 +119,7 @@ class PartitionGCM(PrivateTest):
         return dataclasses.replace(self, epsilon=None, mechanism=self._share(1.0 - fraction))
 
     def statistic(self, key, data):
-        """Dict of `covariance` and `variance`, each (regions, p, q); scalars for p = q = regions = 1."""
+        """Dict of `covariance` and `variance`, (p, q) or scalar for one pair; a leading axis for several regions."""
         del key
         x, y = partition.as_matrix(data.x), partition.as_matrix(data.y)
         cell, num_cells = self.cells(data)
@@ -137,10 +137,16 @@ class PartitionGCM(PrivateTest):
             "covariance": jax.ops.segment_sum(cross, region, self.num_regions),
             "variance": jax.ops.segment_sum(per_cell, region, self.num_regions),
         }
-        return {name: total.reshape(self._shape()) for name, total in totals.items()}
+        return {name: self._drop_unit_axes(total) for name, total in totals.items()}
+
+    def pairwise(self, data):
+        """`statistic` for all pairs i < j of the columns of x (y is x): leaves (pairs,) or (regions, pairs)."""
+        totals = dataclasses.replace(self, num_columns=(2, 2, 1)).statistic(None, data)
+        rows, columns = np.triu_indices(data.x.shape[1], k=1)
+        return {name: total[..., rows, columns] for name, total in totals.items()}
 
     def sensitivity(self, num_records):
-        size = math.prod(self.num_columns)
+        size = math.prod(self.num_columns[:2])
         budget = self.budget()
         cells = num_records + (self.num_cells or max(4, num_records // 8))
         rounding = cells * num_records * size * UNIT_ROUNDOFF
@@ -159,17 +165,21 @@ class PartitionGCM(PrivateTest):
         }
 
     def p_value(self, key, release):
+        return calibrate.bonferroni(self.pair_p_values(key, release))
+
+    def pair_p_values(self, key, release):
+        """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         covariance, variance = release.value["covariance"], release.value["variance"]
         sd = jnp.sqrt(jnp.maximum(variance, 1e-3 * release.num_records))
         mechanism, sensitivity = self.budget()["covariance"], release.sensitivity["covariance"]
         if self.num_regions == 1:
-            return calibrate.bonferroni(mechanism.null_p_value(covariance, sd, sensitivity))
+            return mechanism.null_p_value(covariance, sd, sensitivity)
         total_sd = jnp.sqrt(sd**2 + mechanism.variance(sensitivity))
         key_null, key_noise = jax.random.split(key)
         shape = (self.num_null, *jnp.shape(sd))
-        null = sd * jax.random.normal(key_null, shape) + mechanism.noise(key_noise, sensitivity, shape)
-        axes = tuple(range(1, null.ndim))
-        return calibrate.monte_carlo(jnp.sum((covariance / total_sd) ** 2), jnp.sum((null / total_sd) ** 2, axis=axes))
+        null = sd[None] * jax.random.normal(key_null, shape) + mechanism.noise(key_noise, sensitivity, shape)
+        observed = jnp.sum((covariance / total_sd) ** 2, axis=0)
+        return calibrate.monte_carlo(observed, jnp.moveaxis(jnp.sum((null / total_sd[None]) ** 2, axis=1), 0, -1))
 
     def headline(self, release):
         """The noisy within-cell covariance sum(s)."""
@@ -191,6 +201,7 @@ class PartitionGCM(PrivateTest):
         target = self.num_cells or max(4, num_records // 8)
         return partition.cells_of(data, target, self.reference, self.axes)
 
-    def _shape(self) -> tuple[int, ...]:
-        shape = (self.num_regions, *self.num_columns)
-        return () if math.prod(shape) == 1 else shape
+    def _drop_unit_axes(self, total):
+        """(regions, p, q) without the axis of a single region, scalar for a single pair of columns."""
+        total = total[0] if self.num_regions == 1 else total
+        return total[..., 0, 0] if math.prod(self.num_columns[:2]) == 1 else total

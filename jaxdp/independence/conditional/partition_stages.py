@@ -32,8 +32,8 @@ class AxisSelection(PrivateQuery):
 
     reference: object = None
     axes: object = None
-    limit_x: object = 2.0
-    limit_y: object = 2.0
+    limit_x: object = 1.0
+    limit_y: object = 1.0
 
     method: ClassVar[str] = "AxisSelection"
 

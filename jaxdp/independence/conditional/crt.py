@@ -1,0 +1,44 @@
+"""Conditional randomisation test with a known law of X given Z. NOT PRIVATE: a reference."""
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from jaxdp import calibrate
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence.conditional.resampling import RandomizationTest
+from jaxdp.mechanisms import Exact
+
+
+@frozen_pytree
+class CRT(RandomizationTest):
+    """Conditional randomisation test (Candes et al. 2018) of X independent of Y given Z. NOT PRIVATE.
+
+    Statistic: T_0 = sum_i r_i e_i and the same for m resamples of X; x, y of shape (n,).
+    P-value: (1 + #{T_j >= T_0})/(m + 1), exact at any n. Privacy: none (epsilon infinite); refuses release keys.
+    """
+
+    mechanism: object = Exact()
+
+    method: ClassVar[str] = "CRT"
+
+    def budget(self):
+        return self.mechanism
+
+    def default_winsorize(self, num_records):
+        del num_records
+        return 1e3
+
+    def sensitivity(self, num_records):
+        del num_records
+        return Sensitivity(jnp.inf, Norm.LINF, Relation.REPLACE_ONE)
+
+    def p_value(self, key, release):
+        del key
+        observed, copies = release.value
+        return calibrate.monte_carlo(observed, copies)
+
+    def headline(self, release):
+        """T_0."""
+        return release.value[0]

@@ -1,0 +1,100 @@
+"""What the conditional randomisation tests share: T_j = sum_i r_i^(j) e_i for X and its resamples.
+
+r^(j) are residuals of X (j = 0) or of a resample (j >= 1) from the known mean, winsorised to [-1, 1];
+e are residuals of Y: Y itself (winsorised), or kernel ridge residuals of it.
+"""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import PrivateTest
+from jaxdp.statistics import partition
+from jaxdp.statistics.conditional_law import ConditionalLaw
+from jaxdp.statistics.ridge import krr_residuals
+
+
+@frozen_pytree
+class RandomizationTest(PrivateTest):
+    """Common fields of the conditional randomisation tests.
+
+    law: known law of X given Z (`jaxdp.GaussianLaw`, `jaxdp.BernoulliLaw`, or your own `ConditionalLaw`).
+    num_resamples: m. alternative: 'two-sided' ranks |T|, 'greater' ranks T, 'less' ranks -T.
+    winsorize: limit of the X residual in units of law.spread() and of y in units of scale_y; the default
+        weighs clipping against noise. scale_y: public guess of the spread of y.
+    kernel, ridge: kernel ridge regression of y on z; no kernel means no regression (any statistic is valid).
+    """
+
+    law: ConditionalLaw | None = None
+    num_resamples: int = jax.tree.static(default=199)
+    alternative: str = jax.tree.static(default="two-sided")
+    winsorize: ArrayLike | None = None
+    scale_y: ArrayLike = 1.0
+    kernel: object = None
+    ridge: ArrayLike = 10.0
+    num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
+
+    needs_law: ClassVar[str] = "jaxdp.GaussianLaw(function=mean_of_x, noise_sd=1.0)"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.law is None:
+            raise ValueError(
+                f"{type(self).__name__} needs law=, the known law of X given Z, such as {self.needs_law}; "
+                "without one use PartitionGCM."
+            )
+        _check.at_least(1, num_resamples=self.num_resamples)
+        _check.one_of(("two-sided", "greater", "less"), alternative=self.alternative)
+        _check.positive(ridge=self.ridge, scale_y=self.scale_y)
+        if self.winsorize is not None:
+            _check.positive(winsorize=self.winsorize)
+
+    def resolve(self, shapes):
+        """Notes how many columns there are; refuses data without z."""
+        if shapes.z is None:
+            raise ValueError(f"{type(self).__name__} needs z, which the law of X is conditional on.")
+        return partition.with_column_counts(self, shapes)
+
+    def default_winsorize(self, num_records: int):
+        """Winsorising level in units of the spread."""
+        raise NotImplementedError
+
+    def limits(self, num_records: int):
+        """Clipping limits of the X residual and of y."""
+        tau = self.default_winsorize(num_records) if self.winsorize is None else self.winsorize
+        return tau * self.law.spread(), tau * self.scale_y
+
+    def residual_of_y(self, data):
+        """Winsorised y, or its kernel ridge residuals; shape (n,)."""
+        y = _column(partition.clip_to(partition.as_matrix(data.y), self.limits(data.x.shape[0])[1]), "y")
+        if self.kernel is None:
+            return y
+        return krr_residuals(self.kernel, self.ridge, partition.as_matrix(data.z), y[:, None])[:, 0]
+
+    def statistic(self, key, data):
+        """(T_0, T) with T of shape (m,), folded by the alternative."""
+        limit = self.limits(data.x.shape[0])[0]
+        mean, residual_y = self.law.mean(data.z), self.residual_of_y(data)
+
+        def statistic(x):
+            return jnp.dot(partition.clip_to(x - mean, limit), residual_y, precision="highest")
+
+        def resampled(sub_key):
+            return statistic(self.law.sample(sub_key, data.z))
+
+        copies = jax.lax.map(resampled, jax.random.split(key, self.num_resamples), batch_size=64)
+        observed = statistic(_column(partition.as_matrix(data.x), "x"))
+        return self._fold(observed), self._fold(copies)
+
+    def _fold(self, values):
+        return {"two-sided": jnp.abs, "greater": jnp.positive, "less": jnp.negative}[self.alternative](values)
+
+
+def _column(values, name: str):
+    if values.shape[1] != 1:
+        raise ValueError(f"{name} must have one column here, got {values.shape[1]}; test one column at a time.")
+    return values[:, 0]

@@ -1,0 +1,118 @@
+"""All pairs of many features given one Z: one release, kernels and cells shared, p-values as a matrix."""
+
+import dataclasses
+import functools
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp import calibrate, core
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Cost, PrivateTest, Release, Sequential
+from jaxdp.data.dataset import Column, Data, Domain
+
+
+@frozen_pytree
+class AllPairs(PrivateTest):
+    """A test of every pair i < j of the columns of x, released together.
+
+    Privacy: what `test` costs, for all pairs: the sensitivity is that of one pair times the number of pairs
+    (its root in L2), so each pair gets its share of the budget. test: PartitionGCM, PrivateGCM or GCM.
+    """
+
+    test: object = None
+    method: ClassVar[str] = "AllPairs"
+
+    def __post_init__(self):
+        if not hasattr(self.test, "pairwise") and isinstance(self.test, PrivateTest | None):
+            raise ValueError(f"all pairs can be run with PartitionGCM, PrivateGCM or GCM, got {type(self.test).__name__}.")
+
+    def resolve(self, shapes):
+        """The inner test's stages, with this test at their end."""
+        inner = self.test.resolve(shapes)
+        if isinstance(inner, Sequential):
+            return Sequential(first=inner.first, second=AllPairs(test=inner.second), then=_then_inside(inner.then))
+        count = shapes.x.shape[1]
+        depth = inner.num_columns[2] if hasattr(inner, "num_columns") else 1
+        columns = {"num_columns": (1, count * (count - 1) // 2, depth)} if hasattr(inner, "num_columns") else {}
+        return AllPairs(test=dataclasses.replace(inner, **columns))
+
+    def budget(self):
+        return self.test.budget()
+
+    def statistic(self, key, data):
+        del key
+        return self.test.pairwise(data)
+
+    def sensitivity(self, num_records):
+        return self.test.sensitivity(num_records)
+
+    def p_value(self, key, release):
+        """One p-value for each pair, array (pairs,)."""
+        return self.test.pair_p_values(key, release)
+
+    def headline(self, release):
+        return getattr(self.test, "pair_statistics", self.test.headline)(release)
+
+
+@functools.lru_cache(maxsize=64)
+def _then_inside(then):
+    # cached: a static field must be the same object every time, or each call would recompile
+    def configure(second, query, released):
+        return dataclasses.replace(second, test=then(second.test, query, released))
+
+    return configure
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PairwiseResult:
+    """P-values of all pairs as a symmetric (d, d) matrix; the diagonal is NaN. `cost` is that of all pairs."""
+
+    p_values: ArrayLike
+    cost: Cost
+    release: Release
+    mode: str = jax.tree.static(default="")
+    method: str = jax.tree.static(default="")
+
+    def holm(self):
+        """Holm-adjusted p-values (family-wise error over the pairs), (d, d)."""
+        return self._adjust(calibrate.holm)
+
+    def benjamini_hochberg(self):
+        """Benjamini-Hochberg adjusted p-values (false discovery rate over the pairs), (d, d)."""
+        return self._adjust(calibrate.benjamini_hochberg)
+
+    def _adjust(self, rule):
+        count = self.p_values.shape[0]
+        return as_matrix(rule(self.p_values[np.triu_indices(count, k=1)]), count)
+
+
+def as_matrix(values, count: int):
+    """Values of pairs i < j, (pairs,), as a symmetric (count, count) matrix with NaN on the diagonal."""
+    rows, columns = np.triu_indices(count, k=1)
+    matrix = jnp.full((count, count), jnp.nan, values.dtype)
+    return matrix.at[rows, columns].set(values).at[columns, rows].set(values)
+
+
+def all_pairs(test, key, features, z=None, *, columns: tuple[Column, ...] | None = None, ledger=None) -> PairwiseResult:
+    """Tests every pair of the d columns of features given the same z, in one release.
+
+    test: PartitionGCM, PrivateGCM or GCM; its budget is the total for all pairs. features: (n, d), d >= 2,
+    scaled as x is in `Data`. z: None, (n,) or (n, c). columns: public descriptions of the columns of z.
+    """
+    features = jnp.asarray(features) if isinstance(features, jax.Array) else np.asarray(features)
+    if features.ndim != 2 or features.shape[1] < 2:
+        raise ValueError(f"features must have shape (n, d) with d >= 2, got {features.shape}.")
+    domain = Domain(z=tuple(columns)) if columns else None
+    result = core.run(AllPairs(test=test), key, Data(features, features, z, domain), ledger=ledger)
+    return PairwiseResult(
+        p_values=as_matrix(result.p_value, features.shape[1]),
+        cost=result.cost,
+        release=result.release,
+        mode=result.mode,
+        method=test.method,
+    )

@@ -1,0 +1,208 @@
+"""Release keys: from the system's entropy, used once, secret."""
+
+import copy
+import logging
+import multiprocessing
+import pickle
+import threading
+import traceback
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.noise import keys
+from jaxdp.noise.keys import ReleaseKey
+
+SECRET = bytes(range(100, 132))
+
+
+def words(key) -> list[int]:
+    with jax.debug_key_reuse(False):
+        return jax.random.key_data(key).tolist()
+
+
+def data_of(num_records=64):
+    x, y, z = jax.random.normal(jax.random.key(3), (3, num_records))
+    return jaxdp.Data(x, y, z)
+
+
+def test_fresh_keys_differ_and_come_from_the_system(monkeypatch):
+    assert words(jaxdp.fresh_key().consume("a")) != words(jaxdp.fresh_key().consume("a"))
+    asked = []
+
+    def entropy(count):
+        asked.append(count)
+        return SECRET
+
+    monkeypatch.setattr("secrets.token_bytes", entropy)
+    assert words(jaxdp.fresh_key().consume("a")) == words(ReleaseKey(SECRET).consume("a"))
+    assert asked == [32]
+
+
+def test_no_fallback_if_entropy_fails(monkeypatch):
+    def fail(count):
+        raise NotImplementedError("no entropy")
+
+    monkeypatch.setattr("secrets.token_bytes", fail)
+    with pytest.raises(NotImplementedError):
+        jaxdp.fresh_key()
+
+
+@pytest.mark.parametrize("material", [5, "a" * 32, bytes(31), bytearray(32), None])
+def test_release_keys_are_not_made_from_values(material):
+    with pytest.raises(TypeError, match="fresh_key"):
+        ReleaseKey(material)
+
+
+def test_labels_are_single_use_and_independent():
+    key = ReleaseKey(SECRET)
+    first, second = key.consume("a"), key.consume("b")
+    assert words(first) != words(second)
+    with pytest.raises(ValueError, match="used already"):
+        key.consume("a")
+
+
+def test_second_run_with_one_key_raises():
+    key, test = jaxdp.fresh_key(), jaxdp.PartitionGCM(epsilon=1.0)
+    jaxdp.run(test, key, data_of())
+    for again in (jaxdp.run, jaxdp.release):
+        with pytest.raises(ValueError, match="fresh_key"):
+            again(test, key, data_of())
+
+
+def test_split_gives_distinct_keys_and_spends_the_parent():
+    key = ReleaseKey(SECRET)
+    children = key.split(5)
+    assert key.spent
+    assert len({tuple(words(child.consume("run"))) for child in children}) == 5
+    with pytest.raises(ValueError, match="used already"):
+        key.consume("run")
+    with pytest.raises(ValueError, match="used already"):
+        key.split(2)
+    with pytest.raises(ValueError, match="count"):
+        ReleaseKey(SECRET).split(0)
+
+
+def test_threads_cannot_both_use_a_key():
+    key, outcomes = jaxdp.fresh_key(), []
+
+    def take():
+        try:
+            outcomes.append(key.consume("run") is not None)
+        except ValueError:
+            outcomes.append(False)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize("act", [copy.copy, copy.deepcopy, pickle.dumps, lambda key: pickle.dumps(key, 0)])
+def test_keys_cannot_be_duplicated(act):
+    with pytest.raises(TypeError, match="fresh_key"):
+        act(jaxdp.fresh_key())
+
+
+def test_key_is_refused_in_another_process(monkeypatch):
+    key = jaxdp.fresh_key()
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    with pytest.raises(ValueError, match="process"):
+        key.consume("run")
+
+
+def test_key_does_not_reach_a_child_process():
+    context = multiprocessing.get_context("spawn")
+    with pytest.raises(TypeError, match="fresh_key"):
+        context.Process(target=print, args=(jaxdp.fresh_key(),)).start()
+
+
+def test_key_is_not_a_pytree_and_not_an_array():
+    key = ReleaseKey(SECRET)
+    assert jax.tree.leaves(key) == [key]
+    assert not hasattr(key, "__dict__")
+    for function in (jnp.asarray, jax.jit(lambda key: key)):
+        with pytest.raises(TypeError):
+            function(key)
+
+
+def test_key_shows_in_no_text(caplog):
+    key = ReleaseKey(SECRET)
+    child = words(ReleaseKey(SECRET).consume("run"))
+    forms = [SECRET.hex(), str(SECRET), str(list(SECRET)), *map(str, child), *(f"{word:x}" for word in child)]
+    texts = [repr(key), str(key), f"{key}", f"{key:>40}", repr([key]), key.fingerprint]
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("jaxdp").warning("%s %r", key, key)
+        result = jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), key, data_of())
+    texts += [caplog.text, str(result), repr(result)]
+    for act in (lambda: key.consume("run"), lambda: pickle.dumps(key), lambda: jaxdp.run(None, key, None)):
+        try:
+            act()
+        except Exception:
+            texts.append(traceback.format_exc())
+    assert len(texts) == 12
+    assert not [(form, text) for form in forms for text in texts if form in text]
+
+
+def test_fingerprint_names_the_key_without_telling_it():
+    assert ReleaseKey(SECRET).fingerprint == ReleaseKey(SECRET).fingerprint
+    assert ReleaseKey(SECRET).fingerprint != jaxdp.fresh_key().fingerprint
+    assert len(ReleaseKey(SECRET).fingerprint) == 64
+
+
+@pytest.mark.parametrize("key", [0, 5, np.uint32([1, 2]), "secret", None, b"x" * 32, 1.5])
+def test_everything_else_is_refused(key):
+    with pytest.raises(TypeError, match="fresh_key"):
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), key, data_of())
+
+
+def test_legacy_keys_are_refused():
+    with pytest.raises(TypeError, match="fresh_key"):
+        keys.mode_of(jax.random.PRNGKey(0))
+
+
+def test_modes():
+    assert keys.mode_of(jax.random.key(0)) == keys.SIMULATION
+    assert keys.mode_of(jaxdp.fresh_key()) == keys.RELEASE
+    assert keys.mode_of(jaxdp.fresh_key().consume("a")) == keys.RELEASE
+
+
+def test_non_private_tests_are_refused():
+    with pytest.raises(ValueError, match="adds no noise"):
+        jaxdp.run(jaxdp.PartitionGCM(mechanism=jaxdp.mechanisms.Exact()), jaxdp.fresh_key(), data_of())
+
+
+def test_releases_compute_in_float64_from_float32_data():
+    class Probe(jaxdp.PartitionGCM):
+        def statistic(self, key, data):
+            assert data.x.dtype == data.z.dtype == jnp.float64
+            return super().statistic(key, data)
+
+    data = data_of()
+    assert data.x.dtype == jnp.float32
+    assert jaxdp.run(Probe(epsilon=1.0), jaxdp.fresh_key(), data).p_value.dtype == jnp.float64
+
+
+def test_nothing_of_a_release_lands_in_the_compilation_cache(tmp_path):
+    canary = 0.7853981633974483
+    values = np.full(64, canary)
+    settings = {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    try:
+        for name, value in settings.items():
+            jax.config.update(name, value)
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0, num_cells=3), jaxdp.fresh_key(), jaxdp.Data(values, values, values))
+        assert jax.config.jax_enable_compilation_cache is True
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+    assert list(tmp_path.rglob("*-cache")) == []

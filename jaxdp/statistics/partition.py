@@ -106,13 +106,6 @@ def clip_to(values, limit):
     return jnp.clip(jnp.nan_to_num(values / limit, nan=0.0), -1.0, 1.0)
 
 
-def sums_of_squares(values, cell, num_cells: int):
-    """Within-cell sums of squares about the cell means, (K, p), of values (n, p)."""
-    sums = lambda v: jax.ops.segment_sum(v, cell, num_cells)  # noqa: E731
-    count = jnp.maximum(sums(jnp.ones((values.shape[0], 1), values.dtype)), 1.0)
-    return jnp.maximum(sums(values**2) - sums(values) ** 2 / count, 0.0)
-
-
 def cells_of(data, target: int, reference=None, axes=None):
     """Cell of each record, int array (n,), and the number of cells, from public knowledge alone.
 
@@ -150,22 +143,27 @@ def column_bin(values, column: Column, reference, count: int):
     return jnp.clip(jnp.floor(position).astype(jnp.int32), 0, count - 1)
 
 
-def within_cell_moments(x, y, cell, num_cells: int):
-    """Cross products and sums of squares about the cell means.
+def cell_sums(values, cell, num_cells: int):
+    """Sums of the rows of values (n, c) within cells, (K, c)."""
+    if values.shape[1] > 8:
+        return jax.ops.segment_sum(values, cell, num_cells)
+    # one scatter a column: XLA's CPU scatter of rows is twice as slow
+    columns = [jax.ops.segment_sum(values[:, j], cell, num_cells) for j in range(values.shape[1])]
+    return jnp.stack(columns, axis=1)
 
-    x: (n, p), y: (n, q), cell: (n,) ints. Returns counts (K,), C (K, p, q), SSx (K, p), SSy (K, q).
-    """
-    p, q = x.shape[1], y.shape[1]
-    ones = jnp.ones((x.shape[0], 1), x.dtype)
-    cross = (x[:, :, None] * y[:, None, :]).reshape(-1, p * q)
-    columns = jnp.concatenate([ones, x, y, x * x, y * y, cross], axis=1)
-    sums = jax.ops.segment_sum(columns, cell, num_cells)
-    count, sum_x, sum_y, xx, yy, xy = jnp.split(sums, [1, 1 + p, 1 + p + q, 1 + 2 * p + q, 1 + 2 * p + 2 * q], axis=1)
-    inverse = 1.0 / jnp.maximum(count, 1.0)
-    centred = xy.reshape(-1, p, q) - inverse[:, :, None] * sum_x[:, :, None] * sum_y[:, None, :]
-    return (
-        count[:, 0],
-        centred,
-        jnp.maximum(xx - inverse * sum_x**2, 0.0),
-        jnp.maximum(yy - inverse * sum_y**2, 0.0),
-    )
+
+def cell_counts(cell, num_cells: int, dtype=float):
+    """Records in each cell, (K,) floats."""
+    return jax.ops.segment_sum(jnp.ones(cell.shape, dtype), cell, num_cells)
+
+
+def center(values, cell, counts):
+    """Values (n, c) minus their cell means; counts (K,)."""
+    means = cell_sums(values, cell, counts.shape[0]) / jnp.maximum(counts, 1.0)[:, None]
+    return values - means[cell]
+
+
+def sums_of_squares(values, cell, num_cells: int):
+    """Within-cell sums of squares about the cell means, (K, c), of values (n, c)."""
+    centred = center(values, cell, cell_counts(cell, num_cells, values.dtype))
+    return cell_sums(centred**2, cell, num_cells)

@@ -44,5 +44,7 @@ class ConditionalSpearman(StratifiedRankTest):
 
     def sensitivity(self, num_records):
         conditional = self.num_strata != 1
-        bounds = (choose(table, self.levels, self.relation, conditional) for table in (SPEARMAN_BOUNDS, VARIANCE_BOUNDS))
+        bounds = (
+            choose(table, self.levels, self.relation, conditional) for table in (SPEARMAN_BOUNDS, VARIANCE_BOUNDS)
+        )
         return self._bounds(*bounds, num_records)

@@ -127,17 +127,27 @@ class PartitionGCM(PrivateTest):
         center_x, center_y = (0.0, 0.0) if self.centers is None else self.centers.at(data, self.axes)
         x = partition.clip_to(x - center_x, tau * self.scale_x)
         y = partition.clip_to(y - center_y, tau * self.scale_y)
-        count, cross, ss_x, ss_y = partition.within_cell_moments(x, y, cell, num_cells)
-        per_cell = ss_x[:, :, None] * ss_y[:, None, :] / jnp.maximum(count - 1.0, 1.0)[:, None, None]
+        counts = partition.cell_counts(cell, num_cells, x.dtype)
+        x, y = partition.center(x, cell, counts), partition.center(y, cell, counts)
+        ss_x, ss_y = (partition.cell_sums(values**2, cell, num_cells) for values in (x, y))
+        ss_x = ss_x / jnp.maximum(counts - 1.0, 1.0)[:, None]
         if self.weights is not None:
-            weights = jnp.clip(jnp.broadcast_to(jnp.asarray(self.weights), (num_cells,)), -1.0, 1.0)[:, None, None]
-            cross, per_cell = weights * cross, weights**2 * per_cell
+            weights = jnp.clip(jnp.broadcast_to(jnp.asarray(self.weights), (num_cells,)), -1.0, 1.0)[:, None]
+            x, ss_x = x * weights[cell], ss_x * weights**2
         region = jnp.arange(num_cells) * self.num_regions // num_cells
-        totals = {
-            "covariance": jax.ops.segment_sum(cross, region, self.num_regions),
-            "variance": jax.ops.segment_sum(per_cell, region, self.num_regions),
+        return {
+            "covariance": self._products(x, y, region[cell]),
+            "variance": self._products(ss_x, ss_y, region),
         }
-        return {name: self._drop_unit_axes(total) for name, total in totals.items()}
+
+    def _products(self, left, right, region):
+        """left' right summed within each region: (regions, p, q), without axes of length one for scalars."""
+        if self.num_regions == 1:
+            total = jnp.matmul(left.T, right, precision="highest")
+        else:
+            masks = [(region == g).astype(left.dtype)[:, None] for g in range(self.num_regions)]
+            total = jnp.stack([jnp.matmul((left * mask).T, right, precision="highest") for mask in masks])
+        return total[..., 0, 0] if math.prod(self.num_columns[:2]) == 1 else total
 
     def pairwise(self, data):
         """`statistic` for all pairs i < j of the columns of x (y is x): leaves (pairs,) or (regions, pairs)."""
@@ -200,8 +210,3 @@ class PartitionGCM(PrivateTest):
         num_records = data.x.shape[0]
         target = self.num_cells or max(4, num_records // 8)
         return partition.cells_of(data, target, self.reference, self.axes)
-
-    def _drop_unit_axes(self, total):
-        """(regions, p, q) without the axis of a single region, scalar for a single pair of columns."""
-        total = total[0] if self.num_regions == 1 else total
-        return total[..., 0, 0] if math.prod(self.num_columns[:2]) == 1 else total

@@ -61,9 +61,7 @@ class StratifiedRankTest(PrivateTest):
                     "num_cells is needed under add_or_remove_one, since n is private; give num_cells=64, say."
                 )
             if shapes.x.shape[0] > self.max_records:
-                raise ValueError(
-                    f"more records than the public cap max_records={self.max_records}; give a larger cap."
-                )
+                raise ValueError(f"more records than the public cap max_records={self.max_records}; give a larger cap.")
         return dataclasses.replace(
             self,
             levels=strata.levels_of(shapes),

@@ -7,21 +7,18 @@ a0 = `block_level`, C = the number of blocks that reject.
 
 import inspect
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.stats import norm
 
 from jaxdp import _check, core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.mechanisms import Exact, Gaussian, Geometric, Laplace
-from jaxdp.noise import tail
+from jaxdp.independence import noise_law
+from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 
 VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 or 1
-WINDOW_SCALES = 20.0  # the public range of C is widened by this many noise scales: saturation below 1e-8
 
 
 @frozen_pytree
@@ -98,7 +95,7 @@ class TestOfTests(PrivateTest):
             )
         mechanism = self.budget()
         one = Sensitivity(VOTE_SENSITIVITY, getattr(mechanism, "norm", Norm.L1), Relation.REPLACE_ONE)
-        margin = jnp.ceil(WINDOW_SCALES * mechanism.scale(one)) + 1.0
+        margin = noise_law.margin(mechanism, one)
         return Sensitivity(one.bound, one.norm, one.relation, 0.0, -margin, self.num_blocks + margin)
 
     def p_value(self, key, release):
@@ -114,23 +111,8 @@ class TestOfTests(PrivateTest):
     def _tail(self, mechanism, value, sensitivity):
         """P(Binomial(k, a0) + noise >= value)."""
         count = jnp.arange(self.num_blocks + 1.0)
-        beyond = _noise_tail(mechanism, jnp.expand_dims(value, -1) - count, sensitivity)
+        beyond = noise_law.survival(mechanism, sensitivity, self.method)(jnp.expand_dims(value, -1) - count)
         return jnp.sum(jnp.asarray(_binomial(self.num_blocks, self.block_level)) * beyond, axis=-1)
-
-
-def _noise_tail(mechanism, x, sensitivity):
-    """P(noise >= x)."""
-    laws: dict[type, Callable] = {
-        Geometric: tail.two_sided_geometric,
-        Laplace: tail.laplace,
-        Gaussian: lambda value, scale: norm.sf(value / scale),
-        Exact: lambda value, scale: jnp.where(value <= 0.0, 1.0, 0.0) + 0.0 * scale,
-    }
-    law = laws.get(type(mechanism))
-    if law is None:
-        known = ", ".join(kind.__name__ for kind in laws)
-        raise TypeError(f"mechanism of TestOfTests must be one of {known}, got {type(mechanism).__name__}.")
-    return law(x, mechanism.scale(sensitivity))
 
 
 def _binomial(trials: int, rate: float) -> list[float]:

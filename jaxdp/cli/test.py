@@ -1,0 +1,212 @@
+"""`jaxdp test`: is X independent of Y (given Z)? One private answer about a CSV file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from pathlib import Path
+
+from jaxdp.cli import options
+
+MIN_ROWS = 10
+MOST_VALUES_WRITTEN = 100
+EXAMPLE = "example: jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,weight --epsilon 1"
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "test",
+        help="test whether X is independent of Y (given Z) in a CSV file",
+        description="Tests whether X is independent of Y given Z, at a stated privacy cost.",
+        epilog=EXAMPLE,
+    )
+    options.add_data(parser)
+    parser.add_argument("--x", type=options.names, required=True, metavar="A", help="column(s) X, separated by commas")
+    parser.add_argument("--y", type=options.names, required=True, metavar="B", help="column(s) Y")
+    parser.add_argument("--given", type=options.names, default=[], metavar="C,D", help="columns Z to condition on")
+    options.add_epsilon(parser)
+    parser.add_argument("--method", metavar="M", help="name of the test (default: what fits the columns)")
+    parser.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
+    add_method_options(parser)
+    options.add_run(parser, "out/test")
+
+
+def add_method_options(parser: argparse.ArgumentParser) -> None:
+    """Public settings of single methods."""
+    parser.add_argument(
+        "--residual-scale",
+        type=options.positive_numbers,
+        metavar="S",
+        help="public guess of the residual sd of X and Y (or two: SX,SY) where bounds are scaled to [-1, 1]",
+    )
+    parser.add_argument("--num-cells", type=options.count, metavar="K", help="public cells that Z is cut into")
+    parser.add_argument("--ridge", type=options.positive_number, metavar="R", help="ridge of kernel methods")
+    parser.add_argument("--lengthscale", type=options.positive_number, metavar="L", help="kernel length on [-1, 1]")
+
+
+def run(args: argparse.Namespace) -> int:
+    from jaxdp.data.schema import Schema
+    from jaxdp.independence import registry
+
+    schema = Schema.load(args.schema)
+    rules = [[schema.rule(name) for name in names] for names in (args.x, args.y, args.given)]
+    method = registry.method(args.method) if args.method else registry.default_method(*rules)
+    if args.seed is None and not method.private:
+        raise options.UserError(f"{method.name} is not private and releases nothing: give --seed to simulate.")
+    settings = registry.Options(
+        level=args.level,
+        residual_scale=_pair(args.residual_scale),
+        num_cells=args.num_cells,
+        ridge=args.ridge,
+        lengthscale=args.lengthscale,
+    )
+    ledger = options.open_ledger(args.ledger, args.seed)
+    folder = options.output_folder(args.out)
+    data = schema.read(args.data, x=args.x, y=args.y, given=args.given, codes=method.codes)
+    result = answer(data, method, args.epsilon, settings, folder, names=vars(args), seed=args.seed, ledger=ledger)
+    print(summary(result, folder))
+    return 0
+
+
+def answer(data, method, epsilon: float, settings, folder: Path, *, names: dict, seed: int | None, ledger=None) -> dict:
+    """Runs the test and writes result.json, the picture and report.html; returns what result.json holds."""
+    import jax
+
+    import jaxdp
+    from jaxdp.report.html import write_report
+
+    num_rows = data.x.shape[0]
+    _require_size(method, num_rows)
+    with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
+        test = method.make(epsilon, data.domain, settings)
+        result = jaxdp.run(test, options.make_key(seed), data, ledger=ledger)
+        content = describe(result, method, num_rows, settings.level, names, seed)
+        options.write_json(folder / "result.json", content)
+        draw(folder / "picture.png", test, result, content)
+    write_report(folder, "Private independence test")
+    return content
+
+
+def describe(result, method, num_rows: int, level: float, names: dict, seed: int | None) -> dict:
+    """What result.json holds: released and public values only."""
+    import jax
+    import numpy as np
+
+    cost, p_value = result.cost, float(result.p_value)
+    statistic = np.asarray(result.statistic, float)
+    found = p_value <= level
+    question = f"Is {_listing(names['x'])} independent of {_listing(names['y'])}"
+    content = {
+        "title": f"{question}{' given ' + _listing(names['given']) if names['given'] else ''}?",
+        "answer": _verdict(found, p_value, level),
+        "method": method.name,
+        "p_value": p_value,
+        "statistic": float(statistic) if statistic.size == 1 else statistic,
+        "epsilon": float(cost.epsilon) if method.private else float("inf"),
+        "delta": float(cost.delta),
+        "relation": cost.relation.value,
+        "mode": result.mode,
+        "n": num_rows,
+        "level": level,
+        "dependence_found": bool(found),
+        "x": names["x"],
+        "y": names["y"],
+        "given": names["given"],
+        "test": result.method,
+        "released": released_values(result.release),
+        "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
+    }
+    if seed is not None:
+        content["seed"] = seed
+    return content
+
+
+def _verdict(found: bool, p_value: float, level: float) -> str:
+    outcome = "Dependence found" if found else "No dependence found"
+    return f"{outcome} at level {level:g} (p = {p_value:.3g})."
+
+
+def released_values(release) -> list[dict]:
+    """The stages of a release: cost and noisy values; arrays of more than 100 numbers give their shape only."""
+    import jax
+    import numpy as np
+
+    from jaxdp.independence.null_curve import stage_epsilons
+
+    def plain(value):
+        value = np.asarray(value)
+        return value.tolist() if value.size <= MOST_VALUES_WRITTEN else {"shape": list(value.shape)}
+
+    return [
+        {"epsilon": epsilon, "value": jax.tree.map(plain, stage.value)}
+        for epsilon, stage in zip(stage_epsilons(release), [*release.earlier, release], strict=True)
+    ]
+
+
+def draw(path: Path, test, result, content: dict) -> None:
+    """The released statistic against its null law, or the p-value on its scale."""
+    from jaxdp.independence.null_curve import null_curve
+    from jaxdp.report import figures
+
+    shared = {
+        "p_value": content["p_value"],
+        "level": content["level"],
+        "title": content["title"],
+        "simulation": content["mode"] == "simulation",
+    }
+    curve = null_curve(test, result)
+    if curve is None:
+        figures.p_value_scale(path, **shared)
+    else:
+        figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
+
+
+def summary(content: dict, folder: Path) -> str:
+    """One screen for people."""
+    statistic = content["statistic"]
+    shown = f"{statistic:.6g}" if isinstance(statistic, float) else f"array of shape {statistic.shape}"
+    lines = [
+        content["title"],
+        f"  answer     {content['answer']}",
+        f"  p-value    {content['p_value']:.6g}",
+        f"  statistic  {shown}",
+        f"  method     {content['method']}, n = {content['n']}",
+        f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
+        f"{content['mode']}",
+        f"  files      {folder / 'result.json'}, {folder / 'picture.png'}, {folder / 'report.html'}",
+    ]
+    return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
+
+
+def jaxdp_version() -> str:
+    """Version of the installed distribution."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("jaxdp-dependence")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _pair(values: list[float] | None) -> tuple[float, float] | None:
+    if values is None:
+        return None
+    if len(values) > 2:
+        raise options.UserError(f"--residual-scale takes one number or two, got {len(values)}.")
+    return values[0], values[-1]
+
+
+def _require_size(method, num_rows: int) -> None:
+    if num_rows < MIN_ROWS:
+        raise options.UserError(f"the data have {num_rows} rows; a private test needs at least {MIN_ROWS}.")
+    needed, installed = method.memory(num_rows), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > installed:
+        raise options.UserError(
+            f"{method.name} needs {needed / 1e9:.0f} GB for {num_rows} rows and this machine has "
+            f"{installed / 1e9:.0f} GB: use partition-gcm, whose memory grows with the rows only."
+        )
+
+
+def _listing(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

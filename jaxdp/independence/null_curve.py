@@ -1,0 +1,70 @@
+"""The null law of a released statistic as a curve, for pictures: p-value as a function of the statistic."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from jaxdp import calibrate
+from jaxdp.core import Release, Result
+
+# Entry of the release that a two-sided p-value measures, and its name for people.
+ENTRIES = {"covariance": "released covariance", "u": "released rank statistic U"}
+AGREEMENT = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class NullCurve:
+    """A released number and its law under independence: tail(t (m,)) = P(|statistic| >= t), noise included."""
+
+    statistic: float
+    tail: Callable[[np.ndarray], np.ndarray]
+    label: str
+
+
+def null_curve(test, result: Result) -> NullCurve | None:
+    """The curve behind a two-sided p-value of one number; None where there is none.
+
+    test: as given to `run`. Everything used is released or public; the other released values stay fixed.
+    """
+    curve: NullCurve | None = None
+    if result.method in ("GCM", "PrivateGCM") and np.size(result.statistic) == 1:
+        curve = _normal_curve(result)
+    elif isinstance(result.release.value, dict) and test.epsilon is not None:
+        curve = _entry_curve(test, result)
+    if curve is None:
+        return None
+    p_value = float(np.asarray(result.p_value))
+    reproduced = float(curve.tail(np.array([abs(curve.statistic)]))[0])
+    # A p-value that this law does not reproduce (Monte Carlo, Bonferroni) has no such curve.
+    return curve if abs(reproduced - p_value) <= AGREEMENT * p_value + 1e-12 else None
+
+
+def _normal_curve(result: Result) -> NullCurve:
+    statistic = float(np.ravel(np.asarray(result.statistic))[0])
+    return NullCurve(statistic, lambda t: np.asarray(calibrate.normal(np.asarray(t, float), 1.0)), "statistic T")
+
+
+def _entry_curve(test, result: Result) -> NullCurve | None:
+    release = result.release
+    name = next((entry for entry in ENTRIES if entry in release.value), None)
+    if name is None or np.size(release.value[name]) != 1:
+        return None
+    final = dataclasses.replace(test, epsilon=stage_epsilons(release)[-1])
+    key = jax.random.key(0)  # not drawn from: these p-values are formulas
+
+    def p_value(value):
+        return final.p_value(key, dataclasses.replace(release, value={**release.value, name: value}))
+
+    compiled = jax.jit(jax.vmap(p_value))
+    statistic = float(np.asarray(release.value[name]).item())
+    return NullCurve(statistic, lambda t: np.asarray(compiled(np.asarray(t, float))), ENTRIES[name])
+
+
+def stage_epsilons(release: Release) -> list[float]:
+    """What each stage of a release cost, the last stage last."""
+    earlier = [float(np.asarray(stage.cost.epsilon)) for stage in release.earlier]
+    return [*earlier, float(np.asarray(release.cost.epsilon)) - sum(earlier)]

@@ -1,0 +1,1 @@
+"""Pictures and self-contained HTML pages of released or public values."""

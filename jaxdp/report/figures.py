@@ -1,0 +1,94 @@
+"""Pictures as PNG files: matplotlib without its global state. Everything drawn is released or public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+BLUE, RED, GREY = "#2a6f97", "#b3261e", "#8a8f98"
+NOTE_OF_SIMULATION = "NOT PRIVATE: simulation"
+GRID_POINTS = 801
+
+
+def canvas(width: float = 7.2, height: float = 4.0):
+    """A figure and its axes, drawn off screen."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError("pictures need matplotlib: install jaxdp-dependence[plot].") from None
+    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return figure, axes
+
+
+def save(figure, path: Path, simulation: bool = False) -> Path:
+    """Writes the PNG, marked if it shows a simulation; returns its path."""
+    if simulation:
+        figure.text(0.995, 0.005, NOTE_OF_SIMULATION, ha="right", va="bottom", color=RED, fontsize=8)
+    figure.savefig(path)
+    return Path(path)
+
+
+def null_law(
+    path: Path,
+    statistic: float,
+    tail: Callable[[np.ndarray], np.ndarray],
+    *,
+    level: float,
+    p_value: float,
+    title: str,
+    label: str = "released statistic",
+    simulation: bool = False,
+) -> Path:
+    """The density of the statistic under independence, its critical region, and the released value.
+
+    tail: t (m,) -> P(|statistic| >= t), symmetric law, noise included.
+    """
+    critical = quantile(tail, level)
+    reach = 1.15 * max(abs(statistic), 1.7 * critical)
+    edges = np.linspace(0.0, reach, GRID_POINTS)
+    density = -0.5 * np.diff(tail(edges)) / np.diff(edges)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    t, height = np.concatenate([-middle[::-1], middle]), np.concatenate([density[::-1], density])
+
+    figure, axes = canvas()
+    axes.plot(t, height, color=BLUE, label="law under independence, noise included")
+    axes.fill_between(t, height, where=np.abs(t) < critical, color=BLUE, alpha=0.15)
+    axes.fill_between(
+        t, height, where=np.abs(t) >= critical, color=RED, alpha=0.35, label=f"critical region, level {level:g}"
+    )
+    for edge in (-critical, critical):
+        axes.axvline(edge, color=RED, linewidth=0.8, linestyle=":")
+    axes.axvline(statistic, color="black", linewidth=1.6, label=f"{label} {statistic:.4g}, p = {p_value:.3g}")
+    axes.set(title=title, xlabel=label, ylabel="density", ylim=(0.0, 1.28 * height.max()), xlim=(-reach, reach))
+    axes.legend(loc="upper left", frameon=False, fontsize=8)
+    return save(figure, path, simulation)
+
+
+def quantile(tail: Callable[[np.ndarray], np.ndarray], level: float) -> float:
+    """The t > 0 where a decreasing tail falls to the level, by grids that narrow (one shape: one compilation)."""
+    grid = np.geomspace(1e-6, 1e12, GRID_POINTS)
+    for _ in range(3):
+        above = tail(grid) > level
+        last = int(np.flatnonzero(above)[-1]) if above.any() else 0
+        grid = np.linspace(grid[last], grid[min(last + 1, GRID_POINTS - 1)], GRID_POINTS)
+    return float(grid[0])
+
+
+def p_value_scale(path: Path, *, p_value: float, level: float, title: str, simulation: bool = False) -> Path:
+    """The p-value on a logarithmic scale with its level, for statistics without a one-dimensional null law."""
+    smallest = 10.0 ** np.floor(np.log10(max(min(p_value, level), 1e-16)) - 1)
+    figure, axes = canvas(height=2.2)
+    axes.axvspan(smallest, level, color=RED, alpha=0.2, label=f"critical region, level {level:g}")
+    axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
+    axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"p = {p_value:.3g}")
+    axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=title, xlabel="p-value (noise included)")
+    axes.spines["left"].set_visible(False)
+    axes.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)
+    return save(figure, path, simulation)

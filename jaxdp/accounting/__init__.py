@@ -1,0 +1,40 @@
+"""What releases cost together: composition, subsampling, filters, the ledger. Host only, float64 and fractions."""
+
+import importlib
+from typing import Any
+
+# Imported on first use: the ledger itself needs neither JAX nor NumPy, and must start fast in worker processes.
+_EXPORTS = {
+    "ApproximateFilter": "filters",
+    "BudgetExhausted": "ledger",
+    "ConcentratedFilter": "filters",
+    "Ledger": "ledger",
+    "LedgerError": "ledger",
+    "Odometer": "filters",
+    "PureFilter": "filters",
+    "RenyiFilter": "filters",
+    "compose": "composition",
+    "fixed_size_base_epsilon": "amplification",
+    "fixed_size_epsilon": "amplification",
+    "largest_count": "optimal",
+    "optimal_delta": "optimal",
+    "optimal_epsilon": "optimal",
+    "poisson_base_epsilon": "amplification",
+    "poisson_epsilon": "amplification",
+    "privacy_filter": "filters",
+    "subsample_fixed_size": "amplification",
+    "subsample_poisson": "amplification",
+    "zcdp_epsilon": "renyi",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,140 @@
+"""`jaxdp ledger create|show|verify|export`: a privacy budget on disk."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from jaxdp.cli import options
+
+# Where no delta was granted, composed totals are shown at this one.
+SHOWN_DELTA = 1e-6
+MOST_ROWS = 20
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "ledger",
+        help="create, show, check or export a privacy budget",
+        description="A privacy budget on disk: releases are charged to it before their data are read.",
+        epilog="example: jaxdp ledger create study.db --epsilon 1 && jaxdp ledger show study.db",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser(
+        "create", help="make a new ledger", epilog="example: jaxdp ledger create study.db --epsilon 1 --delta 1e-6"
+    )
+    create.add_argument("path", metavar="L.db", help="file to make; must not exist")
+    create.add_argument("--epsilon", type=options.positive_number, metavar="E", help="total pure epsilon")
+    create.add_argument("--delta", type=options.probability, default=0.0, metavar="D", help="total delta (default 0)")
+    create.add_argument("--rho", type=options.positive_number, metavar="R", help="total rho of zCDP (Gaussian noise)")
+    create.add_argument(
+        "--relation",
+        choices=("replace_one", "add_or_remove_one"),
+        default="replace_one",
+        help="neighbouring relation of every charge (default replace_one)",
+    )
+    show = actions.add_parser("show", help="print the charges", epilog="example: jaxdp ledger show study.db --out out")
+    verify = actions.add_parser("verify", help="check that everything adds up; 0 if so, else 2")
+    export = actions.add_parser("export", help="write CSV, JSON, a dp-accounting event and a picture")
+    for action in (show, verify, export):
+        action.add_argument("path", metavar="L.db", help="ledger file")
+    show.add_argument("--out", metavar="DIR", help="also write what export writes")
+    options.add_out(export, "out/ledger")
+
+
+def run(args: argparse.Namespace) -> int:
+    from jaxdp.accounting.ledger import Ledger
+
+    if args.action == "create":
+        ledger = Ledger.create(args.path, epsilon=args.epsilon, delta=args.delta, rho=args.rho, relation=args.relation)
+        print(f"created {args.path}: {ledger.total}, relation {ledger.relation}")
+        return 0
+    ledger = Ledger.open(args.path)
+    if args.action == "verify":
+        ledger.verify()
+        print(f"{args.path}: {len(ledger.rows())} charges add up, {ledger.spent} of {ledger.total}")
+        return 0
+    notes = composed(ledger)
+    if args.action == "show":
+        print(summary(ledger, notes))
+    if args.out is not None:
+        folder = options.output_folder(args.out)
+        export(ledger, folder, notes)
+        print(f"results in {folder}")
+    return 0
+
+
+def summary(ledger, notes: list[str]) -> str:
+    """One screen: totals, the latest charges, composed totals."""
+    rows = ledger.rows()
+    lines = [
+        f"{ledger.path.name} ({ledger.relation})",
+        f"  granted    {ledger.total}",
+        f"  spent      {ledger.spent}",
+        f"  remaining  {ledger.remaining}",
+    ]
+    if rows:
+        header = (
+            f"{'#':>5}  {'time (UTC)':19}  {'method':24}  {'epsilon':>10}  {'delta':>8}  {'rho':>8}  {'cumulative':>10}"
+        )
+        lines += ["", header]
+    if len(rows) > MOST_ROWS:
+        lines.append(f"  ... {len(rows) - MOST_ROWS} earlier charges: jaxdp ledger export")
+    lines += [_line(row) for row in rows[-MOST_ROWS:]]
+    return "\n".join([*lines, "", *notes]).rstrip()
+
+
+def _line(row) -> str:
+    what = f"{row.method} {row.note}".strip()
+    return (
+        f"{row.number:>5}  {row.time[:19].replace('T', ' ')}  {what[:24]:24}  {row.epsilon:>10.6g}  "
+        f"{row.delta:>8.3g}  {row.rho:>8.4g}  {row.cumulative_epsilon or row.cumulative_rho:>10.6g}"
+    )
+
+
+def composed(ledger) -> list[str]:
+    """What the charges cost together: the sums that always hold, and what a list fixed in advance would cost."""
+    from jaxdp.accounting import compose
+    from jaxdp.core import Cost
+
+    spent = ledger.spent
+    delta = ledger.total.delta or SHOWN_DELTA
+    costs = [
+        Cost(epsilon=row.epsilon if row.epsilon or not row.rho else float("inf"), rho=row.rho or float("inf"))
+        for row in ledger.rows()
+    ]
+    if not costs or spent.delta >= delta:
+        return []
+    total = compose(costs, delta=delta - spent.delta)
+    return [
+        f"sums, true for charges chosen one after the other: {spent}",
+        f"had the list of charges been fixed in advance: epsilon={total.epsilon:.6g} at delta={delta:g}",
+    ]
+
+
+def export(ledger, folder: Path, notes: list[str]) -> None:
+    """Writes ledger.csv, ledger.json, dp_event.json and waterfall.png."""
+    import dataclasses
+
+    from jaxdp.accounting import convert
+
+    ledger.to_csv(folder / "ledger.csv")
+    content = {name: dataclasses.asdict(getattr(ledger, name)) for name in ("total", "spent", "remaining")}
+    charges = [dataclasses.asdict(row) for row in ledger.rows()]
+    options.write_json(folder / "ledger.json", {"relation": ledger.relation, **content, "charges": charges})
+    options.write_json(folder / "dp_event.json", convert.event_fields(ledger.to_dp_event()))
+    draw(ledger, folder / "waterfall.png", notes)
+
+
+def draw(ledger, path: Path, notes: list[str]) -> Path:
+    """The charges as a waterfall."""
+    from jaxdp.report.waterfall import waterfall
+
+    rows, total = ledger.rows(), ledger.total
+    amounts = {
+        name: ([getattr(row, name) for row in rows], getattr(total, name))
+        for name in ("epsilon", "rho")
+        if getattr(total, name) is not None
+    }
+    labels = [f"{row.number} {row.method} {row.note}".strip()[:32] for row in rows]
+    return waterfall(path, labels, amounts, title=f"Privacy ledger {ledger.path.name}", notes=notes)

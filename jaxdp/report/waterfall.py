@@ -1,0 +1,67 @@
+"""A privacy budget as a waterfall: every charge starts where the one before it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxdp.report import figures
+
+MOST_LABELS = 24
+
+
+def waterfall(
+    path: Path,
+    labels: Sequence[str],
+    amounts: Mapping[str, tuple[Sequence[float], float]],
+    *,
+    title: str = "privacy ledger",
+    notes: Sequence[str] = (),
+    simulation: bool = False,
+) -> Path:
+    """Draws the charges of a ledger and what is left of its budget.
+
+    labels: one per charge. amounts: name of the amount, such as "epsilon" -> (charges in order, total); one panel each.
+    notes: lines printed under the picture, such as composed totals.
+    """
+    figure, axes = figures.canvas(8.0, 2.4 + 2.2 * len(amounts))
+    figure.delaxes(axes)
+    panels = figure.subplots(len(amounts), 1, squeeze=False)[:, 0]
+    for panel, (name, (charges, total)) in zip(panels, amounts.items(), strict=True):
+        _draw(panel, name, np.asarray(charges, float), total)
+    _label(panels[-1], labels)
+    panels[0].set_title(title)
+    if notes:
+        figure.supxlabel("\n".join(notes), fontsize=8, color=figures.GREY, x=0.01, ha="left")
+    return figures.save(figure, path, simulation)
+
+
+def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
+    """One bar per charge, the bar of what is left, and the line of the total."""
+    count = charges.size
+    after = np.cumsum(charges)
+    spent = float(after[-1]) if count else 0.0
+    panel.bar(np.arange(count), charges, bottom=after - charges, width=0.8, color=figures.BLUE)
+    if 0 < count <= MOST_LABELS:
+        panel.step(np.arange(count + 1), np.append(after, spent), where="post", color=figures.GREY, linewidth=0.6)
+    left = max(total - spent, 0.0)
+    panel.bar(count, left, bottom=spent, width=0.8, color="none", edgecolor=figures.GREY, hatch="///", linewidth=0.8)
+    panel.axhline(total, color=figures.RED, linewidth=1.2, linestyle="--")
+    panel.text(-0.6, total, f"budget {total:.6g}", color=figures.RED, fontsize=8, va="bottom", ha="left")
+    panel.text(count, spent + left / 2, f"left\n{left:.4g}", fontsize=8, ha="center", va="center",
+               bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})  # fmt: skip
+    panel.set(ylabel=f"{name} spent", ylim=(0.0, 1.12 * total), xlim=(-0.7, count + 0.7))
+    panel.set_xticks([])
+    for side in ("top", "right"):
+        panel.spines[side].set_visible(False)
+
+
+def _label(panel, labels: Sequence[str]) -> None:
+    if len(labels) <= MOST_LABELS:
+        panel.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=7)
+    else:
+        step = -(-len(labels) // 10)
+        panel.set_xticks(range(0, len(labels), step), [str(number + 1) for number in range(0, len(labels), step)])
+        panel.set_xlabel("charge")

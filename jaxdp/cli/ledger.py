@@ -88,7 +88,7 @@ def _line(row) -> str:
     what = f"{row.method} {row.note}".strip()
     return (
         f"{row.number:>5}  {row.time[:19].replace('T', ' ')}  {what[:24]:24}  {row.epsilon:>10.6g}  "
-        f"{row.delta:>8.3g}  {row.rho:>8.4g}  {row.cumulative_epsilon or row.cumulative_rho:>10.6g}"
+        f"{row.delta:>8.3g}  {row.rho:>8.4g}  {row.cumulative_rho if row.rho else row.cumulative_epsilon:>10.6g}"
     )
 
 

@@ -1,7 +1,8 @@
 """report.html: one self-contained page about the files of a results folder.
 
 The page is a function of the files alone, so it can be rebuilt at any time: every folder (the one named and
-its direct subfolders) that holds results becomes a section with its JSON values, PNG pictures and CSV tables.
+its direct subfolders) that holds results becomes a section with its JSON values, PNG pictures and the CSV
+tables beside them.
 Two keys of a JSON file are special: "title" heads the section and "answer" opens it.
 """
 
@@ -75,9 +76,9 @@ def write_report(folder: Path, title: str) -> Path:
 def _section(folder: Path) -> Iterator[str]:
     """The HTML of one folder, in parts."""
     results, pictures = _results(folder), sorted(folder.glob("*.png"))
-    tables = sorted(folder.glob("*.csv"))
-    if not (results or pictures or tables):
+    if not (results or pictures):
         return
+    tables = sorted(folder.glob("*.csv"))
     heads = [result for _, result in results if isinstance(result, dict)]
     heading = next((head["title"] for head in heads if "title" in head), folder.name)
     yield f"<h2>{html.escape(str(heading))}</h2>"

@@ -1,0 +1,138 @@
+"""`jaxdp demo`: made-up data, real commands, one report. Needs no arguments and no network.
+
+A new part is one function in `PARTS` that writes its made-up data and returns the command to run on them;
+each command writes into a subfolder of its own and report.html shows every subfolder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from jaxdp.cli import options
+
+DATA_SEED = 20_240_229  # the data are made up and public; only the noise is fresh
+CONTINUOUS_ROWS, CATEGORICAL_ROWS = 5_000, 20_000
+
+CONTINUOUS_SCHEMA = """\
+# Public limits of the made-up measurements.
+[columns.dose]
+kind = "continuous"
+bounds = [-5, 5]
+
+[columns.response]
+kind = "continuous"
+bounds = [-5, 5]
+
+[columns.age_score]
+kind = "continuous"
+bounds = [-6, 6]
+"""
+
+CATEGORICAL_SCHEMA = """\
+# Public levels of the made-up survey.
+[columns.smoker]
+kind = "binary"
+levels = ["no", "yes"]
+
+[columns.tar]
+kind = "ordinal"
+levels = ["none", "some", "much"]
+
+[columns.cough]
+kind = "binary"
+levels = ["no", "yes"]
+"""
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "demo",
+        help="run the main jobs on made-up data and write a report",
+        description="Makes up data, runs private tests on them at the stated epsilon each, writes DIR/report.html.",
+        epilog="example: jaxdp demo --out out/demo",
+    )
+    options.add_epsilon(parser, default=1.0)
+    options.add_out(parser, "out/demo")
+    parser.add_argument("--seed", type=options.seed, metavar="N", help="repeatable simulation, NOT PRIVATE")
+
+
+def run(args: argparse.Namespace) -> int:
+    from jaxdp.cli import main as door
+    from jaxdp.report.html import write_report
+
+    folder = options.output_folder(args.out)
+    data_folder = options.output_folder(str(folder / "data"))
+    commands = [part(data_folder) for part in PARTS.values()]
+    shared = ["--epsilon", f"{args.epsilon:g}", *_key_arguments(args.seed, folder, args.epsilon * len(commands))]
+    for name, command in zip(options.progress(PARTS, "demo", len(PARTS)), commands, strict=True):
+        command = [*command, *shared, "--out", str(folder / name)]
+        print(f"$ jaxdp {shlex.join(command)}")
+        code = door.main(command)
+        if code != door.SUCCESS:
+            return code
+        print()
+    print(f"report: {write_report(folder, 'jaxdp demo')}")
+    return door.SUCCESS
+
+
+def _key_arguments(seed: int | None, folder: Path, total: float) -> list[str]:
+    """--seed for a simulation; for releases a new ledger that holds the budget of all parts."""
+    if seed is not None:
+        return ["--seed", str(seed)]
+    from jaxdp.accounting.ledger import Ledger
+
+    path = folder / "demo-ledger.db"
+    for old in folder.glob("demo-ledger.db*"):  # an earlier demo's, about the same made-up data
+        old.unlink()
+    Ledger.create(str(path), epsilon=total)
+    return ["--ledger", str(path)]
+
+
+def continuous(folder: Path) -> list[str]:
+    """Dose and response share a wave of a third variable, and dose has an effect of its own on top."""
+    import jax
+    import numpy as np
+
+    from jaxdp import simulate
+
+    data = simulate.sine_confounder(jax.random.key(DATA_SEED), CONTINUOUS_ROWS, effect=0.25)
+    columns = np.stack([np.asarray(values) for values in (data.x, data.y, data.z)], axis=1)
+    rows = ([f"{value:.5f}" for value in row] for row in columns)
+    return [
+        *("test", *_write(folder, "continuous", ["dose", "response", "age_score"], rows, CONTINUOUS_SCHEMA)),
+        *("--x", "dose", "--y", "response", "--given", "age_score"),
+    ]
+
+
+def categorical(folder: Path) -> list[str]:
+    """Smoking acts on cough through tar alone: dependent, but independent given tar."""
+    import numpy as np
+
+    random = np.random.default_rng(DATA_SEED)
+    smoker = random.random(CATEGORICAL_ROWS) < 0.3
+    tar = (random.random(CATEGORICAL_ROWS)[:, None] > np.where(smoker[:, None], [0.1, 0.5], [0.7, 0.95])).sum(axis=1)
+    cough = random.random(CATEGORICAL_ROWS) < np.array([0.1, 0.3, 0.6])[tar]
+    levels, yes = np.array(["none", "some", "much"]), np.array(["no", "yes"])
+    rows = zip(yes[smoker.astype(int)], levels[tar], yes[cough.astype(int)], strict=True)
+    return [
+        *("test", *_write(folder, "categorical", ["smoker", "tar", "cough"], rows, CATEGORICAL_SCHEMA)),
+        *("--x", "smoker", "--y", "cough", "--given", "tar"),
+    ]
+
+
+def _write(folder: Path, name: str, header: list[str], rows: Iterable[Sequence[str]], schema: str) -> list[str]:
+    """Writes name.csv and name.toml; returns them as arguments of a command."""
+    table, schema_path = folder / f"{name}.csv", folder / f"{name}.toml"
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    schema_path.write_text(schema, encoding="utf-8")
+    return [str(table), "--schema", str(schema_path)]
+
+
+PARTS = {"continuous": continuous, "categorical": categorical}

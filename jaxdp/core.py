@@ -19,10 +19,11 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.noise import keys
+from jaxdp.noise import keys, tape
 
 if TYPE_CHECKING:
     from jaxdp.accounting.ledger import Ledger
+    from jaxdp.noise.certificate import Certificate
 
 
 class Relation(enum.Enum):
@@ -114,6 +115,7 @@ class Release:
     sensitivity: what the noise was calibrated to. cost: what the release cost.
     num_records: public under the replacing relations, None under ADD_OR_REMOVE_ONE.
     earlier: what the stages before this one released; their cost is included.
+    certificates: exact facts about the noise of a release (lattice step, rate, epsilon), one per draw.
     """
 
     value: Any
@@ -122,6 +124,7 @@ class Release:
     num_records: int | None = jax.tree.static(default=None)
     mode: str = jax.tree.static(default=keys.SIMULATION)
     earlier: tuple[Release, ...] = ()
+    certificates: tuple[Certificate, ...] = jax.tree.static(default=())
 
 
 @jax.tree_util.register_dataclass
@@ -292,12 +295,16 @@ def _execute(test, key, data) -> tuple[Any, Release]:
     mechanism = test.budget()
     keys.require_release_path(key, mechanism)
     value = test.statistic(key_statistic, data)
+    with tape.certified() as certificates:
+        noisy = mechanism.perturb(key_noise, value, sensitivity)
+    keys.require_certificates(key, mechanism, certificates)
     return test, Release(
-        value=mechanism.perturb(key_noise, value, sensitivity),
+        value=noisy,
         sensitivity=sensitivity,
         cost=mechanism.cost(relation),
         num_records=None if relation is Relation.ADD_OR_REMOVE_ONE else count,
         mode=keys.mode_of(key),
+        certificates=tuple(certificates),
     )
 
 

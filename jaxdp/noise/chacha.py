@@ -106,4 +106,5 @@ def wrap(material: bytes):
     """The typed JAX key of 32 secret bytes."""
     if len(material) != 32:
         raise ValueError(f"a release key has 32 bytes, got {len(material)}.")
-    return jax.random.wrap_key_data(np.frombuffer(material, "<u4").astype(np.uint32), impl=IMPLEMENTATION)
+    words = jnp.asarray(np.frombuffer(material, "<u4").astype(np.uint32))
+    return jax.random.wrap_key_data(words, impl=IMPLEMENTATION)

@@ -157,3 +157,11 @@ def require_release_path(key, mechanism) -> None:
             f"{type(mechanism).__name__} adds no noise, so nothing may be released with it; "
             "use a simulation key, jax.random.key(seed)."
         )
+
+
+def require_certificates(key, mechanism, certificates) -> None:
+    """Raises if a release drew no certified noise: the mechanism made its own."""
+    if mode_of(key) == RELEASE and not certificates:
+        raise ValueError(
+            f"{type(mechanism).__name__} drew no certified noise, so nothing is released; draw it by jaxdp.noise.add."
+        )

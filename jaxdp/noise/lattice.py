@@ -1,29 +1,254 @@
-"""Exact noise on an integer lattice, for releases."""
+"""Exact noise on an integer lattice, for releases.
 
+A statistic is clipped into its public range, rounded down to a multiple of the lattice step, and meets
+integer noise whose law is known bit by bit (`digits`) and certified on the host (`certificate`).
+Each function returns the released value and the `Certificate` of the draw.
+"""
 
-def _refuse(law: str):
-    raise NotImplementedError(f"exact {law} noise is not available yet; use a simulation key.")
+import math
+from fractions import Fraction
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import _check
+from jaxdp.noise import certificate, digits, gaussian_tables
+from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, exact, floor_log2, window_bits
+
+SELECTION_LIMIT = 4096  # outcomes of an exponential mechanism: its work grows like 64 times their number
+PROPOSAL_ESCAPE_BITS = 30
+ROUNDS = 64
+_CLIP = 2**52  # steps; scores beyond lose nothing, since clipping is 1-Lipschitz
 
 
 def laplace(key, value, sensitivity, epsilon):
-    _refuse("Laplace")
+    """value + two-sided geometric noise on the lattice, of scale reach/epsilon; L1 bound.
+
+    Returns float64 multiples of the step, of the value's shape.
+    """
+    value = _float64(value)
+    epsilon, reach = exact(epsilon, "epsilon"), reach_of(sensitivity, value.size)
+    exponent = floor_log2(min(reach, reach / epsilon) / value.size) - certificate.RESOLUTION
+    step = Fraction(2) ** exponent
+    # floor moves a difference by less than one step per coordinate
+    moves = Fraction(math.floor(reach / step) + value.size)
+    low, high = window(sensitivity, step)
+    facts, table = certificate.additive("laplace", moves, epsilon, step, min(low), max(high), value.size)
+    return _add(key, value, exponent, low, high, facts, table), facts
 
 
 def geometric(key, value, sensitivity, epsilon):
-    _refuse("geometric")
+    """Integer value + two-sided geometric noise with P(k) proportional to exp(-epsilon |k|/bound); L1 bound.
+
+    Returns float64 integers, of the value's shape. A value that isn't an integer would void the bound.
+    """
+    value = jnp.asarray(value)
+    whole = jnp.issubdtype(value.dtype, jnp.integer)
+    value = value.astype(np.float64) if whole else _float64(value)
+    epsilon, bound = exact(epsilon, "epsilon"), exact(sensitivity.bound, "the sensitivity's bound")
+    reach = reach_of(sensitivity, value.size)
+    moves = bound if reach == bound else Fraction(math.floor(reach) + value.size)
+    low, high = window(sensitivity, Fraction(1))
+    facts, table = certificate.additive("geometric", moves, epsilon, Fraction(1), min(low), max(high), value.size)
+    return _add(key, value, 0, low, high, facts, table), facts
 
 
 def gaussian(key, value, sensitivity, rho):
-    _refuse("Gaussian")
+    """value + discrete Gaussian noise on the lattice, of sd reach/sqrt(2 rho); L2 (or L1) bound.
+
+    Returns float64 multiples of the step, of the value's shape.
+    """
+    value = _float64(value)
+    rho, reach = exact(rho, "rho"), reach_of(sensitivity, value.size)
+    exponent = gaussian_tables.step_exponent(reach, rho, value.size)
+    step = Fraction(2) ** exponent
+    low, high = window(sensitivity, step)
+    moves = reach / step + _root_above(value.size)
+    facts, tables = gaussian_tables.gaussian(moves**2, rho, step, min(low), max(high), value.size)
+    low_out, high_out = _bounds(facts)
+    released = digits.gaussian(
+        key,
+        _steps(value, exponent, low, high).ravel(),
+        tables.tables,
+        low_out,
+        high_out,
+        bases=tables.bases,
+        escape_bits=ESCAPE_BITS,
+        width=window_bits(facts.low, facts.high),
+        size=value.size,
+    )
+    return _scaled(released, exponent).reshape(value.shape), facts
 
 
 def argmax_exponential(key, scores, sensitivity, epsilon):
-    _refuse("noisy-max")
+    """argmax of lattice scores + one-sided geometric noise of mean about 2 reach/epsilon; Linf bound."""
+    scores = _scores(scores)
+    epsilon, reach = exact(epsilon, "epsilon"), reach_of(sensitivity, scores.size)
+    exponent = floor_log2(min(reach, reach / epsilon)) - certificate.RESOLUTION
+    step = Fraction(2) ** exponent
+    moves = Fraction(math.floor(reach / step) + 1)
+    facts, table = certificate.one_sided("argmax_exponential", moves, epsilon, step, scores.size, factor=2)
+    index = digits.selected(
+        key,
+        _clipped_steps(scores, exponent),
+        digits.packed(table.digits),
+        limbs=table.limbs,
+        escape_bits=ESCAPE_BITS,
+        width=max(1, (scores.size - 1).bit_length()),
+        size=scores.size,
+    )
+    return index, facts
 
 
 def argmax_gumbel(key, scores, sensitivity, epsilon):
-    _refuse("Gumbel")
+    """The exponential mechanism exp(epsilon score/(2 reach)) on lattice scores, by proposals; Linf bound.
+
+    Same law as argmax of scores + Gumbel noise: a fixed number of uniform proposals, each accepted with
+    probability exp(-rate (max score - score)). Costs epsilon and at most epsilon^2/8 of zCDP.
+    """
+    scores = _scores(scores)
+    if scores.size > SELECTION_LIMIT:
+        raise ValueError(
+            f"the exponential mechanism takes at most {SELECTION_LIMIT} scores in a release, got {scores.size}; "
+            "use ReportNoisyMax."
+        )
+    epsilon, reach = exact(epsilon, "epsilon"), reach_of(sensitivity, scores.size)
+    exponent = floor_log2(min(reach, reach / epsilon)) - certificate.RESOLUTION
+    step = Fraction(2) ** exponent
+    moves = Fraction(math.floor(reach / step) + 1)
+    facts, table = certificate.exponential(
+        moves, epsilon, step, scores.size, escape_bits=PROPOSAL_ESCAPE_BITS, rounds=ROUNDS
+    )
+    steps = _clipped_steps(scores, exponent)
+    width = max(1, (scores.size - 1).bit_length())
+    index = digits.proposed(
+        key,
+        jnp.max(steps) - steps,
+        digits.packed(table.digits),
+        limbs=table.limbs,
+        escape_bits=PROPOSAL_ESCAPE_BITS,
+        width=width,
+        rounds=ROUNDS << width,
+        size=scores.size,
+    )
+    return index, facts
 
 
 def rank_at_most(key, reference, others, scale_numerator, epsilon, count):
-    _refuse("rank")
+    """Whether at most `count` of the noisy `others` reach the noisy `reference`; decision only.
+
+    scale_numerator: how far reference and others move together (sum of their Linf reaches).
+    """
+    values = _scores(jnp.concatenate([jnp.atleast_1d(_float64(reference)), _float64(others)]))
+    epsilon, reach = exact(epsilon, "epsilon"), exact(scale_numerator, "the sensitivity's bound")
+    exponent = floor_log2(min(reach, reach / epsilon)) - certificate.RESOLUTION
+    step = Fraction(2) ** exponent
+    moves = Fraction(math.floor(reach / step) + 2)
+    facts, table = certificate.one_sided("rank_at_most", moves, epsilon, step, outcomes=2, factor=1)
+    decision = digits.ranked(
+        key,
+        _clipped_steps(values, exponent),
+        digits.packed((*table.digits, table.zero)),
+        limbs=table.limbs,
+        escape_bits=ESCAPE_BITS,
+        size=values.size,
+        count=int(count),
+    )
+    return decision, facts
+
+
+def reach_of(sensitivity, size: int) -> Fraction:
+    """How far the computed statistic can move: bound + 2 error in the norm of the sensitivity.
+
+    `error` bounds each coordinate; it counts `size` times in L1 and its root in L2, so that it is safe too
+    if it already bounds the norm.
+    """
+    if size < 1:
+        raise ValueError("a release needs at least one value.")
+    bound = exact(sensitivity.bound, "the sensitivity's bound")
+    error = exact(
+        np.max(np.asarray(sensitivity.error)) if _check.is_concrete(sensitivity.error) else sensitivity.error, "error"
+    )
+    if bound <= 0 or error < 0:
+        raise ValueError(f"a release needs a sensitivity > 0 and an error >= 0, got {float(bound)} and {float(error)}.")
+    factor = {"l1": size, "l2": _root_above(size), "linf": 1}[sensitivity.norm.value]
+    return bound + 2 * factor * error
+
+
+def window(sensitivity, step: Fraction) -> tuple[list[int], list[int]]:
+    """The public range in lattice steps: lower ends rounded down and upper ends rounded up, as lists."""
+    if sensitivity.lower is None or sensitivity.upper is None:
+        raise ValueError(
+            "a release needs the public range of the statistic: give Sensitivity(..., lower=, upper=), "
+            "or use a simulation key."
+        )
+    low = [math.floor(exact(v, "lower") / step) for v in np.ravel(_public(sensitivity.lower, "lower"))]
+    high = [math.ceil(exact(v, "upper") / step) for v in np.ravel(_public(sensitivity.upper, "upper"))]
+    if max(low) > min(high) and any(a > b for a, b in zip(low, high, strict=False)):
+        raise ValueError(f"lower must be <= upper, got {sensitivity.lower} and {sensitivity.upper}.")
+    return low, high
+
+
+def _public(value, name: str) -> np.ndarray:
+    if not _check.is_concrete(value):
+        raise ValueError(f"{name} is traced, but releases run outside jit: call run without jax.jit around it.")
+    return np.asarray(value, np.float64)
+
+
+def _root_above(size: int) -> int:
+    """Smallest integer >= sqrt(size)."""
+    return math.isqrt(size - 1) + 1
+
+
+def _float64(value):
+    value = jnp.asarray(value)
+    if value.dtype != np.float64:
+        if not jnp.issubdtype(value.dtype, jnp.integer) and value.dtype != bool:
+            raise TypeError(f"a release needs a float64 statistic, got {value.dtype}; don't cast it down.")
+        value = value.astype(np.float64)
+    return value
+
+
+def _scores(scores):
+    scores = _float64(scores)
+    if scores.ndim != 1:
+        raise ValueError(f"one selection takes one vector of scores, got shape {scores.shape}; release each by itself.")
+    return scores
+
+
+def _steps(value, exponent: int, low, high):
+    """floor(value/step) clipped into the public range, int64; exact, since the step is a power of two."""
+    low, high = (np.array(ends, np.float64) for ends in (low, high))
+    low, high = (ends.reshape(value.shape) if ends.size == value.size else ends[0] for ends in (low, high))
+    steps = jnp.floor(jnp.ldexp(value, -exponent))
+    return jnp.clip(jnp.where(jnp.isnan(steps), low, steps), low, high).astype(np.int64)
+
+
+def _clipped_steps(scores, exponent: int):
+    return _steps(scores, exponent, [-_CLIP], [_CLIP])
+
+
+def _scaled(steps, exponent: int):
+    return jnp.ldexp(steps.astype(np.float64), exponent)
+
+
+def _bounds(facts: Certificate):
+    assert facts.low is not None
+    assert facts.high is not None
+    return np.int64(facts.low), np.int64(facts.high)
+
+
+def _add(key, value, exponent, low, high, facts, table):
+    low_out, high_out = _bounds(facts)
+    released = digits.released(
+        key,
+        _steps(value, exponent, low, high).ravel(),
+        digits.packed((*table.digits, table.zero)),
+        low_out,
+        high_out,
+        limbs=table.limbs,
+        escape_bits=ESCAPE_BITS,
+        width=window_bits(facts.low, facts.high),
+        size=value.size,
+    )
+    return _scaled(released, exponent).reshape(value.shape)

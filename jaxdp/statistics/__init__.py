@@ -8,11 +8,28 @@ from typing import Any
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
+    "conditional_kendall": "concordance",
+    "spearman": "concordance",
+    "conditional_spearman": "concordance",
+    "kendall_s": "concordance",
+    "kendall_tau": "concordance",
     "k_fold_residuals": "ridge",
     "krr_residuals": "ridge",
     "leave_one_out_residuals": "ridge",
+    "characteristic_matrix_e": "mic",
+    "characteristic_matrix_r": "mic",
+    "maximum_asymmetry": "mic_companions",
+    "maximum_edge_value": "mic_companions",
+    "mic_e": "mic",
+    "mic_e_pairs": "mic_pairs",
+    "mic_r": "mic",
+    "mic_r_pairs": "mic_pairs",
+    "mic_star": "mic",
+    "minimum_cell_number": "mic_companions",
+    "mutual_information": "information",
+    "total_information": "mic_companions",
 }
-_MODULES = ["kernels", "partition", "ridge", "ridge_bounds", "ridge_error", "winsorize"]
+_MODULES = ["contingency", "concordance", "kernels", "partition", "ridge", "ridge_bounds", "ridge_error", "winsorize"]
 
 __all__ = sorted([*_EXPORTS, *_MODULES])
 

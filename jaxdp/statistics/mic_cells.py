@@ -1,0 +1,50 @@
+"""Cells of records on one axis: equal ranges of a public interval, or equal numbers of records."""
+
+import jax.numpy as jnp
+
+RANGE, MASS = "range", "mass"
+
+
+def unit_position(values, lower, upper):
+    """(value - lower)/(upper - lower) clipped to [0, 1]; NaN counts as the lower end. Any shapes that broadcast."""
+    position = (values - lower) / (upper - lower)
+    return jnp.clip(jnp.nan_to_num(position, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+
+
+def record_priority(num_records: int, stream: int):
+    """A fixed public scrambling of the record numbers, uint32 (n,): breaks ties of values.
+
+    Ties broken by it keep the sensitivity bound of distinct values, since a record's priority does not
+    depend on any value. Two streams look independent, so that tied columns do not look related.
+    """
+    # The 32-bit finaliser of MurmurHash3: a bijection, so that no two records share a priority.
+    bits = jnp.arange(num_records, dtype=jnp.uint32) * jnp.uint32(0x9E3779B1) + jnp.uint32(0x7F4A7C15 * stream % 2**32)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits = (bits ^ (bits >> shift)) * jnp.uint32(factor)
+    return bits ^ (bits >> 16)
+
+
+def ranks(values, priority):
+    """Rank 0, ..., n - 1 of each value along axis 0, ties by priority; NaN is below everything. int32."""
+    values = jnp.nan_to_num(values, nan=-jnp.inf, posinf=jnp.inf, neginf=-jnp.inf)
+    order = jnp.lexsort((priority, values), axis=0)
+    return jnp.argsort(order, axis=0).astype(jnp.int32)
+
+
+def cells(feature, count, kind: str):
+    """Cell 0, ..., count - 1 of each record; count may be traced.
+
+    kind "range": feature is a unit position, cells are half-open and the last is closed.
+    kind "mass": feature is a rank, cell floor(rank count / n), so cells hold floor or ceil of n/count records.
+    """
+    if kind == MASS:
+        return feature * count // feature.shape[0]
+    return jnp.clip(jnp.floor(feature * count).astype(jnp.int32), 0, count - 1)
+
+
+def table(master, fixed, num_master: int, num_fixed: int, dtype=float):
+    """Counts (num_master, num_fixed, b) of cell numbers (n, b)."""
+    lanes = master.shape[1]
+    index = (master * num_fixed + fixed) * lanes + jnp.arange(lanes, dtype=master.dtype)[None]
+    flat = jnp.zeros(num_master * num_fixed * lanes, dtype).at[index].add(1.0, mode="promise_in_bounds")
+    return flat.reshape(num_master, num_fixed, lanes)

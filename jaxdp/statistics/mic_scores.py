@@ -1,0 +1,60 @@
+"""Normalised scores of every grid size, for many pairs of features: one compiled program per bucket."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.statistics import mic_axis, mic_cells, mic_grids
+
+_WORKING_SET = 2e6  # bytes of segment gains that stay in a core's cache
+
+
+def bucket_scores(features, first, second, bucket: mic_grids.Bucket, kind: str):
+    """I/log2 k of each grid of a bucket, -inf where k is not allowed: array (grids, parts - 1, 2, m).
+
+    features: (n, d) unit positions ("range") or ranks ("mass"). first, second: column numbers (m,).
+    Orientation 0 fixes the cells of `first` and segments `second`; orientation 1 the other way round.
+    """
+    sizes = jnp.asarray(np.array([(g.fixed, g.parts, g.master) for g in bucket.grids], np.int32))
+    return score_sizes(features, first, second, sizes, bucket[:3], kind)
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def score_sizes(features, first, second, sizes, padded, kind):
+    """As `bucket_scores`, with the grids as an int array (grids, 3) of fixed, parts, master."""
+    fixed = features[:, jnp.concatenate([first, second])]
+    master = features[:, jnp.concatenate([second, first])]
+    dtype = features.dtype if jnp.issubdtype(features.dtype, jnp.floating) else jnp.result_type(float)
+
+    def one(size):
+        table = mic_cells.table(
+            mic_cells.cells(master, size[2], kind), mic_cells.cells(fixed, size[0], kind), *padded[:2], dtype
+        )
+        return normalised(table, size[0], size[1], padded[2])
+
+    return jax.lax.map(one, sizes).reshape(sizes.shape[0], padded[2] - 1, 2, first.shape[0])
+
+
+def normalised(table, fixed, parts, most_parts: int):
+    """I/log2 k for k = 2, ..., most_parts, -inf beyond `parts`, of tables (p, q, b): array (most_parts - 1, b)."""
+    sums = mic_axis.cumulative(mic_axis.pad_rows(table))
+    information = mic_axis.best_information(sums, most_parts, fixed)
+    segments = jnp.arange(2, most_parts + 1)
+    scores = jnp.minimum(information / jnp.log2(segments.astype(table.dtype))[:, None], 1.0)
+    return jnp.where((segments <= parts)[:, None], scores, -jnp.inf)
+
+
+def all_scores(features, first, second, sizes, c: float, kind: str):
+    """Every bucket's grids and scores: list of (grids, array (grids, parts - 1, 2, m))."""
+    return [
+        (bucket.grids, bucket_scores(features, first, second, bucket, kind)) for bucket in mic_grids.buckets(sizes, c)
+    ]
+
+
+def lanes(bucket: mic_grids.Bucket) -> int:
+    """Pairs per tile: as many as keep the gains in cache, a power of two."""
+    bytes_each = 4.0 * 0.67 * (bucket.master + 1) ** 2 if bucket.parts > 2 else 4.0 * bucket.master * bucket.fixed
+    return 2 ** int(min(6, max(2, math.log2(_WORKING_SET / bytes_each / 2))))

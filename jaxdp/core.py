@@ -280,7 +280,7 @@ def release(test, key, data) -> Release:
     """Returns the noisy statistic, the only thing about `data` that may leave."""
     mode = keys.mode_of(key)
     with keys.precision(mode):
-        return _execute(test, keys.open_key(key), keys.widen(mode, data))[1]
+        return keys.settle(mode, _execute(test, keys.open_key(key), keys.widen(mode, data))[1])
 
 
 def _execute(test, key, data) -> tuple[Any, Release]:
@@ -329,7 +329,7 @@ def run(test, key, data, *, ledger: Ledger | None = None) -> Result:
             ledger.charge(method_of(test), cost_of(test, data), key)
         key_release, key_null = jax.random.split(keys.open_key(key))
         resolved, released = _execute(test, key_release, keys.widen(mode, data))
-        return Result(
+        result = Result(
             p_value=resolved.p_value(key_null, released),
             statistic=resolved.headline(released),
             release=released,
@@ -337,6 +337,7 @@ def run(test, key, data, *, ledger: Ledger | None = None) -> Result:
             mode=mode,
             method=method_of(test),
         )
+        return keys.settle(mode, result)
 
 
 def method_of(test) -> str:

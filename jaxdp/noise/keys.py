@@ -150,6 +150,18 @@ def widen(mode: str, data):
     return jax.tree.map(leaf, data)
 
 
+def settle(mode: str, result):
+    """A release's float64 numbers as NumPy arrays, which stay float64 wherever they are read."""
+    if mode != RELEASE:
+        return result
+
+    def leaf(value):
+        traced = isinstance(value, jax.core.Tracer)
+        return np.asarray(value)[()] if isinstance(value, jax.Array) and not traced else value
+
+    return jax.tree.map(leaf, result)
+
+
 def require_release_path(key, mechanism) -> None:
     """Raises if the key is a release key and the mechanism adds no noise."""
     if mode_of(key) == RELEASE and not getattr(mechanism, "private", True):

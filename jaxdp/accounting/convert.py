@@ -37,21 +37,21 @@ def pld_epsilon(counts: Mapping[float, int], delta: float) -> float:
     return float(layer[0].get_epsilon_for_delta(delta * (1 - _RELATIVE_MARGIN) - _ABSOLUTE_MARGIN))
 
 
-def pure_event(epsilon: float, replace_one: bool) -> Any:
+def pure_event(epsilon: float, fixed_size: bool) -> Any:
     """A dp-accounting event that dominates every epsilon-DP release.
 
-    Binary randomised response under replace-one. dp-accounting refuses that event under
-    add-or-remove-one, where (epsilon^2/2)-zCDP stands in (Bun and Steinke 2016, Prop. 1.4).
+    Binary randomised response where neighbours have the same size. dp-accounting refuses that event
+    under add-or-remove-one, where (epsilon^2/2)-zCDP stands in (Bun and Steinke 2016, Prop. 1.4).
     """
     from dp_accounting import dp_event
 
-    if not replace_one:
+    if not fixed_size:
         return dp_event.ZCDpEvent(rho=math.nextafter(epsilon**2 / 2, math.inf))
     lie = 2 / (1 + math.exp(epsilon)) if epsilon < 700 else 0.0
     return dp_event.RandomizedResponseDpEvent(noise_parameter=math.nextafter(lie, 0.0), num_buckets=2)
 
 
-def event_of(rows: Iterable[tuple[float, float, float]], replace_one: bool) -> Any:
+def event_of(rows: Iterable[tuple[float, float, float]], fixed_size: bool) -> Any:
     """A ComposedDpEvent of (epsilon, delta, rho) rows, one event per non-zero entry.
 
     dp-accounting has no event for a bare delta: such a row holds an UnsupportedDpEvent, which
@@ -62,7 +62,7 @@ def event_of(rows: Iterable[tuple[float, float, float]], replace_one: bool) -> A
     events: list[Any] = []
     for epsilon, delta, rho in rows:
         if epsilon > 0:
-            events.append(pure_event(epsilon, replace_one))
+            events.append(pure_event(epsilon, fixed_size))
         if rho > 0:
             events.append(dp_event.ZCDpEvent(rho=rho))
         if delta > 0:

@@ -33,6 +33,8 @@ from jaxdp.accounting.shared import Uncopied
 if TYPE_CHECKING:
     from jaxdp.core import Cost, Relation
 
+# The values of core.Relation, which this file does not import.
+RELATIONS = ("replace_one", "add_or_remove_one", "replace_attribute")
 _LONGEST_TEXT = 500
 _UNITS = {"epsilon": UNIT, "delta": DELTA_UNIT, "rho": UNIT}
 
@@ -126,7 +128,7 @@ class Ledger(Uncopied):
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation the budget is stated for: 'replace_one' or 'add_or_remove_one'."""
+        """The neighbouring relation the budget is stated for, such as 'replace_one'."""
         return self._relation
 
     @property
@@ -255,13 +257,13 @@ class Ledger(Uncopied):
     def to_dp_event(self) -> Any:
         """The charges as a dp-accounting `ComposedDpEvent`, for its accountants.
 
-        A pure charge is the randomised response that dominates it, under replace-one; see `accounting.convert`.
+        A pure charge is the randomised response that dominates it; see `accounting.convert.pure_event`.
         What an accountant makes of it holds only if the charges had been fixed in advance.
         """
         from jaxdp.accounting import convert
 
         rows = [(row.epsilon, row.delta, row.rho) for row in self.rows()]
-        return convert.event_of(rows, replace_one=self._relation == "replace_one")
+        return convert.event_of(rows, fixed_size=self._relation != "add_or_remove_one")
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._path)!r}, {self._relation})"
@@ -399,8 +401,8 @@ def _delta_grant(value: float) -> int:
 
 def _relation_name(relation: Relation | str) -> str:
     name = getattr(relation, "value", relation)
-    if name not in ("replace_one", "add_or_remove_one"):
-        raise ValueError(f"relation must be 'replace_one' or 'add_or_remove_one', got {name!r}.")
+    if name not in RELATIONS:
+        raise ValueError(f"relation must be one of {', '.join(map(repr, RELATIONS))}, got {name!r}.")
     return name
 
 

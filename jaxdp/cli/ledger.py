@@ -29,7 +29,7 @@ def add_parser(subparsers) -> None:
     create.add_argument("--rho", type=options.positive_number, metavar="R", help="total rho of zCDP (Gaussian noise)")
     create.add_argument(
         "--relation",
-        choices=("replace_one", "add_or_remove_one"),
+        choices=("replace_one", "add_or_remove_one", "replace_attribute"),
         default="replace_one",
         help="neighbouring relation of every charge (default replace_one)",
     )

@@ -44,8 +44,9 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
     after = np.cumsum(charges)
     spent = float(after[-1]) if count else 0.0
     panel.bar(np.arange(count), charges, bottom=after - charges, width=0.8, color=figures.BLUE)
-    if 0 < count <= MOST_LABELS:
-        panel.step(np.arange(count + 1), np.append(after, spent), where="post", color=figures.GREY, linewidth=0.6)
+    if count <= MOST_LABELS:
+        starts = np.arange(count)
+        panel.hlines(after, starts + 0.4, starts + 0.6, color=figures.GREY, linewidth=0.8)
     left = max(total - spent, 0.0)
     panel.bar(count, left, bottom=spent, width=0.8, color="none", edgecolor=figures.GREY, hatch="///", linewidth=0.8)
     panel.axhline(total, color=figures.RED, linewidth=1.2, linestyle="--")

@@ -123,6 +123,9 @@ def _values(name: str, column: Any) -> np.ndarray:
     """One column as an array (n,) of numbers, booleans or objects."""
     if isinstance(column, np.ma.MaskedArray):
         column = np.ma.filled(column.astype(object), None)
+    if hasattr(column, "to_pylist") and column.null_count:
+        # pyarrow decodes a null in a dictionary-encoded column as one of its values
+        column = np.fromiter(column.to_pylist(), object, len(column))
     values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if values.ndim != 1:
         raise ValueError(f"column {name!r} must have one dimension, got shape {values.shape}.")

@@ -180,7 +180,7 @@ def _continuous_rule(name: str, entry: Mapping) -> ColumnRule:
     bounds = entry["bounds"]
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise ValueError(f"{where}: bounds must be two numbers [LOW, HIGH], got {bounds!r}.")
-    lower, upper = (_finite(f"{where}: bounds", bound) for bound in bounds)
+    lower, upper = (_finite(f"{where}: each bound", bound) for bound in bounds)
     if not lower < upper:
         raise ValueError(f"{where}: the lower bound must be below the upper one, got [{bounds[0]}, {bounds[1]}].")
     if not math.isfinite(upper - lower) or not math.isfinite(2.0 / (upper - lower)):
@@ -216,7 +216,7 @@ def _levels(where: str, levels: Any) -> tuple:
     if len(levels) < 2:
         raise ValueError(f"{where} needs at least two levels, got {len(levels)}.")
     if all(not isinstance(level, str) for level in levels):
-        found: tuple = tuple(_finite(f"{where}: levels", level) for level in levels)
+        found: tuple = tuple(_finite(f"{where}: each level", level) for level in levels)
     else:
         found = tuple(str(level).strip() for level in levels)
     repeated = duplicates(found)
@@ -241,7 +241,7 @@ def _finite(what: str, value: Any) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{what} must be a finite number, got {value}.")
+        raise ValueError(f"{what} must be a finite number, got {str(value)[:40]}.")
     return number
 
 

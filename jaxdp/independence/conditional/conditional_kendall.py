@@ -8,12 +8,11 @@ import math
 from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.independence.conditional.rank_test import UNIT_ROUNDOFF, StratifiedRankTest, choose
+from jaxdp.independence.conditional.rank_test import UNIT_ROUNDOFF, StratifiedRankTest, as_default_float, choose
 from jaxdp.mechanisms import Laplace
 from jaxdp.statistics import concordance
 
@@ -94,12 +93,12 @@ class ConditionalKendall(StratifiedRankTest):
         with jax.enable_x64(True):
             strata = self.summaries(data)
             if self.variant == "paper":
-                return concordance.paper_statistic(strata)
-            if self._both_binary():
+                value = concordance.paper_statistic(strata)
+            elif self._both_binary():
                 value = {"u": concordance.kendall_u(strata, offset=0.0), "v": concordance.cmh_variance(strata)}
             else:
                 value = {"u": concordance.kendall_u(strata), "v": concordance.kendall_variance(strata)}
-        return value
+        return as_default_float(value)
 
     def sensitivity(self, num_records):
         conditional = self.num_strata != 1
@@ -112,8 +111,9 @@ class ConditionalKendall(StratifiedRankTest):
                 lower=-1.5 * math.sqrt(num_records),
                 upper=1.5 * math.sqrt(num_records),
             )
-        bounds = (choose(table, self.levels, self.relation, conditional) for table in (KENDALL_BOUNDS, VARIANCE_BOUNDS))
-        return self._bounds(*bounds, num_records)
+        bound_u = choose(KENDALL_BOUNDS, self.levels, self.relation, conditional)
+        bound_v = choose(VARIANCE_BOUNDS, self.levels, self.relation, conditional)
+        return self._bounds(bound_u, bound_v, num_records)
 
     def p_value(self, key, release):
         if self.variant == "paper":

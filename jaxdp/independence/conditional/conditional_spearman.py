@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax
 
 from jaxdp._pytree import frozen_pytree
-from jaxdp.independence.conditional.rank_test import StratifiedRankTest, choose
+from jaxdp.independence.conditional.rank_test import StratifiedRankTest, as_default_float, choose
 from jaxdp.statistics import concordance
 
 # Theorem C and below (sheet, section 4): an arrival moves (n - 1) rho by (5n - 7)/(n + 1) < 5; within one
@@ -40,7 +40,8 @@ class ConditionalSpearman(StratifiedRankTest):
         del key
         with jax.enable_x64(True):
             strata = self.summaries(data)
-            return {"u": concordance.spearman_u(strata), "v": concordance.spearman_variance(strata)}
+            value = {"u": concordance.spearman_u(strata), "v": concordance.spearman_variance(strata)}
+        return as_default_float(value)
 
     def sensitivity(self, num_records):
         conditional = self.num_strata != 1

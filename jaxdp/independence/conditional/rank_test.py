@@ -118,3 +118,8 @@ def choose(table, levels: tuple[int, int], relation: Relation, conditional: bool
     if relation is Relation.ADD_OR_REMOVE_ONE:
         return row[0]
     return row[1] if conditional else row[2]
+
+
+def as_default_float(values):
+    """Statistics are computed in float64; outside releases they join the ambient precision."""
+    return jax.tree.map(lambda value: value.astype(jnp.result_type(float)), values)

@@ -1,0 +1,248 @@
+"""Concordance within strata: Kendall's S, conditional Kendall U, Spearman, and their null variances.
+
+Source: formula sheet on Priv-PC, sections 2 to 4. Symbols: S_i = concordant minus discordant pairs
+of stratum i, n_i its size, A_j = #{k: a_k < a_j} - #{k: a_k > a_j} within the stratum (so tied
+values share a score); p, q the margin fractions. Counts are int64 and sums of third powers float64,
+whatever the ambient precision.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+KENDALL_OFFSET = 2.5  # divisor n_i + 5/2 keeps the optimal weights 9 n (n-1)/(2 (2n+5)) of Korn (sheet 3.2)
+
+
+class Strata(NamedTuple):
+    """Summaries of each stratum (leading axes may batch); empty strata are all zero.
+
+    size: n_i. s: S_i; both exact int64. cubes_a, cubes_b: sum over levels of (count)^3 of each margin.
+    product: sum A_j B_j. squares_a, squares_b: sum A_j^2, sum B_j^2; all float64, exact below 2^53.
+    """
+
+    size: jax.Array
+    s: jax.Array
+    cubes_a: jax.Array
+    cubes_b: jax.Array
+    product: jax.Array
+    squares_a: jax.Array
+    squares_b: jax.Array
+
+
+def kendall_s(a, b):
+    """Kendall's S = concordant minus discordant pairs of a, b (n,), exact int64, in O(n log n).
+
+    Ties count in neither. |S| <= n(n-1)/2. Sensitivity (sheet, Theorem A): 2(n - 1) under
+    replace-one, n - 1 if both variables are binary.
+    """
+    _same_length(a, b)
+    with jax.enable_x64(True):
+        return jnp.sum(strata_of_records(a, b).s)
+
+
+def kendall_tau(a, b):
+    """Kendall's tau-a = 2 S/(n(n - 1)), 0 for n < 2; sensitivity 4/n under replace-one (Theorem A)."""
+    n = jnp.shape(a)[0]
+    return _as_default_float(kendall_s(a, b) * (2.0 / max(n * (n - 1), 1)))
+
+
+def conditional_kendall(a, b, block):
+    """U = sum over blocks of S_i/(n_i + 5/2), as a float: the default conditional Kendall statistic.
+
+    a, b, block: arrays (n,); records with equal `block` form a stratum.
+    Sensitivity (sheet, Theorem B): 3 under replace-one, 3/2 under add-or-remove-one; see `u_bound`.
+    """
+    _same_length(a, b, block)
+    with jax.enable_x64(True):
+        u = kendall_u(strata_of_records(a, b, block))
+    return _as_default_float(u)
+
+
+def spearman(a, b):
+    """Tie-safe Spearman rho = 3 sum A_i B_i/(n(n^2 - 1)), 0 for n < 2; sensitivity 6/(n + 1) (Theorem C)."""
+    _same_length(a, b)
+    with jax.enable_x64(True):
+        size = jnp.shape(a)[0]
+        rho = 3.0 * jnp.sum(strata_of_records(a, b).product) / max(size * (size**2 - 1.0), 1.0)
+    return _as_default_float(rho)
+
+
+def conditional_spearman(a, b, block):
+    """U_rho = sum over blocks of (n_i - 1) rho_i, as a float (sheet, section 4)."""
+    _same_length(a, b, block)
+    with jax.enable_x64(True):
+        u = spearman_u(strata_of_records(a, b, block))
+    return _as_default_float(u)
+
+
+def strata_of_table(table) -> Strata:
+    """Summaries of each stratum from tables (..., strata, levels of a, levels of b) of counts."""
+    with jax.enable_x64(True):
+        return _strata_of_table(jnp.asarray(table).astype(jnp.int64))
+
+
+@jax.jit
+def _strata_of_table(counts) -> Strata:
+    rows, columns = jnp.sum(counts, -1), jnp.sum(counts, -2)
+    score_a, score_b = _scores(rows).astype(float), _scores(columns).astype(float)
+    # Below-left minus below-right of every cell, from the two-dimensional cumulative sum.
+    below = jnp.cumsum(counts, -2) - counts
+    left = jnp.cumsum(below, -1) - below
+    right = jnp.sum(below, -1, keepdims=True) - left - below
+    return Strata(
+        size=jnp.sum(rows, -1),
+        s=jnp.sum(counts * (left - right), (-2, -1)),
+        cubes_a=jnp.sum(rows.astype(float) ** 3, -1),
+        cubes_b=jnp.sum(columns.astype(float) ** 3, -1),
+        product=jnp.sum(counts * score_a[..., :, None] * score_b[..., None, :], (-2, -1)),
+        squares_a=jnp.sum(rows * score_a**2, -1),
+        squares_b=jnp.sum(columns * score_b**2, -1),
+    )
+
+
+def _scores(margin):
+    """#{smaller} - #{larger} of each level of a margin (..., levels)."""
+    smaller = jnp.cumsum(margin, -1) - margin
+    return 2 * smaller + margin - jnp.sum(margin, -1, keepdims=True)
+
+
+def strata_of_records(a, b, block: ArrayLike | None = None) -> Strata:
+    """Summaries of each stratum from records: values a, b (n,) of any kind and block labels (n,).
+
+    Arrays of length n, one slot per stratum, the rest zero. O(n log n): sorts, then one stable
+    partition per bit of the rank to count inversions. Memory O(n).
+    """
+    with jax.enable_x64(True):
+        a, b = jnp.asarray(a), jnp.asarray(b)
+        block = jnp.zeros(a.shape[0], jnp.int32) if block is None else jnp.asarray(block)
+        return _strata_of_records(a, b, block)
+
+
+@jax.jit
+def _strata_of_records(a, b, block) -> Strata:
+    n = a.shape[0]
+    start, size = _runs_of_records(block)
+    start_a, equal_a = _runs_of_records(block, a)
+    start_b, equal_b = _runs_of_records(block, b)
+    _, equal_ab = _runs_of_records(start_a, start_b)  # starts are ranks within (block, value)
+    order = jnp.lexsort((start_b, start_a))
+    discordant = jnp.zeros(n, jnp.int64).at[order].set(_larger_before(start_b[order]))
+    score_a = (2 * (start_a - start) + equal_a - size).astype(float)
+    score_b = (2 * (start_b - start) + equal_b - size).astype(float)
+    total = lambda v: jax.ops.segment_sum(v, start, n)  # noqa: E731
+    return Strata(
+        size=total(jnp.ones(n, jnp.int64)),
+        s=total(size - equal_a - equal_b + equal_ab) // 2 - 2 * total(discordant),
+        cubes_a=total((equal_a**2).astype(float)),
+        cubes_b=total((equal_b**2).astype(float)),
+        product=total(score_a * score_b),
+        squares_a=total(score_a**2),
+        squares_b=total(score_b**2),
+    )
+
+
+def block_labels(columns):
+    """One label per record, equal exactly where all of the columns are equal: int64 (n,)."""
+    with jax.enable_x64(True):
+        return _runs_of_records(*(jnp.asarray(column) for column in columns))[0]
+
+
+@jax.jit
+def _runs_of_records(*columns):
+    """For each record, how many are smaller in lexicographic order of the columns, and how many equal it."""
+    order = jnp.lexsort(tuple(reversed(columns)))
+    n = order.shape[0]
+    position = jnp.arange(n, dtype=jnp.int64)
+    changed = jnp.zeros(n, bool)
+    for column in columns:
+        ordered = column[order]
+        changed |= jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])[:n]
+    start = jax.lax.cummax(jnp.where(changed, position, 0))
+    length = jax.ops.segment_sum(jnp.ones(n, jnp.int64), start, n)[start]
+    restore = lambda v: jnp.zeros(n, jnp.int64).at[order].set(v)  # noqa: E731
+    return restore(start), restore(length)
+
+
+def _larger_before(rank):
+    """For each position j, #{i < j: rank_i > rank_j}; ranks are integers in 0, ..., n - 1.
+
+    From the highest bit down, records with equal higher bits lie together in their old order, so a
+    pair is counted once, at the highest bit where its ranks differ.
+    """
+    n = rank.shape[0]
+    num_bits = max(1, (max(n, 1) - 1).bit_length())
+    position = jnp.arange(n, dtype=jnp.int64)
+
+    def split_by_bit(step, carry):
+        rank, origin, count = carry
+        shift = num_bits - 1 - step
+        bit = (rank >> shift) & 1
+        prefix = rank >> (shift + 1)
+        starts = jnp.concatenate([jnp.ones(1, bool), prefix[1:] != prefix[:-1]])[:n]
+        group = jax.lax.cummax(jnp.where(starts, position, 0))
+        ones_before = jnp.cumsum(bit) - bit
+        count = count.at[origin].add(jnp.where(bit == 0, ones_before - ones_before[group], 0))
+        zeros_before = position - ones_before
+        target = jnp.where(bit == 0, zeros_before, n - jnp.sum(bit) + ones_before)
+        return rank.at[target].set(rank), origin.at[target].set(origin), count
+
+    start = (rank.astype(jnp.int64), position, jnp.zeros(n, jnp.int64))
+    return jax.lax.fori_loop(0, num_bits, split_by_bit, start)[2]
+
+
+def kendall_u(strata: Strata, offset: float = KENDALL_OFFSET):
+    """sum S_i/(n_i + offset) over the last axis; a stratum of fewer than two records gives 0."""
+    divisor = jnp.where(strata.size > 1, strata.size + offset, 1.0)
+    return jnp.sum(strata.s / divisor, axis=-1)
+
+
+def kendall_variance(strata: Strata):
+    """Tie-corrected null variance of `kendall_u` (sheet 3.3, general):
+    sum n(n-1)/(9(n + 5/2)) (1 - sum p^3)(1 - sum q^3)."""
+    n = jnp.maximum(strata.size, 1).astype(float)
+    untied_a, untied_b = 1.0 - strata.cubes_a / n**3, 1.0 - strata.cubes_b / n**3
+    return jnp.sum(n * (n - 1.0) / (9.0 * (n + KENDALL_OFFSET)) * untied_a * untied_b, axis=-1)
+
+
+def cmh_variance(strata: Strata):
+    """Null variance of sum S_i/n_i for two binary variables: sum r1 r0 c1 c0/(n^2 (n-1)), the exact
+    hypergeometric variance of the Cochran-Mantel-Haenszel numerator (r1 r0 = n^2 (1 - sum p^3)/3)."""
+    n = jnp.maximum(strata.size, 2).astype(float)
+    untied_a, untied_b = 1.0 - strata.cubes_a / n**3, 1.0 - strata.cubes_b / n**3
+    return jnp.sum(jnp.where(strata.size > 1, n**2 / (9.0 * (n - 1.0)) * untied_a * untied_b, 0.0), axis=-1)
+
+
+def spearman_u(strata: Strata):
+    """sum (n_i - 1) rho_i = sum 3 sum A B/(n(n+1)) over the last axis."""
+    n = jnp.maximum(strata.size, 1).astype(float)
+    return jnp.sum(3.0 * strata.product / (n * (n + 1.0)), axis=-1)
+
+
+def spearman_variance(strata: Strata):
+    """Permutation variance of `spearman_u`: sum 9 sum A^2 sum B^2/(n^2 (n+1)^2 (n-1)) (sheet, section 4)."""
+    n = jnp.maximum(strata.size, 2).astype(float)
+    # One factor at a time: the product of the two sums of squares would overflow int64 from n = 1e3.
+    part_a = 3.0 * strata.squares_a / (n * (n**2 - 1.0))
+    part_b = 3.0 * strata.squares_b / (n * (n**2 - 1.0))
+    return jnp.sum((n - 1.0) * part_a * part_b, axis=-1)
+
+
+def paper_statistic(strata: Strata):
+    """Definition 6 of the Priv-PC paper with signed S_i: sum 9 S_i/(2 n_i + 5) / sqrt(sum w_i),
+    w_i = 9 n_i(n_i - 1)/(2(2 n_i + 5)); 0 where no stratum has two records."""
+    n = jnp.maximum(strata.size, 1).astype(float)
+    weight = jnp.sum(9.0 * n * (n - 1.0) / (2.0 * (2.0 * n + 5.0)), axis=-1)
+    numerator = jnp.sum(9.0 * strata.s / (2.0 * n + 5.0), axis=-1)
+    return jnp.where(weight > 0, numerator / jnp.sqrt(jnp.where(weight > 0, weight, 1.0)), 0.0)
+
+
+def _as_default_float(value):
+    return value.astype(jnp.result_type(float))
+
+
+def _same_length(*arrays) -> None:
+    shapes = [jnp.shape(array) for array in arrays]
+    if any(len(shape) != 1 for shape in shapes) or len(set(shapes)) != 1:
+        raise ValueError(f"values and blocks must be arrays of one common length, got shapes {shapes}.")

@@ -60,11 +60,6 @@ class DigitTable:
     zero: tuple[int, int]
     error: Fraction
 
-    @property
-    def limbs(self) -> tuple[int, ...]:
-        """64-bit limbs of each threshold."""
-        return tuple(bits // LIMB for _, bits in self.digits)
-
 
 def exact(value, name: str) -> Fraction:
     """The fraction behind a public number; releases need it concrete and finite."""

@@ -16,14 +16,18 @@ _CONSTANTS = np.frombuffer(b"expand 32-byte k", dtype="<u4").astype(np.uint32)
 _BITS, _SPLIT, _FOLD = (np.uint32(tag) for tag in (0x62697473, 0x73706C74, 0x666F6C64))
 _CHUNK = 1 << 14  # blocks per pass: the state of one pass stays in a CPU's cache
 _WORDS = 16
+# Row r of the 4 x 4 state turns left by r, so that diagonals become columns; and back.
+_TO_DIAGONALS = np.array([4 * row + (column + row) % 4 for row in range(4) for column in range(4)])
+_TO_COLUMNS = np.argsort(_TO_DIAGONALS)
 
 
 def _rotate(x, count: int):
     return (x << np.uint32(count)) | (x >> np.uint32(32 - count))
 
 
-def _quarter_rounds(a, b, c, d):
-    """Four quarter rounds at once: each argument is one row (4, n) of the state."""
+def _quarter_rounds(state):
+    """Four quarter rounds at once, one per column of the state (16, n) read as 4 rows of 4 words."""
+    a, b, c, d = (state[4 * i : 4 * i + 4] for i in range(4))
     a = a + b
     d = _rotate(d ^ a, 16)
     c = c + d
@@ -32,14 +36,11 @@ def _quarter_rounds(a, b, c, d):
     d = _rotate(d ^ a, 8)
     c = c + d
     b = _rotate(b ^ c, 7)
-    return a, b, c, d
+    return jnp.concatenate([a, b, c, d])
 
 
-def _double_round(_, rows):
-    a, b, c, d = _quarter_rounds(*rows)
-    b, c, d = jnp.roll(b, -1, 0), jnp.roll(c, -2, 0), jnp.roll(d, -3, 0)
-    a, b, c, d = _quarter_rounds(a, b, c, d)
-    return a, jnp.roll(b, 1, 0), jnp.roll(c, 2, 0), jnp.roll(d, 3, 0)
+def _double_round(_, state):
+    return _quarter_rounds(_quarter_rounds(state)[_TO_DIAGONALS])[_TO_COLUMNS]
 
 
 def blocks(key, counters, nonce):
@@ -50,8 +51,7 @@ def blocks(key, counters, nonce):
     zero = jnp.zeros_like(counters)
     words = [*(zero + word for word in _CONSTANTS), *(zero + key[i] for i in range(8)), counters]
     state = jnp.stack([*words, *(zero + jnp.asarray(word, np.uint32) for word in nonce)])
-    rows = tuple(state[4 * i : 4 * i + 4] for i in range(4))
-    return jnp.concatenate(lax.fori_loop(0, 10, _double_round, rows)) + state
+    return lax.fori_loop(0, 10, _double_round, state) + state
 
 
 def _stream(key, count: int, nonce):

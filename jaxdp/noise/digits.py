@@ -1,7 +1,10 @@
 """Fixed-work integer samplers: functions of random bits and thresholds, nothing else.
 
 Every digit is a comparison of a uniform 64, 128 or 192-bit integer with a threshold, most significant
-limb first. No loop, branch or address depends on a random or a private value.
+limb first. No loop, branch or address depends on a random or a private value, except addresses within
+the small Gaussian tables.
+
+Shapes: `bits` is a flat uint64 array, `value` integers (size,); a layout counts the digits of 1, 2, ... limbs.
 """
 
 import functools
@@ -11,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_CHUNK = 1 << 13  # draws per pass, so that the bits of one pass stay in a CPU's cache
+LARGEST = 1 << 14  # draws per pass: the bits of one pass stay in a CPU's cache
+_SMALLEST = 1 << 9
 
 
 def limbs_of(number: int, count: int) -> list[int]:
@@ -19,156 +23,168 @@ def limbs_of(number: int, count: int) -> list[int]:
     return [number >> 64 * (count - 1 - i) & (2**64 - 1) for i in range(count)]
 
 
+def layout_of(thresholds) -> tuple[int, ...]:
+    """How many thresholds (number, bits) have 1, 2, ... limbs; they must come in this order."""
+    widths = [bits // 64 for _, bits in thresholds]
+    if widths != sorted(widths):
+        raise ValueError("thresholds must be ordered by their number of limbs.")
+    return tuple(widths.count(width) for width in range(1, max(widths) + 1))
+
+
 def packed(thresholds) -> np.ndarray:
-    """Pairs (threshold, bits) as one flat uint64 array."""
+    """Thresholds (number, bits) as one flat uint64 array."""
     return np.array([limb for number, bits in thresholds for limb in limbs_of(number, bits // 64)], np.uint64)
 
 
+def rows_of(layout: tuple[int, ...]) -> int:
+    """Limbs of all digits."""
+    return sum(count * width for width, count in enumerate(layout, 1))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _bits(key, count: int):
+    return jax.random.bits(key, (count,), np.uint64)
+
+
+def random_bits(key, count: int):
+    """At least `count` random 64-bit words; lengths are rounded up so that few programs are compiled."""
+    unit = max(_SMALLEST, 1 << max(0, count.bit_length() - 4))
+    return _bits(key, -(-count // unit) * unit)
+
+
 def below(bits, threshold):
-    """Whether integers given by limbs (L, n) lie below one threshold (L,); lexicographic, no early exit."""
-    smaller = jnp.zeros(bits.shape[1:], bool)
-    for i in range(bits.shape[0] - 1, -1, -1):
-        smaller = (bits[i] < threshold[i]) | ((bits[i] == threshold[i]) & smaller)
+    """Whether integers of L limbs lie below thresholds, both (..., L, size); lexicographic, no early exit."""
+    smaller = bits[..., -1, :] < threshold[..., -1, :]
+    for i in range(bits.shape[-2] - 2, -1, -1):
+        first, other = bits[..., i, :], threshold[..., i, :]
+        smaller = (first < other) | ((first == other) & smaller)
     return smaller
 
 
-def geometric(bits, thresholds, limbs: tuple[int, ...]):
-    """Integers sum_i 2^i 1{bits of digit i < threshold i}; bits (sum of limbs, n)."""
-    total, row = jnp.zeros(bits.shape[1:], np.int64), 0
-    for i, width in enumerate(limbs):
-        rows = slice(row, row + width)
-        total = total + (below(bits[rows], thresholds[rows]).astype(np.int64) << np.int64(i))
-        row += width
+def digits(bits, thresholds, layout: tuple[int, ...]):
+    """Digit by digit, whether the random integer lies below its threshold; list of (position, bool (count, size)).
+
+    bits: (rows, size), thresholds: (rows,), rows in the order of the layout.
+    """
+    found, row, position = [], 0, 0
+    for width, count in enumerate(layout, 1):
+        if count:
+            rows = slice(row, row + count * width)
+            shape = (count, width, bits.shape[-1])
+            limit = jnp.broadcast_to(thresholds[rows].reshape(count, width, 1), shape)
+            found.append((position, below(bits[rows].reshape(shape), limit)))
+        row, position = row + count * width, position + count
+    return found
+
+
+def geometric(bits, thresholds, layout: tuple[int, ...]):
+    """Integers sum_i 2^i 1{digit i lies below its threshold}, (size,)."""
+    total = jnp.zeros(bits.shape[-1:], np.int64)
+    for position, one in digits(bits, thresholds, layout):
+        place = np.int64(position) + np.arange(one.shape[0], dtype=np.int64)[:, None]
+        total = total + jnp.sum(one.astype(np.int64) << jnp.broadcast_to(place, one.shape), axis=0)
     return total
 
 
-def two_sided(bits, thresholds, limbs: tuple[int, ...]):
-    """Integers with P(k) proportional to exp(-rate |k|), from bits (sum of limbs + 3, n).
-
-    The last three rows decide zero (two limbs) and the sign.
-    """
-    size = sum(limbs)
-    zero = below(bits[size : size + 2], thresholds[size : size + 2])
-    magnitude = 1 + geometric(bits, thresholds, limbs)
-    negative = (bits[size + 2] >> np.uint64(63)).astype(bool)
+def two_sided(bits, thresholds, layout: tuple[int, ...]):
+    """Integers with P(k) proportional to exp(-rate |k|); three more rows of bits decide zero and the sign."""
+    rows = rows_of(layout)
+    limit = jnp.broadcast_to(thresholds[rows : rows + 2, None], (2, bits.shape[-1]))
+    zero = below(bits[rows : rows + 2], limit)
+    magnitude = 1 + geometric(bits, thresholds, layout)
+    negative = (bits[rows + 2] >> np.uint64(63)).astype(bool)
     return jnp.where(zero, 0, jnp.where(negative, -magnitude, magnitude))
 
 
 def escapes(bits, escape_bits: int):
-    """Events of probability 2^-escape_bits, from one row of bits."""
+    """Events of probability 2^-escape_bits, one per word."""
     return bits >> np.uint64(64 - escape_bits) == 0
 
 
-def uniform(bits, low, high, width: int):
-    """A law on low..high that gives each point at least 2^-width; one row of bits, width <= 63."""
-    offset = (bits & np.uint64(2**width - 1)).astype(np.int64)
-    return low + jnp.minimum(offset, high - low)
+def anywhere(bits, low, high, mask):
+    """A law on low..high that gives each point at least 1/(mask + 1); mask + 1 a power of two > high - low."""
+    return low + jnp.minimum((bits & mask).astype(np.int64), high - low)
 
 
 def table_draw(bits, table):
-    """Index of the first table entry above each uniform integer; bits (L, n), table (size, L) ascending.
+    """How many table entries each random integer reaches; bits (L, size), table (entries, L) ascending.
 
     Binary search of a fixed number of steps.
     """
-    size = table.shape[0]
-    index = jnp.zeros(bits.shape[1:], np.int32)
-    for step in range(math.ceil(math.log2(size + 1)) - 1, -1, -1):
-        probe = jnp.minimum(index + (1 << step), size)
-        entry = table[probe - 1]
-        above = jnp.zeros(bits.shape[1:], bool)
-        for i in range(bits.shape[0] - 1, -1, -1):
-            above = (bits[i] < entry[..., i]) | ((bits[i] == entry[..., i]) & above)
-        index = jnp.where((index + (1 << step) <= size) & ~above, probe, index)
+    entries, index = table.shape[0], jnp.zeros(bits.shape[-1:], np.int32)
+    for step in range(math.ceil(math.log2(entries + 1)) - 1, -1, -1):
+        probe = index + np.int32(1 << step)
+        entry = table[jnp.minimum(probe, entries) - 1].T
+        index = jnp.where((probe <= entries) & ~below(bits, entry), probe, index)
     return index
 
 
-def in_chunks(key, rows: int, size: int, draw):
-    """draw(bits (rows, m)) over `size` draws in passes of fixed length; results (..., size) per leaf."""
-    if size <= _CHUNK:
-        return draw(jax.random.bits(key, (rows, size), np.uint64))
-    chunks = -(-size // _CHUNK)
-    parts = jax.lax.map(
-        lambda part: draw(jax.random.bits(part, (rows, _CHUNK), np.uint64)), jax.random.split(key, chunks)
-    )
-    return jax.tree.map(lambda array: array.ravel()[:size], parts)
+@functools.partial(jax.jit, static_argnames=("layout", "escape_bits", "size"))
+def released(bits, value, thresholds, window, *, layout, escape_bits, size):
+    """value + two-sided noise; with probability 2^-escape_bits a point of the window (low, high, mask)."""
+    rows = rows_of(layout) + 5
+    bits = bits[: rows * size].reshape(rows, size)
+    noise = two_sided(bits[:-2], thresholds, layout)
+    return jnp.where(escapes(bits[-2], escape_bits), anywhere(bits[-1], *window), value + noise)
 
 
-@functools.partial(jax.jit, static_argnames=("limbs", "escape_bits", "width", "size"))
-def released(key, value, thresholds, low, high, *, limbs, escape_bits, width, size):
-    """value + two-sided noise, integers (size,); with probability 2^-escape_bits a point of low..high."""
-
-    def draw(bits):
-        rows = sum(limbs) + 3
-        noise = two_sided(bits[:rows], thresholds, limbs)
-        return noise, escapes(bits[rows], escape_bits), uniform(bits[rows + 1], low, high, width)
-
-    noise, escaped, anywhere = in_chunks(key, sum(limbs) + 5, size, draw)
-    return jnp.where(escaped, anywhere, value + noise)
+@functools.partial(jax.jit, static_argnames=("layout", "size"))
+def one_sided_noise(bits, thresholds, *, layout, size):
+    """Geometric integers (size,)."""
+    rows = rows_of(layout)
+    return geometric(bits[: rows * size].reshape(rows, size), thresholds, layout)
 
 
-@functools.partial(jax.jit, static_argnames=("limbs", "escape_bits", "width", "size"))
-def selected(key, scores, thresholds, *, limbs, escape_bits, width, size):
-    """argmax of integer scores + one-sided geometric noise; with probability 2^-escape_bits any index."""
-    key_noise, key_escape = jax.random.split(key)
-    rows = sum(limbs)
-    noise = in_chunks(key_noise, rows, size, lambda bits: geometric(bits, thresholds, limbs))
-    spare = jax.random.bits(key_escape, (2,), np.uint64)
-    anywhere = uniform(spare[1], np.int64(0), np.int64(size - 1), width)
-    return jnp.where(escapes(spare[0], escape_bits), anywhere, jnp.argmax(scores + noise).astype(np.int64))
+@functools.partial(jax.jit, static_argnames=("layout", "size"))
+def two_sided_noise(bits, thresholds, *, layout, size):
+    """Two-sided geometric integers (size,)."""
+    rows = rows_of(layout) + 3
+    return two_sided(bits[: rows * size].reshape(rows, size), thresholds, layout)
 
 
-@functools.partial(jax.jit, static_argnames=("limbs", "escape_bits", "size", "count"))
-def ranked(key, values, thresholds, *, limbs, escape_bits, size, count):
-    """Whether at most `count` of noisy values[1:] reach noisy values[0]; with probability 2^-escape_bits a coin."""
-    key_noise, key_escape = jax.random.split(key)
-    noise = in_chunks(key_noise, sum(limbs) + 3, size, lambda bits: two_sided(bits, thresholds, limbs))
-    spare = jax.random.bits(key_escape, (2,), np.uint64)
+@functools.partial(jax.jit, static_argnames=("escape_bits",))
+def selected(spare, scores, noise, mask, *, escape_bits):
+    """argmax of scores + noise; with probability 2^-escape_bits any index. spare: two random words."""
+    last = np.int64(scores.shape[0] - 1)
+    other = anywhere(spare[1], np.int64(0), last, mask)
+    return jnp.where(escapes(spare[0], escape_bits), other, jnp.argmax(scores + noise).astype(np.int64))
+
+
+@functools.partial(jax.jit, static_argnames=("count", "escape_bits"))
+def ranked(spare, values, noise, *, count, escape_bits):
+    """Whether at most `count` of noisy values[1:] reach noisy values[0]; rarely a fair coin."""
     noisy = values + noise
     decision = jnp.sum(noisy[1:] >= noisy[0]) <= count
     return jnp.where(escapes(spare[0], escape_bits), (spare[1] & np.uint64(1)).astype(bool), decision)
 
 
-@functools.partial(jax.jit, static_argnames=("limbs", "escape_bits", "width", "rounds", "size"))
-def proposed(key, deficits, thresholds, *, limbs, escape_bits, width, rounds, size):
-    """Index i with probability proportional to prod over digits j of deficit i of P(threshold j).
+@functools.partial(jax.jit, static_argnames=("layout", "size"))
+def proposals(bits, deficits, thresholds, mask, *, layout, size):
+    """Uniform indices and whether each is accepted: all digits set in its deficit pass their thresholds.
 
-    A fixed number of rounds proposes an index below 2^width and accepts it digit by digit; the first
-    accepted proposal counts.
+    deficits: (mask + 1,), negative for indices that don't exist.
     """
-    key_round, key_escape = jax.random.split(key)
-    padded = jnp.concatenate([deficits, jnp.full(2**width - size, -1, np.int64)])
-
-    def draw(bits):
-        index = (bits[0] & np.uint64(2**width - 1)).astype(np.int64)
-        deficit = padded[index]
-        accepted, row = (deficit >= 0) & (deficit < 1 << len(limbs)), 1
-        for i, limb in enumerate(limbs):
-            rows = slice(row, row + limb)
-            passed = below(bits[rows], thresholds[row - 1 : row - 1 + limb])
-            accepted = accepted & (passed | ((deficit >> np.int64(i)) & 1 == 0))
-            row += limb
-        return index, accepted
-
-    index, accepted = in_chunks(key_round, 1 + sum(limbs), rounds, draw)
-    spare = jax.random.bits(key_escape, (2,), np.uint64)
-    anywhere = uniform(spare[1], np.int64(0), np.int64(size - 1), width)
-    failed = ~jnp.any(accepted) | escapes(spare[0], escape_bits)
-    return jnp.where(failed, anywhere, index[jnp.argmax(accepted)])
+    rows = rows_of(layout) + 1
+    bits = bits[: rows * size].reshape(rows, size)
+    index = (bits[-1] & mask).astype(np.int64)
+    deficit = deficits[index]
+    accepted = (deficit >= 0) & (deficit < np.int64(1) << np.int64(sum(layout)))
+    for position, passed in digits(bits[:-1], thresholds, layout):
+        place = np.int64(position) + np.arange(passed.shape[0], dtype=np.int64)[:, None]
+        asked = (deficit[None, :] >> place) & np.int64(1) == 1
+        accepted = accepted & jnp.all(passed | ~asked, axis=0)
+    return index, accepted
 
 
-@functools.partial(jax.jit, static_argnames=("bases", "escape_bits", "width", "size"))
-def gaussian(key, value, tables, low, high, *, bases, escape_bits, width, size):
+@functools.partial(jax.jit, static_argnames=("bases", "escape_bits", "size"))
+def gaussian(bits, value, tables, window, *, bases, escape_bits, size):
     """value + sum_j base_j x_j, x_j signed draws from the tables of |x|; escapes as in `released`."""
     limbs = tables[0].shape[1]
-
-    def draw(bits):
-        noise = jnp.zeros(bits.shape[1:], np.int64)
-        for j, (table, base) in enumerate(zip(tables, bases, strict=True)):
-            magnitude = table_draw(bits[j * limbs : (j + 1) * limbs], table).astype(np.int64)
-            negative = ((bits[-1] >> np.uint64(63 - j)) & np.uint64(1)).astype(bool)
-            noise = noise + base * jnp.where(negative, -magnitude, magnitude)
-        row = limbs * len(bases)
-        return noise, escapes(bits[row], escape_bits), uniform(bits[row + 1], low, high, width)
-
-    noise, escaped, anywhere = in_chunks(key, limbs * len(bases) + 3, size, draw)
-    return jnp.where(escaped, anywhere, value + noise)
+    rows = limbs * len(bases) + 3
+    bits = bits[: rows * size].reshape(rows, size)
+    noise = jnp.zeros((size,), np.int64)
+    for j, (table, base) in enumerate(zip(tables, bases, strict=True)):
+        magnitude = table_draw(bits[j * limbs : (j + 1) * limbs], table).astype(np.int64)
+        negative = ((bits[-3] >> np.uint64(j)) & np.uint64(1)).astype(bool)
+        noise = noise + base * jnp.where(negative, -magnitude, magnitude)
+    return jnp.where(escapes(bits[-2], escape_bits), anywhere(bits[-1], *window), value + noise)

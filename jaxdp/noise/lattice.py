@@ -5,15 +5,17 @@ integer noise whose law is known bit by bit (`digits`) and certified on the host
 Each function returns the released value and the `Certificate` of the draw.
 """
 
+import functools
 import math
 from fractions import Fraction
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check
 from jaxdp.noise import certificate, digits, gaussian_tables
-from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, exact, floor_log2, window_bits
+from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, DigitTable, exact, floor_log2
 
 SELECTION_LIMIT = 4096  # outcomes of an exponential mechanism: its work grows like 64 times their number
 PROPOSAL_ESCAPE_BITS = 30
@@ -65,18 +67,11 @@ def gaussian(key, value, sensitivity, rho):
     low, high = window(sensitivity, step)
     moves = reach / step + _root_above(value.size)
     facts, tables = gaussian_tables.gaussian(moves**2, rho, step, min(low), max(high), value.size)
-    low_out, high_out = _bounds(facts)
-    released = digits.gaussian(
-        key,
-        _steps(value, exponent, low, high).ravel(),
-        tables.tables,
-        low_out,
-        high_out,
-        bases=tables.bases,
-        escape_bits=ESCAPE_BITS,
-        width=window_bits(facts.low, facts.high),
-        size=value.size,
+    rows = tables.tables[0].shape[1] * len(tables.bases) + 3
+    draw = functools.partial(
+        digits.gaussian, tables=tables.tables, window=_ends(facts), bases=tables.bases, escape_bits=ESCAPE_BITS
     )
+    released = _in_passes(key, rows, draw, _steps(value, exponent, low, high))
     return _scaled(released, exponent).reshape(value.shape), facts
 
 
@@ -88,16 +83,13 @@ def argmax_exponential(key, scores, sensitivity, epsilon):
     step = Fraction(2) ** exponent
     moves = Fraction(math.floor(reach / step) + 1)
     facts, table = certificate.one_sided("argmax_exponential", moves, epsilon, step, scores.size, factor=2)
-    index = digits.selected(
-        key,
-        _clipped_steps(scores, exponent),
-        digits.packed(table.digits),
-        limbs=table.limbs,
-        escape_bits=ESCAPE_BITS,
-        width=max(1, (scores.size - 1).bit_length()),
-        size=scores.size,
-    )
-    return index, facts
+    key_noise, key_escape = jax.random.split(key)
+    layout, thresholds = digits.layout_of(table.digits), digits.packed(table.digits)
+    draw = functools.partial(digits.one_sided_noise, thresholds=thresholds, layout=layout)
+    noise = _in_passes(key_noise, digits.rows_of(layout), draw, size=scores.size)
+    steps = _clipped_steps(scores, exponent)
+    spare = digits.random_bits(key_escape, 2)
+    return digits.selected(spare, steps, noise, _mask(scores.size), escape_bits=ESCAPE_BITS), facts
 
 
 def argmax_gumbel(key, scores, sensitivity, epsilon):
@@ -119,19 +111,17 @@ def argmax_gumbel(key, scores, sensitivity, epsilon):
     facts, table = certificate.exponential(
         moves, epsilon, step, scores.size, escape_bits=PROPOSAL_ESCAPE_BITS, rounds=ROUNDS
     )
-    steps = _clipped_steps(scores, exponent)
-    width = max(1, (scores.size - 1).bit_length())
-    index = digits.proposed(
-        key,
-        jnp.max(steps) - steps,
-        digits.packed(table.digits),
-        limbs=table.limbs,
-        escape_bits=PROPOSAL_ESCAPE_BITS,
-        width=width,
-        rounds=ROUNDS << width,
-        size=scores.size,
-    )
-    return index, facts
+    key_round, key_escape = jax.random.split(key)
+    layout, thresholds = digits.layout_of(table.digits), digits.packed(table.digits)
+    steps, mask = _clipped_steps(scores, exponent), _mask(scores.size)
+    missing = jnp.full((int(mask) + 1 - scores.size,), -1, np.int64)
+    deficits = jnp.concatenate([jnp.max(steps) - steps, missing])
+    draw = functools.partial(digits.proposals, deficits=deficits, thresholds=thresholds, mask=mask, layout=layout)
+    index, accepted = _in_passes(key_round, digits.rows_of(layout) + 1, draw, size=ROUNDS * (int(mask) + 1))
+    spare = digits.random_bits(key_escape, 2)
+    other = digits.anywhere(spare[1], np.int64(0), np.int64(scores.size - 1), mask)
+    failed = ~jnp.any(accepted) | digits.escapes(spare[0], PROPOSAL_ESCAPE_BITS)
+    return jnp.where(failed, other, index[jnp.argmax(accepted)]), facts
 
 
 def rank_at_most(key, reference, others, scale_numerator, epsilon, count):
@@ -145,16 +135,10 @@ def rank_at_most(key, reference, others, scale_numerator, epsilon, count):
     step = Fraction(2) ** exponent
     moves = Fraction(math.floor(reach / step) + 2)
     facts, table = certificate.one_sided("rank_at_most", moves, epsilon, step, outcomes=2, factor=1)
-    decision = digits.ranked(
-        key,
-        _clipped_steps(values, exponent),
-        digits.packed((*table.digits, table.zero)),
-        limbs=table.limbs,
-        escape_bits=ESCAPE_BITS,
-        size=values.size,
-        count=int(count),
-    )
-    return decision, facts
+    key_noise, key_escape = jax.random.split(key)
+    noise = _two_sided_noise(key_noise, table, values.size)
+    spare, steps = digits.random_bits(key_escape, 2), _clipped_steps(values, exponent)
+    return digits.ranked(spare, steps, noise, count=int(count), escape_bits=ESCAPE_BITS), facts
 
 
 def reach_of(sensitivity, size: int) -> Fraction:
@@ -232,23 +216,48 @@ def _scaled(steps, exponent: int):
     return jnp.ldexp(steps.astype(np.float64), exponent)
 
 
-def _bounds(facts: Certificate):
+def _mask(points: int):
+    """2^w - 1 with 2^w >= points, w >= 1."""
+    return np.uint64(2 ** max(1, (points - 1).bit_length()) - 1)
+
+
+def _ends(facts: Certificate):
+    """The output window and a mask that covers it."""
     assert facts.low is not None
     assert facts.high is not None
-    return np.int64(facts.low), np.int64(facts.high)
+    return np.int64(facts.low), np.int64(facts.high), _mask(facts.high - facts.low + 1)
 
 
-def _add(key, value, exponent, low, high, facts, table):
-    low_out, high_out = _bounds(facts)
-    released = digits.released(
-        key,
-        _steps(value, exponent, low, high).ravel(),
-        digits.packed((*table.digits, table.zero)),
-        low_out,
-        high_out,
-        limbs=table.limbs,
-        escape_bits=ESCAPE_BITS,
-        width=window_bits(facts.low, facts.high),
-        size=value.size,
+def _add(key, value, exponent: int, low, high, facts: Certificate, table: DigitTable):
+    layout, thresholds = digits.layout_of(table.digits), digits.packed((*table.digits, table.zero))
+    draw = functools.partial(
+        digits.released, thresholds=thresholds, window=_ends(facts), layout=layout, escape_bits=ESCAPE_BITS
     )
+    released = _in_passes(key, digits.rows_of(layout) + 5, draw, _steps(value, exponent, low, high))
     return _scaled(released, exponent).reshape(value.shape)
+
+
+def _two_sided_noise(key, table: DigitTable, size: int):
+    layout, thresholds = digits.layout_of(table.digits), digits.packed((*table.digits, table.zero))
+    draw = functools.partial(digits.two_sided_noise, thresholds=thresholds, layout=layout)
+    return _in_passes(key, digits.rows_of(layout) + 3, draw, size=size)
+
+
+def _in_passes(key, rows: int, draw, value=None, size: int | None = None):
+    """draw(bits, value=, size=) over all entries, in passes whose length is a power of two; results are flat.
+
+    Padding to powers of two keeps the number of compiled programs small; the extra draws are dropped.
+    """
+    flat = None if value is None else value.ravel()
+    size = flat.size if size is None else size
+    length = min(digits.LARGEST, 1 << (size - 1).bit_length())
+    passes = -(-size // length)
+    keys = [key] if passes == 1 else jax.random.split(key, passes)
+    padded = None if flat is None else jnp.pad(flat, (0, passes * length - size))
+    parts = []
+    for i in range(passes):
+        given = {} if padded is None else {"value": padded[i * length : (i + 1) * length]}
+        parts.append(draw(digits.random_bits(keys[i], rows * length), size=length, **given))
+    if passes == 1:
+        return jax.tree.map(lambda array: array[:size], parts[0])
+    return jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[:size], *parts)

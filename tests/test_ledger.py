@@ -282,6 +282,31 @@ def test_require_charges_nothing(ledger):
     assert ledger.spent.epsilon == 0.5
 
 
+@frozen_pytree
+class NoisySum(PrivateTest):
+    def budget(self):
+        return Laplace(self.epsilon)
+
+    def statistic(self, key, data):
+        return jnp.sum(data)
+
+    def sensitivity(self, num_records):
+        return Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, lower=0.0, upper=float(num_records))
+
+    def p_value(self, key, release):
+        return jnp.asarray(1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7])
+def test_the_certified_epsilon_is_at_most_the_charge(tmp_path, epsilon):
+    """0.1 is charged as one tenth, less than the float 0.1: the noise must honour the tenth."""
+    ledger = Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    result = run(NoisySum(epsilon=epsilon), jaxdp.fresh_key(), jnp.zeros(4), ledger=ledger)
+    certified = sum(certificate.epsilon for certificate in result.release.certificates)
+    assert Fraction(repr(epsilon)) * (1 - Fraction(1, 10**9)) < certified <= Fraction(repr(epsilon))
+    assert certified <= Fraction(repr(ledger.spent.epsilon))
+
+
 # --- copies, threads, damage -------------------------------------------------------------------------------------
 
 
@@ -342,6 +367,16 @@ def test_verify_finds_forgeries(ledger, statement):
     else:
         with pytest.raises(LedgerError, match="does not add up"):
             ledger.verify()
+
+
+def test_a_damaged_file_is_one_clear_error(ledger):
+    for _ in range(40):
+        spend(ledger, 0.01)
+    content = bytearray(ledger.path.read_bytes())
+    content[4096 + 100 :: 7] = bytes(len(content[4096 + 100 :: 7]))
+    ledger.path.write_bytes(content)
+    with pytest.raises(LedgerError, match=r"does not add up|cannot be used|not a ledger"):
+        Ledger.open(ledger.path).verify()
 
 
 def test_the_check_constraint_bites_on_its_own(ledger):

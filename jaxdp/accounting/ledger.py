@@ -284,7 +284,8 @@ class Ledger(Uncopied):
             try:
                 yield connected
             except BaseException:
-                connected.execute("ROLLBACK")
+                if connected.in_transaction:
+                    connected.execute("ROLLBACK")
                 raise
             connected.execute("COMMIT")
 

@@ -107,7 +107,12 @@ def connection(path: Path, error: type[Exception]) -> Iterator[sqlite3.Connectio
             known, version = False, None
         if not known or version != _VERSION:
             raise error(f"{path} is not a ledger of this version of jaxdp.")
-        yield connected
+        try:
+            yield connected
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as problem:
+            raise error(f"ledger {path} cannot be used: {problem}.") from problem
 
 
 def relation(connected: sqlite3.Connection) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,11 @@ def canvas(width: float = 7.2, height: float = 4.0):
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return figure, axes
+
+
+def plain(text: str) -> str:
+    """Text as matplotlib should show it: wrapped, and with dollar signs that start no formula."""
+    return textwrap.fill(text, 76).replace("$", r"\$")
 
 
 def save(figure, path: Path, simulation: bool = False) -> Path:
@@ -66,7 +72,9 @@ def null_law(
     for edge in (-critical, critical):
         axes.axvline(edge, color=RED, linewidth=0.8, linestyle=":")
     axes.axvline(statistic, color="black", linewidth=1.6, label=f"{label} {statistic:.4g}, p = {p_value:.3g}")
-    axes.set(title=title, xlabel=label, ylabel="density", ylim=(0.0, 1.28 * height.max()), xlim=(-reach, reach))
+    axes.set(
+        title=plain(title), xlabel=plain(label), ylabel="density", ylim=(0.0, 1.28 * height.max()), xlim=(-reach, reach)
+    )
     axes.legend(loc="upper left", frameon=False, fontsize=8)
     return save(figure, path, simulation)
 
@@ -88,7 +96,7 @@ def p_value_scale(path: Path, *, p_value: float, level: float, title: str, simul
     axes.axvspan(smallest, level, color=RED, alpha=0.2, label=f"critical region, level {level:g}")
     axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
     axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"p = {p_value:.3g}")
-    axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=title, xlabel="p-value (noise included)")
+    axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=plain(title), xlabel="p-value (noise included)")
     axes.spines["left"].set_visible(False)
     axes.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)
     return save(figure, path, simulation)

@@ -1,0 +1,146 @@
+"""Pictures and the HTML page: self-contained, escaped, marked when simulated, a function of the files."""
+
+import base64
+import html.parser
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxdp.cli.main import main
+from jaxdp.report import figures
+from jaxdp.report.html import BANNER, write_report
+
+
+class Page(html.parser.HTMLParser):
+    """Collects tags, attribute values and text, and checks that tags close in order."""
+
+    VOID = ("meta", "img", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.links, self.images, self.text = [], [], [], ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attributes:
+            if name in ("href", "src"):
+                (self.images if value.startswith("data:image/png;base64,") else self.links).append(value)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def result(**changes):
+    content = {"title": "Is a independent of b?", "answer": "No.", "p_value": 0.25, "mode": "release", "x": ["a"]}
+    return {**content, **changes}
+
+
+def write_result(folder, content):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "result.json").write_text(json.dumps(content))
+
+
+def picture(path, **changes):
+    settings = {"level": 0.05, "p_value": 0.03, "title": "t"}
+    return figures.null_law(path, 2.17, lambda t: 2 * stats.norm.sf(t), **{**settings, **changes})
+
+
+def test_the_page_holds_everything_itself(tmp_path):
+    write_result(tmp_path, result())
+    picture(tmp_path / "law.png")
+    page = Page(write_report(tmp_path, "A title").read_text())
+    assert page.links == []
+    assert base64.b64decode(page.images[0].split(",")[1]) == (tmp_path / "law.png").read_bytes()
+    for text in ("A title", "Is a independent of b?", "No.", "p_value", "0.25"):
+        assert text in page.text
+    assert BANNER not in page.text
+
+
+def test_names_are_escaped(tmp_path):
+    write_result(tmp_path, result(title="<script>alert(1)</script> & co", x=['"><img src="http://e.org/">']))
+    (tmp_path / "edges.csv").write_text('from,to\n<b>a</b>,"b & c"\n')
+    page = Page(write_report(tmp_path, "<title>").read_text())
+    assert page.links == []
+    assert "<script>alert(1)</script> & co" in page.text
+    assert "<b>a</b>" in page.text
+
+
+def test_subfolders_are_sections_and_data_are_not_shown(tmp_path):
+    write_result(tmp_path / "one", result(title="first question"))
+    write_result(tmp_path / "two", result(title="second question", mode="simulation"))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "secret.csv").write_text("a,b\n12345.678,1\n")
+    page = Page(write_report(tmp_path, "t").read_text())
+    assert page.text.index("first question") < page.text.index("second question")
+    assert "12345.678" not in page.text
+    assert BANNER in page.text
+
+
+def test_the_report_command_rebuilds_the_same_page(tmp_path, capsys):
+    write_result(tmp_path, result())
+    first = write_report(tmp_path, "again").read_text()
+    assert main(["report", str(tmp_path), "--title", "again"]) == 0
+    assert (tmp_path / "report.html").read_text() == first
+    assert str(tmp_path / "report.html") in capsys.readouterr().out
+    (tmp_path / "result.json").write_text("{")
+    assert main(["report", str(tmp_path)]) == 2
+    assert "is not valid JSON" in capsys.readouterr().err
+
+
+def test_long_values_are_shortened(tmp_path):
+    content = result(values=list(range(1000)), rows=[{"pair": i} for i in range(40)], nothing=None)
+    write_result(tmp_path, content)
+    page = Page(write_report(tmp_path, "t").read_text())
+    assert "(1000 in all)" in page.text
+    assert "28 more" in page.text
+    assert len(page.text) < 10_000
+
+
+def test_an_empty_folder_says_so(tmp_path):
+    assert "holds no results" in Page(write_report(tmp_path, "t").read_text()).text
+
+
+@pytest.mark.parametrize("level", [0.001, 0.05, 0.5])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_the_critical_value_is_the_quantile(level, scale):
+    found = figures.quantile(lambda t: 2 * stats.norm.sf(t / scale), level)
+    assert found == pytest.approx(scale * stats.norm.isf(level / 2), rel=1e-6)
+
+
+def test_a_simulation_is_marked_in_the_picture(tmp_path):
+    plain, marked = (picture(tmp_path / f"{mark}.png", simulation=mark).read_bytes() for mark in (False, True))
+    assert plain.startswith(b"\x89PNG")
+    assert plain != marked
+
+
+@pytest.mark.parametrize("p_value", [0.0, 1e-300, 0.04, 1.0])
+def test_the_p_value_scale_takes_every_p_value(tmp_path, p_value):
+    path = figures.p_value_scale(tmp_path / "p.png", p_value=p_value, level=0.05, title="t")
+    assert path.stat().st_size > 5_000
+
+
+def test_names_with_dollar_signs_are_no_formulas(tmp_path):
+    title = r"Is $price_{ independent of \\frac$ given " + ", ".join(f"column_{i}" for i in range(30)) + "?"
+    assert picture(tmp_path / "law.png", title=title).stat().st_size > 5_000
+
+
+def test_the_drawn_density_integrates_to_one(tmp_path, monkeypatch):
+    drawn = {}
+
+    def keep(figure, path, simulation=False):
+        drawn["curve"] = figure.axes[0].lines[0].get_xydata()
+        return path
+
+    monkeypatch.setattr(figures, "save", keep)
+    picture(tmp_path / "law.png", level=0.001)
+    t, height = drawn["curve"].T
+    assert np.trapezoid(height, t) == pytest.approx(1.0, abs=1e-3)
+    np.testing.assert_allclose(height, stats.norm.pdf(t), atol=1e-3)

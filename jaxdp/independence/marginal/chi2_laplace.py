@@ -1,0 +1,63 @@
+"""Baselines on a case/control table: noise on chi-squared itself, and on the distance to its threshold.
+
+Sources: formula sheet on Priv-PC, sections 8 (point 3), 10 and 11.1; Johnson and Shmatikov 2013.
+"""
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.independence.marginal.case_control import CaseControlTest
+from jaxdp.independence.marginal.margin_adaptive import distance_table
+from jaxdp.mechanisms import Geometric
+from jaxdp.statistics import unit_circle
+
+
+@frozen_pytree
+class ChiSquaredLaplace(CaseControlTest):
+    """Private chi-squared test of a 2x2 case/control table with public groups: chi-squared plus noise.
+
+    Sensitivity: (N^2/(N1 N0)) (1 - 1/(max(N1, N0) + 1)), exact (sheet section 10); about 4 for equal groups,
+    so the noise drowns the statistic below epsilon 1. Relation REPLACE_ATTRIBUTE.
+    Privacy: epsilon-DP by Laplace noise, or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: the largest exact tail over null rates (not the chi-squared limit law).
+    """
+
+    method: ClassVar[str] = "ChiSquaredLaplace"
+
+    def score(self, exposed_cases, exposed_controls):
+        return unit_circle.chi_squared(exposed_cases, exposed_controls, self.groups)
+
+    def move(self):
+        return unit_circle.chi_squared_sensitivity(self.groups)
+
+    def score_range(self):
+        return 0.0, float(self.groups.total)
+
+
+@frozen_pytree
+class DistanceScore(CaseControlTest):
+    """Private test of a 2x2 case/control table: the noisy number of people who must change to flip the decision.
+
+    Statistic: d if chi-squared rejects at `level`, where d people must change x until it accepts; 1 - d' if it
+    accepts, d' people away from rejecting (Johnson and Shmatikov 2013, with the offset of the sheet, section 8).
+    Sensitivity: exactly 1. Relation REPLACE_ATTRIBUTE. Privacy: epsilon-DP by two-sided geometric noise.
+    P-value: the largest exact tail over null rates. Needs a table of all counts (N1 N0 up to 1.6e7).
+    """
+
+    method: ClassVar[str] = "DistanceScore"
+
+    def budget(self):
+        return Geometric(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+
+    def score(self, exposed_cases, exposed_controls):
+        table = jnp.asarray(distance_table(self.groups, self.level), float)
+        return table[exposed_cases.astype(jnp.int32), exposed_controls.astype(jnp.int32)]
+
+    def move(self):
+        return 1.0
+
+    def score_range(self):
+        return -float(self.groups.total), float(self.groups.total)

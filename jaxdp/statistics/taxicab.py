@@ -1,0 +1,40 @@
+"""Distances on the lattice of tables: how many people must change until a decision flips.
+
+Source: Johnson and Shmatikov 2013; formula sheet on Priv-PC, sections 8 (point 3) and 10.
+"""
+
+import jax
+import jax.numpy as jnp
+
+
+def distance(members):
+    """Taxicab (L1) distance of every lattice point to the set `members`, bool (..., a, b) to float.
+
+    Two cumulative-minimum sweeps per axis, exact because the metric is separable; a huge number where
+    the set is empty.
+    """
+    far = float(sum(members.shape[-2:]) + 1)
+    steps = jnp.where(members, 0.0, far)
+    for axis in (members.ndim - 1, members.ndim - 2):
+        steps = _sweep(steps, axis)
+    return steps
+
+
+def flip_score(rejected):
+    """Signed number of changes until the decision flips: bool (a, b) to float, 1-Lipschitz on the lattice.
+
+    Positive d(point, accepted set) where rejected; 1 - d(point, rejected set), at most 0, where accepted.
+    The offset 1 makes the step across the boundary 1 instead of 2 (sheet, section 8, point 3).
+    """
+    return jnp.where(rejected, distance(~rejected), 1.0 - distance(rejected))
+
+
+def _sweep(steps, axis: int):
+    """min over j of steps[j] + |i - j| along one axis."""
+    size = steps.shape[axis]
+    shape = [1] * steps.ndim
+    shape[axis] = size
+    place = jnp.arange(size, dtype=steps.dtype).reshape(shape)
+    from_left = jax.lax.cummin(steps - place, axis=axis) + place
+    from_right = jax.lax.cummin(steps + place, axis=axis, reverse=True) - place
+    return jnp.minimum(from_left, from_right)

@@ -1,0 +1,118 @@
+"""MarginAdaptive: exact size, the sheet's power, enumerated sensitivity, the majorant, traced budgets."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom, laplace
+
+import jaxdp
+from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, largest_step, lipschitz_majorant
+from jaxdp.mechanisms import Gaussian
+
+
+@pytest.fixture
+def x64():
+    with jax.enable_x64(True):
+        yield
+
+
+def prepared(epsilon, cases, controls, **kwargs):
+    return MarginAdaptive(epsilon=epsilon, num_cases=cases, num_controls=controls, **kwargs).prepared()
+
+
+def exact_power(test, critical, rate_cases, rate_controls):
+    cases, controls = (np.arange(size + 1) for size in test.groups)
+    scale = float(test.budget().scale(test.sensitivity(test.groups.total)))
+    score = np.asarray(test.score(jnp.asarray(cases, float)[:, None], jnp.asarray(controls, float)[None, :]))
+    beyond = laplace.sf(float(critical) - score, scale=scale)
+    law = binom.pmf(cases, test.groups.cases, rate_cases)
+    return law @ beyond @ binom.pmf(controls, test.groups.controls, rate_controls)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("epsilon", "far", "rare"), [(0.1, 0.674, 0.378), (0.3, 0.932, 0.862)])
+def test_power_and_exact_size(epsilon, far, rare):
+    test = prepared(epsilon, 300, 300)
+    critical = test.critical_value()
+    assert exact_power(test, critical, 0.65, 0.5) == pytest.approx(far, abs=0.02)
+    assert exact_power(test, critical, 0.14, 0.05) == pytest.approx(rare, abs=0.02)
+    between = np.concatenate([[0.0, 1.0], np.geomspace(1e-4, 0.5, 97), 1.0 - np.geomspace(1e-3, 0.5, 41)])
+    size = max(exact_power(test, critical, p, p) for p in between)
+    assert 0.0495 <= size <= 0.05 + 1e-5
+
+
+@pytest.mark.usefixtures("x64")
+def test_distance_score_has_the_sheets_power():
+    test = prepared(0.1, 300, 300, score_kind="distance")
+    critical = test.critical_value()
+    assert exact_power(test, critical, 0.65, 0.5) == pytest.approx(0.67, abs=0.02)
+    assert exact_power(test, critical, 0.14, 0.05) == pytest.approx(0.285, abs=0.02)
+
+
+@pytest.mark.usefixtures("x64")
+def test_unequal_groups_keep_their_size_and_their_sensitivity():
+    test = prepared(0.5, 40, 120)
+    cases, controls = (jnp.arange(size + 1.0) for size in test.groups)
+    step = float(largest_step(test.score(cases[:, None], controls[None, :])))
+    declared = float(test.sensitivity(160).bound)
+    unit = 120 / 160
+    assert step == pytest.approx(declared, rel=1e-12)
+    assert unit < declared <= unit * 1.06 * (1 + 1e-12)
+    critical = test.critical_value()
+    size = max(exact_power(test, critical, p, p) for p in np.linspace(0, 1, 201))
+    assert size <= 0.05 + 1e-5
+
+
+def test_majorant_is_the_smallest_lipschitz_one():
+    values = np.random.default_rng(0).normal(size=60).astype(np.float32)
+    index = np.arange(60)
+    expected = np.max(values[None, :] - 0.1 * np.abs(index[:, None] - index[None, :]), axis=1)
+    np.testing.assert_allclose(lipschitz_majorant(jnp.asarray(values), 0.1), expected, atol=1e-5)
+
+
+def test_traced_budget_gives_the_same_test_in_one_program():
+    x = jnp.concatenate([jnp.ones(30), jnp.zeros(20), jnp.ones(10), jnp.zeros(40)])
+    data = jaxdp.Data(x, jnp.concatenate([jnp.ones(50), jnp.zeros(50)]))
+    traces = []
+
+    @jax.jit
+    def run(test, key):
+        traces.append(1)
+        result = jaxdp.run(test, key, data)
+        return result.statistic, result.p_value
+
+    for epsilon in (0.2, 1.0):
+        key = jax.random.key(1)
+        with jax.debug_key_reuse(False):
+            traced = run(MarginAdaptive(epsilon=epsilon, num_cases=50, num_controls=50), key)
+            eager = tuple(jaxdp.run(MarginAdaptive(epsilon=epsilon), key, data))
+        np.testing.assert_allclose(traced, eager, rtol=5e-3)
+    assert len(traces) == 1
+
+
+def test_gaussian_budget_and_cost():
+    x = jnp.concatenate([jnp.ones(45), jnp.zeros(5), jnp.ones(10), jnp.zeros(40)])
+    data = jaxdp.Data(x, jnp.concatenate([jnp.ones(50), jnp.zeros(50)]))
+    result = jaxdp.run(MarginAdaptive(mechanism=Gaussian(rho=0.5)), jax.random.key(2), data)
+    assert float(result.p_value) < 1e-3
+    assert float(result.cost.rho) == pytest.approx(0.5)
+    assert result.cost.relation is jaxdp.Relation.REPLACE_ATTRIBUTE
+
+
+def test_null_p_values_are_super_uniform():
+    """10^4 nulls through the public entry point, inside the binomial window at 0.05."""
+    test = prepared(1.0, 30, 30)
+    y = jnp.concatenate([jnp.ones(30), jnp.zeros(30)])
+
+    def one(key):
+        key_data, key_run = jax.random.split(key)
+        x = jax.random.bernoulli(key_data, 0.3, (60,)).astype(float)
+        return jaxdp.run(test, key_run, jaxdp.Data(x, y)).p_value
+
+    p_values = np.asarray(
+        jax.jit(lambda k: jax.lax.map(one, k, batch_size=100))(jax.random.split(jax.random.key(3), 10_000))
+    )
+    for level in (0.01, 0.05, 0.2):
+        assert np.sum(p_values <= level) <= binom.ppf(1 - 1e-6, p_values.size, level)
+    assert np.mean(p_values <= 0.05) > 0.02

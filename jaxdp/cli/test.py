@@ -48,7 +48,9 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data.schema import Schema
     from jaxdp.independence import registry
+    from jaxdp.report.figures import require_matplotlib
 
+    require_matplotlib()
     schema = Schema.load(args.schema)
     rules = [[schema.rule(name) for name in names] for names in (args.x, args.y, args.given)]
     method = registry.method(args.method) if args.method else registry.default_method(*rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -15,17 +16,22 @@ GRID_POINTS = 801
 
 def canvas(width: float = 7.2, height: float = 4.0):
     """A figure and its axes, drawn off screen."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError("pictures need matplotlib: install jaxdp-dependence[plot].") from None
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return figure, axes
+
+
+def require_matplotlib() -> None:
+    """ValueError if pictures cannot be drawn; commands ask before they spend a budget."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("pictures need matplotlib: install jaxdp-dependence[plot].")
 
 
 def plain(text: str) -> str:

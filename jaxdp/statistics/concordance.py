@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 KENDALL_OFFSET = 2.5  # divisor n_i + 5/2 keeps the optimal weights 9 n (n-1)/(2 (2n+5)) of Korn (sheet 3.2)
@@ -78,34 +79,61 @@ def conditional_spearman(a, b, block):
 
 
 def strata_of_table(table) -> Strata:
-    """Summaries of each stratum from tables (..., strata, levels of a, levels of b) of counts."""
+    """Summaries of each stratum from tables (..., strata, levels of a, levels of b) of counts.
+
+    NumPy tables are summed by NumPy (no compilation), others by JAX. Floating-point tables, such as
+    noisy counts, keep their values.
+    """
+    if isinstance(table, np.ndarray):
+        return _strata_of_table(_wide(table), np)
     with jax.enable_x64(True):
-        return _strata_of_table(jnp.asarray(table).astype(jnp.int64))
+        return _strata_of_device_table(_wide(jnp.asarray(table)))
+
+
+def _wide(table):
+    return table.astype(np.float64 if np.issubdtype(table.dtype, np.floating) else np.int64)
 
 
 @jax.jit
-def _strata_of_table(counts) -> Strata:
-    rows, columns = jnp.sum(counts, -1), jnp.sum(counts, -2)
-    score_a, score_b = _scores(rows).astype(float), _scores(columns).astype(float)
-    # Below-left minus below-right of every cell, from the two-dimensional cumulative sum.
-    below = jnp.cumsum(counts, -2) - counts
-    left = jnp.cumsum(below, -1) - below
-    right = jnp.sum(below, -1, keepdims=True) - left - below
+def _strata_of_device_table(counts) -> Strata:
+    return _strata_of_table(counts, jnp)
+
+
+def _strata_of_table(counts, xp) -> Strata:
+    rows, columns = xp.sum(counts, -1), xp.sum(counts, -2)
+    score_a, score_b = _scores(rows, xp).astype(float), _scores(columns, xp).astype(float)
     return Strata(
-        size=jnp.sum(rows, -1),
-        s=jnp.sum(counts * (left - right), (-2, -1)),
-        cubes_a=jnp.sum(rows.astype(float) ** 3, -1),
-        cubes_b=jnp.sum(columns.astype(float) ** 3, -1),
-        product=jnp.sum(counts * score_a[..., :, None] * score_b[..., None, :], (-2, -1)),
-        squares_a=jnp.sum(rows * score_a**2, -1),
-        squares_b=jnp.sum(columns * score_b**2, -1),
+        size=xp.sum(rows, -1),
+        s=xp.sum(counts * _lower_left_minus_lower_right(counts, xp), (-2, -1)),
+        cubes_a=xp.sum(rows.astype(float) ** 3, -1),
+        cubes_b=xp.sum(columns.astype(float) ** 3, -1),
+        product=xp.sum(counts * score_a[..., :, None] * score_b[..., None, :], (-2, -1)),
+        squares_a=xp.sum(rows * score_a**2, -1),
+        squares_b=xp.sum(columns * score_b**2, -1),
     )
 
 
-def _scores(margin):
+def _lower_left_minus_lower_right(counts, xp):
+    """Per cell: records with smaller a and smaller b, minus those with smaller a and larger b."""
+    below = xp.cumsum(counts, -2) - counts
+    left = xp.cumsum(below, -1) - below
+    return 2 * left + below - xp.sum(below, -1, keepdims=True)
+
+
+def concordance_of_cells(counts: np.ndarray) -> np.ndarray:
+    """Per cell of (..., levels, levels): concordant minus discordant records, the derivative of S by the count."""
+    above = counts[..., ::-1, ::-1]
+    return _lower_left_minus_lower_right(counts, np) + _lower_left_minus_lower_right(above, np)[..., ::-1, ::-1]
+
+
+def _scores(margin, xp):
     """#{smaller} - #{larger} of each level of a margin (..., levels)."""
-    smaller = jnp.cumsum(margin, -1) - margin
-    return 2 * smaller + margin - jnp.sum(margin, -1, keepdims=True)
+    smaller = xp.cumsum(margin, -1) - margin
+    return 2 * smaller + margin - xp.sum(margin, -1, keepdims=True)
+
+
+def _namespace(strata: Strata):
+    return np if isinstance(strata.size, np.ndarray | np.generic) else jnp
 
 
 def strata_of_records(a, b, block: ArrayLike | None = None) -> Strata:
@@ -194,48 +222,54 @@ def _larger_before(rank):
 
 def kendall_u(strata: Strata, offset: float = KENDALL_OFFSET):
     """sum S_i/(n_i + offset) over the last axis; a stratum of fewer than two records gives 0."""
-    divisor = jnp.where(strata.size > 1, strata.size + offset, 1.0)
-    return jnp.sum(strata.s / divisor, axis=-1)
+    xp = _namespace(strata)
+    divisor = xp.where(strata.size > 1, strata.size + offset, 1.0)
+    return xp.sum(strata.s / divisor, axis=-1)
 
 
 def kendall_variance(strata: Strata):
     """Tie-corrected null variance of `kendall_u` (sheet 3.3, general):
     sum n(n-1)/(9(n + 5/2)) (1 - sum p^3)(1 - sum q^3)."""
-    n = jnp.maximum(strata.size, 1).astype(float)
+    xp = _namespace(strata)
+    n = xp.maximum(strata.size, 1).astype(float)
     untied_a, untied_b = 1.0 - strata.cubes_a / n**3, 1.0 - strata.cubes_b / n**3
-    return jnp.sum(n * (n - 1.0) / (9.0 * (n + KENDALL_OFFSET)) * untied_a * untied_b, axis=-1)
+    return xp.sum(n * (n - 1.0) / (9.0 * (n + KENDALL_OFFSET)) * untied_a * untied_b, axis=-1)
 
 
 def cmh_variance(strata: Strata):
     """Null variance of sum S_i/n_i for two binary variables: sum r1 r0 c1 c0/(n^2 (n-1)), the exact
     hypergeometric variance of the Cochran-Mantel-Haenszel numerator (r1 r0 = n^2 (1 - sum p^3)/3)."""
-    n = jnp.maximum(strata.size, 2).astype(float)
+    xp = _namespace(strata)
+    n = xp.maximum(strata.size, 2).astype(float)
     untied_a, untied_b = 1.0 - strata.cubes_a / n**3, 1.0 - strata.cubes_b / n**3
-    return jnp.sum(jnp.where(strata.size > 1, n**2 / (9.0 * (n - 1.0)) * untied_a * untied_b, 0.0), axis=-1)
+    return xp.sum(xp.where(strata.size > 1, n**2 / (9.0 * (n - 1.0)) * untied_a * untied_b, 0.0), axis=-1)
 
 
 def spearman_u(strata: Strata):
     """sum (n_i - 1) rho_i = sum 3 sum A B/(n(n+1)) over the last axis."""
-    n = jnp.maximum(strata.size, 1).astype(float)
-    return jnp.sum(3.0 * strata.product / (n * (n + 1.0)), axis=-1)
+    xp = _namespace(strata)
+    n = xp.maximum(strata.size, 1).astype(float)
+    return xp.sum(3.0 * strata.product / (n * (n + 1.0)), axis=-1)
 
 
 def spearman_variance(strata: Strata):
     """Permutation variance of `spearman_u`: sum 9 sum A^2 sum B^2/(n^2 (n+1)^2 (n-1)) (sheet, section 4)."""
-    n = jnp.maximum(strata.size, 2).astype(float)
+    xp = _namespace(strata)
+    n = xp.maximum(strata.size, 2).astype(float)
     # One factor at a time: the product of the two sums of squares would overflow int64 from n = 1e3.
     part_a = 3.0 * strata.squares_a / (n * (n**2 - 1.0))
     part_b = 3.0 * strata.squares_b / (n * (n**2 - 1.0))
-    return jnp.sum((n - 1.0) * part_a * part_b, axis=-1)
+    return xp.sum((n - 1.0) * part_a * part_b, axis=-1)
 
 
 def paper_statistic(strata: Strata):
     """Definition 6 of the Priv-PC paper with signed S_i: sum 9 S_i/(2 n_i + 5) / sqrt(sum w_i),
     w_i = 9 n_i(n_i - 1)/(2(2 n_i + 5)); 0 where no stratum has two records."""
-    n = jnp.maximum(strata.size, 1).astype(float)
-    weight = jnp.sum(9.0 * n * (n - 1.0) / (2.0 * (2.0 * n + 5.0)), axis=-1)
-    numerator = jnp.sum(9.0 * strata.s / (2.0 * n + 5.0), axis=-1)
-    return jnp.where(weight > 0, numerator / jnp.sqrt(jnp.where(weight > 0, weight, 1.0)), 0.0)
+    xp = _namespace(strata)
+    n = xp.maximum(strata.size, 1).astype(float)
+    weight = xp.sum(9.0 * n * (n - 1.0) / (2.0 * (2.0 * n + 5.0)), axis=-1)
+    numerator = xp.sum(9.0 * strata.s / (2.0 * n + 5.0), axis=-1)
+    return xp.where(weight > 0, numerator / xp.sqrt(xp.where(weight > 0, weight, 1.0)), 0.0)
 
 
 def _as_default_float(value):

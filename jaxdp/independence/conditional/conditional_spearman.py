@@ -45,7 +45,6 @@ class ConditionalSpearman(StratifiedRankTest):
 
     def sensitivity(self, num_records):
         conditional = self.num_strata != 1
-        bounds = (
-            choose(table, self.levels, self.relation, conditional) for table in (SPEARMAN_BOUNDS, VARIANCE_BOUNDS)
-        )
-        return self._bounds(*bounds, num_records)
+        bound_u = choose(SPEARMAN_BOUNDS, self.levels, self.relation, conditional)
+        bound_v = choose(VARIANCE_BOUNDS, self.levels, self.relation, conditional)
+        return self._bounds(bound_u, bound_v, num_records)

@@ -12,7 +12,7 @@ from jaxdp.noise import draw, keys, lattice, tape
 
 def reach(sensitivity):
     """How far the computed statistic can move: the exact bound plus twice the numerical error."""
-    return sensitivity.bound + 2.0 * jnp.asarray(sensitivity.error)
+    return sensitivity.bound + 2.0 * sensitivity.error
 
 
 def laplace(key, value, sensitivity, epsilon):

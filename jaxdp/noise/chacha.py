@@ -17,8 +17,8 @@ _BITS, _SPLIT, _FOLD = (np.uint32(tag) for tag in (0x62697473, 0x73706C74, 0x666
 _CHUNK = 1 << 14  # blocks per pass: the state of one pass stays in a CPU's cache
 _WORDS = 16
 # Row r of the 4 x 4 state turns left by r, so that diagonals become columns; and back.
-_TO_DIAGONALS = np.array([4 * row + (column + row) % 4 for row in range(4) for column in range(4)])
-_TO_COLUMNS = np.argsort(_TO_DIAGONALS)
+_TO_DIAGONALS = np.array([4 * row + (column + row) % 4 for row in range(4) for column in range(4)], np.int32)
+_TO_COLUMNS = np.argsort(_TO_DIAGONALS).astype(np.int32)
 
 
 def _rotate(x, count: int):

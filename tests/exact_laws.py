@@ -1,0 +1,109 @@
+"""Exact laws of the release samplers, by enumeration with fractions: what the thresholds really give."""
+
+import decimal
+import itertools
+import math
+from fractions import Fraction
+
+from jaxdp.noise import certificate
+
+
+def digit_law(table) -> list[Fraction]:
+    """P(geometric = m), m = 0, ..., 2^k - 1."""
+    law = [Fraction(1)]
+    for threshold, bits in table.digits:
+        one = Fraction(threshold, 2**bits)
+        law = [p * (1 - one) for p in law] + [p * one for p in law]
+    return law
+
+
+def two_sided_law(table) -> dict[int, Fraction]:
+    """P(noise = k) without escape."""
+    zero = Fraction(table.zero[0], 2 ** table.zero[1])
+    law = {0: zero}
+    for m, probability in enumerate(digit_law(table), 1):
+        law[m] = law[-m] = (1 - zero) / 2 * probability
+    return law
+
+
+def anywhere_law(low: int, high: int) -> dict[int, Fraction]:
+    """The escape law: a masked integer, cut at the upper end."""
+    width = max(1, (high - low).bit_length())
+    law = {point: Fraction(1, 2**width) for point in range(low, high + 1)}
+    law[high] += Fraction(2**width - (high - low + 1), 2**width)
+    return law
+
+
+def mixed(law: dict, other: dict, escape: Fraction) -> dict:
+    return {o: (1 - escape) * law.get(o, 0) + escape * p for o, p in other.items()}
+
+
+def additive_law(facts, table, value: int, escape_bits: int) -> dict[int, Fraction]:
+    """The law of a release of the integer `value`."""
+    noise = {value + k: p for k, p in two_sided_law(table).items()}
+    return mixed(noise, anywhere_law(facts.low, facts.high), Fraction(1, 2**escape_bits))
+
+
+def selection_law(table, scores, escape_bits: int) -> dict[int, Fraction]:
+    """The law of argmax of scores + geometric noise, lowest index on ties."""
+    noise = digit_law(table)
+    values = sorted({score + m for score in scores for m in range(len(noise))})
+    below = lambda score, limit: sum(noise[: max(0, limit - score)], Fraction(0))  # noqa: E731
+    law = {}
+    for i, score in enumerate(scores):
+        total = Fraction(0)
+        for v in values:
+            if 0 <= v - score < len(noise):
+                rest = (below(s, v + (j > i)) for j, s in enumerate(scores) if j != i)
+                total += noise[v - score] * math.prod(rest, start=Fraction(1))
+        law[i] = total
+    return mixed(law, anywhere_law(0, len(scores) - 1), Fraction(1, 2**escape_bits))
+
+
+def rank_law(table, reference: int, others, count: int, escape_bits: int) -> dict[bool, Fraction]:
+    """The law of `at most count noisy others reach the noisy reference`."""
+    noise = two_sided_law(table)
+    rejected = Fraction(0)
+    for k, p in noise.items():
+        reach = [sum((q for m, q in noise.items() if o + m >= reference + k), Fraction(0)) for o in others]
+        for hits in itertools.product((0, 1), repeat=len(others)):
+            if sum(hits) <= count:
+                rejected += p * math.prod(
+                    (r if h else 1 - r for h, r in zip(hits, reach, strict=True)), start=Fraction(1)
+                )
+    law = {True: rejected, False: 1 - rejected}
+    return mixed(law, {True: Fraction(1, 2), False: Fraction(1, 2)}, Fraction(1, 2**escape_bits))
+
+
+def proposal_law(table, scores, escape_bits: int, rounds: int) -> dict[int, Fraction]:
+    """The law of the exponential mechanism by a fixed number of proposals."""
+    width = max(1, (len(scores) - 1).bit_length())
+    accept = []
+    for score in scores:
+        deficit, probability = max(scores) - score, Fraction(1)
+        for i, (threshold, bits) in enumerate(table.digits):
+            probability *= Fraction(threshold, 2**bits) if deficit >> i & 1 else 1
+        accept.append(probability if deficit < 2 ** len(table.digits) else Fraction(0))
+    total = sum(accept) / 2**width
+    # rounding of the power keeps fractions short; its error of 2^-200 is far below every bound tested
+    failure = Fraction(math.floor((1 - total) ** min(rounds << width, 64) * 2**200), 2**200)
+    anywhere = anywhere_law(0, len(scores) - 1)
+    law = {i: (1 - failure) * a / sum(accept) + failure * anywhere[i] for i, a in enumerate(accept)}
+    return mixed(law, anywhere, Fraction(1, 2**escape_bits))
+
+
+def log(ratio: Fraction) -> Fraction:
+    """Natural logarithm, to 100 digits."""
+    with decimal.localcontext(decimal.Context(prec=120, Emin=-999999, Emax=999999)):
+        return Fraction((decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)).ln())
+
+
+def worst_loss(law: dict, other: dict) -> Fraction:
+    """The largest |log ratio| of two laws on the same outcomes."""
+    assert law.keys() == other.keys()
+    ratios = [max(law[o] / other[o], other[o] / law[o]) for o in law]
+    return log(max(ratios))
+
+
+def small_table(rate: Fraction, count: int):
+    return certificate.geometric_digits(rate, count)

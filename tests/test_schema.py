@@ -182,6 +182,13 @@ def test_scaling_hits_both_ends_for_extreme_bounds():
         assert -1.0 <= scaled[2] <= 1.0
 
 
+def test_log_scale():
+    rule = column_rule("c", {"kind": "continuous", "bounds": [0.01, 100], "scale": "log", "missing": 1})
+    np.testing.assert_allclose(
+        rule.codes(["0.01", "0.1", "1", "10", "100", "-5", "1e9", ""]), [-1, -0.5, 0, 0.5, 1, -1, 1, 0], atol=1e-12
+    )
+
+
 def test_numbers_keep_float64_exactly():
     np.testing.assert_array_equal(to_numbers(["0.1", "1e-5", "7"]), [0.1, 1e-5, 7.0])
     found = to_numbers(["0.1", "oops", "7"])

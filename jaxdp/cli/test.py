@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import textwrap
 from pathlib import Path
 
 from jaxdp.cli import options
@@ -83,14 +84,14 @@ def answer(data, method, epsilon: float, settings, folder: Path, *, names: dict,
     with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
         test = method.make(epsilon, data.domain, settings)
         result = jaxdp.run(test, options.make_key(seed), data, ledger=ledger)
-        content = describe(result, method, num_rows, settings.level, names, seed)
+        content = describe(result, method, data.domain, num_rows, settings.level, names, seed)
         options.write_json(folder / "result.json", content)
         draw(folder / "picture.png", test, result, content)
     write_report(folder, "Private independence test")
     return content
 
 
-def describe(result, method, num_rows: int, level: float, names: dict, seed: int | None) -> dict:
+def describe(result, method, domain, num_rows: int, level: float, names: dict, seed: int | None) -> dict:
     """What result.json holds: released and public values only."""
     import jax
     import numpy as np
@@ -116,6 +117,7 @@ def describe(result, method, num_rows: int, level: float, names: dict, seed: int
         "y": names["y"],
         "given": names["given"],
         "test": result.method,
+        "assumption": method.assumption if _has_continuous(domain.z) else "",
         "released": released_values(result.release),
         "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
     }
@@ -178,7 +180,15 @@ def summary(content: dict, folder: Path) -> str:
         f"{content['mode']}",
         f"  files      {folder / 'result.json'}, {folder / 'picture.png'}, {folder / 'report.html'}",
     ]
+    if content["assumption"]:
+        lines.insert(
+            -1, textwrap.fill(content["assumption"], 100, initial_indent="  assumes    ", subsequent_indent=" " * 13)
+        )
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
+
+
+def _has_continuous(columns) -> bool:
+    return any(column.levels == 0 for column in columns)
 
 
 def jaxdp_version() -> str:

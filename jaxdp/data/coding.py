@@ -22,6 +22,7 @@ MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 class ColumnRule:
     """What the schema says about one column, checked: bounds (continuous) or levels (the other kinds).
 
+    logarithmic: continuous values are scaled on the logarithm, for quantities that spread over magnitudes.
     missing: what an empty or unreadable value counts as, a number within the bounds or a code.
     other: code of an unknown level.
     """
@@ -33,6 +34,7 @@ class ColumnRule:
     levels: tuple[float, ...] | tuple[str, ...] = ()
     missing: float = 0.0
     other: int = 0
+    logarithmic: bool = False
 
     @property
     def is_continuous(self) -> bool:
@@ -68,9 +70,12 @@ class ColumnRule:
 
     def _scaled_numbers(self, values: Sequence) -> np.ndarray:
         numbers = to_numbers(values)
-        numbers = np.where(np.isfinite(numbers), numbers, self.missing)
-        middle, half = 0.5 * self.lower + 0.5 * self.upper, 0.5 * self.upper - 0.5 * self.lower
-        return np.clip((np.clip(numbers, self.lower, self.upper) - middle) / half, -1.0, 1.0)
+        numbers = np.clip(np.where(np.isfinite(numbers), numbers, self.missing), self.lower, self.upper)
+        lower, upper = self.lower, self.upper
+        if self.logarithmic:
+            numbers, lower, upper = np.log(numbers), math.log(lower), math.log(upper)
+        middle, half = 0.5 * lower + 0.5 * upper, 0.5 * upper - 0.5 * lower
+        return np.clip((numbers - middle) / half, -1.0, 1.0)
 
     def _level_codes(self, values: Sequence) -> np.ndarray:
         if isinstance(self.levels[0], str):

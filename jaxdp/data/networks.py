@@ -82,7 +82,9 @@ def _check_variable(name: str, variable: Variable, variables: Mapping[str, Varia
         raise ValueError(f"variable {name!r} has an undeclared parent {missing[0]!r}.")
     shape = (*(len(variables[parent].states) for parent in variable.parents), len(variable.states))
     if variable.probabilities.shape != shape:
-        raise ValueError(f"variable {name!r}: probabilities must have shape {shape}, got {variable.probabilities.shape}.")
+        raise ValueError(
+            f"variable {name!r}: probabilities must have shape {shape}, got {variable.probabilities.shape}."
+        )
     if np.any(variable.probabilities < 0) or np.any(np.abs(variable.probabilities.sum(-1) - 1) > 1e-6):
         raise ValueError(f"variable {name!r}: each row of probabilities must be >= 0 and sum to 1.")
 
@@ -227,7 +229,9 @@ def _probabilities(child: str, parents: list[str], states, body: str) -> np.ndar
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip().strip('"') for word in text.replace("}", " ").replace(";", " ").split(",") if word.strip())
+    return tuple(
+        word.strip().strip('"') for word in text.replace("}", " ").replace(";", " ").split(",") if word.strip()
+    )
 
 
 def _numbers(child: str, text: str, count: int) -> np.ndarray:

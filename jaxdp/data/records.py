@@ -64,9 +64,12 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
         values, columns = data
         return Records(values, tuple(columns))
     if levels is None:
-        raise ValueError("levels is needed with a bare array: give levels=(2, 3, ...), public knowledge (0: continuous).")
+        raise ValueError(
+            "levels is needed with a bare array: give levels=(2, 3, ...), public knowledge (0: continuous)."
+        )
     names = [""] * len(levels) if names is None else list(names)
     columns = tuple(
-        Column(CATEGORICAL if count else CONTINUOUS, int(count), name) for count, name in zip(levels, names, strict=True)
+        Column(CATEGORICAL if count else CONTINUOUS, int(count), name)
+        for count, name in zip(levels, names, strict=True)
     )
     return Records(data, columns)

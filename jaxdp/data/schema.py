@@ -30,7 +30,8 @@ from jaxdp.data import readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
 
-COLUMN_KEYS = ("kind", "bounds", "levels", "missing", "other")
+COLUMN_KEYS = ("kind", "bounds", "scale", "levels", "missing", "other")
+SCALES = ("linear", "log")
 SCHEMA_KEYS = ("columns", "delimiter")
 
 
@@ -185,16 +186,26 @@ def _continuous_rule(name: str, entry: Mapping) -> ColumnRule:
         raise ValueError(f"{where}: the lower bound must be below the upper one, got [{bounds[0]}, {bounds[1]}].")
     if not math.isfinite(upper - lower) or not math.isfinite(2.0 / (upper - lower)):
         raise ValueError(f"{where}: bounds [{bounds[0]}, {bounds[1]}] are too wide or too close for float64.")
+    logarithmic = _is_logarithmic(where, entry.get("scale", "linear"), lower, upper)
     missing = _finite(f"{where}: missing", entry.get("missing", lower))
     if not lower <= missing <= upper:
         raise ValueError(f"{where}: missing must lie within the bounds, got {missing:g}.")
-    return ColumnRule(name, CONTINUOUS, lower, upper, missing=missing)
+    return ColumnRule(name, CONTINUOUS, lower, upper, missing=missing, logarithmic=logarithmic)
+
+
+def _is_logarithmic(where: str, scale: Any, lower: float, upper: float) -> bool:
+    if scale not in SCALES:
+        raise ValueError(f"{where}: scale must be one of {', '.join(SCALES)}, got {scale!r}.")
+    if scale == "log" and not (lower > 0.0 and math.log(upper) > math.log(lower)):
+        raise ValueError(f'{where}: scale = "log" needs bounds > 0 that differ, got [{lower:g}, {upper:g}].')
+    return scale == "log"
 
 
 def _level_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
     where = f"column {name!r}"
-    if "bounds" in entry:
-        raise ValueError(f"{where} is {kind} and takes levels, not bounds: write levels = [...] or change the kind.")
+    for key in ("bounds", "scale"):
+        if key in entry:
+            raise ValueError(f"{where} is {kind} and takes levels, not {key}: write levels = [...] or change the kind.")
     if "levels" not in entry:
         raise ValueError(
             f'{where} has no levels: write levels = ["no", "yes"] with every public level; '

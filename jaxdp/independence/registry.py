@@ -20,6 +20,11 @@ from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 CONTINUOUS_RESIDUAL_SCALE = 0.15
 # Two-valued columns sit on -1 and 1 and ordered ones between: their sd is that of the coding itself.
 DISCRETE_RESIDUAL_SCALE = 0.5
+WITHIN_CELLS = (
+    "Given Z, the means of X and Y hardly change within one public cell of Z; for a Z whose values crowd "
+    'together write scale = "log" or narrower bounds.'
+)
+ACCURATE_FIT = "Kernel ridge regression on Z removes what Z explains of X and of Y; a poor fit raises false alarms."
 KERNEL_COPIES = 4  # n x n float64 arrays alive at once in kernel ridge regression
 
 
@@ -44,6 +49,7 @@ class Method:
 
     test: public name of the test's class. build(cls, epsilon, domain, options) -> test.
     codes: wants every discrete column as codes. uses: the `Options` that it reads.
+    assumption: what the level rests on beyond the hypothesis, where Z is continuous.
     private: False for a reference that only simulations may run. kernel: needs n x n memory.
     """
 
@@ -53,6 +59,7 @@ class Method:
     build: Callable[[Any, float, Domain, Options], Any]
     codes: bool = False
     uses: tuple[str, ...] = ()
+    assumption: str = WITHIN_CELLS
     private: bool = True
     kernel: bool = False
 
@@ -151,6 +158,7 @@ METHODS = {
             "PrivateGCM",
             _private_gcm("tight"),
             uses=_KERNEL,
+            assumption=ACCURATE_FIT,
             kernel=True,
         ),
         Method(
@@ -159,15 +167,24 @@ METHODS = {
             "PrivateGCM",
             _private_gcm("paper"),
             uses=_KERNEL,
+            assumption=ACCURATE_FIT,
             kernel=True,
         ),
-        Method("test-of-tests", "private vote of GCM over blocks", "TestOfTests", _test_of_tests, uses=_KERNEL),
+        Method(
+            "test-of-tests",
+            "private vote of GCM over blocks",
+            "TestOfTests",
+            _test_of_tests,
+            uses=_KERNEL,
+            assumption=ACCURATE_FIT,
+        ),
         Method(
             "gcm",
             "non-private reference, NOT PRIVATE; needs --seed",
             "GCM",
             _gcm,
             uses=_KERNEL,
+            assumption=ACCURATE_FIT,
             private=False,
             kernel=True,
         ),

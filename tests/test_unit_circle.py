@@ -14,6 +14,7 @@ from jaxdp.independence.marginal.chi2_laplace import ChiSquaredLaplace, Distance
 from jaxdp.independence.marginal.margin_adaptive import largest_step
 from jaxdp.independence.marginal.unit_circle import UnitCircle, rate_interval
 from jaxdp.mechanisms import Laplace
+from jaxdp.noise import tail
 from jaxdp.statistics import binomial, unit_circle
 from jaxdp.statistics.taxicab import distance, flip_score
 from jaxdp.statistics.unit_circle import Groups
@@ -169,7 +170,7 @@ def test_p_value_and_critical_value_agree():
 
 
 def test_single_precision_null_law_is_close_to_double():
-    groups = {"num_cases": 1500, "num_controls": 1700}  # windows, not the whole lattice
+    groups = {"num_cases": 1500, "num_controls": 1700}  # thinned windows, not the whole lattice
     values = np.array([1.0, 1.02, 1.05, 1.1])
     with jax.enable_x64(True):
         test = UnitCircle(epsilon=1.0, **groups)
@@ -179,17 +180,20 @@ def test_single_precision_null_law_is_close_to_double():
 
 
 @pytest.mark.usefixtures("x64")
-def test_windows_and_binned_counts_equal_the_whole_lattice(monkeypatch):
-    groups, scale = Groups(700, 900), 0.02
+@pytest.mark.parametrize("groups", [Groups(1100, 1300), Groups(2500, 90)])
+def test_thinned_windows_equal_the_whole_lattice(groups, monkeypatch):
+    """The larger group's window has a stride of 2 at these sizes; noise of scale one step, as at epsilon 1."""
     threshold = chi2.isf(0.05, 1)
-    statistic = lambda a, b: unit_circle.norm(a, b, groups, threshold)  # noqa: E731
-    survival = lambda x: 0.5 * jnp.exp(-jnp.abs(x) / scale) + jnp.where(x < 0, 1 - jnp.exp(-jnp.abs(x) / scale), 0)  # noqa: E731
-    tails = lambda: np.asarray(binomial.tail(statistic, survival, 1.03, groups, np.array([0.0, 0.02, 0.3])))  # noqa: E731
-    whole = tails()
+    scale = unit_circle.norm_sensitivity(groups, threshold)
+    statistic = functools.partial(unit_circle.norm, groups=groups, threshold=threshold)
+    survival = functools.partial(tail.laplace, scale=scale)
+    rates = np.array([0.0, 0.002, 0.02, 0.3])
+    value = 1.0 + 2.0 * scale
+    whole = np.asarray(binomial.tail(statistic, survival, value, groups, rates))
     monkeypatch.setattr(binomial, "WHOLE_LATTICE", 0)
-    np.testing.assert_allclose(tails(), whole, rtol=1e-9)
-    monkeypatch.setattr(binomial, "MAX_WINDOW", 128)  # about three counts per bin
-    np.testing.assert_allclose(tails(), whole, rtol=3e-3)
+    np.testing.assert_allclose(np.asarray(binomial.tail(statistic, survival, value, groups, rates)), whole, rtol=2e-5)
+    counts, _ = binomial.window(max(groups), 0.3, binomial.NODES)
+    assert counts[1] - counts[0] > 1
 
 
 @pytest.mark.usefixtures("x64")

@@ -59,6 +59,10 @@ class CaseControlTest(PrivateTest):
         """Public (lower, upper) of `score`."""
         raise NotImplementedError
 
+    def rounding(self, ends):
+        """Bound on |computed - exact| in float64: fewer than 16 operations on numbers no larger than the range."""
+        return 2.0**-49 * (jnp.abs(ends[0]) + jnp.abs(ends[1]) + 1.0)
+
     @property
     def groups(self) -> Groups:
         """The public group sizes."""
@@ -107,9 +111,7 @@ class CaseControlTest(PrivateTest):
     def sensitivity_of(self, mechanism, move, ends):
         """The sensitivity of a score with this move and public range, in the mechanism's norm."""
         lower, upper = ends
-        # Fewer than 16 double operations on numbers no larger than the range.
-        error = 2.0**-49 * (jnp.abs(lower) + jnp.abs(upper) + 1.0)
-        bare = Sensitivity(move, mechanism.norm, Relation.REPLACE_ATTRIBUTE, error)
+        bare = Sensitivity(move, mechanism.norm, Relation.REPLACE_ATTRIBUTE, self.rounding(ends))
         room = noise_law.margin(mechanism, bare)
         return dataclasses.replace(bare, lower=lower - room, upper=upper + room)
 

@@ -59,5 +59,9 @@ class DistanceScore(CaseControlTest):
     def move(self):
         return 1.0
 
+    def rounding(self, ends):
+        del ends
+        return 0.0  # whole numbers
+
     def score_range(self):
         return -float(self.groups.total), float(self.groups.total)

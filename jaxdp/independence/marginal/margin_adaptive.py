@@ -107,12 +107,8 @@ def lipschitz_majorant(values, slope):
     return jnp.maximum(from_left, from_right)
 
 
-def _look_up(table, index):
-    # Windows may hold mean counts of binned cells: interpolate between neighbouring margins.
-    index = jnp.clip(index, 0, table.shape[0] - 1)
-    below = jnp.floor(index).astype(jnp.int32)
-    above = jnp.minimum(below + 1, table.shape[0] - 1)
-    return table[below] + (index - below) * (table[above] - table[below])
+def _look_up(table, margin):
+    return table[jnp.clip(jnp.asarray(margin, jnp.int32), 0, table.shape[0] - 1)]
 
 
 def _unit(kind: str, groups: Groups) -> float:

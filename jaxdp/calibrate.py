@@ -48,8 +48,11 @@ def monte_carlo(value, null):
 
     Exact (super-uniform) if value and null are exchangeable under the null hypothesis.
     """
-    exceed = jnp.sum(null >= jnp.expand_dims(jnp.asarray(value), -1), axis=-1)
-    return (1.0 + exceed) / (1.0 + null.shape[-1])
+    value = jnp.asarray(value)
+    exceed = jnp.sum(null >= jnp.expand_dims(value, -1), axis=-1)
+    # NaN compares as False and would count as significant
+    spoiled = jnp.isnan(value) | jnp.any(jnp.isnan(null), axis=-1)
+    return jnp.where(spoiled, jnp.nan, (1.0 + exceed) / (1.0 + null.shape[-1]))
 
 
 def max_normal(key, correlation, num_draws: int):

@@ -283,6 +283,20 @@ def release(test, key, data) -> Release:
         return keys.settle(mode, _execute(test, keys.open_key(key), keys.widen(mode, data))[1])
 
 
+@jax.jit
+def _statistic(test, key, data):
+    # compiled as one program: dozens of small ones cost an eager caller seconds
+    return test.statistic(key, data)
+
+
+@jax.jit
+def _p_value(test, key, release: Release):
+    p_value, headline = test.p_value(key, release), test.headline(release)
+    # A budget that was not > 0 under tracing is NaN in the cost; a decision would hide it.
+    spoiled = jnp.isnan(release.cost.epsilon) | jnp.isnan(release.cost.rho)
+    return jnp.where(spoiled, jnp.nan, p_value), headline
+
+
 def _execute(test, key, data) -> tuple[Any, Release]:
     """The release, and the test with every stage resolved: both public."""
     test = resolve(test, data)
@@ -294,7 +308,7 @@ def _execute(test, key, data) -> tuple[Any, Release]:
     relation = _relation(sensitivity)
     mechanism = test.budget()
     keys.require_release_path(key, mechanism)
-    value = test.statistic(key_statistic, data)
+    value = _statistic(test, key_statistic, data)
     with tape.certified() as certificates:
         noisy = mechanism.perturb(key_noise, value, sensitivity)
     keys.require_certificates(key, mechanism, certificates)
@@ -329,9 +343,11 @@ def run(test, key, data, *, ledger: Ledger | None = None) -> Result:
             ledger.charge(method_of(test), cost_of(test, data), key)
         key_release, key_null = jax.random.split(keys.open_key(key))
         resolved, released = _execute(test, key_release, keys.widen(mode, data))
+        # certificates and earlier stages are no input of a p-value; as static fields they would recompile it
+        p_value, headline = _p_value(resolved, key_null, dataclasses.replace(released, certificates=(), earlier=()))
         result = Result(
-            p_value=resolved.p_value(key_null, released),
-            statistic=resolved.headline(released),
+            p_value=p_value,
+            statistic=headline,
             release=released,
             cost=released.cost,
             mode=mode,

@@ -28,7 +28,9 @@ class AllPairs(PrivateTest):
 
     def __post_init__(self):
         if not hasattr(self.test, "pairwise") and isinstance(self.test, PrivateTest | None):
-            raise ValueError(f"all pairs can be run with PartitionGCM, PrivateGCM or GCM, got {type(self.test).__name__}.")
+            raise ValueError(
+                f"all pairs can be run with PartitionGCM, PrivateGCM or GCM, got {type(self.test).__name__}."
+            )
 
     def resolve(self, shapes):
         """The inner test's stages, with this test at their end."""

@@ -3,14 +3,14 @@
 import dataclasses
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 
 from jaxdp import calibrate
+from jaxdp._pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
 
 
-@jax.tree_util.register_dataclass
+@as_pytree
 @dataclasses.dataclass(frozen=True)
 class Exact:
     """Releases the statistic as it is. NOT PRIVATE: epsilon is infinite; refused in release mode."""
@@ -66,4 +66,4 @@ class ExactMax(Exact):
         return jnp.argmax(value, axis=-1)
 
 
-jax.tree_util.register_dataclass(ExactMax, [], [])
+as_pytree(ExactMax)

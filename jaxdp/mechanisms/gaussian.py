@@ -3,17 +3,17 @@
 import dataclasses
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
+from jaxdp._pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.noisy_max import ExponentialMechanism
 from jaxdp.noise import add, draw
 
 
-@jax.tree_util.register_dataclass
+@as_pytree
 @dataclasses.dataclass(frozen=True)
 class Gaussian:
     """Adds independent normal noise of sd (bound + 2 error)/sqrt(2 rho).

@@ -3,15 +3,15 @@
 import dataclasses
 from typing import ClassVar
 
-import jax
 from jax.typing import ArrayLike
 
 from jaxdp import _check
+from jaxdp._pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.noise import add, draw
 
 
-@jax.tree_util.register_dataclass
+@as_pytree
 @dataclasses.dataclass(frozen=True)
 class Geometric:
     """Adds integer noise with P(k) proportional to exp(-epsilon |k| / bound) to integer values.

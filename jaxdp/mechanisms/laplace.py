@@ -3,16 +3,16 @@
 import dataclasses
 from typing import ClassVar
 
-import jax
 from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
+from jaxdp._pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.noisy_max import ReportNoisyMax
 from jaxdp.noise import add, draw
 
 
-@jax.tree_util.register_dataclass
+@as_pytree
 @dataclasses.dataclass(frozen=True)
 class Laplace:
     """Adds independent Laplace noise of scale (bound + 2 error)/epsilon.

@@ -67,5 +67,3 @@ class ExponentialMechanism:
 def _require_linf(mechanism, sensitivity) -> None:
     if sensitivity.norm is not Norm.LINF:
         raise ValueError(f"{type(mechanism).__name__} needs an Linf bound, got {sensitivity.norm.value}.")
-
-

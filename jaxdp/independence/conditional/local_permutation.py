@@ -57,7 +57,7 @@ class LocalPermutation(PrivateTest):
             return self.mechanism
         share = 1.0 / len(self._sides())
         mechanism = RankThreshold(epsilon=_check.budget(self.epsilon) * share, level=self._side_level())
-        return Split(parts={side: mechanism for side in self._sides()})
+        return Split(parts=dict.fromkeys(self._sides(), mechanism))
 
     def statistic(self, key, data):
         """Dict side -> (T_0, T of shape (m,)); `less` carries the opposite sign."""
@@ -70,11 +70,11 @@ class LocalPermutation(PrivateTest):
         order = jnp.argsort(cell)
         x, y, cell = x[order], y[order], cell[order]
 
-        def permuted(sub_key):
-            bits = jax.random.bits(sub_key, cell.shape)
+        def permuted(number):
+            bits = jax.random.bits(jax.random.fold_in(key, number), cell.shape)
             return jnp.dot(x, jax.lax.sort((cell, bits, y), num_keys=2)[2], precision="highest")
 
-        copies = jax.lax.map(permuted, jax.random.split(key, self.num_permutations), batch_size=8)
+        copies = jax.lax.map(permuted, jnp.arange(self.num_permutations), batch_size=8)
         observed = jnp.dot(x, y, precision="highest")
         both = {"greater": (observed, copies), "less": (-observed, -copies)}
         return {side: both[side] for side in self._sides()}
@@ -85,7 +85,7 @@ class LocalPermutation(PrivateTest):
             Sensitivity(bound, Norm.LINF, Relation.REPLACE_ONE, error, -1.0 * num_records, 1.0 * num_records)
             for bound in (REFERENCE_BOUND, PERMUTED_BOUND)
         )
-        return {side: parts for side in self._sides()}
+        return dict.fromkeys(self._sides(), parts)
 
     def p_value(self, key, release):
         del key

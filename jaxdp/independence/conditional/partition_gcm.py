@@ -100,7 +100,7 @@ class PartitionGCM(PrivateTest):
                 limit_x=limits[0],
                 limit_y=limits[1],
             )
-            return Sequential(first=first, second=test._after(2 * SELECTION_SHARE), then=select)
+            return Sequential(first=first, second=test._after(2 * SELECTION_SHARE, select_axes=False), then=select)
         if self.standardize and self.centers is None:
             first = Standardization(
                 mechanism=self._share(STANDARDIZATION_SHARE),
@@ -108,15 +108,17 @@ class PartitionGCM(PrivateTest):
                 axes=self.axes,
                 num_columns=test.num_columns[:2],
             )
-            return Sequential(first=first, second=test._after(STANDARDIZATION_SHARE), then=standardize)
+            return Sequential(
+                first=first, second=test._after(STANDARDIZATION_SHARE, standardize=False), then=standardize
+            )
         return test
 
     def _share(self, fraction: float):
         return (Laplace(self.epsilon) if self.mechanism is None else self.mechanism).share(fraction)
 
-    def _after(self, fraction: float):
-        """This test with what a first stage leaves of the budget."""
-        return dataclasses.replace(self, epsilon=None, mechanism=self._share(1.0 - fraction))
+    def _after(self, fraction: float, **done):
+        """This test with a stage marked as done and what that stage leaves of the budget."""
+        return dataclasses.replace(self, epsilon=None, mechanism=self._share(1.0 - fraction), **done)
 
     def statistic(self, key, data):
         """Dict of `covariance` and `variance`, (p, q) or scalar for one pair; a leading axis for several regions."""

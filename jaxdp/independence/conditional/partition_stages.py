@@ -146,6 +146,4 @@ def standardize(test, query, released):
         noise = budget[name].variance(sensitivity[name]) / count**2
         return jnp.clip(released.value[name] / count, -1.0, 1.0) / (1.0 + noise / TYPICAL_SPREAD)
 
-    return dataclasses.replace(
-        test, centers=Centers(x=centers("sum_x"), y=centers("sum_y"), reference=query.reference)
-    )
+    return dataclasses.replace(test, centers=Centers(x=centers("sum_x"), y=centers("sum_y"), reference=query.reference))

@@ -23,7 +23,7 @@ PLAIN_BOUND = 2.0  # sum r_i y_i with |r|, |y| <= 1 (sheet 3.1); attained
 STATISTIC_SHARE = 0.85
 
 
-def PrivateCRT(*, variant: str = "threshold", **fields):  # noqa: N802 - builds a test, reads as one
+def PrivateCRT(*, variant: str = "threshold", **fields):
     """Private conditional randomisation test of X independent of Y given Z, for a known law of X given Z.
 
     variant: 'threshold' (`CRTThreshold`, default: decision with exact level), 'normal' (`CRTNormal`:

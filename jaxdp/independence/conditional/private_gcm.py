@@ -77,7 +77,8 @@ class PrivateGCM(PrivateTest):
             products * constant(self.ridge),
             Norm.L1,
             Relation.REPLACE_ONE,
-            error=products * ridge_error.sum_error(self.ridge, num_records, self.kernel.entry_error(self.num_columns[2])),
+            error=products
+            * ridge_error.sum_error(self.ridge, num_records, self.kernel.entry_error(self.num_columns[2])),
             lower=-limit,
             upper=limit,
         )

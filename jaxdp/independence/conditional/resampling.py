@@ -83,10 +83,10 @@ class RandomizationTest(PrivateTest):
         def statistic(x):
             return jnp.dot(partition.clip_to(x - mean, limit), residual_y, precision="highest")
 
-        def resampled(sub_key):
-            return statistic(self.law.sample(sub_key, data.z))
+        def resampled(number):
+            return statistic(self.law.sample(jax.random.fold_in(key, number), data.z))
 
-        copies = jax.lax.map(resampled, jax.random.split(key, self.num_resamples), batch_size=64)
+        copies = jax.lax.map(resampled, jnp.arange(self.num_resamples), batch_size=64)
         observed = statistic(_column(partition.as_matrix(data.x), "x"))
         return self._fold(observed), self._fold(copies)
 

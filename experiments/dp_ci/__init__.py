@@ -1,0 +1,1 @@
+"""Figures of the private conditional independence paper (PrivGCM, PrivCRT), with PartitionGCM beside them."""

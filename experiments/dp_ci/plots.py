@@ -1,0 +1,65 @@
+"""Pictures from the recorded rows only."""
+
+import pathlib
+
+AXES = {1: "complexity", 3: "effect", 4: "n", 5: "effect", 6: "epsilon", 7: "n", 8: "n", 9: "num_resamples"}
+PANELS = {1: "dim", 3: "dim", 4: "effect", 5: "axis", 6: "effect", 7: "feature", 9: "effect"}
+
+
+def draw(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
+    """One PNG per figure."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    paths = []
+    for figure in sorted({row["figure"] for row in rows}):
+        mine = [row for row in rows if row["figure"] == figure]
+        path = out / f"figure_{figure}.png"
+        (_histograms if figure == 10 else _curves)(pyplot, figure, mine, path)
+        paths.append(path)
+    return paths
+
+
+def _curves(pyplot, figure, rows, path):
+    panel_key = PANELS.get(figure)
+    panels = sorted({row.get(panel_key) for row in rows}, key=str)
+    fig, axes = pyplot.subplots(1, len(panels), figsize=(5.2 * len(panels), 4), squeeze=False, sharey=True)
+    markers = "osD^vPX*<>"
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    for axis, panel in zip(axes[0], panels, strict=True):
+        inside = [row for row in rows if row.get(panel_key) == panel]
+        x_key = "n" if (figure == 5 and panel == "n") else AXES[figure]
+        for i, name in enumerate(names):
+            mine = sorted((row for row in inside if row["method"] == name), key=lambda r: r[x_key])
+            if not mine:
+                continue
+            if figure == 5 and panel == "n":
+                mine = [row for row in mine if row["effect"] > 0]
+            x = [row[x_key] for row in mine]
+            axis.plot(x, [row["rate"] for row in mine], marker=markers[i % 10], label=name)
+            if "low" in mine[0]:
+                axis.fill_between(x, [r["low"] for r in mine], [r["high"] for r in mine], alpha=0.15)
+        axis.axhline(0.05, color="grey", linestyle=":", linewidth=1)
+        axis.set_xlabel(x_key)
+        axis.set_title(f"figure {figure}" + (f", {panel_key} = {panel}" if panel_key else ""))
+        axis.set_ylim(-0.03, 1.03)
+        if x_key in ("n", "epsilon", "complexity", "num_resamples"):
+            axis.set_xscale("log")
+    axes[0][0].set_ylabel("rejection rate" if figure != 8 else "explained share of f")
+    axes[0][-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    fig.savefig(path, dpi=110, bbox_inches="tight")
+    pyplot.close(fig)
+
+
+def _histograms(pyplot, figure, rows, path):
+    fig, axes = pyplot.subplots(1, len(rows), figsize=(4 * len(rows), 3), squeeze=False)
+    for axis, row in zip(axes[0], rows, strict=True):
+        share = [count / sum(row["counts"]) for count in row["counts"]]
+        axis.bar([0.05 + 0.1 * i for i in range(10)], share, width=0.095)
+        axis.axhline(0.1, color="grey", linestyle=":")
+        axis.set_title(f"figure {figure}, effect = {row['effect']}")
+        axis.set_xlabel("p-value")
+    fig.savefig(path, dpi=110, bbox_inches="tight")
+    pyplot.close(fig)

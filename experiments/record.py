@@ -1,0 +1,44 @@
+"""Rows of an experiment: one JSON line each, with what it was run on."""
+
+import json
+import pathlib
+import platform
+import subprocess
+import time
+
+import jax
+
+
+def provenance() -> dict:
+    """Commit, versions and device of this run."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    device = jax.devices()[0]
+    return {
+        "commit": commit.stdout.strip() or None,
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "device": device.device_kind,
+        "platform": device.platform,
+    }
+
+
+class Recorder:
+    """Appends rows to OUT/NAME.jsonl as they are measured."""
+
+    def __init__(self, out: pathlib.Path, name: str):
+        out.mkdir(parents=True, exist_ok=True)
+        self.path = out / f"{name}.jsonl"
+        self.path.write_text("")
+        self.facts = provenance()
+        self.rows: list[dict] = []
+        self.clock = time.perf_counter()
+
+    def add(self, **row) -> dict:
+        """Writes one row; `seconds` is the time since the row before."""
+        now = time.perf_counter()
+        row = {**row, "seconds": round(now - self.clock, 3), **self.facts}
+        self.clock = now
+        self.rows.append(row)
+        with self.path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        return row

@@ -1,0 +1,92 @@
+"""P-values against SciPy, Monte Carlo, and each other's limits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from jaxdp import calibrate
+
+
+def reference(value, sd, scale):
+    """P(|N(0, sd^2) + Laplace(scale)| >= value) by quadrature over the Laplace law."""
+    integrand = lambda v: stats.laplace.pdf(v, scale=scale) * stats.norm.sf((value - v) / sd)  # noqa: E731
+    width = 40 * scale
+    points = [0.0, value]
+    upper, _ = integrate.quad(integrand, -width, width + value, points=points, limit=400)
+    return 2 * upper
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.5, 0.84688), (3.0, 0.28938), (8.0, 0.026839)])
+def test_values_of_the_formula_sheet(value, expected):
+    assert float(calibrate.normal_plus_laplace(value, 1.3, 2.1)) == pytest.approx(expected, abs=6e-6)
+
+
+def test_against_quadrature_over_a_grid():
+    with jax.enable_x64(True):
+        for sd in (0.05, 0.7, 5.0, 60.0):
+            for scale in (0.3, 2.0, 9.0):
+                for ratio in (0.1, 1.0, 3.0, 6.0):
+                    value = ratio * np.hypot(sd, scale)
+                    got = float(calibrate.normal_plus_laplace(value, sd, scale))
+                    assert got == pytest.approx(reference(value, sd, scale), rel=1e-6, abs=1e-12)
+
+
+def test_float32_is_close_to_float64_even_where_exponents_are_huge():
+    sd, scale, value = 400.0, 2.0, np.array([1.0, 300.0, 900.0, 1600.0])
+    with jax.enable_x64(True):
+        exact = np.asarray(calibrate.normal_plus_laplace(value, sd, scale))
+    rough = np.asarray(calibrate.normal_plus_laplace(jnp.asarray(value, jnp.float32), sd, scale))
+    np.testing.assert_allclose(rough, exact, rtol=2e-4, atol=1e-7)
+
+
+def test_limits_without_noise_and_without_spread():
+    with jax.enable_x64(True):
+        assert float(calibrate.normal_plus_laplace(2.0, 1.0, 1e-9)) == pytest.approx(2 * stats.norm.sf(2.0), rel=1e-5)
+        assert float(calibrate.normal_plus_laplace(2.0, 0.0, 1.0)) == pytest.approx(np.exp(-2.0), rel=1e-5)
+
+
+def test_a_wrong_scale_gives_another_p_value():
+    right = float(calibrate.normal_plus_laplace(3.0, 1.3, 2.1))
+    assert abs(float(calibrate.normal_plus_laplace(3.0, 1.3, 2.1 * 0.9)) - right) > 0.02
+
+
+def test_finite_differences_match_the_gradient():
+    with jax.enable_x64(True):
+        for point in ((0.4, 1.3, 2.1), (3.0, 1.3, 2.1), (8.0, 5.0, 0.5), (2.0, 0.1, 3.0)):
+            gradient = jax.grad(calibrate.normal_plus_laplace, argnums=(0, 1, 2))(*map(jnp.asarray, point))
+            for i, slope in enumerate(gradient):
+                step = np.zeros(3)
+                step[i] = 1e-6
+                up, down = (float(calibrate.normal_plus_laplace(*(np.array(point) + s))) for s in (step, -step))
+                assert float(slope) == pytest.approx((up - down) / 2e-6, abs=1e-6)
+
+
+def test_mills_ratio():
+    with jax.enable_x64(True):
+        w = np.array([0.0, 1.0, 3.99, 4.01, 10.0, 200.0])
+        expected = np.exp(stats.norm.logsf(w) + 0.5 * w**2)
+        np.testing.assert_allclose(calibrate.mills(jnp.asarray(w)), expected, rtol=1e-9)
+
+
+def test_monte_carlo_counts_ties_against_the_test():
+    assert float(calibrate.monte_carlo(1.0, jnp.array([0.0, 1.0, 2.0]))) == pytest.approx(3 / 4)
+
+
+def test_adjustments_against_scipy_and_by_hand():
+    p = np.array([0.001, 0.04, 0.03, 0.2, 0.8], np.float32)
+    np.testing.assert_allclose(
+        calibrate.benjamini_hochberg(p), stats.false_discovery_control(p.astype(float)), rtol=1e-5
+    )
+    np.testing.assert_allclose(calibrate.holm(p), [0.005, 0.12, 0.12, 0.4, 0.8], rtol=1e-5)
+    assert float(calibrate.bonferroni(p)) == pytest.approx(0.005)
+
+
+def test_maximum_of_correlated_normals():
+    correlation = jnp.array([[1.0, 1.0], [1.0, 1.0]])
+    draws = calibrate.max_normal(jax.random.key(0), correlation, 20_000)
+    # both are one normal variable, so the maximum is half-normal
+    assert stats.kstest(np.asarray(draws), stats.halfnorm.cdf).pvalue > 1e-4
+    apart = calibrate.max_normal(jax.random.key(1), jnp.eye(2), 20_000)
+    assert stats.kstest(np.asarray(apart), stats.halfnorm.cdf).pvalue < 1e-6

@@ -1,0 +1,237 @@
+"""The contract every test of the table in `cases.py` keeps."""
+
+import dataclasses
+import functools
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import BY_NAME, CASES
+
+import jaxdp
+from jaxdp import core
+from jaxdp.statistics.kernels import RBF
+
+NUM_RECORDS = 60
+PRIVATE = [case for case in CASES if case.private]
+
+
+def every(cases):
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+def key(seed):
+    return jax.random.key(seed)
+
+
+@functools.cache
+def sample(name, seed=0, n=NUM_RECORDS):
+    return BY_NAME[name].data(key(seed), n)
+
+
+compiled_run = jax.jit(jaxdp.run)
+
+
+@every(CASES)
+def test_a_run_is_a_labelled_simulation(case):
+    result = compiled_run(case.make(1.0), key(1), sample(case.name))
+    p_value = np.asarray(result.p_value)
+    assert np.all((p_value >= 0) & (p_value <= 1))
+    assert result.mode == "simulation"
+    assert "NOT PRIVATE" in str(result)
+    statistic, unpacked = result
+    np.testing.assert_array_equal(unpacked, result.pvalue)
+    np.testing.assert_array_equal(statistic, result.statistic)
+
+
+@every(PRIVATE)
+def test_the_cost_is_the_budget_asked_for(case):
+    data = sample(case.name)
+    cost = compiled_run(case.make(0.75), key(1), data).cost
+    budget = cost.rho if "zcdp" in case.name else cost.epsilon
+    assert float(budget) == pytest.approx(0.75, rel=1e-6)
+    planned = core.cost_of(case.make(0.75), data)
+    assert float(planned.epsilon) == pytest.approx(float(cost.epsilon), rel=1e-6)
+
+
+@every([case for case in CASES if not case.private])
+def test_non_private_tests_say_so_and_refuse_release_keys(case):
+    result = jaxdp.run(case.make(1.0), key(1), sample(case.name))
+    assert np.isinf(result.cost.epsilon)
+    assert "NOT PRIVATE" in str(result.cost)
+    with pytest.raises(ValueError, match="adds no noise"):
+        jaxdp.run(case.make(1.0), jaxdp.fresh_key(), sample(case.name))
+
+
+@every(CASES)
+def test_jit_agrees_with_eager(case):
+    test, data = case.make(1.0), sample(case.name)
+    eager = jaxdp.run(test, key(2), data)
+    compiled = compiled_run(test, key(2), data)
+    np.testing.assert_allclose(compiled.p_value, eager.p_value, rtol=2e-3, atol=1e-5)
+
+
+@every(CASES)
+def test_vmap_and_map_agree(case):
+    test = case.make(1.0)
+
+    def one(seed):
+        key_data, key_test = jax.random.split(jax.random.fold_in(key(3), seed))
+        return jaxdp.run(test, key_test, case.data(key_data, 30)).p_value
+
+    seeds = jnp.arange(4)
+    together = jax.jit(jax.vmap(one))(seeds)
+    in_turn = jax.jit(lambda s: jax.lax.map(one, s))(seeds)
+    np.testing.assert_allclose(together, in_turn, rtol=2e-3, atol=1e-5)
+
+
+@every(CASES)
+def test_one_program_serves_a_sweep(case):
+    traces = []
+
+    @jax.jit
+    def run(test, key, data):
+        traces.append(1)
+        return jaxdp.run(test, key, data).p_value
+
+    new_values = {
+        "epsilon": (0.5, 2.0),
+        "ridge": (0.5, 2.0),
+        "scale_x": (0.9, 1.1),
+        "kernel": (RBF(lengthscale=0.7), RBF(lengthscale=1.3)),
+    }
+    first = case.make(1.0)
+    run(first, key(0), sample(case.name, 0))
+    run(first, key(1), sample(case.name, 1))
+    for field in case.sweep:
+        for value in new_values[field]:
+            run(dataclasses.replace(first, **{field: value}), key(2), sample(case.name, 2))
+    assert len(traces) == 1
+
+
+@every(PRIVATE)
+def test_gradients_of_the_p_value_are_finite(case):
+    data = sample(case.name)
+    gradient = jax.jit(jax.grad(lambda test: jnp.mean(jaxdp.run(test, key(4), data).p_value), allow_int=True))(
+        jax.tree.map(lambda leaf: jnp.asarray(leaf, float), case.make(1.0))
+    )
+    for leaf in jax.tree.leaves(gradient):
+        assert np.all(np.isfinite(leaf))
+
+
+@every(PRIVATE)
+def test_a_bad_traced_budget_poisons_the_result(case):
+    data = sample(case.name)
+    p_value = jax.jit(lambda e: jaxdp.run(case.make(e), key(5), data).p_value)(-1.0)
+    assert np.all(np.isnan(p_value))
+
+
+@every(CASES)
+def test_private_values_out_of_order_change_neither_shapes_nor_control_flow(case):
+    data, test = sample(case.name), case.make(1.0)
+    bad = jax.tree.map(
+        lambda leaf: leaf.at[0].set(jnp.nan).at[1].set(jnp.inf).at[2].set(-jnp.inf).at[3].set(1e30), data
+    )
+    if case.private:
+        result = compiled_run(test, key(6), bad)
+        assert np.all(np.isfinite(result.p_value))
+    constant = jax.tree.map(jnp.zeros_like, data)
+    assert np.all(np.isfinite(compiled_run(test, key(6), constant).p_value))
+
+
+@every(PRIVATE)
+def test_nothing_unnoised_is_in_a_result(case):
+    test, data = core.resolve(case.make(0.5), sample(case.name)), sample(case.name)
+    if isinstance(test, core.Sequential):
+        test = test.first
+    if case.decision:
+        result = compiled_run(test, key(7), data)
+        sizes = [np.size(leaf) for leaf in jax.tree.leaves(result.release.value)]
+        assert max(sizes) == 1  # one bit or one rank, none of the statistics
+        return
+    raw = {float(v) for leaf in jax.tree.leaves(test.statistic(key(8), data)) for v in np.ravel(leaf)} - {0.0}
+    released = jax.tree.leaves(core.release(test, key(7), data).value)
+    assert not raw & {float(v) for leaf in released for v in np.ravel(leaf)}
+
+
+def neighbours(data, rng):
+    """The data and a copy with one record replaced by another record or by extreme values."""
+    n = core.num_records(data)
+    row, donor = rng.integers(n, size=2)
+    scale = rng.choice([0.0, 1.0, 10.0])
+
+    def replace(leaf):
+        new = scale * rng.choice([-1.0, 1.0], size=leaf.shape[1:]) if scale else np.asarray(leaf[donor])
+        return jnp.asarray(np.asarray(leaf)).at[row].set(new)
+
+    return jax.tree.map(replace, data)
+
+
+@every([case for case in PRIVATE if case.attack])
+def test_neighbours_stay_within_the_declared_sensitivity(case):
+    """Random neighbours of small data sets, in float64; resampling uses the same key for both."""
+    rng = np.random.default_rng(9)
+    with jax.enable_x64(True):
+        test = core.resolve(case.make(1.0), case.data(key(0), 12))
+        if isinstance(test, core.Sequential):
+            test = test.first
+        statistic = jax.jit(test.statistic)
+        sensitivity = test.sensitivity(12)
+        for seed in range(40):
+            data = jax.tree.map(lambda a: jnp.asarray(a, float), case.data(key(seed), 12))
+            if "crt" in case.name:  # the resamples are part of a record: keep z, whose law they follow
+                other = dataclasses.replace(neighbours(data, rng), z=data.z)
+            else:
+                other = neighbours(data, rng)
+            before, after = statistic(key(10), data), statistic(key(10), other)
+            assert_within(before, after, sensitivity)
+
+
+def assert_within(before, after, sensitivity):
+    is_leaf = lambda node: isinstance(node, core.Sensitivity)  # noqa: E731
+    parts = jax.tree.leaves(sensitivity, is_leaf=is_leaf)
+    for part, a, b in zip(parts, jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
+        change = np.abs(np.ravel(np.asarray(a) - np.asarray(b)))
+        norm = {core.Norm.L1: change.sum(), core.Norm.L2: np.sqrt((change**2).sum()), core.Norm.LINF: change.max()}
+        assert norm[part.norm] <= float(part.bound) * (1 + 1e-9)
+        assert np.all(np.ravel(a) >= float(part.lower) - 1e-9)
+        assert np.all(np.ravel(a) <= float(part.upper) + 1e-9)
+
+
+@every(PRIVATE)
+def test_the_program_does_not_depend_on_values(case):
+    test = core.resolve(case.make(1.0), sample(case.name))
+    if isinstance(test, core.Sequential):
+        test = test.first
+    programs = {str(jax.make_jaxpr(test.statistic)(key(0), sample(case.name, seed))) for seed in (0, 1)}
+    assert len(programs) == 1
+    text = programs.pop()
+    assert "callback" not in text
+
+
+@every(PRIVATE)
+def test_a_release_is_a_release(case):
+    """The same function, a fresh key: float64, exact lattice noise, a true cost."""
+    data = jax.tree.map(np.asarray, sample(case.name))
+    test = case.make(1.0)
+    result = jaxdp.run(test, jaxdp.fresh_key(), data)
+    assert result.mode == "release"
+    assert result.release.mode == "release"
+    assert "NOT PRIVATE" not in str(result)
+    p_value = np.asarray(result.p_value)
+    assert np.all((p_value >= 0) & (p_value <= 1))
+    budget = result.cost.rho if "zcdp" in case.name else result.cost.epsilon
+    assert float(budget) <= 1.0 * (1 + 1e-9)
+
+
+@every(PRIVATE)
+def test_results_survive_pickling_without_keys(case):
+    result = compiled_run(case.make(1.0), key(1), sample(case.name))
+    copy = pickle.loads(pickle.dumps(jax.tree.map(np.asarray, result)))
+    np.testing.assert_array_equal(copy.p_value, result.p_value)
+    assert not any(
+        jax.dtypes.issubdtype(getattr(leaf, "dtype", np.dtype(int)), jax.dtypes.prng_key)
+        for leaf in jax.tree.leaves(result)
+    )

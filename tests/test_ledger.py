@@ -379,6 +379,16 @@ def test_a_damaged_file_is_one_clear_error(ledger):
         Ledger.open(ledger.path).verify()
 
 
+def test_the_file_itself_keeps_keys_unique(ledger):
+    spend(ledger, 0.1)
+    connected = sqlite3.connect(ledger.path)
+    columns = [row[1] for row in connected.execute("PRAGMA table_info(charge)")]
+    copied = ", ".join({"txid": "'another'", "number": "2"}.get(name, name) for name in columns)
+    with pytest.raises(sqlite3.IntegrityError, match=r"UNIQUE constraint failed: charge\.digest"):
+        connected.execute(f"INSERT INTO charge SELECT {copied} FROM charge")
+    connected.close()
+
+
 def test_the_check_constraint_bites_on_its_own(ledger):
     connected = sqlite3.connect(ledger.path)
     with pytest.raises(sqlite3.IntegrityError, match="CHECK"):

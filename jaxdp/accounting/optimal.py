@@ -36,9 +36,12 @@ def optimal_epsilon(epsilon: float, count: int, delta: float) -> float:
         return round_up(count * each)
     with localcontext(Context(prec=_DIGITS)):
         allowed = _decimal(as_fraction(delta))
-        found = min(round_up(max(_root(each, count, allowed), Fraction(0))), round_up(count * each))
-        while found < count * each and _delta(each, count, _decimal(as_fraction(found))) + _MARGIN > allowed:
-            found = math.nextafter(found, math.inf)
+        largest = round_up(count * each)
+        found = min(round_up(max(_root(each, count, allowed), Fraction(0))), largest)
+        step = math.ulp(found)
+        # The root is right to dozens of digits; this says so instead of trusting it.
+        while found < largest and _delta(each, count, _decimal(as_fraction(found))) + _MARGIN > allowed:
+            found, step = min(found + step, largest), 2 * step
     return found
 
 

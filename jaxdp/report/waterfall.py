@@ -43,7 +43,7 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
     count = charges.size
     after = np.cumsum(charges)
     spent = float(after[-1]) if count else 0.0
-    panel.bar(np.arange(count), charges, bottom=after - charges, width=0.8, color=figures.BLUE)
+    panel.bar(np.arange(count), charges, bottom=after - charges, width=0.8, color=figures.BLUE, edgecolor=figures.BLUE)
     if count <= MOST_LABELS:
         starts = np.arange(count)
         panel.hlines(after, starts + 0.4, starts + 0.6, color=figures.GREY, linewidth=0.8)
@@ -51,8 +51,7 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
     panel.bar(count, left, bottom=spent, width=0.8, color="none", edgecolor=figures.GREY, hatch="///", linewidth=0.8)
     panel.axhline(total, color=figures.RED, linewidth=1.2, linestyle="--")
     panel.text(-0.6, total, f"budget {total:.6g}", color=figures.RED, fontsize=8, va="bottom", ha="left")
-    panel.text(count, spent + left / 2, f"left\n{left:.4g}", fontsize=8, ha="center", va="center",
-               bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})  # fmt: skip
+    panel.text(count + 0.6, total, f"left {left:.4g}", fontsize=8, va="bottom", ha="right")
     panel.set(ylabel=f"{name} spent", ylim=(0.0, 1.12 * total), xlim=(-0.7, count + 0.7))
     panel.set_xticks([])
     for side in ("top", "right"):

@@ -2,8 +2,12 @@
 
 import itertools
 import math
+import re
+import subprocess
+import sys
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -97,6 +101,18 @@ def test_traced_costs_are_refused():
 
 def test_non_private_stays_infinite():
     assert accounting.compose([Cost(epsilon=math.inf), Cost(epsilon=1.0)], DELTA).epsilon == math.inf
+
+
+def test_one_lazy_module_touches_dp_accounting():
+    package = Path(accounting.__file__).parents[1]
+    touching = [
+        path.name for path in package.rglob("*.py") if re.search(r"(from|import) dp_accounting", path.read_text())
+    ]
+    assert touching == ["convert.py"]
+    program = (
+        "import sys, jaxdp.accounting.composition, jaxdp.accounting.convert; sys.exit('dp_accounting' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 # --- the exact optimum -------------------------------------------------------------------------------------------

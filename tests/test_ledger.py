@@ -272,6 +272,11 @@ def test_a_refused_key_is_not_spent(ledger):
     assert not key.spent
 
 
+def test_the_message_shows_how_little_is_missing(ledger):
+    with pytest.raises(BudgetExhausted, match=r"epsilon 1\.000000000001 is asked and 1 is left"):
+        spend(ledger, 1.0000000000000002)
+
+
 def test_require_charges_nothing(ledger):
     ledger.require(cost(1.0))
     assert ledger.admits(cost(1.0))

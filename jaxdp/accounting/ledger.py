@@ -330,8 +330,8 @@ class Ledger(Uncopied):
             available = left[name] or 0
             if amounts[name] > available:
                 raise BudgetExhausted(
-                    f"budget exhausted: {name} {_amount(amounts[name], unit):.12g} is asked and "
-                    f"{_amount(available, unit):.12g} is left in ledger {self._path.name}; "
+                    f"budget exhausted: {name} {_amount(amounts[name], unit):.15g} is asked and "
+                    f"{_amount(available, unit):.15g} is left in ledger {self._path.name}; "
                     "nothing was charged and no data were read."
                 )
 

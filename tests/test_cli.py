@@ -13,7 +13,7 @@ import jaxdp
 from jaxdp.cli import main as door
 from jaxdp.cli import options
 from jaxdp.cli.main import main
-from jaxdp.core import Relation
+from jaxdp.core import Relation, cost_of
 from jaxdp.data.schema import Schema
 from jaxdp.independence import null_curve, registry
 
@@ -141,6 +141,18 @@ def test_a_release_charges_the_ledger_and_stops_at_its_end(files, tmp_path, caps
     assert ledger.spent.epsilon == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 1.7, 2.3])
+def test_a_ledger_of_epsilon_pays_for_a_test_of_epsilon(files, tmp_path, epsilon):
+    data = Schema.load(files / "s.toml").read(files / "d.csv", x="dose", y="response", given=["age, years"])
+    with jax.enable_x64(True):
+        for name in ("partition-gcm", "conditional-kendall"):
+            test = registry.method(name).within(epsilon, data)
+            cost = cost_of(test, data)
+            assert epsilon * (1 - 1e-12) <= float(cost.epsilon) <= epsilon
+            ledger = jaxdp.Ledger.create(tmp_path / f"{name}.db", epsilon=epsilon)
+            ledger.charge("test", cost, jaxdp.fresh_key())
+
+
 def test_two_releases_differ_and_two_simulations_agree(files, tmp_path):
     values = {}
     for name, more in {"a": (), "b": (), "c": ("--seed", "3"), "d": ("--seed", "3")}.items():
@@ -258,6 +270,18 @@ def test_column_lists_and_numbers():
     assert options.positive_numbers("1,0.5") == [1.0, 0.5]
     assert options.counts("100,1000") == [100, 1000]
     assert list(options.progress([1, 2], "x")) == [1, 2]
+
+
+def test_bars_are_for_terminals_only(capsys, monkeypatch):
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda shown=terminal: shown, raising=False)
+        with options.stages(2) as begin:
+            begin("first")
+            begin("second")
+        assert list(options.progress(range(3), "label")) == [0, 1, 2]
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert ("second" in printed.err) is terminal
 
 
 def test_json_has_no_numbers_that_other_readers_refuse(tmp_path):

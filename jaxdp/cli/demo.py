@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     data_folder = options.output_folder(str(folder / "data"))
     commands = [part(data_folder) for part in PARTS.values()]
     shared = ["--epsilon", repr(args.epsilon), *_key_arguments(args.seed, folder, args.epsilon * len(commands))]
-    for name, command in zip(options.progress(PARTS, "demo", len(PARTS)), commands, strict=True):
+    for name, command in zip(PARTS, commands, strict=True):
         command = [*command, *shared, "--out", str(folder / name)]
         print(f"$ jaxdp {shlex.join(command)}")
         code = door.main(command)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,20 @@ def progress[T](items: Iterable[T], label: str, total: int | None = None) -> Ite
     from tqdm import tqdm
 
     return tqdm(items, desc=label, total=total, leave=False)
+
+
+@contextlib.contextmanager
+def stages(count: int) -> Iterator[Callable[[str], None]]:
+    """Gives `begin(name)`, to be called as each of `count` stages begins; a bar on a terminal, silent elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=count, leave=False, bar_format="{bar:24} {desc}") as bar:
+
+        def begin(name: str) -> None:
+            bar.set_description_str(name)
+            bar.update(1)
+
+        yield begin

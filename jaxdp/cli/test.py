@@ -66,64 +66,66 @@ def run(args: argparse.Namespace) -> int:
     )
     ledger = options.open_ledger(args.ledger, args.seed)
     folder = options.output_folder(args.out)
-    data = schema.read(args.data, x=args.x, y=args.y, given=args.given, codes=method.codes)
-    result = answer(data, method, args.epsilon, settings, folder, names=vars(args), seed=args.seed, ledger=ledger)
-    print(summary(result, folder))
+    with options.stages(4) as begin:
+        begin("reading the data")
+        data = schema.read(args.data, x=args.x, y=args.y, given=args.given, codes=method.codes)
+        content = answer(data, method, settings, folder, args, ledger, begin)
+    print(summary(content, folder))
     return 0
 
 
-def answer(data, method, epsilon: float, settings, folder: Path, *, names: dict, seed: int | None, ledger=None) -> dict:
+def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledger, begin) -> dict:
     """Runs the test and writes result.json, the picture and report.html; returns what result.json holds."""
     import jax
 
     import jaxdp
     from jaxdp.report.html import write_report
 
-    num_rows = data.x.shape[0]
-    _require_size(method, num_rows)
+    _require_size(method, data.x.shape[0])
     with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
-        test = method.make(epsilon, data.domain, settings)
-        result = jaxdp.run(test, options.make_key(seed), data, ledger=ledger)
-        content = describe(result, method, data.domain, num_rows, settings.level, names, seed)
+        test = method.within(args.epsilon, data, settings)
+        begin(f"testing {data.x.shape[0]} rows")
+        result = jaxdp.run(test, options.make_key(args.seed), data, ledger=ledger)
+        content = describe(result, method, data, args)
         options.write_json(folder / "result.json", content)
+        begin("drawing")
         draw(folder / "picture.png", test, result, content)
+    begin("writing the report")
     write_report(folder, "Private independence test")
     return content
 
 
-def describe(result, method, domain, num_rows: int, level: float, names: dict, seed: int | None) -> dict:
+def describe(result, method, data, args: argparse.Namespace) -> dict:
     """What result.json holds: released and public values only."""
     import jax
     import numpy as np
 
     cost, p_value = result.cost, float(result.p_value)
     statistic = np.asarray(result.statistic, float)
-    found = p_value <= level
-    question = f"Is {_listing(names['x'])} independent of {_listing(names['y'])}"
+    found = p_value <= args.level
+    question = f"Is {_listing(args.x)} independent of {_listing(args.y)}"
     content = {
-        "title": f"{question}{' given ' + _listing(names['given']) if names['given'] else ''}?",
-        "answer": _verdict(found, p_value, level),
+        "title": f"{question}{' given ' + _listing(args.given) if args.given else ''}?",
+        "answer": _verdict(found, p_value, args.level),
         "method": method.name,
         "p_value": p_value,
         "statistic": float(statistic) if statistic.size == 1 else statistic,
-        "epsilon": float(cost.epsilon) if method.private else float("inf"),
+        "epsilon": _epsilon(float(cost.epsilon), args.epsilon),
         "delta": float(cost.delta),
         "relation": cost.relation.value,
         "mode": result.mode,
-        "n": num_rows,
-        "level": level,
+        "n": data.x.shape[0],
+        "level": args.level,
         "dependence_found": bool(found),
-        "x": names["x"],
-        "y": names["y"],
-        "given": names["given"],
+        "x": args.x,
+        "y": args.y,
+        "given": args.given,
         "test": result.method,
-        "assumption": method.assumption if _has_continuous(domain.z) else "",
+        "assumption": method.assumption if _has_continuous(data.domain.z) else "",
         "released": released_values(result.release),
         "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
     }
-    if seed is not None:
-        content["seed"] = seed
-    return content
+    return content if args.seed is None else {**content, "seed": args.seed}
 
 
 def _verdict(found: bool, p_value: float, level: float) -> str:
@@ -185,6 +187,11 @@ def summary(content: dict, folder: Path) -> str:
             -1, textwrap.fill(content["assumption"], 100, initial_indent="  assumes    ", subsequent_indent=" " * 13)
         )
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
+
+
+def _epsilon(cost: float, asked: float) -> float:
+    """The cost; the budget asked for where the cost stays below it by rounding only."""
+    return asked if asked * (1.0 - 1e-12) <= cost <= asked else cost
 
 
 def _has_continuous(columns) -> bool:

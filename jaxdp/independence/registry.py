@@ -10,7 +10,10 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from jaxdp import _check
+from jaxdp.core import cost_of
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 
@@ -25,6 +28,7 @@ WITHIN_CELLS = (
     'together write scale = "log" or narrower bounds.'
 )
 ACCURATE_FIT = "Kernel ridge regression on Z removes what Z explains of X and of Y; a poor fit raises false alarms."
+ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
 KERNEL_COPIES = 4  # n x n float64 arrays alive at once in kernel ridge regression
 
 
@@ -80,6 +84,16 @@ class Method:
                 raise ValueError(f"{self.name} does not use {field.name}; it belongs to {fitting}.")
         _check.in_range(0.0, 1.0, level=options.level)
         return self.build(getattr(importlib.import_module("jaxdp"), self.test), epsilon, domain, options)
+
+    def within(self, epsilon: float, data, options: Options | None = None):
+        """`make` for these data, such that the cost is at most epsilon to the last bit.
+
+        A budget's shares add up to it only up to rounding, and a ledger counts what is above it.
+        """
+        test = self.make(epsilon, data.domain, options)
+        if epsilon < np.asarray(cost_of(test, data).epsilon).item() <= epsilon * (1.0 + ROUNDING):
+            test = self.make(epsilon * (1.0 - ROUNDING), data.domain, options)
+        return test
 
     def memory(self, num_records: int) -> int:
         """Bytes that the method needs beyond a few copies of the data."""

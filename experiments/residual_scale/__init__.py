@@ -1,0 +1,1 @@
+"""Which public guess of the residual sd should PartitionGCM use on schema data? See `__main__`."""

@@ -56,7 +56,19 @@ _EXPORTS = {
     "release": "core",
     "run": "core",
 }
-_MODULES = ["accounting", "calibrate", "core", "data", "mechanisms", "noise", "power", "simulate", "statistics"]
+_MODULES = [
+    "tune",
+    "discovery",
+    "accounting",
+    "calibrate",
+    "core",
+    "data",
+    "mechanisms",
+    "noise",
+    "power",
+    "simulate",
+    "statistics",
+]
 
 __all__ = sorted([*_EXPORTS, *_MODULES])
 

@@ -1,0 +1,56 @@
+"""The studentised decision query: one number per question, >= 0 where the columns look independent.
+
+Source: formula sheet on Priv-PC, section 3.3: q = z sqrt(V + v0) - |U| moves by at most
+Delta_U + z Delta_V/(2 sqrt(v0)), since the root is 1/(2 sqrt(v0))-Lipschitz. Each query is divided by its own
+public bound, so all queries move by at most 1.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from jaxdp.core import Relation
+from jaxdp.discovery.skeleton import Question
+from jaxdp.independence.conditional.conditional_kendall import KENDALL_BOUNDS, VARIANCE_BOUNDS
+from jaxdp.independence.conditional.rank_test import choose
+from jaxdp.statistics import concordance
+
+LARGE_SAMPLE = 5000
+OFFSETS = (4.0, 25.0)  # v0 for n below and from 5000: it inflates the threshold by sqrt(1 + v0/V)
+
+
+@dataclasses.dataclass(frozen=True)
+class DecisionQuery:
+    """q of a question, in units of its sensitivity under replace-one.
+
+    z: threshold in standard deviations. offset: v0. rate: m/n when asked on a subset of m rows, so that
+    signal and threshold shrink together (the sheet's tau scale); 1 for the whole data.
+    """
+
+    z: float
+    offset: float
+    rate: float = 1.0
+
+    def bound(self, question: Question, levels) -> float:
+        """Sensitivity of the undivided query under replace-one."""
+        i, j, given = question
+        pair = (levels[i], levels[j])
+        move_u = choose(KENDALL_BOUNDS, pair, Relation.REPLACE_ONE, bool(given))
+        move_v = choose(VARIANCE_BOUNDS, pair, Relation.REPLACE_ONE, bool(given))
+        return move_u + self.z * self.rate * move_v / (2.0 * math.sqrt(self.offset))
+
+    def value(self, tables, question: Question) -> float:
+        """Private: the query, divided by its bound."""
+        i, j, given = question
+        strata = concordance.strata_of_table(np.asarray(tables.pair_given(i, j, given)))
+        binary = tables.levels[i] <= 2 and tables.levels[j] <= 2
+        u = concordance.kendall_u(strata, 0.0 if binary else concordance.KENDALL_OFFSET)
+        v = concordance.cmh_variance(strata) if binary else concordance.kendall_variance(strata)
+        undivided = self.z * math.sqrt(self.rate * float(v) + self.offset) - abs(float(u))
+        return undivided / self.bound(question, tables.levels)
+
+
+def default_query(z: float, num_records: int, rate: float = 1.0) -> DecisionQuery:
+    """The query with the sheet's v0 for n records."""
+    return DecisionQuery(z, OFFSETS[num_records >= LARGE_SAMPLE], rate)

@@ -1,0 +1,104 @@
+"""EM-PC: at every vertex and order, an exponential mechanism draws which edges to remove.
+
+Source: formula sheet on Priv-PC, section 8 (the tractable variant that is private).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import numpy as np
+
+from jaxdp import _check
+from jaxdp.core import Cost, Norm, Relation, Sensitivity
+from jaxdp.data.records import as_records
+from jaxdp.discovery.counts import Counts
+from jaxdp.discovery.decision_query import default_query
+from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.session import opened
+from jaxdp.discovery.skeleton import Search
+from jaxdp.mechanisms import ExponentialMechanism
+
+Z = 4.0
+MAX_ORDER = 2
+COUNT_SHARE = 0.5  # of a call's budget, for how many edges to remove; the rest picks them
+
+
+def em_pc(
+    key,
+    data,
+    *,
+    epsilon: float,
+    z: float = Z,
+    max_order: int = MAX_ORDER,
+    variant: str = "lipschitz",
+    levels=None,
+    ledger=None,
+) -> Graph:
+    """PC whose removals are drawn by exponential mechanisms, one call per vertex and order.
+
+    Score of a neighbour j: s_j = max over conditioning sets of the studentised query, in units of its
+    sensitivity, so that every order statistic of the scores moves by at most 1. A call draws the number beta
+    of removals with score -max(0, -s_(beta), s_(beta + 1)), then beta neighbours by peeling on s_j.
+    The d(max_order + 1) calls are reserved before the data are read, each at an equal share of epsilon.
+    Separating sets are not released, so no collider is oriented: the CPDAG is the undirected skeleton.
+    variant="greedy", the published score, is refused: neighbouring data sets change it by n + 1 (sheet, section 8).
+    Privacy: epsilon-DP under replace-one, Linf bound 1 of every score; works with release keys.
+    """
+    if variant == "greedy":
+        raise ValueError(
+            "the greedy score of EM-PC is NOT PRIVATE at any stated epsilon (one record changes it by n + 1); "
+            "use variant='lipschitz'."
+        )
+    _check.one_of(("lipschitz",), variant=variant)
+    _check.positive(epsilon=epsilon)
+    _check.at_least(0, max_order=max_order)
+    records = as_records(data, levels)
+    d = len(records.columns)
+    call = float(epsilon) / (d * (max_order + 1))
+    cost = Cost(epsilon=float(epsilon), delta=0.0, rho=float(epsilon) ** 2 / 2, relation=Relation.REPLACE_ONE)
+    with opened(key, "em_pc", cost, ledger) as session:
+        counts, query = Counts(records), default_query(z, records.num_records)
+        search = Search(~np.eye(d, dtype=bool), {}, (), 0)
+        decisions: list[Decision] = []
+        keys = iter(jax.random.split(session.key, d * (max_order + 1)))
+        for order, i in itertools.product(range(max_order + 1), range(d)):
+            call_key = next(keys)
+            neighbours = [int(j) for j in np.flatnonzero(search.adjacency[i])]
+            if len(neighbours) <= order:
+                continue
+            sets = {j: list(itertools.combinations([k for k in neighbours if k != j], order)) for j in neighbours}
+            scores = np.array([max(query.value(counts, (i, j, given)) for given in sets[j]) for j in neighbours])
+            search.num_tests += sum(map(len, sets.values()))
+            for position in removals(call_key, scores, call, _rounding(records.num_records, records.levels, order)):
+                j = neighbours[position]
+                search.adjacency[i, j] = search.adjacency[j, i] = False
+                decisions.append(Decision(min(i, j), max(i, j), (), True, None, call))
+        return session.graph(records, search, tuple(decisions))
+
+
+def count_scores(scores: np.ndarray) -> np.ndarray:
+    """Score of removing beta = 0, ..., len(scores) edges: -max(0, -s_(beta), s_(beta + 1)), 1-Lipschitz."""
+    ranked = np.concatenate([[np.inf], np.sort(scores)[::-1], [-np.inf]])
+    return -np.maximum(0.0, np.maximum(-ranked[:-1], ranked[1:]))
+
+
+def removals(key, scores: np.ndarray, epsilon: float, error: float = 0.0) -> list[int]:
+    """Positions of the edges that one call removes; epsilon-DP for scores that move by at most 1 (Linf)."""
+    one = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE, error=error)
+    key_count, key_picks = jax.random.split(key)
+    draw_count = ExponentialMechanism(epsilon=COUNT_SHARE * epsilon)
+    beta = int(draw_count.perturb(key_count, count_scores(scores), one))
+    left, picked = list(range(len(scores))), []
+    for pick_key in jax.random.split(key_picks, len(scores))[:beta]:
+        draw_edge = ExponentialMechanism(epsilon=(1.0 - COUNT_SHARE) * epsilon / beta)
+        picked.append(left.pop(int(draw_edge.perturb(pick_key, scores[left], one))))
+    return picked
+
+
+def _rounding(num_records: int, levels: tuple[int, ...], order: int) -> float:
+    """Bound on the float64 rounding of a query: a sum over at most this many strata."""
+    strata = math.prod(sorted(levels, reverse=True)[:order]) + 8.0
+    return strata * num_records * 2.0**-53

@@ -1,0 +1,150 @@
+"""Graph: what a search publishes. Everything in it is released or public."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxdp.core import Cost, Relation
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """One answered question: is i independent of j given these? value: the released number, if there is one."""
+
+    i: int
+    j: int
+    given: tuple[int, ...]
+    independent: bool
+    value: float | None = None
+    epsilon: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """A discovered graph.
+
+    names: one per node. skeleton: bool (d, d), symmetric. cpdag: bool (d, d), entry (i, j) without (j, i)
+    is i -> j, both are i - j. complete: False if the budget ended before every question was answered;
+    `untested` lists the pairs that still had questions, whose edges were kept.
+    cost: of the whole search, fixed before the data were read. decisions: the answered questions
+    (for methods that answer by post-processing, the answer that removed or kept each edge).
+    """
+
+    names: tuple[str, ...]
+    skeleton: np.ndarray
+    cpdag: np.ndarray
+    complete: bool = True
+    cost: Cost = dataclasses.field(default_factory=lambda: Cost(epsilon=float("inf"), rho=float("inf")))
+    mode: str = "simulation"
+    method: str = ""
+    untested: tuple[tuple[int, int], ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    num_tests: int = 0
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """Pairs of names joined by an edge, in column order."""
+        return [(self.names[i], self.names[j]) for i, j in np.argwhere(np.triu(self.skeleton))]
+
+    @property
+    def directed(self) -> list[tuple[str, str]]:
+        """Arcs (from, to)."""
+        return [(self.names[i], self.names[j]) for i, j in np.argwhere(self.cpdag & ~self.cpdag.T)]
+
+    @property
+    def undirected(self) -> list[tuple[str, str]]:
+        """Edges without a direction, each once."""
+        return [(self.names[i], self.names[j]) for i, j in np.argwhere(np.triu(self.cpdag & self.cpdag.T))]
+
+    def to_networkx(self):
+        """networkx.DiGraph; an undirected edge becomes two arcs. Needs the `plot` extra."""
+        import networkx
+
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(self.names)
+        graph.add_edges_from((self.names[i], self.names[j]) for i, j in np.argwhere(self.cpdag))
+        return graph
+
+    def to_causal_learn(self) -> np.ndarray:
+        """causal-learn's matrix: i -> j is G[j, i] = 1, G[i, j] = -1; i - j is -1 twice."""
+        into, undirected = self.cpdag & ~self.cpdag.T, self.cpdag & self.cpdag.T
+        return into.T.astype(int) - into.astype(int) - undirected.astype(int)
+
+    def to_pcalg(self) -> np.ndarray:
+        """pcalg's amat.cpdag: i -> j is a[j, i] = 1 (transposed); i - j is 1 twice."""
+        return self.cpdag.T.astype(int)
+
+    def to_tigramite(self) -> np.ndarray:
+        """tigramite's string marks, (d, d): '-->' at [i, j] and '<--' at [j, i]; 'o-o' twice; '' elsewhere."""
+        marks = np.full(self.cpdag.shape, "", dtype="<U3")
+        into = self.cpdag & ~self.cpdag.T
+        marks[into], marks[into.T], marks[self.cpdag & self.cpdag.T] = "-->", "<--", "o-o"
+        return marks
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of graph.json."""
+        return {
+            "names": list(self.names),
+            "directed": [list(arc) for arc in self.directed],
+            "undirected": [list(edge) for edge in self.undirected],
+            "complete": self.complete,
+            "epsilon": float(self.cost.epsilon),
+            "mode": self.mode,
+        }
+
+    def to_dot(self) -> str:
+        """DOT text."""
+        quote = lambda name: json.dumps(name)  # noqa: E731
+        lines = [f"  {quote(name)};" for name in self.names]
+        lines += [f"  {quote(a)} -> {quote(b)};" for a, b in self.directed]
+        lines += [f"  {quote(a)} -> {quote(b)} [dir=none];" for a, b in self.undirected]
+        return "\n".join(["digraph {", *lines, "}", ""])
+
+
+def graph_from_arcs(names: Sequence[str], arcs: np.ndarray, **public) -> Graph:
+    """A graph from its CPDAG array."""
+    arcs = np.asarray(arcs, bool)
+    return Graph(names=tuple(names), skeleton=arcs | arcs.T, cpdag=arcs, **public)
+
+
+def graph_from_dict(content: Mapping[str, Any]) -> Graph:
+    """The inverse of `Graph.to_dict`. Errors: ValueError with the offending key or name."""
+    if not isinstance(content, Mapping) or not isinstance(content.get("names"), list):
+        raise ValueError('a graph needs "names", a list of column names.')
+    names = [str(name) for name in content["names"]]
+    position = {name: i for i, name in enumerate(names)}
+    if len(position) != len(names):
+        raise ValueError("a graph needs different names, got a repeated one.")
+    arcs = np.zeros((len(names), len(names)), bool)
+    for key in ("directed", "undirected"):
+        for pair in content.get(key, []):
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise ValueError(f'"{key}" must hold pairs of names, got {pair!r}.')
+            unknown = [name for name in pair if name not in position]
+            if unknown or pair[0] == pair[1]:
+                raise ValueError(f'"{key}" holds {pair!r}, but both must be different entries of "names".')
+            i, j = position[pair[0]], position[pair[1]]
+            arcs[i, j] = True
+            if key == "undirected":
+                arcs[j, i] = True
+    epsilon = content.get("epsilon", "inf")
+    cost = Cost(epsilon=float(epsilon), rho=float("inf"), relation=Relation.REPLACE_ONE)
+    return graph_from_arcs(
+        names, arcs, complete=bool(content.get("complete", True)), cost=cost, mode=str(content.get("mode", ""))
+    )
+
+
+def read_graph(path: str | os.PathLike) -> Graph:
+    """A graph from graph.json. Errors: OSError, or ValueError with one sentence."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"graph {os.fspath(path)} is not JSON: {error}.") from None
+    return graph_from_dict(content)

@@ -1,0 +1,75 @@
+"""How close a discovered graph is to the true one."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxdp.data.networks import Network
+from jaxdp.discovery.graph import Graph
+from jaxdp.discovery.orientation import cpdag_of, is_acyclic
+
+
+def skeleton_f1(graph, truth) -> float:
+    """F1 of the undirected edges, in [0, 1]; 1 if both graphs are empty.
+
+    graph, truth: a Graph, a Network, a bool array (d, d) or a networkx graph, over the same columns.
+    """
+    found, true = (_arcs(item) for item in _aligned(graph, truth))
+    return _f1(np.triu(found | found.T), np.triu(true | true.T))
+
+
+def cpdag_f1(graph, truth) -> float:
+    """F1 of the arc entries of the two CPDAGs (an undirected edge counts as both arcs); a DAG is completed first."""
+    found, true = (_cpdag(item) for item in _aligned(graph, truth))
+    return _f1(found, true)
+
+
+def shd(graph, truth) -> int:
+    """Structural Hamming distance between CPDAGs: pairs whose edge is missing, extra or marked otherwise."""
+    found, true = (_cpdag(item) for item in _aligned(graph, truth))
+    differs = (found != true) | (found != true).T
+    return int(np.sum(np.triu(differs, 1)))
+
+
+def _f1(found: np.ndarray, true: np.ndarray) -> float:
+    total = int(found.sum() + true.sum())
+    return 1.0 if total == 0 else 2.0 * float(np.sum(found & true)) / total
+
+
+def _aligned(graph, truth) -> tuple[Any, Any]:
+    """Both graphs with the truth's columns in the graph's order, where both have names."""
+    names, others = _names(graph), _names(truth)
+    if names is None or others is None or names == others:
+        return graph, truth
+    if sorted(names) != sorted(others):
+        raise ValueError(f"the graphs have different columns: {sorted(set(names) ^ set(others))[:3]} are in one only.")
+    order = [others.index(name) for name in names]
+    return graph, _arcs(truth)[np.ix_(order, order)]
+
+
+def _names(graph) -> list[str] | None:
+    if isinstance(graph, Graph | Network):
+        return list(graph.names)
+    return [str(name) for name in graph.nodes] if hasattr(graph, "nodes") else None
+
+
+def _arcs(graph) -> np.ndarray:
+    if isinstance(graph, Graph):
+        return graph.cpdag
+    if isinstance(graph, Network):
+        return graph.dag
+    if hasattr(graph, "nodes"):
+        import networkx
+
+        matrix = networkx.to_numpy_array(graph, weight=None)
+    else:
+        matrix = np.asarray(graph)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"a graph must be a square array, got shape {matrix.shape}.")
+    return matrix != 0
+
+
+def _cpdag(graph) -> np.ndarray:
+    arcs = _arcs(graph)
+    # Completing a CPDAG that happens to be fully directed changes nothing.
+    return cpdag_of(arcs) if is_acyclic(arcs) else arcs

@@ -1,0 +1,213 @@
+"""The PC algorithm with any test: ours, a callable, another library's, or an oracle."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp import _check
+from jaxdp.core import Cost, Relation, cost_of, method_of, run
+from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.counts import Counts
+from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.metrics import _arcs
+from jaxdp.discovery.session import Session, opened
+from jaxdp.discovery.skeleton import Question, find_skeleton
+from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
+from jaxdp.discovery.tables import LEVEL, z_threshold
+
+NOT_PRIVATE = Cost(epsilon=float("inf"), delta=0.0, rho=float("inf"), relation=Relation.REPLACE_ONE)
+
+
+@dataclasses.dataclass(frozen=True)
+class DSeparation:
+    """Oracle test: independence in a known DAG (bool (d, d), a Network or a networkx graph), by d-separation."""
+
+    graph: Any
+
+    def answers(self, questions: Sequence[Question]) -> list[bool]:
+        """True where the pair is d-separated by the set."""
+        dag = _arcs(self.graph)
+        return [d_separated(dag, i, j, given) for i, j, given in questions]
+
+
+@dataclasses.dataclass(frozen=True)
+class TableTest:
+    """Non-private test of coded columns from exact tables: "kendall" (z from U and V), "chi2" or "g".
+
+    min_variance: see `table_scores.scores`; 0 is the classical rule.
+    """
+
+    statistic: Statistic = "kendall"
+    level: float = LEVEL
+    min_variance: float = INFORMATIVE
+
+
+def pc(
+    key,
+    data,
+    *,
+    test="kendall",
+    level: float = LEVEL,
+    max_order: int | None = None,
+    stable: bool = True,
+    max_tests: int | None = None,
+    levels=None,
+    ledger=None,
+) -> Graph:
+    """PC with a plug-in test; returns its CPDAG.
+
+    test: "kendall", "chi2" or "g" (exact tables), `TableTest`, `DSeparation`, any private test of the package
+    (`PartitionGCM(epsilon=0.1)`, for continuous and mixed columns too), or a callable (i, j, given) -> p-value,
+    (statistic, p-value) or bool, such as an instance of causal-learn's CIT classes.
+    level: p-values above it mean independence. stable: order-independent candidate sets (PC-stable).
+    max_tests: required with a private test; that many times its cost is reserved before data are read, and
+    the search stops with complete=False when they are used up. Repeated questions are answered from memory.
+    Privacy: that of max_tests runs of the test by sequential composition; epsilon is infinite otherwise
+    (non-private tests need a simulation key).
+    """
+    records = as_records(data, levels) if data is not None else _columns_of(test)
+    ask_of, cost, batched = _asker(test, level, max_tests, records)
+    with opened(key, f"pc[{_name(test)}]", cost, ledger) as session:
+        if np.isinf(float(cost.epsilon)) and session.mode != "simulation" and np.isinf(float(cost.rho)):
+            raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
+        decisions: dict[Question, Decision] = {}
+        ask = _remembering(ask_of(session), decisions)
+        search = find_skeleton(len(records.columns), ask, max_order=max_order, stable=stable, batched=batched)
+        return session.graph(records, search, tuple(decisions.values()))
+
+
+def _asker(test, level: float, max_tests: int | None, records: Records):
+    """How to answer questions, what that costs in all, and whether questions may be asked together."""
+    if isinstance(test, str):
+        _check.one_of(("kendall", "chi2", "g"), test=test)
+        test = TableTest(statistic=test, level=level)  # type: ignore[arg-type]
+    if isinstance(test, TableTest):
+        return lambda session: _table_answers(test, Counts(records)), NOT_PRIVATE, True
+    if isinstance(test, DSeparation):
+        return lambda session: lambda questions: [(a, None, None) for a in test.answers(questions)], NOT_PRIVATE, True
+    if hasattr(test, "p_value") and hasattr(test, "sensitivity"):
+        if max_tests is None:
+            raise ValueError("a private test needs max_tests, the number of tests whose budget is reserved; give 100.")
+        _check.at_least(1, max_tests=max_tests)
+        return (
+            lambda session: _private_answers(test, session, records, level, max_tests),
+            _times(_cost_of_questions(test, records), max_tests),
+            False,
+        )
+    if callable(test):
+        return lambda session: _callable_answers(test, level), NOT_PRIVATE, False
+    raise TypeError(f"test must be a test of jaxdp, a callable, 'kendall', 'chi2' or 'g', got {type(test).__name__}.")
+
+
+def _cost_of_questions(test, records: Records) -> Cost:
+    """Cost of one question. Variants whose cost depends on the question are charged at the dearest order tried."""
+    questions = [(0, 1, tuple(range(2, 2 + order))) for order in range(max(1, len(records.columns) - 1))]
+    costs = [cost_of(test, records.question(*question)) for question in questions]
+    return max(costs, key=lambda cost: (float(cost.epsilon), float(cost.rho)))
+
+
+def _times(cost: Cost, count: int) -> Cost:
+    return Cost(epsilon=cost.epsilon * count, delta=cost.delta * count, rho=cost.rho * count, relation=cost.relation)
+
+
+def _table_answers(test: TableTest, counts: Counts):
+    threshold = z_threshold(test.level)
+
+    def answer(questions):
+        found = scores(counts, questions, test.statistic, test.min_variance)
+        return [(bool(value < threshold), float(value), None) for value in found]
+
+    return answer
+
+
+def _private_answers(test, session: Session, records: Records, level: float, max_tests: int):
+    """One run per question with a key of its own, until the reserved tests are used up."""
+    asked = 0
+
+    def answer(questions):
+        nonlocal asked
+        answers: list[tuple[bool | None, float | None, float | None]] = []
+        for question in questions:
+            if asked >= max_tests:
+                answers.append((None, None, None))
+                continue
+            result = run(test, jax.random.fold_in(session.key, asked), records.question(*question))
+            asked += 1
+            p_value = float(result.p_value)
+            answers.append((p_value > level, p_value, float(result.cost.epsilon)))
+        return answers
+
+    return answer
+
+
+def _callable_answers(test: Callable, level: float):
+    def answer(questions):
+        return [_read_answer(test(i, j, given), level) for i, j, given in questions]
+
+    return answer
+
+
+def _read_answer(found, level: float):
+    if isinstance(found, bool | np.bool_):
+        return bool(found), None, None
+    p_value = float(found[1] if isinstance(found, tuple | list) else found)
+    return p_value > level, p_value, None
+
+
+def _remembering(answer, decisions: dict[Question, Decision]):
+    """Asks each question once; a pair and its mirror are the same question."""
+
+    def ask(questions):
+        new = [question for question in dict.fromkeys(questions) if question not in decisions]
+        stopped = set()
+        for (i, j, given), (independent, value, epsilon) in zip(new, answer(new), strict=True):
+            if independent is None:
+                stopped.add((i, j, given))
+            else:
+                decisions[i, j, given] = Decision(i, j, given, independent, value, epsilon)
+        return [None if question in stopped else decisions[question].independent for question in questions]
+
+    return ask
+
+
+def d_separated(dag: np.ndarray, i: int, j: int, given: Sequence[int]) -> bool:
+    """Whether i and j are d-separated by `given`: no path in the moral graph of their ancestors avoids it."""
+    ancestors = np.zeros(len(dag), bool)
+    ancestors[[i, j, *given]] = True
+    while True:
+        grown = ancestors | np.any(dag[:, ancestors], axis=1)
+        if np.array_equal(grown, ancestors):
+            break
+        ancestors = grown
+    part = dag & ancestors[:, None] & ancestors[None, :]
+    moral = part | part.T | (part.astype(int) @ part.T.astype(int) > 0)
+    open_nodes = ancestors.copy()
+    open_nodes[list(given)] = False
+    reached = np.zeros(len(dag), bool)
+    reached[i] = True
+    while True:
+        grown = reached | (np.any(moral[reached], axis=0) & open_nodes)
+        if np.array_equal(grown, reached):
+            return not reached[j]
+        reached = grown
+
+
+def _columns_of(test) -> Records:
+    """Columns for an oracle without data."""
+    if not isinstance(test, DSeparation):
+        raise ValueError("data may be None only with DSeparation.")
+    from jaxdp.data.dataset import Column
+    from jaxdp.discovery.metrics import _names
+
+    size = len(_arcs(test.graph))
+    names = _names(test.graph) or [""] * size
+    return Records(np.zeros((1, size), np.int32), tuple(Column("binary", 2, name) for name in names))
+
+
+def _name(test) -> str:
+    return test if isinstance(test, str) else method_of(test)

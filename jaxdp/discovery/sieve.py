@@ -1,0 +1,243 @@
+"""Query-by-query discovery: sparse vector alone (`svt_pc`), and sieve-and-examine (`priv_pc`, Priv-PC).
+
+Sources: formula sheet on Priv-PC, section 5; Algorithms 1 and 2 of the paper.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import _check
+from jaxdp.core import Cost, Norm, Relation, Sensitivity
+from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.counts import Counts
+from jaxdp.discovery.decision_query import default_query
+from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.session import opened, require_simulation
+from jaxdp.discovery.skeleton import Question, find_skeleton
+from jaxdp.independence.conditional.conditional_kendall import PAPER_SENSITIVITY, paper_claim
+from jaxdp.mechanisms import Laplace
+from jaxdp.mechanisms.sparse_vector import SparseVector, amplified, before_amplification
+from jaxdp.statistics import concordance
+
+Z = 4.0
+SIEVE_SHARE = 0.5
+STEP = jax.jit(SparseVector.step)
+
+
+def svt_pc(
+    key,
+    data,
+    *,
+    epsilon: float,
+    z: float = Z,
+    max_order: int | None = None,
+    raise_by: float = 0.0,
+    levels=None,
+    ledger=None,
+) -> Graph:
+    """PC by one sparse vector over all questions: exponential noise, threshold never refreshed.
+
+    Each question is the studentised query of `decision_query` in units of its own sensitivity; one that
+    fires removes its edge, so at most d(d-1)/2 can fire and the budget never runs out.
+    z: threshold in null standard deviations. raise_by: lifts the threshold, in units of the sensitivity
+    (`SparseVector.caution(num_queries)` avoids about all false removals and costs power).
+    Privacy: epsilon-DP under replace-one. Simulation keys only. Errors: ValueError before data are read.
+    """
+    records = as_records(data, levels)
+    require_simulation(key, "svt_pc")
+    sparse = SparseVector(epsilon=epsilon, max_firings=max(1, _num_pairs(records)))
+    with opened(key, "svt_pc", sparse.cost(Relation.REPLACE_ONE), ledger) as session:
+        counts, query = Counts(records), default_query(z, records.num_records)
+        state = sparse.init(session.key, raise_by)
+        decisions: list[Decision] = []
+
+        def ask(questions):
+            nonlocal state
+            answers = []
+            for question in questions:
+                state, fired = STEP(sparse, state, query.value(counts, question))
+                answers.append(bool(fired))
+                decisions.append(Decision(*question, bool(fired)))
+            return answers
+
+        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False)
+        return session.graph(records, search, tuple(decisions))
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundPlan:
+    """Public noise scales of one round of sieve-and-examine, and what it truly costs.
+
+    scale_threshold, scale_query, scale_examine: Laplace scales in units of the queries.
+    """
+
+    scale_threshold: float
+    scale_query: float
+    scale_examine: float
+    epsilon: float
+
+
+def corrected_round(epsilon: float, rate: float, bound_subset: float, bound_full: float) -> RoundPlan:
+    """Algorithm 1 with every noise scale right: the sieve's scales use the amplified budget epsilon'.
+
+    Half of the budget for the sieve (split 1 : 2^(2/3) between threshold and query), half to examine.
+    """
+    sieve = SIEVE_SHARE * epsilon
+    base = before_amplification(sieve, rate)
+    threshold = base / (1.0 + 2.0 ** (2.0 / 3.0))
+    return RoundPlan(
+        scale_threshold=bound_subset / threshold,
+        scale_query=2.0 * bound_subset / (base - threshold),
+        scale_examine=bound_full / (epsilon - sieve),
+        epsilon=epsilon,
+    )
+
+
+def published_round(epsilon: float, num_records: int, subset: int) -> RoundPlan:
+    """Algorithm 2 with the sensitivity that the paper claims, and the epsilon that is true for it.
+
+    True cost of a round: the sieve with the real sensitivity 2.09 of Definition 6, amplified, plus examine.
+    """
+    base = before_amplification(epsilon / 2, subset / num_records)
+    threshold, query = 2.0 * paper_claim(subset) / base, 4.0 * paper_claim(subset) / base
+    examine = 2.0 * paper_claim(num_records) / epsilon
+    loss = PAPER_SENSITIVITY / threshold + 2.0 * PAPER_SENSITIVITY / query
+    true = amplified(loss, subset / num_records) + PAPER_SENSITIVITY / examine
+    return RoundPlan(threshold, query, examine, true)
+
+
+def priv_pc(
+    key,
+    data,
+    *,
+    epsilon: float,
+    z: float = Z,
+    subset: int | None = None,
+    max_rounds: int | None = None,
+    tweak: float = 0.0,
+    max_order: int | None = None,
+    variant: str = "corrected",
+    levels=None,
+    ledger=None,
+) -> Graph:
+    """Priv-PC: a cheap sieve on a subset finds candidates for removal, each is examined on all rows.
+
+    epsilon is the total, divided over max_rounds (default d(d-1)/2) equal rounds, reserved before the data
+    are read. A round ends when the sieve fires, whatever examine says; subset and threshold noise are then
+    drawn anew. When the rounds are used up the search stops with complete=False.
+    subset: rows of the sieve, default all (sub-sampling saves time, never noise: sheet, section 6).
+    tweak: t, by which the sieve's threshold is lower, in units of the query's sensitivity.
+    variant="paper": Definition 6 with the claimed 4.5/sqrt(n - 1), the published noise, sub-sampling by
+    `jaxdp.tune.subsample_size`; the cost shows the epsilon that is true for it (sheet 3.1).
+    Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale; sheet 5.1). Simulation
+    keys only. Errors: ValueError before data are read.
+    """
+    records = as_records(data, levels)
+    require_simulation(key, "priv_pc")
+    _check.one_of(("corrected", "paper"), variant=variant)
+    _check.positive(epsilon=epsilon)
+    rounds = max(1, _num_pairs(records)) if max_rounds is None else max_rounds
+    _check.at_least(1, max_rounds=rounds)
+    plan, rate = _plan(variant, epsilon / rounds, records.num_records, subset)
+    total = plan.epsilon * rounds
+    cost = Cost(epsilon=total, delta=0.0, rho=total**2 / 2, relation=Relation.REPLACE_ONE)
+    method = "priv_pc" if variant == "corrected" else "priv_pc[paper]"
+    with opened(key, method, cost, ledger) as session:
+        statistic = _studentised(z) if variant == "corrected" else _definition_six(z)
+        rounds_run = _Rounds(session.key, records, plan, rate, rounds, tweak, statistic)
+        decisions: list[Decision] = []
+
+        def ask(questions):
+            answers = [rounds_run.answer(question) for question in questions]
+            known = [pair for pair in zip(questions, answers, strict=True) if pair[1] is not None]
+            decisions.extend(Decision(*question, answer) for question, answer in known)
+            return answers
+
+        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False)
+        return session.graph(records, search, tuple(decisions))
+
+
+def _plan(variant: str, epsilon: float, num_records: int, subset: int | None) -> tuple[RoundPlan, float]:
+    if variant == "paper" and subset is None:
+        from jaxdp import tune
+
+        subset = max(2, math.ceil(float(tune.subsample_size(num_records, epsilon))))
+    subset = num_records if subset is None else subset
+    _check.at_least(1, subset=subset)
+    if subset > num_records:
+        raise ValueError(f"subset must be at most the {num_records} records, got {subset}.")
+    if variant == "paper":
+        return published_round(epsilon, num_records, subset), subset / num_records
+    # Queries are divided by their own bounds, so they move by at most 1 on the subset and on all rows.
+    return corrected_round(epsilon, subset / num_records, 1.0, 1.0), subset / num_records
+
+
+def _studentised(z: float):
+    return lambda tables, question, rate: default_query(z, tables.num_records, rate).value(tables, question)
+
+
+def _definition_six(z: float):
+    """The paper's query, z - |tau|, >= 0 where the columns look independent."""
+
+    def value(tables, question: Question, rate: float) -> float:
+        del rate
+        strata = concordance.strata_of_table(np.asarray(tables.pair_given(*question)))
+        return z - abs(float(concordance.paper_statistic(strata)))
+
+    return value
+
+
+class _Rounds:
+    """The rounds of one search: the subset and noisy threshold in force, and how many rounds are left."""
+
+    def __init__(self, key, records: Records, plan: RoundPlan, rate: float, rounds: int, tweak: float, statistic):
+        self._key, self._records, self._plan, self._rate = key, records, plan, rate
+        self._full, self._statistic, self._tweak = Counts(records), statistic, tweak
+        self._left, self._drawn = rounds, 0
+        self._subset, self._threshold = self._full, 0.0
+        self._start_round()
+
+    def answer(self, question: Question) -> bool | None:
+        """Removes the edge or not; None once every round is used up."""
+        if self._left == 0:
+            return None
+        noise = self._plan.scale_query * self._standard_laplace()
+        sieved = self._statistic(self._subset, question, self._rate) + noise
+        if sieved < self._threshold - self._tweak:
+            return False
+        removed = self._examine(self._statistic(self._full, question, 1.0)) >= 0.0
+        self._left -= 1  # a round is paid for by the firing, also where examine says no
+        if self._left:
+            self._start_round()
+        return removed
+
+    def _start_round(self) -> None:
+        self._threshold = self._plan.scale_threshold * self._standard_laplace()
+        if self._rate < 1.0:
+            n = self._records.num_records
+            size = round(self._rate * n)
+            rows = jax.random.permutation(self._next_key(), n)[:size]
+            self._subset = Counts(Records(jnp.asarray(self._records.values)[rows], self._records.columns))
+
+    def _examine(self, value: float) -> float:
+        one = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)
+        return float(Laplace(1.0 / self._plan.scale_examine).perturb(self._next_key(), value, one))
+
+    def _standard_laplace(self) -> float:
+        one = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)
+        return float(Laplace(1.0).perturb(self._next_key(), 0.0, one))
+
+    def _next_key(self):
+        self._drawn += 1
+        return jax.random.fold_in(self._key, self._drawn)
+
+
+def _num_pairs(records: Records) -> int:
+    d = len(records.columns)
+    return d * (d - 1) // 2

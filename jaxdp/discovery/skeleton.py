@@ -1,0 +1,104 @@
+"""The PC skeleton search, once: every method plugs its own way of answering questions into it.
+
+A question (i, j, given) asks whether column i is independent of column j given others. An `ask`
+function answers a list of questions: True (independent), False, or None where it has stopped answering.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+Question = tuple[int, int, tuple[int, ...]]
+Ask = Callable[[list[Question]], Sequence[bool | None]]
+BATCH_PER_EDGE = 64
+
+
+@dataclasses.dataclass
+class Search:
+    """Result of a search: adjacency bool (d, d), separators of the removed pairs, pairs left untested."""
+
+    adjacency: np.ndarray
+    separators: dict[tuple[int, int], tuple[int, ...]]
+    untested: tuple[tuple[int, int], ...]
+    num_tests: int
+
+
+def find_skeleton(num_columns: int, ask: Ask, *, max_order: int | None, stable: bool = True, batched: bool) -> Search:
+    """Removes an edge at the first set that separates it, order by order.
+
+    stable: candidate sets of an order come from the graph at the start of that order (PC-stable), so the
+    result does not depend on the order of columns; otherwise from the current graph.
+    batched: the questions of one order are asked together, up to 64 per edge at a time; otherwise one by
+    one, so that a question is never asked about an edge that is gone.
+    """
+    last = num_columns - 2 if max_order is None else min(max_order, num_columns - 2)
+    adjacency = ~np.eye(num_columns, dtype=bool)
+    search = Search(adjacency, {}, (), 0)
+    for order in range(last + 1):
+        frozen = adjacency.copy() if stable else adjacency
+        edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(adjacency))]
+        pending = {edge: _candidates(frozen, *edge, order) for edge in edges}
+        if order and not any(_has_candidates(frozen, *edge, order) for edge in edges):
+            break
+        left = _ask_together(search, pending, ask) if batched and stable else _ask_in_turn(search, frozen, order, ask)
+        if left is not None:
+            rest = {edge for edge in left if adjacency[edge]}
+            search.untested = tuple(sorted(rest))
+            break
+    return search
+
+
+def _candidates(adjacency: np.ndarray, i: int, j: int, order: int) -> Iterator[tuple[int, ...]]:
+    """Conditioning sets of this size among the neighbours of i, then among those of j, each once."""
+    seen = set()
+    for node, other in ((i, j), (j, i)):
+        neighbours = [int(k) for k in np.flatnonzero(adjacency[node]) if k != other]
+        for given in itertools.combinations(neighbours, order):
+            if given not in seen:
+                seen.add(given)
+                yield given
+
+
+def _has_candidates(adjacency: np.ndarray, i: int, j: int, order: int) -> bool:
+    return max(adjacency[i].sum(), adjacency[j].sum()) - 1 >= order
+
+
+def _remove(search: Search, i: int, j: int, given: tuple[int, ...]) -> None:
+    search.adjacency[i, j] = search.adjacency[j, i] = False
+    search.separators[i, j] = given
+
+
+def _ask_together(search: Search, pending, ask: Ask):
+    """Rounds of up to BATCH_PER_EDGE questions for every surviving edge. Returns the pairs left if answers end."""
+    while pending:
+        batch = {edge: list(itertools.islice(sets, BATCH_PER_EDGE)) for edge, sets in pending.items()}
+        batch = {edge: sets for edge, sets in batch.items() if sets}
+        questions = [(*edge, given) for edge, sets in batch.items() for given in sets]
+        if not questions:
+            return None
+        answers = ask(questions)
+        search.num_tests += len(questions)
+        for (i, j, given), answer in zip(questions, answers, strict=True):
+            if answer is None:
+                return list(pending)
+            if answer and search.adjacency[i, j]:
+                _remove(search, i, j, given)
+        pending = {edge: pending[edge] for edge in batch if search.adjacency[edge]}
+    return None
+
+
+def _ask_in_turn(search: Search, frozen: np.ndarray, order: int, ask: Ask):
+    """One question at a time. Returns the pairs left if answers end."""
+    edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(search.adjacency))]
+    for position, (i, j) in enumerate(edges):
+        for given in _candidates(frozen.copy(), i, j, order):
+            answer = ask([(i, j, given)])[0]
+            if answer is None:
+                return edges[position:]
+            search.num_tests += 1
+            if answer:
+                _remove(search, i, j, given)
+                break
+    return None

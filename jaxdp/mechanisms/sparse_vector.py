@@ -1,0 +1,146 @@
+"""Sparse vector: many threshold questions, paid for by the number that fire. `init`/`step` pairs.
+
+Source: formula sheet on Priv-PC, section 5. Symbols: rho = threshold noise (budget e1, scale b1), nu =
+query noise (budget e2 per firing, scale b2), R = `max_firings`. Queries are Delta-Lipschitz (Linf).
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Cost, Relation
+from jaxdp.noise import draw, keys
+
+
+class SparseVectorState(NamedTuple):
+    """What `step` carries: the noisy threshold, the key, how many questions fired and were asked."""
+
+    threshold: jax.Array
+    key: jax.Array
+    firings: jax.Array
+    asked: jax.Array
+
+
+@frozen_pytree
+class SparseVector:
+    """Answers "is the query at least the threshold?" with noise, for at most R yes-answers.
+
+    Privacy: e1 + R e2 = epsilon-DP for queries that each move by at most `bound` between neighbours
+    (sheet 5.3), any number of no-answers included; queries may depend on earlier answers. The threshold
+    noise is never refreshed. Split e1 : R e2 = 1 : (2R)^(2/3), which minimises b1^2 + b2^2. Refreshing it
+    after each firing instead would cost R(e1 + e2).
+    noise: "exponential", rho ~ Exp(bound/e1) and nu ~ Exp(2 bound/e2) with their means taken off, or
+    "laplace" with the same scales (the textbook form; sd larger by sqrt(2)).
+    Numerics: float noise, simulation keys only; a release key raises.
+    """
+
+    epsilon: ArrayLike
+    bound: ArrayLike = 1.0
+    max_firings: int = jax.tree.static(default=1)
+    noise: str = jax.tree.static(default="exponential")
+
+    def __post_init__(self):
+        _check.positive(epsilon=self.epsilon, bound=self.bound)
+        _check.at_least(1, max_firings=self.max_firings)
+        _check.one_of(("exponential", "laplace"), noise=self.noise)
+
+    def budgets(self):
+        """(e1, e2): threshold budget, and budget per firing; e1 + R e2 = epsilon."""
+        firing_share = (2.0 * self.max_firings) ** (2.0 / 3.0)
+        threshold = _check.budget(self.epsilon) / (1.0 + firing_share)
+        return threshold, threshold * firing_share / self.max_firings
+
+    def scales(self):
+        """(b1, b2): scales of the threshold noise and of the query noise."""
+        threshold, firing = self.budgets()
+        return self.bound / threshold, 2.0 * self.bound / firing
+
+    def cost(self, relation: Relation) -> Cost:
+        """epsilon-DP, fixed before the first question, however few fire."""
+        epsilon = _check.budget(self.epsilon)
+        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
+
+    def init(self, key, threshold=0.0) -> SparseVectorState:
+        """The state before the first question: draws the threshold noise once."""
+        if keys.mode_of(key) == keys.RELEASE:
+            raise ValueError("SparseVector has no exact noise for releases yet; use jax.random.key(seed).")
+        key_threshold, key_queries = jax.random.split(key)
+        noisy = threshold + self.scales()[0] * self._standard(key_threshold)
+        zero = jnp.zeros((), jnp.int32)
+        return SparseVectorState(jnp.asarray(noisy, float), key_queries, zero, zero)
+
+    def step(self, state: SparseVectorState, query) -> tuple[SparseVectorState, jax.Array]:
+        """One question: query >= threshold? Always False once R questions have fired. Works in `lax.scan`."""
+        key_now, key_later = jax.random.split(state.key)
+        noisy = query + self.scales()[1] * self._standard(key_now)
+        fired = (noisy >= state.threshold) & (state.firings < self.max_firings)
+        return SparseVectorState(state.threshold, key_later, state.firings + fired, state.asked + 1), fired
+
+    def _standard(self, key):
+        """Noise of scale 1 and mean 0."""
+        return draw.exponential(key) - 1.0 if self.noise == "exponential" else draw.laplace(key)
+
+    def caution(self, num_queries: int):
+        """How far to raise the threshold so that about 1/2 of one in num_queries null queries fires: b2 (ln 2Q - 1)."""
+        return self.scales()[1] * (math.log(2.0 * max(num_queries, 2)) - 1.0)
+
+
+def amplified(epsilon: float, rate: float) -> float:
+    """Epsilon of an epsilon-DP mechanism run on a uniform subset, rate = m/n: ln(1 + rate (e^epsilon - 1)).
+
+    Exact and tight for replace-one and a fixed integer m (sheet 5.1); the same with Poisson sampling under
+    add-or-remove-one.
+    """
+    _check.positive(epsilon=epsilon)
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate must be in (0, 1], got {rate}; it is m/n.")
+    return math.log1p(rate * math.expm1(epsilon)) if epsilon < 700 else epsilon + math.log(rate)
+
+
+def before_amplification(epsilon: float, rate: float) -> float:
+    """The inverse of `amplified`: the budget a sieve may spend on the subset, ln(1 + (e^epsilon - 1)/rate)."""
+    _check.positive(epsilon=epsilon)
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate must be in (0, 1], got {rate}; it is m/n.")
+    return math.log1p(math.expm1(epsilon) / rate) if epsilon < 700 else epsilon - math.log(rate)
+
+
+def laplace_gap_tail(x, scale_threshold: float, scale_query: float):
+    """G(x) = P[nu - rho >= x] for Laplace noise of scales b1 (threshold) and b2 (query), b1 != b2 (sheet 5.4)."""
+    b1, b2 = scale_threshold, scale_query
+    size = jnp.abs(x)
+    tail = (b2**2 * jnp.exp(-size / b2) - b1**2 * jnp.exp(-size / b1)) / (2.0 * (b2**2 - b1**2))
+    return jnp.where(x >= 0, tail, 1.0 - tail)
+
+
+@dataclasses.dataclass(frozen=True)
+class SieveError:
+    """Corrected Theorem 2 of the Priv-PC paper for one query (sheet 5.4).
+
+    scale_threshold, scale_query, scale_examine: b1, b2, b3. tweak: t, by which the sieve's threshold is
+    lower. shift: eta = f(D') - f(D) of the subset, 0 without sub-sampling.
+    """
+
+    scale_threshold: float
+    scale_query: float
+    scale_examine: float
+    tweak: float = 0.0
+    shift: float = 0.0
+
+    def type_one(self, excess: float) -> float:
+        """Bound on P(no) for a query that lies `excess` above the threshold."""
+        gap = excess + self.tweak + self.shift
+        missed = laplace_gap_tail(gap, self.scale_threshold, self.scale_query)
+        return float(missed) + 0.5 * math.exp(-excess / self.scale_examine)
+
+    def type_two(self, shortfall: float) -> float:
+        """Bound on P(yes) for a query that lies `shortfall` >= tweak below the threshold."""
+        gap = shortfall - self.tweak - self.shift
+        passed = laplace_gap_tail(gap, self.scale_threshold, self.scale_query)
+        return float(passed) * 0.5 * math.exp(-shortfall / self.scale_examine)

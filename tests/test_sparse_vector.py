@@ -1,0 +1,150 @@
+"""Sparse vector: loss of every transcript by quadrature, the noise law, amplification, corrected error bounds."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import jaxdp
+from jaxdp.core import Relation
+from jaxdp.mechanisms.sparse_vector import SieveError, SparseVector, amplified, before_amplification, laplace_gap_tail
+
+GRID = 20_001
+
+
+def tail(x, scale, kind):
+    """P(noise >= x) of uncentred query noise."""
+    if kind == "exponential":
+        return np.exp(-np.maximum(x, 0.0) / scale)
+    return np.where(x >= 0, 0.5 * np.exp(-np.abs(x) / scale), 1.0 - 0.5 * np.exp(-np.abs(x) / scale))
+
+
+def transcript_probabilities(queries, scales, kind, max_firings):
+    """P(each pattern of answers), integrating over the threshold noise; stops after max_firings yes-answers."""
+    threshold_scale, query_scale = scales
+    reach = 60.0 * max(scales)
+    rho, step = np.linspace(0.0 if kind == "exponential" else -reach, reach, GRID, retstep=True)
+    density = np.exp(-np.abs(rho) / threshold_scale) / threshold_scale / (1.0 if kind == "exponential" else 2.0)
+    weights = np.full(GRID, step)
+    weights[[0, -1]] /= 2
+    fires = [tail(rho - query, query_scale, kind) for query in queries]
+    result = {}
+    for pattern in itertools.product([False, True], repeat=len(queries)):
+        cut = [k for k in range(len(pattern)) if sum(pattern[: k + 1]) == max_firings]
+        shown = pattern[: cut[0] + 1] if cut else pattern
+        terms = [fires[k] if yes else 1.0 - fires[k] for k, yes in enumerate(shown)]
+        result[shown] = float(np.sum(weights * density * np.prod(terms, axis=0)))
+    return result
+
+
+def worst_loss(svt, scales=None, num_queries=4):
+    """Largest log ratio of any transcript over neighbours at, above and far below the threshold."""
+    worst = 0.0
+    scales = tuple(float(s) for s in svt.scales()) if scales is None else scales
+    # No-answers at or above the threshold push the threshold noise up, yes-answers below it push it down.
+    high, low = (0.0, 2.0, 5.0, 8.0), (0.0, -6.0, -12.0)
+    starts = [
+        max(scales) * np.array([up] * (num_queries - yes) + [down] * yes)
+        for up in high
+        for down in low
+        for yes in range(svt.max_firings + 1)
+    ]
+    for start in starts:
+        for signs in itertools.product([-1.0, 1.0], repeat=num_queries):
+            before = transcript_probabilities(start, scales, svt.noise, svt.max_firings)
+            after = transcript_probabilities(
+                start + np.array(signs) * float(svt.bound), scales, svt.noise, svt.max_firings
+            )
+            for shown, p in before.items():
+                if p > 1e-25 and after[shown] > 1e-25:
+                    worst = max(worst, abs(math.log(p / after[shown])))
+    return worst
+
+
+@pytest.mark.parametrize(("kind", "max_firings"), [("exponential", 1), ("exponential", 2), ("laplace", 1)])
+def test_transcript_loss_is_at_most_epsilon_and_nearly_reached(kind, max_firings):
+    loss = worst_loss(SparseVector(epsilon=1.0, max_firings=max_firings, noise=kind))
+    assert loss <= 1.0 + 1e-3
+    assert loss >= 0.99
+
+
+def test_halved_query_noise_is_caught():
+    svt = SparseVector(epsilon=1.0)
+    threshold_scale, query_scale = (float(s) for s in svt.scales())
+    assert worst_loss(svt, (threshold_scale, query_scale / 2)) > 1.5
+    assert worst_loss(svt, (threshold_scale, query_scale * 0.9)) > 1.0 + 1e-3
+
+
+def test_budgets_add_up_and_follow_the_optimal_split():
+    for firings in (1, 5, 28):
+        svt = SparseVector(epsilon=0.8, max_firings=firings, bound=3.0)
+        threshold, firing = svt.budgets()
+        assert threshold + firings * firing == pytest.approx(0.8, rel=1e-12)
+        assert firings * firing / threshold == pytest.approx((2 * firings) ** (2 / 3), rel=1e-12)
+        b1, b2 = svt.scales()
+        assert (b1, b2) == pytest.approx((3.0 / threshold, 6.0 / firing))
+        assert float(svt.cost(Relation.REPLACE_ONE).epsilon) == 0.8
+
+
+def test_steps_have_the_law_of_the_quadrature():
+    svt, replicates = SparseVector(epsilon=1.0, max_firings=2), 20_000
+    queries = jnp.array([1.0, -2.0, 3.0])
+
+    def transcript(key):
+        _, fired = jax.lax.scan(svt.step, svt.init(key), queries)
+        return fired
+
+    seen = np.asarray(jax.jit(jax.vmap(transcript))(jax.random.split(jax.random.key(1), replicates)))
+    b1, b2 = (float(s) for s in svt.scales())
+    # The centred noise is the uncentred one with the threshold moved by b2 - b1.
+    expected = transcript_probabilities(np.asarray(queries) - b2 + b1, (b1, b2), "exponential", 2)
+    for shown, p in expected.items():
+        count = np.sum(np.all(seen[:, : len(shown)] == np.array(shown), axis=1))
+        assert binom.ppf(1e-7, replicates, p) <= count <= binom.ppf(1 - 1e-7, replicates, p)
+
+
+def test_firings_stop_at_the_cap():
+    svt = SparseVector(epsilon=50.0, max_firings=2)
+    state, fired = jax.lax.scan(svt.step, svt.init(jax.random.key(0)), jnp.full(6, 100.0))
+    assert np.asarray(fired).tolist() == [True, True, False, False, False, False]
+    assert (int(state.firings), int(state.asked)) == (2, 6)
+
+
+def test_release_keys_and_bad_settings_are_refused():
+    with pytest.raises(ValueError, match="releases"):
+        SparseVector(epsilon=1.0).init(jaxdp.noise.keys.open_key(jaxdp.fresh_key()))
+    for settings in ({"epsilon": 0.0}, {"epsilon": 1.0, "max_firings": 0}, {"epsilon": 1.0, "noise": "normal"}):
+        with pytest.raises(ValueError, match="must be"):
+            SparseVector(**settings)
+
+
+def test_amplification_is_exact_on_a_counting_example():
+    """n = 10 records, m = 4 of them, randomised response on whether a marked record was drawn: loss attained."""
+    epsilon, m, n = 1.3, 4, 10
+    drawn, yes = m / n, math.exp(epsilon) / (1 + math.exp(epsilon))
+    loss = math.log((drawn * yes + (1 - drawn) * (1 - yes)) / (1 - yes))
+    assert amplified(epsilon, m / n) == pytest.approx(loss, rel=1e-12)
+    assert before_amplification(amplified(epsilon, m / n), m / n) == pytest.approx(epsilon, rel=1e-12)
+    with pytest.raises(ValueError, match="rate"):
+        amplified(1.0, 1.5)
+
+
+def test_gap_tail_and_corrected_error_bounds():
+    b1, b2 = 2.0, 4.0
+    key_rho, key_nu = jax.random.split(jax.random.key(3))
+    gap = b2 * jax.random.laplace(key_nu, (200_000,)) - b1 * jax.random.laplace(key_rho, (200_000,))
+    for x in (-3.0, 0.0, 5.0, 12.0):
+        p = float(laplace_gap_tail(jnp.asarray(x), b1, b2))
+        assert binom.ppf(1e-6, 200_000, p) <= int(np.sum(np.asarray(gap) >= x)) <= binom.ppf(1 - 1e-6, 200_000, p)
+    assert float(laplace_gap_tail(jnp.asarray(0.0), b1, b2)) == pytest.approx(2 / 3 - 1 / 6)
+    bound = SieveError(b1, b2, scale_examine=1.0)
+    assert bound.type_two(6.0) == pytest.approx(
+        float(laplace_gap_tail(jnp.asarray(6.0), b1, b2)) * 0.5 * math.exp(-6.0)
+    )
+    assert bound.type_one(6.0) == pytest.approx(
+        float(laplace_gap_tail(jnp.asarray(6.0), b1, b2)) + 0.5 * math.exp(-6.0)
+    )

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._exact import as_fraction, round_down
+
 
 def is_concrete(value) -> bool:
     """True for Python numbers and for arrays whose values can be read now."""
@@ -77,3 +79,11 @@ def budget(value):
     if is_concrete(value) and np.ndim(value) == 0:
         return float(value)
     return positive_or_nan(value)
+
+
+def share(value, fraction):
+    """A fraction of a budget, rounded down as the decimals they are written as: shares never add up to more."""
+    value = budget(value)
+    if isinstance(value, float):
+        return round_down(as_fraction(value) * as_fraction(fraction))
+    return value * float(fraction)

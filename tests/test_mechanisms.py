@@ -1,5 +1,6 @@
 """Mechanisms: the laws of their noise, both ways; selection probabilities; costs; public mistakes."""
 
+import functools
 import itertools
 import math
 
@@ -11,7 +12,10 @@ from scipy import stats
 
 import jaxdp
 from jaxdp import mechanisms
+from jaxdp._exact import as_fraction
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
+
+LAW = jaxdp.GaussianLaw(function=lambda z: z, noise_sd=1.0)
 
 DRAWS = 40_000
 ADDITIVE = {
@@ -165,3 +169,15 @@ def test_a_budget_is_required_and_only_one():
         jaxdp.PartitionGCM()
     with pytest.raises(ValueError, match="not both"):
         jaxdp.PartitionGCM(epsilon=1.0, mechanism=jaxdp.Laplace(1.0))
+
+
+def test_shares_of_a_budget_never_add_up_to_more():
+    rng = np.random.default_rng(0)
+    for epsilon in (*np.round(rng.uniform(0.01, 9, 300), 2), 0.1, 1 / 3, 1.39):
+        for make in (
+            jaxdp.PartitionGCM,
+            jaxdp.ConditionalKendall,
+            functools.partial(jaxdp.PrivateCRT, law=LAW, variant="normal"),
+        ):
+            parts = make(epsilon=float(epsilon)).budget().parts.values()
+            assert sum(as_fraction(part.epsilon) for part in parts) <= as_fraction(float(epsilon))

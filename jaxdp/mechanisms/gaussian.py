@@ -40,7 +40,7 @@ class Gaussian:
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
-        return Gaussian(_check.budget(self.rho) * fraction)
+        return Gaussian(_check.share(self.rho, fraction))
 
     def selector(self):
         """The selection mechanism that this budget buys."""

@@ -39,7 +39,7 @@ class Laplace:
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
-        return Laplace(_check.budget(self.epsilon) * fraction)
+        return Laplace(_check.share(self.epsilon, fraction))
 
     def selector(self):
         """The selection mechanism that this budget buys."""

@@ -2,10 +2,12 @@
 
 import functools
 import operator
+from fractions import Fraction
 from typing import Any
 
 import jax
 
+from jaxdp._exact import as_fraction
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Relation
 
@@ -47,4 +49,6 @@ def divide(mechanism, shares: dict[str, float]):
         if set(mechanism.parts) != set(shares):
             raise ValueError(f"mechanism must have parts {sorted(shares)}, got {sorted(mechanism.parts)}.")
         return mechanism
-    return Split(parts={name: mechanism.share(fraction) for name, fraction in shares.items()})
+    # 0.85 and 1 - 0.85 add up to a little more than one
+    total = max(sum(map(as_fraction, shares.values())), Fraction(1))
+    return Split(parts={name: mechanism.share(as_fraction(part) / total) for name, part in shares.items()})

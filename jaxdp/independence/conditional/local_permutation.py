@@ -56,7 +56,7 @@ class LocalPermutation(PrivateTest):
         if self.mechanism is not None:
             return self.mechanism
         share = 1.0 / len(self._sides())
-        mechanism = RankThreshold(epsilon=_check.budget(self.epsilon) * share, level=self._side_level())
+        mechanism = RankThreshold(epsilon=_check.share(self.epsilon, share), level=self._side_level())
         return Split(parts=dict.fromkeys(self._sides(), mechanism))
 
     def statistic(self, key, data):

@@ -27,7 +27,7 @@ from jaxdp.statistics.winsorize import best_level
 COVARIANCE_L1 = 8.0
 VARIANCE_ONE_REGION = 6.0
 VARIANCE_REGIONS_L1 = 8.0
-COVARIANCE_SHARE = 0.85  # power is nearly flat for 0.85-0.95 and poor below 0.7 (sheet 2.1, 6)
+SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85-0.95 and poor below 0.7 (sheet 2.1, 6)
 SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (sheet 2.5)
 STANDARDIZATION_SHARE = 0.2  # eps/5 for cell centres (sheet 2.3)
 UNIT_ROUNDOFF = 2.0**-53
@@ -85,7 +85,7 @@ class PartitionGCM(PrivateTest):
 
     def budget(self):
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
-        return divide(mechanism, {"covariance": COVARIANCE_SHARE, "variance": 1.0 - COVARIANCE_SHARE})
+        return divide(mechanism, SHARES)
 
     def resolve(self, shapes):
         """Adds the private stages that data of these shapes need."""

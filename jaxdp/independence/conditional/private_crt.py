@@ -20,7 +20,7 @@ from jaxdp.statistics.kernels import RBF
 from jaxdp.statistics.winsorize import best_level
 
 PLAIN_BOUND = 2.0  # sum r_i y_i with |r|, |y| <= 1 (sheet 3.1); attained
-STATISTIC_SHARE = 0.85
+SHARES = {"statistic": 0.85, "variance": 0.15}
 
 
 def PrivateCRT(*, variant: str = "threshold", **fields):
@@ -91,7 +91,7 @@ class CRTNormal(RandomizationTest):
 
     def budget(self):
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
-        return divide(mechanism, {"statistic": STATISTIC_SHARE, "variance": 1.0 - STATISTIC_SHARE})
+        return divide(mechanism, SHARES)
 
     def default_winsorize(self, num_records):
         mechanism = self.budget()["statistic"]

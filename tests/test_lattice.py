@@ -207,3 +207,29 @@ def test_release_without_certified_noise_is_refused():
     test = jaxdp.PartitionGCM(mechanism=jaxdp.Split(parts={"covariance": HomeMade(1.0), "variance": HomeMade(1.0)}))
     with pytest.raises(ValueError, match="no certified noise"):
         jaxdp.run(test, jaxdp.fresh_key(), jaxdp.Data(*jnp.zeros((3, 40))))
+
+
+def test_moves_cover_every_rounding():
+    rng = np.random.default_rng(4)
+    for size, reach in ((1, 2.0), (5, 1.0), (40, 3.0)):
+        plan = lattice.plan_laplace(size, sensitivity(reach), 1.0)
+        step = float(plan.facts.step)
+        worst = 0
+        for trial in range(200):
+            change = rng.dirichlet(np.ones(size)) * reach * (1 - 1e-12) * rng.choice([-1, 1], size)
+            # starting just below (or on) a step, every coordinate crosses one more boundary than its length
+            base = rng.integers(-9, 9, size) * step - np.where(change > 0, 1e-13, 0) * (trial % 2)
+            with jax.enable_x64(True):
+                steps = [
+                    lattice._steps(jnp.asarray(v), plan.exponent, [-(2**40)], [2**40]) for v in (base, base + change)
+                ]
+            worst = max(worst, int(np.abs(np.asarray(steps[0]) - np.asarray(steps[1])).sum()))
+        assert worst <= plan.facts.moves
+        assert worst >= plan.facts.moves - size + size // 3
+
+
+def test_wide_ranges_do_not_wrap():
+    with jax.enable_x64(True):
+        bound = sensitivity(1.0, lower=-1e9, upper=1e9)
+        noisy = lattice.laplace(key_of(5), jnp.array(9e8), bound, 1.0)[0]
+    assert abs(float(noisy) - 9e8) < 100

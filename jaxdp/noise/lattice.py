@@ -5,6 +5,7 @@ integer noise whose law is known bit by bit (`digits`) and certified on the host
 Each function returns the released value and the `Certificate` of the draw.
 """
 
+import dataclasses
 import functools
 import math
 from fractions import Fraction
@@ -29,14 +30,8 @@ def laplace(key, value, sensitivity, epsilon):
     Returns float64 multiples of the step, of the value's shape.
     """
     value = _float64(value)
-    epsilon, reach = exact(epsilon, "epsilon"), reach_of(sensitivity, value.size)
-    exponent = floor_log2(min(reach, reach / epsilon) / value.size) - certificate.RESOLUTION
-    step = Fraction(2) ** exponent
-    # floor moves a difference by less than one step per coordinate
-    moves = Fraction(math.floor(reach / step) + value.size)
-    low, high = window(sensitivity, step)
-    facts, table = certificate.additive("laplace", moves, epsilon, step, min(low), max(high), value.size)
-    return _add(key, value, exponent, low, high, facts, table), facts
+    plan = plan_laplace(value.size, sensitivity, epsilon)
+    return add(key, value, plan), plan.facts
 
 
 def geometric(key, value, sensitivity, epsilon):
@@ -47,12 +42,41 @@ def geometric(key, value, sensitivity, epsilon):
     value = jnp.asarray(value)
     whole = jnp.issubdtype(value.dtype, jnp.integer)
     value = value.astype(np.float64) if whole else _float64(value)
+    plan = plan_geometric(value.size, sensitivity, epsilon)
+    return add(key, value, plan), plan.facts
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """All that additive noise needs besides key and value: public, fixed before data are read."""
+
+    exponent: int
+    low: list[int]
+    high: list[int]
+    facts: Certificate
+    table: DigitTable
+
+
+def plan_laplace(size: int, sensitivity, epsilon) -> Plan:
+    """Lattice, window and certificate of Laplace noise on `size` coordinates."""
+    epsilon, reach = exact(epsilon, "epsilon"), reach_of(sensitivity, size)
+    exponent = floor_log2(min(reach, reach / epsilon) / size) - certificate.RESOLUTION
+    step = Fraction(2) ** exponent
+    # floor moves a difference by less than one step per coordinate
+    moves = Fraction(math.floor(reach / step) + size)
+    low, high = window(sensitivity, step)
+    facts, table = certificate.additive("laplace", moves, epsilon, step, min(low), max(high), size)
+    return Plan(exponent, low, high, facts, table)
+
+
+def plan_geometric(size: int, sensitivity, epsilon) -> Plan:
+    """Window and certificate of geometric noise on `size` integers."""
     epsilon, bound = exact(epsilon, "epsilon"), exact(sensitivity.bound, "the sensitivity's bound")
-    reach = reach_of(sensitivity, value.size)
-    moves = bound if reach == bound else Fraction(math.floor(reach) + value.size)
+    reach = reach_of(sensitivity, size)
+    moves = bound if reach == bound else Fraction(math.floor(reach) + size)
     low, high = window(sensitivity, Fraction(1))
-    facts, table = certificate.additive("geometric", moves, epsilon, Fraction(1), min(low), max(high), value.size)
-    return _add(key, value, 0, low, high, facts, table), facts
+    facts, table = certificate.additive("geometric", moves, epsilon, Fraction(1), min(low), max(high), size)
+    return Plan(0, low, high, facts, table)
 
 
 def gaussian(key, value, sensitivity, rho):
@@ -228,13 +252,15 @@ def _ends(facts: Certificate):
     return np.int64(facts.low), np.int64(facts.high), _mask(facts.high - facts.low + 1)
 
 
-def _add(key, value, exponent: int, low, high, facts: Certificate, table: DigitTable):
-    layout, thresholds = digits.layout_of(table.digits), digits.packed((*table.digits, table.zero))
+def add(key, value, plan: Plan):
+    """The value, float64 of any shape, on the plan's lattice with its noise."""
+    layout, thresholds = digits.layout_of(plan.table.digits), digits.packed((*plan.table.digits, plan.table.zero))
     draw = functools.partial(
-        digits.released, thresholds=thresholds, window=_ends(facts), layout=layout, escape_bits=ESCAPE_BITS
+        digits.released, thresholds=thresholds, window=_ends(plan.facts), layout=layout, escape_bits=ESCAPE_BITS
     )
-    released = _in_passes(key, digits.rows_of(layout) + 5, draw, _steps(value, exponent, low, high))
-    return _scaled(released, exponent).reshape(value.shape)
+    steps = _steps(value, plan.exponent, plan.low, plan.high)
+    released = _in_passes(key, digits.rows_of(layout) + 5, draw, steps)
+    return _scaled(released, plan.exponent).reshape(value.shape)
 
 
 def _two_sided_noise(key, table: DigitTable, size: int):

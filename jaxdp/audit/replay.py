@@ -1,0 +1,123 @@
+"""Record and replay: the same program on two neighbours, with the first one's outputs played back.
+
+Given equal outputs, everything but the un-noised values must be equal: which laws are called in which order,
+shapes, noise parameters, keys. The un-noised values may differ by the declared reach only.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import core
+from jaxdp.noise import tape
+
+NORMS = {
+    "laplace": 1,
+    "geometric": 1,
+    "gaussian": 2,
+    "argmax_exponential": np.inf,
+    "argmax_gumbel": np.inf,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """One finding: what differs, in which call (-1: the program itself), by how much of what is allowed."""
+
+    what: str
+    call: int
+    excess: float = 1.0
+
+
+def replay(test, key, pairs, *, tolerance: float = 1e-4) -> list[Difference]:
+    """Replays a test on pairs of neighbours; returns the differences found, empty for a sound test.
+
+    test: any private test. key: simulation key. pairs: iterable of (data, neighbour) of equal shapes.
+    tolerance: share of the reach allowed for rounding of float32 statistics.
+    """
+    found: set[Difference] = set()
+    programs: dict = {}
+    for number, (data, neighbour) in enumerate(pairs):
+        run_key = jax.random.fold_in(key, number)
+        shapes = str(core.public_shapes(data))
+        if shapes not in programs:
+            programs[shapes] = _programs(test)
+        record, play = programs[shapes]
+        try:
+            with jax.debug_key_reuse(False):
+                first = record(run_key, data)
+                outputs = [call["output"] for call in first]
+                second = play(run_key, neighbour, outputs)
+        except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
+            return [Difference("control flow depends on data: the test can't be compiled", -1)]
+        found |= set(_compare(record.laws, play.laws, first, second, tolerance))
+        found |= set(_reused(first))
+    return sorted(found, key=lambda d: (d.call, d.what))
+
+
+class _Program:
+    """A compiled run that returns its tape; the names of the laws are noted while tracing."""
+
+    def __init__(self, test, frozen: bool):
+        self.laws: list[tuple] = []
+
+        def run(test, key, data, outputs):
+            with tape.recording(outputs if frozen else None) as found:
+                core.run(test, key, data)
+            self.laws = [(call.law, jax.tree.map(jnp.shape, call.value)) for call in found.calls]
+            return [
+                {
+                    "value": call.value,
+                    "parameters": [jnp.asarray(number, float) for number in call.parameters],
+                    "key": jax.random.key_data(call.key),
+                    "output": call.output,
+                }
+                for call in found.calls
+            ]
+
+        self._run = functools.partial(jax.jit(run), test)
+
+    def __call__(self, key, data, outputs=()):
+        return self._run(key, data, list(outputs))
+
+
+def _programs(test):
+    return _Program(test, frozen=False), _Program(test, frozen=True)
+
+
+def _compare(laws, other_laws, first, second, tolerance: float):
+    if [law for law, _ in laws] != [law for law, _ in other_laws]:
+        yield Difference("order of calls", -1)
+        return
+    for i, (a, b) in enumerate(zip(first, second, strict=True)):
+        if laws[i][1] != other_laws[i][1]:
+            yield Difference("shape of the value", i)
+            continue
+        if not np.array_equal(a["key"], b["key"]):
+            yield Difference("key", i)
+        if not all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a["parameters"], b["parameters"], strict=True)):
+            yield Difference("noise parameters", i)
+        reach = float(np.max(a["parameters"][0]))
+        moved = _distance(laws[i][0], a["value"], b["value"])
+        if not moved <= reach * (1 + tolerance):
+            yield Difference("value moved further than declared", i, round(moved / reach, 3))
+
+
+def _distance(law: str, first, second) -> float:
+    if law == "rank_at_most":
+        return float(sum(np.max(np.abs(np.asarray(a) - np.asarray(b))) for a, b in zip(first, second, strict=True)))
+    gap = np.ravel(np.asarray(first, float) - np.asarray(second, float))
+    return float(np.linalg.norm(gap, NORMS[law]))
+
+
+def _reused(calls):
+    """Keys that occur twice on one tape."""
+    seen = set()
+    for i, call in enumerate(calls):
+        name = np.asarray(call["key"]).tobytes()
+        if name in seen:
+            yield Difference("key used twice", i)
+        seen.add(name)

@@ -1,0 +1,98 @@
+"""`jaxdp audit METHOD`: a claimed epsilon against what can be found out about it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+from jaxdp.cli import options
+
+DEFAULT_RUNS = 1_000_000
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "audit",
+        help="check a privacy claim by attack",
+        description=(
+            "Runs a mechanism or test many times on two worst-case neighbours and reports a lower bound on its true "
+            "epsilon. METHOD is laplace, geometric, noisy-max, exponential, rank, the class name of a test, or a "
+            "published variant whose claim is false: noisy-permutation, algorithm-2, algorithm-3."
+        ),
+        epilog="example: jaxdp audit laplace --epsilon 1 --runs 1e7",
+    )
+    parser.add_argument("method", metavar="METHOD", help="what to audit (see above)")
+    options.add_epsilon(parser, default=1.0)
+    parser.add_argument(
+        "--runs", type=_runs, default=DEFAULT_RUNS, metavar="N", help=f"runs in all (default {DEFAULT_RUNS})"
+    )
+    parser.add_argument("--seed", type=options.seed, metavar="N", help="seed of the search and of simulated runs")
+    options.add_out(parser, "out/audit")
+
+
+def _runs(text: str) -> int:
+    """A whole number, 1e7 allowed."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not (math.isfinite(value) and value == int(value) and 400 <= value <= 1e9):
+        raise argparse.ArgumentTypeError(f"must be a whole number between 400 and 1e9, got {text}")
+    return int(value)
+
+
+def run(args: argparse.Namespace) -> int:
+    import dataclasses
+
+    import jax
+
+    from jaxdp import audit
+    from jaxdp.report import figures
+
+    figures.require_matplotlib()
+    folder = options.output_folder(args.out)
+    key = None if args.seed is None else jax.random.key(args.seed)
+    started = time.monotonic()
+    found = audit.audit(args.method, args.epsilon, runs=args.runs, key=key)
+    seconds = time.monotonic() - started
+    result = {**dataclasses.asdict(found), "holds": found.holds, "seconds": round(seconds, 2), "seed": args.seed}
+    options.write_json(folder / "result.json", result)
+    draw(folder / "audit.png", [found])
+    print(summary(found, seconds))
+    print(f"wrote {folder / 'result.json'}, {folder / 'audit.png'}")
+    return 0
+
+
+def summary(found, seconds: float) -> str:
+    """One screen."""
+    lines = [f"{found.method}: claimed epsilon {found.claimed:g}"]
+    if found.runs:
+        lines.append(f"  true epsilon >= {found.lower:.4f} with confidence 1 - {found.alpha:g}")
+        lines.append(f"  {found.runs} runs in {seconds:.1f} s ({found.mode}), told apart by: {found.event}")
+    else:
+        lines.append(f"  true epsilon >= {found.lower:.4f}, exact by quadrature ({found.event})")
+    if found.sensitivity is not None:
+        lines.append(f"  worst neighbours found spend {found.sensitivity:.1%} of the declared sensitivity")
+    lines.append("  the claim stands" if found.holds else "  THE CLAIM IS FALSE")
+    return "\n".join(lines)
+
+
+def draw(path: Path, audits) -> None:
+    """Audited lower bound against claim, one dot per audit; above the line a claim is refuted."""
+    from jaxdp.report import figures
+
+    figure, axes = figures.canvas(6.4, 4.6)
+    top = 1.25 * max(max(found.claimed, found.lower) for found in audits)
+    axes.plot([0, top], [0, top], color=figures.GREY, linewidth=1)
+    axes.fill_between([0, top], [0, top], [top, top], color=figures.RED, alpha=0.07, linewidth=0)
+    axes.text(0.03 * top, 0.93 * top, "claim refuted", color=figures.RED)
+    for found in audits:
+        colour = figures.BLUE if found.holds else figures.RED
+        axes.plot([found.claimed], [found.lower], "o", color=colour)
+        axes.annotate(
+            f" {found.method} {found.lower:.3f}", (found.claimed, found.lower), ha="right", va="top", color=colour
+        )
+    axes.set(xlim=(0, top), ylim=(0, top), xlabel="claimed epsilon", ylabel="audited lower bound")
+    figures.save(figure, path)

@@ -1,0 +1,164 @@
+"""Epsilon lower bounds: never above the claim, close to it, and above it for noise that is too small."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+import scipy.stats
+
+from jaxdp import audit
+from jaxdp.audit import epsilon as bounds
+from jaxdp.audit import subjects
+from jaxdp.cli.main import main
+
+RUNS = 400_000
+
+
+def laplace_pair(scale, size=RUNS // 2, seed=0, shift=1.0):
+    rng = np.random.default_rng(seed)
+    return rng.laplace(scale=scale, size=size), shift + rng.laplace(scale=scale, size=size)
+
+
+def test_limits_are_clopper_pearson():
+    for hits, sizes in (((900, 100), (1000, 1000)), ((50, 0), (60, 70)), ((60, 60), (60, 60))):
+        found = bounds.certain(hits, sizes, 2e-3)
+        low = scipy.stats.binomtest(hits[0], sizes[0], alternative="greater").proportion_ci(0.999, "exact").low
+        high = scipy.stats.binomtest(hits[1], sizes[1], alternative="less").proportion_ci(0.999, "exact").high
+        assert found == pytest.approx(max(0.0, np.log(low / high)), abs=1e-9)
+    assert bounds.certain((0, 5), (10, 10), 0.01) == 0.0
+
+
+def test_delta_is_subtracted_before_the_ratio():
+    # a law that is (0, 0.1)-DP: a tenth of the mass is only ever seen on one side
+    first = np.where(np.arange(20_000) % 10 == 0, 1.0, 0.0)
+    second = np.zeros(20_000)
+    rng = np.random.default_rng(0)
+    first = rng.permutation(first)
+    assert audit.lower_bound(first, second).epsilon > 3
+    assert audit.lower_bound(first, second, delta=0.12).epsilon == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_correct_noise_is_bounded_below_and_never_above(epsilon):
+    found = audit.lower_bound(*laplace_pair(1 / epsilon))
+    # sampling error of the log ratio at the best event: about 5.3 (its two-sided alpha) standard errors
+    slack = 5.5 * np.sqrt((1 / 0.5 + 2 * np.exp(epsilon)) / (RUNS / 4))
+    assert epsilon - 2 * slack < found.epsilon <= epsilon
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, 0.95])
+def test_too_little_noise_is_caught(factor):
+    assert audit.lower_bound(*laplace_pair(factor)).epsilon > 1.0
+
+
+def test_false_alarms_stay_below_alpha():
+    # many events, one law: choosing on the counted half would make nearly every bound positive
+    alpha, repeats = 0.2, 300
+    rng = np.random.default_rng(5)
+    alarms = sum(audit.lower_bound(*rng.normal(size=(2, 400)), alpha=alpha).epsilon > 0 for _ in range(repeats))
+    assert alarms <= scipy.stats.binom.ppf(1 - 1e-6, repeats, alpha)
+
+
+def test_low_bits_tell_float_inputs_apart():
+    # sums with a dyadic number keep trailing zeros, sums with 1/3 do not
+    rng = np.random.default_rng(1)
+    noise = np.round(rng.laplace(scale=10.0, size=(2, 50_000)) * 1024) / 1024
+    found = audit.lower_bound(noise[0], noise[1] + 1.0 / 3.0)
+    assert found.epsilon > 1
+    assert "bits" in found.event or "==" in found.event
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("method", sorted(subjects.MECHANISMS))
+def test_every_mechanism_keeps_its_claim(method, epsilon):
+    found = audit.audit(method, epsilon, runs=RUNS // 2, key=jax.random.key(3))
+    assert found.holds
+    assert found.lower <= epsilon
+    assert found.lower > 0.5 * epsilon
+    assert found.mode == ("release" if method in ("laplace", "geometric") else "simulation")
+
+
+@pytest.mark.parametrize("method", sorted(subjects.FLAWED))
+def test_flawed_variants_fail(method):
+    for epsilon in (0.5, 1.0, 2.0):
+        found = audit.audit(method, epsilon)
+        assert not found.holds
+        assert found.lower > epsilon
+
+
+def test_flawed_figures_of_the_sheets():
+    assert audit.noisy_rank_loss(1.0) == pytest.approx(1.091, abs=5e-4)
+    for count in range(5):
+        assert audit.noisy_rank_loss(1.0, level_count=count) <= 1.0 + 1e-6
+    assert [audit.algorithm_2_loss(1.0, ratio) for ratio in (2, 5, 20)] == pytest.approx([1.12, 1.56, 4.73], abs=5e-3)
+    assert audit.algorithm_3_loss(1.0, 16) == pytest.approx(4.0, abs=1e-6)
+
+
+def test_rank_quadrature_against_counting():
+    statistics = np.array([0.3, -1.0, 0.7, 2.0])
+    rng = np.random.default_rng(2)
+    noisy = statistics + rng.laplace(scale=2.0, size=(400_000, 4))
+    counts = np.bincount(np.sum(noisy[:, 1:] >= noisy[:, :1], axis=1), minlength=4)
+    law = audit.flawed.noisy_rank_law(statistics, 1.0)
+    assert law.sum() == pytest.approx(1.0, abs=1e-9)
+    assert scipy.stats.chisquare(counts, law / law.sum() * counts.sum()).pvalue > 1e-6
+
+
+def test_round_of_algorithm_2_by_quadrature():
+    # the loss of the printed threshold noise on the subsample, then amplification, is the closed form
+    ratio, epsilon = 20.0, 1.0
+    sieve = np.log1p(ratio * np.expm1(epsilon / 2))
+    loss = audit.flawed.sparse_vector_loss(2 / (np.sqrt(ratio) * sieve), 4 / sieve)
+    assert audit.flawed.amplified(loss, ratio) + epsilon / 2 == pytest.approx(
+        audit.algorithm_2_loss(epsilon, ratio), rel=1e-3
+    )
+    assert audit.flawed.sparse_vector_loss(2 / sieve, 4 / sieve) == pytest.approx(sieve, rel=1e-3)
+
+
+def test_audit_of_a_test_by_name():
+    found = audit.audit("PartitionGCM", 2.0, runs=20_000, key=jax.random.key(1))
+    assert found.holds
+    assert 0.5 < found.sensitivity <= 1.0
+    assert found.lower > 0.2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"method": "laplace2"}, "one of laplace"), ({"epsilon": -1.0}, "epsilon"), ({"runs": 3}, "runs")],
+)
+def test_bad_audits(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        audit.audit(**{"method": "laplace", "epsilon": 1.0, **arguments})
+    with pytest.raises(ValueError, match="100 runs"):
+        audit.lower_bound(np.zeros(5), np.zeros(5))
+
+
+def test_command(tmp_path, capsys):
+    assert main(["audit", "geometric", "--epsilon", "1", "--runs", "1e5", "--out", str(tmp_path)]) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["holds"] is True
+    assert 0.8 < result["lower"] <= 1.0
+    assert result["mode"] == "release"
+    assert (tmp_path / "audit.png").read_bytes()[:4] == b"\x89PNG"
+    assert "the claim stands" in capsys.readouterr().out
+    assert main(["audit", "algorithm-3", "--out", str(tmp_path)]) == 0
+    assert "THE CLAIM IS FALSE" in capsys.readouterr().out
+    assert main(["audit", "nonsense", "--out", str(tmp_path)]) == 2
+    assert main(["audit", "laplace", "--runs", "3", "--out", str(tmp_path)]) == 2
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", sorted(subjects.MECHANISMS))
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_mechanisms_at_ten_million_runs(method, epsilon):
+    runs = 10_000_000 if method in ("laplace", "geometric", "noisy-max", "exponential") else 1_000_000
+    found = audit.audit(method, epsilon, runs=runs, key=jax.random.key(11))
+    assert found.holds
+    assert found.lower > 0.7 * epsilon
+
+
+@pytest.mark.nightly
+def test_one_percent_too_little_noise_is_caught():
+    for seed in range(3):
+        assert audit.lower_bound(*laplace_pair(0.99, size=10_000_000, seed=seed)).epsilon > 1.0

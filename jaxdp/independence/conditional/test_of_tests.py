@@ -5,7 +5,6 @@ section 1.5 (last paragraph), and formula sheet on Priv-PC, section 9 ("vote"). 
 a0 = `block_level`, C = the number of blocks that reject.
 """
 
-import inspect
 import math
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from jaxdp import _check, core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import noise_law
+from jaxdp.independence.blocks import as_node, deal, ordinary_key, require_rows
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 
 VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 or 1
@@ -65,17 +65,15 @@ class TestOfTests(PrivateTest):
         if isinstance(self.mechanism, Laplace | Gaussian) and self.randomized:
             # Continuous noise has no atoms to break.
             object.__setattr__(self, "randomized", False)
-        if inspect.isroutine(self.test) or isinstance(self.test, type(jax.jit(len))):
-            # A bare function is no pytree leaf; as a Partial it is a node without leaves.
-            object.__setattr__(self, "test", jax.tree_util.Partial(self.test))
+        object.__setattr__(self, "test", as_node(self.test))
 
     def budget(self):
         return Geometric(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
         """The number of blocks that reject, a float scalar holding an integer."""
-        key_deal, key_blocks = jax.random.split(_ordinary(key))
-        blocks = _deal(key_deal, data, self.num_blocks, self.shuffle)
+        key_deal, key_blocks = jax.random.split(ordinary_key(key))
+        blocks = deal(key_deal, data, self.num_blocks, self.shuffle)
         keys = jax.random.split(key_blocks, self.num_blocks)
         p_values = jax.lax.map(lambda block: self._block_p_value(*block), (keys, blocks), batch_size=self.batch_size)
         return jnp.sum(p_values <= self.block_level, dtype=float)
@@ -88,11 +86,7 @@ class TestOfTests(PrivateTest):
         return p_value
 
     def sensitivity(self, num_records):
-        if num_records < 2 * self.num_blocks:
-            raise ValueError(
-                f"num_blocks must leave at least 2 records per block, got {self.num_blocks} blocks "
-                f"for {num_records} rows."
-            )
+        require_rows(num_records, self.num_blocks)
         mechanism = self.budget()
         one = Sensitivity(VOTE_SENSITIVITY, getattr(mechanism, "norm", Norm.L1), Relation.REPLACE_ONE)
         margin = noise_law.margin(mechanism, one)
@@ -122,20 +116,3 @@ def _binomial(trials: int, rate: float) -> list[float]:
         + j * math.log(rate) + (trials - j) * math.log1p(-rate)
     )  # fmt: skip
     return [math.exp(log_pmf(j)) for j in range(trials + 1)]
-
-
-def _ordinary(key):
-    """A built-in key. The vote has sensitivity 1 for every fixed dealing and every fixed resampling.
-
-    So the blocks need no cryptographic randomness, and the test inside may run without noise.
-    """
-    return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl="threefry2x32")
-
-
-def _deal(key, data, num_blocks: int, shuffle: bool):
-    """The data with leading axes (k, n // k), dealt at random or, without shuffle, in file order."""
-    num_records = core.num_records(data)
-    size = num_records // num_blocks
-    order = jax.random.permutation(key, num_records) if shuffle else jnp.arange(num_records)
-    order = order[: size * num_blocks].reshape(num_blocks, size)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], data)

@@ -1,0 +1,111 @@
+"""What tests on one noisy r x c table share: the table, its sensitivity, projection, and simulated null tables."""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.independence import noise_law
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics import contingency
+
+# A replaced record leaves one cell and enters another: +-1 in two cells.
+MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0), Norm.LINF: 1.0}
+
+
+@frozen_pytree
+class NoisyTableTest(PrivateTest):
+    """Base: releases the r x c table of coded x and y with noise per cell; all else is post-processing.
+
+    levels: public numbers of levels (r, c); taken from the data's domain if left out.
+    num_null: Monte Carlo null tables. min_expected: no rejection where a cell expects no more than this.
+    """
+
+    levels: tuple[int, int] | None = jax.tree.static(default=None)
+    num_null: int = jax.tree.static(default=199)
+    min_expected: float = jax.tree.static(default=5.0)
+
+    norm_of_default: ClassVar[Norm] = Norm.L1
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check.at_least(19, num_null=self.num_null)
+        _check.non_negative(min_expected=self.min_expected)
+        if self.levels is not None:
+            for count in self.levels:
+                _check.at_least(2, levels=count)
+
+    def budget(self):
+        return Laplace(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+
+    def resolve(self, shapes):
+        """Reads the public numbers of levels from the domain where they are not given."""
+        if shapes.z is not None:
+            raise ValueError(f"{self.method} has no conditional form: z must be None.")
+        if self.levels is not None:
+            return self
+        domain = shapes.domain
+        counts = [column.levels for column in (*domain.x, *domain.y)] if domain is not None else []
+        if len(counts) != 2 or min(counts) < 2:
+            raise ValueError(f"{self.method} needs the public numbers of levels: give levels=(r, c).")
+        return dataclasses.replace(self, levels=tuple(counts))
+
+    def statistic(self, key, data):
+        """Counts (r, c) as floats."""
+        del key
+        return contingency.table([data.x, data.y], self.shape).astype(float)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(r, c)."""
+        if self.levels is None:
+            raise ValueError(f"{self.method} needs the public numbers of levels: give levels=(r, c).")
+        return self.levels
+
+    def sensitivity(self, num_records):
+        norm = self.budget().norm
+        bare = Sensitivity(MOVE[norm], norm, Relation.REPLACE_ONE)
+        room = noise_law.margin(self.budget(), bare)
+        return dataclasses.replace(bare, lower=-room, upper=num_records + room)
+
+    def null_tables(self, key, release, probabilities):
+        """`num_null` noisy tables (m, *shape): multinomial with these probabilities, plus fresh noise."""
+        key_counts, key_noise = jax.random.split(key)
+        flat = jnp.maximum(jnp.ravel(probabilities), 0.0)
+        keys = jax.random.split(key_counts, self.num_null)
+        counts = jax.lax.map(lambda k: multinomial(k, release.num_records, flat), keys)
+        noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
+        return (counts + noise).reshape(self.num_null, *jnp.shape(probabilities))
+
+
+def multinomial(key, total: int, probabilities):
+    """Counts (d,) of `total` categorical draws: uniforms against the cumulative law (d,)."""
+    ends = jnp.cumsum(probabilities)
+    draws = jax.random.uniform(key, (total, 1), probabilities.dtype) * ends[-1]
+    below = jnp.sum(draws < ends[None, :-1], axis=0, dtype=jnp.int32)
+    edges = jnp.concatenate([jnp.zeros(1, jnp.int32), below, jnp.full(1, total, jnp.int32)])
+    return jnp.diff(edges).astype(probabilities.dtype)
+
+
+def project_to_simplex(values, total):
+    """Euclidean projection of values (d,) on {x >= 0, sum x = total}."""
+    ordered = jnp.sort(values)[::-1]
+    surplus = (jnp.cumsum(ordered) - total) / jnp.arange(1.0, values.shape[0] + 1.0)
+    active = jnp.sum(ordered > surplus)
+    return jnp.maximum(values - surplus[active - 1], 0.0)
+
+
+def margins(table):
+    """Row and column shares of a non-negative table (r, c)."""
+    total = jnp.sum(table)
+    return jnp.sum(table, axis=1) / total, jnp.sum(table, axis=0) / total
+
+
+def product(rows, columns):
+    """pi1 pi2^T."""
+    return rows[:, None] * columns[None, :]

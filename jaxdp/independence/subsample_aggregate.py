@@ -1,0 +1,112 @@
+"""Subsample and aggregate: the noisy median of any statistic over public blocks.
+
+Source: paper 000, appendix F (Algorithm 6); formula sheet on Priv-PC, section 9. Symbols: m = `num_blocks`, S_beta =
+smooth sensitivity of the median. `TestOfTests` (a vote) is usually better: power 0.75 against 0.39 in the sheet.
+"""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp import _check, calibrate, core
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.independence.blocks import as_node, deal, ordinary_key, require_rows
+from jaxdp.mechanisms import smooth_sensitivity
+from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
+
+CHI_SQUARED_ONE, HALF_NORMAL = "chi-squared-1", "half-normal"
+_NULLS = {
+    CHI_SQUARED_ONE: lambda key, shape: jax.random.normal(key, shape) ** 2,
+    HALF_NORMAL: lambda key, shape: jnp.abs(jax.random.normal(key, shape)),
+}
+
+
+@frozen_pytree
+class SubsampleAggregate(PrivateTest):
+    """Private version of a statistic without bounded sensitivity: noisy median over public blocks.
+
+    Statistic: records are dealt at random into m equal blocks, the statistic of each block is clipped to
+    [lower, upper], and the (lower) median meets noise scaled to its smooth sensitivity.
+    Sensitivity: the median moves by at most the smooth sensitivity S_beta, one record lies in one block.
+    Privacy: epsilon-DP by exactly calibrated Cauchy noise; mechanism=SmoothStudent(...) is pure too,
+    SmoothLaplace(...), SmoothGaussian(...) are (epsilon, delta)-DP. Relation REPLACE_ONE. Simulations only:
+    the noise scale is private, and no exact noise for releases exists.
+    P-value: Monte Carlo over blocks drawn from `null`, each with its own smooth sensitivity and noise; large
+    values are evidence. Its level is that of the limit law within blocks.
+
+    statistic_of: function from a block's data to a number, or any test that `jaxdp.run` takes (its
+        |statistic| is used), e.g. `GCM()`, `TableTest(...).value`.
+    null: law of a block's statistic if x and y are independent: "chi-squared-1", "half-normal" (an absolute
+        z-score), or a function (key, shape) -> draws.
+    """
+
+    statistic_of: Any = None
+    num_blocks: int = jax.tree.static(default=101)
+    lower: ArrayLike = 0.0
+    upper: ArrayLike = 10.0
+    null: Any = jax.tree.static(default=CHI_SQUARED_ONE)
+    num_null: int = jax.tree.static(default=999)
+    shuffle: bool = jax.tree.static(default=True)
+    batch_size: int = jax.tree.static(default=8)
+
+    method: ClassVar[str] = "SubsampleAggregate"
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check.at_least(3, num_blocks=self.num_blocks)
+        _check.at_least(1, num_null=self.num_null)
+        _check.at_least(1, batch_size=self.batch_size)
+        if self.statistic_of is None or isinstance(self.statistic_of, str | int | float):
+            raise ValueError(
+                f"statistic_of must be a function of one block's data or a test, got {self.statistic_of!r}."
+            )
+        if not callable(self.null):
+            _check.one_of(tuple(_NULLS), null=self.null)
+        ends = (self.lower, self.upper)
+        if all(map(_check.is_concrete, ends)) and not float(np.max(self.lower)) < float(np.min(self.upper)):
+            raise ValueError(f"lower must be < upper, got {self.lower} and {self.upper}.")
+        object.__setattr__(self, "statistic_of", as_node(self.statistic_of))
+
+    def budget(self):
+        return SmoothCauchy(epsilon=_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+
+    def statistic(self, key, data):
+        """Pair (median over blocks, its smooth sensitivity); both private."""
+        key_deal, key_blocks = jax.random.split(ordinary_key(key))
+        blocks = deal(key_deal, data, self.num_blocks, self.shuffle)
+        keys = jax.random.split(key_blocks, self.num_blocks)
+        values = jax.lax.map(lambda block: self._block_value(*block), (keys, blocks), batch_size=self.batch_size)
+        return self._summary(values)
+
+    def _summary(self, values):
+        # A block without a value counts as the lower end, before anything is aggregated.
+        values = jnp.clip(jnp.nan_to_num(values, nan=self.lower, posinf=self.upper), self.lower, self.upper)
+        decay = self.budget().decay()
+        return smooth_sensitivity.median(values), smooth_sensitivity.smooth_sensitivity(
+            values, decay, self.lower, self.upper
+        )
+
+    def _block_value(self, key, block):
+        if hasattr(self.statistic_of, "p_value"):
+            return jnp.abs(core.run(self.statistic_of, key, block).statistic)
+        return self.statistic_of(block)
+
+    def sensitivity(self, num_records):
+        require_rows(num_records, self.num_blocks)
+        width = jnp.asarray(self.upper) - jnp.asarray(self.lower)
+        return Sensitivity(width, Norm.L1, Relation.REPLACE_ONE, 0.0, self.lower, self.upper)
+
+    def p_value(self, key, release):
+        draw = self.null if callable(self.null) else _NULLS[self.null]
+
+        def one(key):
+            key_values, key_noise = jax.random.split(key)
+            center, smooth = self._summary(draw(key_values, (self.num_blocks,)))
+            return center + self.budget().noise(key_noise, smooth)
+
+        null = jax.vmap(one)(jax.random.split(key, self.num_null))
+        return calibrate.monte_carlo(release.value, null)

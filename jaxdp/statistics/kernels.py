@@ -34,7 +34,7 @@ def squared_distances(z, other=None):
     other = z if other is None else as_points(other)
     if z.shape[1] != other.shape[1]:
         raise ValueError(
-            f"the two sets of points must have the same number of columns, got {z.shape[1]}, {other.shape[1]}."
+            f"the two sets of points must have the same number of columns, got {z.shape[1]} and {other.shape[1]}."
         )
 
     def add(total, pair):

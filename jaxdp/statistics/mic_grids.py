@@ -11,8 +11,10 @@ from jaxdp import _check
 
 CAPPED, FULL, MINEPY = "capped", "full", "minepy"
 SHAPES = (CAPPED, FULL, MINEPY)
-# Sizes that problems are padded to, in segments: bounds the number of compiled programs (9 up to B = 360).
-_LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 75, 95, 120, 150, 190, 240)
+# Sizes, in segments, that problems are padded to; the fine ladder gives 9 programs at B = 251 (n = 10 000).
+_FINE = (2, 3, 4, 5, 6, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 75, 95, 120, 150, 190, 240)
+_LADDERS = ((), (2,), (2, 4), (2, 3, 5), (2, 3, 4, 6, 9, 13, 19, 27, 38, 60, 95, 150, 240), _FINE)
+_PROGRAM = 1e9  # logarithms that take about as long as compiling one program
 
 
 class Grid(NamedTuple):
@@ -56,15 +58,26 @@ def grids(budget: float, c: float, shape: str = CAPPED) -> tuple[Grid, ...]:
     return tuple(sizes)
 
 
-def buckets(sizes: tuple[Grid, ...], c: float) -> tuple[Bucket, ...]:
-    """The grids grouped by padded master size."""
+def buckets(sizes: tuple[Grid, ...], c: float, problems: int = 1) -> tuple[Bucket, ...]:
+    """The grids grouped by padded master size, so that compiling and computing `problems` pairs is quick."""
+    choices = [_grouped(sizes, c, ladder) for ladder in _LADDERS]
+    return min(choices, key=lambda groups: len(groups) * _PROGRAM + problems * sum(map(_work, groups)))
+
+
+def _grouped(sizes, c: float, ladder) -> tuple[Bucket, ...]:
     groups: dict[int, list[Grid]] = {}
     for grid in sizes:
-        step = next((s for s in _LADDER if grid.master <= math.floor(c * s) and grid.parts <= s), grid.master)
+        step = next((s for s in ladder if grid.master <= math.floor(c * s) and grid.parts <= s), 10**9)
         groups.setdefault(step, []).append(grid)
-    return tuple(_bucket(step, members) for step, members in sorted(groups.items()))
+    return tuple(_bucket(members) for _, members in sorted(groups.items()))
 
 
-def _bucket(step: int, members: list[Grid]) -> Bucket:
+def _work(bucket: Bucket) -> float:
+    """Logarithms of one pair, both orientations."""
+    segments = 4.0 * bucket.master if bucket.parts == 2 else 1.3 * bucket.master**2
+    return segments * sum(grid.fixed + 4 * bucket.parts for grid in bucket.grids)
+
+
+def _bucket(members: list[Grid]) -> Bucket:
     most = lambda name: max(getattr(grid, name) for grid in members)  # noqa: E731
     return Bucket(most("master"), most("fixed"), most("parts"), tuple(members))

@@ -42,7 +42,7 @@ def _one_axis(fixed_values, values, sizes, masters: int, fixeds: int, parts: int
         # Ties may leave fewer rows than asked for, and minepy normalises by those that remain.
         segments = jnp.arange(2, parts + 1)
         cells = jnp.minimum(segments, jnp.max(rows) + 1).astype(values.dtype)
-        score = information / jnp.log2(jnp.maximum(cells, 2))
+        score = information / jnp.log2(jnp.maximum(cells, 2.0))
         return jnp.where(segments <= size[1], score, -jnp.inf)
 
     return jax.lax.map(one, sizes)

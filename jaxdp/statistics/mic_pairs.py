@@ -1,5 +1,7 @@
 """Maximal information coefficients of many pairs of columns at once, in tiles with bounded memory."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,9 +47,14 @@ def mic_r_pairs(table, pairs=None, *, bounds, budget: float, c: float, grid: str
 def data_sets(x, y, *, bounds, budget: float, c: float, grid: str = mic_grids.CAPPED):
     """MICr of many data sets of one size, x and y of shape (r, n): array (r,). Same values as `mic_r` one by one."""
     position = [mic_cells.unit_position(v, *b).T for v, b in zip((x, y), bounds, strict=True)]
-    number = np.arange(x.shape[0], dtype=np.int32)
-    pairs = np.stack([number, number + x.shape[0]], 1)
-    return _pairs(jnp.concatenate(position, 1), pairs, mic_cells.RANGE, budget, c, grid, False)
+    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), c, x.shape[0])
+    return halves(jnp.concatenate(position, 1), groups, mic_cells.RANGE)
+
+
+def halves(features, groups, kind: str):
+    """The largest score of features (n, 2 r), column i against column r + i, over buckets of grids: array (r,)."""
+    number = np.arange(features.shape[1] // 2, dtype=np.int32)
+    return _over_buckets(features, np.stack([number, number + number.size], 1), groups, kind, None)
 
 
 def _as_table(table):
@@ -65,13 +72,14 @@ def _pairs(features, pairs, kind, budget, c, grid, progress):
         raise ValueError(f"pairs must be a non-empty int array (m, 2), got shape {pairs.shape}.")
     if pairs.min() < 0 or pairs.max() >= features.shape[1]:
         raise ValueError(f"pairs must name columns 0 to {features.shape[1] - 1}, got {pairs.min()} to {pairs.max()}.")
-    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), c)
-    best = jnp.zeros(pairs.shape[0], jnp.result_type(float) if kind == mic_cells.MASS else features.dtype)
+    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), c, pairs.shape[0])
     traced = isinstance(features, jax.core.Tracer)
     with _bar(progress and not traced, len(groups) * pairs.shape[0]) as bar:
-        for bucket in groups:
-            best = jnp.maximum(best, _bucket(features, pairs, bucket, kind, bar))
-    return best
+        return _over_buckets(features, pairs, groups, kind, bar)
+
+
+def _over_buckets(features, pairs, groups, kind, bar):
+    return functools.reduce(jnp.maximum, [_bucket(features, pairs, bucket, kind, bar) for bucket in groups])
 
 
 def _bucket(features, pairs, bucket, kind, bar):

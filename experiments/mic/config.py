@@ -1,0 +1,36 @@
+"""Sizes of the runs."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """sizes: n of the synthetic runs; laws: every how many-th of the 189 laws; data_sets: per law.
+
+    cells: candidates for B; draws: noise draws per data set; pairs: real pairs per collection (None: all).
+    geometric_draws: noisy tables per data set, for the mechanisms whose noise meets the counts.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    every: int
+    data_sets: int
+    cells: tuple[int, ...]
+    draws: int
+    pairs: int | None
+    geometric_draws: int
+    seed: int = 20220717
+
+
+QUICK = Config("quick", (250, 1000), 10, 2, (20, 40, 80), 50, 60, 4)
+FULL = Config("full", (25, 250, 500, 1000, 5000, 10000), 1, 4, (5, 8, 12, 20, 40, 60, 80, 100, 125, 150), 100, None, 20)
+EPSILONS = (0.1, 1.0)
+# Table 2 of the paper: (c, B) of MICr-Geom and MICr-Lap.
+PAPER_TABLE_2 = {
+    25: {"geometric": {1.0: (2, 12), 0.1: (2, 6)}, "laplace": {1.0: (5, 8), 0.1: (5, 6)}},
+    250: {"geometric": {1.0: (1, 40), 0.1: (2, 10)}, "laplace": {1.0: (5, 40), 0.1: (5, 40)}},
+    500: {"geometric": {1.0: (1, 40), 0.1: (2, 20)}, "laplace": {1.0: (5, 60), 0.1: (5, 80)}},
+    1000: {"geometric": {1.0: (1, 60), 0.1: (2, 40)}, "laplace": {1.0: (5, 80), 0.1: (5, 100)}},
+    5000: {"geometric": {1.0: (1, 150), 0.1: (1, 40)}, "laplace": {1.0: (5, 150), 0.1: (5, 125)}},
+    10000: {"geometric": {1.0: (1, 150), 0.1: (1, 80)}, "laplace": {1.0: (5, 150), 0.1: (5, 150)}},
+}

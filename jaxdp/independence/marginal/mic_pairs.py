@@ -1,0 +1,114 @@
+"""The maximal information coefficients of many pairs of columns, released together under one budget."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
+from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics import mic_grids, mic_pairs
+
+
+@frozen_pytree
+class MICrPairs(PrivateQuery):
+    """Private MICr of every pair (or given pairs) of columns of a table (n, d), one budget for all.
+
+    Data: the array (n, d) itself. Statistic: the m coefficients, in the order of `pairs`.
+    Sensitivity: with s the bound of one coefficient (`MICrLaplace`), m s in L1 and sqrt(m) s in L2; replace-one.
+    Privacy: epsilon-DP for the whole vector, so each pair gets epsilon/m; mechanism=Gaussian(rho) gives rho-zCDP
+    for the whole vector, so that the noise of a pair grows with sqrt(m) only: the choice for many pairs.
+
+    bounds: public ranges, array-like (d, 2), default [-1, 1] each. pairs: int (m, 2), default all i < j.
+    max_cells, c, grid: as `MICrLaplace`. progress: a bar on standard error.
+    """
+
+    bounds: Any = jax.tree.static(default=None)
+    pairs: Any = jax.tree.static(default=None)
+    max_cells: float | None = jax.tree.static(default=None)
+    c: float = jax.tree.static(default=mic_parameters.MASTER_FACTOR)
+    grid: str = jax.tree.static(default=mic_grids.CAPPED)
+    progress: bool = jax.tree.static(default=False)
+
+    method: ClassVar[str] = "MICrPairs"
+
+    def __post_init__(self):
+        super().__post_init__()
+        mic_grids.check(4 if self.max_cells is None else self.max_cells, self.c, self.grid)
+        for name in ("bounds", "pairs"):
+            if getattr(self, name) is not None:
+                rows = tuple(tuple(row) for row in np.asarray(getattr(self, name)).tolist())
+                object.__setattr__(self, name, rows)
+
+    def budget(self):
+        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+
+    def resolve(self, shapes):
+        if len(shapes.shape) != 2 or shapes.shape[0] < 4 or shapes.shape[1] < 2:
+            raise ValueError(f"MICrPairs takes a table (n, d), n >= 4 and d >= 2, got shape {shapes.shape}.")
+        if self.bounds is not None and len(self.bounds) != shapes.shape[1]:
+            raise ValueError(f"bounds must have one row per column: {shapes.shape[1]}, got {len(self.bounds)}.")
+        if self.pairs is not None:
+            return self
+        return dataclasses.replace(self, pairs=mic_pairs.all_pairs(shapes.shape[1]))
+
+    def cells_allowed(self, num_records: int) -> float:
+        """B in force: the default is that of epsilon = 1."""
+        return mic_parameters.cells_allowed(num_records, 1.0) if self.max_cells is None else float(self.max_cells)
+
+    def statistic(self, key, data):
+        """Coefficients (m,)."""
+        del key
+        table = jnp.asarray(data).astype(jnp.result_type(float))
+        bounds = self.bounds or ((-1.0, 1.0),) * table.shape[1]
+        settings = {"budget": self.cells_allowed(table.shape[0]), "c": self.c, "grid": self.grid}
+        return mic_pairs.mic_r_pairs(table, self.pairs, bounds=bounds, progress=self.progress, **settings)
+
+    def sensitivity(self, num_records):
+        budget, count = self.cells_allowed(num_records), len(self.pairs)
+        norm = self.budget().norm
+        one = mic_sensitivity.range_bound(num_records, budget)
+        return Sensitivity(
+            one * (count if norm is Norm.L1 else count**0.5),
+            norm,
+            Relation.REPLACE_ONE,
+            error=mic_sensitivity.rounding(num_records, budget),
+            lower=mic_common.LOWEST,
+            upper=mic_common.HIGHEST,
+        )
+
+
+@frozen_pytree
+class MICrTopPair(MICrPairs):
+    """Privately names the pair with about the largest MICr: an index into `pairs`.
+
+    Sensitivity: that of one coefficient, Linf over the pairs, replace-one (sheet 4.1).
+    Privacy: epsilon-DP by permute-and-flip, whatever the number of pairs.
+    """
+
+    method: ClassVar[str] = "MICrTopPair"
+
+    def budget(self):
+        return Laplace(self.epsilon).selector() if self.mechanism is None else self.mechanism
+
+    def sensitivity(self, num_records):
+        budget = self.cells_allowed(num_records)
+        return Sensitivity(
+            mic_sensitivity.range_bound(num_records, budget),
+            Norm.LINF,
+            Relation.REPLACE_ONE,
+            error=mic_sensitivity.rounding(num_records, budget),
+            lower=mic_common.LOWEST,
+            upper=mic_common.HIGHEST,
+        )
+
+
+def noise_scale(test: MICrPairs, num_records: int) -> float:
+    """Noise standard deviation of each released coefficient: a public number for users to look at first."""
+    _check.at_least(4, num_records=num_records)
+    return float(jnp.sqrt(test.budget().variance(test.sensitivity(num_records))))

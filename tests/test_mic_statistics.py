@@ -1,0 +1,252 @@
+"""MICe, MICr and their companions against brute force, minepy's stored values and declared policies."""
+
+import csv
+import functools
+import os
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import mic_reference as reference
+import numpy as np
+import pytest
+
+from jaxdp import statistics
+from jaxdp.statistics import information, mic, mic_axis, mic_cells, mic_companions, mic_grids, mic_pairs, mic_scores
+
+FIXTURE = pathlib.Path(__file__).parent / "data" / "mic_minepy_1_2_6.csv"
+BOX = ((0.0, 1.0), (0.0, 1.0))
+
+
+@pytest.fixture(autouse=True)
+def _double():
+    with jax.enable_x64(True):
+        yield
+
+
+def scatter(seed, n=24):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=n)
+    return x, np.clip(0.5 + 0.4 * np.sin(7 * x) + 0.1 * rng.normal(size=n), 0, 1)
+
+
+def test_mutual_information_against_the_definition():
+    tables = np.random.default_rng(0).integers(0, 5, (20, 3, 4)).astype(float)
+    tables[0], tables[1] = 0.0, np.eye(3, 4)
+    expected = [reference.information(table) if table.sum() else 0.0 for table in tables]
+    np.testing.assert_allclose(statistics.mutual_information(tables), expected, atol=1e-12)
+
+
+def test_short_logarithm_is_as_accurate_as_stated():
+    x = jnp.arange(1, 200_001, dtype=jnp.float32)
+    exact = np.arange(1, 200_001) * np.log2(np.arange(1, 200_001))
+    error = np.abs(np.asarray(information.xlog2x(x), float) - exact) / np.maximum(np.arange(1, 200_001), 1)
+    assert np.max(error / np.maximum(np.log2(np.arange(1, 200_001)), 1)) < 4e-7
+    assert information.xlog2x(jnp.float32([0.0, 1.0])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("p", [2, 3, 5, 6])
+def test_segments_against_every_subpartition(p):
+    tables = np.random.default_rng(p).integers(0, 6, (p, 3, 12)).astype(float)
+    tables[:, 1, 0] = 0.0
+    sums = mic_axis.cumulative(mic_axis.pad_rows(jnp.asarray(tables)))
+    found = np.asarray(jax.jit(mic_axis.best_information, static_argnums=1)(sums, p))
+    for k, lane in [(k, lane) for k in range(2, p + 1) for lane in range(12)]:
+        exact = [reference.best_over_segments(tables[..., lane], j) for j in range(2, k + 1)]
+        assert found[k - 2, lane] == pytest.approx(max(exact), abs=1e-12)
+    assert np.all(np.diff(found, axis=0) >= -1e-12), "more segments never lose information"
+
+
+def test_padding_changes_nothing():
+    table = jnp.asarray(np.random.default_rng(1).integers(0, 6, (7, 4, 3)).astype(float))
+    padded = jnp.pad(table, ((0, 44), (0, 6), (0, 0)))  # 51 rows: the blocked layout
+    best = jax.jit(mic_axis.best_information, static_argnums=1)
+    plain = best(mic_axis.cumulative(table), 4)
+    for fixed in (None, jnp.int32(4)):
+        wide = best(mic_axis.cumulative(padded), 4, fixed)
+        np.testing.assert_allclose(wide, plain, atol=1e-12)
+
+
+@pytest.mark.parametrize("grid", ["capped", "full"])
+@pytest.mark.parametrize("budget", [4.0, 9.0, 12.3])
+def test_mic_r_against_brute_force(grid, budget):
+    x, y = scatter(3)
+    cells = [functools.partial(reference.range_cells, v, 0.0, 1.0) for v in (x, y)]
+    expected = reference.coefficient(*cells, budget, 2, grid == "full")
+    assert float(mic.mic_r(x, y, bounds=BOX, budget=budget, c=2, grid=grid)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("grid", ["capped", "full"])
+def test_mic_e_against_brute_force(grid):
+    x, y = scatter(4)
+    ranks = [np.argsort(np.argsort(v)) for v in (x, y)]
+    cells = [functools.partial(reference.rank_cells, r) for r in ranks]
+    expected = reference.coefficient(*cells, 12.3, 2, grid == "full")
+    assert float(mic.mic_e(x, y, budget=12.3, c=2, grid=grid)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_every_bucketing_gives_the_same_scores():
+    x, y = scatter(5, 200)
+    features = jnp.stack([jnp.asarray(x), jnp.asarray(y)], 1)
+    one = jnp.zeros(1, jnp.int32)
+    sizes = mic_grids.grids(17.0, 3)
+    found = []
+    for ladder in ((), (2,), mic_grids._FINE):
+        buckets = mic_grids._grouped(sizes, 3, ladder)
+        scores = [jnp.max(mic_scores.bucket_scores(features, one, one + 1, b, "range")) for b in buckets]
+        found.append(float(max(scores)))
+    assert max(found) - min(found) < 1e-12
+
+
+def test_few_programs_for_ten_thousand_records():
+    sizes = mic_grids.grids(10_000**0.6, 15)
+    for problems in (1, 1000, 10**6):
+        assert len(mic_grids.buckets(sizes, 15, problems)) <= 12
+
+
+def minepy_fixture():
+    with FIXTURE.open() as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+def fixture_pair(kind, n, seed):
+    """The data that the fixture's generator used: `tests/data/README.md`."""
+    rng = np.random.default_rng(int(seed))
+    x = rng.uniform(size=int(n))
+    noise = rng.normal(size=int(n))
+    y = [noise, np.sin(9 * x) + 0.3 * noise, (x - 0.5) ** 2 + 0.05 * noise][int(kind)]
+    return x, y
+
+
+def test_minepys_rule_on_tie_free_data_against_its_stored_values():
+    for row in minepy_fixture():
+        x, y = fixture_pair(row["kind"], row["n"], row["seed"])
+        settings = {"budget": max(row["n"] ** row["alpha"], 4.0), "c": row["c"], "grid": "minepy"}
+        matrix = mic.characteristic_matrix_e(x, y, **settings)
+        assert float(mic.mic_e(x, y, **settings)) == pytest.approx(row["mic"], abs=1e-9)
+        assert float(mic_companions.total_information(matrix)) == pytest.approx(row["tic"], abs=1e-8)
+        assert float(mic_companions.maximum_asymmetry(matrix)) == pytest.approx(row["mas"], abs=1e-9)
+        assert float(mic_companions.maximum_edge_value(matrix)) == pytest.approx(row["mev"], abs=1e-9)
+        assert float(mic_companions.minimum_cell_number(matrix)) == pytest.approx(row["mcn"], abs=1e-9)
+
+
+def test_minepys_rule_with_ties_against_the_baseball_values():
+    folder = os.environ.get("JAXDP_DATA")
+    if not folder:
+        pytest.skip("set JAXDP_DATA to the folder with baseball.csv and mice_minepy_baseball.csv")
+    with open(f"{folder}/baseball.csv") as file:
+        table = np.array([[float(v) for v in row[5:]] for row in list(csv.reader(file))[1:]])
+    with open(f"{folder}/mice_minepy_baseball.csv") as file:
+        stored = list(csv.DictReader(file))
+    score = jax.jit(lambda x, y: mic.mic_e(x, y, budget=337**0.6, c=15, grid="minepy"))
+    for i in np.random.default_rng(0).integers(0, len(stored), 25):
+        row = stored[i]
+        found = score(jnp.asarray(table[:, int(row["i"])]), jnp.asarray(table[:, int(row["j"])]))
+        assert float(found) == pytest.approx(float(row["mic_e"]), abs=1e-6)
+
+
+def test_pairs_equal_single_calls_and_data_sets():
+    rng = np.random.default_rng(2)
+    table = rng.uniform(size=(60, 5))
+    table[:, 3] = np.round(table[:, 0], 1)
+    bounds = np.tile([0.0, 1.0], (5, 1))
+    many = mic_pairs.mic_r_pairs(table, bounds=bounds, budget=12.0, c=3)
+    pairs = mic_pairs.all_pairs(5)
+    for value, (i, j) in zip(np.asarray(many), pairs, strict=True):
+        one = mic.mic_r(table[:, i], table[:, j], bounds=BOX, budget=12.0, c=3)
+        assert value == pytest.approx(float(one), abs=1e-12)
+    sets = mic_pairs.data_sets(table[:, [0, 1]].T, table[:, [2, 3]].T, bounds=BOX, budget=12.0, c=3)
+    np.testing.assert_allclose(sets, np.asarray(many)[[1, 5]], atol=1e-12)
+    shown = mic_pairs.mic_r_pairs(table, bounds=bounds, budget=12.0, c=3, progress=True)
+    np.testing.assert_array_equal(shown, many)
+
+
+def test_single_precision_is_close():
+    x, y = scatter(6, 500)
+    exact = float(mic.mic_r(x, y, bounds=BOX, budget=40, c=5))
+    single = float(mic.mic_r(x.astype(np.float32), y.astype(np.float32), bounds=BOX, budget=40, c=5))
+    assert single == pytest.approx(exact, abs=5e-6)
+
+
+def test_exchanging_the_columns_transposes_the_matrix():
+    x, y = scatter(7, 100)
+    forward = mic.characteristic_matrix_r(x, y, bounds=BOX, budget=20, c=3)
+    np.testing.assert_allclose(forward, mic.characteristic_matrix_r(y, x, bounds=BOX, budget=20, c=3).T, atol=1e-12)
+    allowed = np.add.outer(range(2, 11), np.zeros(9)) * range(2, 11) <= 20
+    np.testing.assert_array_equal(np.isfinite(forward), allowed)
+
+
+def test_mic_star_of_known_laws():
+    known = mic.mic_star(jnp.stack([jnp.ones((6, 6)), jnp.eye(6)]))
+    np.testing.assert_allclose(known, [0.0, 1.0], atol=1e-12)
+    density = np.random.default_rng(0).uniform(size=(5, 6))
+    every = [
+        reference.best_over_segments(t, k) / np.log2(k) for t in (density, density.T) for k in range(2, t.shape[0] + 1)
+    ]
+    assert float(mic.mic_star(density)) == pytest.approx(max(every), abs=1e-12)
+
+
+CONSTANT, RAMP = np.full(40, 0.3), np.linspace(0, 1, 40)
+
+
+@pytest.mark.parametrize(("x", "y"), [(CONSTANT, RAMP), (RAMP, CONSTANT), (CONSTANT, CONSTANT)])
+def test_constant_columns_share_no_range_information(x, y):
+    assert float(mic.mic_r(x, y, bounds=BOX, budget=12, c=3)) == pytest.approx(0.0, abs=1e-14)
+    assert float(mic.mic_e(x, y, budget=12, c=3, grid="minepy")) == pytest.approx(0.0, abs=1e-14)
+
+
+def test_tied_columns_look_independent_to_mic_e():
+    ties = float(mic.mic_e(np.zeros(500), np.zeros(500), budget=500**0.6, c=5))
+    draws = np.random.default_rng(0).uniform(size=(200, 2, 500))
+    null = mic_pairs.halves(
+        jnp.argsort(jnp.concatenate([draws[:, 0], draws[:, 1]]).T, axis=0).astype(jnp.int32),
+        mic_grids.buckets(mic_grids.grids(500**0.6, 5), 5, 200),
+        "mass",
+    )
+    assert ties <= float(jnp.max(null)), "the two scramblings of the record numbers are related"
+    for count in (7, 1000, 4096):
+        for stream in (1, 2):
+            assert len(np.unique(mic_cells.record_priority(count, stream))) == count
+
+
+def test_two_rows_and_two_clusters():
+    assert float(mic.mic_r([0.1, 0.9], [0.2, 0.7], bounds=BOX, budget=4, c=2)) == pytest.approx(1.0)
+    assert float(mic.mic_e([0.1, 0.9], [0.2, 0.7], budget=4, c=2)) == pytest.approx(1.0)
+    assert float(mic.mic_e([0.1, 0.9], [0.2, 0.7], budget=4, c=2, grid="minepy")) == pytest.approx(1.0)
+
+
+def test_bad_values_follow_the_declared_policy():
+    x, y = scatter(8, 50)
+    odd = x.copy()
+    odd[:4] = [np.nan, np.inf, -np.inf, 7.0]
+    clean = x.copy()
+    clean[:4] = [0.0, 1.0, 0.0, 1.0]
+    settings = {"bounds": BOX, "budget": 12, "c": 3}
+    assert float(mic.mic_r(odd, y, **settings)) == float(mic.mic_r(clean, y, **settings))
+    low = x.copy()
+    low[0] = -5.0
+    missing = np.where(np.arange(50) == 0, np.nan, low)
+    for grid in ("capped", "minepy"):
+        found = [float(mic.mic_e(v, y, budget=12, c=3, grid=grid)) for v in (low, missing)]
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=((1, 0), (0, 1)), budget=4, c=1), "lower < upper"),
+        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=((0, 1),), budget=4, c=1), "bounds"),
+        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=3.9, c=1), "budget must be a number >= 4"),
+        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=float("nan"), c=1), "budget"),
+        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=4, c=0), "c must be"),
+        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=4, c=1, grid="minepy"), "minepy"),
+        (lambda: mic.mic_e([0.1, 0.2], [0.1], budget=4, c=1), "one length"),
+        (lambda: mic.mic_e([0.1], [0.1], budget=4, c=1), "n >= 2"),
+        (lambda: mic.mic_e([0.1, 0.2], [0.1, 0.2], budget=4, c=1, grid="odd"), "grid must be one of"),
+        (lambda: mic_pairs.mic_r_pairs(np.ones((4, 3)), bounds=[[0, 1]], budget=4, c=1), "bounds"),
+        (lambda: mic_pairs.mic_e_pairs(np.ones((4, 3)), [[0, 3]], budget=4, c=1), "columns 0 to 2"),
+    ],
+)
+def test_public_mistakes_raise_one_clear_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

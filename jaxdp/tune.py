@@ -30,7 +30,9 @@ def subsample_size(n, epsilon):
     """
     _check.positive(n=n, epsilon=epsilon)
     with jax.enable_x64(True):
-        records, budget = jnp.broadcast_arrays(jnp.asarray(n, float), jnp.asarray(epsilon, float))
+        # From epsilon = 3.19 on all rows are best; larger budgets would only overflow the exponential.
+        budget = jnp.minimum(jnp.asarray(epsilon, float), 20.0)
+        records, budget = jnp.broadcast_arrays(jnp.asarray(n, float), budget)
         log_ratio = jax.vmap(_minimise)(budget.ravel()).reshape(budget.shape)
         size = records * jnp.exp(-jnp.clip(log_ratio, 0.0, -jnp.log(SMALLEST_RATE)))
     return size.astype(jnp.result_type(float))

@@ -18,7 +18,7 @@ def test_gradient_descent_equals_the_closed_form_for_thousands_of_settings():
 
 def test_values_of_the_formula_sheet():
     with jax.enable_x64(True):
-        for epsilon, expected in ((0.5, 0.07243), (1.0, 0.16542), (2.0, 0.43816), (0.3, 0.05), (4.0, 1.0)):
+        for epsilon, expected in ((0.5, 0.07243), (1.0, 0.16542), (2.0, 0.43816), (0.3, 0.05), (4.0, 1.0), (1e4, 1.0)):
             assert float(tune.subsample_size(1.0, epsilon)) == pytest.approx(expected, abs=1e-5)
         assert float(tune.subsample_size(1e5, 2.170903)) == pytest.approx(5e4, rel=1e-5)
     assert tune.subsample_size(jnp.array([[1e3], [1e5]]), jnp.array([[0.5, 1.0]])).shape == (2, 2)

@@ -63,7 +63,8 @@ def kendall_scores(batch: np.ndarray, noise: np.ndarray, min_variance: np.ndarra
     spread = np.maximum(variance, 0.0) + noise * _gradient_norms(batch, strata, offset)
     u = concordance.kendall_u(strata, offset)
     score = np.where(spread > 0, np.abs(u) / np.sqrt(np.where(spread > 0, spread, 1.0)), 0.0)
-    return np.where(variance < min_variance, np.inf, score)
+    # noise can push V below zero, which says nothing where no variance is asked for
+    return np.where((min_variance > 0) & (variance < min_variance), np.inf, score)
 
 
 def _large_strata(batch: np.ndarray, noise: np.ndarray) -> np.ndarray:

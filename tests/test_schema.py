@@ -3,13 +3,17 @@
 import json
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 import jaxdp
 from jaxdp.data.coding import ColumnRule, to_numbers
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.schema import Schema, column_rule
+from jaxdp.independence import registry
 
 TOML = """
 [columns.age]
@@ -208,3 +212,28 @@ def test_names_must_be_names(schema, table):
         schema.read(table, x=[], y="age")
     with pytest.raises(ValueError, match="at least one column, each once"):
         schema.read_table(table, ["age", "age"])
+
+
+def test_log_scale_keeps_the_level_where_z_crowds():
+    # X and Y depend on the logarithm of a log-normal Z only. Cells of equal width put most records into one cell.
+    n, replicates = 1000, 100
+    random = np.random.default_rng(7)
+    z = np.exp(random.normal(size=(replicates, n)))
+    x, y = (np.log(z) + random.normal(0.0, 0.5, z.shape) for _ in "xy")
+
+    def rejections(scale):
+        spec = {name: {"kind": "continuous", "bounds": [-5, 5]} for name in "xy"}
+        schema = Schema.from_dict(
+            {"columns": {**spec, "z": {"kind": "continuous", "bounds": [0.01, 100], "scale": scale}}}
+        )
+        columns = ({"x": x[i], "y": y[i], "z": z[i]} for i in range(replicates))
+        data = [schema.read(table, x="x", y="y", given="z") for table in columns]
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *data)
+        test = registry.METHODS["partition-gcm"].make(1.0, data[0].domain)
+        keys = jax.random.split(jax.random.key(3), replicates)
+        p_value = lambda pair: jaxdp.run(test, *pair).p_value  # noqa: E731
+        return int(jnp.sum(jax.jit(lambda *a: jax.lax.map(p_value, a, batch_size=20))(keys, stacked) <= 0.05))
+
+    most = stats.binom.ppf(1 - 1e-6, replicates, 0.05)
+    assert rejections("linear") > 2 * most
+    assert rejections("log") <= most

@@ -37,7 +37,7 @@ COMMANDS = {
     "report": "report",
     "bench": "bench",
 }
-SUCCESS, INTERNAL_ERROR, USER_ERROR, BUDGET_EXHAUSTED, INTERRUPTED = 0, 1, 2, 3, 130
+SUCCESS, INTERNAL_ERROR, USER_ERROR, BUDGET_EXHAUSTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 TRACEBACK_VARIABLE = "JAXDP_TRACEBACK"
 
 
@@ -73,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(leaving.code or SUCCESS)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # whoever read the output has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()

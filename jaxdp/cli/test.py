@@ -103,7 +103,7 @@ def describe(result, method, data, args: argparse.Namespace) -> dict:
     cost, p_value = result.cost, float(result.p_value)
     statistic = np.asarray(result.statistic, float)
     found = p_value <= args.level
-    question = f"Is {_listing(args.x)} independent of {_listing(args.y)}"
+    question = f"{'Is' if len(args.x) == 1 else 'Are'} {_listing(args.x)} independent of {_listing(args.y)}"
     content = {
         "title": f"{question}{' given ' + _listing(args.given) if args.given else ''}?",
         "answer": _verdict(found, p_value, args.level),
@@ -171,7 +171,10 @@ def draw(path: Path, test, result, content: dict) -> None:
 def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
     statistic = content["statistic"]
-    shown = f"{statistic:.6g}" if isinstance(statistic, float) else f"array of shape {statistic.shape}"
+    if isinstance(statistic, float):
+        shown = f"{statistic:.6g}"
+    else:
+        shown = ", ".join(f"{value:.4g}" for value in statistic.ravel()[:8]) + ", ..." * (statistic.size > 8)
     lines = [
         content["title"],
         f"  answer     {content['answer']}",

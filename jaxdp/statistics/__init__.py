@@ -29,7 +29,18 @@ _EXPORTS = {
     "mutual_information": "information",
     "total_information": "mic_companions",
 }
-_MODULES = ["contingency", "concordance", "kernels", "partition", "ridge", "ridge_bounds", "ridge_error", "winsorize"]
+_MODULES = [
+    "contingency",
+    "concordance",
+    "kernels",
+    "partition",
+    "random_features",
+    "ridge",
+    "ridge_bounds",
+    "ridge_error",
+    "ridge_grid",
+    "winsorize",
+]
 
 __all__ = sorted([*_EXPORTS, *_MODULES])
 

@@ -248,8 +248,14 @@ def test_rounds_of_sieve_and_examine_cost_what_they_say():
     loss = true / paper.scale_threshold + 2 * true / paper.scale_query
     assert paper.epsilon == pytest.approx(math.log1p(m / n * math.expm1(loss)) + true / paper.scale_examine, rel=1e-9)
     assert paper.epsilon > 20 * epsilon
-    # As printed, line 4 of Algorithm 1 uses epsilon in place of epsilon': 1.25 at m = n.
-    assert pytest.approx(1.25) == 1 / 2.0 + 2 / 4.0 * 0.5 + 0.5
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "ratio", "true"), [(1, 1, 1.25), (1, 2, 1.06), (2, 2, 1.12), (2, 5, 1.56), (2, 20, 4.73)]
+)
+def test_printed_rounds_cost_more_than_they_claim(algorithm, ratio, true):
+    """The sheet's values (5.1) of rounds that the paper calls 1-DP."""
+    assert sieve.printed_round(algorithm, 1.0, 1 / ratio) == pytest.approx(true, abs=0.006)
 
 
 def test_the_number_of_rounds_is_a_hard_budget():

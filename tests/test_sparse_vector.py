@@ -23,7 +23,7 @@ def tail(x, scale, kind):
     return np.where(x >= 0, 0.5 * np.exp(-np.abs(x) / scale), 1.0 - 0.5 * np.exp(-np.abs(x) / scale))
 
 
-def transcript_probabilities(queries, scales, kind, max_firings):
+def transcript_probabilities(queries, scales, kind, max_firings, patterns=None):
     """P(each pattern of answers), integrating over the threshold noise; stops after max_firings yes-answers."""
     threshold_scale, query_scale = scales
     reach = 60.0 * max(scales)
@@ -33,7 +33,7 @@ def transcript_probabilities(queries, scales, kind, max_firings):
     weights[[0, -1]] /= 2
     fires = [tail(rho - query, query_scale, kind) for query in queries]
     result = {}
-    for pattern in itertools.product([False, True], repeat=len(queries)):
+    for pattern in patterns or itertools.product([False, True], repeat=len(queries)):
         cut = [k for k in range(len(pattern)) if sum(pattern[: k + 1]) == max_firings]
         shown = pattern[: cut[0] + 1] if cut else pattern
         terms = [fires[k] if yes else 1.0 - fires[k] for k, yes in enumerate(shown)]
@@ -77,6 +77,20 @@ def test_halved_query_noise_is_caught():
     threshold_scale, query_scale = (float(s) for s in svt.scales())
     assert worst_loss(svt, (threshold_scale, query_scale / 2)) > 1.5
     assert worst_loss(svt, (threshold_scale, query_scale * 0.9)) > 1.0 + 1e-3
+
+
+@pytest.mark.parametrize(("scales", "loss"), [((4.0, 8.0), 0.5), ((2.0, 8.0), 0.75)])
+def test_printed_threshold_noise_exceeds_its_claim(scales, loss):
+    """Algorithm 1 at m = n, epsilon = 1, half of it for the sieve: 2 and 4 over epsilon' = 1/2 spend that half.
+
+    As printed the threshold has 2/epsilon, and the sieve spends .75. Worst transcript: no-answers far above the
+    threshold, then one yes far below, all moving the wrong way.
+    """
+    queries = np.array([30.0] * 8 + [-60.0])
+    moved = queries + np.array([1.0] * 8 + [-1.0])
+    shown = (False,) * 8 + (True,)
+    before, after = (transcript_probabilities(q, scales, "laplace", 1, [shown])[shown] for q in (queries, moved))
+    assert math.log(before / after) == pytest.approx(loss, abs=0.01)
 
 
 def test_budgets_add_up_and_follow_the_optimal_split():

@@ -24,10 +24,10 @@ class Counts:
             )
         self.levels = records.levels
         self.num_records = records.num_records
-        self._codes = None
+        self._codes: list[np.ndarray] = []
         self._cache: dict[tuple[int, ...], np.ndarray] = {}
         if math.prod(self.levels) <= JOINT_CELLS:
-            self._joint = contingency.joint_table(records.values, self.levels)
+            self._joint: np.ndarray | None = contingency.joint_table(records.values, self.levels)
         else:
             self._joint = None
             values = np.asarray(records.values)

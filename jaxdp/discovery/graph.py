@@ -14,6 +14,11 @@ import numpy as np
 from jaxdp.core import Cost, Relation
 
 
+def number(value: Any) -> float:
+    """A concrete budget as a Python float."""
+    return float(value)
+
+
 @dataclasses.dataclass(frozen=True)
 class Decision:
     """One answered question: is i independent of j given these? value: the released number, if there is one."""
@@ -95,7 +100,7 @@ class Graph:
             "directed": [list(arc) for arc in self.directed],
             "undirected": [list(edge) for edge in self.undirected],
             "complete": self.complete,
-            "epsilon": float(self.cost.epsilon),
+            "epsilon": number(self.cost.epsilon),
             "mode": self.mode,
         }
 

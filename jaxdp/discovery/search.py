@@ -13,12 +13,13 @@ from jaxdp import _check
 from jaxdp.core import Cost, Relation, cost_of, method_of, run
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.counts import Counts
-from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.metrics import _arcs
 from jaxdp.discovery.session import Session, opened
 from jaxdp.discovery.skeleton import Question, find_skeleton
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.tables import LEVEL, z_threshold
+from jaxdp.noise import keys
 
 NOT_PRIVATE = Cost(epsilon=float("inf"), delta=0.0, rho=float("inf"), relation=Relation.REPLACE_ONE)
 
@@ -73,7 +74,7 @@ def pc(
     records = as_records(data, levels) if data is not None else _columns_of(test)
     ask_of, cost, batched = _asker(test, level, max_tests, records)
     with opened(key, f"pc[{_name(test)}]", cost, ledger) as session:
-        if np.isinf(float(cost.epsilon)) and session.mode != "simulation" and np.isinf(float(cost.rho)):
+        if session.mode == keys.RELEASE and np.isinf(number(cost.epsilon)) and np.isinf(number(cost.rho)):
             raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
         decisions: dict[Question, Decision] = {}
         ask = _remembering(ask_of(session), decisions)
@@ -108,7 +109,7 @@ def _cost_of_questions(test, records: Records) -> Cost:
     """Cost of one question. Variants whose cost depends on the question are charged at the dearest order tried."""
     questions = [(0, 1, tuple(range(2, 2 + order))) for order in range(max(1, len(records.columns) - 1))]
     costs = [cost_of(test, records.question(*question)) for question in questions]
-    return max(costs, key=lambda cost: (float(cost.epsilon), float(cost.rho)))
+    return max(costs, key=lambda cost: (number(cost.epsilon), number(cost.rho)))
 
 
 def _times(cost: Cost, count: int) -> Cost:
@@ -138,8 +139,8 @@ def _private_answers(test, session: Session, records: Records, level: float, max
                 continue
             result = run(test, jax.random.fold_in(session.key, asked), records.question(*question))
             asked += 1
-            p_value = float(result.p_value)
-            answers.append((p_value > level, p_value, float(result.cost.epsilon)))
+            p_value = number(result.p_value)
+            answers.append((p_value > level, p_value, number(result.cost.epsilon)))
         return answers
 
     return answer

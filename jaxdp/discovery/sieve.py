@@ -63,7 +63,7 @@ def svt_pc(
             for question in questions:
                 state, fired = STEP(sparse, state, query.value(counts, question))
                 answers.append(bool(fired))
-                decisions.append(Decision(*question, bool(fired)))
+                decisions.append(_decision(question, bool(fired)))
             return answers
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False)
@@ -112,6 +112,19 @@ def published_round(epsilon: float, num_records: int, subset: int) -> RoundPlan:
     return RoundPlan(threshold, query, examine, true)
 
 
+def printed_round(algorithm: int, epsilon: float, rate: float) -> float:
+    """True epsilon of a round as the paper prints it, where it says epsilon; rate = m/n. Exhibits, never run.
+
+    Algorithm 1, line 4: threshold noise 2 Delta/epsilon instead of 2 Delta/epsilon'. Algorithm 2, line 15: after
+    the first round the threshold noise is that of all rows, 2 Delta_n/epsilon', while the sieve's queries move
+    by Delta_m = sqrt(n/m) Delta_n (sheet 5.1). Examine at epsilon/2 in both.
+    """
+    _check.one_of((1, 2), algorithm=algorithm)
+    base = before_amplification(epsilon / 2, rate)
+    threshold_loss = epsilon / 2 if algorithm == 1 else base / (2.0 * math.sqrt(rate))
+    return amplified(threshold_loss + base / 2, rate) + epsilon / 2
+
+
 def priv_pc(
     key,
     data,
@@ -156,7 +169,7 @@ def priv_pc(
         def ask(questions):
             answers = [rounds_run.answer(question) for question in questions]
             known = [pair for pair in zip(questions, answers, strict=True) if pair[1] is not None]
-            decisions.extend(Decision(*question, answer) for question, answer in known)
+            decisions.extend(_decision(question, bool(answer)) for question, answer in known)
             return answers
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False)
@@ -241,3 +254,8 @@ class _Rounds:
 def _num_pairs(records: Records) -> int:
     d = len(records.columns)
     return d * (d - 1) // 2
+
+
+def _decision(question: Question, independent: bool) -> Decision:
+    i, j, given = question
+    return Decision(i, j, given, independent)

@@ -44,7 +44,7 @@ class NoisyHistogram(PrivateQuery):
     method: ClassVar[str] = "NoisyHistogram"
 
     def budget(self):
-        return Geometric(self.epsilon) if self.mechanism is None else self.mechanism
+        return Geometric(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
         """Exact integer table of shape `levels`."""

@@ -50,7 +50,7 @@ class StratifiedRankTest(PrivateTest):
         _check.one_of(tuple(Relation), relation=self.relation)
 
     def budget(self):
-        mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        mechanism = Laplace(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         return divide(mechanism, {"u": STATISTIC_SHARE, "v": 1.0 - STATISTIC_SHARE})
 
     def resolve(self, shapes):

@@ -190,7 +190,7 @@ def test_releases_run_and_mistakes_are_named():
     result = jaxdp.run(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(2, 2), num_null=99), jaxdp.fresh_key(), numpy_data)
     assert result.mode == "release"
     counts = np.asarray(result.release.value)
-    assert np.all(counts * 1024 == np.round(counts * 1024))  # lattice noise: multiples of a power of two
+    assert np.all(counts * 2**24 == np.round(counts * 2**24))  # lattice noise: multiples of a power of two
     with pytest.raises(ValueError, match=r"give levels=\(r, c\)"):
         jaxdp.run(jaxdp.NoisyTableChi2(epsilon=1.0), jax.random.key(0), data)
     with pytest.raises(ValueError, match="levels must be a whole number >= 2"):

@@ -1,0 +1,241 @@
+"""Many tables: transcripts of the sparse vector form by enumeration, selection laws, family-wise error, streaming."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2, expon, laplace
+
+import jaxdp
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence.marginal.gwas import (
+    BestTables,
+    EveryTable,
+    FirstTables,
+    Tables,
+    ThresholdNoise,
+    exponential_gap_tail,
+    first_threshold,
+)
+from jaxdp.independence.marginal.unit_circle import UnitCircle
+from jaxdp.mechanisms.top_k import TopK
+
+SMALL = {"num_cases": 20, "num_controls": 20}
+
+
+def null_tables(key, num_tables, rate=0.3, size=20):
+    key_cases, key_controls = jax.random.split(key)
+    draw = lambda k: jnp.sum(jax.random.bernoulli(k, rate, (num_tables, size)), axis=1)  # noqa: E731
+    return Tables(draw(key_cases), draw(key_controls))
+
+
+def transcript_law(queries, noise, bound):
+    """Probability of every answer vector of `ThresholdNoise` at threshold 0, by quadrature over the threshold noise."""
+    first, second = noise.scales(bound)
+    grid = (np.arange(200_000) + 0.5) / 200_000
+    rho = expon.ppf(grid) * first - first if first > 0 else np.zeros(1)
+    if noise.variant == "paper":
+        fires = [laplace.sf(rho - q, scale=second) for q in queries]
+    else:
+        fires = [expon.sf((rho - q) / second + 1.0) for q in queries]
+    law = {}
+    for answers in itertools.product((0, 1), repeat=len(queries)):
+        if sum(answers) >= noise.count:  # the run stops at the last allowed firing
+            stop = np.cumsum(answers).tolist().index(noise.count) + 1
+            if any(answers[stop:]):
+                continue
+            answers = answers[:stop]
+        probability = np.ones_like(rho)
+        for answer, fire in zip(answers, fires, strict=False):
+            probability = probability * (fire if answer else 1.0 - fire)
+        law[answers] = probability.mean()
+    return law
+
+
+def worst_loss(noise, bound, shifts):
+    """Largest transcript loss over far and near queries and all sign patterns of a move by `bound`."""
+    worst = 0.0
+    for queries in shifts:
+        here = transcript_law(queries, noise, bound)
+        for signs in itertools.product((-1.0, 1.0), repeat=len(queries)):
+            there = transcript_law(np.asarray(queries) + bound * np.asarray(signs), noise, bound)
+            worst = max(worst, max(abs(np.log(here[a] / there[a])) for a in here if here[a] > 1e-12))
+    return worst
+
+
+def test_corrected_algorithm_stays_within_epsilon_and_reaches_most_of_it():
+    bound, epsilon = 0.3, 1.0
+    noise = ThresholdNoise(epsilon=epsilon, count=1, outputs=3)
+    first, second = noise.scales(bound)
+    near, far = [0.0, 0.0, 0.0], [8.0 * first + second, 8.0 * first + second, -3.0 * second]
+    loss = worst_loss(noise, bound, [near, far, [0.5, -0.5, 0.2]])
+    assert 0.97 * epsilon < loss <= epsilon * (1 + 1e-3)
+    # The falsifier: noise for nine tenths of the move is caught.
+    short = worst_loss(ThresholdNoise(epsilon=epsilon / 0.9, count=1, outputs=3), bound, [far])
+    assert short > 1.05 * epsilon
+
+
+def test_two_firings_stay_within_epsilon():
+    noise = ThresholdNoise(epsilon=1.0, count=2, outputs=3)
+    assert 0.3 < worst_loss(noise, 0.2, [[0.0, 0.1, -0.1], [5.0, -3.0, -3.0]]) <= 1.0 + 1e-3
+
+
+def test_printed_algorithm_exceeds_its_epsilon_and_reports_the_true_one():
+    """16 outputs at the boundary lose 16 epsilon/(4 s1) = 4, four times the claim (sheet section 10)."""
+    noise = ThresholdNoise(epsilon=1.0, count=1, outputs=16, variant="paper")
+    accept = lambda q: laplace.cdf(-q, scale=noise.scales(1.0)[1])  # noqa: E731
+    loss = 16 * np.log(accept(0.0) / accept(1.0))
+    assert loss == pytest.approx(4.0)
+    assert float(noise.cost(Relation.REPLACE_ATTRIBUTE).epsilon) == pytest.approx(loss)
+    assert worst_loss(ThresholdNoise(epsilon=1.0, count=1, outputs=4, variant="paper"), 1.0, [[0.0] * 4]) > 0.99
+    tables = null_tables(jax.random.key(0), 16)
+    result = jaxdp.run(
+        FirstTables(epsilon=1.0, count=1, variant="paper", kind=UnitCircle, **SMALL), jax.random.key(1), tables
+    )
+    assert float(result.cost.epsilon) == pytest.approx(4.0)
+
+
+def test_gap_tail_equals_quadrature():
+    first, second = 0.7, 1.9
+    grid = expon.ppf((np.arange(400_000) + 0.5) / 400_000) * first
+    for x in (-2.0, 0.0, 3.0):
+        expected = expon.sf(np.maximum(x + grid, 0.0) / second).mean()
+        assert float(exponential_gap_tail(x, first, second)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_perturb_has_the_enumerated_law():
+    noise = ThresholdNoise(epsilon=2.0, count=1, outputs=3)
+    queries = np.array([0.2, -0.3, 0.1])
+    sensitivity = Sensitivity(0.5, Norm.LINF, Relation.REPLACE_ATTRIBUTE)
+    keys = jax.random.split(jax.random.key(2), 40_000)
+    answers = np.asarray(jax.vmap(lambda k: noise.perturb(k, jnp.asarray(queries, float), sensitivity))(keys))
+    for transcript, probability in transcript_law(queries, noise, 0.5).items():
+        padded = np.array([*transcript, *[-1] * (3 - len(transcript))])
+        seen = np.sum(np.all(answers == padded, axis=1))
+        assert binom.ppf(1e-7, len(keys), probability) <= seen <= binom.isf(1e-7, len(keys), probability)
+
+
+def test_family_wise_error_of_the_sequential_form():
+    """400 families of 60 null tables at level 0.2: at least one report in at most 20 % of them."""
+    test = FirstTables(epsilon=2.0, count=2, max_outputs=50, level=0.2, kind=UnitCircle, **SMALL)
+    example = null_tables(jax.random.key(3), 60)
+    resolved = test.resolve(example)
+    mechanism, sensitivity = resolved.budget(), resolved.sensitivity(60)
+
+    def any_report(key):
+        key_tables, key_noise = jax.random.split(key)
+        scores = resolved.statistic(None, null_tables(key_tables, 60))
+        return jnp.any(mechanism.perturb(key_noise, scores, sensitivity) == 1)
+
+    families = np.asarray(jax.jit(jax.vmap(any_report))(jax.random.split(jax.random.key(4), 400)))
+    assert families.sum() <= binom.ppf(1 - 1e-6, 400, 0.2)
+    single = resolved.single()
+    threshold = float(first_threshold(single, resolved.noise(), 0.2 / 50))
+    assert float(mechanism.threshold) == pytest.approx(threshold, rel=1e-4)
+
+
+def test_family_wise_error_and_power_of_the_selection_form():
+    test = BestTables(epsilon=4.0, count=3, level=0.2, kind=UnitCircle, **SMALL)
+
+    @jax.jit
+    def smallest(key, boost):
+        key_tables, key_run = jax.random.split(key)
+        tables = null_tables(key_tables, 40)
+        tables = Tables(jnp.minimum(tables.exposed_cases.at[:2].add(boost), 20), tables.exposed_controls)
+        result = jaxdp.run(test, key_run, tables)
+        return jnp.min(result.p_value), result.release.earlier[0].value
+
+    null = np.array([smallest(key, 0)[0] for key in jax.random.split(jax.random.key(5), 300)])
+    assert np.sum(null <= 0.2) <= binom.ppf(1 - 1e-6, 300, 0.2)
+    chosen = np.array([np.asarray(smallest(key, 13)[1]) for key in jax.random.split(jax.random.key(6), 60)])
+    assert np.mean([0 in row or 1 in row for row in chosen]) > 0.8
+
+
+def test_one_shot_gumbel_equals_peeling():
+    """Ordered pairs of four scores: frequencies against the product of exponential mechanisms."""
+    scores, epsilon = np.array([0.0, 1.0, 2.0, -1.0]), 3.0
+    mechanism = TopK(epsilon=epsilon, count=2)
+    sensitivity = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ATTRIBUTE)
+    keys = jax.random.split(jax.random.key(7), 30_000)
+    one_shot = np.asarray(jax.vmap(lambda k: mechanism.perturb(k, jnp.asarray(scores), sensitivity))(keys))
+    peeled = np.asarray(
+        jax.vmap(lambda k: mechanism._peel(k, jnp.asarray(scores), sensitivity))(
+            jax.random.split(jax.random.key(8), 30_000)
+        )
+    )
+    weight = np.exp(epsilon / 2 * scores / 2)
+    for a, b in itertools.permutations(range(4), 2):
+        probability = weight[a] / weight.sum() * weight[b] / (weight.sum() - weight[a])
+        for drawn in (one_shot, peeled):
+            seen = np.sum((drawn[:, 0] == a) & (drawn[:, 1] == b))
+            assert binom.ppf(1e-7, 30_000, probability) <= seen <= binom.isf(1e-7, 30_000, probability)
+
+
+def test_exact_selection_loss_is_within_epsilon():
+    """Ordered top-two probabilities of the exponential mechanism for scores that each move by 1."""
+    scores, epsilon = np.array([0.0, 3.0, 1.0]), 1.0
+
+    def law(values):
+        weight = np.exp(epsilon / 2 * values / 2)
+        pairs = itertools.permutations(range(3), 2)
+        return {(a, b): weight[a] / weight.sum() * weight[b] / (weight.sum() - weight[a]) for a, b in pairs}
+
+    here = law(scores)
+    moved = [law(scores + np.array(signs)) for signs in itertools.product((-1, 1), repeat=3)]
+    assert max(abs(np.log(here[p] / there[p])) for there in moved for p in here) <= epsilon
+
+
+def test_streamed_counts_equal_a_direct_count():
+    rng = np.random.default_rng(0)
+    genotypes = rng.choice([0.0, 1.0, 2.0, np.nan, -9.0], size=(50, 37), p=[0.4, 0.3, 0.2, 0.05, 0.05])
+    case = rng.integers(0, 2, 50)
+    for least in (1, 2):
+        tables = Tables.from_genotypes((genotypes[:, i : i + 10] for i in range(0, 37, 10)), case, at_least=least)
+        carrier = genotypes >= least
+        assert np.array_equal(tables.exposed_cases, carrier[case == 1].sum(0))
+        assert np.array_equal(tables.exposed_controls, carrier[case == 0].sum(0))
+    with pytest.raises(ValueError, match="at least one block"):
+        Tables.from_genotypes([], case)
+    with pytest.raises(ValueError, match=r"must have shape \(50, k\)"):
+        Tables.from_genotypes([genotypes[:20]], case)
+
+
+@pytest.mark.parametrize("kind", [UnitCircle, jaxdp.MarginAdaptive])
+def test_one_person_moves_every_table_by_one_at_most(kind):
+    """Worst case over a whole genotype: K tables move together, L1 distance K move."""
+    before = Tables(jnp.array([19, 19, 19, 0]), jnp.array([2, 3, 4, 18]))
+    after = Tables(jnp.array([20, 20, 20, 1]), before.exposed_controls)
+    test = EveryTable(epsilon=0.5, kind=kind, **SMALL).resolve(before)
+    change = float(jnp.sum(jnp.abs(test.statistic(None, before) - test.statistic(None, after))))
+    bound = float(test.sensitivity(4).bound)
+    assert 0.5 * bound < change <= bound * (1 + 1e-6)
+    assert float(test.budget().epsilon) == pytest.approx(2.0)
+    single = test.single()
+    scale = float(test.budget().scale(test.sensitivity(4)))
+    assert scale == pytest.approx(float(single.budget().scale(single.sensitivity(40))), rel=1e-6)
+
+
+def test_shared_null_curve_equals_the_exact_tail():
+    test = EveryTable(epsilon=1.0, kind=UnitCircle, **SMALL).resolve(Tables(jnp.zeros(1), jnp.zeros(1)))
+    single = test.single()
+    values = jnp.linspace(1.2, 6.0, 40)
+    from jaxdp.independence.marginal.gwas import null_curve
+
+    exact = np.asarray(single.null_tail(values, single.sensitivity(40)))
+    np.testing.assert_allclose(np.asarray(null_curve(single, values)), exact, rtol=5e-3)
+
+
+def test_releases_and_mistakes():
+    tables = Tables(np.array([15, 8, 9]), np.array([3, 8, 10]))
+    result = jaxdp.run(BestTables(epsilon=8.0, count=1, kind=UnitCircle, **SMALL), jaxdp.fresh_key(), tables)
+    assert result.mode == "release"
+    assert float(result.cost.epsilon) == pytest.approx(8.0)
+    with pytest.raises(ValueError, match="no exact noise for releases yet"):
+        jaxdp.run(FirstTables(epsilon=1.0, count=1, kind=UnitCircle, **SMALL), jaxdp.fresh_key(), tables)
+    with pytest.raises(ValueError, match="count must be at most the number of tables"):
+        jaxdp.run(BestTables(epsilon=1.0, count=9, **SMALL), jax.random.key(0), tables)
+    with pytest.raises(ValueError, match="num_controls must be given"):
+        FirstTables(epsilon=1.0, num_cases=20)
+    assert chi2.isf(0.05, 1) == pytest.approx(UnitCircle(epsilon=1.0, **SMALL).threshold)

@@ -388,7 +388,7 @@ def test_defaults_follow_the_public_table():
     ("call", "words"),
     [
         (lambda: jaxdp.MICrLaplace(), "needs a privacy budget"),
-        (lambda: jaxdp.MICrLaplace(epsilon=1.0, max_cells=2.0), "budget must be a number >= 4"),
+        (lambda: jaxdp.MICrLaplace(epsilon=1.0, max_cells=2.0), "max_cells must be a number >= 4"),
         (lambda: jaxdp.MICrLaplace(epsilon=1.0, bounds=((0, 0), (0, 1))), "lower < upper"),
         (lambda: jaxdp.MICrLaplace(epsilon=1.0, variant="best"), "variant must be one of"),
         (lambda: jaxdp.MICrLaplace(epsilon=1.0, range_share=1.0), "range_share"),

@@ -23,7 +23,9 @@ class Config:
 
 
 QUICK = Config("quick", (250, 1000), 10, 2, (20, 40, 80), 50, 60, 4)
-FULL = Config("full", (25, 250, 500, 1000, 5000, 10000), 1, 4, (5, 8, 12, 20, 40, 60, 80, 100, 125, 150), 100, None, 20)
+FULL = Config(
+    "full", (25, 250, 500, 1000, 5000, 10000), 1, 3, (5, 8, 12, 20, 40, 60, 80, 100, 125, 150, 200, 250), 100, None, 20
+)
 EPSILONS = (0.1, 1.0)
 # Table 2 of the paper: (c, B) of MICr-Geom and MICr-Lap.
 PAPER_TABLE_2 = {

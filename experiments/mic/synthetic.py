@@ -53,14 +53,14 @@ def coefficients(x, y, cells: float, c: float) -> np.ndarray:
     return np.concatenate(found).reshape(x.shape[:2])
 
 
-def laplace_errors(values, star, scale: float, draws: int) -> dict:
-    """Bias, variance and mean absolute error per law of clip(value + Laplace(scale), 0, 1).
+def laplace_errors(values, star, scale: float, draws: int, chance: float = 0.0) -> dict:
+    """Bias, variance and mean absolute error per law of the noisy value, corrected for chance and clipped to [0, 1].
 
     The noise enters at `draws` quantile midpoints of its law, so that it adds no sampling error of its own.
     """
     at = (np.arange(draws) + 0.5) / draws
     noise = scale * np.where(at < 0.5, np.log(2 * at), -np.log(2 * (1 - at)))
-    return errors(np.clip(values[..., None] + noise, 0.0, 1.0), star)
+    return errors(np.clip((values[..., None] + noise - chance) / (1.0 - chance), 0.0, 1.0), star)
 
 
 def errors(released, star) -> dict:

@@ -4,13 +4,15 @@ python -m experiments.mic.tuning [--quick] [--sizes 250,1000] [--out DIR]
 """
 
 import argparse
+import dataclasses
 import pathlib
 
 from experiments.mic import config, synthetic
 from experiments.record import Recorder
-from jaxdp.independence.marginal import mic_parameters, mic_sensitivity
+from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
 
 TUNED_EPSILONS = (0.1, 0.3, 1.0, 3.0)
+NULL_DRAWS = 128
 
 
 def tune_laplace(recorder, chosen, sizes) -> None:
@@ -22,8 +24,12 @@ def tune_laplace(recorder, chosen, sizes) -> None:
         for cells in [b for b in chosen.cells if b <= n]:
             values = synthetic.coefficients(x, y, cells, mic_parameters.MASTER_FACTOR)
             bound = mic_sensitivity.range_bound(n, cells)
+            chance = null_mean(n, cells)
             for epsilon in TUNED_EPSILONS:
-                found = synthetic.laplace_errors(values, star, bound / epsilon, chosen.draws)["absolute"]
+                found, raw = (
+                    synthetic.laplace_errors(values, star, bound / epsilon, chosen.draws, m)["absolute"]
+                    for m in (chance, 0.0)
+                )
                 recorder.add(
                     part="tuning",
                     mechanism="MICrLaplace",
@@ -33,7 +39,18 @@ def tune_laplace(recorder, chosen, sizes) -> None:
                     epsilon=epsilon,
                     weighted=float(found @ weight),
                     mean=float(found.mean()),
+                    raw_weighted=float(raw @ weight),
+                    raw_mean=float(raw.mean()),
+                    chance=chance,
+                    laws=len(star),
+                    data_sets=chosen.data_sets,
                 )
+
+
+def null_mean(n: int, cells: float) -> float:
+    """Mean MICr of independent uniform columns."""
+    draws = mic_common.null_table(n, float(cells), mic_parameters.MASTER_FACTOR, "capped", "range", NULL_DRAWS)
+    return float(draws.mean())
 
 
 def table(rows) -> dict:
@@ -50,9 +67,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.mic.tuning", description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sizes", default="", help="comma list of n, default all")
+    parser.add_argument("--every", type=int, help="take every E-th of the 189 laws (5 mixes functions and levels)")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/mic"))
     arguments = parser.parse_args()
     chosen = config.QUICK if arguments.quick else config.FULL
+    chosen = dataclasses.replace(chosen, every=arguments.every or chosen.every)
     sizes = [int(part) for part in arguments.sizes.split(",") if part] or list(chosen.sizes)
     recorder = Recorder(arguments.out, "tuning_" + "_".join(map(str, sizes)))
     tune_laplace(recorder, chosen, sizes)

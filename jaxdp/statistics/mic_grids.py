@@ -34,12 +34,12 @@ class Bucket(NamedTuple):
     grids: tuple[Grid, ...]
 
 
-def check(budget: float, c: float, shape: str) -> float:
+def check(budget: float, c: float, shape: str, name: str = "budget") -> float:
     """The cell budget as a float, or ValueError."""
     _check.one_of(SHAPES, grid=shape)
-    for name, value, low in (("budget", budget, 4), ("c", c, 1)):
+    for called, value, low in ((name, budget, 4), ("c", c, 1)):
         if not isinstance(value, int | float) or not math.isfinite(value) or value < low:
-            raise ValueError(f"{name} must be a number >= {low}, got {value!r}.")
+            raise ValueError(f"{called} must be a number >= {low}, got {value!r}.")
     return float(budget)
 
 

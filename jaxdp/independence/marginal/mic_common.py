@@ -36,7 +36,9 @@ class MICTest(PrivateTest):
 
     def __post_init__(self):
         super().__post_init__()
-        mic_grids.check(4 if self.max_cells is None else self.max_cells, 1 if self.c is None else self.c, self.grid)
+        mic_grids.check(
+            4 if self.max_cells is None else self.max_cells, 1 if self.c is None else self.c, self.grid, "max_cells"
+        )
         if self.grid == mic_grids.MINEPY:
             raise ValueError('grid="minepy" has unbounded sensitivity where values tie; use "capped" or "full".')
         _check.at_least(1, num_null=self.num_null)

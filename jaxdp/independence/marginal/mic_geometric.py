@@ -64,7 +64,8 @@ class MICrGeometric(MICTest):
             return self
         count = shapes.x.shape[0]
         pinned = dataclasses.replace(self, max_cells=self.cells_allowed(count), c=self.master_factor(count))
-        return dataclasses.replace(pinned, epsilon=None, mechanism=Geometric(self.num_tables(count) * self.epsilon))
+        epsilon: Any = self.epsilon
+        return dataclasses.replace(pinned, epsilon=None, mechanism=Geometric(self.num_tables(count) * epsilon))
 
     def budget(self):
         """The mechanism for the whole vector of counts; for "paper" it needs `resolve` first, which knows G."""
@@ -72,7 +73,8 @@ class MICrGeometric(MICTest):
             return self.mechanism
         if self.variant == PAPER:
             raise ValueError('variant="paper" costs G epsilon, known once the number of records is: use jaxdp.run.')
-        return Geometric(self.epsilon)
+        epsilon: Any = self.epsilon
+        return Geometric(epsilon)
 
     def cells_allowed(self, num_records):
         if self.max_cells is not None:

@@ -39,14 +39,15 @@ class MICrPairs(PrivateQuery):
 
     def __post_init__(self):
         super().__post_init__()
-        mic_grids.check(4 if self.max_cells is None else self.max_cells, self.c, self.grid)
+        mic_grids.check(4 if self.max_cells is None else self.max_cells, self.c, self.grid, "max_cells")
         for name in ("bounds", "pairs"):
             if getattr(self, name) is not None:
                 rows = tuple(tuple(row) for row in np.asarray(getattr(self, name)).tolist())
                 object.__setattr__(self, name, rows)
 
     def budget(self):
-        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        epsilon: Any = self.epsilon
+        return Laplace(epsilon) if self.mechanism is None else self.mechanism
 
     def resolve(self, shapes):
         if len(shapes.shape) != 2 or shapes.shape[0] < 4 or shapes.shape[1] < 2:
@@ -66,8 +67,10 @@ class MICrPairs(PrivateQuery):
         del key
         table = jnp.asarray(data).astype(jnp.result_type(float))
         bounds = self.bounds or ((-1.0, 1.0),) * table.shape[1]
-        settings = {"budget": self.cells_allowed(table.shape[0]), "c": self.c, "grid": self.grid}
-        return mic_pairs.mic_r_pairs(table, self.pairs, bounds=bounds, progress=self.progress, **settings)
+        budget = self.cells_allowed(table.shape[0])
+        return mic_pairs.mic_r_pairs(
+            table, self.pairs, bounds=bounds, budget=budget, c=self.c, grid=self.grid, progress=self.progress
+        )
 
     def sensitivity(self, num_records):
         budget, count = self.cells_allowed(num_records), len(self.pairs)
@@ -94,7 +97,8 @@ class MICrTopPair(MICrPairs):
     method: ClassVar[str] = "MICrTopPair"
 
     def budget(self):
-        return Laplace(self.epsilon).selector() if self.mechanism is None else self.mechanism
+        epsilon: Any = self.epsilon
+        return Laplace(epsilon).selector() if self.mechanism is None else self.mechanism
 
     def sensitivity(self, num_records):
         budget = self.cells_allowed(num_records)

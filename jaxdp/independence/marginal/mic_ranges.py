@@ -94,5 +94,6 @@ def transform(test, query, released):
         flat = jnp.full_like(mass, 1.0 / mass.shape[0])
         share = jnp.where(total > 0, mass / jnp.maximum(total, 1.0), flat)
         cdf = jnp.clip(jnp.concatenate([jnp.zeros(1, mass.dtype), jnp.cumsum(share)]), 0.0, 1.0)
-        axes.append(Axis(edges=jnp.asarray(asinh_edges(*bounds, query.bins), mass.dtype), cdf=cdf))
+        low, high = bounds
+        axes.append(Axis(edges=jnp.asarray(asinh_edges(low, high, query.bins), mass.dtype), cdf=cdf))
     return dataclasses.replace(test, axes=tuple(axes))

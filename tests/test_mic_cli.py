@@ -1,0 +1,87 @@
+"""`jaxdp mic`: one pair and all pairs of a CSV file, and its mistakes."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from jaxdp.cli.main import main
+from jaxdp.cli.mic import concentrated
+
+SCHEMA = """
+[columns.x]
+kind = "continuous"
+bounds = [0, 10]
+[columns.y]
+kind = "continuous"
+bounds = [-2, 2]
+[columns.g]
+kind = "ordinal"
+levels = ["a", "b", "c"]
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, 120)
+    y = np.clip(np.sin(x / 3) + 0.05 * rng.normal(size=120), -2, 2)
+    rows = zip(x, y, rng.choice(list("abc"), 120), strict=True)
+    (tmp_path / "d.csv").write_text("x,y,g\n" + "".join(f"{a:.4f},{b:.4f},{g}\n" for a, b, g in rows))
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    return ["mic", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--out", str(tmp_path / "o")]
+
+
+def test_one_pair_is_released_with_its_cost(files, tmp_path, capsys):
+    assert main([*files, "--x", "x", "--y", "y", "--epsilon", "8", "--cells", "12"]) == 0
+    content = json.loads((tmp_path / "o" / "result.json").read_text())
+    assert content["mode"] == "release"
+    assert content["epsilon"] == 8.0
+    assert content["pairs"][0].keys() == {"x", "y", "mic"}
+    assert content["pairs"][0]["mic"] > 0.3
+    assert "NOT PRIVATE" not in capsys.readouterr().out
+    assert (tmp_path / "o" / "picture.png").stat().st_size > 1000
+
+
+def test_all_pairs_write_matrix_table_and_heat_map(files, tmp_path, capsys):
+    assert main([*files, "--all-pairs", "--epsilon", "30", "--delta", "1e-6", "--cells", "9", "--seed", "1"]) == 0
+    folder = tmp_path / "o"
+    content = json.loads((folder / "result.json").read_text())
+    assert (content["epsilon"], content["delta"], content["mode"]) == (30.0, 1e-6, "simulation")
+    assert (content["pairs"][0]["x"], content["pairs"][0]["y"]) == ("x", "y")
+    matrix = list(csv.reader((folder / "matrix.csv").open()))
+    values = np.array([row[1:] for row in matrix[1:]], float)
+    assert matrix[0][1:] == ["x", "y", "g"]
+    np.testing.assert_allclose(values, values.T)
+    assert len((folder / "top_pairs.csv").read_text().splitlines()) == 4
+    assert (folder / "heatmap.png").stat().st_size > 1000
+    assert "NOT PRIVATE" in capsys.readouterr().out
+
+
+def test_concentrated_budget_stays_within_the_stated_one():
+    for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-9), (50.0, 0.5)):
+        rho = concentrated(epsilon, delta)
+        spent = rho + 2 * np.sqrt(rho * np.log(1 / delta))
+        assert 0.999999 * epsilon < spent <= epsilon
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        ["--x", "x", "--epsilon", "1"],
+        ["--x", "x", "--y", "x", "--epsilon", "1"],
+        ["--x", "x", "--y", "nope", "--epsilon", "1"],
+        ["--x", "x", "--y", "y", "--epsilon", "0"],
+        ["--x", "x", "--y", "y", "--epsilon", "1", "--cells", "3"],
+        ["--x", "x", "--y", "y", "--epsilon", "1", "--delta", "1e-6"],
+        ["--all-pairs", "--x", "x", "--epsilon", "1"],
+        ["--all-pairs", "--columns", "x", "--epsilon", "1"],
+        ["--all-pairs", "--range-share", "0.3", "--epsilon", "1"],
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_two(files, mistake, capsys):
+    assert main([*files, *mistake]) == 2
+    shown = capsys.readouterr().err.strip()
+    assert shown.startswith("jaxdp: error:")
+    assert "\n" not in shown

@@ -405,3 +405,29 @@ def test_add_or_remove_one_costs_half_the_noise():
         jax.random.key(0), draw("cancer", 20_000), epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE
     )
     assert graph.cost.relation is Relation.ADD_OR_REMOVE_ONE
+
+
+def test_marginal_tables_find_the_graph_under_zcdp():
+    records = draw("asia", 100_000, 3)
+    graph = discovery.marginal_pc(jax.random.key(0), records, rho=0.5)
+    assert skeleton_f1(graph, networks.load("asia")) >= 0.87
+    assert np.isinf(float(graph.cost.epsilon))
+    assert float(graph.cost.rho) == pytest.approx(0.5)
+    exact = discovery.pc(jax.random.key(0), records, max_order=1)
+    assert np.array_equal(discovery.marginal_pc(jax.random.key(0), records, rho=1e9).cpdag, exact.cpdag)
+    for settings, message in (({"width": 9}, "width"), ({"max_order": 2}, "orders up to 1"), ({"rho": -1.0}, "rho")):
+        with pytest.raises(ValueError, match=message):
+            discovery.marginal_pc(jax.random.key(0), records, **({"rho": 1.0} | settings))
+
+
+def test_marginals_move_within_their_l2_bound():
+    rng = np.random.default_rng(8)
+    largest = 0.0
+    for _ in range(60):
+        before, after = neighbours_of_codes(rng, (2, 3, 2, 2), 6)
+        query = discovery.NoisyMarginals(mechanism=jaxdp.Gaussian(rho=1.0), levels=(2, 3, 2, 2), width=2)
+        values = [query.statistic(jax.random.key(0), records) for records in (before, after)]
+        largest = max(largest, float(np.linalg.norm(values[0] - values[1])))
+        assert values[0].size == sum(a * b for a, b in itertools.combinations((2, 3, 2, 2), 2))
+    bound = float(query.sensitivity(6).bound)
+    assert 0.9 * bound < largest <= bound + 1e-12

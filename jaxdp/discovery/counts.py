@@ -40,12 +40,14 @@ class Counts:
         if self._joint is not None:
             return contingency.pair_given(self._joint, i, j, given)
         columns = tuple(sorted({i, j, *given}))
-        table = self._table(columns)
+        table = self.table(columns)
         positions = [columns.index(k) for k in (*given, i, j)]
         return contingency.pair_given(table, positions[-2], positions[-1], positions[:-2])
 
-    def _table(self, columns: tuple[int, ...]) -> np.ndarray:
-        """The joint table of these columns; tests that share a set of columns share it."""
+    def table(self, columns: tuple[int, ...]) -> np.ndarray:
+        """The joint table of these columns (in increasing order); tests that share a set of columns share it."""
+        if self._joint is not None:
+            return contingency.marginal(self._joint, columns)
         if columns not in self._cache:
             shape = tuple(self.levels[k] for k in columns)
             contingency.check_cells(shape)

@@ -112,3 +112,5 @@ def test_wrong_arguments_raise():
         random_features.fourier_features(jax.random.key(0), kernels.Linear(), 3, 4)
     with pytest.raises(ValueError, match="batch_size must be a whole number >= 1"):
         random_features.feature_residuals(FOURIER, 0.1, Z, TARGETS, batch_size=0)
+    with pytest.raises(ValueError, match="no stated float64 error"):
+        NYSTROM.entry_error(3)

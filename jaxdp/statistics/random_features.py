@@ -46,7 +46,8 @@ class FourierFeatures:
 
     def halves(self, z):
         """Cosine and sine features, each (n, pairs)."""
-        z = jnp.clip(kernels.as_points(z), -self.radius, self.radius)
+        radius = jnp.asarray(self.radius)
+        z = jnp.clip(kernels.as_points(z), -radius, radius)
         frequencies = jnp.asarray(self.frequencies, z.dtype)
         cosine, sine = cos_sin_of_turns(jnp.matmul(z, frequencies, precision=kernels.HIGHEST))
         scale = SHRINK[z.dtype.name] / np.sqrt(frequencies.shape[1])
@@ -131,6 +132,13 @@ class Nystrom:
 
     def __call__(self, a, b):
         return _between(self, a, b)
+
+    def entry_error(self, depth: int):
+        """Always raises: rounding of the landmarks' factor has no useful bound, so nothing may be released with it."""
+        raise ValueError(
+            "Nystrom features have no stated float64 error, so private tests cannot use them; "
+            "use fourier_features, or a kernel."
+        )
 
 
 def feature_residuals(features, ridge_value, z, targets, *, batch_size: int = CHUNK):

@@ -116,7 +116,7 @@ def replicate_all(z, targets, alphas, method):
         statistic = jnp.sqrt(1.0 * n) * jnp.mean(product) / jnp.std(product)
         return statistic, jnp.stack([fit.kernel_index, fit.ridge_index], axis=1), fit.certificate
 
-    return jax.lax.map(one, (z, targets), batch_size=ridge_grid.replicates_at_once(n))
+    return jax.lax.map(one, (z, targets))
 
 
 def _statistic(first, second):

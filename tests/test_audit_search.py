@@ -84,7 +84,7 @@ def rows(key, n=12, dim=1):
     return jaxdp.Data(x, y, jax.random.normal(jax.random.fold_in(key, 1), (n, dim)))
 
 
-SEARCH = dict(starts=64, moves=20, climbs=10)
+SEARCH = {"starts": 64, "moves": 20, "climbs": 10}
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 20, 100])
@@ -107,7 +107,7 @@ def test_search_breaks_false_bounds(broken):
 
 def test_gradient_steps_alone_find_the_bound():
     # no corners, no moves: only the climb can leave the interior
-    search = dict(starts=16, moves=1, climbs=30, corners=0.0)
+    search = {"starts": 16, "moves": 1, "climbs": 30, "corners": 0.0}
     small = lambda key: jax.tree.map(lambda leaf: 0.1 * leaf, rows(key))  # noqa: E731
     assert audit.falsify(BoundedSum(epsilon=1.0), jax.random.key(1), small, **search).ratio > 0.95
 

@@ -3,11 +3,11 @@
 Everything here runs on made-up data. An audit can refute a privacy claim; it can't prove one.
 """
 
+from jaxdp.audit.catalogue import Audit, audit, subjects
 from jaxdp.audit.epsilon import Bound, events_bound, lower_bound
 from jaxdp.audit.flawed import algorithm_2_loss, algorithm_3_loss, noisy_rank_loss
-from jaxdp.audit.replay import Difference, replay
+from jaxdp.audit.record import Difference, replay
 from jaxdp.audit.sensitivity import Attack, falsify
-from jaxdp.audit.subjects import Audit, audit, subjects
 
 __all__ = [
     "Attack",

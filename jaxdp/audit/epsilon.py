@@ -25,10 +25,11 @@ class Bound:
     runs: int
 
 
-def lower_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0) -> Bound:
+def lower_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0, low_bits: bool = True) -> Bound:
     """Audit of released numbers, arrays (runs,) from two neighbouring data sets.
 
-    Events: one-sided thresholds, frequent single values, and patterns of the lowest mantissa bits.
+    Events: one-sided thresholds, frequent single values, and patterns of the lowest mantissa bits. The last give
+    floating-point noise away whatever its scale; low_bits=False leaves them out, for simulations.
     Errors: ValueError if there are fewer than 100 runs or alpha is not in (0, 1).
     """
     _check.in_range(0.0, 1.0, alpha=alpha)
@@ -36,7 +37,7 @@ def lower_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0) -> Bo
     if min(first.size, second.size) < 100:
         raise ValueError(f"an audit needs at least 100 runs on each neighbour, got {min(first.size, second.size)}.")
     choose, count = zip(*(_halves(sample) for sample in (first, second)), strict=True)
-    events = _events(np.concatenate(choose))
+    events = _events(np.concatenate(choose), low_bits)
     rates = [[np.mean(inside(sample)) for sample in choose] for _, inside in events]
     return _best(events, rates, count, alpha, delta)
 
@@ -50,7 +51,7 @@ def _halves(sample):
     return sample[::2], sample[1::2]
 
 
-def _events(sample):
+def _events(sample, with_low_bits: bool):
     """Pairs (name, indicator function)."""
     found = []
     for threshold in np.unique(np.quantile(sample, QUANTILES)):
@@ -60,13 +61,13 @@ def _events(sample):
     for value in values[np.argsort(-counts)[:MOST_ATOMS]]:
         if np.sum(values == value) and np.max(counts) > 20:
             found.append((f"output == {value:.17g}", lambda x, v=value: x == v))
-    if sample.dtype.kind == "f":
+    if with_low_bits and sample.dtype.kind == "f":
         for pattern in range(1 << LOW_BITS):
-            found.append((f"low bits == {pattern}", lambda x, p=pattern: low_bits(x) == p))
+            found.append((f"low bits == {pattern}", lambda x, p=pattern: lowest_bits(x) == p))
     return found
 
 
-def low_bits(values):
+def lowest_bits(values):
     """The lowest mantissa bits of floats, as integers."""
     width = values.dtype.itemsize
     return values.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[width]) & ((1 << LOW_BITS) - 1)

@@ -79,7 +79,7 @@ def audit(method: str, epsilon: float, *, runs: int = 1_000_000, key=None, alpha
     else:
         pair, share = worst_pair(_test(method, epsilon), key_search, generate or _default_data)
     mode, first, second = _outputs(method, pair, key_runs, runs // 2, float(epsilon))
-    found: Bound = lower_bound(first, second, alpha=alpha)
+    found: Bound = lower_bound(first, second, alpha=alpha, low_bits=mode == keys.RELEASE)
     return Audit(method, float(epsilon), found.epsilon, alpha, runs, found.event, mode, share)
 
 
@@ -150,8 +150,7 @@ def project(output, pair: Pair):
 
 def worst_pair(test, key, generate, **search) -> tuple[Pair, float]:
     """The pair of statistics that a search found, and its share of the declared bound."""
-    data = generate(key)
-    test = core.resolve(test, data)
+    test = core.resolve(test, jax.eval_shape(generate, key))
     if isinstance(test, core.Sequential):
         raise ValueError(f"{core.method_of(test.second)} has stages; audit it with stages switched off.")
     attack = falsify(test, key, generate, weights=_shares(test), **search)
@@ -181,7 +180,9 @@ def _test(method: str, epsilon: float):
     try:
         return known(epsilon=epsilon)
     except TypeError as error:
-        raise ValueError(f"{method} needs more than epsilon: call jaxdp.audit.worst_pair yourself ({error}).") from None
+        raise ValueError(
+            f"{method} needs more than epsilon: call jaxdp.audit.catalogue.worst_pair yourself ({error})."
+        ) from None
 
 
 def _default_data(key):
@@ -230,7 +231,9 @@ MECHANISMS: dict[str, Callable[[float], Pair]] = {
 
 
 def _flawed_rank(epsilon: float) -> tuple[float, str]:
-    return flawed.noisy_rank_loss(epsilon), "whole noisy rank, m = 5"
+    scales = (1.0, 1.0 / epsilon)  # the witness was found at epsilon 1
+    losses = [flawed.noisy_rank_loss(epsilon, np.array(flawed.WITNESS) * scale) for scale in scales]
+    return max(losses), "whole noisy rank, m = 5"
 
 
 def _flawed_sieve(epsilon: float) -> tuple[float, str]:

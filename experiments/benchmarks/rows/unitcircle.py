@@ -92,8 +92,12 @@ def cached_tests(test: UnitCircle, snps: int) -> dict[str, float]:
     critical, scale = test.critical_value(), test.budget().scale(test.sensitivity(test.groups.total))
     run = jax.jit(functools.partial(decide, test))
     seconds = []
-    for key in jax.random.split(jax.random.key(0), 11):
+    for key in jax.random.split(jax.random.key(0), 31):
         start = time.perf_counter()
         run(key, tables, critical, scale).block_until_ready()
         seconds.append(time.perf_counter() - start)
-    return {"cached_tests_seconds": float(np.median(seconds[1:])), "cached_tests_goal_seconds": 5e-3}
+    return {
+        "cached_tests_seconds": float(np.median(seconds[1:])),
+        "cached_tests_seconds_fastest": float(np.min(seconds[1:])),
+        "cached_tests_goal_seconds": 5e-3,
+    }

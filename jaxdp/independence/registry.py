@@ -136,6 +136,11 @@ def _kernel_fields(options: Options) -> dict[str, Any]:
     return fields
 
 
+def _case_control(cls, epsilon, domain, options):
+    del domain
+    return cls(epsilon=epsilon, level=options.level)
+
+
 def _budget_only(cls, epsilon, domain, options):
     del domain, options
     return cls(epsilon=epsilon)
@@ -191,6 +196,25 @@ METHODS = {
             _test_of_tests,
             uses=_KERNEL,
             assumption=ACCURATE_FIT,
+        ),
+        *(
+            Method(name, summary, test, _case_control, codes=True, uses=("level",), assumption="")
+            for name, summary, test in (
+                (
+                    "margin-adaptive",
+                    "two binary columns, y a public group label; recommended for 2x2",
+                    "MarginAdaptive",
+                ),
+                ("unit-circle", "chi-squared of two binary columns, y a public group label", "UnitCircle"),
+                ("chi2-laplace", "noise on chi-squared itself, y a public group label; weak", "ChiSquaredLaplace"),
+            )
+        ),
+        *(
+            Method(name, summary, test, _budget_only, codes=True, assumption="")
+            for name, summary, test in (
+                ("noisy-table", "chi-squared of a noisy table, simulated null; two discrete columns", "NoisyTableChi2"),
+                ("projected-chi2", "projected chi-squared of a noisy table; two discrete columns", "ProjectedChi2"),
+            )
         ),
         Method(
             "gcm",

@@ -84,10 +84,11 @@ def rows(key, n=12, dim=1):
     return jaxdp.Data(x, y, jax.random.normal(jax.random.fold_in(key, 1), (n, dim)))
 
 
-SEARCH = {"starts": 64, "moves": 20, "climbs": 10}
+NUM_PAIRS = 200
+SEARCH = {"starts": 64, "moves": 20, "climbs": 5}
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 20, 100])
+@pytest.mark.parametrize("n", [2, 20])
 def test_search_reaches_a_tight_bound_and_never_passes_it(n):
     found = audit.falsify(BoundedSum(epsilon=1.0), jax.random.key(0), functools.partial(rows, n=n), **SEARCH)
     assert 0.999 < found.ratio <= 1 + 1e-5
@@ -100,7 +101,7 @@ def test_search_under_add_or_remove():
     assert 0.999 < found.ratio <= 1 + 1e-5
 
 
-@pytest.mark.parametrize("broken", [HalvedBound, ScaledByMaximum])
+@pytest.mark.parametrize("broken", [HalvedBound, ScaledByMaximum], ids=["halved", "rescaled"])
 def test_search_breaks_false_bounds(broken):
     assert audit.falsify(broken(epsilon=1.0), jax.random.key(0), rows, **SEARCH).ratio > 1.1
 
@@ -148,7 +149,7 @@ def neighbours(count, seed=0, n=30, dim=1):
     ids=["laplace", "gaussian", "standardized", "axes", "decision"],
 )
 def test_replay_finds_nothing_in_sound_tests(test, dim):
-    pairs = list(neighbours(200, dim=dim))
+    pairs = list(neighbours(NUM_PAIRS, dim=dim))
     if isinstance(test, jaxdp.LocalPermutation):
         pairs = [(data, data) for data, _ in pairs]  # its copies are coupled, not equal-keyed, between neighbours
     assert audit.replay(test, jax.random.key(9), pairs) == []

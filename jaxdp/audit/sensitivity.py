@@ -57,8 +57,8 @@ def falsify(
     measure = lambda pair: change(test, pair, weights)  # noqa: E731
     pair = functools.partial(_pair, generate, box, corners)
     with jax.debug_key_reuse(False):
-        pairs = jax.jit(jax.vmap(pair))(jax.random.split(keys[1], starts))
-        scores = jax.jit(lambda pairs: jax.lax.map(measure, pairs, batch_size=64))(pairs)
+        scored = jax.jit(jax.vmap(lambda key: (made := pair(key), measure(made))))
+        pairs, scores = scored(jax.random.split(keys[1], starts))
         best = np.argsort(-np.nan_to_num(np.asarray(scores), nan=-1.0))[: min(16, starts)]
         chosen = jax.tree.map(lambda leaf: leaf[best], pairs)
         walk = jax.vmap(functools.partial(_walk, measure, generate, box, moves))
@@ -107,27 +107,26 @@ def _statistics(test, data, replacement, bounds):
 
 def _pair(generate, box, corners, key):
     """A random data set and a random record, with some float entries at corners."""
-    keys = jax.random.split(key, 4)
-    data = _cornered(keys[0], generate(keys[1]), box, corners)
-    other = jax.tree.map(lambda leaf: leaf[:1], generate(keys[2]))
-    return data, _cornered(keys[3], other, box, corners)
+    key_data, key_other, key_corners = jax.random.split(key, 3)
+    other = jax.tree.map(lambda leaf: leaf[:1], generate(key_other))
+    return _cornered(key_corners, (generate(key_data), other), box, corners)
 
 
-def _cornered(key, data, box, share):
+def _cornered(key, tree, box, share):
+    """The tree with a random share of its float entries at -box, 0 or box; one random draw for all leaves."""
     structure: Any
-    leaves, structure = jax.tree.flatten(data)
-    keys = jax.random.split(key, len(leaves))
-    return structure.unflatten([_corner(k, leaf, box, share) for k, leaf in zip(keys, leaves, strict=True)])
-
-
-def _corner(key, leaf, box, share):
-    if not jnp.issubdtype(leaf.dtype, jnp.floating):
-        return leaf
-    key_where, key_value, key_amount = jax.random.split(key, 3)
-    value = jax.random.choice(key_value, jnp.array([-box, 0.0, box], leaf.dtype), leaf.shape)
+    leaves, structure = jax.tree.flatten(tree)
+    draws = jax.random.uniform(key, (1 + sum(leaf.size for leaf in leaves),))
     # the share itself is random: some starts are all corners, some none
-    amount = jax.random.uniform(key_amount) * 2 * share
-    return jnp.where(jax.random.uniform(key_where, leaf.shape) < amount, value, leaf)
+    amount, start, moved = 2.0 * share * draws[0], 1, []
+    for leaf in leaves:
+        here = draws[start : start + leaf.size].reshape(leaf.shape)
+        start += leaf.size
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            corner = jnp.clip(jnp.floor(3.0 * here / jnp.maximum(amount, 1e-6)) - 1.0, -1.0, 1.0) * box
+            leaf = jnp.where(here < amount, corner.astype(leaf.dtype), leaf)
+        moved.append(leaf)
+    return structure.unflatten(moved)
 
 
 def _walk(measure, generate, box, moves, key, pair):
@@ -135,9 +134,9 @@ def _walk(measure, generate, box, moves, key, pair):
 
     def step(carry, key):
         pair, score = carry
-        keys = jax.random.split(key, 4)
-        fresh = _cornered(keys[1], generate(keys[0]), box, 0.5)
-        proposal = _moved(keys[2], pair, fresh)
+        key_fresh, key_corners, key_move = jax.random.split(key, 3)
+        fresh = _cornered(key_corners, generate(key_fresh), box, 0.5)
+        proposal = _moved(key_move, pair, fresh)
         found = measure(proposal)
         better = found >= score
         keep = lambda new, old: jnp.where(better, new, old)  # noqa: E731
@@ -150,11 +149,11 @@ def _walk(measure, generate, box, moves, key, pair):
 def _moved(key, pair, fresh):
     data, replacement = pair
     count = core.num_records(data)
-    key_row, key_columns = jax.random.split(key)
-    row = jax.random.randint(key_row, (), 0, count + 1)  # count stands for the replacement
     structure: Any
     leaves, structure = jax.tree.flatten(data)
-    columns = jax.random.bernoulli(key_columns, 0.6, (len(leaves),))
+    draws = jax.random.uniform(key, (1 + len(leaves),))
+    row = jnp.minimum(jnp.floor(draws[0] * (count + 1)), count)  # count stands for the replacement
+    columns = draws[1:] < 0.6
     moved = []
     for i, (leaf, new) in enumerate(zip(leaves, structure.flatten_up_to(fresh), strict=True)):
         here = (jnp.arange(count) == row).reshape(-1, *([1] * (leaf.ndim - 1)))

@@ -1,0 +1,304 @@
+"""Mutants: planted faults in noise, keys, budgets, tests and the auditor, each killed by a named test of the suite.
+
+A mutant that no test notices fails here. The killers also pass without the fault, as tests of their own files.
+"""
+
+import dataclasses
+import functools
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import test_audit_epsilon
+import test_audit_search
+import test_certificate
+import test_keys
+import test_lattice
+
+import jaxdp
+from jaxdp import audit, core
+from jaxdp.audit import epsilon as bounds
+from jaxdp.audit import record, sensitivity
+from jaxdp.mechanisms import Split
+from jaxdp.noise import certificate, digits, keys, lattice
+
+MUTANTS: dict[str, tuple] = {}
+
+
+def mutant(name, killer, *arguments):
+    """Registers a fault (a function of monkeypatch) and the test that must fail under it."""
+
+    def register(plant):
+        MUTANTS[name] = (plant, killer, arguments)
+        return plant
+
+    return register
+
+
+enumeration = functools.partial(test_certificate.test_additive_release_is_pure_dp_for_every_pair_and_output, None)
+
+
+def wrong_rate(monkeypatch, factor):
+    real = certificate.geometric_digits.__wrapped__
+
+    def table(rate, count):
+        return dataclasses.replace(real(rate * factor, count), rate=rate)
+
+    monkeypatch.setattr(certificate, "geometric_digits", table)
+
+
+@mutant("noise halved", enumeration, Fraction(1), 2)
+def noise_halved(monkeypatch):
+    wrong_rate(monkeypatch, 2)
+
+
+@mutant("noise times 0.99", enumeration, Fraction(1), 2)
+def noise_99(monkeypatch):
+    wrong_rate(monkeypatch, Fraction(100, 99))
+
+
+@mutant("zero atom doubled", test_certificate.test_enumerated_law_keeps_its_rate, Fraction(1), 6)
+def zero_doubled(monkeypatch):
+    real = certificate.geometric_digits.__wrapped__
+
+    def table(rate, count):
+        good = real(rate, count)
+        return dataclasses.replace(good, zero=(min(2 * good.zero[0], 2**128 - 1), good.zero[1]))
+
+    monkeypatch.setattr(certificate, "geometric_digits", table)
+
+
+@mutant("too few digits for the escape law", enumeration, Fraction(1), 2)
+def too_few_digits(monkeypatch):
+    real = certificate.digits_needed
+    monkeypatch.setattr(certificate, "digits_needed", lambda rate, bits: max(1, real(rate, bits) - 2))
+
+
+@mutant("escape dropped", test_certificate.test_escape_and_window_masks)
+def escape_dropped(monkeypatch):
+    monkeypatch.setattr(digits, "escapes", lambda bits, escape_bits: jnp.zeros(bits.shape, bool))
+
+
+@mutant(
+    "selection pays once for two moves",
+    test_certificate.test_selection_is_pure_dp_for_all_small_scores,
+    None,
+    Fraction(1),
+)
+def selection_pays_once(monkeypatch):
+    real = certificate.one_sided
+    monkeypatch.setattr(certificate, "one_sided", lambda *a, **k: real(*a, **{**k, "factor": 1}))
+
+
+@mutant("decision pays for one of two moves", test_certificate.test_rank_decision_is_pure_dp, None)
+def decision_pays_half(monkeypatch):
+    real = certificate.one_sided
+    monkeypatch.setattr(certificate, "one_sided", lambda law, moves, *a, **k: real(law, moves / 2, *a, **k))
+
+
+@mutant("sensitivity halved", test_certificate.test_certified_epsilon_is_just_below_the_budget)
+def sensitivity_halved(monkeypatch):
+    real = lattice.reach_of
+    monkeypatch.setattr(lattice, "reach_of", lambda *a: real(*a) / 2)
+
+
+@mutant("numerical error left out", test_certificate.test_error_is_counted_in_the_norm)
+def error_left_out(monkeypatch):
+    real = lattice.reach_of
+    monkeypatch.setattr(lattice, "reach_of", lambda s, size: real(dataclasses.replace(s, error=0.0), size))
+
+
+@mutant("rounding of coordinates left out", test_lattice.test_moves_cover_every_rounding)
+def rounding_left_out(monkeypatch):
+    real = certificate.additive
+
+    def additive(law, moves, epsilon, step, low, high, coordinates):
+        facts, table = real(law, moves, epsilon, step, low, high, coordinates)
+        return dataclasses.replace(facts, moves=moves - coordinates), table
+
+    monkeypatch.setattr(certificate, "additive", additive)
+
+
+def steps_with(change):
+    """`lattice._steps` with its floor, clip or type changed."""
+
+    def steps(value, exponent, low, high):
+        low, high = (np.array(ends, np.float64) for ends in (low, high))
+        low, high = (ends.reshape(value.shape) if ends.size == value.size else ends[0] for ends in (low, high))
+        return change(jnp.ldexp(value, -exponent), low, high)
+
+    return steps
+
+
+@mutant("half-even rounding", test_lattice.test_statistic_is_rounded_down_on_the_lattice)
+def half_even(monkeypatch):
+    change = lambda x, low, high: jnp.clip(jnp.round(x), low, high).astype(np.int64)  # noqa: E731
+    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+
+
+@mutant("no clip", test_lattice.test_public_range_clips_each_coordinate)
+def no_clip(monkeypatch):
+    change = lambda x, low, high: jnp.floor(jnp.nan_to_num(x, posinf=1e6)).astype(np.int64)  # noqa: E731
+    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+
+
+@mutant("NaN kept", test_lattice.test_public_range_clips_each_coordinate)
+def nan_kept(monkeypatch):
+    change = lambda x, low, high: jnp.clip(jnp.floor(x), low, high).astype(np.int64)  # noqa: E731
+    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+
+
+@mutant("int32 wrap", test_lattice.test_wide_ranges_do_not_wrap)
+def int32_wrap(monkeypatch):
+    def change(x, low, high):
+        return jnp.clip(jnp.floor(x), low, high).astype(np.int64).astype(np.int32).astype(np.int64)
+
+    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+
+
+@mutant("clip after the sum only", test_lattice.test_outputs_are_steps_inside_the_window, "laplace")
+def clip_after(monkeypatch):
+    real = lattice.add
+
+    def add(key, value, plan):
+        step = float(plan.facts.step)
+        return jnp.clip(real(key, value, plan), min(plan.low) * step, max(plan.high) * step)
+
+    monkeypatch.setattr(lattice, "add", add)
+
+
+@mutant("float noise", test_lattice.test_outputs_are_steps_inside_the_window, "laplace")
+def float_noise(monkeypatch):
+    def add(key, value, plan):
+        scale = float(plan.facts.step / plan.facts.rate)
+        return value + scale * jax.random.laplace(key, value.shape, value.dtype)
+
+    monkeypatch.setattr(lattice, "add", add)
+
+
+@mutant("one draw for all coordinates", test_lattice.test_vectors_of_every_length, 100)
+def shared_draw(monkeypatch):
+    real = lattice.add
+
+    def add(key, value, plan):
+        return value + (real(key, value, plan) - value).ravel()[0]
+
+    monkeypatch.setattr(lattice, "add", add)
+
+
+@mutant("noise that ignores its key", test_lattice.test_same_integers_under_jit_and_vmap, "laplace")
+def ignores_key(monkeypatch):
+    real = lattice.add
+    monkeypatch.setattr(lattice, "add", lambda key, *rest: real(test_lattice.key_of(0), *rest))
+
+
+@mutant("budget spent twice", test_lattice.test_release_carries_its_certificates)
+def budget_twice(monkeypatch):
+    def divide(mechanism, shares):
+        return Split(parts=dict.fromkeys(shares, mechanism))
+
+    monkeypatch.setattr("jaxdp.independence.conditional.partition_gcm.divide", divide)
+
+
+@mutant("a stage that is not charged", test_lattice.test_stages_are_charged)
+def uncharged_stage(monkeypatch):
+    real = core._execute_sequential
+
+    def execute(test, key, data):
+        resolved, released = real(test, key, data)
+        return resolved, dataclasses.replace(released, cost=test.second.budget().cost(core.Relation.REPLACE_ONE))
+
+    monkeypatch.setattr(core, "_execute_sequential", execute)
+
+
+@mutant("spent keys accepted", test_keys.test_second_run_with_one_key_raises)
+def spent_accepted(monkeypatch):
+    monkeypatch.setattr(keys.ReleaseKey, "spent", False)
+    monkeypatch.setattr(keys.ReleaseKey, "consume", lambda self, label: test_lattice.key_of(1))
+
+
+@mutant("one fingerprint for all keys", test_keys.test_fingerprint_names_the_key_without_telling_it)
+def constant_fingerprint(monkeypatch):
+    monkeypatch.setattr(keys.ReleaseKey, "fingerprint", "0" * 64)
+
+
+@mutant("float32 statistics released", test_keys.test_releases_compute_in_float64_from_float32_data)
+def not_widened(monkeypatch):
+    monkeypatch.setattr(keys, "widen", lambda mode, data: data)
+
+
+@mutant(
+    "one key for all parts",
+    test_audit_search.test_replay_finds_nothing_in_sound_tests,
+    jaxdp.PartitionGCM(epsilon=1.0),
+    1,
+)
+def parts_share_key(monkeypatch):
+    def perturb(self, key, value, sensitivity):
+        return {name: part.perturb(key, value[name], sensitivity[name]) for name, part in self.parts.items()}
+
+    monkeypatch.setattr(Split, "perturb", perturb)
+    monkeypatch.setattr(test_audit_search, "NUM_PAIRS", 2)
+
+
+@mutant("auditor: limits swapped", test_audit_epsilon.test_limits_are_clopper_pearson)
+def limits_swapped(monkeypatch):
+    real = bounds.certain
+    monkeypatch.setattr(bounds, "certain", lambda hits, sizes, alpha, delta=0.0: real(hits, sizes, 1 - alpha, delta))
+
+
+@mutant("auditor: delta ignored", test_audit_epsilon.test_delta_is_subtracted_before_the_ratio)
+def delta_ignored(monkeypatch):
+    real = bounds.certain
+    monkeypatch.setattr(bounds, "certain", lambda hits, sizes, alpha, delta=0.0: real(hits, sizes, alpha, 0.0))
+
+
+@mutant("auditor: events chosen on the counted half", test_audit_epsilon.test_false_alarms_stay_below_alpha)
+def same_half(monkeypatch):
+    monkeypatch.setattr(bounds, "_halves", lambda sample: (sample, sample))
+    monkeypatch.setattr(bounds, "_guess", lambda p, q, samples, delta: np.log((p + 1e-9) / (q + 1e-9)))
+
+
+@mutant("auditor: low bits not looked at", test_audit_epsilon.test_low_bits_give_floating_point_noise_away, np.float64)
+def blind_to_low_bits(monkeypatch):
+    real = bounds._events
+    monkeypatch.setattr(bounds, "_events", lambda sample, with_low_bits: real(sample, False))
+
+
+@mutant("auditor: second neighbour is the first", test_audit_epsilon.test_too_little_noise_is_caught, 0.5)
+def same_neighbour(monkeypatch):
+    real = audit.lower_bound
+    monkeypatch.setattr(audit, "lower_bound", lambda first, second, **k: real(first, first, **k))
+
+
+@mutant("auditor: search never replaces a record", test_audit_search.test_search_under_add_or_remove)
+def no_neighbour(monkeypatch):
+    monkeypatch.setattr(sensitivity, "neighbour", lambda data, replacement, relation: data)
+
+
+@mutant("auditor: replay compares no keys", faulty_replay, test_audit_search.OneKeyTwice, "key used twice")
+def blind_to_keys(monkeypatch):
+    monkeypatch.setattr(record, "_reused", lambda calls: iter(()))
+
+
+@mutant("auditor: replay compares no scales", faulty_replay, test_audit_search.ScaleFromData, "noise parameters")
+def blind_to_parameters(monkeypatch):
+    real = record._compare
+    keep = lambda found: (d for d in found if d.what != "noise parameters")  # noqa: E731
+    monkeypatch.setattr(record, "_compare", lambda *a: keep(real(*a)))
+
+
+def test_there_are_enough_mutants():
+    assert len(MUTANTS) >= 20
+
+
+@pytest.mark.parametrize("name", sorted(MUTANTS))
+def test_mutant_is_killed(name, monkeypatch):
+    plant, killer, arguments = MUTANTS[name]
+    if "short" in str(getattr(killer, "func", killer).__code__.co_varnames[:1]):
+        monkeypatch.setattr(certificate, "ESCAPE_BITS", test_certificate.ESCAPE)
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        killer(*arguments)

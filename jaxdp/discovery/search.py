@@ -59,6 +59,7 @@ def pc(
     max_tests: int | None = None,
     levels=None,
     ledger=None,
+    progress: bool = False,
 ) -> Graph:
     """PC with a plug-in test; returns its CPDAG.
 
@@ -68,6 +69,7 @@ def pc(
     level: p-values above it mean independence. stable: order-independent candidate sets (PC-stable).
     max_tests: required with a private test; that many times its cost is reserved before data are read, and
     the search stops with complete=False when they are used up. Repeated questions are answered from memory.
+    progress: shows a bar on standard error.
     Privacy: that of max_tests runs of the test by sequential composition; epsilon is infinite otherwise
     (non-private tests need a simulation key).
     """
@@ -78,7 +80,8 @@ def pc(
             raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
         decisions: dict[Question, Decision] = {}
         ask = _remembering(ask_of(session), decisions)
-        search = find_skeleton(len(records.columns), ask, max_order=max_order, stable=stable, batched=batched)
+        settings = {"max_order": max_order, "stable": stable, "batched": batched, "progress": progress}
+        search = find_skeleton(len(records.columns), ask, **settings)
         return session.graph(records, search, tuple(decisions.values()))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 Question = tuple[int, int, tuple[int, ...]]
 Ask = Callable[[list[Question]], Sequence[bool | None]]
-BATCH_PER_EDGE = 64
+MOST_PER_EDGE = 64
 
 
 @dataclasses.dataclass
@@ -25,17 +25,22 @@ class Search:
     num_tests: int
 
 
-def find_skeleton(num_columns: int, ask: Ask, *, max_order: int | None, stable: bool = True, batched: bool) -> Search:
+def find_skeleton(
+    num_columns: int, ask: Ask, *, max_order: int | None, stable: bool = True, batched: bool, progress: bool = False
+) -> Search:
     """Removes an edge at the first set that separates it, order by order.
 
     stable: candidate sets of an order come from the graph at the start of that order (PC-stable), so the
     result does not depend on the order of columns; otherwise from the current graph.
     batched: the questions of one order are asked together, up to 64 per edge at a time; otherwise one by
     one, so that a question is never asked about an edge that is gone.
+    progress: shows a bar of questions on standard error for searches over two seconds.
     """
     last = num_columns - 2 if max_order is None else min(max_order, num_columns - 2)
     adjacency = ~np.eye(num_columns, dtype=bool)
     search = Search(adjacency, {}, (), 0)
+    if progress:
+        ask = _counted(ask)
     for order in range(last + 1):
         frozen = adjacency.copy() if stable else adjacency
         edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(adjacency))]
@@ -48,6 +53,20 @@ def find_skeleton(num_columns: int, ask: Ask, *, max_order: int | None, stable: 
             search.untested = tuple(sorted(rest))
             break
     return search
+
+
+def _counted(ask: Ask) -> Ask:
+    """The same answers, with a bar that counts them."""
+    from tqdm import tqdm
+
+    bar = tqdm(desc="questions", unit="", delay=2.0, leave=False)
+
+    def asked(questions):
+        answers = ask(questions)
+        bar.update(len(questions))
+        return answers
+
+    return asked
 
 
 def _candidates(adjacency: np.ndarray, i: int, j: int, order: int) -> Iterator[tuple[int, ...]]:
@@ -71,9 +90,14 @@ def _remove(search: Search, i: int, j: int, given: tuple[int, ...]) -> None:
 
 
 def _ask_together(search: Search, pending, ask: Ask):
-    """Rounds of up to BATCH_PER_EDGE questions for every surviving edge. Returns the pairs left if answers end."""
+    """Rounds of questions for every surviving edge. Returns the pairs left if answers end.
+
+    Rounds double from one question per edge to 64: most edges that go are removed by the first few sets.
+    """
+    per_edge = 1
     while pending:
-        batch = {edge: list(itertools.islice(sets, BATCH_PER_EDGE)) for edge, sets in pending.items()}
+        batch = {edge: list(itertools.islice(sets, per_edge)) for edge, sets in pending.items()}
+        per_edge = min(2 * per_edge, MOST_PER_EDGE)
         batch = {edge: sets for edge, sets in batch.items() if sets}
         questions = [(*edge, given) for edge, sets in batch.items() for given in sets]
         if not questions:

@@ -38,7 +38,7 @@ prepare_venv() {
     wanted=$(cat "$LOCK" pyproject.toml | cksum)
     if [ "$(cat "$STAMP" 2>/dev/null)" != "$wanted" ]; then
         echo "installing the pinned packages of $LOCK into .venv (once)" >&2
-        "$VENV_PYTHON" -m pip install --quiet --disable-pip-version-check -r "$LOCK" || return 1
+        "$VENV_PYTHON" -m pip install --quiet --no-compile --disable-pip-version-check -r "$LOCK" || return 1
         "$VENV_PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps -e . || return 1
         echo "$wanted" >"$STAMP"
     fi

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxdp
 from jaxdp import core
@@ -152,14 +152,25 @@ def test_an_attack_reaches_the_bounds_of_the_cell_sums():
 )
 def test_winsorising_levels_of_the_formula_sheet(n, levels):
     for epsilon, expected in zip((0.5, 1.0, 2.0, 7.0), levels, strict=True):
-        assert float(jaxdp.PartitionGCM(epsilon=epsilon).level(n)) == pytest.approx(expected, abs=0.006)
+        # the sheet's table comes from a grid: it is off by up to 0.01
+        assert float(jaxdp.PartitionGCM(epsilon=epsilon).level(n)) == pytest.approx(expected, abs=0.0105)
 
 
-def test_the_winsorising_level_maximises_the_efficiency():
-    noise = 2 * (8 / 0.85) ** 2
-    best = winsorize.best_level(1000, noise)
-    at = lambda tau: float(winsorize.efficiency(tau, 1000, noise))  # noqa: E731
-    assert at(best) >= max(at(0.8 * best), at(1.25 * best))
+@pytest.mark.parametrize("n", [100, 1000, 100_000])
+@pytest.mark.parametrize("epsilon", [0.5, 7.0])
+def test_the_winsorising_level_maximises_the_efficiency(n, epsilon):
+    noise = 2 * (8 / (0.85 * epsilon)) ** 2
+
+    def loss(log_tau):
+        tau = np.exp(log_tau)
+        inside = 1 - 2 * stats.norm.sf(tau)
+        second = inside - 2 * tau * stats.norm.pdf(tau) + 2 * tau**2 * stats.norm.sf(tau)
+        return -n * inside**2 / np.sqrt(n * second**2 + noise * tau**4)
+
+    best = optimize.minimize_scalar(loss, bounds=(-4, 1.8), method="bounded", options={"xatol": 1e-9})
+    with jax.enable_x64(True):
+        assert float(winsorize.best_level(n, noise)) == pytest.approx(np.exp(best.x), rel=1e-5)
+    assert float(winsorize.best_level(n, noise)) == pytest.approx(np.exp(best.x), rel=5e-3)
 
 
 def window(replicates, level=0.05, alpha=1e-6):

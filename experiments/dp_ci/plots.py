@@ -14,7 +14,7 @@ def draw(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
     from matplotlib import pyplot
 
     paths = []
-    for figure in sorted({row["figure"] for row in rows}):
+    for figure in sorted({row["figure"] for row in rows} - {0}):
         mine = [row for row in rows if row["figure"] == figure]
         path = out / f"figure_{figure}.png"
         (_histograms if figure == 10 else _curves)(pyplot, figure, mine, path)

@@ -81,6 +81,8 @@ CASES = {
     "epsilon infinite": Case({"--epsilon": "inf"}),
     "epsilon subnormal": Case({"--epsilon": "1e-310"}),
     "epsilon below float32": Case({"--epsilon": "1e-45"}),
+    "epsilon too small": Case({"--epsilon": "1e-9"}),
+    "epsilon too large": Case({"--epsilon": "1e15"}),
     "epsilon text": Case({"--epsilon": "one"}),
     "level zero": Case({"--level": "0"}),
     "level above one": Case({"--level": "1.5"}),

@@ -66,6 +66,7 @@ def build_parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns 0, 2 (user's mistake), 3 (budget exhausted), 1 (a bug) or 130 (interrupted)."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's own remarks would hide the one line of an error
     try:
         args = build_parser().parse_args(argv)
         return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)

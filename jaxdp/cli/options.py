@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 LARGEST_SEED = 2**32 - 1  # a simulation key keeps 32 bits of its seed
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 1e3
 NOT_PRIVATE = "NOT PRIVATE: simulation (--seed given); leave --seed out for a private release."
 
 
@@ -25,6 +26,17 @@ def positive_number(text: str) -> float:
     value = _number(text)
     if not (value > 0 and math.isfinite(value)) or value < sys.float_info.min:
         raise argparse.ArgumentTypeError(f"must be a finite number > 0, got {text!r}")
+    return value
+
+
+def budget(text: str) -> float:
+    """argparse type: an epsilon for which a release exists and means something."""
+    value = positive_number(text)
+    if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
+        raise argparse.ArgumentTypeError(
+            f"must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got {text!r}: "
+            "below, noise drowns everything; above, nothing is protected"
+        )
     return value
 
 
@@ -102,7 +114,7 @@ def add_epsilon(parser: argparse.ArgumentParser, default: float | None = None) -
     note = "" if default is None else f" (default {default:g})"
     parser.add_argument(
         "--epsilon",
-        type=positive_number,
+        type=budget,
         required=default is None,
         default=default,
         metavar="E",

@@ -170,7 +170,8 @@ def test_the_winsorising_level_maximises_the_efficiency(n, epsilon):
     best = optimize.minimize_scalar(loss, bounds=(-4, 1.8), method="bounded", options={"xatol": 1e-9})
     with jax.enable_x64(True):
         assert float(winsorize.best_level(n, noise)) == pytest.approx(np.exp(best.x), rel=1e-5)
-    assert float(winsorize.best_level(n, noise)) == pytest.approx(np.exp(best.x), rel=5e-3)
+    # the optimum is flat: float32 loses digits of tau, not of the efficiency
+    assert loss(np.log(float(winsorize.best_level(n, noise)))) <= best.fun * (1 - 1e-4)
 
 
 def window(replicates, level=0.05, alpha=1e-6):

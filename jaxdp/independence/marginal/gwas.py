@@ -6,6 +6,7 @@ table one of the two counts moves by at most 1.
 """
 
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import jax
@@ -260,6 +261,7 @@ class FirstTables(GenomeTest):
     kind: Any = jax.tree.static(default=MarginAdaptive)
     variant: str = jax.tree.static(default=CORRECTED)
     num_tables: int = jax.tree.static(default=1)
+    threshold: Any = None
 
     method: ClassVar[str] = "FirstTables"
 
@@ -274,7 +276,11 @@ class FirstTables(GenomeTest):
         test = dataclasses.replace(self, num_tables=shapes.exposed_cases.shape[0])
         # Tuned for a budget that gives the noise of a query.
         each = 1.0 / test.noise().scales(1.0)[1]
-        return dataclasses.replace(test, tested=_single(self.kind, each, self.groups, self.level / test.outputs))
+        level = self.level / test.outputs
+        tested = _single(self.kind, each, self.groups, level)
+        return dataclasses.replace(
+            test, tested=tested, threshold=_threshold(self.kind, each, tested, test.noise(), level)
+        )
 
     @property
     def outputs(self) -> int:
@@ -288,9 +294,7 @@ class FirstTables(GenomeTest):
         )
 
     def budget(self):
-        noise = self.noise()
-        threshold = first_threshold(self.single(), noise, self.level / self.outputs)
-        return dataclasses.replace(noise, threshold=threshold)
+        return dataclasses.replace(self.noise(), threshold=self.threshold)
 
     def statistic(self, key, data):
         """Scores (K,)."""
@@ -368,6 +372,23 @@ def first_threshold(single: CaseControlTest, noise: ThresholdNoise, level: float
     bracket = (lower - 40.0 * (first + second), upper + 40.0 * (first + second))
     rates = binomial.rates(single.groups)
     return binomial.critical_value(single.score, noise.survival(bound), level, single.groups, rates, bracket)
+
+
+def _threshold(kind, each, single: CaseControlTest, noise: ThresholdNoise, level: float):
+    """`first_threshold`, computed once per budget and groups where the budget is concrete."""
+    if not _check.is_concrete(noise.epsilon) or np.ndim(noise.epsilon) != 0:
+        return first_threshold(single, noise, level)
+    fixed = (float(noise.epsilon), noise.count, noise.outputs, noise.variant)
+    return _cached_threshold(kind, float(each), single.groups, level, fixed)
+
+
+@functools.lru_cache(maxsize=64)
+def _cached_threshold(kind: Any, each: float, groups: Groups, level: float, fixed: tuple) -> float:
+    epsilon, count, outputs, variant = fixed
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        noise = ThresholdNoise(epsilon=epsilon, count=count, outputs=outputs, variant=variant)
+        single = _single(kind, each, groups, level)
+        return float(jax.jit(lambda test: first_threshold(test, noise, level))(single))
 
 
 def null_curve(single: CaseControlTest, values):

@@ -75,12 +75,19 @@ def _line(name: str, case: str, figures: dict) -> str:
         parts.append(
             f"compile {figures['compile_seconds']:.2f} s, {memory:.3g} MB" if memory is not None else "compile"
         )
-    for peer, found in figures["peers"].items():
-        both = f" / {found['ratio_two_processes']:.3g}x on both cores" if "ratio_two_processes" in found else ""
-        goal = f" (goal {found['goal']:g}x)" if found["goal"] else ""
-        parts.append(f"{peer} {found['ratio']:.4g}x{both}{goal}{', extrapolated' if found['extrapolated'] else ''}")
+    parts += [_peer_part(peer, found) for peer, found in figures["peers"].items()]
     parts.append(f"error {figures['agreement']['error']:.2g} <= {figures['agreement']['tolerance']:.2g}")
     return f"{name}/{case}: " + "; ".join(parts)
+
+
+def _peer_part(peer: str, found: dict) -> str:
+    text = f"{peer} {found['ratio']:.4g}x"
+    if "ratio_two_processes" in found:
+        text += f" / {found['ratio_two_processes']:.3g}x on both cores"
+    text += f", processor {found['processor_ratio']:.4g}x"
+    if found["goal"]:
+        text += f" (goal {found['goal']:g}x)"
+    return text + (", extrapolated" if found["extrapolated"] else "")
 
 
 def _restart_in_clean_environment() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxdp import _check
 from jaxdp.statistics import kernels, ridge
 
-METHODS = ("auto", "krylov", "cholesky")
+METHODS = ("krylov", "cholesky")
 FREEZE = {"float32": 1e-6, "float64": 1e-13}  # of the matrix norm: past this, a Krylov direction is rounding
 MOST_STEPS = {"float32": 40, "float64": 80}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}

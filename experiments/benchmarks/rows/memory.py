@@ -15,7 +15,7 @@ LIMIT_MEGABYTES = 50.0
 
 def build(n: int, few: int, many: int) -> Case:
     """Runs `few` data sets; compiles for `many` and compares what both programs allocate."""
-    run = jax.jit(functools.partial(krr_cv.replicate_all, alphas=krr_cv.ALPHAS, method="krylov"))
+    run = jax.jit(functools.partial(krr_cv.replicate_all, alphas=krr_cv.ALPHAS))
     z, targets = (jnp.stack(parts) for parts in zip(*(krr_cv.draw(s, n, 1) for s in range(few)), strict=True))
 
     def temporary(replicates: int) -> float:

@@ -1,0 +1,110 @@
+"""MICr of all 8256 pairs of a table like the Baseball one (129 columns, 337 rows, many ties), B = n**0.6.
+
+Peer: minepy's C library (GPL; never shipped here), called in this process through ctypes. Build it once from the
+minepy 1.2.6 source distribution, `gcc -O3 -march=native -shared -fPIC libmine/mine.c -o libmine.so -lm`, and
+name it in JAXDP_LIBMINE; without it the row has no peer.
+"""
+
+import ctypes
+import functools
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.benchmarks.harness import Case, Peer
+from jaxdp.statistics import mic, mic_cells, mic_grids, mic_pairs
+
+RECORDS, COLUMNS, PEER_PAIRS, CHECKED_PAIRS = 337, 129, 60, 6
+TOLERANCE = 5e-6
+BOUNDS = (-0.0137, 1.0091)  # no rounded value lies on a cell boundary, where float32 and float64 may differ
+
+CASES = {
+    "c15": {"columns": COLUMNS, "c": 15.0, "goal": 40.0, "goal_both": 20.0},
+    "c5": {"columns": COLUMNS, "c": 5.0, "goal": 30.0, "goal_both": 15.0},
+    "c5_d20": {"columns": 20, "c": 5.0, "goal": 30.0, "goal_both": 15.0},
+}
+QUICK = ("c5_d20",)
+
+
+def build(columns: int, c: float, goal: float, goal_both: float) -> Case:
+    """Coefficients of every pair in float32; the agreement check is float64 pair by pair."""
+    table = draw(columns)
+    budget = RECORDS**0.6
+    pairs = mic_pairs.all_pairs(columns)
+    arguments = (jnp.asarray(table, jnp.float32),)
+    ours = functools.partial(coefficients, budget=budget, c=c)
+
+    def agree() -> dict[str, float]:
+        found = np.asarray(jax.jit(ours)(*arguments))
+        worst = 0.0
+        single = np.asarray(arguments[0])
+        with jax.enable_x64(True):
+            for k in np.random.default_rng(1).integers(0, len(pairs), CHECKED_PAIRS):
+                x, y = (single[:, column].astype(float) for column in pairs[k])
+                exact = float(mic.mic_r(x, y, bounds=(BOUNDS, BOUNDS), budget=budget, c=c))
+                worst = max(worst, abs(float(found[k]) - exact))
+        return {"error": worst, "tolerance": TOLERANCE}
+
+    peers = {}
+    if os.environ.get("JAXDP_LIBMINE"):
+        chosen = pairs[:: max(1, len(pairs) // PEER_PAIRS)]
+        peers["minepy"] = Peer(
+            minepy_loop, (table, chosen, c), units=len(chosen), goal=goal, goal_both=goal_both, both_cores=True
+        )
+    programs = len(mic_grids.buckets(mic_grids.grids(budget, c), c, len(pairs)))
+    return Case(
+        ours=jax.jit(ours),
+        arguments=arguments,
+        units=len(pairs),
+        unit="pair",
+        agree=agree,
+        peers=peers,
+        extra=lambda: {"programs": programs},
+    )
+
+
+def coefficients(table, budget: float, c: float):
+    """MICr of all pairs, (m,)."""
+    pairs = mic_pairs.all_pairs(table.shape[1])
+    groups = mic_grids.buckets(mic_grids.grids(budget, c), c, len(pairs))
+    unit = mic_cells.unit_position(table, *BOUNDS)
+    best = [mic_pairs._bucket(unit, pairs, bucket, mic_cells.RANGE, None) for bucket in groups]
+    return functools.reduce(jnp.maximum, best)
+
+
+def draw(columns: int) -> np.ndarray:
+    """Columns in [0, 1] that share one factor; a third whole numbers, a third rates with many zeros, a third smooth."""
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(RECORDS, 3))
+    table = factor @ rng.normal(size=(3, columns)) + rng.normal(size=(RECORDS, columns))
+    table = (table - table.min(0)) / (table.max(0) - table.min(0))
+    table[:, ::3] = np.round(30 * table[:, ::3]) / 30
+    table[:, 1::3] = np.where(table[:, 1::3] < 0.4, 0.0, np.round(100 * table[:, 1::3]) / 100)
+    return table
+
+
+class _Problem(ctypes.Structure):
+    _fields_ = (("n", ctypes.c_int), ("x", ctypes.c_void_p), ("y", ctypes.c_void_p))
+
+
+class _Parameters(ctypes.Structure):
+    _fields_ = (("alpha", ctypes.c_double), ("c", ctypes.c_double), ("estimator", ctypes.c_int))
+
+
+def minepy_loop(table, pairs, c: float) -> list[float]:
+    """MICe (est="mic_e", alpha = 0.6) of each pair by minepy's C library."""
+    library = ctypes.CDLL(os.environ["JAXDP_LIBMINE"])
+    library.mine_compute_score.restype = ctypes.c_void_p
+    library.mine_mic.restype = ctypes.c_double
+    library.mine_mic.argtypes = [ctypes.c_void_p]
+    parameters, found = _Parameters(0.6, c, 1), []
+    for i, j in pairs:
+        x, y = np.ascontiguousarray(table[:, i]), np.ascontiguousarray(table[:, j])
+        score = library.mine_compute_score(
+            ctypes.byref(_Problem(len(x), x.ctypes.data, y.ctypes.data)), ctypes.byref(parameters)
+        )
+        found.append(library.mine_mic(score))
+        library.mine_free_score(ctypes.byref(ctypes.c_void_p(score)))
+    return found

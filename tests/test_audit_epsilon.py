@@ -56,9 +56,9 @@ def test_too_little_noise_is_caught(factor):
 
 def test_false_alarms_stay_below_alpha():
     # many events, one law: choosing on the counted half would make nearly every bound positive
-    alpha, repeats = 0.2, 60
+    alpha, repeats = 0.3, 200
     rng = np.random.default_rng(5)
-    alarms = sum(audit.lower_bound(*rng.normal(size=(2, 400)), alpha=alpha).epsilon > 0 for _ in range(repeats))
+    alarms = sum(audit.lower_bound(*rng.normal(size=(2, 4000)), alpha=alpha).epsilon > 0 for _ in range(repeats))
     assert alarms <= scipy.stats.binom.ppf(1 - 1e-6, repeats, alpha)
 
 

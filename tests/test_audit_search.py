@@ -56,12 +56,33 @@ class ScaledByMaximum(BoundedSum):
 
 
 @frozen_pytree
-class ScaleFromData(BoundedSum):
-    """Noise whose scale depends on the data."""
+class ValueScaled(jaxdp.ReportNoisyMax):
+    """Laplace noise whose scale depends on the private value."""
 
-    def statistic(self, key, data):
-        spread = dataclasses.replace(self.sensitivity(1), bound=jnp.max(jnp.abs(data.x)))
-        return add.laplace(key, jnp.sum(data.x), spread, 1.0)
+    def perturb(self, key, value, sensitivity):
+        spread = dataclasses.replace(sensitivity, bound=1.0 + jnp.abs(value))
+        return add.laplace(key, value, spread, self.epsilon)
+
+
+@frozen_pytree
+class OneKey(jaxdp.ReportNoisyMax):
+    """Two draws with one key."""
+
+    def perturb(self, key, value, sensitivity):
+        first = add.laplace(key, value, sensitivity, self.epsilon / 2)
+        return 0.5 * (first + add.laplace(key, value, sensitivity, self.epsilon / 2))
+
+
+@frozen_pytree
+class ScaleFromData(BoundedSum):
+    def budget(self):
+        return ValueScaled(epsilon=self.epsilon)
+
+
+@frozen_pytree
+class OneKeyTwice(BoundedSum):
+    def budget(self):
+        return OneKey(epsilon=self.epsilon)
 
 
 @frozen_pytree
@@ -70,13 +91,6 @@ class ObservedLevels(BoundedSum):
 
     def statistic(self, key, data):
         return jnp.sum(jnp.bincount(jnp.asarray(np.unique(np.asarray(data.x)) * 0, int)))
-
-
-@frozen_pytree
-class OneKeyTwice(BoundedSum):
-    def statistic(self, key, data):
-        first = add.laplace(key, jnp.zeros(()), self.sensitivity(1), 1.0)
-        return first * 0 + add.laplace(key, jnp.zeros(()), self.sensitivity(1), 1.0) * 0 + jnp.clip(data.x[0], -1, 1)
 
 
 def rows(key, n=12, dim=1):

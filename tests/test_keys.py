@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp._pytree import frozen_pytree
 from jaxdp.noise import keys
 from jaxdp.noise.keys import ReleaseKey
 
@@ -178,6 +179,7 @@ def test_non_private_tests_are_refused():
 
 
 def test_releases_compute_in_float64_from_float32_data():
+    @frozen_pytree
     class Probe(jaxdp.PartitionGCM):
         def statistic(self, key, data):
             assert data.x.dtype == data.z.dtype == jnp.float64

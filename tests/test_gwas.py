@@ -239,3 +239,31 @@ def test_releases_and_mistakes():
     with pytest.raises(ValueError, match="num_controls must be given"):
         FirstTables(epsilon=1.0, num_cases=20)
     assert chi2.isf(0.05, 1) == pytest.approx(UnitCircle(epsilon=1.0, **SMALL).threshold)
+
+
+def test_command_line_and_picture(tmp_path):
+    """A case/control file through the real command, and the picture of released p-values."""
+    import json
+
+    from jaxdp.cli.main import main
+    from jaxdp.report.manhattan import draw as manhattan
+
+    rng = np.random.default_rng(1)
+    disease = rng.integers(0, 2, 300)
+    carrier = (rng.random(300) < np.where(disease, 0.8, 0.3)).astype(int)
+    (tmp_path / "d.csv").write_text(
+        "disease,carrier\n" + "\n".join(f"{a},{b}" for a, b in zip(disease, carrier, strict=True))
+    )
+    rules = "".join(f'[columns.{name}]\nkind = "binary"\nlevels = ["0", "1"]\n' for name in ("disease", "carrier"))
+    (tmp_path / "s.toml").write_text(rules)
+    options = ["--x", "carrier", "--y", "disease", "--epsilon", "1", "--method", "unit-circle", "--seed", "0"]
+    assert (
+        main(["test", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), *options, "--out", str(tmp_path)])
+        == 0
+    )
+    content = json.loads((tmp_path / "result.json").read_text())
+    assert content["method"] == "unit-circle"
+    assert content["relation"] == "replace_attribute"
+    assert content["p_value"] < 1e-3
+    picture = manhattan(np.array([3, 70]), np.array([1e-9, 0.4]), 100, tmp_path / "m.png")
+    assert picture.stat().st_size > 5000

@@ -42,7 +42,13 @@ levels = ["no", "yes"]
 [columns.grade]
 kind = "ordinal"
 levels = ["low", "middle", "high"]
+
+[columns.case]
+kind = "binary"
+levels = [0, 1]
 """
+# Tests of two discrete columns without Z.
+TABLE_METHODS = ("margin-adaptive", "unit-circle", "chi2-laplace", "noisy-table", "projected-chi2")
 CANARY_TEXTS = ("xyzzyplugh", "31337.0625", "-27182.8125", "\u2603snow")
 
 
@@ -55,6 +61,7 @@ def table(rows=ROWS, effect=0.9):
     clinic = random.integers(0, 3, rows)
     smoker = random.integers(0, 2, rows)
     grade = np.clip(smoker + random.integers(0, 2, rows), 0, 2)
+    case = np.where(random.random(rows) < 0.7, smoker, random.integers(0, 2, rows))
     return {
         "dose": dose.round(4),
         "response": response.round(4),
@@ -62,6 +69,7 @@ def table(rows=ROWS, effect=0.9):
         "clinic": np.array(["north", "south", "west"])[clinic],
         "smoker": np.array(["no", "yes"])[smoker],
         "grade": np.array(["low", "middle", "high"])[grade],
+        "case": case,
     }
 
 
@@ -178,16 +186,19 @@ def test_values_of_the_data_never_appear(files, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", [name for name, row in registry.METHODS.items() if row.available()])
 def test_every_method_runs(name, files, tmp_path, capsys):
-    epsilon = "20"
-    assert main(arguments(files, tmp_path, "--epsilon", epsilon, "--seed", "2", "--method", name)) == 0
-    result = result_of(tmp_path)
+    columns = {"x": "smoker", "y": "case", "given": None} if name in TABLE_METHODS else {}
+    assert main(arguments(files, tmp_path, "--epsilon", "20", "--seed", "2", "--method", name, **columns)) == 0
+    result, printed = result_of(tmp_path), capsys.readouterr().out
     assert 0.0 <= result["p_value"] <= 1.0
     assert result["method"] == name
     assert result["epsilon"] == ("inf" if name == "gcm" else pytest.approx(20.0))
     assert (tmp_path / "picture.png").stat().st_size > 5_000
     # The effect is strong: every method but the published private GCM finds it at epsilon 20.
     assert result["dependence_found"] or name.startswith("private-gcm")
-    assert "epsilon = inf" in capsys.readouterr().out or name != "gcm"
+    assert ("epsilon = inf" in printed) is (name == "gcm")
+    # What a method takes as public knowledge is said, never implied.
+    assert (result["public_columns"] == ["case"]) is (result["relation"] == "replace_attribute")
+    assert ("case: not protected" in printed) is (result["relation"] == "replace_attribute")
 
 
 def test_discrete_columns_go_to_kendall(files, tmp_path):

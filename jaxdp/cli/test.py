@@ -86,7 +86,7 @@ def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledge
         test = method.within(args.epsilon, data, settings)
         begin(f"testing {data.x.shape[0]} rows")
         result = jaxdp.run(test, options.make_key(args.seed), data, ledger=ledger)
-        content = describe(result, method, data, args)
+        content = describe(result, method, data, args, test)
         options.write_json(folder / "result.json", content)
         begin("drawing")
         draw(folder / "picture.png", test, result, content)
@@ -95,7 +95,7 @@ def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledge
     return content
 
 
-def describe(result, method, data, args: argparse.Namespace) -> dict:
+def describe(result, method, data, args: argparse.Namespace, test) -> dict:
     """What result.json holds: released and public values only."""
     import jax
     import numpy as np
@@ -120,6 +120,7 @@ def describe(result, method, data, args: argparse.Namespace) -> dict:
         "x": args.x,
         "y": args.y,
         "given": args.given,
+        "public_columns": [name for role in getattr(test, "public_columns", ()) for name in getattr(args, role)],
         "test": result.method,
         "assumption": method.assumption if _has_continuous(data.domain.z) else "",
         "released": released_values(result.release),
@@ -185,6 +186,8 @@ def summary(content: dict, folder: Path) -> str:
         f"{content['mode']}",
         f"  files      {folder / 'result.json'}, {folder / 'picture.png'}, {folder / 'report.html'}",
     ]
+    if content["public_columns"]:
+        lines.insert(-1, f"  public     {_listing(content['public_columns'])}: not protected, known to everyone")
     if content["assumption"]:
         lines.insert(
             -1, textwrap.fill(content["assumption"], 100, initial_indent="  assumes    ", subsequent_indent=" " * 13)

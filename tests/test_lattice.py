@@ -200,6 +200,7 @@ def test_release_carries_its_certificates():
 
 
 def test_release_without_certified_noise_is_refused():
+    @jax.tree_util.register_dataclass
     class HomeMade(Laplace):
         def perturb(self, key, value, sensitivity):
             return value + self.noise(key, sensitivity)

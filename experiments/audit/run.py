@@ -1,0 +1,118 @@
+"""Audits of every mechanism and of published flawed variants, written to one JSON file and one picture.
+
+python experiments/audit/run.py --runs 1e6          # minutes on two cores
+python experiments/audit/run.py --runs 1e8 --nightly
+"""
+
+import argparse
+import dataclasses
+import datetime
+import functools
+import json
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import jaxdp
+from jaxdp import audit
+from jaxdp.audit import catalogue
+from jaxdp.cli.audit import draw
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.noise import keys, lattice
+
+EPSILONS = (0.5, 1.0, 2.0)
+TESTS = ("PartitionGCM",)
+HERE = Path(__file__).parent
+
+
+def mechanisms(runs: int, seed: int) -> list[dict]:
+    """One audit per mechanism and epsilon."""
+    rows = []
+    for number, method in enumerate(sorted(catalogue.MECHANISMS)):
+        for epsilon in EPSILONS:
+            key = jax.random.fold_in(jax.random.key(seed), number)
+            rows.append(timed(functools.partial(audit.audit, method, epsilon, runs=runs, key=key)))
+    return rows
+
+
+def flawed() -> list[dict]:
+    return [timed(functools.partial(audit.audit, method, e)) for method in sorted(catalogue.FLAWED) for e in EPSILONS]
+
+
+def tests(runs: int, seed: int) -> list[dict]:
+    key = jax.random.key(seed)
+    return [timed(functools.partial(audit.audit, method, 1.0, runs=runs, key=key)) for method in TESTS]
+
+
+def timed(act) -> dict:
+    started = time.monotonic()
+    found = act()
+    row = {**dataclasses.asdict(found), "holds": found.holds, "seconds": round(time.monotonic() - started, 2)}
+    print(row, flush=True)
+    return row
+
+
+def off_lattice(draws: int) -> dict:
+    """How many of so many release draws leave the lattice or the window."""
+    outside, done = 0, 0
+    bound = Sensitivity(2.0, Norm.L1, Relation.REPLACE_ONE, lower=-50.0, upper=50.0)
+    with keys.precision(keys.RELEASE):
+        plan = lattice.plan_laplace(1, bound, 1.0)
+        while done < draws:
+            size = min(1 << 18, draws - done)
+            key = jaxdp.fresh_key().consume("off lattice")
+            steps = np.asarray(lattice.add(key, np.zeros(size), plan)) / float(plan.facts.step)
+            outside += int(np.sum((steps != np.round(steps)) | (steps < plan.facts.low) | (steps > plan.facts.high)))
+            done += size
+    return {"draws": done, "off_lattice_or_window": outside}
+
+
+def search(nightly: bool) -> list[dict]:
+    """Share of the declared sensitivity that an attack on PartitionGCM reaches."""
+    rows = []
+    sizes = {"starts": 200_000, "moves": 2000} if nightly else {"starts": 4096, "moves": 200}
+    for n in (2, 3, 5, 20, 100):
+        design = functools.partial(jaxdp.simulate.sine_confounder, n=n, effect=0.5)
+        found = audit.falsify(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(n), design, **sizes)
+        rows.append({"n": n, "largest_share_of_bound": found.ratio, "pairs": found.pairs})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=lambda text: int(float(text)), default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--nightly", action="store_true")
+    parser.add_argument("--out", type=Path, default=HERE)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    record = {
+        "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": commit,
+        "jax": jax.__version__,
+        "device": jax.devices()[0].platform,
+        "machine": platform.machine(),
+        "runs": args.runs,
+        "seed": args.seed,
+        "mechanisms": mechanisms(args.runs, args.seed),
+        "flawed": flawed(),
+        "tests": tests(args.runs, args.seed),
+        "lattice": off_lattice(100_000_000 if args.nightly else 2_000_000),
+        "sensitivity": search(args.nightly),
+    }
+    record["audits_above_claim"] = sum(not row["holds"] for row in record["mechanisms"] + record["tests"])
+    record["flawed_refuted"] = sum(not row["holds"] for row in record["flawed"])
+    (args.out / "audit.json").write_text(json.dumps(record, indent=2) + "\n")
+    names = {field.name for field in dataclasses.fields(audit.Audit)}
+    rows = [row for part in ("mechanisms", "flawed", "tests") for row in record[part]]
+    draw(args.out / "audit.png", [audit.Audit(**{k: v for k, v in row.items() if k in names}) for row in rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -235,3 +235,13 @@ def test_results_survive_pickling_without_keys(case):
         jax.dtypes.issubdtype(getattr(leaf, "dtype", np.dtype(int)), jax.dtypes.prng_key)
         for leaf in jax.tree.leaves(result)
     )
+
+
+def test_a_release_that_cannot_be_certified_is_not_charged(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "budget.db", epsilon=2.0)
+    data = jax.tree.map(np.asarray, sample("partition_gcm"))
+    with pytest.raises(ValueError, match="lattice steps"):
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1e-11), jaxdp.fresh_key(), data, ledger=ledger)
+    assert float(ledger.spent.epsilon) == 0.0
+    jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
+    assert float(ledger.spent.epsilon) == 1.0

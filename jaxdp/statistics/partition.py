@@ -114,7 +114,8 @@ def cells_of(data, target: int, reference=None, axes=None):
     axes: pair of (possibly traced) column numbers; the partition then uses these two columns only.
     """
     if data.z is None:
-        return jnp.zeros(data.x.shape[0], jnp.int32), 1
+        # behind a barrier: XLA would spend seconds on folding sums over a constant cell
+        return jax.lax.optimization_barrier(jnp.zeros(data.x.shape[0], jnp.int32)), 1
     z, columns = as_matrix(data.z), columns_of_z(data)
     if len(columns) != z.shape[1]:
         raise ValueError(f"the domain describes {len(columns)} columns of z, the data have {z.shape[1]}.")

@@ -20,8 +20,8 @@ def mic_e(x, y, *, budget: float, c: float, grid: str = mic_grids.CAPPED, priori
         axis, ties split by `priority`, a pair of arrays (n,) for x and y (default: a fixed public scrambling
         of the record numbers). "minepy": minepy 1.2.6's rule, where tied values share a cell, neighbouring
         records in one fixed cell form clumps, and master cells are made of whole clumps.
-    Differences: minepy's values exceed those of "capped" by 0.01 in the middle, as its master grid is finer
-        and follows the data; with ties its grids differ too, and its sensitivity is not bounded (sheet, 4.3).
+    Differences: minepy's values and those of "capped" differ by about 0.01 either way (docs/mic.md), since its
+        master cells follow the data; where values tie its sensitivity is not bounded (sheet 4.3).
     """
     return _largest(characteristic_matrix_e(x, y, budget=budget, c=c, grid=grid, priority=priority))
 

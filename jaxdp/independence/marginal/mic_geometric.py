@@ -79,7 +79,7 @@ class MICrGeometric(MICTest):
     def cells_allowed(self, num_records):
         if self.max_cells is not None:
             return float(self.max_cells)
-        return mic_parameters.geometric_cells(num_records, self._nominal_epsilon())
+        return mic_parameters.geometric_cells(num_records)
 
     def master_factor(self, num_records):
         return mic_parameters.GEOMETRIC_MASTER_FACTOR if self.c is None else float(self.c)

@@ -26,9 +26,9 @@ class MICrLaplace(MICTest):
     Result.statistic: the released MICr v, corrected for chance as (v - m)/(1 - m) and clipped to [0, 1], where m is
     the public mean of MICr for independent uniform columns of this n, B and c. This removes most of the bias
     of small dependence and allows a larger B. correct_bias=False leaves v; release.value is always v.
-    P-value: the null is simulated for x and y uniform on their range (with the same noise): exact there,
-    approximate for other margins, where the null coefficient differs a little (docs/mic.md has the measured
-    levels). For a level that holds for all continuous margins use MICeLaplace.
+    P-value: the null is simulated for x and y uniform on their range, with the same noise: exact there. Other
+    margins made it conservative in all 8 cases tried (docs/mic.md), which is no proof; for a level that holds
+    for every pair of margins use MICeLaplace.
 
     bounds: public ((x0, x1), (y0, y1)); default from the schema's domain, else [-1, 1]. Values outside are
         clipped to the boundary, NaN counts as the lower end.

@@ -8,8 +8,9 @@ import math
 import numpy as np
 
 MASTER_FACTOR = 5.0  # c: larger values change MICr-Lap little (paper, section 5.1)
-_SIZES = (25, 250, 500, 1000, 5000, 10000)
-_CELLS = {1.0: (8, 40, 60, 80, 150, 150), 0.1: (6, 40, 80, 100, 125, 150)}
+# B that minimises the weighted error among those tried; larger n keep the last value.
+_SIZES = (25, 250, 500, 1000)
+_CELLS = {0.1: (5, 40, 80, 150), 0.3: (8, 60, 150, 250), 1.0: (8, 80, 150, 200), 3.0: (8, 100, 150, 250)}
 
 
 def cells_allowed(num_records: int, epsilon: float) -> float:
@@ -24,11 +25,14 @@ def cells_allowed(num_records: int, epsilon: float) -> float:
 
 
 GEOMETRIC_MASTER_FACTOR = 1.0
+_GEOMETRIC_SIZES, _GEOMETRIC_CELLS = (25, 250, 1000, 5000), (12, 40, 60, 150)
 
 
-def geometric_cells(num_records: int, epsilon: float) -> float:
-    """B for noisy tables."""
-    return cells_allowed(num_records, epsilon)
+def geometric_cells(num_records: int) -> float:
+    """B for noisy tables: that of MICr-Geom at epsilon 1 in table 2 of the paper, linear in log n."""
+    position = math.log(max(num_records, 4))
+    cells = float(np.interp(position, np.log(_GEOMETRIC_SIZES), _GEOMETRIC_CELLS))
+    return max(4.0, min(round(cells), num_records))
 
 
 def lattice_side(num_records: int, epsilon: float) -> int:

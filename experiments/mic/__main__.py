@@ -1,0 +1,63 @@
+"""python -m experiments.mic [--quick|--full] [--parts accuracy,real,heavy] [--data DIR] [--out DIR]
+
+Tables 1 and 3 and figures 3 and 5 need --data, the folder with baseball.csv, spellman.csv and their stored MICe
+values. Table 2 is `python -m experiments.mic.tuning`.
+"""
+
+import argparse
+import pathlib
+
+from experiments.mic import config, figures, plots, real
+from experiments.record import Recorder
+
+PARTS = ("accuracy", "real", "heavy")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.mic", description=__doc__)
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a few laws and pairs (default)")
+    size.add_argument("--full", action="store_true", help="all laws, pairs and sizes")
+    parser.add_argument("--parts", default=",".join(PARTS), help="comma list of accuracy, real, heavy")
+    parser.add_argument("--data", type=pathlib.Path, help="folder with the Baseball and Spellman files")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/mic"))
+    arguments = parser.parse_args()
+    chosen = config.FULL if arguments.full else config.QUICK
+    parts = arguments.parts.split(",")
+    unknown = sorted(set(parts) - set(PARTS))
+    if unknown:
+        parser.error(f"--parts knows {', '.join(PARTS)}, not {', '.join(unknown)}")
+    recorder = Recorder(arguments.out, f"mic_{chosen.name}")
+    for epsilon in config.EPSILONS[::-1]:
+        if "accuracy" in parts:
+            figures.accuracy(recorder, chosen, epsilon)
+        if "real" in parts and arguments.data:
+            for read in real.COLLECTIONS.values():
+                real.measure(recorder, chosen, read(arguments.data), epsilon)
+    if "real" in parts and not arguments.data:
+        print("tables 1 and 3, figures 3 and 5 skipped: give --data DIR")
+    if "heavy" in parts:
+        figures.heavy_tails(recorder, chosen)
+    show(recorder.rows)
+    for path in plots.draw(recorder.rows, arguments.out):
+        print(path)
+
+
+def show(rows) -> None:
+    """One line per row, the paper's figures beside ours where it has them."""
+    for row in rows:
+        if row["part"] == "accuracy":
+            where = f"n={row['n']} epsilon={row['epsilon']:g} (true {row['true_epsilon']:g})"
+            found = f"error {row['weighted']:.3f}/{row['mean']:.3f} bias {row['bias'][2]:+.3f}"
+            print(f"{row['mechanism']:28s} {where:40s} {found}")
+        elif row["part"] == "real":
+            told = "" if row["paper_bias"] is None else f"paper {row['paper_bias']:+.2f} ({row['paper_variance']:.2g})"
+            where = f"{row['collection']} epsilon={row['epsilon']:g} (true {row['true_epsilon']:g})"
+            ours = f"{row['bias']:+.3f} ({row['variance']:.2g}) abs {row['absolute']:.3f}"
+            print(f"{row['mechanism']:28s} {where:44s} {ours:32s} {told}")
+        else:
+            print(f"{row['ranges']:28s} n={row['n']} mean error {row['mean']:.3f}")
+
+
+if __name__ == "__main__":
+    main()

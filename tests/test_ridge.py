@@ -26,7 +26,7 @@ def sklearn_model(kind, n, ridge_value, z):
 
 
 @pytest.mark.parametrize("kind", ["rbf", "laplace", "linear"])
-@pytest.mark.parametrize("ridge_value", [0.01, 0.3, 10.0])
+@pytest.mark.parametrize("ridge_value", [0.01, 10.0])
 @pytest.mark.parametrize("d", [1, 4])
 def test_residuals_equal_scikit_learn(kind, ridge_value, d):
     z, targets = sample(120, d)

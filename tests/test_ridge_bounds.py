@@ -194,7 +194,7 @@ def neighbour_changes(key, ridge_value, count):
 @pytest.mark.parametrize("count", [6, 12])
 @pytest.mark.parametrize("ridge_value", [0.01, 0.3, 1.0, 5.0, 20.0])
 def test_no_pair_of_small_data_sets_passes_a_bound(count, ridge_value):
-    found = search(jax.random.split(jax.random.key(count), 1000), ridge_value, count)
+    found = search(jax.random.split(jax.random.key(count), 500), ridge_value, count)
     bounds = {name: bound(ridge_value) for name, bound in BOUNDS.items()} | {
         "clipped": ridge_bounds.delta_vector_clipped(ridge_value),
         "limited": ridge_bounds.delta_vector_clipped(ridge_value, 0.5),

@@ -179,7 +179,7 @@ class PrivateQuery:
     mechanism: replaces the default mechanism. Exactly one of the two is given.
     """
 
-    epsilon: ArrayLike | None = None
+    epsilon: Any = None  # ArrayLike; None when `mechanism` is given
     mechanism: Any = None
 
     method: ClassVar[str] = ""

@@ -2,12 +2,11 @@
 
 import dataclasses
 import functools
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from jaxdp import calibrate, core
 from jaxdp._pytree import frozen_pytree
@@ -23,7 +22,7 @@ class AllPairs(PrivateTest):
     (its root in L2), so each pair gets its share of the budget. test: PartitionGCM, PrivateGCM or GCM.
     """
 
-    test: object = None
+    test: Any = None
     method: ClassVar[str] = "AllPairs"
 
     def __post_init__(self):
@@ -74,7 +73,7 @@ def _then_inside(then):
 class PairwiseResult:
     """P-values of all pairs as a symmetric (d, d) matrix; the diagonal is NaN. `cost` is that of all pairs."""
 
-    p_values: ArrayLike
+    p_values: Any
     cost: Cost
     release: Release
     mode: str = jax.tree.static(default="")

@@ -4,6 +4,8 @@ A law offers `mean(z)`, `sample(key, z)` and `clipped_moments(z, limit)`: mean a
 clip((X - mean(z))/limit, -1, 1) given z, all of shape (n,). Laws are public.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
@@ -48,7 +50,7 @@ class ConditionalLaw:
 class GaussianLaw(ConditionalLaw):
     """X | z ~ N(function(z), noise_sd^2). function: public, static, maps z to shape (n,)."""
 
-    function: object = jax.tree.static(default=None)
+    function: Any = jax.tree.static(default=None)
     noise_sd: ArrayLike = 1.0
 
     def __post_init__(self):
@@ -83,7 +85,7 @@ class GaussianLaw(ConditionalLaw):
 class BernoulliLaw(ConditionalLaw):
     """X | z is 1 with probability function(z), else 0: a randomised treatment with a known propensity."""
 
-    function: object = jax.tree.static(default=None)
+    function: Any = jax.tree.static(default=None)
 
     def mean(self, z):
         return self.function(z)

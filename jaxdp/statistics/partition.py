@@ -6,6 +6,7 @@ from public levels, or from something already released.
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +22,8 @@ from jaxdp.data.dataset import CONTINUOUS, Column
 class Uniform:
     """Reference law: uniform on [lower, upper]; values outside fall into the end cells."""
 
-    lower: ArrayLike = -1.0
-    upper: ArrayLike = 1.0
+    lower: Any = -1.0
+    upper: Any = 1.0
 
     def cdf(self, z):
         return jnp.clip((z - self.lower) / (self.upper - self.lower), 0.0, 1.0)
@@ -129,9 +130,10 @@ def cells_of(data, target: int, reference=None, axes=None):
 def _cells_of_axes(z, columns, reference, target: int, axes):
     """Product cells of two chosen columns; all of the resolution goes to one column chosen twice."""
     side = max(2, math.isqrt(target), *(column.levels for column in columns))
-    coarse = [column_bin(z[:, j], column, reference, side) for j, column in enumerate(columns)]
-    fine = [column_bin(z[:, j], column, reference, side * side) for j, column in enumerate(columns)]
-    coarse, fine = jnp.stack(coarse), jnp.stack(fine)
+    coarse, fine = (
+        jnp.stack([column_bin(z[:, j], column, reference, count) for j, column in enumerate(columns)])
+        for count in (side, side * side)
+    )
     first, second = axes
     return jnp.where(first == second, fine[first], coarse[first] * side + coarse[second]), side * side
 

@@ -1,6 +1,6 @@
 """Conditional randomisation test with a known law of X given Z. NOT PRIVATE: a reference."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
@@ -19,7 +19,7 @@ class CRT(RandomizationTest):
     P-value: (1 + #{T_j >= T_0})/(m + 1), exact at any n. Privacy: none (epsilon infinite); refuses release keys.
     """
 
-    mechanism: object = Exact()
+    mechanism: Any = Exact()
 
     method: ClassVar[str] = "CRT"
 

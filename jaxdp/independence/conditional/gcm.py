@@ -1,6 +1,6 @@
 """Generalised covariance measure (Shah and Peters 2020), plain, max-type and weighted. NOT PRIVATE."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +29,11 @@ class GCM(PrivateTest):
     weights: static function z (n, d) -> (n, w) of public weights; None is the constant 1.
     """
 
-    mechanism: object = Exact()
+    mechanism: Any = Exact()
     ridge: ArrayLike = 0.01
-    kernel: object = RBF(lengthscale=1.0)
+    kernel: Any = RBF(lengthscale=1.0)
     residuals: str = jax.tree.static(default="in_sample")
-    weights: object = jax.tree.static(default=None)
+    weights: Any = jax.tree.static(default=None)
     num_null: int = jax.tree.static(default=999)
 
     method: ClassVar[str] = "GCM"

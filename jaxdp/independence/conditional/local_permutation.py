@@ -3,7 +3,7 @@
 Source: formula sheet on GCM, section 2.6.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ class LocalPermutation(PrivateTest):
     level: float = jax.tree.static(default=0.05)
     num_permutations: int = jax.tree.static(default=199)
     alternative: str = jax.tree.static(default="two-sided")
-    reference: object = None
+    reference: Any = None
     num_cells: int | None = jax.tree.static(default=None)
     winsorize: ArrayLike | None = None
     scale_x: ArrayLike = 1.0

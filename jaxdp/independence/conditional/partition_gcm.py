@@ -6,7 +6,7 @@ Source: formula sheet on GCM, section 2 (proof in docs/proofs/partition_gcm.md).
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +57,7 @@ class PartitionGCM(PrivateTest):
         so that covariances of changing sign do not cancel (weighted GCM).
     """
 
-    reference: object = None
+    reference: Any = None
     num_cells: int | None = jax.tree.static(default=None)
     winsorize: ArrayLike | None = None
     scale_x: ArrayLike = 1.0
@@ -67,7 +67,7 @@ class PartitionGCM(PrivateTest):
     num_null: int = jax.tree.static(default=999)
     standardize: bool = jax.tree.static(default=False)
     select_axes: bool | None = jax.tree.static(default=None)
-    centers: object = None
+    centers: Any = None
     axes: tuple[ArrayLike, ArrayLike] | None = None
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
@@ -94,23 +94,22 @@ class PartitionGCM(PrivateTest):
         wants_axes = depth > 3 if self.select_axes is None else self.select_axes
         if wants_axes and self.axes is None and depth > 1:
             limits = (1.0, 1.0) if self.standardize else (self.scale_x, self.scale_y)
-            first = AxisSelection(
+            selection = AxisSelection(
                 mechanism=self._share(2 * SELECTION_SHARE),
                 reference=self.reference,
                 limit_x=limits[0],
                 limit_y=limits[1],
             )
-            return Sequential(first=first, second=test._after(2 * SELECTION_SHARE, select_axes=False), then=select)
+            return Sequential(first=selection, second=test._after(2 * SELECTION_SHARE, select_axes=False), then=select)
         if self.standardize and self.centers is None:
-            first = Standardization(
+            profile = Standardization(
                 mechanism=self._share(STANDARDIZATION_SHARE),
                 reference=self.reference,
                 axes=self.axes,
                 num_columns=test.num_columns[:2],
             )
-            return Sequential(
-                first=first, second=test._after(STANDARDIZATION_SHARE, standardize=False), then=standardize
-            )
+            rest = test._after(STANDARDIZATION_SHARE, standardize=False)
+            return Sequential(first=profile, second=rest, then=standardize)
         return test
 
     def _share(self, fraction: float):

@@ -4,7 +4,7 @@ Both release something public that configures the test after them; costs add up 
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +30,10 @@ class AxisSelection(PrivateQuery):
     Privacy: the budget is halved over two selections by report-noisy-max (sheet 2.5).
     """
 
-    reference: object = None
-    axes: object = None
-    limit_x: object = 1.0
-    limit_y: object = 1.0
+    reference: Any = None
+    axes: Any = None
+    limit_x: Any = 1.0
+    limit_y: Any = 1.0
 
     method: ClassVar[str] = "AxisSelection"
 
@@ -79,7 +79,7 @@ class Centers:
 
     x: jax.Array
     y: jax.Array
-    reference: object = None
+    reference: Any = None
 
     def at(self, data, axes):
         """Centres of each record's cell, (n, p) and (n, q)."""
@@ -101,8 +101,8 @@ class Standardization(PrivateQuery):
     Privacy: 40 % of the budget for each kind of sum, 20 % for the counts.
     """
 
-    reference: object = None
-    axes: object = None
+    reference: Any = None
+    axes: Any = None
     num_columns: tuple[int, int] = jax.tree.static(default=(1, 1))
 
     method: ClassVar[str] = "Standardization"

@@ -4,7 +4,7 @@ Sources: GCM paper, section 4 and Algorithm 2; formula sheet on GCM, section 3.
 """
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -138,7 +138,7 @@ class CRTRank(RandomizationTest):
     """
 
     num_resamples: int = jax.tree.static(default=19)
-    kernel: object = RBF(lengthscale=1.0)
+    kernel: Any = RBF(lengthscale=1.0)
 
     method: ClassVar[str] = "PrivateCRT[paper]"
 

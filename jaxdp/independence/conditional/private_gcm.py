@@ -3,7 +3,7 @@
 Sources: GCM paper, Algorithm 1 and Lemma 3.4; formula sheet on GCM, sections 1.1 to 1.4.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ class PrivateGCM(PrivateTest):
     """
 
     ridge: ArrayLike = 10.0
-    kernel: object = RBF(lengthscale=1.0)
+    kernel: Any = RBF(lengthscale=1.0)
     variant: str = jax.tree.static(default="tight")
     scale_x: ArrayLike = 1.0
     scale_y: ArrayLike = 1.0

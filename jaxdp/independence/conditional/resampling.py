@@ -4,7 +4,7 @@ r^(j) are residuals of X (j = 0) or of a resample (j >= 1) from the known mean, 
 e are residuals of Y: Y itself (winsorised), or kernel ridge residuals of it.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,6 @@ from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import PrivateTest
 from jaxdp.statistics import partition
-from jaxdp.statistics.conditional_law import ConditionalLaw
 from jaxdp.statistics.ridge import krr_residuals
 
 
@@ -29,12 +28,12 @@ class RandomizationTest(PrivateTest):
     kernel, ridge: kernel ridge regression of y on z; no kernel means no regression (any statistic is valid).
     """
 
-    law: ConditionalLaw | None = None
+    law: Any = None
     num_resamples: int = jax.tree.static(default=199)
     alternative: str = jax.tree.static(default="two-sided")
     winsorize: ArrayLike | None = None
     scale_y: ArrayLike = 1.0
-    kernel: object = None
+    kernel: Any = None
     ridge: ArrayLike = 10.0
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 

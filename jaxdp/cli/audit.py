@@ -80,19 +80,20 @@ def summary(found, seconds: float) -> str:
 
 
 def draw(path: Path, audits) -> None:
-    """Audited lower bound against claim, one dot per audit; above the line a claim is refuted."""
+    """Audited lower bound as a share of the claim, one row per audit; right of the line a claim is refuted."""
     from jaxdp.report import figures
 
-    figure, axes = figures.canvas(6.4, 4.6)
-    top = 1.25 * max(max(found.claimed, found.lower) for found in audits)
-    axes.plot([0, top], [0, top], color=figures.GREY, linewidth=1)
-    axes.fill_between([0, top], [0, top], [top, top], color=figures.RED, alpha=0.07, linewidth=0)
-    axes.text(0.03 * top, 0.93 * top, "claim refuted", color=figures.RED)
-    for found in audits:
+    audits = sorted(audits, key=lambda found: (found.holds, found.method, found.claimed), reverse=True)
+    shares = [found.lower / found.claimed for found in audits]
+    figure, axes = figures.canvas(7.2, 1.3 + 0.28 * len(audits))
+    top = 1.15 * max(1.1, *shares)
+    axes.axvspan(1.0, top, color=figures.RED, alpha=0.07, linewidth=0)
+    axes.axvline(1.0, color=figures.GREY, linewidth=1)
+    for row, (found, share) in enumerate(zip(audits, shares, strict=True)):
         colour = figures.BLUE if found.holds else figures.RED
-        axes.plot([found.claimed], [found.lower], "o", color=colour)
-        axes.annotate(
-            f" {found.method} {found.lower:.3f}", (found.claimed, found.lower), ha="right", va="top", color=colour
-        )
-    axes.set(xlim=(0, top), ylim=(0, top), xlabel="claimed epsilon", ylabel="audited lower bound")
+        axes.plot([share], [row], "o", color=colour)
+        axes.annotate(f"{found.lower:.3f}", (share, row), (7, 0), textcoords="offset points", va="center", color=colour)
+    axes.set_yticks(range(len(audits)), [f"{found.method}, claim {found.claimed:g}" for found in audits])
+    axes.set(xlim=(0, top), ylim=(-0.7, len(audits) - 0.3))
+    axes.set(xlabel="audited lower bound / claim (shaded: refuted)")
     figures.save(figure, path)

@@ -1,5 +1,6 @@
 """Pictures of the Priv-PC experiments, drawn from the recorded rows alone."""
 
+import math
 import pathlib
 
 from jaxdp.report import figures
@@ -27,5 +28,8 @@ def _draw_one(rows: list[dict], name: str, out: pathlib.Path) -> pathlib.Path:
     axes.set(
         xscale="log", ylim=(0.0, 1.05), xlabel="total budget epsilon", ylabel="skeleton F1 (true graph)", title=name
     )
+    budgets = sorted({row["budget"] for row in rows if math.isfinite(row["budget"])})
+    axes.set_xticks(budgets, [f"{budget:.3g}" for budget in budgets])
+    axes.set_xticks([], minor=True)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=7)
     return figures.save(figure, out / f"f1_{name.split(',')[0].replace(' ', '_')}.png", simulation=True)

@@ -1,0 +1,79 @@
+"""`jaxdp discover`: files, exit codes, ledger, comparison with a true graph."""
+
+import csv
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdp.accounting.ledger import Ledger
+from jaxdp.cli.main import main
+from jaxdp.data import networks
+from jaxdp.discovery.graph import graph_from_arcs, read_graph
+from jaxdp.simulate.networks import sample_network
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory):
+    """CSV, schema and true graph of 20 000 records of the Survey network."""
+    folder = tmp_path_factory.mktemp("survey")
+    network = networks.load("survey")
+    codes = np.asarray(sample_network(jax.random.key(3), network, 20_000).values)
+    states = [network.variables[name].states for name in network.names]
+    with (folder / "data.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(network.names)
+        writer.writerows([states[j][code] for j, code in enumerate(row)] for row in codes)
+    columns = zip(network.names, states, strict=True)
+    schema = "\n".join(f'[columns.{name}]\nkind = "categorical"\nlevels = {json.dumps(s)}\n' for name, s in columns)
+    (folder / "schema.toml").write_text(schema)
+    truth = graph_from_arcs(network.names, network.dag).to_dict() | {"epsilon": 1.0}
+    (folder / "truth.json").write_text(json.dumps(truth))
+    return folder
+
+
+def command(folder, *more):
+    return ["discover", str(folder / "data.csv"), "--schema", str(folder / "schema.toml"), "--epsilon", "1", *more]
+
+
+def test_a_release_writes_every_file_and_charges_the_ledger(survey, tmp_path, capsys):
+    Ledger.create(str(tmp_path / "l.db"), epsilon=1.0)
+    extra = ["--truth", str(survey / "truth.json"), "--ledger", str(tmp_path / "l.db"), "--out", str(tmp_path / "out")]
+    assert main(command(survey, *extra)) == 0
+    assert "skeleton F1 = " in capsys.readouterr().out
+    content = json.loads((tmp_path / "out/graph.json").read_text())
+    assert set(content) == {"names", "directed", "undirected", "complete", "epsilon", "mode"}
+    assert (content["complete"], content["epsilon"], content["mode"]) == (True, 1.0, "release")
+    assert read_graph(tmp_path / "out/graph.json").names == ("A", "S", "E", "O", "R", "T")
+    rows = list(csv.DictReader((tmp_path / "out/edges.csv").open()))
+    assert len(rows) == 15
+    assert {row["edge"] for row in rows} == {"True", "False"}
+    assert (tmp_path / "out/graph.png").read_bytes().startswith(b"\x89PNG")
+    assert "data:image/png;base64" in (tmp_path / "out/report.html").read_text()
+    assert main(command(survey, *extra)) == 3
+
+
+def test_users_mistakes_are_one_line(survey, tmp_path, capsys):
+    (tmp_path / "other.json").write_text('{"names": ["x", "y"], "directed": [["x", "y"]]}')
+    for extra, message in (
+        (["--method", "magic"], "--method"),
+        (["--columns", "A"], "at least two"),
+        (["--columns", "A,zip"], "not in the schema"),
+        (["--truth", str(tmp_path / "other.json")], "different columns"),
+    ):
+        assert main(command(survey, *extra, "--out", str(tmp_path / "bad"))) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert len(error.strip().splitlines()) == 1
+
+
+def test_a_seed_makes_a_repeatable_simulation(survey, tmp_path, capsys):
+    for name in ("a", "b"):
+        assert main(command(survey, "--seed", "5", "--out", str(tmp_path / name))) == 0
+    assert "NOT PRIVATE" in capsys.readouterr().out
+    graphs = [(tmp_path / name / "graph.json").read_text() for name in ("a", "b")]
+    assert graphs[0] == graphs[1]
+    assert json.loads(graphs[0])["mode"] == "simulation"

@@ -73,6 +73,7 @@ _EXPORTS = {
     "run": "core",
 }
 _MODULES = [
+    "audit",
     "tune",
     "discovery",
     "accounting",

@@ -274,12 +274,14 @@ def _in_passes(key, rows: int, draw, value=None, size: int | None = None):
 
     Padding to powers of two keeps the number of compiled programs small; the extra draws are dropped.
     """
-    flat = None if value is None else value.ravel()
-    size = flat.size if size is None else size
+    if value is not None:
+        value = value.ravel()
+        size = value.size
+    assert size is not None
     length = min(digits.LARGEST, 1 << (size - 1).bit_length())
     passes = -(-size // length)
     keys = [key] if passes == 1 else jax.random.split(key, passes)
-    padded = None if flat is None else jnp.pad(flat, (0, passes * length - size))
+    padded = None if value is None else jnp.pad(value, (0, passes * length - size))
     parts = []
     for i in range(passes):
         given = {} if padded is None else {"value": padded[i * length : (i + 1) * length]}

@@ -26,6 +26,7 @@ class Counts:
         self.num_records = records.num_records
         self._codes: list[np.ndarray] = []
         self._cache: dict[tuple[int, ...], np.ndarray] = {}
+        self._cached_cells = 0
         if math.prod(self.levels) <= JOINT_CELLS:
             self._joint: np.ndarray | None = contingency.joint_table(records.values, self.levels)
         else:
@@ -54,8 +55,10 @@ class Counts:
             code = np.zeros(self.num_records, np.int64)
             for k in columns:
                 code = code * self.levels[k] + self._codes[k]
-            if sum(table.size for table in self._cache.values()) > CACHED_CELLS:
+            if self._cached_cells > CACHED_CELLS:
                 self._cache.clear()
+                self._cached_cells = 0
+            self._cached_cells += math.prod(shape)
             self._cache[columns] = np.bincount(code, minlength=math.prod(shape)).reshape(shape)
         return self._cache[columns]
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp import _check
 from jaxdp.data.dataset import Data
 
 NUM_BLOBS = 100
@@ -80,11 +81,16 @@ class Law(NamedTuple):
     sd: float
 
 
-def law(function: int, level: float) -> Law:
-    """The law of function 1, ..., 21 with R^2 = `level` in (0, 1)."""
+def law(function: int, level: float | None = None, *, sd: float | None = None) -> Law:
+    """The law of function 1, ..., 21 with R^2 = `level` in (0, 1), or with blobs of standard deviation `sd`."""
     if not 1 <= function <= len(FUNCTIONS):
         raise ValueError(f"function must be 1 to {len(FUNCTIONS)}, got {function}.")
-    if not 0 < level < 1:
+    if (level is None) == (sd is None):
+        raise ValueError("give level= (an R^2) or sd=, one of them.")
+    if sd is not None:
+        _check.positive(sd=sd)
+        return Law(*_centres(function), float(sd))
+    if level is None or not 0 < level < 1:
         raise ValueError(f"level must be an R^2 strictly between 0 and 1, got {level}.")
     x, y = _centres(function)
     return Law(x, y, _deviation(function, float(level)))

@@ -62,7 +62,8 @@ class MICTest(PrivateTest):
         """B in force."""
         if self.max_cells is not None:
             return float(self.max_cells)
-        return mic_parameters.cells_allowed(num_records, self._nominal_epsilon())
+        corrected = getattr(self, "correct_bias", False)
+        return mic_parameters.cells_allowed(num_records, self._nominal_epsilon(), corrected)
 
     def master_factor(self, num_records: int) -> float:
         """c in force."""

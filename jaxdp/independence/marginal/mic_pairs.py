@@ -60,7 +60,8 @@ class MICrPairs(PrivateQuery):
 
     def cells_allowed(self, num_records: int) -> float:
         """B in force: the default is that of epsilon = 1."""
-        return mic_parameters.cells_allowed(num_records, 1.0) if self.max_cells is None else float(self.max_cells)
+        default = mic_parameters.cells_allowed(num_records, 1.0, corrected=False)
+        return default if self.max_cells is None else float(self.max_cells)
 
     def statistic(self, key, data):
         """Coefficients (m,)."""

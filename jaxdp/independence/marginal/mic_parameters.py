@@ -8,15 +8,25 @@ import math
 import numpy as np
 
 MASTER_FACTOR = 5.0  # c: larger values change MICr-Lap little (paper, section 5.1)
-# B that minimises the weighted error among those tried; larger n keep the last value.
-_SIZES = (25, 250, 500, 1000)
-_CELLS = {0.1: (5, 40, 80, 150), 0.3: (8, 60, 150, 250), 1.0: (8, 80, 150, 200), 3.0: (8, 100, 150, 250)}
+# B with the least weighted error among those tried, for the coefficient corrected for chance and for MICr as it is.
+# Larger n keep the last value.
+_SIZES = (25, 250, 500, 1000, 5000)
+_CELLS = {
+    0.1: (5, 40, 80, 150, 400),
+    0.3: (8, 60, 150, 250, 400),
+    1.0: (8, 80, 150, 200, 400),
+    3.0: (8, 100, 150, 250, 400),
+}
+_RAW_CELLS = {0.1: (8, 40, 80, 100, 250), 1.0: (8, 40, 80, 100, 250)}
 
 
-def cells_allowed(num_records: int, epsilon: float) -> float:
+def cells_allowed(num_records: int, epsilon: float, corrected: bool = True) -> float:
     """B: linear in log n between the table's sizes, and in log epsilon between its budgets; constant outside."""
     position = math.log(max(num_records, 4))
-    at = {eps: float(np.interp(position, np.log(_SIZES), row)) for eps, row in _CELLS.items()}
+    at = {
+        eps: float(np.interp(position, np.log(_SIZES), row))
+        for eps, row in (_CELLS if corrected else _RAW_CELLS).items()
+    }
     budgets = sorted(at)
     cells = float(
         np.interp(math.log(epsilon) if math.isfinite(epsilon) else 0.0, np.log(budgets), [at[b] for b in budgets])

@@ -89,7 +89,8 @@ def law(function: int, level: float | None = None, *, sd: float | None = None) -
         raise ValueError("give level= (an R^2) or sd=, one of them.")
     if sd is not None:
         _check.positive(sd=sd)
-        return Law(*_centres(function), float(sd))
+        x, y = _centres(function)
+        return Law(x, y, float(sd))
     if level is None or not 0 < level < 1:
         raise ValueError(f"level must be an R^2 strictly between 0 and 1, got {level}.")
     x, y = _centres(function)

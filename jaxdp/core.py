@@ -52,7 +52,7 @@ class Sensitivity:
     """How far a statistic can move between neighbours, computed without data.
 
     bound: the change of the exact statistic, measured in `norm`, for every pair of neighbours.
-    error: bound on |computed - exact| of each released coordinate in float64, for every data set.
+    error: bound, in the same norm, on computed - exact in float64, for every data set.
     lower, upper: public range of each coordinate; release mode clips the statistic into it.
     """
 

@@ -333,12 +333,12 @@ def test_simulated_and_released_histograms_share_a_law():
     draws = np.concatenate(
         [
             np.asarray(jaxdp.release(query, jax.random.key(seed), records).value).ravel() - [50, 0, 0, 0]
-            for seed in range(500)
+            for seed in range(200)
         ]
     )
     variance = 2 * math.exp(-0.5) / (1 - math.exp(-0.5)) ** 2
-    # kurtosis of Laplace noise is 6, so the sd of the sample variance is sqrt(5/2000) = 5 %
-    assert np.var(draws) == pytest.approx(variance, rel=0.25)
+    # kurtosis of Laplace noise is 6, so the sd of the sample variance is sqrt(5/800) = 8 %
+    assert np.var(draws) == pytest.approx(variance, rel=0.39)
     assert np.all(draws == np.round(draws))
 
 
@@ -422,12 +422,13 @@ def test_marginal_tables_find_the_graph_under_zcdp():
 
 def test_marginals_move_within_their_l2_bound():
     rng = np.random.default_rng(8)
+    query = discovery.NoisyMarginals(mechanism=jaxdp.Gaussian(rho=1.0), levels=(2, 3, 2, 2), width=2)
+    statistic = jax.jit(lambda records: query.statistic(jax.random.key(0), records))
     largest = 0.0
     for _ in range(60):
         before, after = neighbours_of_codes(rng, (2, 3, 2, 2), 6)
-        query = discovery.NoisyMarginals(mechanism=jaxdp.Gaussian(rho=1.0), levels=(2, 3, 2, 2), width=2)
-        values = [query.statistic(jax.random.key(0), records) for records in (before, after)]
+        values = [np.asarray(statistic(records), float) for records in (before, after)]
         largest = max(largest, float(np.linalg.norm(values[0] - values[1])))
-        assert values[0].size == sum(a * b for a, b in itertools.combinations((2, 3, 2, 2), 2))
+    assert values[0].size == sum(a * b for a, b in itertools.combinations((2, 3, 2, 2), 2))
     bound = float(query.sensitivity(6).bound)
     assert 0.9 * bound < largest <= bound + 1e-12

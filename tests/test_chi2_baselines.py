@@ -126,9 +126,11 @@ def test_multinomial_law():
 @pytest.mark.parametrize(
     ("test", "shares", "replicates"),
     [
-        (jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 2), num_null=99), SHARES, 1500),
+        (jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 2), num_null=99), SHARES, 800),
         (jaxdp.ProjectedChi2(mechanism=Gaussian(0.05), levels=(3, 2)), SHARES, 10_000),
-        (jaxdp.ProjectedChi2(epsilon=1.0, levels=(3, 2), num_null=99), SHARES, 800),
+        pytest.param(
+            jaxdp.ProjectedChi2(epsilon=1.0, levels=(3, 2), num_null=99), SHARES, 3000, marks=pytest.mark.nightly
+        ),
         (
             jaxdp.ProjectedGoodnessOfFit(mechanism=Gaussian(0.05), probabilities=[0.3, 0.3, 0.4]),
             [0.3, 0.3, 0.4],
@@ -149,7 +151,7 @@ def test_power_grows_with_dependence_and_scarce_cells_never_reject():
         jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 2), num_null=99),
         jaxdp.ProjectedChi2(mechanism=Gaussian(0.5), levels=(3, 2)),
     ):
-        assert np.mean(table_p_values(test, tilted, 500, 100, seed=3) <= 0.05) > 0.9
+        assert np.mean(table_p_values(test, tilted, 500, 40, seed=3) <= 0.05) > 0.9
         scarce = released(test, np.array([[400, 90], [4, 3], [2, 1]]))
         assert float(test.p_value(jax.random.key(4), scarce)) == 1.0
 
@@ -176,12 +178,12 @@ def test_noisy_proportions_size_power_and_effect():
         return test.p_value(None, release), test.headline(release)
 
     run = jax.jit(lambda keys, a, b: jax.lax.map(lambda key: one(key, a, b), keys, batch_size=20))
-    null, _ = run(jax.random.split(jax.random.key(5), 3000), 0.3, 0.3)
+    null, _ = run(jax.random.split(jax.random.key(5), 1000), 0.3, 0.3)
     rejections = int(np.sum(np.asarray(null) <= 0.05))
-    assert binom.ppf(1e-6, 3000, 0.045) <= rejections <= binom.ppf(1 - 1e-6, 3000, 0.059)
-    far, effect = run(jax.random.split(jax.random.key(6), 200), 0.6, 0.3)
+    assert binom.ppf(1e-6, 1000, 0.045) <= rejections <= binom.ppf(1 - 1e-6, 1000, 0.059)
+    far, effect = run(jax.random.split(jax.random.key(6), 100), 0.6, 0.3)
     assert np.mean(np.asarray(far) <= 0.05) > 0.9
-    assert np.mean(np.asarray(effect)) == pytest.approx(0.3, abs=0.02)
+    assert np.mean(np.asarray(effect)) == pytest.approx(0.3, abs=0.03)
 
 
 def test_releases_run_and_mistakes_are_named():

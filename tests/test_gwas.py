@@ -147,10 +147,10 @@ def test_family_wise_error_and_power_of_the_selection_form():
         result = jaxdp.run(test, key_run, tables)
         return jnp.min(result.p_value), result.release.earlier[0].value
 
-    null = np.array([smallest(key, 0)[0] for key in jax.random.split(jax.random.key(5), 300)])
-    assert np.sum(null <= 0.2) <= binom.ppf(1 - 1e-6, 300, 0.2)
-    chosen = np.array([np.asarray(smallest(key, 13)[1]) for key in jax.random.split(jax.random.key(6), 60)])
-    assert np.mean([0 in row or 1 in row for row in chosen]) > 0.8
+    null = np.array([smallest(key, 0)[0] for key in jax.random.split(jax.random.key(5), 150)])
+    assert np.sum(null <= 0.2) <= binom.ppf(1 - 1e-6, 150, 0.2)
+    chosen = np.array([np.asarray(smallest(key, 13)[1]) for key in jax.random.split(jax.random.key(6), 30)])
+    assert np.mean([0 in row or 1 in row for row in chosen]) > 0.5  # three of 40 at random: 0.15
 
 
 def test_one_shot_gumbel_equals_peeling():

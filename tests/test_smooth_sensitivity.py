@@ -145,9 +145,9 @@ def test_median_test_keeps_its_level_and_finds_strong_dependence():
         return jaxdp.run(test, key_run, coded(key_data, 600, effect)).p_value
 
     run = jax.jit(lambda keys, effect: jax.lax.map(lambda key: p_value(key, effect), keys, batch_size=20))
-    null = np.asarray(run(jax.random.split(jax.random.key(1), 600), 0.0))
-    assert np.sum(null <= 0.05) <= binom.ppf(1 - 1e-6, 600, 0.05)
-    strong = np.asarray(run(jax.random.split(jax.random.key(2), 60), 0.8))
+    null = np.asarray(run(jax.random.split(jax.random.key(1), 200), 0.0))
+    assert np.sum(null <= 0.05) <= binom.ppf(1 - 1e-6, 200, 0.05)
+    strong = np.asarray(run(jax.random.split(jax.random.key(2), 40), 0.8))
     assert np.mean(strong <= 0.05) > 0.7
 
 
@@ -166,7 +166,6 @@ def test_any_statistic_can_be_wrapped():
     for statistic, null in (
         (TableTest(kind="g").value, "chi-squared-1"),
         (CorrelationTest().value, "half-normal"),
-        (jaxdp.PartitionGCM(mechanism=jaxdp.mechanisms.Exact(), num_cells=1, winsorize=5.0), "half-normal"),
     ):
         test = SubsampleAggregate(epsilon=2.0, statistic_of=statistic, num_blocks=15, null=null, num_null=99)
         result = jaxdp.run(test, jax.random.key(4), data)

@@ -137,7 +137,9 @@ def test_neighbouring_data_move_the_statistic_by_the_bound_at_most(kind):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(("groups", "epsilon"), [(Groups(300, 300), 0.1), (Groups(60, 240), 1.0)])
+@pytest.mark.parametrize(
+    ("groups", "epsilon"), [(Groups(300, 300), 0.1), pytest.param(Groups(60, 240), 1.0, marks=pytest.mark.nightly)]
+)
 def test_exact_size_for_every_null_rate(groups, epsilon):
     """Rates between those that the calibration looks at, on both sides of 1/2."""
     between = np.concatenate([[0.0, 1.0], np.geomspace(1e-4, 0.5, 97), 1.0 - np.geomspace(1e-3, 0.5, 41)])
@@ -161,7 +163,7 @@ def test_power_is_that_of_the_formula_sheet():
 def test_p_value_and_critical_value_agree():
     test = UnitCircle(epsilon=0.5, num_cases=40, num_controls=60)
     sensitivity = test.sensitivity(100)
-    for level in (0.2, 0.001):
+    for level in (0.05,):
         critical = test.critical_value(level)
         assert float(test.null_tail(critical, sensitivity)) == pytest.approx(level, rel=1e-6)
     values = jnp.array([1.0, 1.5, 2.0])
@@ -180,7 +182,7 @@ def test_single_precision_null_law_is_close_to_double():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("groups", [Groups(1100, 1300), Groups(2500, 90)])
+@pytest.mark.parametrize("groups", [pytest.param(Groups(1100, 1300), marks=pytest.mark.nightly), Groups(2500, 90)])
 def test_thinned_windows_equal_the_whole_lattice(groups, monkeypatch):
     """The larger group's window has a stride of 2 at these sizes; noise of scale one step, as at epsilon 1."""
     threshold = chi2.isf(0.05, 1)
@@ -198,7 +200,7 @@ def test_thinned_windows_equal_the_whole_lattice(groups, monkeypatch):
 
 @pytest.mark.usefixtures("x64")
 def test_binomial_probabilities_equal_scipy():
-    for trials, rate in itertools.product((1, 10, 300, 50_000), (0.0, 1e-4, 0.3, 0.5, 1.0)):
+    for trials, rate in itertools.product((10, 5000), (0.0, 1e-4, 0.3, 1.0)):
         count = jnp.arange(trials + 1)
         np.testing.assert_allclose(
             binomial.probabilities(trials, rate, count), binom.pmf(np.arange(trials + 1), trials, rate), atol=1e-11
@@ -208,7 +210,7 @@ def test_binomial_probabilities_equal_scipy():
 @pytest.mark.usefixtures("x64")
 def test_paper_variant_carries_the_epsilon_that_is_true_for_it():
     """Enumerated loss of its decision stays below the reported epsilon; with the tight noise it would pass."""
-    for groups, epsilon in ((Groups(50, 50), 0.1), (Groups(20, 80), 1.0)):
+    for groups, epsilon in ((Groups(20, 80), 1.0),):
         test = UnitCircle(epsilon=epsilon, num_cases=groups.cases, num_controls=groups.controls, variant="paper")
         test = test.prepared()
         scale = float(test.budget().scale(test.sensitivity(groups.total)))
@@ -297,9 +299,9 @@ def test_estimated_null_keeps_its_level_and_its_budget():
         result = jaxdp.run(test, key_run, jaxdp.Data(x.astype(float), y))
         return result.p_value
 
-    keys = jax.random.split(jax.random.key(3), 2000)
+    keys = jax.random.split(jax.random.key(3), 600)
     p_values = np.asarray(jax.jit(lambda k: jax.lax.map(one, k, batch_size=20))(keys))
-    assert np.sum(p_values <= 0.05) <= binom.ppf(1 - 1e-6, 2000, 0.05)
+    assert np.sum(p_values <= 0.05) <= binom.ppf(1 - 1e-6, 600, 0.05)
     result = jaxdp.run(test, jax.random.key(4), rows(60, 10, groups))
     assert float(result.p_value) < 0.01
     assert float(result.cost.epsilon) == pytest.approx(1.0)

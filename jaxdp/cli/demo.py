@@ -15,7 +15,7 @@ from pathlib import Path
 from jaxdp.cli import options
 
 DATA_SEED = 20_240_229  # the data are made up and public; only the noise is fresh
-CONTINUOUS_ROWS, CATEGORICAL_ROWS = 5_000, 20_000
+CONTINUOUS_ROWS, CATEGORICAL_ROWS, DISCOVERY_ROWS = 5_000, 20_000, 100_000
 
 CONTINUOUS_SCHEMA = """\
 # Public limits of the made-up measurements.
@@ -124,6 +124,32 @@ def categorical(folder: Path) -> list[str]:
     ]
 
 
+def discovery(folder: Path) -> list[str]:
+    """Records of the Asia network: which of eight binary variables are directly related?"""
+    import json
+
+    import jax
+    import numpy as np
+
+    from jaxdp.data import networks
+    from jaxdp.simulate.networks import sample_network
+
+    network = networks.load("asia")
+    records = sample_network(jax.random.key(DATA_SEED), network, DISCOVERY_ROWS)
+    states = [variable.states for variable in network.variables.values()]
+    columns = [np.array(names)[codes] for names, codes in zip(states, np.asarray(records.values).T, strict=True)]
+    schema = "".join(
+        f'[columns.{name}]\nkind = "binary"\nlevels = {json.dumps(list(levels))}\n\n'
+        for name, levels in zip(network.names, states, strict=True)
+    )
+    rows = zip(*columns, strict=True)
+    arguments = ["discover", *_write(folder, "asia", list(network.names), rows, schema)]
+    arcs = [[network.names[i], network.names[j]] for i, j in zip(*np.nonzero(network.dag), strict=True)]
+    truth = folder / "asia.json"
+    truth.write_text(json.dumps({"names": list(network.names), "directed": arcs, "undirected": []}), encoding="utf-8")
+    return [*arguments, "--truth", str(truth)]
+
+
 def _write(folder: Path, name: str, header: list[str], rows: Iterable[Sequence[str]], schema: str) -> list[str]:
     """Writes name.csv and name.toml; returns them as arguments of a command."""
     table, schema_path = folder / f"{name}.csv", folder / f"{name}.toml"
@@ -135,4 +161,4 @@ def _write(folder: Path, name: str, header: list[str], rows: Iterable[Sequence[s
     return [str(table), "--schema", str(schema_path)]
 
 
-PARTS = {"continuous": continuous, "categorical": categorical}
+PARTS = {"continuous": continuous, "categorical": categorical, "discovery": discovery}

@@ -30,8 +30,9 @@ def score_sizes(features, first, second, sizes, padded, kind):
     dtype = features.dtype if jnp.issubdtype(features.dtype, jnp.floating) else jnp.result_type(float)
 
     def one(size):
+        rows, columns = padded[0], padded[1]
         table = mic_cells.table(
-            mic_cells.cells(master, size[2], kind), mic_cells.cells(fixed, size[0], kind), *padded[:2], dtype
+            mic_cells.cells(master, size[2], kind), mic_cells.cells(fixed, size[0], kind), rows, columns, dtype
         )
         return normalised(table, size[0], size[1], padded[2])
 

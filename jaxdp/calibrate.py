@@ -33,6 +33,15 @@ def normal_plus_laplace(value, sd, scale):
     return jnp.clip(2.0 * norm.sf(u) + toward - away, 0.0, 1.0)
 
 
+def noisy_sd(variance, noise_variance, num_records):
+    """Standard deviation from a noisy variance, which may be negative: floored at n/1000 or the noise's own sd.
+
+    The smaller of the two: the first is the formula sheet's (GCM, section 2.1), the second keeps a small variance
+    that was released with little noise from being replaced by the first.
+    """
+    return jnp.sqrt(jnp.maximum(variance, jnp.minimum(1e-3 * num_records, jnp.sqrt(noise_variance))))
+
+
 def mills(w):
     """e^(w^2/2) P(N(0,1) > w) for w >= 0, without overflow or cancellation."""
     small = jnp.minimum(w, 4.0)

@@ -1,10 +1,16 @@
-"""python -m experiments.dp_ci [--quick|--full] [--figures 1,3] [--concrete concrete.csv] [--out DIR]"""
+"""python -m experiments.dp_ci [--quick|--full] [--figures 1,3] [--concrete concrete.csv] [--out DIR]
+
+Figure 0 is the README's table; it runs only when asked for.
+"""
 
 import argparse
+import concurrent.futures
+import multiprocessing
+import os
 import pathlib
 
-from experiments.dp_ci import concrete, config, figures, plots
-from experiments.record import Recorder
+# Two processes: most of a quick run is compilation, which uses one core. Figures that share programs stay together.
+GROUPS = ((1, 3, 4, 8, 0), (5, 6, 9, 10, 7))
 
 
 def main() -> None:
@@ -12,29 +18,61 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small sizes (default)")
     size.add_argument("--full", action="store_true", help="the paper's grid as far as 2 cores allow")
-    parser.add_argument("--figures", default="", help="comma list, default all")
+    parser.add_argument("--figures", default="1,3,4,5,6,7,8,9,10", help="comma list")
     parser.add_argument("--concrete", type=pathlib.Path, help="path of concrete.csv, for figure 7")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/dp_ci"))
     arguments = parser.parse_args()
-    chosen = config.FULL if arguments.full else config.QUICK
-    wanted = {int(part) for part in arguments.figures.split(",") if part} or {*figures.SIMULATED, 7}
-    recorder = Recorder(arguments.out, f"dp_ci_{chosen.name}")
+    if not arguments.full:
+        # small problems: compiling takes longer than computing
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    wanted = {int(part) for part in arguments.figures.split(",") if part}
+    if 7 in wanted and not arguments.concrete:
+        print("figure 7 skipped: give --concrete PATH of the Concrete Compressive Strength CSV")
+        wanted.discard(7)
+    jobs = [(number, [n for n in group if n in wanted], arguments) for number, group in enumerate(GROUPS)]
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(len(jobs), mp_context=context) as pool:
+        rows = [row for part in pool.map(measure_group, jobs) for row in part]
+    rows.sort(key=lambda row: row["figure"])
+    merge(rows, arguments.out / f"dp_ci_{'full' if arguments.full else 'quick'}.jsonl")
     for number in sorted(wanted):
-        if number == 7:
-            if arguments.concrete:
-                concrete.figure_7(recorder, chosen, arguments.concrete)
-            else:
-                print("figure 7 skipped: give --concrete PATH of the Concrete Compressive Strength CSV")
-        else:
-            figures.SIMULATED[number](recorder, chosen)
-        show(number, [row for row in recorder.rows if row["figure"] == number])
-    for path in plots.draw(recorder.rows, arguments.out):
+        show(number, [row for row in rows if row["figure"] == number])
+    from experiments.dp_ci import plots
+
+    for path in plots.draw(rows, arguments.out):
         print(path)
+
+
+def measure_group(job) -> list[dict]:
+    """Rows of some figures, in a process of their own."""
+    from experiments.dp_ci import concrete, config, figures
+    from experiments.record import Recorder
+
+    number, wanted, arguments = job
+    chosen = config.FULL if arguments.full else config.QUICK
+    recorder = Recorder(arguments.out, f"part_{number}")
+    for figure in wanted:
+        if figure == 7:
+            concrete.figure_7(recorder, chosen, arguments.concrete)
+        else:
+            figures.SIMULATED[figure](recorder, chosen)
+    return recorder.rows
+
+
+def merge(rows: list[dict], path: pathlib.Path) -> None:
+    """One file of all rows in place of the parts."""
+    import json
+
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for part in path.parent.glob("part_*.jsonl"):
+        part.unlink()
 
 
 def show(number: int, rows: list[dict]) -> None:
     """The paper's statement, then one line per cell."""
-    print(f"\nfigure {number}: the paper says: {figures.CLAIMS[number]}")
+    from experiments.dp_ci.figures import CLAIMS
+
+    print(f"\nfigure {number}: the paper says: {CLAIMS[number]}")
     keys = ("n", "epsilon", "complexity", "dim", "effect", "num_resamples", "feature")
     for row in rows:
         cell = " ".join(f"{key}={row[key]}" for key in keys if key in row)

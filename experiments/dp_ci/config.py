@@ -22,6 +22,7 @@ class Config:
     concrete_sizes: tuple[int, ...]
     concrete_splits: int
     seed: int = 20260
+    crt_dims: tuple[int, ...] = (1, 5)
 
 
 QUICK = Config(
@@ -34,11 +35,12 @@ QUICK = Config(
     sizes=(100, 400),
     n_effects=400,
     n_crt=400,
-    crt_sizes=(100, 400),
+    crt_sizes=(400,),
     epsilons=(0.5, 2.0, 8.0),
     resamples=(19, 99),
-    concrete_sizes=(250, 1000),
+    concrete_sizes=(1000,),
     concrete_splits=20,
+    crt_dims=(1,),
 )
 FULL = Config(
     name="full",

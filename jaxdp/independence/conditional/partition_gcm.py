@@ -181,8 +181,11 @@ class PartitionGCM(PrivateTest):
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         covariance, variance = release.value["covariance"], release.value["variance"]
-        sd = jnp.sqrt(jnp.maximum(variance, 1e-3 * release.num_records))
-        mechanism, sensitivity = self.budget()["covariance"], release.sensitivity["covariance"]
+        budget, sensitivity = self.budget(), release.sensitivity["covariance"]
+        mechanism = budget["covariance"]
+        sd = calibrate.noisy_sd(
+            variance, budget["variance"].variance(release.sensitivity["variance"]), release.num_records
+        )
         if self.num_regions == 1:
             return mechanism.null_p_value(covariance, sd, sensitivity)
         total_sd = jnp.sqrt(sd**2 + mechanism.variance(sensitivity))

@@ -115,9 +115,10 @@ class CRTNormal(RandomizationTest):
 
     def p_value(self, key, release):
         del key
-        sd = jnp.sqrt(jnp.maximum(release.value["variance"], 1e-3 * release.num_records))
-        mechanism = self.budget()["statistic"]
-        return mechanism.null_p_value(release.value["statistic"], sd, release.sensitivity["statistic"])
+        budget = self.budget()
+        noise = budget["variance"].variance(release.sensitivity["variance"])
+        sd = calibrate.noisy_sd(release.value["variance"], noise, release.num_records)
+        return budget["statistic"].null_p_value(release.value["statistic"], sd, release.sensitivity["statistic"])
 
     def headline(self, release):
         """The noisy T_0."""

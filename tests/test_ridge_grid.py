@@ -9,7 +9,7 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
-from jaxdp.statistics import kernels, ridge_grid
+from jaxdp.statistics import kernels, low_rank, ridge_grid
 
 GAMMAS = np.array([0.1, 1.0, 10.0])
 
@@ -54,6 +54,9 @@ def cross_validate(ridges, z, targets, method="krylov", steps=None, tolerance=No
     [
         ("krylov", np.float32, 103, 4),
         ("krylov", np.float64, 60, 1),
+        ("low_rank", np.float32, 103, 1),
+        ("low_rank", np.float64, 103, 1),
+        ("auto", np.float32, 130, 1),  # rank 32 serves the wide bandwidths, Krylov the narrow one
         ("cholesky", np.float64, 103, 4),
     ],
 )
@@ -63,14 +66,16 @@ def test_grid_equals_scikit_learn(method, ridges, dtype, n, d):
     ridges = np.array(ridges)
     errors, residuals = sklearn_grid(z, targets, ridges)
     best = errors.reshape(-1, 2).argmin(0)
-    tolerance = 1e-9 if dtype is np.float64 else 1e-5
+    limits = ridge_grid.TOLERANCE if method == "krylov" else ridge_grid.TRACE_TOLERANCE
+    limit = limits[np.dtype(dtype).name]
+    tolerance = 1e-9 if dtype is np.float64 else limit
     with jax.enable_x64(dtype is np.float64):
         fit = cross_validate(ridges.astype(dtype), z.astype(dtype), targets.astype(dtype), method=method)
     assert fit.errors.dtype == dtype
     np.testing.assert_allclose(fit.errors, errors, rtol=tolerance)
     np.testing.assert_array_equal(np.asarray(fit.kernel_index) * len(ridges) + np.asarray(fit.ridge_index), best)
     np.testing.assert_allclose(fit.residuals, residuals, atol=tolerance)
-    assert 0.0 <= float(fit.certificate) <= ridge_grid.TOLERANCE[np.dtype(dtype).name]
+    assert (0.0 if method == "cholesky" else 1e-20) <= float(fit.certificate) <= limit
 
 
 def test_certificate_bounds_the_error_and_a_missed_tolerance_falls_back_to_cholesky():
@@ -84,6 +89,59 @@ def test_certificate_bounds_the_error_and_a_missed_tolerance_falls_back_to_chole
     assert float(saved.certificate) == 0.0
     np.testing.assert_allclose(saved.residuals, exact.residuals, atol=1e-6)
     np.testing.assert_allclose(saved.errors, exact.errors, rtol=1e-5)
+
+
+def test_pivoted_cholesky_leaves_a_positive_semidefinite_rest_of_known_trace():
+    with jax.enable_x64(True):
+        z, kernel = jnp.asarray(sample(60, 2)[0]), kernels.RBF(lengthscale=1.0)
+        factor = low_rank.extend(low_rank.start(kernel, z), kernel, z, 10, 0.0)
+        factor = low_rank.extend(factor, kernel, z, 20, 0.0)
+        rest = np.asarray(kernel.gram(z) - factor.rows.T @ factor.rows)
+    assert int(factor.rank) == 20
+    eigenvalues = np.linalg.eigvalsh(rest)
+    assert eigenvalues.min() > -1e-12
+    assert 1e-4 < eigenvalues.max() <= float(factor.trace)
+    np.testing.assert_allclose(factor.trace, np.trace(rest), rtol=1e-10)
+
+
+def test_the_trace_bounds_the_error_of_low_rank_fits():
+    """Records far apart, rank 4 of 5: the target lives on the record left out, where the bound is nearly attained."""
+    z = 1e3 * np.arange(5.0, dtype=np.float32)
+    target = np.array([0, 0, 0, 0, 1.0], np.float32)
+    fit, exact = (
+        cross_validate(np.array([4.0], np.float32), z, target, method=method, tolerance=0.5)
+        for method in ("low_rank", "cholesky")
+    )
+    gap = np.linalg.norm(fit.residuals - exact.residuals)  # 1 - alpha/(1 + alpha), with alpha = 10
+    assert float(fit.certificate) == pytest.approx(0.1)
+    assert 0.9 * float(fit.certificate) < gap <= float(fit.certificate)
+
+
+def test_rough_low_rank_fits_keep_their_certificate():
+    z, targets = (part.astype(np.float32) for part in sample(200, 1))
+    ridges = np.array([0.05], np.float32)
+    alpha, m = 200 * 0.05 / 2, 40
+    rough, exact = (
+        cross_validate(ridges, z, targets, method=method, tolerance=5.0) for method in ("low_rank", "cholesky")
+    )
+    scale = np.sqrt(np.mean(targets**2, axis=0))
+    bound = float(rough.certificate)
+    gap = np.sqrt(np.mean((rough.residuals - exact.residuals) ** 2, axis=0)) / scale
+    assert 1e-3 < gap.max() <= bound
+    held_out = np.abs(np.sqrt(rough.errors) - np.sqrt(exact.errors)).max(axis=(0, 1)) / scale
+    assert held_out.max() <= bound * np.sqrt(5.0) * np.sqrt(1.0 + m / (4.0 * alpha))
+
+
+def test_kernels_without_low_rank_are_solved_by_cholesky_or_krylov():
+    z, targets = (part.astype(np.float32) for part in sample(140, 5))
+    ridges = np.array([0.01, 0.1], np.float32)
+    low, exact, auto = (
+        cross_validate(ridges, z, targets, method=method) for method in ("low_rank", "cholesky", "auto")
+    )
+    assert float(low.certificate) == 0.0
+    np.testing.assert_array_equal(low.residuals, exact.residuals)
+    assert 0.0 < float(auto.certificate) <= ridge_grid.TOLERANCE["float32"]
+    np.testing.assert_allclose(auto.residuals, exact.residuals, atol=1e-6)
 
 
 def test_degenerate_data_have_defined_values():

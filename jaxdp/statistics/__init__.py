@@ -33,6 +33,7 @@ _MODULES = [
     "contingency",
     "concordance",
     "kernels",
+    "low_rank",
     "partition",
     "random_features",
     "ridge",

@@ -1,7 +1,9 @@
-"""Cross-validated ridge and bandwidth without refitting: one Krylov run per bandwidth serves all ridges and folds.
+"""Cross-validated ridge and bandwidth without refitting: what does not depend on ridge and fold is computed once.
 
-(K + alpha I) has the same Krylov spaces for every alpha; leaving a fold out is a 0/1 mask on the start column; every
-target is a column. So per bandwidth, `steps` products of K with 2 (folds + 1) columns give all fits of the grid.
+Krylov: (K + alpha I) has the same Krylov spaces for every alpha; leaving a fold out is a 0/1 mask on the start column;
+every target is a column. So per bandwidth, `steps` products of K with 2 (folds + 1) columns give all fits of the grid.
+Low rank (d = 1, wide kernels): with K = L L' + E from pivoted Cholesky, ridge regression on the features L, whose
+second moments without a fold are a difference of two small matrices; the Gram matrix is never formed.
 
 NOT PRIVATE: the choice reads the data. The sensitivity constants hold for a ridge fixed in advance. For simulations
 and the non-private references. Float32 or float64, as the data.
@@ -14,21 +16,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check
-from jaxdp.statistics import kernels, ridge
+from jaxdp.statistics import kernels, low_rank, ridge
 
-METHODS = ("krylov", "cholesky")
+METHODS = ("auto", "krylov", "low_rank", "cholesky")
 FREEZE = {"float32": 1e-6, "float64": 1e-13}  # of the matrix norm: past this, a Krylov direction is rounding
 MOST_STEPS = {"float32": 40, "float64": 80}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
-STOP_EARLY = 0.2  # of the tolerance: what the recurrence must reach, so that the measured residual passes too
+TRACE_TOLERANCE = {"float32": 1e-4, "float64": 1e-10}  # of alpha; the norm it bounds is many times smaller
+RANKS = (32, 64, 128)
+GIVE_UP = {16: 0.3, 32: 5e-3, 64: 1e-5}  # of the trace of K: more than this left at a rank, and no rank here will do
+STOP_EARLY = 0.2  # of the tolerance: what a recurrence must reach, so that the measured residual passes too
 
 
 class GridFit(NamedTuple):
     """errors: mean squared cross-validation error (bandwidths, ridges, targets), as scikit-learn averages it.
 
     kernel_index, ridge_index: the best pair of each target, (q,). residuals: in-sample residuals of that pair (n, q).
-    certificate: largest relative residual of a linear system behind these numbers (root mean square, targets scaled
-    to root mean square 1); residuals and held-out predictions are off by at most this. 0 for exact solves.
+    certificate: bound c on the error of all fits, up to rounding; 0 for exact solves. In root mean square, for targets
+    scaled to root mean square 1, residuals are off by at most c and the held-out predictions of a fold of m records by
+    at most c sqrt(n/m) sqrt(1 + m/(4 alpha)).
     """
 
     errors: Any
@@ -38,17 +44,27 @@ class GridFit(NamedTuple):
     certificate: Any
 
 
-def cross_validate(kernel, ridges, z, targets, *, num_folds=5, method="krylov", steps=None, tolerance=None) -> GridFit:
+def cross_validate(kernel, ridges, z, targets, *, num_folds=5, method="auto", steps=None, tolerance=None) -> GridFit:
     """Scores every (bandwidth, ridge) by k-fold cross-validation and fits the best pair of each target.
 
     kernel: a kernel whose leaves have a leading axis, one entry per bandwidth: RBF(lengthscale=jnp.array([0.5, 1.0])).
     ridges: (r,), in the objective's units; alpha is n ridge/2 in the folds too, as in scikit-learn's
     GridSearchCV(KernelRidge). z: (n,) or (n, d). targets: (n,) or (n, q). Folds are contiguous.
-    method: 'krylov', or 'cholesky' to solve exactly from the start. steps: most Krylov steps per bandwidth (default 40
-    in float32, 80 in float64); it stops when all residuals are below the tolerance (public; default 1e-5, 1e-10).
-    Where the certificate exceeds the tolerance all the same, everything is solved again by Cholesky.
-    Memory: about 3 n^2 floats whatever the grid; map over many data sets with `jax.lax.map`, without batch_size (a
-    batch waits for its slowest member and is slower on the CPU).
+    method: 'auto' (low rank for the bandwidths where it is certified, Krylov for the others), 'low_rank', 'krylov', or
+    'cholesky' to solve exactly from the start. Where the certificate exceeds the tolerance all the same, everything is
+    solved again by Cholesky. tolerance: public; default 1e-5 for Krylov, 1e-4 for low rank, both 1e-10 in float64.
+    steps: most Krylov steps per bandwidth (default 40, in float64 80); it stops below the tolerance.
+
+    Certificates. Krylov: the largest relative residual s of a linear system; the in-sample residual alpha w is off by
+    s. Low rank: trace(E)/alpha for the smallest alpha, because with A = K + alpha I, B = L L' + alpha I and r = alpha
+    B^-1 y, alpha A^-1 y - r = -A^-1 E r has norm at most |E| |y|/alpha, and |E| <= trace(E) as E is positive
+    semidefinite. Held-out predictions, f the fold and t the rest: with H = K_ft (K_tt + alpha I)^-1 and w = r_t/alpha
+    the error is (E_ft - H E_tt) w, at most |(I, -H)| |E| |y_t|/alpha, and |H|^2 <= |K_ff|/(4 alpha) <= m/(4 alpha),
+    as K_ft = K_ff^(1/2) C K_tt^(1/2) with |C| <= 1 and sqrt(k)/(k + alpha) <= 1/(2 sqrt(alpha)).
+
+    Memory: about 3 n^2 floats whatever the grid, without the Gram matrix where low rank serves; map over many data
+    sets with `jax.lax.map`, without batch_size (a batch waits for its slowest member, runs every method, and is
+    slower on the CPU).
     """
     z = kernels.as_points(z)
     targets = ridge.as_columns(targets, z.dtype)
@@ -58,10 +74,23 @@ def cross_validate(kernel, ridges, z, targets, *, num_folds=5, method="krylov", 
     if method == "cholesky":
         return _exact(problem, plan)
     name = targets.dtype.name
-    tolerance = TOLERANCE[name] if tolerance is None else tolerance
-    fit = _krylov(problem, plan, MOST_STEPS[name] if steps is None else steps, tolerance)
+    limits = _Limits(
+        steps=MOST_STEPS[name] if steps is None else steps,
+        residual=TOLERANCE[name] if tolerance is None else tolerance,
+        trace=TRACE_TOLERANCE[name] if tolerance is None else tolerance,
+    )
+    fit, certified = {"auto": _auto, "krylov": _krylov, "low_rank": _low_rank}[method](problem, plan, limits)
     # a loop, not cond: under vmap cond would solve everything twice for every data set
-    return jax.lax.while_loop(lambda fit: ~(fit.certificate <= tolerance), lambda _: _exact(problem, plan), fit)
+    exactly = lambda _: (_exact(problem, plan), jnp.array(True))  # noqa: E731
+    return jax.lax.while_loop(lambda pair: ~pair[1], exactly, (fit, certified))[0]
+
+
+class _Limits(NamedTuple):
+    """Most Krylov steps; largest certificate of a Krylov run and of a low-rank factor."""
+
+    steps: int
+    residual: Any
+    trace: Any
 
 
 class _Problem(NamedTuple):
@@ -100,39 +129,113 @@ def _plan(num_records: int, num_folds: int) -> _Plan:
     return _Plan(rows, real, train)
 
 
-def _krylov(problem: _Problem, plan: _Plan, steps: int, tolerance) -> GridFit:
+class _Scores(NamedTuple):
+    """One bandwidth: errors (r, q), best ridge of each target, its in-sample residuals (n, q), certificate."""
+
+    errors: Any
+    residuals: Any
+    certificate: Any
+    ridge_index: Any
+
+
+def _krylov(problem: _Problem, plan: _Plan, limits: _Limits):
     gram_of, alphas = problem.grams(), problem.alphas()
-
-    def one_bandwidth(best, item):
-        index, kernel = item
-        errors, residuals, certificate, columns = _lanczos(
-            gram_of(kernel), alphas, problem.targets, plan, steps, tolerance
-        )
-        better = jnp.min(errors, axis=0) < best.errors
-        return GridFit(
-            errors=jnp.where(better, jnp.min(errors, axis=0), best.errors),
-            kernel_index=jnp.where(better, index, best.kernel_index),
-            ridge_index=jnp.where(better, columns, best.ridge_index),
-            residuals=jnp.where(better[None, :], residuals, best.residuals),
-            certificate=jnp.maximum(best.certificate, certificate),
-        ), errors
-
-    return _over_bandwidths(problem, one_bandwidth)
-
-
-def _over_bandwidths(problem: _Problem, one_bandwidth) -> GridFit:
-    """Folds a step over the kernels of the grid, keeping the best pair of each target."""
-    count = jax.tree.leaves(problem.kernel)[0].shape[0]
-    q, dtype = problem.targets.shape[1], problem.targets.dtype
-    start = GridFit(
-        errors=jnp.full(q, jnp.inf, dtype),
-        kernel_index=jnp.zeros(q, jnp.int32),
-        ridge_index=jnp.zeros(q, jnp.int32),
-        residuals=jnp.zeros_like(problem.targets),
-        certificate=jnp.zeros((), dtype),
+    fit = _best(
+        jax.lax.map(lambda kernel: _lanczos(gram_of(kernel), alphas, problem.targets, plan, limits), problem.kernel)
     )
-    best, errors = jax.lax.scan(one_bandwidth, start, (jnp.arange(count, dtype=jnp.int32), problem.kernel))
-    return best._replace(errors=errors)
+    return fit, fit.certificate <= limits.residual
+
+
+def _low_rank(problem: _Problem, plan: _Plan, limits: _Limits):
+    most = min(RANKS[-1], problem.z.shape[0])
+    ranks = (*(rank for rank in RANKS if rank < most), most)
+    scores = jax.lax.map(lambda kernel: _of_features(problem, kernel, plan, limits, ranks), problem.kernel)
+    fit = _best(scores)
+    return fit, fit.certificate <= limits.trace
+
+
+def _auto(problem: _Problem, plan: _Plan, limits: _Limits):
+    ranks = tuple(rank for rank in RANKS if 4 * rank <= problem.z.shape[0])  # below, Krylov is as fast
+    if not ranks:
+        return _krylov(problem, plan, limits)
+    scores = jax.lax.map(lambda kernel: _of_features(problem, kernel, plan, limits, ranks), problem.kernel)
+    served = scores.certificate <= limits.trace
+
+    def complete(scores: _Scores) -> _Scores:
+        gram_of, alphas = problem.grams(), problem.alphas()
+
+        def one(item):
+            kernel, own, served = item
+            by_krylov = lambda: _lanczos(gram_of(kernel), alphas, problem.targets, plan, limits)  # noqa: E731
+            return jax.lax.cond(served, lambda: own, by_krylov)
+
+        return jax.lax.map(one, (problem.kernel, scores, served))
+
+    scores = jax.lax.cond(jnp.all(served), lambda scores: scores, complete, scores)
+    return _best(scores), jnp.all(scores.certificate <= jnp.where(served, limits.trace, limits.residual))
+
+
+def _best(scores: _Scores) -> GridFit:
+    """The best pair of each target among the scores of all bandwidths (leading axis)."""
+    target = jnp.arange(scores.errors.shape[2])
+    chosen = jnp.argmin(jnp.min(scores.errors, axis=1), axis=0).astype(jnp.int32)
+    return GridFit(
+        errors=scores.errors,
+        kernel_index=chosen,
+        ridge_index=scores.ridge_index[chosen, target],
+        residuals=scores.residuals[chosen, :, target].T,
+        certificate=jnp.max(scores.certificate),
+    )
+
+
+def _of_features(problem: _Problem, kernel, plan: _Plan, limits: _Limits, ranks) -> _Scores:
+    """Scores from a pivoted Cholesky factor, at the first of the ranks that is certified; else certificate inf."""
+    alphas, targets = problem.alphas(), problem.targets
+    smallest, factor = jnp.min(alphas), low_rank.start(kernel, problem.z)
+    allowed = {rank: share * factor.trace for rank, share in GIVE_UP.items()}
+    certified = limits.trace * smallest
+
+    def attempt(factor, ranks) -> _Scores:
+        rank, *later = ranks
+        factor = low_rank.extend(factor, kernel, problem.z, rank, STOP_EARLY * certified, allowed)
+        further = lambda factor: attempt(factor, later)  # noqa: E731
+        hopeful = factor.trace <= allowed.get(rank, 0.0)
+        otherwise = (lambda factor: jax.lax.cond(hopeful, further, refuse, factor)) if later else refuse
+        return jax.lax.cond(factor.trace <= certified, solve, otherwise, factor)
+
+    def solve(factor) -> _Scores:
+        return _ridge_on_features(factor.rows, factor.trace / smallest, alphas, targets, plan)
+
+    def refuse(factor) -> _Scores:
+        del factor
+        (n, q), dtype = targets.shape, targets.dtype
+        infinite = jnp.full((len(alphas), q), jnp.inf, dtype)
+        return _Scores(infinite, jnp.zeros((n, q), dtype), jnp.array(jnp.inf, dtype), jnp.zeros(q, jnp.int32))
+
+    return attempt(factor, ranks)
+
+
+def _ridge_on_features(rows, certificate, alphas, targets, plan: _Plan) -> _Scores:
+    """Scores of ridge regression on features L, given as L' (rank, n)."""
+    rank, product = rows.shape[0], lambda a, b: jnp.matmul(a, b, precision=kernels.HIGHEST)
+    slices = [slice(at[0], at[0] + int(real.sum())) for at, real in zip(plan.rows, plan.real, strict=True)]
+    second = jnp.stack([product(rows[:, at], rows[:, at].T) for at in slices])
+    first = jnp.stack([product(rows[:, at], targets[at]) for at in slices])
+    # without each fold, and all records
+    second, first = (
+        jnp.sum(part, axis=0, keepdims=True) - jnp.concatenate([part, jnp.zeros_like(part[:1])])
+        for part in (second, first)
+    )
+    systems = second[:, None] + alphas[None, :, None, None] * jnp.eye(rank, dtype=rows.dtype)[None, None]
+    factors = jnp.linalg.cholesky(systems, symmetrize_input=False)
+    right = jnp.broadcast_to(first[:, None], (*systems.shape[:3], first.shape[-1]))
+    weights = jax.scipy.linalg.cho_solve((factors, True), right)
+
+    left = [targets[at][None] - product(rows[:, at].T[None], weights[fold]) for fold, at in enumerate(slices)]
+    errors = jnp.mean(jnp.stack([jnp.mean(part**2, axis=1) for part in left]), axis=0)
+    chosen = jnp.argmin(errors, axis=0).astype(jnp.int32)
+    residuals = targets - product(rows.T, weights[-1, chosen, :, jnp.arange(targets.shape[1])].T)
+    return _Scores(errors, residuals, jnp.where(jnp.all(jnp.isfinite(errors)), certificate, jnp.inf), chosen)
 
 
 class _Krylov(NamedTuple):
@@ -156,8 +259,9 @@ class _Krylov(NamedTuple):
     held_out: Any
 
 
-def _lanczos(gram, alphas, targets, plan: _Plan, steps: int, tolerance):
-    """Errors (r, q), in-sample residuals (n, q) of the best ridge of each target, certificate, best ridges (q,)."""
+def _lanczos(gram, alphas, targets, plan: _Plan, limits: _Limits) -> _Scores:
+    """Scores of one bandwidth from Krylov runs."""
+    steps, tolerance = limits.steps, limits.residual
     q, folds = targets.shape[1], plan.train.shape[1]
     mask = jnp.repeat(jnp.asarray(plan.train, gram.dtype), q, axis=1)
     start = mask * jnp.tile(targets, (1, folds))
@@ -174,7 +278,7 @@ def _lanczos(gram, alphas, targets, plan: _Plan, steps: int, tolerance):
     residuals = alphas[chosen][None, :] * jnp.einsum("jq,jnq->nq", of_best, run.basis, precision=kernels.HIGHEST)
     fitted = jnp.einsum("jq,jnq->nq", of_best, run.images, precision=kernels.HIGHEST)
     left = jnp.sqrt(jnp.sum((targets - fitted - residuals) ** 2, axis=0)) / _one_if_zero(length[0, -q:])
-    return errors, residuals, jnp.maximum(run.unfinished, jnp.max(left)), chosen.astype(jnp.int32)
+    return _Scores(errors, residuals, jnp.maximum(run.unfinished, jnp.max(left)), chosen.astype(jnp.int32))
 
 
 def _run_lanczos(gram, mask, start, length, alphas, plan: _Plan, steps: int, stop) -> _Krylov:
@@ -294,20 +398,10 @@ def _exact(problem: _Problem, plan: _Plan) -> GridFit:
             left.append(jnp.mean(held_out**2, axis=0))
         return jnp.mean(jnp.stack(left), axis=0), alpha * weights
 
-    def one_bandwidth(best, item):
-        index, kernel = item
+    def one_bandwidth(kernel) -> _Scores:
         gram = gram_of(kernel)
         errors, residuals = jax.lax.map(lambda alpha: one_ridge(gram, alpha), alphas)
-        chosen = jnp.argmin(errors, axis=0)
-        lowest = jnp.min(errors, axis=0)
-        better = lowest < best.errors
-        own = residuals[chosen, :, jnp.arange(q)].T
-        return GridFit(
-            errors=jnp.where(better, lowest, best.errors),
-            kernel_index=jnp.where(better, index, best.kernel_index),
-            ridge_index=jnp.where(better, chosen.astype(jnp.int32), best.ridge_index),
-            residuals=jnp.where(better[None, :], own, best.residuals),
-            certificate=best.certificate,
-        ), errors
+        chosen = jnp.argmin(errors, axis=0).astype(jnp.int32)
+        return _Scores(errors, residuals[chosen, :, jnp.arange(q)].T, jnp.zeros((), targets.dtype), chosen)
 
-    return _over_bandwidths(problem, one_bandwidth)
+    return _best(jax.lax.map(one_bandwidth, problem.kernel))

@@ -1,0 +1,59 @@
+"""Low-rank factor of a Gram matrix by pivoted Cholesky, with the exact trace of what it leaves out.
+
+K = L L' + E. Pivoted Cholesky keeps E positive semidefinite, so its spectral norm is at most its trace, which is
+free: sum k(z_i, z_i) - |L|_F^2. What that means for ridge regression: `ridge_grid`.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.statistics import kernels
+
+SMALLEST_PIVOT = {"float32": 1e-6, "float64": 1e-14}  # of the largest k(z, z): below, a pivot is rounding
+
+
+class PivotedCholesky(NamedTuple):
+    """rows: L', shape (most rows, n), unused rows 0. diagonal: that of E, (n,). trace: its sum. rank: rows in use."""
+
+    rows: Any
+    diagonal: Any
+    trace: Any
+    rank: Any
+
+
+def start(kernel, z) -> PivotedCholesky:
+    """The factor of rank 0 of kernel.gram(z); z: (n, d), finite."""
+    diagonal = jax.vmap(kernel)(z, z)
+    empty = jnp.zeros((0, z.shape[0]), diagonal.dtype)
+    return PivotedCholesky(empty, diagonal, jnp.sum(diagonal), jnp.int32(0))
+
+
+def extend(factor: PivotedCholesky, kernel, z, most: int, wanted_trace, allowed=None) -> PivotedCholesky:
+    """Adds rows (kernel columns of the records with the largest diagonal) until the trace is small enough.
+
+    most: rank at which it stops in any case, at least the rows of `factor`. wanted_trace: stops at or below this.
+    allowed: rank -> largest trace with which going on from that rank is worth it. Also stops when every pivot left is
+    rounding. Time: rank n (most + d); never forms the Gram matrix.
+    """
+    room = jnp.zeros((most - factor.rows.shape[0], z.shape[0]), factor.rows.dtype)
+    factor = factor._replace(rows=jnp.concatenate([factor.rows, room]))
+    floor = SMALLEST_PIVOT[factor.diagonal.dtype.name]
+
+    def unfinished(factor: PivotedCholesky):
+        going = (factor.rank < most) & (factor.trace > wanted_trace) & (jnp.max(factor.diagonal) > floor)
+        for rank, trace in (allowed or {}).items():
+            going &= (factor.rank != rank) | (factor.trace <= trace)
+        return going
+
+    def advance(factor: PivotedCholesky) -> PivotedCholesky:
+        pivot = jnp.argmax(factor.diagonal)
+        there = jax.lax.dynamic_index_in_dim(z, pivot, keepdims=True)
+        explained = jnp.matmul(factor.rows[:, pivot], factor.rows, precision=kernels.HIGHEST)
+        row = (kernel.gram(there, z)[0] - explained) / jnp.sqrt(factor.diagonal[pivot])
+        diagonal = jnp.maximum(factor.diagonal - row**2, 0.0).at[pivot].set(0.0)
+        rows = jax.lax.dynamic_update_index_in_dim(factor.rows, row, factor.rank, 0)
+        return PivotedCholesky(rows, diagonal, jnp.sum(diagonal), factor.rank + 1)
+
+    return jax.lax.while_loop(unfinished, advance, factor)

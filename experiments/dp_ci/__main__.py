@@ -9,6 +9,8 @@ import multiprocessing
 import os
 import pathlib
 
+from experiments.dp_ci.worker import measure_group
+
 # Two processes: most of a quick run is compilation, which uses one core. Figures that share programs stay together.
 GROUPS = ((1, 3, 4, 8, 0), (5, 6, 9, 10, 7))
 
@@ -41,22 +43,6 @@ def main() -> None:
 
     for path in plots.draw(rows, arguments.out):
         print(path)
-
-
-def measure_group(job) -> list[dict]:
-    """Rows of some figures, in a process of their own."""
-    from experiments.dp_ci import concrete, config, figures
-    from experiments.record import Recorder
-
-    number, wanted, arguments = job
-    chosen = config.FULL if arguments.full else config.QUICK
-    recorder = Recorder(arguments.out, f"part_{number}")
-    for figure in wanted:
-        if figure == 7:
-            concrete.figure_7(recorder, chosen, arguments.concrete)
-        else:
-            figures.SIMULATED[figure](recorder, chosen)
-    return recorder.rows
 
 
 def merge(rows: list[dict], path: pathlib.Path) -> None:

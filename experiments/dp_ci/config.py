@@ -27,10 +27,10 @@ class Config:
 
 QUICK = Config(
     name="quick",
-    replicates=200,
-    krr_replicates=60,
+    replicates=100,
+    krr_replicates=40,
     n_complexity=400,
-    complexities=(1.0, 4.0, 16.0),
+    complexities=(1.0, 16.0),
     effects=(0.0, 0.5, 1.5),
     sizes=(100, 400),
     n_effects=400,

@@ -33,7 +33,7 @@ class PrivateGCM(PrivateTest):
     be public: choosing them on the private data is not covered.
     P-value: 2 Phi(-|T|) (Bonferroni for several products). Level: only while the noise hides the bias of the fit.
 
-    WARNING. With a fixed ridge the bias does not vanish and the level is lost as n grows (measured type-I error
+    WARNING (sheet 1.4). With a fixed ridge the bias does not vanish and the level is lost as n grows (type-I error
     1.00 at n = 1e5, epsilon = 7), and ridge >= 10, which the noise constant needs to be small, shrinks the fit to
     nearly nothing (4 % of the regression function explained). `PartitionGCM` has neither problem and far more power.
 

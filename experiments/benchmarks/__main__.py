@@ -37,22 +37,32 @@ def run_row(name: str, arguments) -> int:
     row = _row(name)
     report = {"row": name, "date": datetime.date.today().isoformat(), "machine": machine.facts()}
     report["ceilings"] = machine.ceilings()
-    report["cases"] = {}
+    path = _path(name, arguments.json)
+    # one case at a time adds to what the file holds
+    earlier = json.loads(path.read_text()) if arguments.case and path and path.exists() else {}
+    report["cases"] = earlier.get("cases", {})
     chosen = [arguments.case] if arguments.case else (row.QUICK if arguments.quick else row.CASES)
     failures = 0
     for case in chosen:
+        load = os.getloadavg()[0]
         try:
             report["cases"][case] = harness.measure(row.build(**row.CASES[case]), arguments.reps)
         except harness.Disagreement as problem:
             failures += 1
             report["cases"][case] = {"failed": str(problem)}
+        report["cases"][case] |= {"load_at_start": load, "commit": report["machine"]["commit"]}
         print(_line(name, case, report["cases"][case]), flush=True)
-    if arguments.json:
-        path = pathlib.Path(arguments.json)
-        path = path / f"{name}.json" if path.suffix != ".json" else path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report, indent=1, default=float) + "\n")
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(report, indent=1, default=float) + "\n")
     return failures
+
+
+def _path(name: str, wanted: str | None):
+    if not wanted:
+        return None
+    path = pathlib.Path(wanted)
+    return path if path.suffix == ".json" else path / f"{name}.json"
 
 
 def row_names() -> list[str]:

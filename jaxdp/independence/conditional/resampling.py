@@ -37,6 +37,7 @@ class RandomizationTest(PrivateTest):
     ridge: ArrayLike = 10.0
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
+    regress: ClassVar[Any] = staticmethod(krr_residuals)
     needs_law: ClassVar[str] = "jaxdp.GaussianLaw(function=mean_of_x, noise_sd=1.0)"
 
     def __post_init__(self):
@@ -72,22 +73,42 @@ class RandomizationTest(PrivateTest):
         y = _column(partition.clip_to(partition.as_matrix(data.y), self.limits(data.x.shape[0])[1]), "y")
         if self.kernel is None:
             return y
-        return krr_residuals(self.kernel, self.ridge, partition.as_matrix(data.z), y[:, None])[:, 0]
+        return self.regress(self.kernel, self.ridge, partition.as_matrix(data.z), y[:, None])[:, 0]
 
     def statistic(self, key, data):
         """(T_0, T) with T of shape (m,), folded by the alternative."""
-        limit = self.limits(data.x.shape[0])[0]
-        mean, residual_y = self.law.mean(data.z), self.residual_of_y(data)
-
-        def statistic(x):
-            return jnp.dot(partition.clip_to(x - mean, limit), residual_y, precision="highest")
+        score = self._score(data)
 
         def resampled(number):
-            return statistic(self.law.sample(jax.random.fold_in(key, number), data.z))
+            return score(self.law.sample(jax.random.fold_in(key, number), data.z))
 
         copies = jax.lax.map(resampled, jnp.arange(self.num_resamples), batch_size=64)
-        observed = statistic(_column(partition.as_matrix(data.x), "x"))
+        observed = score(_column(partition.as_matrix(data.x), "x"))
         return self._fold(observed), self._fold(copies)
+
+    def statistic_of_resamples(self, data, resamples):
+        """(T_0, T) for given resamples (m, n) of x instead of drawn ones: one product, whatever m.
+
+        Row j must be drawn from the law given data.z, independently of data.x and data.y; `num_resamples` is not used.
+        """
+        resamples = jnp.asarray(resamples)
+        if resamples.ndim != 2 or resamples.shape[1] != data.x.shape[0]:
+            raise ValueError(f"resamples must have shape (m, {data.x.shape[0]}), got {resamples.shape}.")
+        score = self._score(data)
+        observed = score(_column(partition.as_matrix(data.x), "x"))
+        return self._fold(observed), self._fold(score(resamples))
+
+    def _score(self, data):
+        """Function from x, shape (..., n), to sum_i r_i e_i."""
+        limit = self.limits(data.x.shape[0])[0]
+        # behind a barrier: XLA would compute the mean anew for every resample
+        mean, residual_y = jax.lax.optimization_barrier(self.law.mean(data.z)), self.residual_of_y(data)
+
+        def score(x):
+            centred = x - mean.reshape((1,) * (x.ndim - 1) + mean.shape)
+            return jnp.matmul(partition.clip_to(centred, limit), residual_y, precision="highest")
+
+        return score
 
     def _fold(self, values):
         return {"two-sided": jnp.abs, "greater": jnp.positive, "less": jnp.negative}[self.alternative](values)

@@ -178,3 +178,14 @@ def test_bernoulli_law_moments_match_simulation():
 
     count = jaxdp.power.rejection_rate(test, functools.partial(design, n=500), jax.random.key(3), 4000)
     assert count.rejections <= window(4000)[1]
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less"])
+def test_statistics_of_given_resamples_are_those_of_drawn_ones(alternative):
+    test = jaxdp.CRT(law=LAW, num_resamples=5, alternative=alternative)
+    data, key = sine_confounder(jax.random.key(0), n=40, effect=0.5), jax.random.key(1)
+    resamples = jnp.stack([LAW.sample(jax.random.fold_in(key, number), data.z) for number in range(5)])
+    for drawn, given in zip(test.statistic(key, data), test.statistic_of_resamples(data, resamples), strict=True):
+        np.testing.assert_allclose(given, drawn, rtol=1e-4)
+    with pytest.raises(ValueError, match=r"resamples must have shape \(m, 40\)"):
+        test.statistic_of_resamples(data, resamples[:, :10])

@@ -9,7 +9,7 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
-from jaxdp.statistics import kernels, low_rank, ridge_grid
+from jaxdp.statistics import kernels, low_rank, ridge, ridge_grid
 
 GAMMAS = np.array([0.1, 1.0, 10.0])
 
@@ -174,3 +174,13 @@ def test_wrong_arguments_raise():
         ridge_grid.cross_validate(grid_kernel(float), jnp.array([0.1]), z, targets, num_folds=21)
     with pytest.raises(ValueError, match="ridge must be a finite number > 0"):
         ridge_grid.cross_validate(grid_kernel(float), jnp.array([0.1, 0.0]), z, targets)
+
+
+@pytest.mark.parametrize("d", [1, 5])
+def test_residuals_by_low_rank_or_exact(d):
+    z, targets = (part.astype(np.float32) for part in sample(300, d))
+    kernel = kernels.RBF.from_gamma(0.5)
+    ours = jax.jit(low_rank.krr_residuals)(kernel, 0.02, z, targets)
+    exact = ridge.krr_residuals(kernel, 0.02, z, targets)
+    np.testing.assert_allclose(ours, exact, atol=1e-4 * np.sqrt(np.mean(targets**2)))
+    assert low_rank.krr_residuals(kernel, 0.02, z[:20], targets[:20, 0]).shape == (20,)

@@ -341,9 +341,11 @@ def run(test, key, data, *, ledger: Ledger | None = None) -> Result:
     mode = keys.mode_of(key)
     with keys.precision(mode):
         if ledger is not None:
+            cost = cost_of(test, data)
             if mode == keys.RELEASE:
+                ledger.require(cost)
                 _rehearse(test, data)
-            ledger.charge(method_of(test), cost_of(test, data), key)
+            ledger.charge(method_of(test), cost, key)
         key_release, key_null = jax.random.split(keys.open_key(key))
         resolved, released = _execute(test, key_release, keys.widen(mode, data))
         # certificates and earlier stages are no input of a p-value; as static fields they would recompile it

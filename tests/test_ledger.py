@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp import core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.accounting.ledger import RELATIONS, BudgetExhausted, Ledger, LedgerError
 from jaxdp.core import Cost, Norm, PrivateTest, Relation, Sensitivity, run
@@ -245,7 +246,14 @@ class Reader(PrivateTest):
         return Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)
 
 
-def test_a_crash_after_the_charge_keeps_it(ledger):
+def test_what_fails_in_rehearsal_is_not_charged(ledger):
+    with pytest.raises(DataWereRead):
+        run(Reader(epsilon=0.75), jaxdp.fresh_key(), jnp.zeros(4), ledger=ledger)
+    assert ledger.spent.epsilon == 0.0
+
+
+def test_a_crash_after_the_charge_keeps_it(ledger, monkeypatch):
+    monkeypatch.setattr(core, "_rehearse", lambda test, data: None)
     with pytest.raises(DataWereRead):
         run(Reader(epsilon=0.75), jaxdp.fresh_key(), jnp.zeros(4), ledger=ledger)
     assert ledger.spent.epsilon == 0.75

@@ -68,7 +68,8 @@ def krr_residuals(kernel, ridge_level, z, targets):
 
     Arguments and shapes as in `ridge.krr_residuals`, and the same answer within 1e-4 (float64: 1e-10) of the root mean
     square of the targets: the error is at most trace(E)/alpha of it (proof: `ridge_grid.cross_validate`). NOT for
-    private statistics, whose rounding bounds (`ridge_error`) are those of the exact solve. Under vmap both run.
+    private statistics, whose rounding bounds (`ridge_error`) are those of the exact solve.
+    No reverse-mode gradient (it loops); under vmap both run.
     """
     z = kernels.as_points(z)
     exact = lambda _: ridge.krr_residuals(kernel, ridge_level, z, targets)  # noqa: E731

@@ -22,24 +22,24 @@ class Config:
     concrete_sizes: tuple[int, ...]
     concrete_splits: int
     seed: int = 20260
-    crt_dims: tuple[int, ...] = (1, 5)
+    crt_dims: tuple[int, ...] = (1, 5)  # where figure 1 runs the CRT family and the comparators
 
 
 QUICK = Config(
     name="quick",
-    replicates=100,
-    krr_replicates=40,
-    n_complexity=400,
+    replicates=60,
+    krr_replicates=30,
+    n_complexity=200,
     complexities=(1.0, 16.0),
     effects=(0.0, 0.5, 1.5),
-    sizes=(100, 400),
-    n_effects=400,
-    n_crt=400,
-    crt_sizes=(400,),
-    epsilons=(0.5, 2.0, 8.0),
+    sizes=(50, 200),
+    n_effects=200,
+    n_crt=200,
+    crt_sizes=(),
+    epsilons=(0.5, 8.0),
     resamples=(19, 99),
     concrete_sizes=(1000,),
-    concrete_splits=20,
+    concrete_splits=10,
     crt_dims=(1,),
 )
 FULL = Config(

@@ -10,6 +10,7 @@ from experiments.dp_ci import methods
 from jaxdp.simulate.confounder import SineLaw, sine_confounder
 
 LEVEL = 0.05
+CRT_PART = 101  # the part of figure 1 that shares programs with the CRT figures
 # What the paper says of each figure (its text gives no table; the curves are read as statements).
 CLAIMS = {
     0: "(no figure: equal true epsilon, the README's table)",
@@ -71,6 +72,16 @@ def figure_1(recorder, config):
                 methods.gcm_family(n, epsilon) | methods.crt_family(2.0, complexity) | methods.comparators(n, epsilon)
             )
             cell = {"n": n, "epsilon": epsilon, "complexity": complexity, "dim": dim, "effect": 0.0}
+            measure(recorder, 1, tests, config, design_of(n, 0.0, complexity, dim), **cell)
+
+
+def figure_1_crt(recorder, config):
+    """The CRT part of figure 1, at the epsilon the paper gives it."""
+    n = config.n_complexity
+    for dim in config.crt_dims:
+        for complexity in config.complexities:
+            cell = {"n": n, "epsilon": 2.0, "complexity": complexity, "dim": dim, "effect": 0.0}
+            tests = methods.crt_family(2.0, complexity)
             measure(recorder, 1, tests, config, design_of(n, 0.0, complexity, dim), **cell)
 
 
@@ -160,6 +171,7 @@ def figure_10(recorder, config):
 SIMULATED = {
     0: headline,
     1: figure_1,
+    CRT_PART: figure_1_crt,
     3: figure_3,
     4: figure_4,
     5: figure_5,

@@ -92,19 +92,34 @@ def default_batch(shapes) -> int:
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def _p_values(test, design, key, ids, batch_size, devices):
-    mesh = jax.sharding.Mesh(np.array(devices), ("replicate",), axis_types=(AxisType.Auto,))
+    return spread(test, design, key, ids, batch_size, devices)
+
+
+def mesh_of(devices) -> jax.sharding.Mesh:
+    """The mesh whose one axis is that of replicates."""
+    return jax.sharding.Mesh(np.array(devices), ("replicate",), axis_types=(AxisType.Auto,))
+
+
+def spread(test, design, key, ids, batch_size: int, devices):
+    """P-values of the replicates `ids` (r,), r a multiple of the devices: a share each, a batch at a time.
+
+    To be traced. Whole batches only: the last one is filled up with replicates that are thrown away, so that every
+    replicate goes through the same program.
+    """
 
     def one(key, replicate):
         key_data, key_test = jax.random.split(jax.random.fold_in(key, replicate))
         return core.run(test, key_test, design(key_data)).p_value
 
     def share(key, ids):
-        return jax.lax.map(functools.partial(one, key), ids, batch_size=batch_size)
+        blocks = -(-ids.shape[0] // batch_size)
+        padded = jnp.pad(ids, (0, blocks * batch_size - ids.shape[0]), mode="edge").reshape(blocks, batch_size)
+        return jax.lax.map(jax.vmap(functools.partial(one, key)), padded).reshape(-1)[: ids.shape[0]]
 
     replicate = PartitionSpec("replicate")
-    return jax.shard_map(share, mesh=mesh, in_specs=(PartitionSpec(), replicate), out_specs=replicate, check_vma=False)(
-        key, ids
-    )
+    return jax.shard_map(
+        share, mesh=mesh_of(devices), in_specs=(PartitionSpec(), replicate), out_specs=replicate, check_vma=False
+    )(key, ids)
 
 
 def rejection_rate(

@@ -1,0 +1,64 @@
+"""A cell of a simulation grid: one test on one design, and the configuration that names its results."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxdp import _check
+from jaxdp.simulate.power import Design
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One test on one design.
+
+    config: what identifies the cell, JSON values only (method, design, n, epsilon, effect, every option); equal
+    configurations are equal cells. test: any test. design: callable key -> Data.
+    level: significance level. precision: "float32" or "float64". seed: of the root key. The last three are
+    part of the identity.
+    """
+
+    config: Mapping[str, Any]
+    test: Any = dataclasses.field(compare=False)
+    design: Any = dataclasses.field(compare=False)
+    level: float = 0.05
+    precision: str = "float32"
+    seed: int = 0
+
+    def __post_init__(self):
+        _check.in_range(0.0, 1.0, level=self.level)
+        _check.one_of(("float32", "float64"), precision=self.precision)
+        _check.at_least(0, seed=self.seed)
+        object.__setattr__(self, "design", Design.of(self.design))
+
+    @functools.cached_property
+    def identity(self) -> dict[str, Any]:
+        """Everything that the p-values depend on, apart from versions and the machine."""
+        return {**self.config, "level": self.level, "precision": self.precision, "seed": self.seed}
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """SHA-256 of the identity, 16 hex digits."""
+        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def number(self) -> int:
+        """The 32-bit number folded into the root key, so that cells have independent replicates."""
+        return int(self.hash[:8], 16)
+
+
+def require_distinct(cells: Sequence[Cell]) -> None:
+    """Raises if two cells are equal, or would draw the same replicates."""
+    if not cells:
+        raise ValueError("the grid has no cell: give at least one value of each of its axes.")
+    numbers = [cell.number for cell in cells]
+    for place, number in enumerate(numbers):
+        if number in numbers[:place]:
+            twin = cells[numbers.index(number)]
+            raise ValueError(f"two cells would share their replicates: {twin.identity} and {cells[place].identity}.")

@@ -1,0 +1,179 @@
+"""Chunks of replicates on the device: generate, test and count in one program, within a memory limit."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxdp import _check
+from jaxdp.simulate import power
+from jaxdp.simulate.cells import Cell
+from jaxdp.simulate.record_file import BINS, Record
+
+ROUNDING = 1e-6  # float32 p-values of rank tests may sit a rounding above the level they equal
+ACCELERATOR_SHARE = 0.25  # of a device's memory, where no limit is given
+ACCELERATOR_BATCH = 4096  # first guess there; on the CPU the batch that stays in a core's cache wins
+
+
+class Counts(NamedTuple):
+    """What a chunk's program returns, replicated over all devices and processes."""
+
+    rejections: Any
+    failures: Any
+    histogram: Any
+    p_values: Any
+
+
+class Program(NamedTuple):
+    """A compiled chunk, its batch size, and the bytes that one device needs for it."""
+
+    compiled: Any
+    batch_size: int
+    bytes_per_device: int
+
+
+@functools.partial(jax.jit, static_argnames=("size", "batch_size", "devices"))
+def _chunk(test, design, root, cell, start, stop, level, *, size: int, batch_size: int, devices) -> Counts:
+    # the key is made inside: a key on one device could not be an argument of a program on several processes
+    key = jax.random.fold_in(jax.random.wrap_key_data(root), cell)
+    share = -(-size // len(devices))
+    ids = start + jnp.arange(share * len(devices), dtype=jnp.uint32)
+    p = power.spread(test, design, key, ids, batch_size, devices)
+    p = jax.lax.with_sharding_constraint(p, NamedSharding(power.mesh_of(devices), PartitionSpec()))[:size]
+    wanted = ids[:size] < stop
+    failed = wanted & jnp.isnan(p)
+    bins = jnp.clip(jnp.ceil(BINS * p), 1, BINS).astype(jnp.int32) - 1
+    return Counts(
+        rejections=jnp.sum(wanted & (p <= level * (1 + ROUNDING)), dtype=jnp.int32),
+        failures=jnp.sum(failed, dtype=jnp.int32),
+        histogram=jnp.zeros(BINS, jnp.int32).at[bins].add((wanted & ~failed).astype(jnp.int32)),
+        p_values=p.astype(jnp.float32),
+    )
+
+
+class Chunks:
+    """Runs chunks of cells; cells that differ in numbers only share one compiled program.
+
+    size: replicates per chunk. batch_size: replicates in flight per device, or "auto": as many as stay in a core's
+    cache (on an accelerator: as many as fit), and never more than `memory` bytes hold, by the compiler's own account.
+    """
+
+    def __init__(self, size: int, *, batch_size: int | str = "auto", memory: int | None = None, devices=None):
+        _check.at_least(1, size=size)
+        if batch_size != "auto":
+            _check.at_least(1, batch_size=batch_size)
+        if memory is not None:
+            _check.positive(memory=memory)
+        self.size, self.batch_size, self.memory = size, batch_size, memory
+        self.devices = tuple(devices or jax.devices()[:1])
+        self._programs: dict[Any, Program] = {}
+        self._free = 0.0
+
+    def start(self, cell: Cell, start: int, stop: int):
+        """Begins a chunk, at most `size` replicates; `finish` waits for it."""
+        with precision(cell):
+            program, arguments = self.program(cell), _arguments(cell, start, stop)
+            return time.perf_counter(), program.compiled(*arguments)
+
+    def finish(self, cell: Cell, start: int, stop: int, running, keep_p_values: bool) -> Record:
+        """The record of a chunk that `start` began."""
+        began, counts = running
+        counts = Counts(*(np.asarray(part.addressable_data(0)) for part in counts))
+        now = time.perf_counter()
+        # chunks in flight wait for each other: each counts from when the one before it was done
+        seconds, self._free = now - max(began, self._free), now
+        return Record(
+            cell=cell.hash,
+            start=start,
+            stop=stop,
+            rejections=int(counts.rejections),
+            failures=int(counts.failures),
+            histogram=tuple(int(count) for count in counts.histogram),
+            p_values=counts.p_values[: stop - start].astype("<f4").tobytes() if keep_p_values else b"",
+            seconds=round(seconds, 6),
+        )
+
+    def program(self, cell: Cell) -> Program:
+        """The compiled program that serves this cell."""
+        with precision(cell):
+            arguments = _arguments(cell, 0, 1)
+            leaves, structure = jax.tree.flatten(arguments)
+            name = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+            if name not in self._programs:
+                self._programs[name] = self._fit(cell, arguments)
+            return self._programs[name]
+
+    def _fit(self, cell: Cell, arguments) -> Program:
+        """Compiles with the wanted batch, and again with smaller ones while the program needs too much memory."""
+        limit = self._limit()
+        most = -(-self.size // len(self.devices))
+        batch = min(most, self._first_batch(cell) if self.batch_size == "auto" else int(self.batch_size))
+        while True:
+            program = self._compile(arguments, batch)
+            if limit is None or program.bytes_per_device <= limit:
+                return program
+            if batch == 1:
+                raise ValueError(
+                    f"one replicate needs {program.bytes_per_device / 1e6:.3g} MB a device and the memory limit leaves "
+                    f"{limit / 1e6:.3g} MB a device: raise the limit, use fewer devices or fewer records."
+                )
+            # bytes grow at most linearly with the batch, so this ends after a step or two
+            batch = max(1, min(batch - 1, int(batch * limit / program.bytes_per_device)))
+
+    def _compile(self, arguments, batch: int) -> Program:
+        static = {"size": self.size, "batch_size": batch, "devices": self.devices}
+        compiled = _chunk.lower(*arguments, **static).compile()
+        memory = compiled.memory_analysis()
+        parts = ("temp_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes")
+        used = 0 if memory is None else sum(getattr(memory, part) for part in parts)
+        return Program(compiled, batch, used)
+
+    def _first_batch(self, cell: Cell) -> int:
+        if self.devices[0].platform != "cpu":
+            return ACCELERATOR_BATCH
+        return power.default_batch(jax.eval_shape(cell.design, jax.eval_shape(jax.random.key, 0)))
+
+    def _limit(self) -> int | None:
+        """Bytes that each device may use: host devices share one memory, accelerators have their own."""
+        if self.devices[0].platform == "cpu":
+            here = sum(device.process_index == jax.process_index() for device in self.devices)
+            return None if self.memory is None else self.memory // max(1, here)
+        if self.memory is not None:
+            return self.memory
+        statistics = self.devices[0].memory_stats() or {}
+        return int(ACCELERATOR_SHARE * statistics["bytes_limit"]) if "bytes_limit" in statistics else None
+
+
+def _arguments(cell: Cell, start: int, stop: int) -> tuple:
+    """Host arrays only: they are valid on every mesh."""
+    numbers = jax.tree.map(lambda leaf: np.asarray(leaf, jnp.result_type(leaf)), (cell.test, cell.design))
+    root = np.asarray(jax.random.key_data(jax.random.key(cell.seed)))
+    level = np.asarray(cell.level, jnp.result_type(float))
+    return (*numbers, root, np.uint32(cell.number), np.uint32(start), np.uint32(stop), level)
+
+
+def precision(cell: Cell):
+    """float64 for the cells that ask for it."""
+    return jax.enable_x64(True) if cell.precision == "float64" else contextlib.nullcontext()
+
+
+def peak_memory() -> int:
+    """Bytes of resident memory that this process has used at most."""
+    import resource
+    import sys
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

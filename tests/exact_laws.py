@@ -107,3 +107,49 @@ def worst_loss(law: dict, other: dict) -> Fraction:
 
 def small_table(rate: Fraction, count: int):
     return certificate.geometric_digits(rate, count)
+
+
+def numerators(table, two_sided: bool) -> tuple[dict[int, int], int]:
+    """Law of the noise as integers over one power of two, and its exponent: sums without greatest common divisors."""
+    law, exponent = [1], 0
+    for threshold, bits in table.digits:
+        law = [p * (2**bits - threshold) for p in law] + [p * threshold for p in law]
+        exponent += bits
+    if not two_sided:
+        return dict(enumerate(law)), exponent
+    zero, bits = table.zero
+    signed = {sign * (m + 1): p * (2**bits - zero) for m, p in enumerate(law) for sign in (-1, 1)}
+    return {0: zero << (exponent + 1), **signed}, exponent + bits + 1
+
+
+class SparseVectorLaw:
+    """Exact transcript probabilities of sparse vector, as integers that are comparable for one transcript."""
+
+    def __init__(self, tables, two_sided: bool, escape_bits: int):
+        self.clip = tables.clip
+        self.threshold, _ = numerators(tables.threshold, two_sided)
+        noise, exponent = numerators(tables.query, two_sided)
+        self._lowest, self._highest, self.escape = min(noise), max(noise), 2**escape_bits
+        self._above, total = {self._highest + 1: 0}, 0
+        for point in range(self._highest, self._lowest - 1, -1):
+            total += noise[point]
+            self._above[point] = total
+        assert total == 1 << exponent
+        self.one = 2 * self.escape * total
+
+    def yes(self, gap: int) -> int:
+        """P(yes) when the noisy threshold lies `gap` steps above the query, over `one`."""
+        reached = self._above[min(max(gap, self._lowest), self._highest + 1)]
+        return 2 * (self.escape - 1) * reached + self.one // (2 * self.escape)
+
+    def probability(self, queries, answers, repeat=None) -> int:
+        """P(answers), queries in steps from the threshold; `repeat` says how often each question is asked."""
+        repeat = [1] * len(queries) if repeat is None else repeat
+        clipped = [max(-self.clip, min(self.clip, q)) for q in queries]
+        total = 0
+        for rho, p in self.threshold.items():
+            for q, answer, times in zip(clipped, answers, repeat, strict=True):
+                fires = self.yes(rho - q)
+                p *= (fires if answer else self.one - fires) ** times
+            total += p
+        return total

@@ -16,12 +16,14 @@ import test_audit_search
 import test_certificate
 import test_keys
 import test_lattice
+import test_sparse_vector_exact
 
 import jaxdp
 from jaxdp import audit, core
 from jaxdp.audit import epsilon as bounds
 from jaxdp.audit import record, sensitivity
 from jaxdp.mechanisms import Split
+from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.noise import certificate, digits, keys, lattice
 
 MUTANTS: dict[str, tuple] = {}
@@ -225,6 +227,76 @@ def constant_fingerprint(monkeypatch):
 @mutant("float32 statistics released", test_keys.test_releases_compute_in_float64_from_float32_data)
 def not_widened(monkeypatch):
     monkeypatch.setattr(keys, "widen", lambda mode, data: data)
+
+
+transcripts = functools.partial(
+    test_sparse_vector_exact.test_exact_transcript_loss_is_at_most_the_claim_and_nearly_reached,
+    None,
+    "exponential",
+    1,
+    1,
+)
+
+
+@mutant("sparse vector: queries pay for one move of two", transcripts)
+def one_move_of_two(monkeypatch):
+    real = certificate.sparse_vector
+
+    def sparse_vector(moves, first, firing, step, firings):
+        facts, tables = real(moves, first, firing, step, firings)
+        return facts, dataclasses.replace(tables, query=real(moves, first, 2 * firing, step, firings)[1].query)
+
+    monkeypatch.setattr(certificate, "sparse_vector", sparse_vector)
+
+
+both_modes = test_sparse_vector_exact.test_both_modes_have_the_law_of_the_quadrature
+
+
+@mutant("sparse vector: threshold without noise", both_modes, "exponential", "release")
+def threshold_without_noise(monkeypatch):
+    monkeypatch.setattr(lattice, "_one_sided_noise", lambda key, table, size: jnp.zeros(size, np.int64))
+
+
+@mutant(
+    "sparse vector: threshold noise too short",
+    test_sparse_vector_exact.test_threshold_noise_reaches_beyond_every_query,
+    None,
+)
+def threshold_too_short(monkeypatch):
+    real = certificate.sparse_vector
+
+    def sparse_vector(*arguments):
+        facts, tables = real(*arguments)
+        short = dataclasses.replace(tables.threshold, digits=tables.threshold.digits[:-1])
+        return facts, dataclasses.replace(tables, threshold=short)
+
+    monkeypatch.setattr(certificate, "sparse_vector", sparse_vector)
+
+
+@mutant("sparse vector: floor of queries left out", test_sparse_vector_exact.test_plan_rounds_moves_up_and_budgets_down)
+def sparse_rounding_left_out(monkeypatch):
+    real = certificate.sparse_vector
+    monkeypatch.setattr(lattice, "_plan_sparse", lattice._plan_sparse.__wrapped__)
+    monkeypatch.setattr(certificate, "sparse_vector", lambda moves, *rest: real(moves - 1, *rest))
+
+
+@mutant("sparse vector: firings beyond the cap", test_sparse_vector_exact.test_firings_beyond_the_cap_are_not_released)
+def uncapped(monkeypatch):
+    real = SparseVector._ask
+    monkeypatch.setattr(
+        SparseVector, "_ask", lambda self, state, query: real(self, state._replace(firings=0 * state.firings), query)
+    )
+
+
+@mutant("sparse vector: one query noise for all", test_sparse_vector_exact.test_steps_scans_and_released_bits_agree)
+def one_query_noise(monkeypatch):
+    real = SparseVector._ask
+
+    def ask(self, state, query):
+        after, fired, key = real(self, state, query)
+        return after._replace(key=state.key), fired, key
+
+    monkeypatch.setattr(SparseVector, "_ask", ask)
 
 
 sound_replay = test_audit_search.test_replay_finds_nothing_in_sound_tests

@@ -20,6 +20,8 @@ NORMS = {
     "gaussian": 2,
     "argmax_exponential": np.inf,
     "argmax_gumbel": np.inf,
+    "sparse_threshold": np.inf,
+    "sparse_answer": np.inf,
 }
 
 

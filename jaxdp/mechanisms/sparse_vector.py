@@ -14,13 +14,17 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Cost, Relation
-from jaxdp.noise import draw, keys
+from jaxdp.core import Cost, Norm, Relation, Sensitivity
+from jaxdp.noise import add, certificate, keys, tape
 
 
 class SparseVectorState(NamedTuple):
-    """What `step` carries: the noisy threshold, the key, how many questions fired and were asked."""
+    """What `step` carries: threshold without and with noise, the key, how many questions fired and were asked.
 
+    In a release both thresholds are integers, in lattice steps.
+    """
+
+    center: jax.Array
     threshold: jax.Array
     key: jax.Array
     firings: jax.Array
@@ -37,16 +41,21 @@ class SparseVector:
     after each firing instead would cost R(e1 + e2).
     noise: "exponential", rho ~ Exp(bound/e1) and nu ~ Exp(2 bound/e2) with their means taken off, or
     "laplace" with the same scales (the textbook form; sd larger by sqrt(2)).
-    Numerics: float noise, simulation keys only; a release key raises.
+    error: bound on |computed - exact| of every query in float64; counts twice on top of `bound`.
+    Numerics: simulation keys draw floats; release keys draw geometric noise on a lattice and compare integers, with
+    an exact certificate that no-answers never touch (docs/proofs/sparse_vector.md).
+    Errors: ValueError where a release has a traced budget or bound, TypeError where its queries aren't float64.
     """
 
     epsilon: ArrayLike
     bound: ArrayLike = 1.0
     max_firings: int = jax.tree.static(default=1)
     noise: str = jax.tree.static(default="exponential")
+    error: ArrayLike = 0.0
 
     def __post_init__(self):
         _check.positive(epsilon=self.epsilon, bound=self.bound)
+        _check.non_negative(error=self.error)
         _check.at_least(1, max_firings=self.max_firings)
         _check.one_of(("exponential", "laplace"), noise=self.noise)
 
@@ -59,7 +68,8 @@ class SparseVector:
     def scales(self):
         """(b1, b2): scales of the threshold noise and of the query noise."""
         threshold, firing = self.budgets()
-        return self.bound / threshold, 2.0 * self.bound / firing
+        reach = self.bound + 2.0 * self.error
+        return reach / threshold, 2.0 * reach / firing
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP, fixed before the first question, however few fire."""
@@ -67,28 +77,79 @@ class SparseVector:
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
     def init(self, key, threshold=0.0) -> SparseVectorState:
-        """The state before the first question: draws the threshold noise once."""
-        if keys.mode_of(key) == keys.RELEASE:
-            raise ValueError("SparseVector has no exact noise for releases yet; use jax.random.key(seed).")
-        key_threshold, key_queries = jax.random.split(key)
-        noisy = threshold + self.scales()[0] * self._standard(key_threshold)
-        zero = jnp.zeros((), jnp.int32)
-        return SparseVectorState(jnp.asarray(noisy, float), key_queries, zero, zero)
+        """The state before the first question: draws the threshold noise once.
+
+        key: a typed JAX key, or `jaxdp.fresh_key()`, which is spent by it; releases run under `jax.enable_x64(True)`.
+        """
+        key_threshold, key_queries = jax.random.split(keys.open_key(key))
+        law = self._law(key_threshold)
+        center, noisy = add.sparse_threshold(key_threshold, jnp.asarray(threshold, float), *law)
+        return SparseVectorState(center, noisy, key_queries, jnp.int32(0), jnp.int32(0))
 
     def step(self, state: SparseVectorState, query) -> tuple[SparseVectorState, jax.Array]:
-        """One question: query >= threshold? Always False once R questions have fired. Works in `lax.scan`."""
-        key_now, key_later = jax.random.split(state.key)
-        noisy = query + self.scales()[1] * self._standard(key_now)
-        fired = (noisy >= state.threshold) & (state.firings < self.max_firings)
-        return SparseVectorState(state.threshold, key_later, state.firings + fired, state.asked + 1), fired
+        """One question: query >= threshold? Always False once R questions have fired. Works in `lax.scan`.
 
-    def _standard(self, key):
-        """Noise of scale 1 and mean 0."""
-        return draw.exponential(key) - 1.0 if self.noise == "exponential" else draw.laplace(key)
+        With an audit's tape open use `scan` in the place of `lax.scan`.
+        """
+        # a release needs its budget concrete, a simulation may have it traced
+        ask = SparseVector._ask if keys.mode_of(state.key) == keys.RELEASE else _SIMULATED
+        state, fired, key_now = ask(self, state, query)
+        fired = tape.play("sparse_answer", query, self._parameters(), key_now, fired)
+        return state._replace(firings=state.firings + fired), fired
+
+    def scan(self, state: SparseVectorState, queries) -> tuple[SparseVectorState, jax.Array]:
+        """`step` on each query (k,) in turn, in one compiled loop: the state after them, and the answers (k,)."""
+
+        def one(carried, query):
+            carried, fired, _ = self._ask(carried, query)
+            return carried._replace(firings=carried.firings + fired), fired
+
+        last, fired = jax.lax.scan(one, state, queries)
+        fired = tape.play("sparse_answer", queries, self._parameters(), state.key, fired)
+        return last._replace(firings=state.firings + jnp.sum(fired, dtype=jnp.int32)), fired
+
+    def answers(self, key, queries, threshold=0.0):
+        """All queries (k,) at once, in order, of the law of `step`: bool (k,), False after the last firing allowed.
+
+        One program without a loop; the queries can't depend on earlier answers.
+        """
+        key_threshold, key_queries = jax.random.split(keys.open_key(key))
+        law = self._law(key_threshold)
+        center, noisy = add.sparse_threshold(key_threshold, jnp.asarray(threshold, float), *law)
+        fired = add.sparse_answers(key_queries, queries, center, noisy, *law)
+        fired = fired & (jnp.cumsum(fired) <= self.max_firings)
+        return tape.play("sparse_answer", queries, self._parameters(), key_queries, fired)
+
+    def _ask(self, state: SparseVectorState, query):
+        """The answer, the state but for its count of firings, and the key used up."""
+        key_now, key_later = jax.random.split(state.key)
+        law = self._law(key_now)
+        fired = add.sparse_answer(key_now, query, state.center, state.threshold, *law)
+        fired = fired & (state.firings < self.max_firings)
+        return state._replace(key=key_later, asked=state.asked + 1), fired, key_now
+
+    def _law(self, key):
+        """What fixes the noise: sensitivity, budgets, cap and law."""
+        sensitivity = Sensitivity(self.bound, Norm.LINF, Relation.REPLACE_ONE, self.error)
+        return sensitivity, self._budgets_of(key), self.max_firings, self.noise == "exponential"
+
+    def _budgets_of(self, key):
+        """`budgets`; in a release as fractions that add up to at most epsilon."""
+        if keys.mode_of(key) != keys.RELEASE:
+            return self.budgets()
+        epsilon = certificate.exact(self.epsilon, "epsilon")
+        threshold = epsilon * certificate.exact(self.budgets()[0] / _check.budget(self.epsilon), "epsilon")
+        return threshold, (epsilon - threshold) / self.max_firings
+
+    def _parameters(self):
+        return self.bound + 2.0 * self.error, self.epsilon
 
     def caution(self, num_queries: int):
         """How far to raise the threshold so that about 1/2 of one in num_queries null queries fires: b2 (ln 2Q - 1)."""
         return self.scales()[1] * (math.log(2.0 * max(num_queries, 2)) - 1.0)
+
+
+_SIMULATED = jax.jit(SparseVector._ask)
 
 
 def amplified(epsilon: float, rate: float) -> float:

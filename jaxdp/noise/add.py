@@ -5,6 +5,7 @@ Both have the same law. `bound` and `error` come from the sensitivity: the compu
 by at most bound + 2 error between neighbours.
 """
 
+import jax
 import jax.numpy as jnp
 
 from jaxdp.noise import draw, keys, lattice, tape
@@ -78,6 +79,47 @@ def rank_at_most(key, reference, others, scale_numerator, epsilon, count):
         noisy = values + scale_numerator / epsilon * draw.laplace(key, values.shape, values.dtype)
         output = jnp.sum(noisy[1:] >= noisy[0]) <= count
     return tape.play("rank_at_most", (reference, others), (scale_numerator, epsilon), key, output)
+
+
+def sparse_threshold(key, threshold, sensitivity, budgets, firings, exponential):
+    """The public threshold of sparse vector with its noise, as (center, noisy threshold); Linf bound.
+
+    budgets: (threshold, each of `firings` yes-answers). exponential: Exp noise less its mean, or Laplace noise.
+    The certificate is that of the whole sparse vector. Releases count in lattice steps.
+    """
+    if keys.mode_of(key) == keys.RELEASE:
+        plan = lattice.plan_sparse(sensitivity, budgets, firings, not exponential)
+        center, noisy = _certified((lattice.sparse_threshold(key, threshold, plan), plan.facts))
+    else:
+        center = jnp.asarray(threshold, float)
+        noisy = center + reach(sensitivity) / budgets[0] * _centred(key, (), exponential)
+    noisy = tape.play("sparse_threshold", threshold, (reach(sensitivity), *budgets), key, noisy)
+    return center, noisy
+
+
+def sparse_answers(key, queries, center, noisy, sensitivity, budgets, firings, exponential):
+    """Whether each query (k,) with fresh noise reaches the noisy threshold; to be capped before it is released."""
+    if keys.mode_of(key) == keys.RELEASE:
+        plan = lattice.plan_sparse(sensitivity, budgets, firings, not exponential)
+        return lattice.sparse_answers(key, queries, center, noisy, plan)
+    queries = jnp.asarray(queries, float)
+    return queries + 2.0 * reach(sensitivity) / budgets[1] * _centred(key, queries.shape, exponential) >= noisy
+
+
+def sparse_answer(key, query, center, noisy, sensitivity, budgets, firings, exponential):
+    """`sparse_answers` for one query (), as one small program: searches ask thousands in turn."""
+    if keys.mode_of(key) == keys.RELEASE:
+        plan = lattice.plan_sparse(sensitivity, budgets, firings, not exponential)
+        return _RELEASED_ANSWER(key, jnp.reshape(query, (1,)), center, noisy, plan)[0]
+    return jnp.asarray(query, float) + 2.0 * reach(sensitivity) / budgets[1] * _centred(key, (), exponential) >= noisy
+
+
+_RELEASED_ANSWER = jax.jit(lattice.sparse_answers, static_argnums=4)
+
+
+def _centred(key, shape, exponential: bool):
+    """Noise of scale 1 and mean 0."""
+    return draw.exponential(key, shape) - 1.0 if exponential else draw.laplace(key, shape)
 
 
 def _certified(drawn):

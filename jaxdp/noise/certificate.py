@@ -198,6 +198,42 @@ def one_sided(law: str, moves: Fraction, epsilon: Fraction, step: Fraction, outc
     return Certificate(law, step, table.rate, moves, spent, spent**2 / 2), table
 
 
+@dataclasses.dataclass(frozen=True)
+class SparseTables:
+    """Digits of the two noises of sparse vector, and how far (in steps) a query may lie from the threshold."""
+
+    threshold: DigitTable
+    query: DigitTable
+    clip: int
+
+
+def sparse_vector(moves: Fraction, first: Fraction, firing: Fraction, step: Fraction, firings: int):
+    """Certificate and digits of sparse vector: first for the threshold, `firing` for each of the yes-answers.
+
+    Threshold noise of rate first/moves, query noise of rate firing/(2 moves); any number of no-answers is free,
+    in the certificate too, because they only grow more likely when queries and threshold move up together.
+    Queries are clipped to `clip` steps around the threshold. Proof: docs/proofs/sparse_vector.md.
+    """
+    target, natural = first + firings * firing, Fraction(math.log(2)) * (1 + Fraction(1, 10**12))
+    rounding = Fraction(1, 2 ** (ESCAPE_BITS + 1))
+    for shrink in SHRINK:
+        kept = 1 - Fraction(1, 2**shrink)
+        rates = [dyadic_below(kept * first / moves), dyadic_below(kept * firing / (2 * moves))]
+        clip = math.ceil((ESCAPE_BITS + 3) * natural / min(rates))
+        query = geometric_digits(rates[1], digits_needed(rates[1], lambda _: ESCAPE_BITS + 3))
+        # beyond this threshold noise no query fires on its own, so all of it means the same
+        hopeless = clip + 2 ** len(query.digits) + 1
+        needed = hopeless + moves + math.ceil((ESCAPE_BITS + 3) * natural / rates[0])
+        threshold = geometric_digits(rates[0], math.ceil(needed).bit_length())
+        spent = rates[0] * moves + threshold.error + 2 * rounding
+        spent += firings * (2 * rates[1] * moves + query.error + rounding)
+        if spent <= target * (1 - Fraction(1, 2 ** (shrink + 1))):
+            spent = dyadic_above(spent)
+            facts = Certificate("sparse_vector", step, rates[1], moves, spent, spent**2 / 2)
+            return facts, SparseTables(threshold, query, clip)
+    raise ValueError(f"no certificate holds at a budget of {float(target):.3g}; give the release a larger budget.")
+
+
 def _largest_rate(attempt, epsilon: Fraction, moves: Fraction, target: Fraction):
     """The first shrunken rate whose certificate stays within the target."""
     for shrink in SHRINK:

@@ -158,6 +158,16 @@ def ranked(spare, values, noise, *, count, escape_bits):
     return jnp.where(escapes(spare[0], escape_bits), (spare[1] & np.uint64(1)).astype(bool), decision)
 
 
+@functools.partial(jax.jit, static_argnames=("layout", "two_sided_law", "escape_bits", "size"))
+def crossed(bits, value, limit, thresholds, *, layout, two_sided_law, escape_bits, size):
+    """Whether value + noise reaches the limit, bool (size,); with probability 2^-escape_bits a fair coin."""
+    rows = rows_of(layout) + (5 if two_sided_law else 2)
+    bits = bits[: rows * size].reshape(rows, size)
+    noise = (two_sided if two_sided_law else geometric)(bits[:-2], thresholds, layout)
+    coin = (bits[-1] & np.uint64(1)).astype(bool)
+    return jnp.where(escapes(bits[-2], escape_bits), coin, value + noise >= limit)
+
+
 @functools.partial(jax.jit, static_argnames=("layout", "size"))
 def proposals(bits, deficits, thresholds, mask, *, layout, size):
     """Uniform indices and whether each is accepted: all digits set in its deficit pass their thresholds.

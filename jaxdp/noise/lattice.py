@@ -21,6 +21,7 @@ from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, DigitTable, exact,
 SELECTION_LIMIT = 4096  # outcomes of an exponential mechanism: its work grows like 64 times their number
 PROPOSAL_ESCAPE_BITS = 30
 ROUNDS = 64
+SPARSE_RESOLUTION = 20  # finer than elsewhere: family-wise levels are tails far out, which follow the scale closely
 _CLIP = 2**52  # steps; scores beyond lose nothing, since clipping is 1-Lipschitz
 
 
@@ -108,9 +109,7 @@ def argmax_exponential(key, scores, sensitivity, epsilon):
     moves = Fraction(math.floor(reach / step) + 1)
     facts, table = certificate.one_sided("argmax_exponential", moves, epsilon, step, scores.size, factor=2)
     key_noise, key_escape = jax.random.split(key)
-    layout, thresholds = digits.layout_of(table.digits), digits.packed(table.digits)
-    draw = functools.partial(digits.one_sided_noise, thresholds=thresholds, layout=layout)
-    noise = _in_passes(key_noise, digits.rows_of(layout), draw, size=scores.size)
+    noise = _one_sided_noise(key_noise, table, scores.size)
     steps = _clipped_steps(scores, exponent)
     spare = digits.random_bits(key_escape, 2)
     return digits.selected(spare, steps, noise, _mask(scores.size), escape_bits=ESCAPE_BITS), facts
@@ -163,6 +162,57 @@ def rank_at_most(key, reference, others, scale_numerator, epsilon, count):
     noise = _two_sided_noise(key_noise, table, values.size)
     spare, steps = digits.random_bits(key_escape, 2), _clipped_steps(values, exponent)
     return digits.ranked(spare, steps, noise, count=int(count), escape_bits=ESCAPE_BITS), facts
+
+
+@dataclasses.dataclass(frozen=True)
+class SparsePlan:
+    """All that sparse vector needs besides keys and queries: public. shift: what makes both noises central."""
+
+    exponent: int
+    shift: int
+    two_sided: bool
+    facts: Certificate
+    tables: certificate.SparseTables
+
+
+def plan_sparse(sensitivity, budgets, firings: int, two_sided: bool) -> SparsePlan:
+    """Lattice and certificate of sparse vector with budgets (threshold, each firing); Linf bound."""
+    first, firing = (exact(part, "epsilon") for part in budgets)
+    return _plan_sparse(reach_of(sensitivity, 1), first, firing, firings, two_sided)
+
+
+@functools.lru_cache(maxsize=64)
+def _plan_sparse(reach: Fraction, first: Fraction, firing: Fraction, firings: int, two_sided: bool) -> SparsePlan:
+    exponent = floor_log2(min(reach, reach / first, 2 * reach / firing)) - SPARSE_RESOLUTION
+    step = Fraction(2) ** exponent
+    moves = Fraction(math.floor(reach / step) + 1)
+    facts, tables = certificate.sparse_vector(moves, first, firing, step, firings)
+    shift = 0 if two_sided else round(1 / tables.query.rate - 1 / tables.threshold.rate)
+    return SparsePlan(exponent, shift, two_sided, facts, tables)
+
+
+def sparse_threshold(key, threshold, plan: SparsePlan):
+    """(center, noisy threshold) in steps, int64: where noiseless queries would fire, and where noisy ones do."""
+    threshold = _float64(threshold)
+    center = jnp.ceil(jnp.clip(jnp.ldexp(threshold, -plan.exponent), -_CLIP, _CLIP)).astype(np.int64) + plan.shift
+    table = plan.tables.threshold
+    return center, center + (_two_sided_noise if plan.two_sided else _one_sided_noise)(key, table, 1)[0]
+
+
+def sparse_answers(key, queries, center, noisy, plan: SparsePlan):
+    """Whether each query (k,) with fresh noise reaches the noisy threshold, bool (k,): private until capped."""
+    queries, table = _float64(queries), plan.tables.query
+    steps = jnp.clip(_clipped_steps(queries, plan.exponent), center - plan.tables.clip, center + plan.tables.clip)
+    layout, zero = digits.layout_of(table.digits), (table.zero,) if plan.two_sided else ()
+    draw = functools.partial(
+        digits.crossed,
+        limit=noisy,
+        thresholds=digits.packed((*table.digits, *zero)),
+        layout=layout,
+        two_sided_law=plan.two_sided,
+        escape_bits=ESCAPE_BITS,
+    )
+    return _in_passes(key, digits.rows_of(layout) + (5 if plan.two_sided else 2), draw, steps)
 
 
 def reach_of(sensitivity, size: int) -> Fraction:
@@ -267,6 +317,12 @@ def _two_sided_noise(key, table: DigitTable, size: int):
     layout, thresholds = digits.layout_of(table.digits), digits.packed((*table.digits, table.zero))
     draw = functools.partial(digits.two_sided_noise, thresholds=thresholds, layout=layout)
     return _in_passes(key, digits.rows_of(layout) + 3, draw, size=size)
+
+
+def _one_sided_noise(key, table: DigitTable, size: int):
+    layout, thresholds = digits.layout_of(table.digits), digits.packed(table.digits)
+    draw = functools.partial(digits.one_sided_noise, thresholds=thresholds, layout=layout)
+    return _in_passes(key, digits.rows_of(layout), draw, size=size)
 
 
 def _in_passes(key, rows: int, draw, value=None, size: int | None = None):

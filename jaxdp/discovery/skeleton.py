@@ -13,6 +13,7 @@ import numpy as np
 Question = tuple[int, int, tuple[int, ...]]
 Ask = Callable[[list[Question]], Sequence[bool | None]]
 MOST_PER_EDGE = 64
+GROWTH = 8
 
 
 @dataclasses.dataclass
@@ -92,12 +93,12 @@ def _remove(search: Search, i: int, j: int, given: tuple[int, ...]) -> None:
 def _ask_together(search: Search, pending, ask: Ask):
     """Rounds of questions for every surviving edge. Returns the pairs left if answers end.
 
-    Rounds double from one question per edge to 64: most edges that go are removed by the first few sets.
+    Rounds grow from one question per edge to 8 and 64: most edges that go are removed by the first few sets.
     """
     per_edge = 1
     while pending:
         batch = {edge: list(itertools.islice(sets, per_edge)) for edge, sets in pending.items()}
-        per_edge = min(2 * per_edge, MOST_PER_EDGE)
+        per_edge = min(GROWTH * per_edge, MOST_PER_EDGE)
         batch = {edge: sets for edge, sets in batch.items() if sets}
         questions = [(*edge, given) for edge, sets in batch.items() for given in sets]
         if not questions:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from jaxdp.discovery import counts
 from jaxdp.discovery.skeleton import Question
 from jaxdp.statistics import concordance
 
@@ -31,15 +32,11 @@ def scores(
     tables: `Counts`, or `NoisyCounts`, whose noise variance then joins the null variance.
     """
     result = np.zeros(len(questions))
-    shapes: dict[tuple, list[int]] = {}
-    found = [tables.pair_given(*question) for question in questions]
-    for position, table in enumerate(found):
-        shapes.setdefault(table.shape, []).append(position)
-    for positions in shapes.values():
-        batch = np.stack([found[position] for position in positions])
-        noise = np.array([_noise_variance(tables, questions[position]) for position in positions])
+    for positions, batch in counts.batches(tables, questions):
+        asked = [questions[position] for position in positions]
+        noise = np.array([_noise_variance(tables, question) for question in asked])
         if statistic == "kendall":
-            conditional = np.array([len(questions[position][2]) > 0 for position in positions])
+            conditional = np.array([len(question[2]) > 0 for question in asked])
             result[positions] = kendall_scores(batch, noise, np.where(conditional, min_variance, 0.0))
         else:
             result[positions] = _goodness(batch, noise, statistic)
@@ -89,24 +86,24 @@ def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic) -> np.
     Degrees of freedom count the levels seen in each stratum. Noisy tables: cells below zero count as 0
     and the noise adds (L_a - 1)(L_b - 1) noise/(mean expected cell) to the mean of a stratum, which is taken off.
     """
-    from scipy.stats import chi2, norm
+    from scipy.special import chdtrc, ndtri
 
     counts = np.maximum(_large_strata(batch, noise).astype(float), 0.0)
     rows, columns = counts.sum(-1, keepdims=True), counts.sum(-2, keepdims=True)
     size = counts.sum((-2, -1), keepdims=True)
     expected = rows * columns / np.maximum(size, 1.0)
+    # a cell that expects nothing holds nothing, so any divisor serves there
     safe = np.where(expected > 0, expected, 1.0)
     if statistic == "chi2":
-        cells = np.where(expected > 0, (counts - expected) ** 2 / safe, 0.0)
+        value = np.sum((counts - expected) ** 2 / safe, axis=(-3, -2, -1))
     else:
-        ratio = np.where((counts > 0) & (expected > 0), counts / safe, 1.0)
-        cells = 2.0 * counts * np.log(ratio)
-    inflation = 1.0 + noise / np.maximum(_mean_expected(expected), 1.0)
-    value = cells.sum((-3, -2, -1)) / inflation
+        value = 2.0 * np.sum(counts * np.log(np.where(counts > 0, counts, safe) / safe), axis=(-3, -2, -1))
+    if np.any(noise > 0):
+        value = value / (1.0 + noise / np.maximum(_mean_expected(expected), 1.0))
     freedom = np.maximum((rows > 0).sum(-2) - 1, 0) * np.maximum((columns > 0).sum(-1) - 1, 0)
     freedom = freedom.reshape(len(batch), -1).sum(-1)
-    p_value = chi2.sf(value, np.maximum(freedom, 1))
-    return np.where(freedom > 0, norm.isf(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
+    p_value = chdtrc(np.maximum(freedom, 1), value)
+    return np.where(freedom > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
 
 
 def _mean_expected(expected: np.ndarray) -> np.ndarray:

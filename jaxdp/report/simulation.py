@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +100,7 @@ def null_quantiles(path: Path, nulls: Sequence[Nulls]) -> Path:
     return figures.save(figure, path, simulation=True)
 
 
-def power_curves(path: Path, axis: str, lines: dict[str, Sequence[Point]], level: float, title: str = "") -> Path:
+def power_curves(path: Path, axis: str, lines: Mapping[str, Sequence[Point]], level: float, title: str = "") -> Path:
     """Rejection rates along one axis, one line per configuration, Wilson 95 % bands, the level as a dotted line."""
     figure, axes = figures.canvas()
     for place, (label, points) in enumerate(list(lines.items())[:MOST_LINES]):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.data.dataset import Data
 from jaxdp.statistics.conditional_law import GaussianLaw
@@ -54,15 +55,107 @@ def sine_confounder(
     return Data(shared + noise_x, sign * shared + noise_y + effect * noise_x, z)
 
 
-def heteroscedastic_confounder(key, n: int, *, effect: ArrayLike = 0.0, complexity: ArrayLike = 2.0) -> Data:
+def shah_peters(
+    key,
+    n: int,
+    *,
+    effect: ArrayLike = 0.0,
+    complexity: ArrayLike = 2.0,
+    dim: int = 1,
+    z_sd: ArrayLike = 1.0,
+    noise_sd: ArrayLike = 0.3,
+) -> Data:
+    """The design of Shah and Peters (2020): X = f_s(Z_1) + N_X, Y = f_s(Z_1) + N_Y + effect N_X, Z ~ N(0, 1).
+
+    `sine_confounder` with their constants (formula sheet on GCM, section 1.5); shapes as there.
+    """
+    return sine_confounder(
+        key, n, effect=effect, complexity=complexity, dim=dim, z_sd=z_sd, noise_sd=noise_sd, sign=1.0
+    )
+
+
+def heteroscedastic_confounder(
+    key,
+    n: int,
+    *,
+    effect: ArrayLike = 0.0,
+    complexity: ArrayLike = 2.0,
+    z_sd: ArrayLike = 2.0,
+    sign: ArrayLike = -1.0,
+    least_spread: ArrayLike = 0.5,
+    spread_slope: ArrayLike = 0.5,
+) -> Data:
     """`sine_confounder` with skewed noise whose spread grows with |Z|; shapes (n,).
 
-    Noise: (E - 1) (1 + |z|)/2 with E standard exponential, for X and for Y; Y adds effect times X's noise.
+    Noise: (E - 1) (least_spread + spread_slope |z|) with E standard exponential, for X and for Y; Y adds effect
+    times X's noise.
     """
     key_z, key_x, key_y = jax.random.split(key, 3)
-    z = 2.0 * jax.random.normal(key_z, (n,))
-    spread = 0.5 * (1.0 + jnp.abs(z))
+    z = z_sd * jax.random.normal(key_z, (n,))
+    spread = least_spread + spread_slope * jnp.abs(z)
     noise_x = spread * (jax.random.exponential(key_x, (n,)) - 1.0)
     noise_y = spread * (jax.random.exponential(key_y, (n,)) - 1.0)
     shared = wave(z, complexity)
-    return Data(shared + noise_x, noise_y - shared + effect * noise_x, z)
+    return Data(shared + noise_x, noise_y + sign * shared + effect * noise_x, z)
+
+
+def heavy_tailed_confounder(
+    key,
+    n: int,
+    *,
+    effect: ArrayLike = 0.0,
+    complexity: ArrayLike = 2.0,
+    freedom: ArrayLike = 2.5,
+    z_sd: ArrayLike = 2.0,
+    noise_sd: ArrayLike = 1.0,
+    sign: ArrayLike = -1.0,
+) -> Data:
+    """`sine_confounder` with Student noise; shapes (n,).
+
+    freedom: degrees of freedom of the noise of X and of Y; at 2 and below its variance is infinite.
+    noise_sd: its scale (not its standard deviation).
+    """
+    key_z, key_x, key_y = jax.random.split(key, 3)
+    z = z_sd * jax.random.normal(key_z, (n,))
+    noise_x = noise_sd * jax.random.t(key_x, freedom, (n,))
+    noise_y = noise_sd * jax.random.t(key_y, freedom, (n,))
+    shared = wave(z, complexity)
+    return Data(shared + noise_x, sign * shared + noise_y + effect * noise_x, z)
+
+
+OUTER = {
+    "identity": lambda value: value,
+    "tanh": jnp.tanh,
+    "cube": lambda value: value**3,
+    "signed_root": lambda value: jnp.sign(value) * jnp.sqrt(jnp.abs(value)),
+    "softplus": jax.nn.softplus,
+}
+
+
+def post_nonlinear(
+    key,
+    n: int,
+    *,
+    effect: ArrayLike = 0.0,
+    dim: int = 1,
+    z_sd: ArrayLike = 1.0,
+    noise_sd: ArrayLike = 0.5,
+    slope_x: ArrayLike = 1.0,
+    slope_y: ArrayLike = -1.0,
+    outer_x: str = "tanh",
+    outer_y: str = "cube",
+) -> Data:
+    """X = g_x(slope_x m(Z) + N_X), Y = g_y(slope_y m(Z) + N_Y + effect N_X), m(Z) the sum of sin(Z_j) over sqrt(dim).
+
+    The post-nonlinear model of the kernel tests' literature (Zhang et al. 2011): outer functions are applied after
+    the noise. outer_x, outer_y: identity, tanh, cube, signed_root or softplus, all increasing. x, y of shape (n,),
+    z (n,) or (n, dim), Z_j ~ N(0, z_sd^2), noises ~ N(0, noise_sd^2).
+    """
+    _check.one_of(tuple(OUTER), outer_x=outer_x, outer_y=outer_y)
+    key_z, key_x, key_y = jax.random.split(key, 3)
+    z = z_sd * jax.random.normal(key_z, (n,) if dim == 1 else (n, dim))
+    middle = jnp.sin(z) if dim == 1 else jnp.sum(jnp.sin(z), axis=1) / jnp.sqrt(1.0 * dim)
+    noise_x = noise_sd * jax.random.normal(key_x, (n,))
+    noise_y = noise_sd * jax.random.normal(key_y, (n,))
+    x = OUTER[outer_x](slope_x * middle + noise_x)
+    return Data(x, OUTER[outer_y](slope_y * middle + noise_y + effect * noise_x), z)

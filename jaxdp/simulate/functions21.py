@@ -5,7 +5,7 @@ curve in the unit square, all with one standard deviation, cut to the square. Ni
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -142,6 +142,34 @@ def sample(key, n: int, law: Law) -> Data:
     inside = jnp.log(_mass(x, sd)) + jnp.log(_mass(y, sd))
     blob = jax.random.categorical(key_blob, inside, shape=(n,))
     return Data(_cut_normal(key_x, x[blob], sd), _cut_normal(key_y, y[blob], sd))
+
+
+def functional_relation(key, n: int, *, centres_x, centres_y, deviation: Any, dependent: Any = 1.0) -> Data:
+    """`sample` with every number an argument, and its null: x, y of shape (n,) in [0, 1].
+
+    centres_x, centres_y: blobs, arrays (100,). dependent: 1 for the relation, 0 for independent x and y with the same
+    margins. `relation` builds both from the number of a function and an R^2.
+    """
+    key_pair, key_other = jax.random.split(key)
+    blobs = Law(centres_x, centres_y, deviation)
+    pair, other = sample(key_pair, n, blobs), sample(key_other, n, blobs)
+    return Data(pair.x, jnp.where(dependent > 0, pair.y, other.y))
+
+
+def relation(n: int, *, effect: float, function: int = 12, null_level: float = 0.5):
+    """The design of function 1, ..., 21 at R^2 = effect; effect 0: independent, margins of R^2 = null_level.
+
+    Returns a callable key -> Data. Function 12 is the line.
+    """
+    blobs = law(function, effect if effect else null_level)
+    return functools.partial(
+        functional_relation,
+        n=n,
+        centres_x=np.asarray(blobs.x, np.float32),
+        centres_y=np.asarray(blobs.y, np.float32),
+        deviation=float(blobs.sd),
+        dependent=float(effect > 0),
+    )
 
 
 def masses(law: Law, columns: int = 360, rows: int = 260) -> np.ndarray:

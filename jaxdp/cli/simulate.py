@@ -1,0 +1,341 @@
+"""`jaxdp simulate`: rejection rates of private tests over a grid, resumable, on any number of devices and tasks."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jaxdp.cli import options
+
+EXAMPLE = (
+    "example: jaxdp simulate --method partition-gcm --design sine --n 100,1000 --epsilon 0.5,1 --effect 0,0.5 "
+    "--replicates 10000 --out out/power"
+)
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+MOST_REPLICATES = 2**31 - 1
+SCREEN_ROWS = 24
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "simulate",
+        help="rejection rates of tests on simulated designs (type-I error, power)",
+        description=(
+            "Simulates a grid: every method on every design at every n, epsilon and effect. Effect 0 is the null "
+            "hypothesis. Interrupt it at any time and go on with --resume. Everything it shows is simulated."
+        ),
+        epilog=EXAMPLE,
+    )
+    grid = parser.add_argument_group("grid")
+    grid.add_argument("--method", type=options.names, default=[], metavar="M", help="tests, by commas (see --list)")
+    grid.add_argument("--design", type=options.names, default=[], metavar="D", help="designs, by commas (see --list)")
+    grid.add_argument("--n", type=options.counts, default=[1000], metavar="N", help="records (default 1000)")
+    grid.add_argument("--epsilon", type=_budgets, default=[1.0], metavar="E", help="budgets (default 1)")
+    grid.add_argument("--effect", type=_effects, default=[0.0], metavar="F", help="effects (default 0, the null)")
+    grid.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
+    grid.add_argument("--seed", type=options.seed, default=0, metavar="S", help="seed of the root key (default 0)")
+    grid.add_argument("--precision", choices=("float32", "float64"), default="float32", help="of all arrays")
+    grid.add_argument("--schema", metavar="S.toml", help="simulate data shaped like this schema, in place of --design")
+    for role in ("x", "y", "given"):
+        grid.add_argument(f"--{role}", type=options.names, default=[], metavar="A,B", help=f"with --schema: {role}")
+    for kind in ("method", "design"):
+        grid.add_argument(
+            f"--{kind}-option",
+            type=_setting,
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help=f"a further constant of the {kind}, such as {'num_cells=60' if kind == 'method' else 'complexity=8'}",
+        )
+    grid.add_argument("--list", action="store_true", help="list methods and designs, and stop")
+    add_run(parser.add_argument_group("run"))
+    add_cluster(parser.add_argument_group("cluster"))
+
+
+def add_run(group) -> None:
+    """How long, how much memory, where to."""
+    group.add_argument("--replicates", type=_replicates, default=1000, metavar="R", help="per cell (default 1000)")
+    group.add_argument("--chunk", type=options.count, metavar="C", help="replicates per record (default 1000)")
+    group.add_argument("--interval-width", type=options.probability, metavar="W", help="stop a cell at this width")
+    group.add_argument("--keep-p-values", action="store_true", help="store every p-value, 4 bytes each")
+    group.add_argument("--memory", type=_bytes, metavar="BYTES", help="limit, such as 2GB (default: cache-sized)")
+    group.add_argument("--batch-size", type=options.count, metavar="B", help="replicates in flight (default: auto)")
+    group.add_argument("--devices", type=options.count, metavar="K", help="devices (default: all; on a CPU its cores)")
+    group.add_argument("--resume", action="store_true", help="go on with the results in --out")
+    options.add_out(group, "out/simulate")
+
+
+def add_cluster(group) -> None:
+    """Job arrays and meshes of several processes."""
+    group.add_argument("--task", type=_index, default=0, metavar="I", help="this task of a job array, from 0")
+    group.add_argument("--of", type=options.count, default=1, metavar="N", help="tasks of the job array")
+    group.add_argument("--distributed", action="store_true", help="one mesh over the processes of the cluster's job")
+    group.add_argument("--coordinator", metavar="HOST:PORT", help="address of process 0, outside a known cluster")
+    group.add_argument("--processes", type=options.count, metavar="P", help="with --coordinator")
+    group.add_argument("--process", type=_index, metavar="I", help="with --coordinator: this process, from 0")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.list:
+        print(listing())
+        return 0
+    prepare_devices(args)
+    from jaxdp.report.figures import require_matplotlib
+    from jaxdp.simulate import engine
+
+    require_matplotlib()
+    cells = make_cells(args)
+    plan = engine.Plan(
+        replicates=args.replicates,
+        chunk=args.chunk or _chunk_of(args),
+        interval_width=args.interval_width,
+        keep_p_values=args.keep_p_values,
+        task=args.task,
+        of=args.of,
+    )
+    folder, started = options.output_folder(args.out), time.monotonic()
+    first = _is_first_process()
+    with progress(cells, plan, first) as advance:
+        rows = engine.run(
+            cells,
+            folder,
+            plan,
+            resume=args.resume,
+            batch_size=args.batch_size or "auto",
+            memory=args.memory,
+            devices=_devices(args),
+            advance=advance,
+        )
+    if first:
+        from jaxdp.simulate.pages import write_pages
+
+        write_pages(folder)
+        print(summary(rows, folder, time.monotonic() - started))
+    return 0
+
+
+def prepare_devices(args: argparse.Namespace) -> None:
+    """Host devices for the cores and the process group, both before JAX looks for devices."""
+    os.environ.setdefault("NPROC", "16")  # several host devices on few cores wait for each other without it
+    import jax
+
+    from jaxdp.simulate.chunks import available_cores
+
+    # refused once the devices are known, as in a notebook; then those are used
+    with contextlib.suppress(RuntimeError):
+        if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+            jax.config.update("jax_num_cpu_devices", args.devices or available_cores())
+    if args.distributed or args.coordinator:
+        from jaxdp import cluster
+
+        cluster.initialize(args.coordinator, args.processes, args.process)
+
+
+def _devices(args: argparse.Namespace):
+    import jax
+
+    found = jax.devices()
+    if args.devices is not None and args.devices > len(found):
+        raise options.UserError(f"--devices {args.devices}: this process has {len(found)}.")
+    return found if args.devices is None or jax.process_count() > 1 else found[: args.devices]
+
+
+def _is_first_process() -> bool:
+    import jax
+
+    return jax.process_index() == 0
+
+
+def make_cells(args: argparse.Namespace) -> list:
+    """The cells of the grid, in the order of the options."""
+    import jax
+
+    from jaxdp.independence import simulated
+    from jaxdp.simulate import catalogue
+    from jaxdp.simulate.cells import Cell
+    from jaxdp.simulate.power import Design
+
+    if not args.method:
+        raise options.UserError("--method is missing: `jaxdp simulate --list` shows the names.")
+    if bool(args.schema) == bool(args.design):
+        raise options.UserError("give --design (see --list) or --schema S.toml with --x and --y, one of the two.")
+    constants = {"method": dict(args.method_option), "design": dict(args.design_option)}
+    shape_of = remember_last(lambda design: jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
+    cells = []
+    axes = (args.method, args.design or ["schema"], args.n, args.epsilon, args.effect)
+    for method, design, n, epsilon, effect in itertools.product(*axes):
+        if design == "schema":
+            built, law, told = _schema_design(args, method, n, effect, constants["design"])
+        else:
+            entry = catalogue.design(design)
+            built, told = entry.build(n, effect, constants["design"]), {}
+            law = entry.law(entry.settings(constants["design"])) if entry.law else None
+        design_at_n = built if isinstance(built, Design) else Design.of(built)
+        with jax.enable_x64(args.precision == "float64"):
+            test = simulated.build(method, shape_of(design_at_n), epsilon, constants["method"], args.level, law)
+        if not simulated.is_private(method) and epsilon != args.epsilon[0]:
+            continue  # a test without noise has no budget to sweep
+        config = {"method": method, "design": design, "n": n, "epsilon": epsilon, "effect": effect, **told}
+        config |= {f"{kind}_options": values for kind, values in constants.items() if values}
+        if not simulated.is_private(method):
+            config["epsilon"] = None
+        cells.append(Cell(config, test, design_at_n, args.level, args.precision, args.seed))
+    return cells
+
+
+def remember_last(function):
+    """The last answer, kept while the argument stays the same object."""
+    kept: list[Any] = [None, None]
+
+    def call(argument):
+        if kept[0] is not argument:
+            kept[:] = [argument, function(argument)]
+        return kept[1]
+
+    return call
+
+
+def _schema_design(args, method: str, n: int, effect: float, constants: dict):
+    """(design, None, what the configuration says) of --schema."""
+    from jaxdp.data.schema import Schema
+    from jaxdp.independence import simulated
+    from jaxdp.simulate.shaped import from_schema
+
+    schema = Schema.load(args.schema)
+    roles = {"x": args.x, "y": args.y, "given": args.given}
+    unknown = sorted(constants.keys() - {"strength", "residual_sd", "complexity"})
+    if unknown:
+        raise options.UserError(f"--design-option {unknown[0]}: a schema has strength, residual_sd and complexity.")
+    codes = simulated.codes_of(method)
+    design = from_schema(schema, n, effect=effect, codes=codes, **roles, **constants)
+    rules = {name: repr(schema.rule(name)) for names in roles.values() for name in names}
+    return design, None, {**roles, "columns": rules}
+
+
+def _chunk_of(args: argparse.Namespace) -> int:
+    """The chunk of the folder that is resumed, else the default."""
+    from jaxdp.simulate import engine, results
+
+    if args.resume and results.is_simulation(args.out):
+        return results.read_config(args.out)["chunk"]
+    return engine.DEFAULT_CHUNK
+
+
+@contextlib.contextmanager
+def progress(cells, plan, shown: bool):
+    """Gives advance(cell, replicates); on a terminal a bar with the rate and the time left."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda cell, replicates: None
+        return
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield lambda cell, replicates: None
+        return
+    total = -(-len(cells) * plan.replicates // plan.of)
+    with tqdm(total=total, unit="rep", unit_scale=True, leave=False, smoothing=0.1) as bar:
+        names: list[str] = []
+
+        def advance(cell, replicates: int) -> None:
+            if cell.hash not in names:
+                names.append(cell.hash)
+                bar.set_description_str(f"cell {len(names)}/{len(cells)}")
+            bar.update(replicates)
+
+        yield advance
+
+
+def summary(rows, folder: Path, seconds: float) -> str:
+    """One screen."""
+    shown = rows[:SCREEN_ROWS]
+    lines = [f"{'method':22s} {'design':14s} {'n':>7s} {'epsilon':>8s} {'effect':>7s}  rejection rate [95 %]"]
+    for row in shown:
+        low, high = row.interval
+        cell = row.identity
+        epsilon = "-" if cell["epsilon"] is None else f"{cell['epsilon']:g}"
+        note = "" if row.complete else "  not finished: --resume"
+        note += f"  {row.failures} p-values are NaN" if row.failures else ""
+        lines.append(
+            f"{cell['method']:22s} {cell['design']:14s} {cell['n']:7d} {epsilon:>8s} {cell['effect']:7g}  "
+            f"{row.rate:.4f} [{low:.4f}, {high:.4f}]  {row.replicates} replicates{note}"
+        )
+    if len(rows) > len(shown):
+        lines.append(f"... {len(rows) - len(shown)} more cells in {folder / 'results.csv'}")
+    total = sum(row.replicates for row in rows)
+    lines.append(f"{total} replicates in the folder; this run took {seconds:.1f} s")
+    lines.append(f"files: {folder / 'results.csv'}, {folder / 'report.html'}")
+    return "\n".join([*lines, "NOT PRIVATE: everything here is simulated."])
+
+
+def listing() -> str:
+    """Methods and designs."""
+    from jaxdp.independence import registry, simulated
+    from jaxdp.simulate.catalogue import DESIGNS
+
+    lines = ["methods (or the class name of any test, such as PartitionGCM)"]
+    for name in simulated.names():
+        row = registry.METHODS.get(name)
+        lines.append(
+            f"  {name:22s} {row.summary.partition('; needs --seed')[0] if row else 'model-X test; needs sine or shah-peters'}"
+        )
+    lines.append("designs, and their constants for --design-option")
+    for entry in DESIGNS.values():
+        constants = ", ".join(f"{key}={value!r}" for key, value in entry.constants.items())
+        lines.append(f"  {entry.name:22s} {entry.summary}\n{'':25s}{constants}")
+    return "\n".join(lines)
+
+
+def _budgets(text: str) -> list[float]:
+    return [options.budget(part) for part in text.split(",")]
+
+
+def _effects(text: str) -> list[float]:
+    values = options.numbers(text)
+    if not all(math.isfinite(value) for value in values):
+        raise argparse.ArgumentTypeError(f"must be finite numbers, got {text!r}")
+    return values
+
+
+def _replicates(text: str) -> int:
+    """A whole number; 1e6 is one."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}") from None
+    if not (1 <= value <= MOST_REPLICATES and value == int(value)):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MOST_REPLICATES}, got {text!r}")
+    return int(value)
+
+
+def _index(text: str) -> int:
+    return int(text) if text.isdecimal() else options.count(text) - 1
+
+
+def _bytes(text: str) -> int:
+    number = text.strip().upper().rstrip("KMGIB")
+    unit = text.strip().upper()[len(number) :]
+    try:
+        value = float(number) * UNITS[unit]
+    except (ValueError, KeyError):
+        raise argparse.ArgumentTypeError(f"must be a size such as 500MB or 2GB, got {text!r}") from None
+    if not 1 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"must be a size of at least one byte, got {text!r}")
+    return int(value)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), value.strip()

@@ -283,9 +283,8 @@ def listing() -> str:
     lines = ["methods (or the class name of any test, such as PartitionGCM)"]
     for name in simulated.names():
         row = registry.METHODS.get(name)
-        lines.append(
-            f"  {name:22s} {row.summary.partition('; needs --seed')[0] if row else 'model-X test; needs sine or shah-peters'}"
-        )
+        told = row.summary.partition("; needs --seed")[0] if row else "model-X test; needs sine or shah-peters"
+        lines.append(f"  {name:22s} {told}")
     lines.append("designs, and their constants for --design-option")
     for entry in DESIGNS.values():
         constants = ", ".join(f"{key}={value!r}" for key, value in entry.constants.items())

@@ -34,9 +34,8 @@ def build(name: str, shapes: Data, epsilon: float, constants: Mapping[str, Any],
         fields_of, cls = _natural(name, shapes, law)
         fields = fields_of(epsilon, level)
     else:
-        cls, fields = _class(name), {"epsilon": epsilon}
-        if "epsilon" not in inspect.signature(cls).parameters:
-            fields = {}
+        cls = _class(name)
+        fields = {"epsilon": epsilon} if is_private(name) else {}
     if inspect.isclass(cls):
         return _with_groups(cls(**{**fields, **_checked(cls, constants)}), shapes)
     test = cls(**fields)  # a function that picks the class by variant

@@ -59,6 +59,9 @@ def _chunk(test, design, root, cell, start, stop, level, *, size: int, batch_siz
     )
 
 
+_PROGRAMS: dict[Any, Program] = {}
+
+
 class Chunks:
     """Runs chunks of cells; cells that differ in numbers only share one compiled program.
 
@@ -74,7 +77,6 @@ class Chunks:
             _check.positive(memory=memory)
         self.size, self.batch_size, self.memory = size, batch_size, memory
         self.devices = tuple(devices or jax.devices()[:1])
-        self._programs: dict[Any, Program] = {}
         self._free = 0.0
 
     def start(self, cell: Cell, start: int, stop: int):
@@ -105,11 +107,7 @@ class Chunks:
         """The compiled program that serves this cell."""
         with precision(cell):
             arguments = _arguments(cell, 0, 1)
-            leaves, structure = jax.tree.flatten(arguments)
-            name = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-            if name not in self._programs:
-                self._programs[name] = self._fit(cell, arguments)
-            return self._programs[name]
+            return self._fit(cell, arguments)
 
     def _fit(self, cell: Cell, arguments) -> Program:
         """Compiles with the wanted batch, and again with smaller ones while the program needs too much memory."""
@@ -129,12 +127,17 @@ class Chunks:
             batch = max(1, min(batch - 1, int(batch * limit / program.bytes_per_device)))
 
     def _compile(self, arguments, batch: int) -> Program:
+        leaves, structure = jax.tree.flatten(arguments)
         static = {"size": self.size, "batch_size": batch, "devices": self.devices}
+        name = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), tuple(static.values())
+        if name in _PROGRAMS:
+            return _PROGRAMS[name]
         compiled = _chunk.lower(*arguments, **static).compile()
         memory = compiled.memory_analysis()
         parts = ("temp_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes")
         used = 0 if memory is None else sum(getattr(memory, part) for part in parts)
-        return Program(compiled, batch, used)
+        _PROGRAMS[name] = Program(compiled, batch, used)
+        return _PROGRAMS[name]
 
     def _first_batch(self, cell: Cell) -> int:
         if self.devices[0].platform != "cpu":

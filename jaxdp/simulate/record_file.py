@@ -1,6 +1,6 @@
 """An append-only file of checked records that survives `kill -9` at any byte.
 
-Layout: frames one after the other, each `magic, length, crc32 of the payload, payload`; a payload is one line of JSON
+Layout: frames one after the other, each `magic, length, crc32 of all else, payload`; a payload is one line of JSON
 and, behind its newline, the p-values as little-endian float32. A batch of records is one write and one fsync. A frame
 that the crash cut short fails its length or its checksum and is cut off when the file is opened again; what was synced
 stays. One process may hold the file at a time.
@@ -152,7 +152,12 @@ def _encode(record: Record) -> bytes:
 
 def _frame(header: dict[str, Any], tail: bytes = b"") -> bytes:
     payload = json.dumps(header, separators=(",", ":"), sort_keys=True).encode() + b"\n" + tail
-    return _HEAD.pack(MAGIC, len(payload), zlib.crc32(payload)) + payload
+    return _HEAD.pack(MAGIC, len(payload), _checksum(payload)) + payload
+
+
+def _checksum(payload: bytes) -> int:
+    """Over magic and length too: a run of zeros behind a magic must not pass for an empty frame."""
+    return zlib.crc32(payload, zlib.crc32(MAGIC + len(payload).to_bytes(4, "little")))
 
 
 def _frame_at(data: bytes, place: int) -> bytes | None:
@@ -162,7 +167,7 @@ def _frame_at(data: bytes, place: int) -> bytes | None:
     magic, length, checksum = _HEAD.unpack_from(data, place)
     payload = data[place + _HEAD.size : place + _HEAD.size + length]
     sound = magic == MAGIC and length <= LARGEST_PAYLOAD and len(payload) == length
-    return payload if sound and zlib.crc32(payload) == checksum else None
+    return payload if sound and _checksum(payload) == checksum else None
 
 
 def _parse(data: bytes, name: str) -> Contents:

@@ -322,9 +322,10 @@ def test_releases_and_ledger(tmp_path):
     with pytest.raises(Exception, match=r"budget|epsilon"):
         discovery.table_pc(jaxdp.fresh_key(), records, epsilon=0.75, ledger=ledger)
     assert discovery.em_pc(jaxdp.fresh_key(), records, epsilon=2.0, max_order=1).mode == "release"
-    for search in (discovery.svt_pc, discovery.priv_pc):
-        with pytest.raises(ValueError, match="simulation key only"):
-            search(jaxdp.fresh_key(), records, epsilon=1.0)
+    with pytest.raises(ValueError, match="simulation key"):
+        discovery.priv_pc(jaxdp.fresh_key(), records, epsilon=1.0, variant="paper")
+    with pytest.raises(Exception, match=r"budget|epsilon"):
+        discovery.svt_pc(jaxdp.fresh_key(), records, epsilon=0.75, ledger=ledger)
 
 
 def test_simulated_and_released_histograms_share_a_law():
@@ -391,10 +392,10 @@ def test_public_mistakes_raise_before_data_are_read():
 def test_automatic_choice_uses_public_numbers_only():
     choose = discovery.choose_method
     small = as_records(np.zeros((5, 8), int), (2,) * 8)
-    assert choose(small, 1.0, release=True) == "table"
+    assert choose(small, 1.0) == "table"
     wide = as_records(np.zeros((5, 30), int), (2,) * 30)
-    assert (choose(wide, 1.0, release=False), choose(wide, 1.0, release=True)) == ("svt", "em")
-    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0, release=True) == "partition"
+    assert choose(wide, 1.0) == "svt"
+    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0) == "partition"
 
 
 def test_add_or_remove_one_costs_half_the_noise():

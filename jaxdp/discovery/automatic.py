@@ -8,7 +8,6 @@ from jaxdp import _check
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.counts import JOINT_CELLS
 from jaxdp.discovery.graph import Graph
-from jaxdp.noise import keys
 
 METHODS = ("auto", "table", "svt", "priv-pc", "em", "partition")
 SVT_BOUND = 2.0  # sensitivity of a typical query, in records
@@ -31,7 +30,7 @@ def discover(
     _check.one_of(METHODS, method=method)
     _check.positive(epsilon=epsilon)
     if method == "auto":
-        method = choose_method(records, epsilon, release=keys.mode_of(key) == keys.RELEASE)
+        method = choose_method(records, epsilon)
     if method == "partition":
         return partition_pc(key, records, epsilon=epsilon, max_order=max_order, ledger=ledger)
     if method == "em":
@@ -41,11 +40,8 @@ def discover(
     return search(key, records, epsilon=epsilon, max_order=max_order, ledger=ledger)
 
 
-def choose_method(records: Records, epsilon: float, release: bool) -> str:
-    """Public choice: the noise of a table's U against that of one sparse-vector answer; both fall as 1/epsilon.
-
-    Releases without a small table use "em", since sparse vector has no exact noise yet.
-    """
+def choose_method(records: Records, epsilon: float) -> str:
+    """Public choice: the noise of a table's U against that of one sparse-vector answer; both fall as 1/epsilon."""
     if 0 in records.levels:
         return "partition"
     cells, pairs = math.prod(records.levels), max(1, len(records.columns) * (len(records.columns) - 1) // 2)
@@ -55,7 +51,7 @@ def choose_method(records: Records, epsilon: float, release: bool) -> str:
     query_noise = SVT_BOUND * 2.0 * pairs * (1.0 + share) / (share * epsilon)
     if cells <= JOINT_CELLS and table_noise <= query_noise:
         return "table"
-    return "em" if release else "svt"
+    return "svt"
 
 
 def partition_pc(key, data, *, epsilon: float, max_order: int | None = None, levels=None, ledger=None) -> Graph:

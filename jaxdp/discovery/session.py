@@ -51,12 +51,3 @@ def opened(key, method: str, cost: Cost, ledger=None) -> Iterator[Session]:
         if ledger is not None:
             ledger.charge(method, cost, key)
         yield Session(keys.open_key(key), mode, cost, method)
-
-
-def require_simulation(key, method: str) -> None:
-    """Raises for a release key: the method's noise has no exact form yet."""
-    if keys.mode_of(key) == keys.RELEASE:
-        raise ValueError(
-            f"{method} has no exact noise for releases yet, so it runs with a simulation key only; "
-            "for a release use table_pc or em_pc."
-        )

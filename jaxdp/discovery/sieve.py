@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -18,16 +19,18 @@ from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.counts import Counts
 from jaxdp.discovery.decision_query import default_query
 from jaxdp.discovery.graph import Decision, Graph
-from jaxdp.discovery.session import opened, require_simulation
+from jaxdp.discovery.session import opened
 from jaxdp.discovery.skeleton import Question, find_skeleton
 from jaxdp.independence.conditional.conditional_kendall import PAPER_SENSITIVITY, paper_claim
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, amplified, before_amplification
+from jaxdp.noise import keys
+from jaxdp.noise.subset import uniform_subset
 from jaxdp.statistics import concordance
 
 Z = 4.0
 SIEVE_SHARE = 0.5
-STEP = jax.jit(SparseVector.step)
+UNIT_ROUNDOFF = 2.0**-53
 
 
 def svt_pc(
@@ -47,11 +50,13 @@ def svt_pc(
     fires removes its edge, so at most d(d-1)/2 can fire and the budget never runs out.
     z: threshold in null standard deviations. raise_by: lifts the threshold, in units of the sensitivity
     (`SparseVector.caution(num_queries)` avoids about all false removals and costs power).
-    Privacy: epsilon-DP under replace-one. Simulation keys only. Errors: ValueError before data are read.
+    Privacy: epsilon-DP under replace-one; a release key draws lattice noise (docs/proofs/sparse_vector.md).
+    Errors: ValueError before data are read.
     """
     records = as_records(data, levels)
-    require_simulation(key, "svt_pc")
-    sparse = SparseVector(epsilon=epsilon, max_firings=max(1, _num_pairs(records)))
+    error = rounding(records, z)
+    sparse = SparseVector(epsilon=epsilon, max_firings=max(1, _num_pairs(records)), error=error)
+    _require_certificate(key, sparse)
     with opened(key, "svt_pc", sparse.cost(Relation.REPLACE_ONE), ledger) as session:
         counts, query = Counts(records), default_query(z, records.num_records)
         state = sparse.init(session.key, raise_by)
@@ -61,7 +66,7 @@ def svt_pc(
             nonlocal state
             answers = []
             for question in questions:
-                state, fired = STEP(sparse, state, query.value(counts, question))
+                state, fired = sparse.step(state, jnp.asarray(query.value(counts, question), float))
                 answers.append(bool(fired))
                 decisions.append(_decision(question, bool(fired)))
             return answers
@@ -70,20 +75,43 @@ def svt_pc(
         return session.graph(records, search, tuple(decisions))
 
 
+def rounding(records: Records, z: float) -> float:
+    """Bound on |computed - exact| of every query in float64, from public numbers.
+
+    At most m = min(cells, n/2) strata contribute; a term of U is rounded twice, one of V less than levels + 32
+    times, and the root of V + v0 (v0 >= 4) is 1/4-Lipschitz. Queries are divided by their bounds, which are >= 1.
+    """
+    _check.non_negative(z=z)
+    if 0 in records.levels:
+        raise ValueError("tables need coded columns, but the data have continuous ones; give test=PartitionGCM(...).")
+    strata = min(math.prod(records.levels), records.num_records // 2)
+    roundings = (strata + max(records.levels) + 32.0) * (records.num_records + 16.0)
+    return roundings * (1.0 + z / 2.0) * UNIT_ROUNDOFF
+
+
+def _require_certificate(key, sparse: SparseVector) -> None:
+    """What would fail in a release fails before it is paid for."""
+    if keys.mode_of(key) == keys.RELEASE:
+        sparse.certificate()
+
+
 @dataclasses.dataclass(frozen=True)
 class RoundPlan:
     """Public noise scales of one round of sieve-and-examine, and what it truly costs.
 
-    scale_threshold, scale_query, scale_examine: Laplace scales in units of the queries.
+    scale_threshold, scale_query, scale_examine: Laplace scales in units of the queries. sieve, examine: the
+    budgets behind them, 0 for the published noise.
     """
 
     scale_threshold: float
     scale_query: float
     scale_examine: float
     epsilon: float
+    sieve: float = 0.0
+    examine: float = 0.0
 
 
-def corrected_round(epsilon: float, rate: float, bound_subset: float, bound_full: float) -> RoundPlan:
+def corrected_round(epsilon: float, rate: float | Fraction, bound_subset: float, bound_full: float) -> RoundPlan:
     """Algorithm 1 with every noise scale right: the sieve's scales use the amplified budget epsilon'.
 
     Half of the budget for the sieve (split 1 : 2^(2/3) between threshold and query), half to examine.
@@ -96,6 +124,8 @@ def corrected_round(epsilon: float, rate: float, bound_subset: float, bound_full
         scale_query=2.0 * bound_subset / (base - threshold),
         scale_examine=bound_full / (epsilon - sieve),
         epsilon=epsilon,
+        sieve=base,
+        examine=epsilon - sieve,
     )
 
 
@@ -148,22 +178,28 @@ def priv_pc(
     tweak: t, by which the sieve's threshold is lower, in units of the query's sensitivity.
     variant="paper": Definition 6 with the claimed 4.5/sqrt(n - 1), the published noise, sub-sampling by
     `jaxdp.tune.subsample_size`; the cost shows the epsilon that is true for it (sheet 3.1).
-    Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale; sheet 5.1). Simulation
-    keys only. Errors: ValueError before data are read.
+    Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale; sheet 5.1). A release key
+    draws lattice noise and exactly uniform subsets (docs/proofs/sparse_vector.md), not for variant="paper".
+    Errors: ValueError before data are read.
     """
     records = as_records(data, levels)
-    require_simulation(key, "priv_pc")
     _check.one_of(("corrected", "paper"), variant=variant)
     _check.positive(epsilon=epsilon)
+    if variant == "paper" and keys.mode_of(key) == keys.RELEASE:
+        raise ValueError("variant='paper' is an exhibit with float noise: give a simulation key, jax.random.key(seed).")
     rounds = max(1, _num_pairs(records)) if max_rounds is None else max_rounds
     _check.at_least(1, max_rounds=rounds)
-    plan, rate = _plan(variant, epsilon / rounds, records.num_records, subset)
-    total = plan.epsilon * rounds
+    plan, rate = _plan(variant, _check.share(epsilon, Fraction(1, rounds)), records.num_records, subset)
+    total = plan.epsilon * rounds if variant == "paper" else float(epsilon)
+    kind = _Rounds if variant == "corrected" else _PublishedRounds
+    error = rounding(records, z)
+    if plan.sieve:
+        _require_certificate(key, _sieve(plan.sieve, error))
     cost = Cost(epsilon=total, delta=0.0, rho=total**2 / 2, relation=Relation.REPLACE_ONE)
     method = "priv_pc" if variant == "corrected" else "priv_pc[paper]"
     with opened(key, method, cost, ledger) as session:
         statistic = _studentised(z) if variant == "corrected" else _definition_six(z)
-        rounds_run = _Rounds(session.key, records, plan, rate, rounds, tweak, statistic)
+        rounds_run = kind(session.key, records, plan, rate, rounds, tweak, statistic, error)
         decisions: list[Decision] = []
 
         def ask(questions):
@@ -176,7 +212,12 @@ def priv_pc(
         return session.graph(records, search, tuple(decisions))
 
 
-def _plan(variant: str, epsilon: float, num_records: int, subset: int | None) -> tuple[RoundPlan, float]:
+def _sieve(epsilon: float, error: float) -> SparseVector:
+    """One round's sieve: Laplace noise, split 1 : 2^(2/3) between threshold and query."""
+    return SparseVector(epsilon=epsilon, max_firings=1, noise="laplace", error=error)
+
+
+def _plan(variant: str, epsilon: float, num_records: int, subset: int | None) -> tuple[RoundPlan, float | Fraction]:
     if variant == "paper" and subset is None:
         from jaxdp import tune
 
@@ -188,11 +229,12 @@ def _plan(variant: str, epsilon: float, num_records: int, subset: int | None) ->
     if variant == "paper":
         return published_round(epsilon, num_records, subset), subset / num_records
     # Queries are divided by their own bounds, so they move by at most 1 on the subset and on all rows.
-    return corrected_round(epsilon, subset / num_records, 1.0, 1.0), subset / num_records
+    rate = Fraction(subset, num_records) if num_records else Fraction(1)
+    return corrected_round(epsilon, rate, 1.0, 1.0), rate
 
 
 def _studentised(z: float):
-    return lambda tables, question, rate: default_query(z, tables.num_records, rate).value(tables, question)
+    return lambda tables, question, rate: default_query(z, tables.num_records, float(rate)).value(tables, question)
 
 
 def _definition_six(z: float):
@@ -209,20 +251,20 @@ def _definition_six(z: float):
 class _Rounds:
     """The rounds of one search: the subset and noisy threshold in force, and how many rounds are left."""
 
-    def __init__(self, key, records: Records, plan: RoundPlan, rate: float, rounds: int, tweak: float, statistic):
+    def __init__(
+        self, key, records: Records, plan: RoundPlan, rate, rounds: int, tweak: float, statistic, error: float
+    ):
         self._key, self._records, self._plan, self._rate = key, records, plan, rate
-        self._full, self._statistic, self._tweak = Counts(records), statistic, tweak
+        self._full, self._statistic, self._tweak, self._error = Counts(records), statistic, tweak, error
         self._left, self._drawn = rounds, 0
-        self._subset, self._threshold = self._full, 0.0
+        self._subset = self._full
         self._start_round()
 
     def answer(self, question: Question) -> bool | None:
         """Removes the edge or not; None once every round is used up."""
         if self._left == 0:
             return None
-        noise = self._plan.scale_query * self._standard_laplace()
-        sieved = self._statistic(self._subset, question, self._rate) + noise
-        if sieved < self._threshold - self._tweak:
+        if not self._passes(self._statistic(self._subset, question, self._rate)):
             return False
         removed = self._examine(self._statistic(self._full, question, 1.0)) >= 0.0
         self._left -= 1  # a round is paid for by the firing, also where examine says no
@@ -231,24 +273,45 @@ class _Rounds:
         return removed
 
     def _start_round(self) -> None:
-        self._threshold = self._plan.scale_threshold * self._standard_laplace()
-        if self._rate < 1.0:
+        self._draw_threshold()
+        if self._rate < 1:
             n = self._records.num_records
-            size = round(self._rate * n)
-            rows = jax.random.permutation(self._next_key(), n)[:size]
+            rows = uniform_subset(self._next_key(), n, round(self._rate * n))
             self._subset = Counts(Records(jnp.asarray(self._records.values)[rows], self._records.columns))
 
-    def _examine(self, value: float) -> float:
-        one = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)
-        return float(Laplace(1.0 / self._plan.scale_examine).perturb(self._next_key(), value, one))
+    def _draw_threshold(self) -> None:
+        self._sieve = _sieve(self._plan.sieve, self._error)
+        self._state = self._sieve.init(self._next_key(), -self._tweak)
 
-    def _standard_laplace(self) -> float:
-        one = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)
-        return float(Laplace(1.0).perturb(self._next_key(), 0.0, one))
+    def _passes(self, value: float) -> bool:
+        self._state, fired = self._sieve.step(self._state, jnp.asarray(value, float))
+        return bool(fired)
+
+    def _examine(self, value: float) -> float:
+        return self._laplace(self._plan.examine, value)
+
+    def _laplace(self, epsilon: float, value: float) -> float:
+        """The value, which moves by at most 1, with Laplace noise."""
+        end = 16.0 * (self._records.num_records + 16.0)
+        one = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, self._error, -end, end)
+        return float(Laplace(epsilon).perturb(self._next_key(), jnp.asarray(value, float), one))
 
     def _next_key(self):
         self._drawn += 1
         return jax.random.fold_in(self._key, self._drawn)
+
+
+class _PublishedRounds(_Rounds):
+    """Rounds with the noise scales that the paper prints; simulations only."""
+
+    def _draw_threshold(self) -> None:
+        self._threshold = self._plan.scale_threshold * self._laplace(1.0, 0.0)
+
+    def _passes(self, value: float) -> bool:
+        return value + self._plan.scale_query * self._laplace(1.0, 0.0) >= self._threshold - self._tweak
+
+    def _examine(self, value: float) -> float:
+        return self._laplace(1.0 / self._plan.scale_examine, value)
 
 
 def _num_pairs(records: Records) -> int:

@@ -5,7 +5,9 @@ query noise (budget e2 per firing, scale b2), R = `max_firings`. Queries are Del
 """
 
 import dataclasses
+import decimal
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import jax
@@ -13,9 +15,10 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp import _check
+from jaxdp._exact import as_fraction, round_down, round_up
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
-from jaxdp.noise import add, certificate, keys, tape
+from jaxdp.noise import add, certificate, keys, lattice, tape
 
 
 class SparseVectorState(NamedTuple):
@@ -134,15 +137,24 @@ class SparseVector:
         return sensitivity, self._budgets_of(key), self.max_firings, self.noise == "exponential"
 
     def _budgets_of(self, key):
-        """`budgets`; in a release as fractions that add up to at most epsilon."""
-        if keys.mode_of(key) != keys.RELEASE:
-            return self.budgets()
+        return self._exact_budgets() if keys.mode_of(key) == keys.RELEASE else self.budgets()
+
+    def _exact_budgets(self):
+        """`budgets` as fractions that add up to at most epsilon."""
         epsilon = certificate.exact(self.epsilon, "epsilon")
         threshold = epsilon * certificate.exact(self.budgets()[0] / _check.budget(self.epsilon), "epsilon")
         return threshold, (epsilon - threshold) / self.max_firings
 
     def _parameters(self):
         return self.bound + 2.0 * self.error, self.epsilon
+
+    def certificate(self):
+        """Exact facts about the noise of a release with this budget (`jaxdp.noise.certificate.Certificate`).
+
+        Errors: ValueError where no certificate holds.
+        """
+        sensitivity = Sensitivity(self.bound, Norm.LINF, Relation.REPLACE_ONE, self.error)
+        return lattice.plan_sparse(sensitivity, self._exact_budgets(), self.max_firings, self.noise == "laplace").facts
 
     def caution(self, num_queries: int):
         """How far to raise the threshold so that about 1/2 of one in num_queries null queries fires: b2 (ln 2Q - 1)."""
@@ -152,24 +164,38 @@ class SparseVector:
 _SIMULATED = jax.jit(SparseVector._ask)
 
 
-def amplified(epsilon: float, rate: float) -> float:
+def amplified(epsilon: float, rate: float | Fraction) -> float:
     """Epsilon of an epsilon-DP mechanism run on a uniform subset, rate = m/n: ln(1 + rate (e^epsilon - 1)).
 
     Exact and tight for replace-one and a fixed integer m (sheet 5.1); the same with Poisson sampling under
-    add-or-remove-one.
+    add-or-remove-one. Rounded up; a Fraction m/n is not rounded itself.
     """
-    _check.positive(epsilon=epsilon)
-    if not 0 < rate <= 1:
-        raise ValueError(f"rate must be in (0, 1], got {rate}; it is m/n.")
-    return math.log1p(rate * math.expm1(epsilon)) if epsilon < 700 else epsilon + math.log(rate)
+    mixed = _log_mixed(epsilon, _rate(rate))
+    return epsilon if rate == 1 else round_up(mixed * (1 + _ROUNDING))
 
 
-def before_amplification(epsilon: float, rate: float) -> float:
-    """The inverse of `amplified`: the budget a sieve may spend on the subset, ln(1 + (e^epsilon - 1)/rate)."""
-    _check.positive(epsilon=epsilon)
+def before_amplification(epsilon: float, rate: float | Fraction) -> float:
+    """The inverse of `amplified`: what a sieve may spend on the subset, ln(1 + (e^epsilon - 1)/rate); rounded down."""
+    mixed = _log_mixed(epsilon, 1 / _rate(rate))
+    return epsilon if rate == 1 else round_down(mixed * (1 - _ROUNDING))
+
+
+_ROUNDING = Fraction(1, 10**40)  # relative; decimals below have 60 digits more than the cancellation costs
+
+
+def _rate(rate) -> Fraction:
     if not 0 < rate <= 1:
         raise ValueError(f"rate must be in (0, 1], got {rate}; it is m/n.")
-    return math.log1p(math.expm1(epsilon) / rate) if epsilon < 700 else epsilon - math.log(rate)
+    return as_fraction(rate)
+
+
+def _log_mixed(epsilon: float, factor: Fraction) -> Fraction:
+    """ln(1 + factor (e^epsilon - 1)), to 40 digits at least."""
+    _check.positive(epsilon=epsilon)
+    exact = as_fraction(epsilon)
+    with decimal.localcontext(decimal.Context(prec=120, Emin=-999999, Emax=999999)):
+        quotient = lambda part: decimal.Decimal(part.numerator) / decimal.Decimal(part.denominator)  # noqa: E731
+        return Fraction((1 + quotient(factor) * (quotient(exact).exp() - 1)).ln())
 
 
 def laplace_gap_tail(x, scale_threshold: float, scale_query: float):

@@ -75,8 +75,8 @@ def _sine_law(defaults: Mapping[str, Any]):
 
 def _network(n: int, effect: float, network: str = "asia", x: str = "", y: str = "", given: tuple[str, ...] = ()):
     """effect 0 asks a question whose answer is independence, any other effect one whose answer is dependence."""
-    if not x and not y:
-        if network != "asia" or given:
+    if not x or not y:
+        if x or y or network != "asia" or given:
             raise ValueError("design network needs x= and y=, names of two variables.")
         x, y = ("asia", "smoke") if effect == 0 else ("smoke", "bronc")
     if discrete.separated(network, x, y, given) != (effect == 0):

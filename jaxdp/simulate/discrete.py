@@ -40,7 +40,7 @@ def discrete_confounder(
     """
     _check.at_least(2, levels_x=levels_x, levels_y=levels_y, levels_z=min(levels_z))
     key_z, key_x, key_y = jax.random.split(key, 3)
-    sizes = np.array(levels_z)
+    sizes = np.array(levels_z)[None, :]
     z = jnp.minimum(jnp.floor(jax.random.uniform(key_z, (n, sizes.size)) * sizes).astype(jnp.int32), sizes - 1)
     middle = jnp.mean(2.0 * z / (sizes - 1.0) - 1.0, axis=1)
     noise_x, noise_y = jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))

@@ -107,5 +107,5 @@ def _coded(rule: ColumnRule, latent, residual_sd, codes: bool):
     if codes:
         return code
     if rule.needs_indicators:
-        return jnp.where(code[:, None] == jnp.arange(1.0 * levels), 1.0, -1.0)
+        return jnp.where(code[:, None] == jnp.arange(1.0 * levels)[None, :], 1.0, -1.0)
     return 2.0 * code / (levels - 1.0) - 1.0

@@ -1,0 +1,315 @@
+"""Grids: the same counts for any batch, number of devices, processes and tasks, with and without interruption."""
+
+import functools
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxdp
+from jaxdp import cluster
+from jaxdp.cli.main import main
+from jaxdp.simulate import catalogue, engine, pages, results
+from jaxdp.simulate.cells import Cell
+from jaxdp.simulate.chunks import Chunks
+from jaxdp.simulate.engine import Plan
+from jaxdp.simulate.power import RejectionRate
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from simulation_worker import NoisyMean, cells, uniforms  # noqa: E402
+
+DEVICES = """
+import json, sys, jax
+sys.path.insert(0, sys.argv[1])
+import jaxdp
+from jaxdp.simulate import catalogue, engine, results
+from jaxdp.simulate.cells import Cell
+from simulation_worker import cells
+assert len(jax.devices()) == 8
+grid = [*cells(), Cell({"m": "p"}, jaxdp.PartitionGCM(epsilon=1.0), catalogue.design("sine").build(60, 0.5))]
+for name, devices, batch in (("one", 1, "auto"), ("eight", 8, 16)):
+    plan = engine.Plan(1001, chunk=400)
+    engine.run(grid, f"{sys.argv[2]}/{name}", plan, devices=jax.devices()[:devices], batch_size=batch)
+"""
+
+
+def table(folder):
+    return [(record.key, record.stop, record.rejections, record.histogram) for record in results.read_records([folder])]
+
+
+def environment(devices=1):
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    return {**os.environ, "XLA_FLAGS": flags, "NPROC": "16", "JAX_PLATFORMS": "cpu"}
+
+
+def test_one_and_eight_devices_count_the_same(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES, str(HERE), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=environment(8),
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, eight = (table(tmp_path / name) for name in ("one", "eight"))
+    assert len(one) == 9
+    assert one == eight
+
+
+def test_two_processes_count_what_one_does(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    grid = ["--method", "private-crt-normal", "--design", "sine", "--n", "40", "--effect", "0.5", "--replicates", "900"]
+    command = [sys.executable, "-m", "jaxdp", "simulate", *grid, "--interval-width", "0.07", "--chunk", "200"]
+    mesh = ["--coordinator", f"127.0.0.1:{port}", "--processes", "2"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(2)}
+    running = [
+        subprocess.Popen([*command, *mesh, "--process", str(place), "--out", str(tmp_path / "two")], **pipes)
+        for place in range(2)
+    ]
+    said = [process.communicate(timeout=250) for process in running]
+    assert [process.returncode for process in running] == [0, 0], said
+    assert "process 0/2" in said[0][1]
+    assert "process 1/2" in said[1][1]
+    assert "rejection rate" in said[0][0]
+    assert "rejection rate" not in said[1][0]
+    assert main([*command[3:], "--out", str(tmp_path / "one")]) == 0
+    assert table(tmp_path / "one") == table(tmp_path / "two")
+    assert results.runs(tmp_path / "two")[0]["processes"] == 2
+    assert results.runs(tmp_path / "two")[0]["devices"] == 4
+
+
+def test_batches_tasks_and_resuming_change_nothing(tmp_path):
+    whole = engine.run(cells(), tmp_path / "whole", Plan(700, chunk=100))
+    expected = table(tmp_path / "whole")
+    for batch in (1, 33):
+        engine.run(cells(), tmp_path / f"batch{batch}", Plan(700, chunk=100), batch_size=batch)
+        assert table(tmp_path / f"batch{batch}") == expected
+    for task in (2, 0, 1):
+        engine.run(cells(), tmp_path / "tasks", Plan(700, chunk=100, task=task, of=3))
+    assert table(tmp_path / "tasks") == expected
+    for replicates in (250, 300, 700):
+        rows = engine.run(cells(), tmp_path / "grown", Plan(replicates, chunk=100), resume=True)
+        assert [row.replicates for row in rows] == [replicates, replicates]
+    assert [(row.rejections, row.hash) for row in rows] == [(row.rejections, row.hash) for row in whole]
+    starts = [record.start for record in results.read_records([tmp_path / "grown"])]
+    assert starts[:5] == [0, 100, 200, 250, 300]
+
+
+def test_counts_are_those_of_rejection_rate_with_the_cells_key(tmp_path):
+    cell = cells()[1]
+    row = engine.run([cell], tmp_path, Plan(300, chunk=128, keep_p_values=True))[0]
+    key = jax.random.fold_in(jax.random.key(0), cell.number)
+    values = np.asarray(jaxdp.power.p_values(cell.test, cell.design, key, 300))
+    np.testing.assert_allclose(row.p_values, values, rtol=1e-6)
+    assert row.rejections == np.sum(values <= 0.05 * (1 + 1e-6))
+    np.testing.assert_array_equal(row.histogram, np.histogram(np.nextafter(values, 0), 100, (0, 1))[0])
+    assert row.interval == pytest.approx(tuple(stats.binomtest(row.rejections, 300).proportion_ci(method="wilson")))
+
+
+def test_a_cell_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
+    plan = Plan(100_000, chunk=100, interval_width=0.03)
+    calm = engine.run(cells(), tmp_path / "calm", plan)
+    assert all(row.stopped and row.complete and 100 < row.replicates < 5000 for row in calm)
+    for row in calm:
+        low, high = row.interval
+        before = [record for record in results.read_records([tmp_path / "calm"]) if record.cell == row.hash][:-1]
+        earlier = RejectionRate(sum(r.rejections for r in before), row.replicates - 100, 0.05).interval()
+        assert high - low <= 0.03 < earlier[1] - earlier[0]
+
+    class Stop(Exception):
+        pass
+
+    def interrupt(cell, count, seen=[]):  # noqa: B006
+        seen.append(count)
+        if len(seen) in (4, 19):
+            raise Stop
+
+    rows = None
+    while rows is None:
+        try:
+            rows = engine.run(cells(), tmp_path / "cut", plan, resume=True, advance=interrupt)
+        except Stop:
+            continue
+    assert [row.as_dict() | {"seconds": 0} for row in rows] == [row.as_dict() | {"seconds": 0} for row in calm]
+    for task in (1, 0):
+        rows = engine.run(cells(), tmp_path / "tasks", Plan(100_000, chunk=100, interval_width=0.03, task=task, of=2))
+    assert table(tmp_path / "tasks") == table(tmp_path / "calm")
+
+
+def test_what_does_not_fit_together_is_refused(tmp_path):
+    engine.run(cells(), tmp_path / "a", Plan(100, chunk=100))
+    with pytest.raises(ValueError, match="resume it"):
+        engine.run(cells(), tmp_path / "a", Plan(100, chunk=100))
+    with pytest.raises(ValueError, match="chunk 100, not 50"):
+        engine.run(cells(), tmp_path / "a", Plan(100, chunk=50), resume=True)
+    with pytest.raises(ValueError, match="share their replicates"):
+        engine.run([*cells(), cells()[0]], tmp_path / "b", Plan(100))
+    with pytest.raises(ValueError, match="no cell"):
+        engine.run([], tmp_path / "b", Plan(100))
+    with pytest.raises(ValueError, match="task must be below"):
+        Plan(100, task=2, of=2)
+    rows = engine.run(cells((0.25,)), tmp_path / "a", Plan(100, chunk=100), resume=True)
+    assert [row.identity["effect"] for row in rows] == [0.0, 0.5, 0.25]
+
+
+def test_merged_folders_hold_each_replicate_once(tmp_path):
+    engine.run(cells(), tmp_path / "a", Plan(300, chunk=100, task=0, of=2))
+    engine.run(cells(), tmp_path / "b", Plan(300, chunk=100, task=1, of=2))
+    engine.run(cells((0.5,)), tmp_path / "c", Plan(300, chunk=100))
+    whole = engine.run(cells(), tmp_path / "whole", Plan(300, chunk=100))
+    merged = results.merge([tmp_path / name for name in "abc"], tmp_path / "all")
+    assert [row.rejections for row in merged] == [row.rejections for row in whole]
+    assert table(tmp_path / "all") == table(tmp_path / "whole")
+    assert len(results.runs(tmp_path / "all")) == 3
+    with pytest.raises(ValueError, match="holds records already"):
+        results.merge([tmp_path / "a"], tmp_path / "all")
+    engine.run(cells(), tmp_path / "d", Plan(300, chunk=50))
+    with pytest.raises(ValueError, match="different chunks"):
+        results.merge([tmp_path / "a", tmp_path / "d"], tmp_path / "none")
+
+
+def test_memory_follows_the_flag():
+    cell = Cell({"d": "big"}, NoisyMean(epsilon=1.0), functools.partial(uniforms, n=50_000))
+    free = Chunks(512, batch_size=512).program(cell)
+    assert free.batch_size == 512
+    bound = Chunks(512, batch_size=512, memory=10_000_000).program(cell)
+    assert bound.bytes_per_device <= 10_000_000 < free.bytes_per_device
+    assert 1 <= bound.batch_size < 512
+    with pytest.raises(ValueError, match="raise the limit"):
+        Chunks(512, memory=10_000).program(cell)
+
+
+def test_the_command_and_its_report(tmp_path, capsys):
+    out = tmp_path / "out"
+    grid = ["simulate", "--method", "private-crt-normal", "--design", "sine", "--n", "40", "--effect", "0,0.5"]
+    assert main([*grid, "--replicates", "2e2", "--chunk", "200", "--keep-p-values", "--out", str(out)]) == 0
+    assert "NOT PRIVATE" in capsys.readouterr().out
+    lines = (out / "results.csv").read_text().splitlines()
+    assert lines[0].startswith("method,design,n,epsilon,effect,")
+    assert len(lines) == 3
+    row = dict(zip(lines[0].split(","), lines[2].split(","), strict=True))
+    assert (row["effect"], row["replicates"], row["complete"]) == ("0.5", "200", "True")
+    assert float(row["low"]) < int(row["rejections"]) / 200 < float(row["high"])
+    assert json.loads((out / "config.json").read_text())["replicates"] == 200
+    run = json.loads((out / "result.json").read_text())["last_run"]
+    assert {"jax", "jaxlib", "backend", "device", "commit"} <= run.keys()
+    made = ("results.csv", "null_p_values.png", "null_qq.png", "rejection_rates.png", "report.html", "result.json")
+    for name in made:
+        (out / name).unlink()
+    assert main(["report", str(out), "--against", str(out)]) == 0
+    assert "0 of them" in capsys.readouterr().out.replace("0 count otherwise", "0 of them")
+    assert all((out / name).exists() for name in (*made, "comparison.csv", "comparison.png"))
+    assert (out / "results.csv").read_text().splitlines() == lines
+    assert main([*grid, "--replicates", "200", "--out", str(out)]) == 2
+    assert "resume" in capsys.readouterr().err
+    assert main([*grid, "--replicates", "200", "--resume", "--out", str(out)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--design", "sine"], "--method is missing"),
+        (["--method", "gcm"], "give --design"),
+        (["--method", "gcm", "--design", "nonsense"], "design must be one of"),
+        (["--method", "nonsense", "--design", "sine"], "class name of a test"),
+        (["--method", "gcm", "--design", "sine", "--design-option", "wave=1"], "no constant 'wave'"),
+        (["--method", "PartitionGCM", "--design", "sine", "--method-option", "wave=1"], "no constant 'wave'"),
+        (["--method", "crt", "--design", "discrete"], "known law"),
+        (["--method", "noisy-table", "--design", "network", "--design-option", "x=asia"], "names of two"),
+        (["--method", "gcm", "--design", "sine", "--replicates", "1.5"], "whole number"),
+        (["--method", "gcm", "--design", "sine", "--memory", "2 apples"], "must be a size"),
+        (["--method", "gcm", "--design", "sine", "--task", "3", "--of", "2"], "task must be below"),
+        (["--method", "gcm", "--design", "sine", "--coordinator", "127.0.0.1:1"], "go together"),
+    ],
+)
+def test_mistakes_are_one_line(options, message, tmp_path, capsys):
+    assert main(["simulate", *options, "--out", str(tmp_path / "o")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_comparison_finds_what_differs(tmp_path):
+    engine.run(cells(), tmp_path / "a", Plan(2000))
+    changed = [
+        Cell(cell.config, NoisyMean(epsilon=epsilon), cell.design, seed=1)
+        for cell, epsilon in zip(cells(), (1.0, 0.3), strict=True)
+    ]
+    engine.run(changed, tmp_path / "b", Plan(2000))
+    same, other = pages.compare(tmp_path / "a", tmp_path / "b")
+    assert same["p_value"] > 1e-3
+    assert other["p_value"] < 1e-6
+    assert other["low"] > 0 or other["high"] < 0
+    assert not same["same_experiment"]
+    table_of = [
+        [other["rate"] * 2000, 2000 * (1 - other["rate"])],
+        [other["other_rate"] * 2000, 2000 * (1 - other["other_rate"])],
+    ]
+    assert other["p_value"] == pytest.approx(stats.chi2_contingency(table_of, correction=False).pvalue, rel=1e-6)
+    engine.run(cells((0.1,)), tmp_path / "c", Plan(100))
+    with pytest.raises(ValueError, match="share no cell"):
+        pages.compare(tmp_path / "a", tmp_path / "c")
+
+
+def test_submitted_tasks_add_up(tmp_path):
+    submitit = pytest.importorskip("submitit")
+    script = tmp_path / "task.py"
+    script.write_text(
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom simulation_worker import cells\n"
+        "from jaxdp.simulate.engine import Plan, run\n"
+        f"run(cells(), {str(tmp_path / 'out')!r}, Plan(400, chunk=100, task=int(sys.argv[1]), of=2))\n"
+    )
+    executor = submitit.LocalExecutor(folder=tmp_path / "log")
+    executor.update_parameters(timeout_min=4)
+    command = submitit.helpers.CommandFunction([sys.executable, str(script)])
+    for job in [executor.submit(command, str(task)) for task in range(2)]:
+        job.result()
+    engine.run(cells(), tmp_path / "whole", Plan(400, chunk=100))
+    assert table(tmp_path / "out") == table(tmp_path / "whole")
+
+
+def test_a_cluster_is_joined_only_where_there_is_one(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("SLURM_", "OMPI_", "PMI_", "KUBERNETES_")):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert cluster.initialize() is False
+    with pytest.raises(ValueError, match="go together"):
+        cluster.initialize("127.0.0.1:1")
+    with pytest.raises(ValueError, match="below the number"):
+        cluster.initialize("127.0.0.1:1", 2, 2)
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    assert cluster.initialize() is False  # the batch script, outside srun
+    asked = []
+    monkeypatch.setattr(jax.distributed, "initialize", lambda *given, **named: asked.append((given, named)))
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    cluster.initialize(quiet=True)
+    monkeypatch.setenv("SLURM_STEP_TASKS_PER_NODE", "4(x2)")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    cluster.initialize(quiet=True)  # four processes see all four devices: JAX picks by local rank
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    cluster.initialize(quiet=True)  # each was given its own
+    monkeypatch.setenv("SLURM_STEP_TASKS_PER_NODE", "1(x2)")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7")
+    cluster.initialize(quiet=True)  # one process drives eight
+    local = [named["local_device_ids"] for _, named in asked]
+    assert local == [None, None, [0], list(range(8))]
+
+
+def test_every_named_design_builds_and_has_a_null():
+    for entry in catalogue.DESIGNS.values():
+        for effect in (0.0, 1.0 if entry.name == "network" else 0.5):
+            shapes = jax.eval_shape(entry.build(20, effect), jax.eval_shape(jax.random.key, 0))
+            assert shapes.x.shape == shapes.y.shape == (20,)

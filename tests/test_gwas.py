@@ -1,5 +1,6 @@
 """Many tables: transcripts of the sparse vector form by enumeration, selection laws, family-wise error, streaming."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2, expon, laplace
+from test_lattice import key_of
 
 import jaxdp
 from jaxdp.core import Norm, Relation, Sensitivity
@@ -105,12 +107,15 @@ def test_gap_tail_equals_quadrature():
         assert float(exponential_gap_tail(x, first, second)) == pytest.approx(expected, abs=1e-5)
 
 
-def test_perturb_has_the_enumerated_law():
+@pytest.mark.parametrize("mode", ["simulation", "release"])
+def test_perturb_has_the_enumerated_law(mode):
     noise = ThresholdNoise(epsilon=2.0, count=1, outputs=3)
     queries = np.array([0.2, -0.3, 0.1])
     sensitivity = Sensitivity(0.5, Norm.LINF, Relation.REPLACE_ATTRIBUTE)
-    keys = jax.random.split(jax.random.key(2), 40_000)
-    answers = np.asarray(jax.vmap(lambda k: noise.perturb(k, jnp.asarray(queries, float), sensitivity))(keys))
+    perturb = jax.jit(jax.vmap(lambda k: noise.perturb(k, jnp.asarray(queries, float), sensitivity)))
+    with jax.enable_x64(True):
+        keys = jax.random.split(key_of(2) if mode == "release" else jax.random.key(2), 15_000)
+        answers = np.asarray(perturb(keys))
     for transcript, probability in transcript_law(queries, noise, 0.5).items():
         padded = np.array([*transcript, *[-1] * (3 - len(transcript))])
         seen = np.sum(np.all(answers == padded, axis=1))
@@ -232,8 +237,16 @@ def test_releases_and_mistakes():
     result = jaxdp.run(BestTables(epsilon=8.0, count=1, kind=UnitCircle, **SMALL), jaxdp.fresh_key(), tables)
     assert result.mode == "release"
     assert float(result.cost.epsilon) == pytest.approx(8.0)
-    with pytest.raises(ValueError, match="no exact noise for releases yet"):
-        jaxdp.run(FirstTables(epsilon=1.0, count=1, kind=UnitCircle, **SMALL), jaxdp.fresh_key(), tables)
+    first = FirstTables(epsilon=30.0, count=1, kind=UnitCircle, **SMALL)
+    result = jaxdp.run(first, jaxdp.fresh_key(), Tables(np.array([8, 20, 20]), np.array([8, 0, 0])))
+    assert (result.mode, float(result.cost.epsilon)) == ("release", 30.0)
+    assert result.release.value.tolist() == [0, 1, -1]
+    assert result.p_value.tolist() == [1.0, 0.05, 1.0]
+    (facts,) = result.release.certificates
+    assert 29.9 < facts.epsilon <= 30
+    assert float(facts.moves * facts.step) >= float(first.resolve(tables).single().move())
+    with pytest.raises(ValueError, match="use a simulation key"):
+        jaxdp.run(dataclasses.replace(first, variant="paper"), jaxdp.fresh_key(), tables)
     with pytest.raises(ValueError, match="count must be at most the number of tables"):
         jaxdp.run(BestTables(epsilon=1.0, count=9, **SMALL), jax.random.key(0), tables)
     with pytest.raises(ValueError, match="num_controls must be given"):

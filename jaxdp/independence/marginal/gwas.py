@@ -247,13 +247,14 @@ class FirstTables(GenomeTest):
 
     Stops after `count` (s1) reports or `max_outputs` (s2) tables, whichever comes first.
     Privacy: epsilon-DP by the sparse vector technique with exponential noise, never refreshed: e1 + s1 e2 =
-    epsilon (sheet 5.3), relation REPLACE_ATTRIBUTE. Simulations only.
+    epsilon (sheet 5.3), relation REPLACE_ATTRIBUTE. Releases compare integers (docs/proofs/sparse_vector.md).
     Level: the threshold is the (1 - level/s2)-quantile, over all null rates, of score + query noise - FRESH
     threshold noise, so the family-wise error over the s2 outputs is <= level (Bonferroni).
     P-value: (K,), `level` for a reported table, 1 for the others (a decision). Value: int (K,), 1 reported, 0 not,
     -1 not reached.
     variant: "paper" is Algorithm 3 as printed: its quantile subtracts the realised threshold noise, which cancels,
         so each of the s2 outputs costs epsilon/(4 s1); its result carries the true epsilon s2 epsilon/(4 s1).
+        Simulations only.
     """
 
     count: int = jax.tree.static(default=10)
@@ -304,7 +305,7 @@ class FirstTables(GenomeTest):
     def sensitivity(self, num_records):
         del num_records
         single = self.single()
-        return Sensitivity(single.move(), Norm.LINF, Relation.REPLACE_ATTRIBUTE)
+        return Sensitivity(single.move(), Norm.LINF, Relation.REPLACE_ATTRIBUTE, single.rounding(single.score_range()))
 
     def p_value(self, key, release):
         del key
@@ -328,7 +329,7 @@ class ThresholdNoise:
         """(b1, b2) of the threshold noise and of the query noise, for queries that move by `bound`."""
         if self.variant == PAPER:
             return 0.0, 4.0 * self.count * bound / self.epsilon
-        return SparseVector(epsilon=self.epsilon, bound=bound, max_firings=self.count).scales()
+        return self._sparse(bound).scales()
 
     def survival(self, bound):
         """x -> P(query noise - fresh threshold noise >= x)."""
@@ -339,16 +340,21 @@ class ThresholdNoise:
 
     def perturb(self, key, value, sensitivity):
         """Answers (K,): 1 fired, 0 not, -1 after the stop."""
-        if keys.mode_of(key) == keys.RELEASE:
-            raise ValueError("FirstTables has no exact noise for releases yet; use BestTables, or a simulation key.")
-        key_threshold, key_queries = jax.random.split(key)
-        first, second = self.scales(sensitivity.bound)
-        standard = draw.laplace if self.variant == PAPER else lambda k, s, d: draw.exponential(k, s, d) - 1.0
-        noisy = value + second * standard(key_queries, value.shape, value.dtype)
-        fired = noisy >= self.threshold + first * standard(key_threshold, (), value.dtype)
-        before = jnp.cumsum(fired) - fired
-        reached = (before < self.count) & (jnp.arange(value.shape[0]) < self.outputs)
-        return jnp.where(reached, fired.astype(jnp.int32), -1)
+        if self.variant == PAPER and keys.mode_of(key) == keys.RELEASE:
+            raise ValueError("variant='paper' is an exhibit with float noise: use a simulation key.")
+        asked = value[: self.outputs]
+        if self.variant == PAPER:
+            second = self.scales(sensitivity.bound)[1]
+            fired = asked + second * draw.laplace(key, asked.shape, asked.dtype) >= self.threshold
+            fired = fired & (jnp.cumsum(fired) <= self.count)
+        else:
+            fired = self._sparse(sensitivity.bound, sensitivity.error).answers(key, asked, self.threshold)
+        reached = jnp.cumsum(fired) - fired < self.count
+        answers = jnp.where(reached, fired.astype(jnp.int32), -1)
+        return jnp.pad(answers, (0, value.shape[0] - asked.shape[0]), constant_values=-1)
+
+    def _sparse(self, bound, error=0.0) -> SparseVector:
+        return SparseVector(epsilon=self.epsilon, bound=bound, max_firings=self.count, error=error)
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP; the printed variant costs epsilon/(4 s1) for each of its s2 outputs."""

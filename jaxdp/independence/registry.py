@@ -165,6 +165,13 @@ METHODS = {
             codes=True,
         ),
         Method(
+            "conditional-spearman",
+            "Spearman's rank correlation within strata; for ordered columns, not winsorised",
+            "ConditionalSpearman",
+            _budget_only,
+            codes=True,
+        ),
+        Method(
             "local-permutation",
             "decision at --level only, exact level at any n",
             "LocalPermutation",
@@ -206,6 +213,7 @@ METHODS = {
                     "MarginAdaptive",
                 ),
                 ("unit-circle", "chi-squared of two binary columns, y a public group label", "UnitCircle"),
+                ("noisy-proportions", "difference of noisy proportions, y a public group label", "NoisyProportions"),
                 ("chi2-laplace", "noise on chi-squared itself, y a public group label; weak", "ChiSquaredLaplace"),
             )
         ),

@@ -1,0 +1,245 @@
+"""`jaxdp plan`: how many records, how much budget, which test? From public numbers, before anything is spent."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+from pathlib import Path
+
+from jaxdp.cli import options
+
+DEFAULT_METHOD = "partition-gcm"
+DEFAULT_REPLICATES = 1000
+CURVE_POINTS = 15
+MOST_CURVES = 8
+EXAMPLES = """examples:
+  jaxdp plan --method partition-gcm --epsilon 1 --effect 0.25 --power 0.8      how many records?
+  jaxdp plan --method partition-gcm --n 1000 --effect 0.25 --power 0.8         how small an epsilon?
+  jaxdp plan --method margin-adaptive --n 500 --epsilon 1 --power 0.8          how small an effect?
+  jaxdp plan --schema trial.toml --x dose --y response --given age --epsilon 1 --effect 0.2 --power 0.8
+                                                                               which test?
+"""
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "plan",
+        help="records, budget or effect needed, before anything is spent",
+        description=(
+            "Three of --n, --epsilon, --effect and --power are given, the fourth is the answer. No data are read. With "
+            "--schema all tests that fit its columns are compared. An effect B says: given Z, Y's own part is noise "
+            "plus B times X's own part, in standard deviations; columns with levels are cut from such values."
+        ),
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--method", metavar="M", help=f"test to plan (default {DEFAULT_METHOD}; with --schema: all)")
+    parser.add_argument("--n", type=options.count, metavar="N", help="number of records")
+    parser.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget")
+    parser.add_argument("--effect", type=options.positive_number, metavar="B", help="effect to find")
+    parser.add_argument("--power", type=options.probability, metavar="P", help="wanted probability of finding it")
+    parser.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
+    parser.add_argument("--schema", metavar="S.toml", help="public knowledge about the columns (no data are read)")
+    parser.add_argument("--x", metavar="A", help="column X of the schema")
+    parser.add_argument("--y", metavar="B", help="column Y of the schema")
+    parser.add_argument("--given", type=options.names, default=[], metavar="C,D", help="columns Z of the schema")
+    parser.add_argument(
+        "--residual-sd",
+        type=options.positive_number,
+        metavar="S",
+        help="sd of continuous columns about what Z explains, on [-1, 1] (default 0.2; with --schema)",
+    )
+    parser.add_argument(
+        "--replicates",
+        type=_replicates,
+        default=DEFAULT_REPLICATES,
+        metavar="R",
+        help=f"made-up data sets that check the answer (default {DEFAULT_REPLICATES}; 0: no check)",
+    )
+    parser.add_argument(
+        "--seed", type=options.seed, default=8, metavar="N", help="seed of the made-up data (default 8)"
+    )
+    options.add_out(parser, "out/plan")
+
+
+def _replicates(text: str) -> int:
+    return 0 if text == "0" else options.count(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    from jaxdp.plan import METHODS, answer, compare
+    from jaxdp.plan.compare import unknown
+    from jaxdp.report.figures import require_matplotlib
+
+    require_matplotlib()
+    given = {name: getattr(args, name) for name in ("n", "epsilon", "effect", "power")}
+    unknown(**given)
+    if args.method is not None and args.method not in METHODS:
+        raise options.UserError(f"--method must be one of {', '.join(METHODS)}, got {args.method!r}.")
+    setting = _setting(args)
+    folder = options.output_folder(args.out)
+    with options.stages(3) as begin:
+        begin("planning")
+        if setting is not None and args.method is None:
+            rows = compare(setting, **given, level=args.level)
+        else:
+            rows = [answer(args.method or DEFAULT_METHOD, **given, level=args.level, setting=setting)]
+        content = describe(rows, setting, args)
+        begin("checking the answer on made-up data")
+        content["simulated"] = check(rows[0], setting, args)
+        begin("drawing")
+        write(folder, rows, setting, content, args)
+    print(summary(rows, content, folder))
+    return 0
+
+
+def _setting(args: argparse.Namespace):
+    """The setting that the schema describes; None without one."""
+    from jaxdp.data.schema import Schema
+    from jaxdp.plan import Setting
+
+    if args.schema is None:
+        stray = [f"--{name.replace('_', '-')}" for name in ("x", "y", "given", "residual_sd") if getattr(args, name)]
+        if stray:
+            raise options.UserError(f"{', '.join(stray)} belongs to --schema: give the schema too.")
+        return None
+    if args.x is None or args.y is None:
+        raise options.UserError("--schema needs --x and --y: name the two columns that are to be tested.")
+    fields = {} if args.residual_sd is None else {"residual_sd": args.residual_sd}
+    return Setting.of_schema(Schema.load(args.schema), args.x, args.y, args.given, **fields)
+
+
+def describe(rows, setting, args: argparse.Namespace) -> dict:
+    """What plan.json holds."""
+    best = rows[0]
+    content = {
+        "title": _title(best, args),
+        "answer": _sentence(best),
+        **dataclasses.asdict(best),
+        "level": args.level,
+        "columns": {"x": args.x, "y": args.y, "given": args.given} if setting is not None else None,
+        "effect_is": "sds of Y's own part per sd of X's own part, given Z",
+    }
+    if len(rows) > 1:
+        content["comparison"] = [dataclasses.asdict(row) for row in rows]
+    return content
+
+
+def _title(row, args: argparse.Namespace) -> str:
+    asked = {
+        "n": "How many records?",
+        "epsilon": "How small an epsilon?",
+        "effect": "How small an effect?",
+        "power": "How much power?",
+    }[row.found]
+    if args.schema is None:
+        return asked
+    given = f" given {', '.join(args.given)}" if args.given else ""
+    return f"{asked} {args.x} against {args.y}{given}"
+
+
+def _sentence(row) -> str:
+    if row.reason:
+        return row.reason
+    text = f"{row.method} finds an effect of {row.effect:.3g} in {row.n} records at epsilon {row.epsilon:.3g} "
+    text += f"with power {row.power:.3g}."
+    if row.cost_of_privacy is None:
+        return text
+    return f"{text} Privacy costs {row.cost_of_privacy:.3g} times the records of the usual non-private test."
+
+
+def check(row, setting, args: argparse.Namespace) -> dict | None:
+    """Replicates of the real test at the answer, with and without the effect; None if there is nothing to check."""
+    import jax
+
+    from jaxdp.plan.solve import LARGEST_SIMULATED_N, SIMULATION, Question
+
+    if row.reason or not args.replicates or row.n > LARGEST_SIMULATED_N // (10 if _is_kernel(row.method) else 1):
+        return None
+    question = Question.of(row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed))
+    found, false = (question.simulated(row.n, row.epsilon, effect) for effect in (row.effect, 0.0))
+    return {
+        "replicates": args.replicates,
+        "seed": args.seed,
+        "power": found.rate,
+        "power_interval": list(found.interval()),
+        "level": false.rate,
+        "level_interval": list(false.interval()),
+    }
+
+
+def _is_kernel(method: str) -> bool:
+    from jaxdp.independence.registry import METHODS
+
+    return method in METHODS and METHODS[method].kernel
+
+
+def write(folder: Path, rows, setting, content: dict, args: argparse.Namespace) -> None:
+    """plan.json, comparison.csv, power.png and report.html."""
+    from jaxdp.report.html import write_report
+
+    options.write_json(folder / "plan.json", content)
+    if len(rows) > 1:
+        with (folder / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, [field.name for field in dataclasses.fields(rows[0])])
+            table.writeheader()
+            table.writerows(map(dataclasses.asdict, rows))
+    draw(folder / "power.png", rows, setting, content, args)
+    write_report(folder, "Plan of a private test")
+
+
+def draw(path: Path, rows, setting, content: dict, args: argparse.Namespace) -> None:
+    """Power against n for the answered tests, the non-private one, and the simulated check."""
+    import numpy as np
+
+    from jaxdp.plan.solve import AUTO, FORMULA, Question
+    from jaxdp.report.power_curve import power_curve
+
+    answered = [row for row in rows if not row.reason][:MOST_CURVES]
+    if not answered:
+        path.unlink(missing_ok=True)
+        return
+    best = answered[0]
+    grid = sorted({max(20, round(n)) for n in best.n * np.geomspace(0.1, 10.0, CURVE_POINTS)})
+    curves, reference = [], None
+    for row in answered:
+        question = Question.of(row.method, setting, args.level, AUTO, 1, None)
+        if reference is None:
+            reference = (grid, [question.reference(n, best.effect) for n in grid])
+        if question.engine == FORMULA:
+            usable = [n for n in grid if n >= question.plan.smallest_n]
+            curves.append((row.method, usable, [question.power(n, best.epsilon, best.effect) for n in usable]))
+    measured = content["simulated"]
+    title = f"epsilon {best.epsilon:.3g}, effect {best.effect:.3g}"
+    points = [(best.n, measured["power"], tuple(measured["power_interval"]))] if measured else []
+    power_curve(path, curves, level=args.level, title=title, wanted=args.power, reference=reference, measured=points)
+
+
+def summary(rows, content: dict, folder: Path) -> str:
+    """One screen for people."""
+    lines = [content["title"], f"  answer     {content['answer']}"]
+    if content["simulated"]:
+        checked = content["simulated"]
+        low, high = checked["power_interval"]
+        lines.append(
+            f"  checked    power {checked['power']:.3f} [{low:.3f}, {high:.3f}], level {checked['level']:.3f} "
+            f"in {checked['replicates']} made-up data sets each"
+        )
+    lines.append(
+        f"  computed   by {'formula' if rows[0].engine == 'formula' else 'simulation'}, level {content['level']:g}"
+    )
+    if len(rows) > 1:
+        lines.append(f"\n  {'test':<22}{'n':>10}{'epsilon':>10}{'effect':>9}{'power':>8}{'cost of privacy':>17}")
+        lines.extend(_table_line(row) for row in rows)
+        lines.append("")
+    names = ["plan.json", "power.png", "report.html", *(["comparison.csv"] if len(rows) > 1 else [])]
+    lines.append(f"  files      {', '.join(str(folder / name) for name in names if (folder / name).exists())}")
+    return "\n".join(lines)
+
+
+def _table_line(row) -> str:
+    if row.reason:
+        return f"  {row.method:<22}{'not within reach':>44}"
+    cost = "" if row.cost_of_privacy is None else f"{row.cost_of_privacy:.3g}"
+    return f"  {row.method:<22}{row.n:>10}{row.epsilon:>10.3g}{row.effect:>9.3g}{row.power:>8.3g}{cost:>17}"

@@ -1,0 +1,24 @@
+"""Planning before anything is spent: power, records, budget, detectable effect, cost of privacy; public numbers only.
+
+jaxdp.plan.required_n("partition-gcm", epsilon=1.0, effect=0.25, power=0.8)
+"""
+
+from jaxdp.plan.compare import Row, answer, compare
+from jaxdp.plan.methods import PLANS
+from jaxdp.plan.setting import Setting
+from jaxdp.plan.solve import cost_of_privacy, detectable_effect, minimum_epsilon, power, required_n
+
+METHODS = tuple(PLANS)
+
+__all__ = [
+    "METHODS",
+    "Row",
+    "Setting",
+    "answer",
+    "compare",
+    "cost_of_privacy",
+    "detectable_effect",
+    "minimum_epsilon",
+    "power",
+    "required_n",
+]

@@ -1,0 +1,100 @@
+"""The table of all tests that fit the columns, so that one sees which to use before anything is spent."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from jaxdp.plan import solve
+from jaxdp.plan.methods import PLANS
+from jaxdp.plan.setting import Setting
+from jaxdp.plan.solve import LEVEL, Question
+
+QUANTITIES = ("n", "epsilon", "effect", "power")
+_SOLVERS: dict[str, Any] = {
+    "n": solve.required_n,
+    "epsilon": solve.minimum_epsilon,
+    "effect": solve.detectable_effect,
+    "power": solve.power,
+}
+SIMULATED_ROW = 400  # replicates of a row that has no formula
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One test: the four quantities, one of which was found, and what privacy costs in records.
+
+    found: name of the quantity that was looked for. reason: why there is no answer, or "".
+    cost_of_privacy: n over what the usual non-private test needs for this effect and power; None without answer.
+    """
+
+    method: str
+    found: str
+    n: int | None
+    epsilon: float | None
+    effect: float | None
+    power: float | None
+    cost_of_privacy: float | None
+    engine: str
+    reason: str = ""
+
+
+def unknown(**given) -> str:
+    """The one quantity that is None. Errors: ValueError unless exactly one of four is."""
+    missing = [name for name in QUANTITIES if given[name] is None]
+    if len(missing) != 1:
+        have = ", ".join(name for name in QUANTITIES if given[name] is not None) or "none of them"
+        raise ValueError(f"give three of {', '.join(QUANTITIES)}, the fourth is the answer; got {have}.")
+    return missing[0]
+
+
+def answer(method: str, *, n=None, epsilon=None, effect=None, power=None, level=LEVEL, setting=None, **options) -> Row:
+    """The fourth quantity of a test from the other three; arguments as in `jaxdp.plan.power`."""
+    given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
+    wanted = unknown(**given)
+    question = Question.of(
+        method,
+        setting,
+        level,
+        options.get("engine", solve.AUTO),
+        options.get("replicates", solve.REPLICATES),
+        options.get("key"),
+    )
+    rest = {name: value for name, value in given.items() if name != wanted}
+    given[wanted] = _SOLVERS[wanted](method, **rest, level=level, setting=setting, **options)
+    public = solve.public_n(question, given["effect"], given["power"]) if given["power"] > level else None
+    ratio = given["n"] / public if public else None
+    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=question.engine)
+
+
+def compare(
+    setting: Setting,
+    *,
+    n: int | None = None,
+    epsilon: float | None = None,
+    effect: float | None = None,
+    power: float | None = None,
+    level: float = LEVEL,
+    methods: Iterable[str] | None = None,
+) -> list[Row]:
+    """One row for every test that fits the setting, best first; three of n, epsilon, effect, power are given.
+
+    Rows without a formula for these columns are simulated with `SIMULATED_ROW` replicates. A test that cannot reach
+    the goal stays in the table with its reason. Errors: ValueError unless exactly three quantities are given.
+    """
+    given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
+    wanted = unknown(**given)
+    rows = []
+    for name in PLANS if methods is None else methods:
+        if not PLANS[name].applies(setting):
+            continue
+        try:
+            rows.append(answer(name, **given, level=level, setting=setting, replicates=SIMULATED_ROW))
+        except ValueError as error:
+            if not str(error).startswith(name):  # not about this test: a mistake in the numbers
+                raise
+            rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=str(error)))
+    sign = -1.0 if wanted == "power" else 1.0
+    worst = float("inf")
+    return sorted(rows, key=lambda row: worst if row.reason else sign * getattr(row, wanted))

@@ -1,0 +1,324 @@
+"""Laws that the planning formulas share: winsorised normals, tables cut from normals, sums in noise.
+
+NumPy float64 on the host, but for the null law, which is that of `calibrate`, compiled once.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import calibrate
+from jaxdp.statistics.winsorize import best_level
+
+REACH, POINTS = 8.0, 401  # trapezoid rule for a normal variable
+NOISE_QUANTILES = 16  # of the noise of a released variance
+STEPS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """A column of levels on [-1, 1], cut from a normal variable at `edges` (levels - 1,)."""
+
+    edges: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def equal(cls, levels: int, sd: float) -> "Steps":
+        """Equally likely levels of a normal variable with this sd."""
+        from scipy.special import ndtri
+
+        return cls(sd * ndtri(np.arange(1, levels) / levels), np.linspace(-1.0, 1.0, levels))
+
+
+def winsorised_moments(
+    mean_x, mean_y, effect, limit_x, limit_y, shift=0.0, steps=(None, None)
+) -> dict[str, np.ndarray]:
+    """Moments of x = clip(X/limit_x, -1, 1), y = clip(Y/limit_y, -1, 1), X = mean_x + N, Y = mean_y + effect N + N'.
+
+    mean_x, mean_y: (k,). shift: (2, k), taken off X and Y first. steps: `Steps` where a column is seen through levels
+    only. Returns arrays (k,): means, variances, second moments, covariance, the mean and the variance of x y, and the
+    variance of the product of the centred ones.
+    """
+    grid = np.linspace(-REACH, REACH, POINTS)[None, :]
+    weight = _density(grid) / _density(grid).sum()
+    mean_x, mean_y = (np.atleast_1d(np.asarray(m, float))[:, None] for m in (mean_x, mean_y))
+    shift_x, shift_y = np.broadcast_to(np.asarray(shift, float), (2, mean_x.shape[0]))[..., None]
+    x = mean_x + grid
+    x = x if steps[0] is None else steps[0].values[np.searchsorted(steps[0].edges, x)]
+    x = np.clip((x - shift_x) / limit_x, -1.0, 1.0)
+    center = mean_y + effect * grid
+    if steps[1] is None:
+        y, square = _clipped_normal(center - shift_y, limit_y)
+    else:
+        y, square = _stepped_normal(center, shift_y, limit_y, steps[1])
+    mean = lambda values: np.sum(weight * values, axis=1)  # noqa: E731
+    ex, ey, exy = mean(x), mean(y), mean(x * y)
+    covariance = exy - ex * ey
+    centred = (x - ex[:, None]) ** 2 * (square - 2.0 * y * ey[:, None] + ey[:, None] ** 2)
+    return {
+        "var_x": mean(x * x) - ex**2,
+        "var_y": mean(square) - ey**2,
+        "square_y": mean(square),
+        "covariance": covariance,
+        "product_variance": mean(centred) - covariance**2,
+        "plain_mean": exy,
+        "plain_variance": mean(x * x * square) - exy**2,
+    }
+
+
+def _density(t):
+    return np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi)
+
+
+def _clipped_normal(center, limit):
+    """First two moments of clip(N(center, 1)/limit, -1, 1)."""
+    from scipy.special import ndtr
+
+    low, high = -limit - center, limit - center
+    inside, above, below = ndtr(high) - ndtr(low), ndtr(-high), ndtr(low)
+    slope = _density(low) - _density(high)
+    first = (center * inside + slope + limit * (above - below)) / limit
+    second = (center**2 + 1.0) * inside + 2.0 * center * slope + low * _density(low) - high * _density(high)
+    return first, second / limit**2 + above + below
+
+
+def _stepped_normal(center, shift, limit, steps: Steps):
+    """First two moments of clip((level of N(center, 1) - shift)/limit, -1, 1)."""
+    from scipy.special import ndtr
+
+    below = [np.zeros_like(center), *(ndtr(edge - center) for edge in steps.edges), np.ones_like(center)]
+    chance = np.diff(np.stack(below), axis=0)
+    seen = np.clip((steps.values[:, None, None] - shift[None]) / limit, -1.0, 1.0)
+    return np.sum(chance * seen, axis=0), np.sum(chance * seen**2, axis=0)
+
+
+@functools.lru_cache(maxsize=256)
+def normal_table(rows: int, columns: int, correlation: float) -> np.ndarray:
+    """Cell probabilities (rows, columns) of two standard normals cut into equally likely levels."""
+    effect = correlation / np.sqrt(max(1.0 - correlation**2, 1e-12))
+    steps = Steps.equal(rows, 1.0), Steps.equal(columns, np.sqrt(1.0 + effect**2))
+    return shifted_tables(np.zeros(1), np.zeros(1), effect, steps[0].edges, steps[1].edges)[0]
+
+
+def shifted_tables(mean_x, mean_y, effect: float, edges_x, edges_y) -> np.ndarray:
+    """Cell probabilities (k, rows, columns) of X = mean_x + N, Y = mean_y + effect N + N', cut at the edges."""
+    from scipy.special import ndtr, ndtri
+
+    mean_x, mean_y = np.asarray(mean_x, float)[:, None], np.asarray(mean_y, float)[:, None]
+    ends = ndtr(np.concatenate([[-np.inf], edges_x, [np.inf]])[None, :] - mean_x)
+    place = (np.arange(STRIPS) + 0.5) / STRIPS
+    rows = []
+    for low, high in zip(ends.T[:-1], ends.T[1:], strict=True):
+        # a level of X is a range of the uniform variable Phi(N)
+        own = ndtri(np.clip(low[:, None] + (high - low)[:, None] * place[None, :], 1e-12, 1.0 - 1e-12))
+        below = [ndtr(edge - mean_y - effect * own).mean(axis=1) for edge in (-np.inf, *edges_y, np.inf)]
+        rows.append((high - low)[:, None] * np.diff(np.stack(below, axis=1), axis=1))
+    return np.stack(rows, axis=1)
+
+
+STRIPS = 400
+
+
+def occupied(expected):
+    """E[(N - 1)^+]/E[N] for N ~ Poisson(expected): the share of records that centring within cells leaves."""
+    expected = np.maximum(np.asarray(expected, float), 1e-9)
+    return (expected + np.expm1(-expected)) / expected
+
+
+def mean_of_counts(function, expected) -> np.ndarray:
+    """E[function(N)]/E[N] for N ~ Poisson(expected (k,)); by its sum, by two terms of Taylor's series where large."""
+    from scipy.special import gammaln
+
+    expected = np.maximum(np.atleast_1d(np.asarray(expected, float)), 1e-9)
+    count = np.arange(401.0)[None, :]
+    small = np.minimum(expected, 200.0)[:, None]
+    mass = np.exp(count * np.log(small) - small - gammaln(count + 1.0))
+    summed = np.sum(mass * function(count), axis=1)
+    step = 0.5 * np.sqrt(expected)
+    curved = 0.5 * (function(expected + 2 * step) + function(expected - 2 * step))  # two points, variance `expected`
+    return np.where(expected <= 200.0, summed, curved) / expected
+
+
+def noise_quantiles(scale: float) -> np.ndarray:
+    """`NOISE_QUANTILES` equally likely values of Laplace noise, adjusted to the variance 2 scale^2."""
+    place = (np.arange(NOISE_QUANTILES) + 0.5) / NOISE_QUANTILES
+    values = -np.sign(place - 0.5) * np.log(2.0 * np.minimum(place, 1.0 - place))
+    return scale * values * np.sqrt(2.0 / np.mean(values**2))
+
+
+def stratified_laplace(cases: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Standard Laplace noise (cases, *shape): each coordinate takes equally likely values once, in a fixed order."""
+    random = np.random.default_rng(20_231)
+    place = (np.arange(cases) + 0.5) / cases
+    values = -np.sign(place - 0.5) * np.log(2.0 * np.minimum(place, 1.0 - place))
+    columns = [random.permutation(values) for _ in range(int(np.prod(shape)))]
+    return np.stack(columns, axis=1).reshape(cases, *shape)
+
+
+def noisy_sum_power(mean, sd, null_sds, scale: float, level: float) -> float:
+    """P(reject) where N(mean, sd^2) + Laplace(scale) is judged by the p-value `calibrate.normal_plus_laplace`.
+
+    mean, sd: numbers, or equally likely values (s,). null_sds: the released null sd, a number or equally likely
+    values (`NOISE_QUANTILES`,), for each of the s.
+    """
+    mean, sd = (np.atleast_1d(np.asarray(v, float)) for v in (mean, sd))
+    null_sds = np.broadcast_to(np.asarray(null_sds, float), (mean.size, NOISE_QUANTILES))
+    with jax.enable_x64(True):
+        each = _noisy_sum_power(mean, sd, np.array(null_sds), np.float64(scale), np.float64(level))
+        return float(np.mean(np.asarray(each)))
+
+
+@jax.jit
+def _noisy_sum_power(mean, sd, null_sds, scale, level):
+    def one(mean, sd, null_sds):
+        critical = _critical(null_sds, scale, level)
+        return jnp.mean(_upper_tail(critical - mean, sd, scale) + _upper_tail(critical + mean, sd, scale))
+
+    return jax.vmap(one)(mean, sd, null_sds)
+
+
+def _critical(null_sds, scale, level):
+    """|values| from which on the p-value is at most `level`, by bisection."""
+
+    def halve(_, ends):
+        middle = 0.5 * (ends[0] + ends[1])
+        too_low = calibrate.normal_plus_laplace(middle, null_sds, scale) > level
+        return jnp.where(too_low, middle, ends[0]), jnp.where(too_low, ends[1], middle)
+
+    top = (40.0 + 2.0 * jnp.log(1.0 / level)) * (null_sds + scale)
+    return jax.lax.fori_loop(0, STEPS, halve, (jnp.zeros_like(top), top))[1]
+
+
+def _upper_tail(value, sd, scale):
+    """P(N(0, sd^2) + Laplace(scale) >= value)."""
+    half = 0.5 * calibrate.normal_plus_laplace(value, sd, scale)
+    return jnp.where(value >= 0.0, half, 1.0 - half)
+
+
+def winsorising_level(num_records: float, noise_variance: float) -> float:
+    """The default tau of the tests."""
+    with jax.enable_x64(True):
+        return float(_best_level(np.float64(num_records), np.float64(noise_variance)))
+
+
+_best_level = jax.jit(best_level)
+
+
+def laplace_tail(x, scale):
+    """P(Laplace(scale) >= x), numpy."""
+    beyond = 0.5 * np.exp(-np.abs(x) / scale)
+    return np.where(np.asarray(x) >= 0, beyond, 1.0 - beyond)
+
+
+def folded_power(mean: float, sd: float, null_sd: float, scale: float, level: float) -> float:
+    """P(|N(mean, sd^2)| + L >= t), t the (1 - level)-quantile of |N(0, null_sd^2)| + L, L ~ Laplace(scale)."""
+    deviate = np.linspace(-8.0, 8.0, 801)
+    mass = np.exp(-0.5 * deviate**2)
+    mass /= mass.sum()
+    null = [(np.abs(null_sd * deviate), mass)]
+    return largest_quantile_power(null, (np.abs(mean + sd * deviate), mass), scale, level)
+
+
+def largest_quantile_power(null, other, scale: float, level: float) -> float:
+    """P(V + L >= t) for the law `other` of V, t the largest (1 - level)-quantile of V + L over the laws `null`.
+
+    A law is a pair (values, weights), numpy (k,).
+    """
+    tail = lambda law, t: float(law[1] @ laplace_tail(t - law[0], scale))  # noqa: E731
+    reach = 60.0 * scale
+    low, high = -reach, reach + max(float(values.max()) for values, _ in null)
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        too_low = max(tail(law, middle) for law in null) > level
+        low, high = (middle, high) if too_low else (low, middle)
+    return tail(other, high)
+
+
+def two_noises_power(mean: float, sd: float, null_sd: float, scale: float, level: float) -> float:
+    """P(|N(mean, sd^2) + L + L'| >= t), t the (1 - level)-quantile of |N(0, null_sd^2) + L + L'|."""
+
+    def tail(x):  # of the sum of two Laplace variables of one scale
+        size = np.abs(x) / scale
+        beyond = 0.25 * (2.0 + size) * np.exp(-size)
+        return np.where(x >= 0, beyond, 1.0 - beyond)
+
+    deviate = np.linspace(-8.0, 8.0, 801)
+    mass = np.exp(-0.5 * deviate**2)
+    mass /= mass.sum()
+    beyond = lambda t, center, width: float(  # noqa: E731
+        mass @ (tail(t - center - width * deviate) + tail(t + center + width * deviate))
+    )
+    low, high = 0.0, 10.0 * (null_sd + 6.0 * scale)
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if beyond(middle, 0.0, null_sd) > level else (low, middle)
+    return beyond(high, mean, sd)
+
+
+def quadratic_power(signal, off, metric, n: int, table, noise_scale: float, level: float) -> float:
+    """P(Q >= its null quantile), Q = w' metric w with w = off (signal + multinomial + Laplace per cell), in the limit.
+
+    `DRAWS` fixed draws serve both laws: a deterministic function, smooth in n to the draws' resolution.
+    """
+    random = np.random.default_rng(20_170)
+    size = table.size
+    normal = random.standard_normal((DRAWS, size))
+    noise = random.laplace(size=(DRAWS, size)) * noise_scale
+
+    def values(law, shift):
+        root = np.sqrt(law)
+        counts = np.sqrt(n) * (normal * root - (normal @ root)[:, None] * law)
+        moved = (shift + counts + noise) @ off.T
+        return np.einsum("ri,ij,rj->r", moved, metric, moved)
+
+    null = values(np.full(size, 1.0 / size), 0.0)
+    return float(np.mean(values(table, signal) >= np.quantile(null, 1.0 - level)))
+
+
+DRAWS = 20_000
+
+
+def vote_power(blocks: int, block_level: float, chance: float, epsilon: float, level: float) -> float:
+    """P(reject) of the randomised noisy vote: Binomial(blocks, chance) + two-sided geometric noise, exact."""
+    from scipy.stats import binom
+
+    reach = int(np.ceil(60.0 / epsilon)) + 2
+    value = np.arange(-reach, blocks + reach + 1)
+    step = np.exp(-epsilon)
+    noise = lambda k: (1.0 - step) / (1.0 + step) * step ** np.abs(k)  # noqa: E731
+    count = np.arange(blocks + 1)
+    law = lambda rate: noise(value[:, None] - count[None, :]) @ binom.pmf(count, blocks, rate)  # noqa: E731
+    null, other = law(block_level), law(chance)
+    at_least = np.cumsum(null[::-1])[::-1]
+    more = at_least - null
+    share = np.clip((level - more) / np.maximum(null, 1e-300), 0.0, 1.0)
+    return float(np.sum(other * share))
+
+
+def median_power(blocks: int, mean: float, epsilon: float, level: float) -> float:
+    """Power of the noisy median of squared N(mean, 1) over blocks, from `MEDIAN_DRAWS` fixed draws of the limit law."""
+    return float(_median_power(blocks, np.float32(mean), np.float32(epsilon), np.float32(level)))
+
+
+MEDIAN_DRAWS = 4_000
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _median_power(blocks, mean, epsilon, level):
+    from jaxdp.mechanisms import smooth_sensitivity
+
+    mechanism = smooth_sensitivity.SmoothCauchy(epsilon=epsilon)
+
+    def one(key, shift):
+        key_values, key_noise = jax.random.split(key)
+        values = jnp.clip((shift + jax.random.normal(key_values, (blocks,))) ** 2, 0.0, 10.0)
+        smooth = smooth_sensitivity.smooth_sensitivity(values, mechanism.decay(), 0.0, 10.0)
+        return smooth_sensitivity.median(values) + mechanism.noise(key_noise, smooth)
+
+    keys = jax.random.split(jax.random.key(7), 2 * MEDIAN_DRAWS)
+    draw = lambda part, shift: jax.lax.map(lambda k: one(k, shift), part, batch_size=200)  # noqa: E731
+    critical = jnp.quantile(draw(keys[:MEDIAN_DRAWS], 0.0), 1.0 - level)
+    return jnp.mean(draw(keys[MEDIAN_DRAWS:], mean) >= critical)

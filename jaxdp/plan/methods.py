@@ -1,0 +1,193 @@
+"""Which tests can be planned: their power formula, how to build them for a simulation, and when they apply."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from jaxdp.data.dataset import CATEGORICAL
+from jaxdp.independence import registry
+from jaxdp.plan import continuous, tables
+from jaxdp.plan.setting import CLASSIC_COMPLEXITY, CODES, GROUPS, SCALED, Setting
+
+Formula = Callable[[Setting, int, float, float, float], float]
+GCM, CHI_SQUARED = "gcm", "chi-squared"
+SMALLEST_N, SMALLEST_BLOCK = 20, 30
+VOTES, MEDIAN_BLOCKS = 15, 101  # default blocks of TestOfTests and SubsampleAggregate
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """One row: a test that can be planned.
+
+    formula(setting, n, epsilon, effect, level) -> power, or None where only simulation serves.
+    make(setting, epsilon, level) -> test. applies(setting): whether the test fits the columns.
+    form: how it wants its columns. reference: the non-private test that its cost is measured against.
+    formula_fits(setting): whether the formula holds there. smallest_n: records below which the test's own limit law
+    is not to be trusted (blocks of 30).
+    """
+
+    name: str
+    formula: Formula | None
+    make: Callable[[Setting, float, float], Any]
+    applies: Callable[[Setting], bool]
+    form: str = SCALED
+    reference: str = GCM
+    table: bool = False
+    formula_fits: Callable[[Setting], bool] = lambda setting: True
+    smallest_n: int = SMALLEST_N
+
+    @property
+    def setting(self) -> Setting:
+        """The setting if none is given: the continuous model of the GCM paper, or a 2 x 2 table."""
+        return Setting.table() if self.table else Setting()
+
+
+def _named(name: str):
+    """From the registry of the command line; its own defaults outside a schema's scaling."""
+
+    def make(setting: Setting, epsilon: float, level: float):
+        if setting.scaled:
+            row = registry.METHODS[name]
+            return row.make(epsilon, setting.domain(CODES if row.codes else SCALED), registry.Options(level=level))
+        return _plain(name, epsilon, level)
+
+    return make
+
+
+def _plain(name: str, epsilon: float, level: float):
+    import jaxdp
+
+    return {
+        "partition-gcm": lambda: jaxdp.PartitionGCM(epsilon=epsilon),
+        "conditional-kendall": lambda: jaxdp.ConditionalKendall(epsilon=epsilon),
+        "conditional-spearman": lambda: jaxdp.ConditionalSpearman(epsilon=epsilon),
+        "local-permutation": lambda: jaxdp.LocalPermutation(epsilon=epsilon, level=level),
+        "private-gcm": lambda: jaxdp.PrivateGCM(epsilon=epsilon),
+        "private-gcm-paper": lambda: jaxdp.PrivateGCM(epsilon=epsilon, variant="paper"),
+        "test-of-tests": lambda: jaxdp.TestOfTests(epsilon=epsilon, test=jaxdp.GCM()),
+        "gcm": lambda: jaxdp.GCM(),
+    }[name]()
+
+
+def _subsample(setting, epsilon, level):
+    import jaxdp
+
+    del setting, level
+    return jaxdp.SubsampleAggregate(epsilon=epsilon, statistic_of=squared_gcm)
+
+
+def squared_gcm(block):
+    """T^2 of the GCM on one block."""
+    import jaxdp
+
+    test = jaxdp.GCM()
+    return test.statistic(None, block)["t"][0] ** 2
+
+
+def _crt(variant: str):
+    def make(setting, epsilon, level):
+        import jaxdp
+
+        del setting
+        law = jaxdp.simulate.SineLaw(complexity=CLASSIC_COMPLEXITY)
+        fields = {"level": level} if variant == "threshold" else {}
+        return jaxdp.PrivateCRT(epsilon=epsilon, law=law, variant=variant, **fields)
+
+    return make
+
+
+_on_lines = lambda s: not s.indicators  # noqa: E731
+_ordered = lambda s: not s.indicators and all(c.kind != CATEGORICAL or c.levels <= 2 for c in (s.x, s.y))  # noqa: E731
+# one continuous column of Z gets cells so narrow that means are constant in them; more of them do not
+_narrow = lambda s: not s.indicators and sum(c.levels == 0 for c in s.z) <= 1  # noqa: E731
+_given = lambda s: bool(s.z)  # noqa: E731
+_case_control = lambda s: s.x.levels == s.y.levels == 2 and not s.z and s.scaled  # noqa: E731
+_tables = lambda s: s.discrete and not s.z and s.scaled  # noqa: E731
+_known_law = lambda s: not s.scaled  # noqa: E731
+_continuous = lambda s: not (s.x.levels or s.y.levels)  # noqa: E731
+_always = lambda s: True  # noqa: E731
+
+PLANS = {
+    row.name: row
+    for row in (
+        Plan(
+            "partition-gcm",
+            continuous.partition_gcm_power,
+            _named("partition-gcm"),
+            _always,
+            formula_fits=_narrow,
+        ),
+        Plan(
+            "conditional-kendall",
+            tables.kendall_power,
+            _named("conditional-kendall"),
+            _ordered,
+            CODES,
+            formula_fits=_narrow,
+        ),
+        Plan(
+            "conditional-spearman",
+            tables.spearman_power,
+            _named("conditional-spearman"),
+            _ordered,
+            CODES,
+            formula_fits=_narrow,
+        ),
+        Plan(
+            "local-permutation",
+            continuous.local_permutation_power,
+            _named("local-permutation"),
+            _on_lines,
+            formula_fits=_narrow,
+        ),
+        Plan("crt-threshold", continuous.crt_threshold_power, _crt("threshold"), _known_law),
+        Plan("crt-normal", continuous.crt_normal_power, _crt("normal"), _known_law),
+        Plan(
+            "test-of-tests",
+            continuous.test_of_tests_power,
+            _named("test-of-tests"),
+            _on_lines,
+            smallest_n=VOTES * SMALLEST_BLOCK,
+        ),
+        Plan(
+            "subsample-aggregate",
+            continuous.subsample_power,
+            _subsample,
+            lambda s: _on_lines(s) and _given(s),
+            smallest_n=MEDIAN_BLOCKS * SMALLEST_BLOCK,
+        ),
+        Plan(
+            "private-gcm",
+            continuous.private_gcm_power("tight"),
+            _named("private-gcm"),
+            lambda s: _given(s) and _continuous(s),
+        ),
+        Plan(
+            "private-gcm-paper",
+            continuous.private_gcm_power("paper"),
+            _named("private-gcm-paper"),
+            lambda s: _given(s) and _continuous(s),
+        ),
+        *(
+            Plan(name, formula, make, _case_control, GROUPS, CHI_SQUARED, table=True)
+            for name, formula, make in (
+                ("margin-adaptive", tables.margin_adaptive_power, _named("margin-adaptive")),
+                ("unit-circle", tables.unit_circle_power, _named("unit-circle")),
+                ("chi2-laplace", tables.chi2_laplace_power, _named("chi2-laplace")),
+                ("noisy-proportions", tables.noisy_proportions_power, _named("noisy-proportions")),
+            )
+        ),
+        Plan("noisy-table", tables.noisy_table_power, _named("noisy-table"), _tables, CODES, CHI_SQUARED, table=True),
+        Plan(
+            "projected-chi2", tables.projected_power, _named("projected-chi2"), _tables, CODES, CHI_SQUARED, table=True
+        ),
+    )
+}
+REFERENCES: dict[str, Formula] = {GCM: continuous.gcm_power, CHI_SQUARED: tables.chi_squared_power}
+
+
+def plan_of(method: str) -> Plan:
+    """The row of this name. Errors: ValueError that lists the names."""
+    if method not in PLANS:
+        raise ValueError(f"method must be one of {', '.join(PLANS)}, got {method!r}.")
+    return PLANS[method]

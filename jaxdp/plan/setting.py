@@ -1,0 +1,169 @@
+"""What is planned for: the public kinds of the columns, how strongly Z matters, and what an effect means.
+
+One meaning of `effect` for all kinds of columns. Behind every column lies a normal variable; given Z, X's own part is
+N_X and Y's own part is N_Y + effect N_X with N_X, N_Y ~ N(0, 1) independent, so that their correlation is
+effect/sqrt(1 + effect^2). Columns with levels are cut from these variables into equally likely levels. A public
+group label y (case/control tests) has equal groups; x = 1 with rate 1/2 +- asin(correlation)/pi in them.
+"""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import _check
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
+from jaxdp.simulate.confounder import sine_confounder
+from jaxdp.statistics import partition
+
+SCALED, CODES, GROUPS = "scaled", "codes", "groups"  # how a test wants its columns
+NODES = 41  # places in Z at which formulas look
+CLASSIC_Z_SD = 2.0
+CLASSIC_COMPLEXITY = 2.0
+RESIDUAL_SD = 0.2  # of continuous columns on [-1, 1], where nothing else is said
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """Public description of a question; hashable.
+
+    x, y: one column each. z: columns to condition on, () for none.
+    scaled: columns are as `Schema.read` returns them, continuous ones on [-1, 1] with residual sd `residual_sd`,
+        Z uniform. Otherwise the continuous model of the GCM paper (`simulate.sine_confounder`).
+    confounding: how far the means of X and Y move with the first column of Z, in residual sds, in opposite
+        directions (scaled settings).
+    """
+
+    x: Column = Column()
+    y: Column = Column()
+    z: tuple[Column, ...] = (Column(),)
+    scaled: bool = False
+    confounding: float = 1.0
+    residual_sd: float = RESIDUAL_SD
+
+    def __post_init__(self):
+        _check.non_negative(confounding=self.confounding)
+        _check.positive(residual_sd=self.residual_sd)
+
+    @classmethod
+    def of_schema(cls, schema, x: str, y: str, given=(), **fields) -> "Setting":
+        """The setting of a question about columns of a `jaxdp.Schema`; reads no data."""
+        names = [x, y, *given]
+        if len(set(names)) < len(names):
+            raise ValueError(f"every column is named once among x, y and given, got {', '.join(names)}.")
+        first, second, *rest = (schema.rule(name).code_column()[0] for name in names)
+        return cls(x=first, y=second, z=tuple(rest), scaled=True, **fields)
+
+    @classmethod
+    def table(cls, rows: int = 2, columns: int = 2) -> "Setting":
+        """Two columns with levels and no Z."""
+        _check.at_least(2, rows=rows, columns=columns)
+        return cls(x=Column(CATEGORICAL, rows), y=Column(CATEGORICAL, columns), z=(), scaled=True)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether x and y both have levels."""
+        return self.x.levels > 1 and self.y.levels > 1
+
+    @property
+    def indicators(self) -> bool:
+        """Whether x or y is unordered with more than two levels, so that a line cannot hold it."""
+        return any(column.kind == CATEGORICAL and column.levels > 2 for column in (self.x, self.y))
+
+    def design(self, n: int, effect, form: str = SCALED):
+        """A function key -> Data for `jaxdp.power`; effect is a number of the program, not compiled in."""
+        effect = float(effect)
+        if not self.scaled:
+            return functools.partial(sine_confounder, n=n, effect=effect, complexity=CLASSIC_COMPLEXITY)
+        maker = case_control if form == GROUPS else columns
+        return functools.partial(maker, n=n, setting=self, form=form, effect=effect)
+
+    def domain(self, form: str = SCALED) -> Domain:
+        """Public description of the columns in the form that a test wants."""
+        if form != SCALED:
+            return Domain((self.x,), (self.y,), self.z)
+        return Domain(_scaled_columns(self.x), _scaled_columns(self.y), self.z)
+
+    def profile(self):
+        """Means of X and Y (in residual sds) at `NODES` places of equal probability of Z, and Z's density over that
+        of the law whose quantiles cut the cells; numpy arrays (NODES,)."""
+        place = (np.arange(NODES) + 0.5) / NODES
+        if self.scaled:
+            levels = self.z[0].levels if self.z else 0
+            place = (np.floor(place * levels) + 0.5) / levels if levels > 1 else place
+            bend = self.confounding * np.sin(np.pi * (2.0 * place - 1.0)) if self.z else 0.0 * place
+            return bend, -bend, np.ones(NODES)
+        from scipy.special import ndtri
+
+        z = CLASSIC_Z_SD * ndtri(place)
+        density = np.exp(-0.5 * (z / CLASSIC_Z_SD) ** 2) / (CLASSIC_Z_SD * math.sqrt(2.0 * math.pi))
+        bend = np.exp(-0.5 * z**2) * np.sin(CLASSIC_COMPLEXITY * z)
+        return bend, -bend, density * math.pi * (1.0 + z**2)
+
+    def hidden_sds(self, effect: float) -> tuple[float, float]:
+        """Sds of the variables behind x and y that their levels are cut from: half of confounding^2 is a sine's variance."""
+        spread = 0.5 * self.confounding**2 if self.z else 0.0
+        return math.sqrt(1.0 + spread), math.sqrt(1.0 + effect**2 + spread)
+
+    def num_cells(self, n: int) -> int:
+        """Public cells of Z by the default of the tests, max(4, n/8)."""
+        return math.prod(partition.bins_per_column(self.z, max(4, n // 8))) if self.z else 1
+
+
+def _scaled_columns(column: Column) -> tuple[Column, ...]:
+    if column.kind == CATEGORICAL and column.levels > 2:
+        return (Column(CONTINUOUS, 2),) * column.levels
+    return (Column(CONTINUOUS, column.levels),)
+
+
+def correlation(effect):
+    """Correlation of the two own parts, effect/sqrt(1 + effect^2)."""
+    return effect / np.sqrt(1.0 + np.square(effect))
+
+
+def rates(effect) -> tuple[float, float]:
+    """P(x = 1) among cases and among controls."""
+    half = math.asin(float(correlation(effect))) / math.pi
+    return 0.5 + half, 0.5 - half
+
+
+def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
+    """Records of a scaled setting: x, y (n,) or indicators (n, L), z (n, d) or None."""
+    key_x, key_y, *keys_z = jax.random.split(key, 2 + len(setting.z))
+    places = [jax.random.uniform(k, (n,)) for k in keys_z]
+    bins = [c.levels if c.levels > 1 else 0 for c in setting.z]
+    codes = [jnp.floor(u * levels) if levels else 2.0 * u - 1.0 for u, levels in zip(places, bins, strict=True)]
+    bend = jnp.zeros(n)
+    if setting.z:
+        first = (codes[0] + 0.5) / bins[0] if bins[0] else places[0]
+        bend = setting.confounding * jnp.sin(jnp.pi * (2.0 * first - 1.0))
+    noise_x, noise_y = jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
+    x = _observed(bend + noise_x, setting.x, setting, form, 1.0)
+    y = _observed(-bend + noise_y + effect * noise_x, setting.y, setting, form, jnp.sqrt(1.0 + effect**2))
+    return Data(x, y, jnp.stack(codes, axis=1) if codes else None, domain=setting.domain(form))
+
+
+def _observed(values, column: Column, setting: Setting, form: str, sd):
+    """A hidden variable of residual sd `sd` as the test reads the column."""
+    if column.levels < 2:
+        return jnp.clip(setting.residual_sd * values, -1.0, 1.0)
+    # equally likely on average: half of confounding^2 is the variance of its sine wave
+    spread = jnp.sqrt(sd**2 + (0.5 * setting.confounding**2 if setting.z else 0.0))
+    code = jnp.clip(jnp.floor(column.levels * jax.scipy.stats.norm.cdf(values / spread)), 0, column.levels - 1)
+    if form != SCALED:
+        return code
+    if column.kind == CATEGORICAL and column.levels > 2:
+        return jnp.where(code[:, None] == jnp.arange(column.levels)[None, :], 1.0, -1.0)
+    return 2.0 * code / (column.levels - 1) - 1.0
+
+
+def case_control(key, *, n: int, setting: Setting, form: str, effect) -> Data:
+    """Public groups of equal size (the cases first), a private x in {0, 1} for each person."""
+    half = jnp.arcsin(effect / jnp.sqrt(1.0 + effect**2)) / jnp.pi
+    case = np.arange(n) < n // 2
+    chance = 0.5 + jnp.where(case, half, -half)
+    x = (jax.random.uniform(key, (n,)) < chance).astype(float)
+    return Data(x, case.astype(np.float32), domain=setting.domain(form))

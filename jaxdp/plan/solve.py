@@ -1,0 +1,265 @@
+"""Power, and the number of records, budget or effect that reaches a wanted power.
+
+A formula is used where there is one, replicates of the real test on made-up data elsewhere. Simulated answers come
+from common random numbers: replicate r uses the same key, and its first n draws, at every n, epsilon and effect.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from jaxdp import _check
+from jaxdp.plan.methods import REFERENCES, SMALLEST_N, Plan, plan_of
+from jaxdp.plan.setting import Setting
+from jaxdp.simulate import power as replicates_of
+
+FORMULA, SIMULATION, AUTO = "formula", "simulation", "auto"
+LEVEL, WANTED_POWER, REPLICATES, SEED = 0.05, 0.8, 1000, 8
+LARGEST_N = 10**9
+LARGEST_SIMULATED_N = 50_000
+EPSILONS, EFFECTS = (1e-3, 1e3), (1e-4, 30.0)
+ROUNDS, CLOSE = 8, 1.02  # of a simulated search: at most so many steps after doubling, then within 2 %
+FIRST_TRY = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A test in a setting at a level; `power` is a function of n, epsilon and effect."""
+
+    plan: Plan
+    setting: Setting
+    level: float
+    engine: str
+    replicates: int = REPLICATES
+    key: Any = None
+
+    @classmethod
+    def of(cls, method: str, setting: Setting | None, level: float, engine: str, replicates: int, key) -> Question:
+        """Checked. Errors: ValueError for names, numbers and columns that do not fit."""
+        plan = plan_of(method)
+        setting = plan.setting if setting is None else setting
+        _check.in_range(0.0, 0.5, level=level)
+        _check.one_of((AUTO, FORMULA, SIMULATION), engine=engine)
+        _check.at_least(1, replicates=replicates)
+        if not plan.applies(setting):
+            raise ValueError(f"{method} does not fit these columns; jaxdp.plan.compare lists the tests that do.")
+        has_formula = plan.formula is not None and plan.formula_fits(setting)
+        if engine == FORMULA and not has_formula:
+            raise ValueError(f"{method} has no power formula for these columns; use engine='simulation'.")
+        engine = (FORMULA if has_formula else SIMULATION) if engine == AUTO else engine
+        return cls(plan, setting, level, engine, replicates, jax.random.key(SEED) if key is None else key)
+
+    def power(self, n: int, epsilon: float, effect: float) -> float:
+        """Probability of rejecting."""
+        if n < self.plan.smallest_n:
+            raise ValueError(f"{self.plan.name} needs at least {self.plan.smallest_n} records, got {n}.")
+        if self.engine == FORMULA:
+            assert self.plan.formula is not None
+            return self.plan.formula(self.setting, int(n), float(epsilon), float(effect), self.level)
+        return self.simulated(n, epsilon, effect).rate
+
+    def simulated(self, n: int, epsilon: float, effect: float) -> replicates_of.RejectionRate:
+        """Counts over replicates of the real test."""
+        test = self.plan.make(self.setting, float(epsilon), self.level)
+        design = self.setting.design(int(n), effect, self.plan.form)
+        return replicates_of.rejection_rate(test, design, self.key, self.replicates, level=self.level)
+
+    def reference(self, n: int, effect: float) -> float:
+        """Power of the usual non-private test."""
+        return REFERENCES[self.plan.reference](self.setting, int(n), math.inf, effect, self.level)
+
+
+def power(
+    method: str,
+    *,
+    n: int,
+    epsilon: float,
+    effect: float,
+    level: float = LEVEL,
+    setting: Setting | None = None,
+    engine: str = AUTO,
+    replicates: int = REPLICATES,
+    key=None,
+) -> float:
+    """Probability that the test finds an effect, at n records and a budget of epsilon.
+
+    method: a name of `jaxdp.plan.METHODS`. effect: how far Y's own part moves with X's own part, in sds
+    (`jaxdp.plan.setting`). setting: the columns, default the continuous model of the GCM paper or a 2 x 2 table.
+    engine: "formula", "simulation" (replicates of the real test on made-up data; key: a simulation key), or "auto".
+    Public numbers only; nothing is read and nothing is spent. Errors: ValueError on numbers out of range.
+    """
+    _numbers(n=n, epsilon=epsilon, effect=effect)
+    return Question.of(method, setting, level, engine, replicates, key).power(n, epsilon, effect)
+
+
+def required_n(
+    method: str,
+    *,
+    epsilon: float,
+    effect: float,
+    power: float = WANTED_POWER,
+    level: float = LEVEL,
+    setting: Setting | None = None,
+    engine: str = AUTO,
+    replicates: int = REPLICATES,
+    key=None,
+) -> int:
+    """Smallest number of records at which the test finds the effect with the wanted power; arguments as in `power`.
+
+    Errors: ValueError where more than 10^9 records (50 000 by simulation) would be needed.
+    """
+    _numbers(epsilon=epsilon, effect=effect, power=power)
+    question = Question.of(method, setting, level, engine, replicates, key)
+    largest = LARGEST_N if question.engine == FORMULA else LARGEST_SIMULATED_N
+    found = _smallest(
+        lambda n: question.power(round(n), epsilon, effect), power, question.plan.smallest_n, largest, question, 0.5
+    )
+    if found is None:
+        raise ValueError(
+            f"{method} needs more than {largest:g} records for effect {effect:g} at epsilon {epsilon:g}; "
+            "raise epsilon, or plan for a larger effect."
+        )
+    return math.ceil(found - 1e-9)
+
+
+def minimum_epsilon(
+    method: str,
+    *,
+    n: int,
+    effect: float,
+    power: float = WANTED_POWER,
+    level: float = LEVEL,
+    setting: Setting | None = None,
+    engine: str = AUTO,
+    replicates: int = REPLICATES,
+    key=None,
+) -> float:
+    """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
+    _numbers(n=n, effect=effect, power=power)
+    question = Question.of(method, setting, level, engine, replicates, key)
+    found = _smallest(lambda epsilon: question.power(n, epsilon, effect), power, *EPSILONS, question, 1e-4)
+    if found is None:
+        raise ValueError(f"{method} cannot find effect {effect:g} in {n} records at any epsilon up to {EPSILONS[1]:g}.")
+    return found
+
+
+def detectable_effect(
+    method: str,
+    *,
+    n: int,
+    epsilon: float,
+    power: float = WANTED_POWER,
+    level: float = LEVEL,
+    setting: Setting | None = None,
+    engine: str = AUTO,
+    replicates: int = REPLICATES,
+    key=None,
+) -> float:
+    """Smallest effect that n records and epsilon find with the wanted power; arguments as in `power`."""
+    _numbers(n=n, epsilon=epsilon, power=power)
+    question = Question.of(method, setting, level, engine, replicates, key)
+    found = _smallest(lambda effect: question.power(n, epsilon, effect), power, *EFFECTS, question, 1e-4)
+    if found is None:
+        raise ValueError(f"{method} finds no effect up to {EFFECTS[1]:g} in {n} records at epsilon {epsilon:g}.")
+    return found
+
+
+def cost_of_privacy(
+    method: str,
+    *,
+    epsilon: float,
+    effect: float,
+    power: float = WANTED_POWER,
+    level: float = LEVEL,
+    setting: Setting | None = None,
+    engine: str = AUTO,
+    replicates: int = REPLICATES,
+    key=None,
+) -> float:
+    """Records that the private test needs over those the usual non-private one needs; arguments as in `power`.
+
+    The usual test: the GCM with an exact fit, or Pearson's chi-squared for the tests of tables.
+    """
+    question = Question.of(method, setting, level, engine, replicates, key)
+    n = required_n(
+        method,
+        epsilon=epsilon,
+        effect=effect,
+        power=power,
+        level=level,
+        setting=setting,
+        engine=engine,
+        replicates=replicates,
+        key=key,
+    )
+    return n / public_n(question, effect, power)
+
+
+def public_n(question: Question, effect: float, power: float) -> int:
+    """Records that the usual non-private test needs."""
+    found = _smallest(
+        lambda n: question.reference(round(n), effect),
+        power,
+        4,
+        LARGEST_N,
+        dataclasses.replace(question, engine=FORMULA),
+        0.5,
+    )
+    if found is None:
+        raise ValueError(f"effect {effect:g} is too small to plan for.")
+    return math.ceil(found - 1e-9)
+
+
+def _smallest(
+    function: Callable[[float], float], wanted: float, low: float, high: float, question: Question, tolerance: float
+) -> float | None:
+    """Smallest argument with function >= wanted, by bisection on the logarithm; None if there is none up to `high`."""
+    if question.engine == SIMULATION:
+        return _smallest_simulated(function, wanted, low, high)
+    if function(high) < wanted:
+        return None
+    if function(low) >= wanted:
+        return low
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if function(middle) >= wanted else (middle, high)
+        if high - low < tolerance * (1.0 if tolerance >= 0.5 else high):
+            break
+    return high
+
+
+def _smallest_simulated(function, wanted: float, lowest: float, highest: float) -> float | None:
+    """By doubling, then by interpolation: probit of power is close to linear in the root of the argument."""
+    from scipy.special import ndtri
+
+    probit = lambda power: float(ndtri(min(max(power, 1e-4), 1.0 - 1e-4)))  # noqa: E731
+    low, at_low, high = lowest, None, max(lowest, FIRST_TRY)
+    while (at_high := function(high)) < wanted:
+        low, at_low, high = high, at_high, 2.0 * high
+        if high > highest:
+            return None
+    at_low = function(low) if at_low is None else at_low
+    if at_low >= wanted:
+        return low
+    for _ in range(ROUNDS):
+        if high <= CLOSE * low:
+            break
+        share = (probit(wanted) - probit(at_low)) / (probit(at_high) - probit(at_low))
+        share = min(max(share, 0.1), 0.9)
+        middle = (math.sqrt(low) + share * (math.sqrt(high) - math.sqrt(low))) ** 2
+        found = function(middle)
+        low, at_low, high, at_high = (low, at_low, middle, found) if found >= wanted else (middle, found, high, at_high)
+    return high
+
+
+def _numbers(**given) -> None:
+    if "n" in given:
+        _check.at_least(SMALLEST_N, n=given["n"])
+    if "power" in given:
+        _check.in_range(0.0, 1.0, power=given["power"])
+    _check.positive(**{name: given[name] for name in ("epsilon", "effect") if name in given})

@@ -1,0 +1,246 @@
+"""Planning: formulas against replicates of the real tests, inverses, comparison, the command."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxdp import plan
+from jaxdp.cli.main import main
+from jaxdp.data.dataset import Column
+from jaxdp.data.schema import Schema
+from jaxdp.plan import laws
+from jaxdp.plan.solve import Question
+
+REPLICATES = 1000
+MODEL_ERROR = 0.02  # of a formula, allowed on top of the binomial window
+SCHEMA = {
+    "columns": {
+        "dose": {"kind": "continuous", "bounds": [0, 10]},
+        "response": {"kind": "continuous", "bounds": [-5, 5]},
+        "age": {"kind": "continuous", "bounds": [18, 90]},
+        "smoker": {"kind": "binary", "levels": ["no", "yes"]},
+        "town": {"kind": "categorical", "levels": ["a", "b", "c"]},
+        "grade": {"kind": "ordinal", "levels": ["low", "middle", "high"]},
+    }
+}
+TOML = "\n".join(
+    f"[columns.{name}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in rule.items())
+    for name, rule in SCHEMA["columns"].items()
+)
+
+
+def simulated(method, n, epsilon, effect, setting=None, replicates=REPLICATES):
+    return Question.of(method, setting, 0.05, "simulation", replicates, jax.random.key(3)).simulated(n, epsilon, effect)
+
+
+def agree(predicted, counted):
+    low, high = (stats.binom.ppf(q, counted.replicates, counted.rate) / counted.replicates for q in (1e-6, 1 - 1e-6))
+    assert low - MODEL_ERROR <= predicted <= high + MODEL_ERROR, (predicted, counted)
+
+
+def test_the_planned_records_give_the_planned_power():
+    n = plan.required_n("partition-gcm", epsilon=1.0, effect=0.25, power=0.8)
+    counted = simulated("partition-gcm", n, 1.0, 0.25, replicates=4000)  # sd 0.0064
+    assert abs(counted.rate - 0.8) <= 0.03
+    assert plan.power("partition-gcm", n=n - 10, epsilon=1.0, effect=0.25) < 0.8
+
+
+# Smallest sizes at which power is neither near the level nor near one.
+CELLS = [
+    ("conditional-kendall", None, 300, 1.0, 0.25),
+    ("crt-normal", None, 200, 0.7, 0.3),
+    ("margin-adaptive", None, 240, 1.0, 0.25),
+    ("noisy-table", plan.Setting.table(2, 3), 300, 1.0, 0.25),
+]
+
+
+@pytest.mark.parametrize(("method", "setting", "n", "epsilon", "effect"), CELLS, ids=[cell[0] for cell in CELLS])
+def test_formula_against_simulation(method, setting, n, epsilon, effect):
+    predicted = plan.power(method, n=n, epsilon=epsilon, effect=effect, setting=setting)
+    assert 0.2 < predicted < 0.95
+    # the checker takes a scan inside vmap for a second use of its key
+    with jax.debug_key_reuse(method != "noisy-table"):
+        agree(predicted, simulated(method, n, epsilon, effect, setting))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", plan.METHODS)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_every_formula_against_simulation(method, epsilon):
+    effect = 0.6 if "gcm-paper" in method or method == "private-gcm" else 0.3
+    n = plan.required_n(method, epsilon=epsilon, effect=effect)
+    if n > 20_000 or (method.startswith("private-gcm") and n > 2000):
+        pytest.skip("too many records to simulate")
+    agree(0.8, simulated(method, n, epsilon, effect, replicates=1000))
+
+
+def test_a_schema_is_planned_as_the_command_line_tests_it():
+    schema = Schema.from_dict(SCHEMA)
+    setting = plan.Setting.of_schema(schema, "dose", "response", ["age"])
+    n = plan.required_n("partition-gcm", epsilon=1.0, effect=0.25, setting=setting)
+    agree(0.8, simulated("partition-gcm", n, 1.0, 0.25, setting))
+    coarse = plan.Setting.of_schema(schema, "grade", "smoker", ["town"])
+    agree(
+        plan.power("conditional-kendall", n=700, epsilon=1.0, effect=0.25, setting=coarse),
+        simulated("conditional-kendall", 700, 1.0, 0.25, coarse),
+    )
+
+
+def test_the_inverses_agree_with_each_other():
+    for method in ("partition-gcm", "unit-circle", "test-of-tests"):
+        n = plan.required_n(method, epsilon=1.0, effect=0.2)
+        at = lambda **other: plan.power(method, **{"n": n, "epsilon": 1.0, "effect": 0.2, **other})  # noqa: B023, E731
+        assert at() >= 0.8
+        assert plan.minimum_epsilon(method, n=n, effect=0.2) == pytest.approx(1.0, rel=0.03)
+        assert plan.detectable_effect(method, n=n, epsilon=1.0) == pytest.approx(0.2, rel=0.03)
+        assert min(at(effect=0.25), at(epsilon=1.5), at(n=2 * n)) > at()
+
+
+def test_simulation_finds_nearly_the_same_effect_as_the_formula():
+    formula = plan.detectable_effect("margin-adaptive", n=200, epsilon=1.0)
+    replicated = plan.detectable_effect("margin-adaptive", n=200, epsilon=1.0, engine="simulation", replicates=1000)
+    # power rises by about 0.6 as the effect doubles: 0.05 of power (4 sd) is 8 % of the effect
+    assert replicated == pytest.approx(formula, rel=0.08)
+
+
+@pytest.mark.nightly
+def test_simulation_finds_nearly_the_same_records_as_the_formula():
+    formula = plan.required_n("partition-gcm", epsilon=1.0, effect=0.4)
+    replicated = plan.required_n("partition-gcm", epsilon=1.0, effect=0.4, engine="simulation", replicates=1000)
+    assert replicated == pytest.approx(formula, rel=0.15)
+
+
+def test_common_random_numbers_make_power_monotone_in_epsilon():
+    question = Question.of("partition-gcm", None, 0.05, "simulation", 200, jax.random.key(1))
+    counts = [question.simulated(120, epsilon, 0.5).rejections for epsilon in (0.5, 0.7, 1.0, 1.4, 2.0, 4.0)]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+
+
+def test_privacy_costs_more_records_for_smaller_epsilon_and_few_in_the_limit():
+    cost = [plan.cost_of_privacy("partition-gcm", epsilon=e, effect=0.25) for e in (0.5, 1.0, 4.0)]
+    assert cost[0] > cost[1] > cost[2] > 1.0
+    assert plan.cost_of_privacy("margin-adaptive", epsilon=1000.0, effect=0.25) == pytest.approx(1.0, abs=0.05)
+    assert plan.cost_of_privacy("noisy-table", epsilon=1000.0, effect=0.25) == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_non_private_reference_is_the_textbook_formula():
+    effect, n = 0.25, 142
+    rho = effect / np.hypot(1.0, effect)
+    expected = stats.norm.sf(1.959964 - np.sqrt(n) * rho / np.sqrt(1.0 + rho**2))
+    question = Question.of("partition-gcm", None, 0.05, "formula", 1, None)
+    assert question.reference(n, effect) == pytest.approx(expected, abs=1e-4)
+
+
+def test_winsorised_moments_against_draws():
+    random = np.random.default_rng(0)
+    u, v = random.standard_normal((2, 400_000))
+    x, y = np.clip((0.4 + u) / 0.7, -1, 1), np.clip((-0.3 + 0.5 * u + v) / 0.9, -1, 1)
+    found = laws.winsorised_moments([0.4], [-0.3], 0.5, 0.7, 0.9)
+    assert found["covariance"][0] == pytest.approx(np.cov(x, y)[0, 1], abs=4e-3)
+    assert found["var_y"][0] == pytest.approx(y.var(), abs=4e-3)
+    centred = (x - x.mean()) * (y - y.mean())
+    assert found["product_variance"][0] == pytest.approx(centred.var(), abs=4e-3)
+
+
+def test_the_normal_table_and_the_vote():
+    table = laws.normal_table(2, 2, 0.5)
+    assert table[0, 0] == pytest.approx(0.25 + np.arcsin(0.5) / (2 * np.pi), abs=1e-4)
+    assert laws.normal_table(3, 4, 0.3).sum() == pytest.approx(1.0)
+    assert laws.vote_power(15, 0.15, 0.15, 1.0, 0.05) == pytest.approx(0.05, abs=1e-9)
+
+
+def test_the_comparison_lists_what_fits_best_first():
+    schema = Schema.from_dict(SCHEMA)
+    rows = plan.compare(
+        plan.Setting.of_schema(schema, "dose", "response", ["age"]), epsilon=1.0, effect=0.25, power=0.8
+    )
+    found = [row.n for row in rows if not row.reason]
+    assert found == sorted(found)
+    assert {"partition-gcm", "conditional-kendall"} <= {row.method for row in rows}
+    assert all(row.cost_of_privacy > 1.0 for row in rows if not row.reason)
+    tables = plan.compare(plan.Setting.of_schema(schema, "smoker", "town"), n=500, effect=0.3, power=0.8)
+    assert {"noisy-table", "projected-chi2"} <= {row.method for row in tables}
+    assert not {"margin-adaptive", "conditional-kendall"} & {row.method for row in tables}
+    weak = plan.compare(plan.Setting(), n=40, epsilon=0.1, power=0.99, methods=["private-gcm-paper"])
+    assert weak[0].reason
+    assert weak[0].effect is None
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="method must be one of"):
+        plan.required_n("nonsense", epsilon=1.0, effect=0.1)
+    with pytest.raises(ValueError, match="effect must be"):
+        plan.required_n("partition-gcm", epsilon=1.0, effect=0.0)
+    with pytest.raises(ValueError, match="power must be"):
+        plan.required_n("partition-gcm", epsilon=1.0, effect=0.1, power=1.0)
+    with pytest.raises(ValueError, match="does not fit"):
+        plan.power("margin-adaptive", n=100, epsilon=1.0, effect=0.1, setting=plan.Setting())
+    with pytest.raises(ValueError, match="needs more than"):
+        plan.required_n("private-gcm-paper", epsilon=0.01, effect=0.001)
+    with pytest.raises(ValueError, match="at least 450"):
+        plan.power("test-of-tests", n=100, epsilon=1.0, effect=0.1)
+    with pytest.raises(ValueError, match="give three of"):
+        plan.answer("partition-gcm", n=100, effect=0.1)
+    two = plan.Setting(scaled=True, z=(Column(), Column()))
+    with pytest.raises(ValueError, match="no power formula"):
+        plan.power("partition-gcm", n=100, epsilon=1.0, effect=0.1, setting=two, engine="formula")
+
+
+def test_the_command_answers_and_writes_its_files(tmp_path, capsys):
+    out = tmp_path / "plan"
+    arguments = ["plan", "--epsilon", "1", "--effect", "0.4", "--power", "0.8", "--replicates", "300"]
+    assert main([*arguments, "--out", str(out)]) == 0
+    content = json.loads((out / "plan.json").read_text())
+    assert (content["method"], content["found"]) == ("partition-gcm", "n")
+    assert abs(content["simulated"]["power"] - 0.8) <= 0.1
+    assert content["simulated"]["level"] <= 0.12
+    assert {"power.png", "report.html"} <= {path.name for path in out.iterdir()}
+    assert str(content["n"]) in capsys.readouterr().out
+
+
+def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
+    schema, out = tmp_path / "s.toml", tmp_path / "plan"
+    schema.write_text(TOML)
+    question = ["--schema", str(schema), "--x", "dose", "--y", "grade", "--given", "age", "--replicates", "0"]
+    assert main(["plan", *question, "--n", "800", "--epsilon", "1", "--power", "0.8", "--out", str(out)]) == 0
+    with (out / "comparison.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["method"] == json.loads((out / "plan.json").read_text())["method"]
+    effects = [float(row["effect"]) for row in rows if row["effect"]]
+    assert effects == sorted(effects)
+    assert len(effects) >= 3
+    assert "cost of privacy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "1", "--power", "0.8"], "give three of"),
+        (["--n", "5", "--epsilon", "1", "--effect", "0.2"], "n must be"),
+        (["--method", "magic", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "--method must be one of"),
+        (["--x", "a", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "belongs to --schema"),
+        (["--epsilon", "-1", "--effect", "0.2", "--power", "0.8"], "finite number > 0"),
+    ],
+)
+def test_mistakes_on_the_command_line_exit_with_two(arguments, message, tmp_path, capsys):
+    assert main(["plan", *arguments, "--out", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.nightly
+def test_the_command_answers_within_ten_seconds(tmp_path):
+    command = [sys.executable, "-m", "jaxdp", "plan", "--method", "partition-gcm", "--epsilon", "1"]
+    started = time.monotonic()
+    subprocess.run(
+        [*command, "--effect", "0.25", "--power", "0.8", "--out", str(tmp_path)], check=True, env=os.environ, timeout=60
+    )
+    assert time.monotonic() - started < 10.0

@@ -81,6 +81,7 @@ _MODULES = [
     "cluster",
     "core",
     "data",
+    "interop",
     "mechanisms",
     "noise",
     "plan",

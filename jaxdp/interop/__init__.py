@@ -1,0 +1,27 @@
+"""Private tests inside other libraries: one file per library, one budget for all of them.
+
+questions = jaxdp.interop.PrivateQuestions(jaxdp.PartitionGCM(epsilon=0.1), records, epsilon=2.0)
+ci_test = jaxdp.interop.pgmpy_ci_test(questions)
+"""
+
+import importlib
+from typing import Any
+
+# name -> module that holds it; imported on first use.
+_EXPORTS = {
+    "PrivateQuestions": "questions",
+    "causal_learn_test": "causal_learn",
+    "pgmpy_ci_test": "pgmpy",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(f"jaxdp.interop.{_EXPORTS[name]}"), name)
+    raise AttributeError(f"module 'jaxdp.interop' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,36 @@
+"""pgmpy: a private test as its `ci_test` callable.
+
+    ci_test = jaxdp.interop.pgmpy_ci_test(questions)
+    PC(ci_test=ci_test, significance_level=0.01).fit(frame)      # the frame's columns are questions.names
+
+pgmpy is not imported: the callable follows its protocol. Its parallel variant asks from several threads, which is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxdp.accounting.shared import Uncopied
+from jaxdp.interop.questions import PrivateQuestions
+
+
+def pgmpy_ci_test(questions: PrivateQuestions) -> PgmpyTest:
+    """A callable (X, Y, Z, significance_level=0.05) -> bool by names of columns: True where independent."""
+    return PgmpyTest(questions)
+
+
+class PgmpyTest(Uncopied):
+    """The protocol of pgmpy's tests over `PrivateQuestions`. The data that pgmpy holds are never read by it."""
+
+    def __init__(self, questions: PrivateQuestions):
+        self.questions = questions
+        self.p_value_: float | None = None
+        self.statistic_: float | None = None
+        self.effect_size_: float | None = None
+
+    def __call__(self, X: str, Y: str, Z: Sequence[str] = (), significance_level: float = 0.05, **_) -> bool:
+        p_value = self.questions.by_name(X, Y, tuple(Z))
+        self.p_value_ = p_value
+        return bool(p_value >= significance_level)
+
+    is_independent = __call__

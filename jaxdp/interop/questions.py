@@ -1,0 +1,142 @@
+"""What every adapter shares: a question is paid for once, before the data are read, and remembered."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import threading
+from collections.abc import Sequence
+
+import jax
+
+from jaxdp import _check
+from jaxdp.accounting.filters import PureFilter
+from jaxdp.accounting.ledger import BudgetExhausted, Ledger
+from jaxdp.accounting.shared import Uncopied
+from jaxdp.core import Cost, cost_of, method_of, run
+from jaxdp.data.records import as_records
+from jaxdp.discovery.graph import number
+from jaxdp.noise import keys
+
+RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
+POLICIES = {DEPENDENT: 0.0, INDEPENDENT: 1.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Spend:
+    """One paid question: when, what, its cost, and the sum of all epsilons so far."""
+
+    time: str
+    test: str
+    pair: tuple[str, str]
+    given: tuple[str, ...]
+    epsilon: float
+    rho: float
+    total_epsilon: float
+    p_value: float
+    mode: str
+
+
+class PrivateQuestions(Uncopied):
+    """Is column i independent of column j given others? P-values of a private test, under one budget.
+
+    test: a private test of the package; one run answers one question. data: `Records`, the pair of
+    `Schema.read_table`, or an array with `levels=` (and `names=`).
+    epsilon: total budget, by summation; or budget: any filter of `jaxdp.accounting` for adaptively chosen
+    releases. ledger: charged for every question as well (releases only).
+    key: None draws a fresh release key per question; a built-in key makes a simulation (not private).
+    exhausted: chosen now, hence free: "raise" `BudgetExhausted`, or answer "dependent" (p-value 0) or
+    "independent" (p-value 1) from then on.
+    A question, its mirror and its conditioning set in any order are one question: repeats are free and equal.
+    Copies share the budget, pickling raises, threads may ask together.
+    Privacy: the whole interaction keeps the budget's guarantee, however the questions are chosen.
+    """
+
+    def __init__(
+        self,
+        test,
+        data,
+        *,
+        epsilon: float | None = None,
+        budget=None,
+        ledger: Ledger | None = None,
+        key=None,
+        exhausted: str = RAISE,
+        levels: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+    ):
+        if (epsilon is None) == (budget is None):
+            raise ValueError("give epsilon=2.0, the total budget of all questions, or budget=, a filter; one of them.")
+        if not (hasattr(test, "p_value") and hasattr(test, "sensitivity")):
+            raise TypeError(f"test must be a private test of jaxdp, got {type(test).__name__}.")
+        _check.one_of((RAISE, DEPENDENT, INDEPENDENT), exhausted=exhausted)
+        self.records = as_records(data, levels, names)
+        self.names = self.records.names
+        self.test, self.ledger = test, ledger
+        self.rows: list[Spend] = []
+        self._key, self._exhausted = key, exhausted
+        if key is not None and keys.mode_of(key) == keys.RELEASE:
+            raise ValueError("a release key works once; leave key out, and every question draws its own.")
+        if key is not None and ledger is not None:
+            raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
+        self.budget = PureFilter(epsilon=epsilon) if epsilon is not None else budget
+        self._lock = threading.Lock()
+        self._answers: dict[tuple[int, int, tuple[int, ...]], float] = {}
+
+    @property
+    def spent(self) -> Cost:
+        """Sum of the costs so far."""
+        return self.budget.spent
+
+    def p_value(self, i: int, j: int, given: Sequence[int] = ()) -> float:
+        """The released p-value. Errors: ValueError for columns that overlap or do not exist, `BudgetExhausted`."""
+        question = self._canonical(i, j, given)
+        with self._lock:
+            if question not in self._answers:
+                self._answers[question] = self._ask(question)
+            return self._answers[question]
+
+    def by_name(self, x: str, y: str, given: Sequence[str] = ()) -> float:
+        """`p_value` by names of columns."""
+        unknown = [name for name in (x, y, *given) if name not in self.names]
+        if unknown:
+            raise ValueError(f"column {unknown[0]!r} is not among {', '.join(self.names)}.")
+        position = self.names.index
+        return self.p_value(position(x), position(y), [position(name) for name in given])
+
+    def _canonical(self, i, j, given) -> tuple[int, int, tuple[int, ...]]:
+        i, j = sorted((int(i), int(j)))
+        rest = tuple(sorted({int(k) for k in given}))
+        if i == j or {i, j} & set(rest) or not all(0 <= k < len(self.names) for k in (i, j, *rest)):
+            raise ValueError(f"a question needs different columns out of {len(self.names)}, got {(i, j, rest)}.")
+        return i, j, rest
+
+    def _ask(self, question) -> float:
+        i, j, given = question
+        data = self.records.question(i, j, given)
+        cost = cost_of(self.test, data)
+        try:
+            if self.ledger is not None:
+                self.ledger.require(cost)
+            self.budget.spend(cost)
+        except BudgetExhausted:
+            if self._exhausted == RAISE:
+                raise
+            return POLICIES[self._exhausted]
+        key = keys.fresh_key() if self._key is None else jax.random.fold_in(self._key, len(self.rows))
+        result = run(self.test, key, data, ledger=self.ledger)
+        p_value = number(result.p_value)
+        self.rows.append(
+            Spend(
+                time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                test=method_of(self.test),
+                pair=(self.names[i], self.names[j]),
+                given=tuple(self.names[k] for k in given),
+                epsilon=number(result.cost.epsilon),
+                rho=number(result.cost.rho),
+                total_epsilon=number(self.budget.spent.epsilon),
+                p_value=p_value,
+                mode=result.mode,
+            )
+        )
+        return p_value

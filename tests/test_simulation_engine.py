@@ -313,3 +313,17 @@ def test_every_named_design_builds_and_has_a_null():
         for effect in (0.0, 1.0 if entry.name == "network" else 0.5):
             shapes = jax.eval_shape(entry.build(20, effect), jax.eval_shape(jax.random.key, 0))
             assert shapes.x.shape == shapes.y.shape == (20,)
+
+
+def test_the_array_template_runs_a_task(tmp_path):
+    """The template's own line, with the scheduler's variables set by hand."""
+    template = HERE.parent / "scripts" / "slurm" / "array.sbatch"
+    recorder = tmp_path / "python"
+    recorder.write_text('#!/bin/sh\necho "$@"\n')
+    recorder.chmod(0o755)
+    scheduler = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "4", "SLURM_ARRAY_TASK_COUNT": "5"}
+    environment = {**os.environ, **scheduler, "SLURM_SUBMIT_DIR": str(tmp_path), "PYTHON": str(recorder)}
+    done = subprocess.run(
+        ["bash", str(template), "--method", "gcm"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["-m", "jaxdp", "simulate", "--method", "gcm", "--resume", "--task", "3", "--of", "5"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 
+import jax
 import numpy as np
 
 from jaxdp.data.records import Records
@@ -70,6 +72,20 @@ class Counts:
     def pair_given(self, i: int, j: int, given: Sequence[int]) -> np.ndarray:
         """Table of i against j within the joint levels of `given`, int64 (strata, L_i, L_j)."""
         return _stratified(self.table((*given, i, j)))
+
+    def simulated_subset(self, key, size: int) -> Counts | None:
+        """Counts of `size` records drawn without replacement, from the cells alone; None without a joint table.
+
+        Simulations only: a hypergeometric draw in float arithmetic on the host, seeded by the key.
+        """
+        if self._joint is None:
+            return None
+        seed = np.asarray(jax.random.key_data(key)).tolist()
+        cells = self._joint.joint.ravel()
+        drawn = np.random.default_rng(seed).multivariate_hypergeometric(cells, size, method="marginals")
+        subset = copy.copy(self)
+        subset._joint, subset.num_records = JointTables(drawn.reshape(self.levels)), size
+        return subset
 
 
 class JointTables:

@@ -7,10 +7,12 @@ public bound, so all queries move by at most 1.
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from jaxdp.core import Relation
+from jaxdp.discovery import counts
 from jaxdp.discovery.skeleton import Question
 from jaxdp.independence.conditional.conditional_kendall import KENDALL_BOUNDS, VARIANCE_BOUNDS
 from jaxdp.independence.conditional.rank_test import choose
@@ -42,13 +44,20 @@ class DecisionQuery:
 
     def value(self, tables, question: Question) -> float:
         """Private: the query, divided by its bound."""
-        i, j, given = question
-        strata = concordance.strata_of_table(np.asarray(tables.pair_given(i, j, given)))
-        binary = tables.levels[i] <= 2 and tables.levels[j] <= 2
-        u = concordance.kendall_u(strata, 0.0 if binary else concordance.KENDALL_OFFSET)
-        v = concordance.cmh_variance(strata) if binary else concordance.kendall_variance(strata)
-        undivided = self.z * math.sqrt(self.rate * float(v) + self.offset) - abs(float(u))
-        return undivided / self.bound(question, tables.levels)
+        return float(self.values(tables, [question])[0])
+
+    def values(self, tables, questions: Sequence[Question]) -> np.ndarray:
+        """Private: the query of each question, divided by its bound, float64."""
+        result = np.zeros(len(questions))
+        for positions, batch in counts.batches(tables, questions):
+            strata = concordance.strata_of_table(batch)
+            binary = batch.shape[-1] <= 2  # the pair's larger number of levels
+            u = concordance.kendall_u(strata, 0.0 if binary else concordance.KENDALL_OFFSET)
+            v = concordance.cmh_variance(strata) if binary else concordance.kendall_variance(strata)
+            undivided = self.z * np.sqrt(self.rate * v + self.offset) - np.abs(u)
+            # one batch shares the levels of the pair and the size of `given`, hence the bound
+            result[positions] = undivided / self.bound(questions[positions[0]], tables.levels)
+        return result
 
 
 def default_query(z: float, num_records: int, rate: float = 1.0) -> DecisionQuery:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import jax
@@ -16,21 +17,24 @@ import numpy as np
 from jaxdp import _check
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
-from jaxdp.discovery.counts import Counts
+from jaxdp.discovery.asking import Values, until_firing
+from jaxdp.discovery.counts import Counts, batches
 from jaxdp.discovery.decision_query import default_query
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.session import opened
-from jaxdp.discovery.skeleton import Question, find_skeleton
+from jaxdp.discovery.skeleton import AHEAD, Question, find_skeleton
 from jaxdp.independence.conditional.conditional_kendall import PAPER_SENSITIVITY, paper_claim
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, amplified, before_amplification
-from jaxdp.noise import keys
+from jaxdp.noise import draw, keys, tape
 from jaxdp.noise.subset import uniform_subset
 from jaxdp.statistics import concordance
 
 Z = 4.0
 SIEVE_SHARE = 0.5
 UNIT_ROUNDOFF = 2.0**-53
+_LAPLACE = jax.jit(lambda key: draw.laplace(key, (AHEAD,)))
+_START, _PERTURB, _FOLD_IN = jax.jit(SparseVector.init), jax.jit(Laplace.perturb), jax.jit(jax.random.fold_in)
 
 
 def svt_pc(
@@ -62,16 +66,15 @@ def svt_pc(
         state = sparse.init(session.key, raise_by)
         decisions: list[Decision] = []
 
+        values = Values(counts, query.values)
+
         def ask(questions):
             nonlocal state
-            answers = []
-            for question in questions:
-                state, fired = sparse.step(state, jnp.asarray(query.value(counts, question), float))
-                answers.append(bool(fired))
-                decisions.append(_decision(question, bool(fired)))
+            state, answers = until_firing(sparse, state, values.of(questions))
+            decisions.extend(map(_decision, questions, answers))
             return answers
 
-        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False)
+        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False, ahead=True)
         return session.graph(records, search, tuple(decisions))
 
 
@@ -203,12 +206,12 @@ def priv_pc(
         decisions: list[Decision] = []
 
         def ask(questions):
-            answers = [rounds_run.answer(question) for question in questions]
-            known = [pair for pair in zip(questions, answers, strict=True) if pair[1] is not None]
+            answers = rounds_run.answers(questions)
+            known = [pair for pair in zip(questions, answers, strict=False) if pair[1] is not None]
             decisions.extend(_decision(question, bool(answer)) for question, answer in known)
             return answers
 
-        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False)
+        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False, ahead=True)
         return session.graph(records, search, tuple(decisions))
 
 
@@ -234,18 +237,19 @@ def _plan(variant: str, epsilon: float, num_records: int, subset: int | None) ->
 
 
 def _studentised(z: float):
-    return lambda tables, question, rate: default_query(z, tables.num_records, float(rate)).value(tables, question)
+    return lambda rate: lambda tables, asked: default_query(z, tables.num_records, float(rate)).values(tables, asked)
 
 
 def _definition_six(z: float):
     """The paper's query, z - |tau|, >= 0 where the columns look independent."""
 
-    def value(tables, question: Question, rate: float) -> float:
-        del rate
-        strata = concordance.strata_of_table(np.asarray(tables.pair_given(*question)))
-        return z - abs(float(concordance.paper_statistic(strata)))
+    def values(tables, questions: Sequence[Question]) -> np.ndarray:
+        result = np.zeros(len(questions))
+        for positions, batch in batches(tables, questions):
+            result[positions] = z - np.abs(concordance.paper_statistic(concordance.strata_of_table(batch)))
+        return result
 
-    return value
+    return lambda rate: values
 
 
 class _Rounds:
@@ -255,37 +259,48 @@ class _Rounds:
         self, key, records: Records, plan: RoundPlan, rate, rounds: int, tweak: float, statistic, error: float
     ):
         self._key, self._records, self._plan, self._rate = key, records, plan, rate
-        self._full, self._statistic, self._tweak, self._error = Counts(records), statistic, tweak, error
+        self._counts, self._statistic, self._tweak, self._error = Counts(records), statistic, tweak, error
         self._left, self._drawn = rounds, 0
-        self._subset = self._full
+        self._full = self._subset = Values(self._counts, statistic(1.0))
         self._start_round()
 
-    def answer(self, question: Question) -> bool | None:
-        """Removes the edge or not; None once every round is used up."""
+    def answers(self, questions: Sequence[Question]) -> list[bool | None]:
+        """Whether to remove the edge of each question, up to the first firing; None once every round is used up."""
         if self._left == 0:
-            return None
-        if not self._passes(self._statistic(self._subset, question, self._rate)):
-            return False
-        removed = self._examine(self._statistic(self._full, question, 1.0)) >= 0.0
-        self._left -= 1  # a round is paid for by the firing, also where examine says no
-        if self._left:
-            self._start_round()
-        return removed
+            return [None]
+        answers: list[bool | None] = [*self._sieved(self._subset.of(questions))]
+        if answers[-1]:
+            question = questions[len(answers) - 1]
+            answers[-1] = self._examine(float(self._full.of([question])[0])) >= 0.0
+            self._left -= 1  # a round is paid for by the firing, also where examine says no
+            if self._left:
+                self._start_round()
+        return answers
 
     def _start_round(self) -> None:
         self._draw_threshold()
         if self._rate < 1:
-            n = self._records.num_records
-            rows = uniform_subset(self._next_key(), n, round(self._rate * n))
-            self._subset = Counts(Records(jnp.asarray(self._records.values)[rows], self._records.columns))
+            self._subset = Values(self._draw_subset(self._next_key()), self._statistic(self._rate))
+
+    def _draw_subset(self, key) -> Counts:
+        n = self._records.num_records
+        size = round(self._rate * n)
+        if keys.mode_of(key) == keys.SIMULATION:
+            drawn = self._counts.simulated_subset(key, size)  # the same law, in time that does not grow with n
+            if drawn is not None:
+                return drawn
+        rows = uniform_subset(key, n, size)
+        return Counts(Records(jnp.asarray(self._records.values)[rows], self._records.columns))
 
     def _draw_threshold(self) -> None:
         self._sieve = _sieve(self._plan.sieve, self._error)
-        self._state = self._sieve.init(self._next_key(), -self._tweak)
+        start = _START if self._compiles() else SparseVector.init
+        self._state = start(self._sieve, self._next_key(), -self._tweak)
 
-    def _passes(self, value: float) -> bool:
-        self._state, fired = self._sieve.step(self._state, jnp.asarray(value, float))
-        return bool(fired)
+    def _sieved(self, values: np.ndarray) -> list[bool]:
+        """Answers of the sieve up to the first True."""
+        self._state, answers = until_firing(self._sieve, self._state, values)
+        return answers
 
     def _examine(self, value: float) -> float:
         return self._laplace(self._plan.examine, value)
@@ -294,24 +309,31 @@ class _Rounds:
         """The value, which moves by at most 1, with Laplace noise."""
         end = 16.0 * (self._records.num_records + 16.0)
         one = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, self._error, -end, end)
-        return float(Laplace(epsilon).perturb(self._next_key(), jnp.asarray(value, float), one))
+        perturb = _PERTURB if self._compiles() else Laplace.perturb
+        return float(perturb(Laplace(epsilon), self._next_key(), jnp.asarray(value, float), one))
 
     def _next_key(self):
         self._drawn += 1
-        return jax.random.fold_in(self._key, self._drawn)
+        return _FOLD_IN(self._key, self._drawn)
+
+    def _compiles(self) -> bool:
+        """A release needs its budgets concrete, and a tape every value."""
+        return keys.mode_of(self._key) == keys.SIMULATION and not tape.is_open()
 
 
 class _PublishedRounds(_Rounds):
     """Rounds with the noise scales that the paper prints; simulations only."""
 
     def _draw_threshold(self) -> None:
-        self._threshold = self._plan.scale_threshold * self._laplace(1.0, 0.0)
+        self._threshold = self._plan.scale_threshold * float(_LAPLACE(self._next_key())[0])
 
-    def _passes(self, value: float) -> bool:
-        return value + self._plan.scale_query * self._laplace(1.0, 0.0) >= self._threshold - self._tweak
+    def _sieved(self, values: np.ndarray) -> list[bool]:
+        noise = np.asarray(_LAPLACE(self._next_key()), float)[: len(values)]
+        fired = values + self._plan.scale_query * noise >= self._threshold - self._tweak
+        return fired[: int(np.argmax(fired)) + 1 if fired.any() else None].tolist()
 
     def _examine(self, value: float) -> float:
-        return self._laplace(1.0 / self._plan.scale_examine, value)
+        return value + self._plan.scale_examine * float(_LAPLACE(self._next_key())[0])
 
 
 def _num_pairs(records: Records) -> int:

@@ -4,6 +4,7 @@ A question (i, j, given) asks whether column i is independent of column j given 
 function answers a list of questions: True (independent), False, or None where it has stopped answering.
 """
 
+import collections
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ Question = tuple[int, int, tuple[int, ...]]
 Ask = Callable[[list[Question]], Sequence[bool | None]]
 MOST_PER_EDGE = 64
 GROWTH = 8
+AHEAD = 32
 
 
 @dataclasses.dataclass
@@ -27,7 +29,14 @@ class Search:
 
 
 def find_skeleton(
-    num_columns: int, ask: Ask, *, max_order: int | None, stable: bool = True, batched: bool, progress: bool = False
+    num_columns: int,
+    ask: Ask,
+    *,
+    max_order: int | None,
+    stable: bool = True,
+    batched: bool,
+    ahead: bool = False,
+    progress: bool = False,
 ) -> Search:
     """Removes an edge at the first set that separates it, order by order.
 
@@ -35,6 +44,7 @@ def find_skeleton(
     result does not depend on the order of columns; otherwise from the current graph.
     batched: the questions of one order are asked together, up to 64 per edge at a time; otherwise one by
     one, so that a question is never asked about an edge that is gone.
+    ahead: in turn as well, but `ask` is shown the next questions and answers them up to the first True.
     progress: shows a bar of questions on standard error for searches over two seconds.
     """
     last = num_columns - 2 if max_order is None else min(max_order, num_columns - 2)
@@ -48,7 +58,12 @@ def find_skeleton(
         pending = {edge: _candidates(frozen, *edge, order) for edge in edges}
         if order and not any(_has_candidates(frozen, *edge, order) for edge in edges):
             break
-        left = _ask_together(search, pending, ask) if batched and stable else _ask_in_turn(search, frozen, order, ask)
+        if batched and stable:
+            left = _ask_together(search, pending, ask)
+        elif ahead and stable:
+            left = _ask_ahead(search, pending, ask)
+        else:
+            left = _ask_in_turn(search, frozen, order, ask)
         if left is not None:
             rest = {edge for edge in left if adjacency[edge]}
             search.untested = tuple(sorted(rest))
@@ -112,6 +127,34 @@ def _ask_together(search: Search, pending, ask: Ask):
                 _remove(search, i, j, given)
         pending = {edge: pending[edge] for edge in batch if search.adjacency[edge]}
     return None
+
+
+def _ask_ahead(search: Search, pending, ask: Ask):
+    """One question at a time in the order of the edges, shown in advance. Returns the pairs left if answers end."""
+    edges = list(pending)
+    upcoming: collections.deque[Question] = collections.deque()
+    opened = 0
+    while True:
+        while len(upcoming) < AHEAD and opened < len(edges):
+            given = next(pending[edges[opened]], None)
+            if given is None:
+                opened += 1
+            else:
+                upcoming.append((*edges[opened], given))
+        if not upcoming:
+            return None
+        for answer in ask(list(upcoming)):
+            i, j, given = upcoming.popleft()
+            if answer is None:
+                return edges[edges.index((i, j)) :]
+            search.num_tests += 1
+            if answer:
+                _remove(search, i, j, given)
+                while upcoming and upcoming[0][:2] == (i, j):
+                    upcoming.popleft()
+                if opened < len(edges) and edges[opened] == (i, j):
+                    opened += 1
+                break
 
 
 def _ask_in_turn(search: Search, frozen: np.ndarray, order: int, ask: Ask):

@@ -39,6 +39,11 @@ class Tape:
         return output
 
 
+def is_open() -> bool:
+    """Whether calls are being recorded."""
+    return _tape.get() is not None
+
+
 @contextlib.contextmanager
 def certified() -> Iterator[list]:
     """Collects the certificates of every draw inside."""

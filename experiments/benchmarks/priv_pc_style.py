@@ -82,9 +82,10 @@ def sieve_and_examine(data, rng, *, epsilon: float, level: float, max_order: int
     n, d = data.shape
     half = epsilon / 2
     rates = np.linspace(0.05, 1.0, 2000)
-    rate = rates[np.argmin(1 / np.sqrt(rates) / np.log1p(np.expm1(half) / rates))]
+    rate = rates[np.argmin(1 / np.sqrt(rates) / np.log1p(np.expm1(min(half, 500.0)) / rates))]
     spread = norm.cdf(6.0 / math.sqrt(n)) - 0.5
-    threshold = 2.0 * spread / math.sqrt(rate) / math.log1p(math.expm1(half) / rate)
+    amplified = math.log1p(math.expm1(half) / rate) if half < 500 else half - math.log(rate)
+    threshold = 2.0 * spread / math.sqrt(rate) / amplified
     draw = lambda: (level + rng.laplace(0, threshold), data[rng.permutation(n)[: int(n * rate)]])  # noqa: E731
     noisy_level, subset = draw()
     adjacency, asked = ~np.eye(d, dtype=bool), 0

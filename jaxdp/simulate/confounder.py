@@ -47,12 +47,24 @@ def sine_confounder(
     effect: coefficient of N_X in Y; 0 is the null. Z_j ~ N(0, z_sd^2), N_X, N_Y ~ N(0, noise_sd^2).
     Everything but n and dim may be traced, so one program serves a sweep.
     """
-    key_z, key_x, key_y = jax.random.split(key, 3)
-    z = z_sd * jax.random.normal(key_z, (n,) if dim == 1 else (n, dim))
-    noise_x = noise_sd * jax.random.normal(key_x, (n,))
-    noise_y = noise_sd * jax.random.normal(key_y, (n,))
-    shared = wave(z if dim == 1 else z[:, 0], complexity)
+    drawn_z, drawn_x, drawn_y = _three_normals(key, n, dim)
+    z, noise_x, noise_y = z_sd * drawn_z, noise_sd * drawn_x, noise_sd * drawn_y
+    shared = jax.lax.optimization_barrier(wave(z if dim == 1 else z[:, 0], complexity))
     return Data(shared + noise_x, sign * shared + noise_y + effect * noise_x, z)
+
+
+def _three_normals(key, n: int, dim: int):
+    """Standard normal arrays (n,) or (n, dim), (n,), (n,), from a key each.
+
+    Behind a barrier, as the wave above: XLA would draw and bend them again for every array that they enter, which makes
+    a simulation half as slow again.
+    """
+    keys = jax.random.split(key, 3)
+    if dim == 1:
+        return tuple(jax.lax.optimization_barrier(jax.vmap(lambda k: jax.random.normal(k, (n,)))(keys)))
+    key_z, key_x, key_y = keys
+    drawn = jax.random.normal(key_z, (n, dim)), jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
+    return jax.lax.optimization_barrier(drawn)
 
 
 def shah_peters(

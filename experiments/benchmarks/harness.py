@@ -17,6 +17,7 @@ class Peer:
 
     goal: wanted ratio peer/ours per unit, one process. goal_both: the same with the peer in two processes.
     both_cores: also measure the peer in two processes at once (for peers that use one core).
+    threads: BLAS threads of a peer that makes no use of BLAS; otherwise the better of one and two is found first.
     """
 
     function: Callable[..., Any]
@@ -25,6 +26,7 @@ class Peer:
     goal: float | None = None
     goal_both: float | None = None
     both_cores: bool = True
+    threads: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +156,8 @@ def _discard(peer: Peer) -> None:
 
 
 def _best_threads(peer: Peer) -> int:
+    if peer.threads is not None:
+        return peer.threads
     times = {}
     for threads in (1, 2):
         with _blas_threads(threads):

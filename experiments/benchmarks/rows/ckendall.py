@@ -58,11 +58,15 @@ def one_test(a, b, *given):
 
 def _peers(matrix, questions, goal) -> dict[str, Peer]:
     peers = {
-        "same_style": Peer(priv_pc_style.answers, (matrix, questions), len(questions), goal=goal, both_cores=False)
+        "same_style": Peer(
+            priv_pc_style.answers, (matrix, questions), len(questions), goal=goal, both_cores=False, threads=1
+        )
     }
     if priv_pc_style.has_published():
         arguments = (matrix, questions, priv_pc_style.published_tau)
-        peers["published_code"] = Peer(priv_pc_style.answers, arguments, len(questions), goal=goal, both_cores=False)
+        peers["published_code"] = Peer(
+            priv_pc_style.answers, arguments, len(questions), goal=goal, both_cores=False, threads=1
+        )
     return peers
 
 

@@ -51,7 +51,7 @@ def build(n: int, packed: bool) -> Case:
         units=TRIPLES,
         unit="table",
         agree=agree,
-        peers={"bincount": Peer(bincounts, (columns, sorted_levels, triples.tolist()), TRIPLES, goal=40)},
+        peers={"bincount": Peer(bincounts, (columns, sorted_levels, triples.tolist()), TRIPLES, goal=40, threads=1)},
         compiled=False,
     )
 

@@ -43,7 +43,7 @@ def build(name: str, n: int, goal: float | None) -> Case:
         units=1,
         unit="graph",
         agree=lambda: {"error": float(np.sum(ours(records).skeleton != causal_learn(host))), "tolerance": 0.0},
-        peers={"causal_learn": Peer(causal_learn, (host,), 1, goal=goal, both_cores=False)},
+        peers={"causal_learn": Peer(causal_learn, (host,), 1, goal=goal, both_cores=False, threads=1)},
         extra=lambda: {"tests": ours(records).num_tests, "edges": len(ours(records).edges), "n": n},
         compiled=False,
     )

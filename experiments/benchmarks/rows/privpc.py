@@ -48,7 +48,7 @@ def build(n: int, variant: str, goal: float | None) -> Case:
         units=SEEDS,
         unit="search",
         agree=agree,
-        peers={"same_style": Peer(theirs, (matrix, 1, EPSILON), 1, goal=goal, both_cores=False)},
+        peers={"same_style": Peer(theirs, (matrix, 1, EPSILON), 1, goal=goal, both_cores=False, threads=1)},
         extra=lambda: {"tests": float(np.mean([search(seed, EPSILON).num_tests for seed in range(SEEDS)]))},
         compiled=False,
     )

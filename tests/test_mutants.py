@@ -16,6 +16,7 @@ import test_audit_search
 import test_certificate
 import test_keys
 import test_lattice
+import test_smooth_release
 import test_sparse_vector_exact
 
 import jaxdp
@@ -24,7 +25,7 @@ from jaxdp.audit import epsilon as bounds
 from jaxdp.audit import record, sensitivity
 from jaxdp.mechanisms import Split
 from jaxdp.mechanisms.sparse_vector import SparseVector
-from jaxdp.noise import certificate, digits, keys, lattice
+from jaxdp.noise import add, cauchy_tables, certificate, digits, keys, lattice
 
 MUTANTS: dict[str, tuple] = {}
 
@@ -297,6 +298,39 @@ def one_query_noise(monkeypatch):
         return after._replace(key=state.key), fired, key
 
     monkeypatch.setattr(SparseVector, "_ask", ask)
+
+
+@mutant(
+    "smooth sensitivity: width cut by a tenth",
+    test_smooth_release.test_exact_loss_is_at_most_epsilon_and_nearly_reached,
+    1.0,
+    None,
+)
+def narrow_cauchy(monkeypatch):
+    real = cauchy_tables._table
+    monkeypatch.setattr(cauchy_tables, "_table", lambda width, *rest: real(width * Fraction(9, 10), *rest))
+
+
+@mutant(
+    "smooth sensitivity: scale rounded down",
+    test_smooth_release.test_rungs_cover_the_sensitivity_and_climb_no_further_than_paid,
+)
+def scale_rounded_down(monkeypatch):
+    real = add.smooth_grid
+
+    def grid(*arguments):
+        steps, rung, step, spread = real(*arguments)
+        return steps, rung - 1, step, spread
+
+    monkeypatch.setattr(add, "smooth_grid", grid)
+
+
+@mutant(
+    "smooth sensitivity: noise of the lowest rung", test_smooth_release.test_both_modes_have_the_exact_law, "release"
+)
+def lowest_rung(monkeypatch):
+    real = digits.laddered
+    monkeypatch.setattr(digits, "laddered", lambda bits, center, rung, *rest: real(bits, center, 0 * rung, *rest))
 
 
 sound_replay = test_audit_search.test_replay_finds_nothing_in_sound_tests

@@ -33,8 +33,8 @@ class SubsampleAggregate(PrivateTest):
     [lower, upper], and the (lower) median meets noise scaled to its smooth sensitivity.
     Sensitivity: the median moves by at most the smooth sensitivity S_beta, one record lies in one block.
     Privacy: epsilon-DP by exactly calibrated Cauchy noise; mechanism=SmoothStudent(...) is pure too,
-    SmoothLaplace(...), SmoothGaussian(...) are (epsilon, delta)-DP. Relation REPLACE_ONE. Simulations only:
-    the noise scale is private, and no exact noise for releases exists.
+    SmoothLaplace(...), SmoothGaussian(...) are (epsilon, delta)-DP. Relation REPLACE_ONE. Only Cauchy noise has an
+    exact form for releases (docs/proofs/smooth_sensitivity.md).
     P-value: Monte Carlo over blocks drawn from `null`, each with its own smooth sensitivity and noise; large
     values are evidence. Its level is that of the limit law within blocks.
 
@@ -105,8 +105,8 @@ class SubsampleAggregate(PrivateTest):
 
         def one(key):
             key_values, key_noise = jax.random.split(key)
-            center, smooth = self._summary(draw(key_values, (self.num_blocks,)))
-            return center + self.budget().noise(key_noise, smooth)
+            summary = self._summary(draw(key_values, (self.num_blocks,)))
+            return self.budget().null(key_noise, summary, self.lower, self.upper)
 
         null = jax.vmap(one)(jax.random.split(key, self.num_null))
         return calibrate.monte_carlo(release.value, null)

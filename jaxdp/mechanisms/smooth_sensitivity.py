@@ -5,7 +5,8 @@ function S of the data is `decay`-smooth if log S moves by at most `decay` betwe
 local sensitivity. Released: value + width S Z. The pair of neighbours that matters has value apart by at
 most min(S, S') and log S by at most `decay`.
 
-No exact noise for releases exists here, because the noise scale itself is private: release keys are refused.
+Releases: Cauchy noise is exact, drawn from tables on a public ladder of scales (docs/proofs/smooth_sensitivity.md). The
+other laws have no exact noise here, because their scale itself is private: they refuse release keys.
 """
 
 import functools
@@ -20,7 +21,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
-from jaxdp.noise import draw, keys
+from jaxdp.noise import add, draw, keys
 
 GRID = 33  # shifts and scale ratios at which the worst hockey-stick divergence is looked for
 
@@ -68,8 +69,14 @@ class _SmoothNoise:
         raise NotImplementedError
 
     def noise(self, key, smooth, shape=()):
-        """Noise alone, for null distributions; smooth broadcasts with shape."""
+        """Noise alone; smooth broadcasts with shape."""
         return self.width() * smooth * self.draws(key, shape)
+
+    def null(self, key, value, lower, upper):
+        """Float draws of the law of `perturb` for public values in a public range: null distributions."""
+        del lower, upper
+        center, smooth = value
+        return center + self.noise(key, smooth, jnp.shape(center))
 
     def perturb(self, key, value, sensitivity):
         """value + width S Z for value = (value, S)."""
@@ -77,7 +84,7 @@ class _SmoothNoise:
         if keys.mode_of(key) == keys.RELEASE:
             raise ValueError(
                 f"{type(self).__name__} has no exact noise for releases, because its scale is private; "
-                "use TestOfTests, whose vote has one, or a simulation key."
+                "use SmoothCauchy, or TestOfTests, whose vote has exact noise too, or a simulation key."
             )
         center, smooth = value
         return center + self.noise(key, smooth, jnp.shape(center))
@@ -91,6 +98,9 @@ class SmoothCauchy(_SmoothNoise):
     cosh(epsilon) >= max(1 + s^2/2, cosh(decay) + s^2 exp(-decay)/2): the largest log-likelihood ratio of two
     Cauchy laws is their hyperbolic distance (sheet section 9). By default decay = ln(2 cosh(epsilon) - 1)
     and s = 2 sinh(epsilon/2), where both conditions bind.
+    Numerics: the smooth sensitivity is rounded up to a public ladder (by 10 % at most, plus one lattice step of about
+    2^-11 of the public range), the center down to the lattice, the output to the nearest step and into the range;
+    in both modes. Releases draw from exact tables.
     """
 
     epsilon: ArrayLike
@@ -104,9 +114,26 @@ class SmoothCauchy(_SmoothNoise):
                 raise ValueError(f"smoothness must be < epsilon for Cauchy noise, got {self.smoothness}.")
 
     def decay(self):
+        """Smoothness that the sensitivity must have: below that of the ladder by 2^-24 of it."""
+        return self._ladder_decay() * (1.0 - 2.0**-24)
+
+    def _ladder_decay(self):
         if self.smoothness is not None:
-            return self.smoothness
-        return jnp.log1p(4.0 * jnp.sinh(0.5 * _check.positive_or_nan(self.epsilon)) ** 2)
+            return _check.budget(self.smoothness)
+        epsilon = _check.budget(self.epsilon)
+        if isinstance(epsilon, float):  # on the host, where a release reads it
+            return math.log1p(4.0 * math.sinh(0.5 * epsilon) ** 2)
+        return jnp.log1p(4.0 * jnp.sinh(0.5 * epsilon) ** 2)
+
+    def perturb(self, key, value, sensitivity):
+        """Rounded and clipped center + width S Z for value = (center, S), scalars."""
+        return add.smooth_cauchy(
+            key, value, sensitivity, _check.budget(self.epsilon), self._ladder_decay(), self.width()
+        )
+
+    def null(self, key, value, lower, upper):
+        """Float draws of the law of `perturb` for public values in a public range: null distributions."""
+        return add.smooth_cauchy_draws(key, value, lower, upper, self._ladder_decay(), self.width())
 
     def width(self):
         epsilon = _check.positive_or_nan(self.epsilon)

@@ -8,7 +8,7 @@ by at most bound + 2 error between neighbours.
 import jax
 import jax.numpy as jnp
 
-from jaxdp.noise import draw, keys, lattice, tape
+from jaxdp.noise import cauchy_tables, draw, keys, lattice, tape
 
 
 def reach(sensitivity):
@@ -115,6 +115,50 @@ def sparse_answer(key, query, center, noisy, sensitivity, budgets, firings, expo
 
 
 _RELEASED_ANSWER = jax.jit(lattice.sparse_answers, static_argnums=4)
+
+
+def smooth_cauchy(key, value, sensitivity, epsilon, decay, width):
+    """Cauchy noise of scale width S around a center, for value = (center, S), both private; on a public lattice.
+
+    S is rounded up to the ladder of `smooth_grid`, outputs to the nearest step, and into the public range.
+    """
+    center, smooth = value
+    if sensitivity.lower is None or sensitivity.upper is None:
+        raise ValueError("Cauchy noise needs the public range: give Sensitivity(..., lower=, upper=).")
+    if keys.mode_of(key) == keys.RELEASE:
+        steps, rung = smooth_grid(center, smooth, sensitivity.lower, sensitivity.upper, decay)[:2]
+        steps, rung = steps.astype(jnp.int64), rung.astype(jnp.int64)
+        output = _certified(lattice.smooth_cauchy(key, steps, rung, sensitivity, epsilon, decay))
+    else:
+        output = smooth_cauchy_draws(key, value, sensitivity.lower, sensitivity.upper, decay, width)
+    return tape.play("smooth_cauchy", value, (sensitivity.upper - sensitivity.lower, epsilon), key, output)
+
+
+def smooth_cauchy_draws(key, value, lower, upper, decay, width):
+    """Float draws of the law of `smooth_cauchy`, for simulations and null distributions."""
+    center, smooth = value
+    steps, rung, step, spread = smooth_grid(center, smooth, lower, upper, decay)
+    noisy = steps + width * jnp.exp(rung * spread) * jax.random.cauchy(key, jnp.shape(steps))
+    low, high = jnp.floor(lower / step), jnp.ceil(upper / step)
+    return step * jnp.clip(jnp.floor(noisy + 0.5), low, high)
+
+
+def smooth_grid(center, smooth, lower, upper, decay):
+    """(center in steps, rung of the scale, step, distance of two rungs).
+
+    e^(rung distance) >= S/step + 1, and between neighbours the rung moves by at most decay/distance if log S moves
+    by at most decay (1 - 2^-24); the margins cover rounding (docs/proofs/smooth_sensitivity.md). A missing center
+    counts as the lower end, a missing S as the whole range.
+    """
+    lower, upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
+    # frexp: the range is m 2^e with 1/2 <= m < 1, exactly
+    step = jnp.ldexp(jnp.ones((), lower.dtype), jnp.frexp(upper - lower)[1] - 1 - cauchy_tables.RESOLUTION)
+    low, high = jnp.floor(lower / step), jnp.ceil(upper / step)
+    steps = jnp.clip(jnp.floor(jnp.where(jnp.isnan(center), lower, center) / step), low, high)
+    spread = decay / jnp.maximum(1.0, jnp.ceil(decay / cauchy_tables.FINEST))
+    reach = jnp.clip(jnp.nan_to_num(smooth, nan=jnp.inf) / step, 0.0, high - low) + 1.0
+    rung = jnp.maximum(0.0, jnp.ceil((jnp.log(reach) + 2.0**-38) / spread))
+    return steps, rung, step, spread
 
 
 def _centred(key, shape, exponential: bool):

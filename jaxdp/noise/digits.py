@@ -168,6 +168,19 @@ def crossed(bits, value, limit, thresholds, *, layout, two_sided_law, escape_bit
     return jnp.where(escapes(bits[-2], escape_bits), coin, value + noise >= limit)
 
 
+@jax.jit
+def laddered(bits, center, rung, table, window):
+    """center + noise of the law in row `rung` (private) of a table (rungs, entries) of |noise|, clipped to the window.
+
+    Every row is read whatever the rung is.
+    """
+    chosen = np.arange(table.shape[0]) == rung
+    row = jnp.sum(jnp.where(chosen[:, None], table, np.uint64(0)), axis=0)
+    magnitude = table_draw(bits[:1, None], row[:, None])[0].astype(np.int64)
+    noisy = center + jnp.where((bits[1] >> np.uint64(63)).astype(bool), -magnitude, magnitude)
+    return jnp.clip(noisy, *window)
+
+
 @functools.partial(jax.jit, static_argnames=("layout", "size"))
 def proposals(bits, deficits, thresholds, mask, *, layout, size):
     """Uniform indices and whether each is accepted: all digits set in its deficit pass their thresholds.

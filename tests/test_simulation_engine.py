@@ -117,6 +117,21 @@ def test_counts_are_those_of_rejection_rate_with_the_cells_key(tmp_path):
     assert row.interval == pytest.approx(tuple(stats.binomtest(row.rejections, 300).proportion_ci(method="wilson")))
 
 
+def test_rejection_rate_goes_on_with_its_folder(tmp_path):
+    cell, key = cells()[1], jax.random.key(9)
+    rate = functools.partial(jaxdp.power.rejection_rate, cell.test, cell.design, key)
+    expected = rate(2500)
+    assert rate(2500, memory=200_000) == expected
+    first = rate(1200, folder=tmp_path)
+    assert first == rate(1200)
+    assert rate(2500, folder=tmp_path) == expected
+    assert [record.start for record in results.read_records([tmp_path])] == [0, 1000, 1200, 2000]
+    other = jaxdp.power.rejection_rate(NoisyMean(epsilon=0.3), cell.design, key, 1000, folder=tmp_path)
+    assert other == jaxdp.power.rejection_rate(NoisyMean(epsilon=0.3), cell.design, key, 1000)
+    with pytest.raises(TypeError, match="simulations take"):
+        jaxdp.power.rejection_rate(cell.test, cell.design, jaxdp.fresh_key(), 10, folder=tmp_path)
+
+
 def test_a_cell_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
     plan = Plan(100_000, chunk=100, interval_width=0.03)
     calm = engine.run(cells(), tmp_path / "calm", plan)

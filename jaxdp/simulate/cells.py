@@ -9,6 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
+import numpy as np
+
 from jaxdp import _check
 from jaxdp.simulate.power import Design
 
@@ -20,7 +23,7 @@ class Cell:
     config: what identifies the cell, JSON values only (method, design, n, epsilon, effect, every option); equal
     configurations are equal cells. test: any test. design: callable key -> Data.
     level: significance level. precision: "float32" or "float64". seed: of the root key. The last three are
-    part of the identity.
+    part of the identity. key: replaces the key that root and cell give; then the configuration must name it.
     """
 
     config: Mapping[str, Any]
@@ -29,6 +32,7 @@ class Cell:
     level: float = 0.05
     precision: str = "float32"
     seed: int = 0
+    key: Any = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self):
         _check.in_range(0.0, 1.0, level=self.level)
@@ -51,6 +55,11 @@ class Cell:
     def number(self) -> int:
         """The 32-bit number folded into the root key, so that cells have independent replicates."""
         return int(self.hash[:8], 16)
+
+    def key_data(self) -> np.ndarray:
+        """Words of the key that the replicate's number is folded into."""
+        key = jax.random.fold_in(jax.random.key(self.seed), self.number) if self.key is None else self.key
+        return np.asarray(jax.random.key_data(key))
 
 
 def require_distinct(cells: Sequence[Cell]) -> None:

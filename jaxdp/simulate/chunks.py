@@ -43,9 +43,9 @@ class Program(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames=("size", "batch_size", "devices"))
-def _chunk(test, design, root, cell, start, stop, level, *, size: int, batch_size: int, devices) -> Counts:
+def _chunk(test, design, key_data, start, stop, level, *, size: int, batch_size: int, devices) -> Counts:
     # the key is made inside: a key on one device could not be an argument of a program on several processes
-    key = jax.random.fold_in(jax.random.wrap_key_data(root), cell)
+    key = jax.random.wrap_key_data(key_data)
     share = -(-size // len(devices))
     ids = start + jnp.arange(share * len(devices), dtype=jnp.uint32)
     p = power.spread(test, design, key, ids, batch_size, devices)
@@ -165,9 +165,8 @@ class Chunks:
 def _arguments(cell: Cell, start: int, stop: int) -> tuple:
     """Host arrays only: they are valid on every mesh."""
     numbers = jax.tree.map(lambda leaf: np.asarray(leaf, jnp.result_type(leaf)), (cell.test, cell.design))
-    root = np.asarray(jax.random.key_data(jax.random.key(cell.seed)))
     level = np.asarray(cell.level, jnp.result_type(float))
-    return (*numbers, root, np.uint32(cell.number), np.uint32(start), np.uint32(stop), level)
+    return (*numbers, cell.key_data(), np.uint32(start), np.uint32(stop), level)
 
 
 def precision(cell: Cell):

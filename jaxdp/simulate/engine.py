@@ -74,7 +74,8 @@ def run(
 
     resume: go on with what the folder holds; new cells and more replicates may be added. Without it a folder with
     records of this task is refused. batch_size, memory: as in `Chunks`. devices: default all, of every process under
-    `jax.distributed` (process 0 writes). advance: called with (cell, replicates) as chunks are counted.
+    `jax.distributed` (process 0 writes; the others return no rows). advance: called with (cell, replicates) as chunks
+    are counted.
     Errors: ValueError on public mistakes, before anything is simulated.
     """
     require_distinct(cells)
@@ -86,9 +87,10 @@ def run(
             writer.file.begin(**environment(devices), processes=jax.process_count())
         for place, cell in enumerate(cells):
             _run_cell(cell, place, plan, chunks, writer, advance)
+    if writer.file is None:
+        return []
     rows = results.read_rows(folder)
-    if writer.file is not None:
-        results.write_table(folder, rows)
+    results.write_table(folder, rows)
     return rows
 
 

@@ -6,7 +6,9 @@ changes a count.
 
 import dataclasses
 import functools
+import hashlib
 import math
+import re
 from typing import Any
 
 import jax
@@ -74,8 +76,7 @@ def p_values(test, design, key, replicates: int, *, batch_size: int | None = Non
     devices: devices that share the replicates, default the first one.
     """
     _check.at_least(1, replicates=replicates)
-    if keys.mode_of(key) != keys.SIMULATION:
-        raise TypeError("simulations take a built-in key, jax.random.key(seed); release keys are for releases.")
+    require_simulation(key)
     design = Design.of(design)
     devices = tuple(devices or jax.devices()[:1])
     if batch_size is None:
@@ -83,6 +84,12 @@ def p_values(test, design, key, replicates: int, *, batch_size: int | None = Non
     share = -(-replicates // len(devices))
     ids = start + np.arange(share * len(devices), dtype=np.uint32)
     return _p_values(test, design, key, ids, min(batch_size, share), devices)[:replicates]
+
+
+def require_simulation(key) -> None:
+    """Raises TypeError for a release key."""
+    if keys.mode_of(key) != keys.SIMULATION:
+        raise TypeError("simulations take a built-in key, jax.random.key(seed); release keys are for releases.")
 
 
 def default_batch(shapes) -> int:
@@ -123,10 +130,68 @@ def spread(test, design, key, ids, batch_size: int, devices):
 
 
 def rejection_rate(
-    test, design, key, replicates: int, *, level: float = 0.05, batch_size: int | None = None, devices=None
+    test,
+    design,
+    key,
+    replicates: int,
+    *,
+    level: float = 0.05,
+    batch_size: int | str | None = None,
+    devices=None,
+    memory: int | None = None,
+    folder=None,
 ) -> RejectionRate:
-    """Counts p-values <= level over replicates; arguments as in `p_values`."""
+    """Counts p-values <= level over replicates; arguments as in `p_values`.
+
+    memory: limit in bytes; the batch is made to fit by the compiler's own account. folder: keeps finished chunks of
+    1000 replicates there and goes on with what it holds, so that the call may be interrupted at any time and repeated.
+    The counts are the same with and without; what the folder holds beyond `replicates` is counted too.
+    """
     _check.in_range(0.0, 1.0, level=level)
+    if memory is not None or folder is not None or isinstance(batch_size, str):
+        return _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder)
     values = p_values(test, design, key, replicates, batch_size=batch_size, devices=devices)
     # float32 p-values of rank tests may sit a rounding above the level they equal
     return RejectionRate(int(jnp.sum(values <= level * (1 + 1e-6))), replicates, level)
+
+
+def _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder) -> RejectionRate:
+    """`rejection_rate` by the engine for grids, in a folder of the caller or a temporary one."""
+    import contextlib
+    import tempfile
+
+    from jaxdp.simulate import engine
+    from jaxdp.simulate.cells import Cell
+
+    require_simulation(key)
+    design, devices = Design.of(design), tuple(devices or jax.devices()[:1])
+    config = {
+        "test": fingerprint(test),
+        "design": fingerprint(design),
+        "key": np.asarray(jax.random.key_data(key)).tolist(),
+    }
+    precision = "float64" if jnp.result_type(float) == jnp.float64 else "float32"
+    cell = Cell(config, test, design, level, precision, key=key)
+    place = contextlib.nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory()
+    with place as path:
+        rows = engine.run(
+            [cell],
+            path,
+            engine.Plan(replicates),
+            resume=True,
+            batch_size=batch_size or "auto",
+            memory=memory,
+            devices=devices,
+        )
+    row = next(row for row in rows if row.hash == cell.hash)
+    return RejectionRate(row.rejections, row.replicates, level)
+
+
+def fingerprint(tree) -> str:
+    """A hash of a pytree: its classes, static fields and numbers; functions count by their names."""
+    leaves, structure = jax.tree.flatten(tree)
+    digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", str(structure)).encode())
+    for leaf in leaves:
+        array = np.asarray(leaf)
+        digest.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,143 @@
+"""The reproduction table: rows of every experiment become lines with the paper's figure beside ours."""
+
+import csv
+import json
+
+import pytest
+
+from experiments import reproduce
+
+FACTS = {"seconds": 1.5, "device": "cpu", "jax": "0", "commit": "abc", "python": "3", "platform": "cpu"}
+RATE = {
+    "rate": 0.06,
+    "low": 0.03,
+    "high": 0.1,
+    "rejections": 6,
+    "replicates": 100,
+    "claim": "stays near 0.05",
+    "note": "",
+}
+ROWS = {
+    "dp_ci": [
+        {"figure": 1, "method": "PrivGCM (paper)", "n": 200, "effect": 0.0, **RATE},
+        {"figure": 3, "method": "PrivGCM (paper)", "n": 200, "effect": 0.5, **RATE},
+        {
+            "figure": 8,
+            "method": "ridge 10",
+            "n": 200,
+            "rate": 0.02,
+            "quantity": "explained share of f",
+            "claim": "fits",
+        },
+    ],
+    "priv_pc": [
+        {
+            "figure": 1,
+            "network": "asia",
+            "method": "em_pc",
+            "budget": 3.0,
+            "true_epsilon": 3.0,
+            "f1": 0.5,
+            "f1_sd": 0.1,
+            "seeds": 16,
+            "search_seconds": 0.25,
+        },
+        {
+            "figure": "continuous",
+            "network": "five",
+            "method": "partition_pc",
+            "budget": 3.0,
+            "true_epsilon": 3.0,
+            "f1": 1.0,
+            "seeds": 2,
+        },
+    ],
+    "unit_circle": [
+        {"figure": "one table", "n": 600, "epsilon": 1.0, "frequency": 0.5, "method": "m", "size": 0.05, "power": 0.5},
+        {
+            "figure": "families",
+            "n": 600,
+            "epsilon": 4.0,
+            "tables": 10,
+            "method": "m",
+            "replicates": 20,
+            "family_wise_error": 0.05,
+            "found": 0.8,
+        },
+        {"figure": "gamma", "n": 600, "epsilon": 1.0, "gamma": 5.0, "largest_share_of_paper_bound": 0.9},
+        {"figure": "r x c", "n": 500, "method": "m", "size": 0.04, "window": [0.03, 0.07], "replicates": 500},
+    ],
+    "mic": [
+        {
+            "part": "real",
+            "collection": "baseball",
+            "mechanism": "MICr-Lap",
+            "epsilon": 1.0,
+            "true_epsilon": 1.0,
+            "pairs": 60,
+            "bias": 0.03,
+            "variance": 0.02,
+            "absolute": 0.1,
+            "paper_bias": 0.02,
+            "paper_variance": 0.02,
+            "paper_absolute": None,
+        },
+        {
+            "part": "accuracy",
+            "mechanism": "MICr-Lap",
+            "n": 250,
+            "epsilon": 0.1,
+            "true_epsilon": 0.1,
+            "laws": 19,
+            "mean": 0.3,
+            "bias": [0, 0.1, 0.2, 0.3, 0.4],
+        },
+        {"part": "heavy_tails", "ranges": "r", "n": 250, "epsilon": 1.0, "mean": 0.1, "laws": 19},
+    ],
+    "residual_scale": [
+        {"n": 1000, "epsilon": 1.0, "effect": 0.0, "residual_sd": 0.1, "guess": 0.2, "rejections": 9, "replicates": 200}
+    ],
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    for name, rows in ROWS.items():
+        folder = tmp_path / "quick" / name
+        folder.mkdir(parents=True)
+        (folder / "rows.jsonl").write_text("".join(json.dumps({**row, **FACTS}) + "\n" for row in rows))
+    (folder / "run.json").write_text('{"seconds": 12.0, "load": 0.5}')
+    count = reproduce.write_table(tmp_path, "quick")
+    with (tmp_path / "reproduce.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == count
+    return lines, (tmp_path / "reproduce.md").read_text()
+
+
+def test_every_kind_of_row_becomes_lines(table):
+    lines, text = table
+    assert {line["source"] for line in lines} == set(ROWS)
+    for line in lines:
+        assert (line["seconds"], line["device"], line["commit"]) == ("1.5", "cpu", "abc")
+        assert float(line["ours"]) >= 0
+    for experiment in reproduce.EXPERIMENTS.values():
+        assert (experiment.title in text) == (experiment.title != reproduce.EXPERIMENTS["tuning"].title)
+    assert "12 s in all" in text
+
+
+def test_the_papers_figures_stand_beside_ours(table):
+    lines, text = table
+    find = lambda **wanted: [line for line in lines if all(line[k] == v for k, v in wanted.items())]  # noqa: E731
+    (null,) = find(figure="figure 1", source="dp_ci")
+    assert (null["paper"], null["ours"], null["low"], null["replicates"]) == ("0.05", "0.06", "0.03", "100")
+    assert find(figure="figure 3")[0]["paper"] == "stays near 0.05"
+    assert find(figure="table 2")[0]["paper"] == "531.8"
+    assert find(figure="table 2")[0]["ours"] == "0.25"
+    bias, variance, absolute = find(source="mic", figure="table 1")
+    assert (bias["paper"], variance["paper"], absolute["paper"]) == ("0.02", "0.02", "")
+    f1 = find(figure="figure 1", source="priv_pc")[0]
+    assert float(f1["high"]) - float(f1["low"]) == pytest.approx(2 * 1.96 * 0.1 / 4)
+    (family,) = find(quantity="family-wise error")
+    assert float(family["low"]) < 0.05 < float(family["high"])
+    assert '"stays near 0.05"' in text
+    assert "| 0.05 | 0.06 | [0.03, 0.1] |" in text

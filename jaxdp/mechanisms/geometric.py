@@ -17,7 +17,8 @@ class Geometric:
     """Adds integer noise with P(k) proportional to exp(-epsilon |k| / bound) to integer values.
 
     Privacy: epsilon-DP for the relation of the sensitivity, L1 norm (Ghosh et al. 2012, Thm 3.1's mechanism).
-    Numerics: simulation keys draw floats (idealised); release keys draw exact lattice noise.
+    Numerics: simulation keys draw floats (idealised); release keys draw exact lattice noise and take integer dtypes
+    only, since whole numbers can't be told from others in floats.
     """
 
     epsilon: ArrayLike

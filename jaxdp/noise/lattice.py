@@ -38,11 +38,15 @@ def laplace(key, value, sensitivity, epsilon):
 def geometric(key, value, sensitivity, epsilon):
     """Integer value + two-sided geometric noise with P(k) proportional to exp(-epsilon |k|/bound); L1 bound.
 
-    Returns float64 integers, of the value's shape. A value that isn't an integer would void the bound.
+    Returns float64 integers, of the value's shape. Errors: TypeError unless the dtype is an integer one: flooring
+    a number that isn't whole moves it by one step more than its bound.
     """
     value = jnp.asarray(value)
-    whole = jnp.issubdtype(value.dtype, jnp.integer)
-    value = value.astype(np.float64) if whole else _float64(value)
+    if not jnp.issubdtype(value.dtype, jnp.integer):
+        raise TypeError(
+            f"geometric noise is for whole numbers, got {value.dtype}: cast counts with .astype(int), or use Laplace."
+        )
+    value = value.astype(np.float64)
     plan = plan_geometric(value.size, sensitivity, epsilon)
     return add(key, value, plan), plan.facts
 

@@ -76,7 +76,7 @@ class TestOfTests(PrivateTest):
         blocks = deal(key_deal, data, self.num_blocks, self.shuffle)
         keys = jax.random.split(key_blocks, self.num_blocks)
         p_values = jax.lax.map(lambda block: self._block_p_value(*block), (keys, blocks), batch_size=self.batch_size)
-        return jnp.sum(p_values <= self.block_level, dtype=float)
+        return jnp.sum(p_values <= self.block_level, dtype=int)
 
     def _block_p_value(self, key, block):
         is_test = hasattr(self.test, "statistic")

@@ -98,7 +98,8 @@ class MICrGeometric(MICTest):
         del key
         bounds = mic_common.public_bounds(self.bounds, data.domain)
         columns = [mic_common.column(values) for values in (data.x, data.y)]
-        return self.counts(*(mic_cells.unit_position(v, *b) for v, b in zip(columns, bounds, strict=True)))
+        counts = self.counts(*(mic_cells.unit_position(v, *b) for v, b in zip(columns, bounds, strict=True)))
+        return counts.astype(int)
 
     def counts(self, x, y):
         """The statistic of unit positions (n,)."""

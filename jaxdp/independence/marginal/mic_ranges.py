@@ -62,7 +62,7 @@ class MarginalHistograms(PrivateQuery):
             values = mic_common.column(values)
             values = jnp.nan_to_num(values, nan=-jnp.inf, posinf=jnp.inf, neginf=-jnp.inf)
             inner = jnp.asarray(asinh_edges(*bounds, self.bins)[1:-1], values.dtype)
-            counts.append(jnp.zeros(self.bins, values.dtype).at[jnp.searchsorted(inner, values, side="right")].add(1.0))
+            counts.append(jnp.zeros(self.bins, int).at[jnp.searchsorted(inner, values, side="right")].add(1))
         return jnp.stack(counts)
 
     def sensitivity(self, num_records):

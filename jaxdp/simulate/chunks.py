@@ -21,6 +21,7 @@ from jaxdp.simulate.record_file import BINS, Record
 
 ROUNDING = 1e-6  # float32 p-values of rank tests may sit a rounding above the level they equal
 CACHE = 8_000_000  # bytes; kernel methods at n = 300 and 1000 are slower above, PartitionGCM does not care
+MOST_DEVICES_FILLED = 16  # host devices that a chunk keeps busy with whole batches
 ACCELERATOR_SHARE = 0.25  # of a device's memory, where no limit is given
 ACCELERATOR_BATCH = 4096  # first guess there; on the CPU the batch that stays in a core's cache wins
 
@@ -145,7 +146,9 @@ class Chunks:
     def _first_batch(self, cell: Cell) -> int:
         if self.devices[0].platform != "cpu":
             return ACCELERATOR_BATCH
-        return power.default_batch(jax.eval_shape(cell.design, jax.eval_shape(jax.random.key, 0)))
+        # Not a function of the number of devices: a program of another batch may round differently in the last bit.
+        shapes = jax.eval_shape(cell.design, jax.eval_shape(jax.random.key, 0))
+        return max(1, min(power.default_batch(shapes), self.size // MOST_DEVICES_FILLED))
 
     def _working_set(self) -> float:
         """Bytes that the automatic batch aims at: what a core's caches hold."""

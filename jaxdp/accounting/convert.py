@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 _RELATIVE_MARGIN, _ABSOLUTE_MARGIN = 1e-6, 1e-12
 # Grid points per round: rounding every loss up to the grid then costs at most 0.1 % of the summed epsilon.
 _POINTS_PER_ROUND, _FEWEST_POINTS, _MOST_POINTS = 1000, 10_000, 2_000_000
+_SMALLEST_MULTIPLIER = 0.1  # of normal noise; below it no interesting budget is met
 
 
 def pld_epsilon(counts: Mapping[float, int], delta: float) -> float:
@@ -79,3 +81,28 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return {name: _plain(item) for name, item in value._asdict().items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+@functools.lru_cache(maxsize=64)
+def subsampled_gaussian_multiplier(
+    epsilon: float, delta: float, *, num_records: int, subset: int, rounds: int
+) -> float:
+    """Smallest noise sd, in units of the L2 sensitivity, for `rounds` adaptive answers within (epsilon, delta).
+
+    Every answer is asked on a fresh uniform subset of fixed size; replace-one neighbours. Renyi divergences of the
+    sub-sampled normal mechanism (Wang, Balle and Kasiviswanathan 2019, Theorem 27), added over the rounds.
+    """
+    from dp_accounting import LowerEndpointAndGuess, calibrate_dp_mechanism, dp_event, privacy_accountant, rdp
+
+    relation = privacy_accountant.NeighboringRelation.REPLACE_ONE
+
+    def event(multiplier: float):
+        single = dp_event.GaussianDpEvent(multiplier)
+        if subset < num_records:
+            single = dp_event.SampledWithoutReplacementDpEvent(num_records, subset, single)
+        return dp_event.SelfComposedDpEvent(single, rounds)
+
+    accountant = lambda: rdp.RdpAccountant(neighboring_relation=relation)  # noqa: E731
+    # the default bracket starts at 0, where the divergence divides by zero
+    bracket = LowerEndpointAndGuess(_SMALLEST_MULTIPLIER, 10.0)
+    return float(calibrate_dp_mechanism(accountant, event, epsilon, delta, bracket_interval=bracket))

@@ -41,15 +41,26 @@ class Records:
         """Rows."""
         return self.values.shape[0]
 
-    def question(self, i: int, j: int, given: Sequence[int] = ()) -> Data:
-        """The data of the question whether column i is independent of column j given others."""
+    def question(self, i: int, j: int, given: Sequence[int] = (), scores: bool = False) -> Data:
+        """The data of the question whether column i is independent of column j given others.
+
+        scores: coded columns i and j become equally spaced numbers on [-1, 1], for tests of numbers.
+        """
         columns, values = self.columns, self.values
+        (x, column_x), (y, column_y) = (self._scores(k) if scores else (values[:, k], columns[k]) for k in (i, j))
         return Data(
-            values[:, i],
-            values[:, j],
+            x,
+            y,
             values[:, np.array(given, dtype=int)] if len(given) else None,
-            domain=Domain((columns[i],), (columns[j],), tuple(columns[k] for k in given)),
+            domain=Domain((column_x,), (column_y,), tuple(columns[k] for k in given)),
         )
+
+    def _scores(self, k: int) -> tuple[Any, Column]:
+        column, values = self.columns[k], self.values[:, k]
+        if column.kind == CONTINUOUS:
+            return values, column
+        scaled = values * (2.0 / max(column.levels - 1, 1)) - 1.0
+        return scaled, Column(CONTINUOUS, column.levels, column.name)
 
 
 def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] | None = None) -> Records:

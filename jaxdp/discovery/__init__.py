@@ -13,6 +13,8 @@ _EXPORTS = {
     "Graph": "graph",
     "NoisyHistogram": "tables",
     "TableTest": "search",
+    "adaptive_pc": "adaptive",
+    "gaussian_pc": "gaussian",
     "cpdag_f1": "metrics",
     "cpdag_of": "orientation",
     "graph_from_dict": "graph",

@@ -61,3 +61,16 @@ def _loop(sparse, state, queries, count):
 
     more = lambda carried: (carried[1] < count) & ~carried[2]  # noqa: E731
     return jax.lax.while_loop(more, one, (state, jnp.int32(0), jnp.asarray(False)))
+
+
+def mechanism_step(key):
+    """`mechanism.perturb` as a function (mechanism, key, value, sensitivity), compiled where that changes nothing.
+
+    A release needs its budgets concrete, and an audit's tape every value.
+    """
+    if keys.mode_of(key) == keys.SIMULATION and not tape.is_open():
+        return _PERTURB
+    return lambda mechanism, draw_key, value, sensitivity: mechanism.perturb(draw_key, value, sensitivity)
+
+
+_PERTURB = jax.jit(lambda mechanism, draw_key, value, sensitivity: mechanism.perturb(draw_key, value, sensitivity))

@@ -10,6 +10,8 @@ import jax
 import numpy as np
 
 from jaxdp.data.records import Records
+from jaxdp.noise import keys
+from jaxdp.noise.subset import uniform_subset
 from jaxdp.statistics import bitmaps, contingency
 
 JOINT_CELLS = 1 << 20
@@ -86,6 +88,14 @@ class Counts:
         subset = copy.copy(self)
         subset._joint, subset.num_records = JointTables(drawn.reshape(self.levels)), size
         return subset
+
+    def subset(self, key, size: int, records: Records) -> Counts:
+        """Counts of a uniform subset of the records; cells suffice in simulations with a joint table."""
+        drawn = self.simulated_subset(key, size) if keys.mode_of(key) == keys.SIMULATION else None
+        if drawn is not None:
+            return drawn
+        rows = uniform_subset(key, self.num_records, size)
+        return Counts(Records(np.asarray(records.values)[rows], records.columns))
 
 
 class JointTables:

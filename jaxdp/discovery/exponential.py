@@ -69,13 +69,20 @@ def em_pc(
             neighbours = [int(j) for j in np.flatnonzero(search.adjacency[i])]
             if len(neighbours) <= order:
                 continue
-            sets = {j: list(itertools.combinations([k for k in neighbours if k != j], order)) for j in neighbours}
-            scores = np.array([max(query.value(counts, (i, j, given)) for given in sets[j]) for j in neighbours])
-            search.num_tests += sum(map(len, sets.values()))
-            for position in removals(call_key, scores, call, _rounding(records.num_records, records.levels, order)):
-                j = neighbours[position]
+            questions = [
+                (i, j, given)
+                for j in neighbours
+                for given in itertools.combinations([k for k in neighbours if k != j], order)
+            ]
+            search.num_tests += len(questions)
+            owners = np.array([j for _, j, _ in questions])
+            error = _rounding(records.num_records, records.levels, order)
+            for position in removals(call_key, query.values(counts, questions), call, error, owners):
+                _, j, given = questions[position]
                 search.adjacency[i, j] = search.adjacency[j, i] = False
-                decisions.append(Decision(min(i, j), max(i, j), (), True, None, call))
+                pair = (min(i, j), max(i, j))
+                search.separators[pair] = given
+                decisions.append(Decision(*pair, given, True, None, call))
         return session.graph(records, search, tuple(decisions))
 
 
@@ -85,16 +92,25 @@ def count_scores(scores: np.ndarray) -> np.ndarray:
     return -np.maximum(0.0, np.maximum(-ranked[:-1], ranked[1:]))
 
 
-def removals(key, scores: np.ndarray, epsilon: float, error: float = 0.0) -> list[int]:
-    """Positions of the edges that one call removes; epsilon-DP for scores that move by at most 1 (Linf)."""
+def removals(
+    key, scores: np.ndarray, epsilon: float, error: float = 0.0, owners: np.ndarray | None = None
+) -> list[int]:
+    """Positions of the scores that one call picks, at most one per owner (default: every score its own).
+
+    The number of picks follows the largest score of each owner, every pick all scores of the owners that are left.
+    epsilon-DP for scores that move by at most 1 (Linf): half for the number, the rest divided over the picks.
+    """
     one = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE, error=error)
+    owners = np.arange(len(scores)) if owners is None else owners
+    best = np.array([scores[owners == owner].max() for owner in dict.fromkeys(owners.tolist())])
     key_count, key_picks = jax.random.split(key)
     draw_count = ExponentialMechanism(epsilon=COUNT_SHARE * epsilon)
-    beta = int(draw_count.perturb(key_count, count_scores(scores), one))
-    left, picked = list(range(len(scores))), []
-    for pick_key in jax.random.split(key_picks, len(scores))[:beta]:
-        draw_edge = ExponentialMechanism(epsilon=(1.0 - COUNT_SHARE) * epsilon / beta)
-        picked.append(left.pop(int(draw_edge.perturb(pick_key, scores[left], one))))
+    beta = int(draw_count.perturb(key_count, count_scores(best), one))
+    left, picked = np.arange(len(scores)), []
+    for pick_key in jax.random.split(key_picks, len(best))[:beta]:
+        draw_pair = ExponentialMechanism(epsilon=(1.0 - COUNT_SHARE) * epsilon / beta)
+        picked.append(int(left[int(draw_pair.perturb(pick_key, scores[left], one))]))
+        left = left[owners[left] != owners[picked[-1]]]
     return picked
 
 

@@ -10,6 +10,8 @@ import jax
 import numpy as np
 
 from jaxdp import _check
+from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.accounting.optimal import optimal_epsilon
 from jaxdp.core import Cost, Relation, cost_of, method_of, run
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.counts import Counts
@@ -19,6 +21,7 @@ from jaxdp.discovery.session import Session, opened
 from jaxdp.discovery.skeleton import Question, find_skeleton
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.tables import LEVEL, z_threshold
+from jaxdp.independence.registry import wants_scores
 from jaxdp.noise import keys
 
 NOT_PRIVATE = Cost(epsilon=float("inf"), delta=0.0, rho=float("inf"), relation=Relation.REPLACE_ONE)
@@ -57,6 +60,7 @@ def pc(
     max_order: int | None = None,
     stable: bool = True,
     max_tests: int | None = None,
+    delta: float = 0.0,
     levels=None,
     ledger=None,
     progress: bool = False,
@@ -69,12 +73,15 @@ def pc(
     level: p-values above it mean independence. stable: order-independent candidate sets (PC-stable).
     max_tests: required with a private test; that many times its cost is reserved before data are read, and
     the search stops with complete=False when they are used up. Repeated questions are answered from memory.
+    delta: > 0 composes the max_tests equal runs by the exact optimum (Kairouz, Oh and Viswanath; early stops are
+    allowed), instead of the plain sum. Budgets of other kinds: test=jaxdp.interop.PrivateQuestions(..., budget=filter),
+    which asks, pays and remembers by itself; the graph then has its guarantee and its mode.
     progress: shows a bar on standard error.
     Privacy: that of max_tests runs of the test by sequential composition; epsilon is infinite otherwise
     (non-private tests need a simulation key).
     """
     records = as_records(data, levels) if data is not None else _columns_of(test)
-    ask_of, cost, batched = _asker(test, level, max_tests, records)
+    ask_of, cost, batched = _asker(test, level, max_tests, delta, records)
     with opened(key, f"pc[{_name(test)}]", cost, ledger) as session:
         if session.mode == keys.RELEASE and np.isinf(number(cost.epsilon)) and np.isinf(number(cost.rho)):
             raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
@@ -82,10 +89,11 @@ def pc(
         ask = _remembering(ask_of(session), decisions)
         settings = {"max_order": max_order, "stable": stable, "batched": batched, "progress": progress}
         search = find_skeleton(len(records.columns), ask, **settings)
-        return session.graph(records, search, tuple(decisions.values()))
+        graph = session.graph(records, search, tuple(decisions.values()))
+        return dataclasses.replace(graph, mode=test.mode) if _pays_itself(test) else graph
 
 
-def _asker(test, level: float, max_tests: int | None, records: Records):
+def _asker(test, level: float, max_tests: int | None, delta: float, records: Records):
     """How to answer questions, what that costs in all, and whether questions may be asked together."""
     if isinstance(test, str):
         _check.one_of(("kendall", "chi2", "g"), test=test)
@@ -94,13 +102,15 @@ def _asker(test, level: float, max_tests: int | None, records: Records):
         return lambda session: _table_answers(test, Counts(records)), NOT_PRIVATE, True
     if isinstance(test, DSeparation):
         return lambda session: lambda questions: [(a, None, None) for a in test.answers(questions)], NOT_PRIVATE, True
+    if _pays_itself(test):
+        return lambda session: _paid_answers(test, level), test.guarantee, False
     if hasattr(test, "p_value") and hasattr(test, "sensitivity"):
         if max_tests is None:
             raise ValueError("a private test needs max_tests, the number of tests whose budget is reserved; give 100.")
         _check.at_least(1, max_tests=max_tests)
         return (
             lambda session: _private_answers(test, session, records, level, max_tests),
-            _times(_cost_of_questions(test, records), max_tests),
+            _times(_cost_of_questions(test, records), max_tests, delta),
             False,
         )
     if callable(test):
@@ -110,13 +120,41 @@ def _asker(test, level: float, max_tests: int | None, records: Records):
 
 def _cost_of_questions(test, records: Records) -> Cost:
     """Cost of one question. Variants whose cost depends on the question are charged at the dearest order tried."""
-    questions = [(0, 1, tuple(range(2, 2 + order))) for order in range(max(1, len(records.columns) - 1))]
-    costs = [cost_of(test, records.question(*question)) for question in questions]
+    sets = [tuple(range(2, 2 + order)) for order in range(max(1, len(records.columns) - 1))]
+    costs = [cost_of(test, records.question(0, 1, given, wants_scores(test))) for given in sets]
     return max(costs, key=lambda cost: (number(cost.epsilon), number(cost.rho)))
 
 
-def _times(cost: Cost, count: int) -> Cost:
-    return Cost(epsilon=cost.epsilon * count, delta=cost.delta * count, rho=cost.rho * count, relation=cost.relation)
+def _times(cost: Cost, count: int, delta: float) -> Cost:
+    summed = Cost(cost.epsilon * count, cost.delta * count, cost.rho * count, cost.relation)
+    if delta == 0.0:
+        return summed
+    if number(cost.delta) > 0 or np.isinf(number(cost.epsilon)):
+        raise ValueError(
+            "delta composes tests of pure epsilon; this test has a delta or rho of its own, so leave it out."
+        )
+    best = optimal_epsilon(number(cost.epsilon), count, delta)
+    return dataclasses.replace(summed, epsilon=best, delta=delta)
+
+
+def _pays_itself(test) -> bool:
+    """A test with a budget of its own, such as `interop.PrivateQuestions`."""
+    return hasattr(test, "guarantee") and hasattr(test, "p_value")
+
+
+def _paid_answers(test, level: float):
+    def answer(questions):
+        answers: list[tuple[bool | None, float | None, float | None]] = []
+        for i, j, given in questions:
+            try:
+                p_value = float(test.p_value(i, j, given))
+            except BudgetExhausted:
+                answers.append((None, None, None))
+            else:
+                answers.append((p_value > level, p_value, None))
+        return answers
+
+    return answer
 
 
 def _table_answers(test: TableTest, counts: Counts):
@@ -131,7 +169,7 @@ def _table_answers(test: TableTest, counts: Counts):
 
 def _private_answers(test, session: Session, records: Records, level: float, max_tests: int):
     """One run per question with a key of its own, until the reserved tests are used up."""
-    asked = 0
+    asked, scores = 0, wants_scores(test)
 
     def answer(questions):
         nonlocal asked
@@ -140,7 +178,9 @@ def _private_answers(test, session: Session, records: Records, level: float, max
             if asked >= max_tests:
                 answers.append((None, None, None))
                 continue
-            result = run(test, jax.random.fold_in(session.key, asked), records.question(*question))
+            i, j, given = question
+            data = records.question(i, j, given, scores)
+            result = run(test, jax.random.fold_in(session.key, asked), data)
             asked += 1
             p_value = number(result.p_value)
             answers.append((p_value > level, p_value, number(result.cost.epsilon)))
@@ -202,7 +242,9 @@ def d_separated(dag: np.ndarray, i: int, j: int, given: Sequence[int]) -> bool:
 
 
 def _columns_of(test) -> Records:
-    """Columns for an oracle without data."""
+    """Columns for an oracle without data, or those of a test that holds its own."""
+    if _pays_itself(test):
+        return test.records
     if not isinstance(test, DSeparation):
         raise ValueError("data may be None only with DSeparation.")
     from jaxdp.data.dataset import Column

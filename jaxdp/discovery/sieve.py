@@ -27,7 +27,6 @@ from jaxdp.independence.conditional.conditional_kendall import PAPER_SENSITIVITY
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, amplified, before_amplification
 from jaxdp.noise import draw, keys, tape
-from jaxdp.noise.subset import uniform_subset
 from jaxdp.statistics import concordance
 
 Z = 4.0
@@ -280,17 +279,9 @@ class _Rounds:
     def _start_round(self) -> None:
         self._draw_threshold()
         if self._rate < 1:
-            self._subset = Values(self._draw_subset(self._next_key()), self._statistic(self._rate))
-
-    def _draw_subset(self, key) -> Counts:
-        n = self._records.num_records
-        size = round(self._rate * n)
-        if keys.mode_of(key) == keys.SIMULATION:
-            drawn = self._counts.simulated_subset(key, size)  # the same law, in time that does not grow with n
-            if drawn is not None:
-                return drawn
-        rows = uniform_subset(key, n, size)
-        return Counts(Records(jnp.asarray(self._records.values)[rows], self._records.columns))
+            size = round(self._rate * self._records.num_records)
+            drawn = self._counts.subset(self._next_key(), size, self._records)
+            self._subset = Values(drawn, self._statistic(self._rate))
 
     def _draw_threshold(self) -> None:
         self._sieve = _sieve(self._plan.sieve, self._error)

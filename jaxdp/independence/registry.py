@@ -253,3 +253,9 @@ def default_method(x: list[ColumnRule], y: list[ColumnRule], given: list[ColumnR
     ordered = len(x) == len(y) == 1 and not any(rule.needs_indicators for rule in (*x, *y))
     kendall = METHODS["conditional-kendall"]
     return kendall if discrete and ordered and given and kendall.available() else METHODS["partition-gcm"]
+
+
+def wants_scores(test) -> bool:
+    """Whether a test takes coded x and y as numbers on [-1, 1] instead of codes."""
+    rows = [row for row in METHODS.values() if row.test == type(test).__name__]
+    return bool(rows) and not any(row.codes for row in rows)

@@ -16,6 +16,7 @@ from jaxdp.accounting.shared import Uncopied
 from jaxdp.core import Cost, cost_of, method_of, run
 from jaxdp.data.records import as_records
 from jaxdp.discovery.graph import number
+from jaxdp.independence.registry import wants_scores
 from jaxdp.noise import keys
 
 RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
@@ -88,6 +89,16 @@ class PrivateQuestions(Uncopied):
         """Sum of the costs so far."""
         return self.budget.spent
 
+    @property
+    def guarantee(self) -> Cost:
+        """What the whole interaction costs, however it goes."""
+        return self.budget.guarantee
+
+    @property
+    def mode(self) -> str:
+        """release or simulation."""
+        return keys.RELEASE if self._key is None else keys.SIMULATION
+
     def p_value(self, i: int, j: int, given: Sequence[int] = ()) -> float:
         """The released p-value. Errors: ValueError for columns that overlap or do not exist, `BudgetExhausted`."""
         question = self._canonical(i, j, given)
@@ -113,7 +124,7 @@ class PrivateQuestions(Uncopied):
 
     def _ask(self, question) -> float:
         i, j, given = question
-        data = self.records.question(i, j, given)
+        data = self.records.question(i, j, given, scores=wants_scores(self.test))
         cost = cost_of(self.test, data)
         try:
             if self.ledger is not None:

@@ -1,0 +1,174 @@
+"""Comparators, budgets inside searches, separating sets of em_pc, rank-permutation tests on mixed columns."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import discovery, interop
+from jaxdp.accounting.convert import subsampled_gaussian_multiplier
+from jaxdp.accounting.optimal import optimal_epsilon
+from jaxdp.data import networks
+from jaxdp.data.records import as_records
+from jaxdp.discovery import exponential
+from jaxdp.discovery.adaptive import order_budgets
+from jaxdp.discovery.counts import Counts
+from jaxdp.discovery.decision_query import default_query
+from jaxdp.discovery.skeleton import find_skeleton
+from jaxdp.simulate.networks import sample_network
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return sample_network(jax.random.key(0), networks.load("cancer"), 20_000)
+
+
+@pytest.fixture(scope="module")
+def collider():
+    """a -> c <- b, d independent."""
+    rng = np.random.default_rng(4)
+    a, b, d = rng.integers(0, 2, (3, 20_000))
+    c = np.where(rng.random(20_000) < 0.15, rng.integers(0, 2, 20_000), a | b)
+    return as_records(np.stack([a, b, c, d], axis=1), (2, 2, 2, 2), ("a", "b", "c", "d"))
+
+
+def exact_skeleton(records, max_order):
+    counts, query = Counts(records), default_query(4.0, records.num_records)
+    ask = lambda questions: list(query.values(counts, questions) >= 0)  # noqa: E731
+    return find_skeleton(len(records.columns), ask, max_order=max_order, batched=True).adjacency
+
+
+@pytest.mark.parametrize("total", [0.5, 3.0, 40.0])
+def test_order_budgets_minimise_the_weighted_error(total):
+    from scipy.optimize import minimize
+
+    questions, weights, margin = [28.0, 30.0, 12.0], [3.0, 2.0, 1.0], 20.0
+    found = order_budgets(total, questions, weights, margin)
+    error = lambda e: np.sum(np.array(weights) * questions * np.exp(-margin * np.array(e)))  # noqa: E731
+    assert np.dot(found, questions) == pytest.approx(total, rel=1e-12)
+    best = minimize(
+        error,
+        np.full(3, total / sum(questions)),
+        bounds=[(0, None)] * 3,
+        constraints={"type": "eq", "fun": lambda e: np.dot(e, questions) - total},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert error(found) <= best.fun * (1 + 1e-6)
+
+
+def test_adaptive_budgets_stay_within_the_total_and_reach_the_exact_search(cancer):
+    graph = discovery.adaptive_pc(jax.random.key(1), cancer, epsilon=1.0)
+    spent = [item.epsilon for item in graph.decisions]
+    assert sum(spent) <= 1.0
+    assert len(set(spent)) > 1  # budgets differ between orders
+    assert float(graph.cost.epsilon) == 1.0
+    sure = discovery.adaptive_pc(jax.random.key(1), cancer, epsilon=1e6)
+    assert np.array_equal(sure.skeleton, exact_skeleton(cancer, 2))
+
+
+def test_adaptive_pc_releases_and_charges(cancer, tmp_path):
+    ledger = jaxdp.Ledger.create(str(tmp_path / "l.db"), epsilon=2.0)
+    few = as_records(np.asarray(cancer.values)[:2000, :3], (2, 2, 2))
+    graph = discovery.adaptive_pc(jaxdp.fresh_key(), few, epsilon=2.0, ledger=ledger)
+    assert graph.mode == "release"
+    assert float(ledger.spent.epsilon) == pytest.approx(2.0)
+
+
+def test_sub_sampled_gaussian_noise_is_what_the_accountant_allows(cancer):
+    from dp_accounting import dp_event, privacy_accountant, rdp
+
+    noise = subsampled_gaussian_multiplier(1.0, 1e-6, num_records=20_000, subset=20_000, rounds=50)
+
+    def spent(multiplier):
+        accountant = rdp.RdpAccountant(neighboring_relation=privacy_accountant.NeighboringRelation.REPLACE_ONE)
+        return accountant.compose(dp_event.GaussianDpEvent(multiplier), 50).get_epsilon(1e-6)
+
+    assert spent(noise) <= 1.0 < spent(0.99 * noise)
+    # rho-zCDP of 50 rounds converts to about the same epsilon
+    assert jaxdp.accounting.zcdp_epsilon(25.0 / noise**2, 1e-6) == pytest.approx(1.0, rel=0.03)
+    sure = discovery.gaussian_pc(jax.random.key(1), cancer, epsilon=500.0, delta=1e-6, max_order=2)
+    assert np.array_equal(sure.skeleton, exact_skeleton(cancer, 2))
+    short = discovery.gaussian_pc(jax.random.key(1), cancer, epsilon=1.0, delta=1e-6, max_tests=3)
+    assert not short.complete
+    assert short.num_tests == 3
+    assert (float(short.cost.epsilon), float(short.cost.delta)) == (1.0, 1e-6)
+    with pytest.raises(ValueError, match="comparator"):
+        discovery.gaussian_pc(jaxdp.fresh_key(), cancer, epsilon=1.0, delta=1e-6)
+
+
+def test_exponential_calls_pick_each_owner_once_and_release_its_set(collider):
+    owners = np.array([0, 0, 1, 2, 2])
+    scores = np.array([50.0, 60.0, -80.0, 40.0, 70.0])
+    assert sorted(exponential.removals(jax.random.key(0), scores, 1e3, owners=owners)) == [1, 4]
+    graph = discovery.em_pc(jax.random.key(2), collider, epsilon=1e4)
+    assert set(graph.directed) == {("a", "c"), ("b", "c")}
+    assert graph.undirected == []
+
+
+def test_picks_of_pairs_follow_the_exponential_mechanism():
+    """Two owners that are sure to go: the first pick has weights exp(e s/2), e = (1/2)(8)/2 = 2."""
+    owners, scores = np.array([0, 0, 1]), np.array([30.0, 29.5, 29.0])
+    runs = 200
+    first = [exponential.removals(jax.random.key(seed), scores, 8.0, owners=owners)[0] for seed in range(runs)]
+    weights = np.exp(2.0 * (scores - scores.max()) / 2.0)
+    for position, probability in enumerate(weights / weights.sum()):
+        spread = 4.9 * np.sqrt(probability * (1 - probability) / runs)  # two-sided 1e-6
+        assert abs(np.mean(np.array(first) == position) - probability) <= spread
+
+
+def mixed(n=3000):
+    """x -> y continuous, x -> s three levels, t alone."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, n)
+    y = np.clip(0.8 * x + 0.1 * rng.normal(size=n), -1, 1)
+    s = np.digitize(x + 0.2 * rng.normal(size=n), [-0.4, 0.4])
+    t = rng.integers(0, 2, n)
+    return as_records(jnp.asarray(np.stack([x, y, s, t], axis=1)), (0, 0, 3, 2), ("x", "y", "s", "t"))
+
+
+def test_discrete_columns_are_numbers_on_one_scale_for_tests_of_numbers():
+    records = mixed(50)
+    data = records.question(0, 2, (3,), scores=True)
+    assert set(np.unique(data.y)) <= {-1.0, 0.0, 1.0}
+    assert data.domain.y[0].levels == 3
+    assert np.array_equal(records.question(0, 2).y, records.values[:, 2])
+
+
+@pytest.mark.parametrize(
+    "test", [jaxdp.LocalPermutation(epsilon=4.0, winsorize=1.0, level=0.02, num_permutations=199)], ids=["permutation"]
+)
+def test_mixed_columns_with_local_permutations(test):
+    graph = discovery.pc(jax.random.key(0), mixed(), test=test, level=0.02, max_tests=20, max_order=0)
+    assert set(graph.edges) == {("x", "y"), ("x", "s"), ("y", "s")}
+    assert float(graph.cost.epsilon) == pytest.approx(80.0)
+
+
+def test_equal_rounds_compose_by_the_exact_optimum(cancer):
+    test = jaxdp.ConditionalKendall(epsilon=0.05)
+    settings = {"test": test, "max_tests": 200, "max_order": 0}
+    summed = discovery.pc(jax.random.key(0), cancer, **settings)
+    best = discovery.pc(jax.random.key(0), cancer, delta=1e-6, **settings)
+    each = jaxdp.core.cost_of(test, cancer.question(0, 1)).epsilon
+    assert float(summed.cost.epsilon) == pytest.approx(200 * each)
+    assert float(best.cost.epsilon) == optimal_epsilon(float(each), 200, 1e-6) < 0.5 * float(summed.cost.epsilon)
+    assert float(best.cost.delta) == 1e-6
+    assert np.array_equal(summed.skeleton, best.skeleton)
+    concentrated = jaxdp.ConditionalKendall(mechanism=jaxdp.Gaussian(rho=0.1))
+    with pytest.raises(ValueError, match="pure epsilon"):
+        discovery.pc(jax.random.key(0), cancer, test=concentrated, max_tests=5, delta=1e-6)
+
+
+def test_filters_inside_a_search_stop_it(cancer):
+    budget = jaxdp.accounting.ApproximateFilter(epsilon=1.0, delta=1e-6)
+    questions = interop.PrivateQuestions(
+        jaxdp.ConditionalKendall(epsilon=0.02), cancer, budget=budget, key=jax.random.key(9)
+    )
+    graph = discovery.pc(jax.random.key(0), None, test=questions, level=0.01)
+    assert (float(graph.cost.epsilon), float(graph.cost.delta)) == (1.0, 1e-6)
+    assert graph.num_tests >= len(questions.rows)
+    tight = interop.PrivateQuestions(jaxdp.ConditionalKendall(epsilon=0.25), cancer, epsilon=1.0, key=jax.random.key(9))
+    stopped = discovery.pc(jax.random.key(0), None, test=tight, level=0.01)
+    assert not stopped.complete
+    assert len(tight.rows) == 4
+    assert all(stopped.skeleton[i, j] for i, j in stopped.untested)

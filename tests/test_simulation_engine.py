@@ -162,6 +162,12 @@ def test_a_cell_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
     assert table(tmp_path / "tasks") == table(tmp_path / "calm")
 
 
+def test_p_values_that_are_nan_are_counted_and_never_rejections(tmp_path):
+    sick = Cell({"design": "sick"}, NoisyMean(epsilon=1.0), functools.partial(uniforms, n=12, effect=float("nan")))
+    row = engine.run([sick], tmp_path, Plan(150, chunk=100))[0]
+    assert (row.failures, row.rejections, row.replicates, row.histogram.sum()) == (150, 0, 150, 0)
+
+
 def test_what_does_not_fit_together_is_refused(tmp_path):
     engine.run(cells(), tmp_path / "a", Plan(100, chunk=100))
     with pytest.raises(ValueError, match="resume it"):

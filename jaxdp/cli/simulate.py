@@ -243,6 +243,7 @@ def progress(cells, plan, shown: bool):
     total = -(-len(cells) * plan.replicates // plan.of)
     with tqdm(total=total, unit="rep", unit_scale=True, leave=False, smoothing=0.1) as bar:
         names: list[str] = []
+        bar.set_description_str("compiling")
 
         def advance(cell, replicates: int) -> None:
             if cell.hash not in names:

@@ -1,5 +1,6 @@
 """The private vote: sensitivity, released law, exact null, and what it wraps."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -202,3 +203,27 @@ def test_missing_values_never_raise_and_change_one_vote_at_most():
         before, after = test.statistic(key, data), test.statistic(key, spoiled)
     assert abs(float(before - after)) <= 1.0
     assert test.sensitivity(60) == Sensitivity(1.0, Norm.L1, test.sensitivity(60).relation, 0.0, -21.0, 36.0)
+
+
+def test_a_conditional_test_inside_votes_block_by_block():
+    """GCM in every block: the vote equals a loop, the null is not rejected too often, dependence given z is found."""
+    gcm = jaxdp.GCM(ridge=0.1)
+    test = TestOfTests(epsilon=2.0, test=gcm, num_blocks=6, block_level=0.3, batch_size=6)
+    draw = lambda key, effect: jaxdp.simulate.sine_confounder(key, 240, effect=effect, dim=1)  # noqa: E731
+    data = draw(jax.random.key(0), 0.3)
+    in_order = dataclasses.replace(test, shuffle=False)
+    blocks = [jax.tree.map(lambda leaf, i=i: leaf[40 * i : 40 * (i + 1)], data) for i in range(6)]
+    run = jax.jit(lambda block: jaxdp.run(gcm, jax.random.key(1), block).p_value)
+    expected = sum(float(run(block)) <= 0.3 for block in blocks)
+    assert 0 < expected < 6
+    assert int(in_order.statistic(jax.random.key(2), data)) == expected
+
+    def one(key, effect):
+        key_data, key_run = jax.random.split(key)
+        return jaxdp.run(test, key_run, draw(key_data, effect)).p_value
+
+    many = jax.jit(lambda keys, effect: jax.lax.map(lambda key: one(key, effect), keys))
+    null, dependent = (np.asarray(many(jax.random.split(jax.random.key(s), 60), e)) for s, e in ((3, 0.0), (4, 1.5)))
+    assert np.sum(null <= 0.05) <= binom.ppf(1 - 1e-6, 60, 0.05)
+    assert np.mean(dependent <= 0.05) > 0.6
+    assert np.mean(dependent) < np.mean(null) - 0.2

@@ -1,4 +1,4 @@
-"""python -m experiments.unit_circle [--quick|--full] [--figures table,families,gamma,contingency] [--out DIR]"""
+"""python -m experiments.unit_circle [--quick|--recorded|--full] [--figures table,families,gamma,contingency] [--out DIR]"""
 
 import argparse
 import pathlib
@@ -12,10 +12,11 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small sizes (default)")
     size.add_argument("--full", action="store_true", help="N to 2000, K to 10^6, 10^5 nulls; hours on 2 cores")
+    size.add_argument("--recorded", action="store_true", help="the sizes of the committed results; minutes")
     parser.add_argument("--figures", default=",".join(figures.FIGURES), help="comma list, default all")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/unit_circle"))
     arguments = parser.parse_args()
-    chosen = config.FULL if arguments.full else config.QUICK
+    chosen = config.FULL if arguments.full else config.RECORDED if arguments.recorded else config.QUICK
     wanted = arguments.figures.split(",")
     unknown = sorted(set(wanted) - set(figures.FIGURES))
     if unknown:

@@ -41,3 +41,15 @@ FULL = Config(
     nulls=100_000,
     num_null=99,
 )
+# What experiments/unit_circle/results holds: every figure, sized for minutes on 2 shared cores.
+RECORDED = Config(
+    name="recorded",
+    sizes=(600,),
+    epsilons=(0.1, 0.3, 1.0),
+    frequencies=(0.05, 0.2, 0.5),
+    families=((100, 60), (1000, 40), (10_000, 20), (100_000, 5), (1_000_000, 2)),
+    family_size=2000,
+    family_epsilons=(4.0,),
+    nulls=100_000,
+    num_null=99,
+)

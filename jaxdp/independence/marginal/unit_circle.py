@@ -6,6 +6,7 @@ tau = chi-squared quantile at `level`, Delta = `move`, p = null rate.
 
 import dataclasses
 import functools
+import itertools
 from typing import ClassVar
 
 import jax
@@ -26,8 +27,10 @@ from jaxdp.statistics.unit_circle import Groups
 TIGHT, PAPER = "tight", "paper"
 SUPREMUM, ESTIMATED, PUBLIC = "supremum", "estimated", "public"
 MARGIN_SHARE = 0.15  # of the budget, for M1 under null="estimated"
-MISS = 0.002  # probability that the released margin misleads about the null rate; added to the p-value
-ESTIMATED_RATES = 33  # null rates looked at between the two ends of the interval for p
+MISS_SHARE = 0.04  # of every level: probability that the released margin misleads about the null rate
+LEVELS = (0.05, 1e-3, 1e-5, 1e-8, 1e-12)  # a p-value of null="estimated" rests on the interval of one of them
+ESTIMATED_RATES = 33  # null rates looked at between the two ends of the first interval for p
+FURTHER_RATES = 6  # and on either side between one interval and the next
 
 
 @frozen_pytree
@@ -42,9 +45,9 @@ class UnitCircle(CaseControlTest):
     P-value: exact for the counts and for the noise, at every level (the statistic is tuned for one):
 
     null: "supremum", the largest tail over all null rates p; "public", at `rate`, a publicly known p;
-        "estimated", 15 % of the budget releases M1, and the p-value is the largest tail over an interval
-        for p plus the probability 0.002 that the interval misses (Berger and Boos 1994): valid, and
-        sharper than "supremum" for large N epsilon.
+        "estimated", 15 % of the budget releases M1. For each of a few levels t an interval misses p with
+        probability 0.04 t at most, and the p-value is the smallest max(t, largest tail over the interval/0.96):
+        valid (Berger and Boos 1994, with nested intervals), down to 1e-12, sharper than "supremum" for large N epsilon.
     variant: "tight"; or "paper", the published mechanism: noise for sqrt(Delta_1^2 + Delta_0^2) and a
         threshold at the private margin M1 (its Monte Carlo limit). M1 is not public there, so the result
         carries the epsilon that is true for it: the largest change of u - threshold(M1), enumerated, over the
@@ -143,13 +146,30 @@ class UnitCircle(CaseControlTest):
             return self.null_tail(release.value, release.sensitivity, rate)
         if self.null == SUPREMUM:
             return super().p_value(key, release)
-        budget, sensitivity = self.budget(), release.sensitivity
-        low, high = rate_interval(
-            release.value["margin"], self.groups.total, budget["margin"], sensitivity["margin"], MISS
+        return jnp.minimum(1.0, self._estimated_p_value(release))
+
+    def _estimated_p_value(self, release):
+        """min over levels t of max(t, sup of the tail over I_t/(1 - share)), P(p outside I_t) <= share t, I_t nested.
+
+        Valid: {p-value <= t} needs a tail of at most (1 - share) t at the true rate, or the smallest interval of a
+        level <= t to miss it.
+        """
+        budget, sensitivity, value = self.budget(), release.sensitivity, release.value["norm"]
+        ends = [
+            rate_interval(release.value["margin"], self.groups.total, budget["margin"], sensitivity["margin"], miss)
+            for miss in (MISS_SHARE * level for level in LEVELS)
+        ]
+        between = lambda a, b, count: a + (b - a) * jnp.linspace(0.0, 1.0, count)  # noqa: E731
+        rings = [
+            jnp.concatenate([between(a, b, FURTHER_RATES) for a, b in zip(inner, outer, strict=True)])
+            for inner, outer in itertools.pairwise(ends)
+        ]
+        tail = lambda rates: self.null_tail(value, sensitivity["norm"], rates, budget["norm"])  # noqa: E731
+        tails = jnp.concatenate(
+            [tail(between(ends[0][0], ends[0][1], ESTIMATED_RATES))[None], jax.lax.map(tail, jnp.stack(rings))]
         )
-        rates = low + (high - low) * jnp.linspace(0.0, 1.0, ESTIMATED_RATES)
-        tail_at = self.null_tail(release.value["norm"], sensitivity["norm"], rates, budget["norm"])
-        return jnp.minimum(1.0, tail_at + MISS)
+        largest = jax.lax.cummax(tails) / (1.0 - MISS_SHARE)
+        return jnp.min(jnp.maximum(jnp.asarray(LEVELS, largest.dtype), largest))
 
     def headline(self, release):
         """The noisy norm u (with variant="paper", minus the threshold)."""

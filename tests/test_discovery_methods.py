@@ -84,7 +84,7 @@ def test_sub_sampled_gaussian_noise_is_what_the_accountant_allows(cancer):
         accountant = rdp.RdpAccountant(neighboring_relation=privacy_accountant.NeighboringRelation.REPLACE_ONE)
         return accountant.compose(dp_event.GaussianDpEvent(multiplier), 50).get_epsilon(1e-6)
 
-    assert spent(noise) <= 1.0 < spent(0.99 * noise)
+    assert spent(noise) <= 1.0 < spent(0.97 * noise)
     # rho-zCDP of 50 rounds converts to about the same epsilon
     assert jaxdp.accounting.zcdp_epsilon(25.0 / noise**2, 1e-6) == pytest.approx(1.0, rel=0.03)
     sure = discovery.gaussian_pc(jax.random.key(1), cancer, epsilon=500.0, delta=1e-6, max_order=2)

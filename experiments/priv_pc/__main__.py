@@ -1,9 +1,10 @@
-"""python -m experiments.priv_pc [--quick|--full] [--out DIR]: F1 against the budget, running times, continuous data."""
+"""python -m experiments.priv_pc [--quick|--recorded|--full] [--out DIR]: F1 against the budget, times, tables."""
 
 import argparse
+import csv
 import pathlib
 
-from experiments.priv_pc import config, figures, plots
+from experiments.priv_pc import config, figures, plots, tables
 from experiments.record import Recorder
 
 CLAIM = (
@@ -16,14 +17,18 @@ CLAIM = (
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.priv_pc", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="two seeds, four budgets (default)")
-    size.add_argument("--full", action="store_true", help="16 seeds, 22 budgets")
+    size.add_argument("--quick", action="store_true", help="two seeds, two budgets (default)")
+    size.add_argument("--recorded", action="store_true", help="3 seeds, 22 budgets, the tables: what results/ holds")
+    size.add_argument("--full", action="store_true", help="16 seeds, 22 budgets, the tables")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/priv_pc"))
     arguments = parser.parse_args()
-    chosen = config.FULL if arguments.full else config.QUICK
+    chosen = config.FULL if arguments.full else config.RECORDED if arguments.recorded else config.QUICK
     recorder = Recorder(arguments.out, f"priv_pc_{chosen.name}")
-    figures.figure_1(recorder, chosen)
+    tables.targets(recorder, chosen)
+    tables.table_2(recorder, chosen)
+    tables.sheet(recorder, chosen)
     figures.continuous(recorder, chosen)
+    figures.figure_1(recorder, chosen)
     print(CLAIM)
     for row in recorder.rows:
         detail = f"{row['tests']:6.0f} tests {row['search_seconds'] * 1e3:8.1f} ms" if "tests" in row else ""
@@ -31,8 +36,23 @@ def main() -> None:
         print(
             f"  {row['network']:24s} {row['method']:52s} {row['budget']:7.2f} F1 {row['f1']:.3f} {reference} {detail}"
         )
-    for path in plots.draw(recorder.rows, arguments.out):
+    for path in [*write_csv(recorder.rows, arguments.out), *plots.draw(recorder.rows, arguments.out)]:
         print(path)
+
+
+def write_csv(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
+    """One CSV per figure or table, with the expected value beside ours where there is one."""
+    paths = []
+    for figure in dict.fromkeys(row["figure"] for row in rows):
+        part = [row for row in rows if row["figure"] == figure]
+        columns = list(dict.fromkeys(name for row in part for name in row))
+        path = out / f"{str(figure).replace(' ', '_').replace('.', '_')}.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(part)
+        paths.append(path)
+    return paths
 
 
 if __name__ == "__main__":

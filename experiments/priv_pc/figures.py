@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.priv_pc.config import Config
-from experiments.priv_pc.methods import METHODS, PUBLISHED, PUBLISHED_THRESHOLDS, published
+from experiments.priv_pc.methods import DELTA, GAUSSIAN, METHODS, PUBLISHED, PUBLISHED_THRESHOLDS, gaussian, published
 from jaxdp import discovery
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
@@ -20,14 +20,21 @@ ROOT_SEED = 2020
 def figure_1(recorder, config: Config) -> None:
     """Mean skeleton F1 against the true graph and the papers' reference graph, and seconds per search."""
     for name in config.networks:
-        network = networks.load(name)
-        data = [sample_network(_key(seed), network, config.num_records) for seed in range(config.seeds)]
+        data = draw(name, config)
         recorder.add(**measure("no privacy (Kendall)", name, math.inf, data, lambda key, r, _: discovery.pc(key, r)))
         for epsilon in config.budgets:
             for method, search in METHODS.items():
                 recorder.add(**measure(method, name, epsilon, data, search))
             tuned = [measure(PUBLISHED, name, epsilon, data, published(z)) for z in PUBLISHED_THRESHOLDS]
             recorder.add(**max(tuned, key=lambda row: row["f1"]))
+        for epsilon in config.gaussian_budgets:
+            recorder.add(**{**measure(GAUSSIAN, name, epsilon, data, gaussian), "delta": DELTA})
+
+
+def draw(name: str, config: Config, seeds: int | None = None):
+    """One data set per seed."""
+    network = networks.load(name)
+    return [sample_network(_key(seed), network, config.num_records) for seed in range(seeds or config.seeds)]
 
 
 def measure(method: str, name: str, epsilon: float, data, search) -> dict:
@@ -39,7 +46,7 @@ def measure(method: str, name: str, epsilon: float, data, search) -> dict:
         seconds.append(time.perf_counter() - start)
     true = [discovery.skeleton_f1(graph, network) for graph in graphs]
     return {
-        "figure": 1,
+        "figure": "figure 1",
         "network": name,
         "method": method,
         "budget": epsilon,
@@ -75,7 +82,7 @@ for _cause, _effect in ((0, 2), (1, 2), (2, 3), (2, 4)):
 def continuous(recorder, config: Config) -> None:
     """What the papers leave open: five columns (one binary) with smooth dependence, PartitionGCM as the test."""
     data = [continuous_records(_key(seed), config.continuous_records) for seed in range(config.seeds)]
-    for epsilon in config.budgets:
+    for epsilon in config.continuous_budgets:
         graphs = [
             discovery.partition_pc(jax.random.fold_in(_key(seed), 2), records, epsilon=epsilon)
             for seed, records in enumerate(data)

@@ -1,6 +1,7 @@
 """The searches compared: name -> (records, epsilon, key) -> Graph."""
 
 from jaxdp import discovery, tune
+from jaxdp.data import networks
 from jaxdp.discovery.sieve import priv_pc
 
 
@@ -20,12 +21,18 @@ def _marginals(key, records, epsilon):
     return discovery.marginal_pc(key, records, rho=epsilon**2 / 2)
 
 
+def truth(name):
+    """The true network."""
+    return networks.load(name)
+
+
 METHODS = {
     "table_pc (default)": _plain(discovery.table_pc),
     "svt_pc": _plain(discovery.svt_pc),
     "priv_pc, corrected": _plain(discovery.priv_pc),
     "priv_pc, corrected, sub-sampled": sub_sampled,
     "em_pc": _plain(discovery.em_pc),
+    "adaptive_pc (CURATE style)": _plain(discovery.adaptive_pc),
     "marginal_pc (zCDP, rho = epsilon^2/2)": _marginals,
 }
 
@@ -36,3 +43,24 @@ PUBLISHED_THRESHOLDS = (0.25, 1.0, 4.0)
 def published(threshold):
     """Priv-PC with the constant and noise of the paper at one threshold of Definition 6."""
     return _plain(discovery.priv_pc, variant="paper", z=threshold)
+
+
+DELTA = 1e-6
+GAUSSIAN = "gaussian_pc, sub-sampled (own epsilon, delta = 1e-6)"
+
+
+def gaussian(key, records, epsilon):
+    """One row in five, a moments accountant: has its own (epsilon, delta), not comparable with pure epsilon."""
+    return discovery.gaussian_pc(key, records, epsilon=epsilon, delta=DELTA, subset=records.num_records // 5)
+
+
+def published_on_all_rows(threshold):
+    """The same without sub-sampling."""
+    return lambda key, records, epsilon: discovery.priv_pc(
+        key, records, epsilon=epsilon, variant="paper", z=threshold, subset=records.num_records
+    )
+
+
+def published_twice_the_noise(threshold):
+    """Without sub-sampling and with 9/sqrt n in the place of 4.5/sqrt n: half of the budget buys that noise."""
+    return lambda key, records, epsilon: published_on_all_rows(threshold)(key, records, epsilon / 2)

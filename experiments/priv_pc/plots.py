@@ -5,11 +5,12 @@ import pathlib
 
 from jaxdp.report import figures
 
-STYLES = ("-o", "-s", "-^", "--v", ":x", "-.d", "--*")
+STYLES = ("-o", "-s", "-^", "--v", ":x", "-.d", "--*", ":P", "-.h")
 
 
 def draw(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
     """One PNG per network (and for continuous data): skeleton F1 against the total budget."""
+    rows = [row for row in rows if row["figure"] in ("figure 1", "continuous")]
     return [
         _draw_one([row for row in rows if row["network"] == name], name, out)
         for name in sorted({r["network"] for r in rows})

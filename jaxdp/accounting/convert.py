@@ -11,6 +11,8 @@ from typing import Any
 _RELATIVE_MARGIN, _ABSOLUTE_MARGIN = 1e-6, 1e-12
 # Grid points per round: rounding every loss up to the grid then costs at most 0.1 % of the summed epsilon.
 _POINTS_PER_ROUND, _FEWEST_POINTS, _MOST_POINTS = 1000, 10_000, 2_000_000
+# Orders of Renyi divergences; any set of them gives a valid bound, and this one takes a second instead of ten.
+_ORDERS = (1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128)
 _SMALLEST_MULTIPLIER = 0.1  # of normal noise; below it no interesting budget is met
 
 
@@ -102,7 +104,7 @@ def subsampled_gaussian_multiplier(
             single = dp_event.SampledWithoutReplacementDpEvent(num_records, subset, single)
         return dp_event.SelfComposedDpEvent(single, rounds)
 
-    accountant = lambda: rdp.RdpAccountant(neighboring_relation=relation)  # noqa: E731
+    accountant = lambda: rdp.RdpAccountant(_ORDERS, relation)  # noqa: E731
     # the default bracket starts at 0, where the divergence divides by zero
     bracket = LowerEndpointAndGuess(_SMALLEST_MULTIPLIER, 10.0)
     return float(calibrate_dp_mechanism(accountant, event, epsilon, delta, bracket_interval=bracket))

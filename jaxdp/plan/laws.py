@@ -109,7 +109,8 @@ def shifted_tables(mean_x, mean_y, effect: float, edges_x, edges_y) -> np.ndarra
 
     mean_x, mean_y = np.asarray(mean_x, float)[:, None], np.asarray(mean_y, float)[:, None]
     ends = ndtr(np.concatenate([[-np.inf], edges_x, [np.inf]])[None, :] - mean_x)
-    place = (np.arange(STRIPS) + 0.5) / STRIPS
+    strips = max(8, STRIPS // (edges_x.size + 1))
+    place = (np.arange(strips) + 0.5) / strips
     rows = []
     for low, high in zip(ends.T[:-1], ends.T[1:], strict=True):
         # a level of X is a range of the uniform variable Phi(N)
@@ -119,7 +120,7 @@ def shifted_tables(mean_x, mean_y, effect: float, edges_x, edges_y) -> np.ndarra
     return np.stack(rows, axis=1)
 
 
-STRIPS = 400
+STRIPS = 800  # over all levels of x
 
 
 def occupied(expected):
@@ -303,7 +304,7 @@ def median_power(blocks: int, mean: float, epsilon: float, level: float) -> floa
     return float(_median_power(blocks, np.float32(mean), np.float32(epsilon), np.float32(level)))
 
 
-MEDIAN_DRAWS = 4_000
+MEDIAN_DRAWS = 1_000
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -104,7 +104,7 @@ class Setting:
         return bend, -bend, density * math.pi * (1.0 + z**2)
 
     def hidden_sds(self, effect: float) -> tuple[float, float]:
-        """Sds of the variables behind x and y that their levels are cut from: half of confounding^2 is a sine's variance."""
+        """Sds of the variables behind x and y, from which levels are cut; a sine of height c has variance c^2/2."""
         spread = 0.5 * self.confounding**2 if self.z else 0.0
         return math.sqrt(1.0 + spread), math.sqrt(1.0 + effect**2 + spread)
 

@@ -4,6 +4,7 @@ Sources: formula sheet on Priv-PC, sections 3, 4, 10 and 11. Case/control tests 
 1/2 +- asin(correlation)/pi; their counts count as normal. Constants are the tests' own.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -17,7 +18,7 @@ from jaxdp.plan.setting import Setting, correlation, rates
 from jaxdp.statistics import concordance, unit_circle
 from jaxdp.statistics.unit_circle import Groups
 
-SURROGATE_LEVELS = 64  # a continuous column beside one with levels
+SURROGATE_LEVELS = 32  # a continuous column beside one with levels
 
 
 def kendall_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
@@ -76,6 +77,7 @@ def _free(setting: Setting, count):
     return free ** sum(not c.levels for c in (setting.x, setting.y))
 
 
+@functools.lru_cache(maxsize=256)
 def _rank_profile(setting: Setting, effect: float):
     """By place in Z: E sgn(x - x') sgn(y - y') of two records, and the untied share of columns with levels."""
     value = float(correlation(effect))

@@ -1,0 +1,121 @@
+"""What can be tuned by gradient: numbers of a test, each with a map from the whole line onto its range."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import _check
+from jaxdp.mechanisms import Laplace, Split
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """One tunable number (or array) of a test.
+
+    get(test, num_records) -> its value; put(test, value) -> test. onto: unconstrained -> value; back: its inverse.
+    """
+
+    name: str
+    get: Callable[[Any, int], Any]
+    put: Callable[[Any, Any], Any]
+    onto: Callable[[Any], Any] = jnp.exp
+    back: Callable[[Any], Any] = jnp.log
+
+
+def _field(name: str) -> Leaf:
+    """A positive number that is a field of the test."""
+    return Leaf(
+        name,
+        lambda test, num_records: getattr(test, name),
+        lambda test, value: dataclasses.replace(test, **{name: value}),
+    )
+
+
+def _level(test, num_records: int):
+    """The winsorising level in force: given, or the closed form of the test's family."""
+    if test.winsorize is not None:
+        return test.winsorize
+    for name in ("level", "default_winsorize", "_level_of"):
+        if callable(getattr(test, name, None)):
+            return getattr(test, name)(num_records)
+    raise TypeError(f"{type(test).__name__} has no winsorising level.")
+
+
+def _lengthscale(test, num_records: int):
+    del num_records
+    return test.kernel.lengthscale
+
+
+def _with_lengthscale(test, value):
+    return dataclasses.replace(test, kernel=dataclasses.replace(test.kernel, lengthscale=value))
+
+
+def _first_share(test, num_records: int):
+    """Share of the budget that the first part (the one that is tested) gets."""
+    del num_records
+    parts = test.budget().parts
+    return parts[_tested(parts)].epsilon / sum(part.epsilon for part in parts.values())
+
+
+def _with_share(test, share):
+    """The same total epsilon, divided anew over the two parts."""
+    parts = test.budget().parts
+    tested = _tested(parts)
+    total = sum(_check.budget(part.epsilon) for part in parts.values())
+    each = {name: share if name == tested else 1.0 - share for name in parts}
+    split = Split(parts={name: Laplace(total * fraction) for name, fraction in each.items()})
+    return dataclasses.replace(test, epsilon=None, mechanism=split)
+
+
+def _tested(parts) -> str:
+    if len(parts) != 2:
+        raise TypeError(f"only a budget of two parts has one share to tune, got {sorted(parts)}.")
+    return min(parts, key=lambda name: name in ("variance", "v"))
+
+
+def _weights(test, num_records: int):
+    del num_records
+    if test.num_cells is None:
+        raise ValueError("weights belong to cells: give the test num_cells=.")
+    return 0.9 * jnp.ones(test.num_cells) if test.weights is None else jnp.asarray(test.weights)
+
+
+LEAVES = {
+    leaf.name: leaf
+    for leaf in (
+        _field("ridge"),
+        Leaf("bandwidth", _lengthscale, _with_lengthscale),
+        Leaf("winsorize", _level, lambda test, value: dataclasses.replace(test, winsorize=value)),
+        _field("scale_x"),
+        _field("scale_y"),
+        Leaf("split", _first_share, _with_share, jax.nn.sigmoid, lambda v: jnp.log(v) - jnp.log1p(-jnp.asarray(v))),
+        Leaf("weights", _weights, lambda test, value: dataclasses.replace(test, weights=value), jnp.tanh, jnp.arctanh),
+    )
+}
+
+
+def start_of(test, names: tuple[str, ...], num_records: int) -> dict[str, Any]:
+    """Unconstrained values of the named leaves as the test has them. Errors: ValueError, TypeError."""
+    unknown = [name for name in names if name not in LEAVES]
+    if unknown or not names:
+        raise ValueError(f"leaves must be some of {', '.join(LEAVES)}, got {', '.join(unknown) or 'none'}.")
+    try:
+        values = {name: LEAVES[name].get(test, num_records) for name in names}
+    except AttributeError:
+        raise ValueError(f"{type(test).__name__} does not have all of {', '.join(names)}.") from None
+    return {name: jnp.asarray(LEAVES[name].back(jnp.asarray(value, float)), float) for name, value in values.items()}
+
+
+def values_of(point: dict[str, Any]) -> dict[str, Any]:
+    """The values that an unconstrained point stands for."""
+    return {name: LEAVES[name].onto(value) for name, value in point.items()}
+
+
+def at(test, point: dict[str, Any]):
+    """The test with the leaves of an unconstrained point; epsilon in all is as before."""
+    for name, value in values_of(point).items():
+        test = LEAVES[name].put(test, value)
+    return test

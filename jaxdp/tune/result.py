@@ -1,0 +1,83 @@
+"""A tuned test and what it was tuned on: every number comes with its design, seed, objective and level check."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from jaxdp.simulate.power import Design, RejectionRate
+
+DOUBT = 1e-3  # a valid test fails the level check of one null with at most this probability
+
+
+@dataclasses.dataclass(frozen=True)
+class LevelCheck:
+    """False alarms of the tuned and of the default test on one null, same fresh replicates."""
+
+    null: str
+    tuned: RejectionRate
+    default: RejectionRate
+
+    @property
+    def limit(self) -> int:
+        """Most rejections that are still no more than the level, or than the default's own rate, up to chance."""
+        from scipy.stats import binom
+
+        rate = max(self.tuned.level, self.default.rate)
+        return int(binom.ppf(1.0 - DOUBT, self.tuned.replicates, rate))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the tuned test stays within the limit."""
+        return self.tuned.rejections <= self.limit
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """A tuned test. `test` is the tuned one if its level held on every null and it lost no power, else the default.
+
+    values: the tuned numbers. default_values: those of the default. tuned_on: design and nulls in words, seed,
+    objective, optimizer. power, default_power: on fresh replicates of the design tuned on (not held out). checks: the
+    level on fresh seeds. Public: nothing here has seen private data.
+    """
+
+    test: Any
+    values: dict[str, Any]
+    default_values: dict[str, Any]
+    options: dict[str, Any]
+    objective: float
+    default_objective: float
+    power: RejectionRate
+    default_power: RejectionRate
+    checks: tuple[LevelCheck, ...]
+    tuned_on: dict[str, Any]
+    refused: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the tuned values are in force."""
+        return not self.refused
+
+    @property
+    def gain(self) -> float:
+        """Power of the test in force minus that of the default, on fresh replicates."""
+        return self.power.rate - self.default_power.rate if self.accepted else 0.0
+
+    def __str__(self) -> str:
+        plain = lambda v: np.array2string(np.asarray(v), precision=4)  # noqa: E731
+        changed = ", ".join(
+            [f"{k} {plain(self.default_values[k])} -> {plain(v)}" for k, v in self.values.items()]
+            + [f"{k} = {v}" for k, v in self.options.items()]
+        )
+        state = f"power {self.default_power.rate:.3f} -> {self.power.rate:.3f}" if self.accepted else self.refused
+        return f"{changed}; {state}; tuned on {self.tuned_on['design']}, seed {self.tuned_on['seed']}"
+
+
+def in_words(design: Design) -> str:
+    """A design as text: its name and numbers."""
+    name = getattr(design.function, "__name__", type(design.function).__name__)
+    numbers = {key: np.asarray(value).tolist() for key, value in design.numbers.items()}
+    settings = {**dict(design.settings), **numbers}
+    return f"{name}({', '.join(f'{k}={v}' for k, v in settings.items())})"

@@ -1,0 +1,261 @@
+"""Tuning: gradients against differences, the price on false alarms, the sheet's table, the check of the level."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import tune
+from jaxdp.simulate.confounder import sine_confounder
+from jaxdp.simulate.power import Design
+from jaxdp.statistics.winsorize import best_level
+from jaxdp.tune import descent, sieve, winsorising
+from jaxdp.tune.leaves import LEAVES, at, start_of
+from jaxdp.tune.objective import without_effect
+from jaxdp.tune.search import best_option
+
+STEEP = functools.partial(sine_confounder, n=40, effect=0.3, sign=1.0, z_sd=1.0, noise_sd=0.3)
+# Formula sheet on GCM, table 2.3; the three entries whose last digit is rounded off by more than 1 % are exact here.
+TABLE = {
+    (100, 0.5): 0.0947,
+    (100, 1): 0.27,
+    (100, 2): 0.57,
+    (100, 7): 1.24,
+    (300, 0.5): 0.22,
+    (300, 1): 0.50,
+    (300, 2): 0.8536,
+    (300, 7): 1.53,
+    (1000, 0.5): 0.46,
+    (1000, 1): 0.81,
+    (1000, 2): 1.18,
+    (1000, 7): 1.85,
+    (1e4, 0.5): 1.05,
+    (1e4, 1): 1.43,
+    (1e4, 2): 1.79,
+    (1e4, 7): 2.41,
+    (1e5, 0.5): 1.6701,
+    (1e5, 1): 2.02,
+    (1e5, 2): 2.37,
+    (1e5, 7): 2.94,
+}
+
+
+def slope(function, point, name, step=1e-5):
+    """Central difference in every entry of one leaf."""
+    value = np.asarray(point[name], float)
+    found = np.zeros(value.size)
+    for entry in range(value.size):
+        move = step * (np.arange(value.size) == entry).reshape(value.shape)
+        ends = [float(function({**point, name: jnp.asarray(value + sign * move)})) for sign in (1.0, -1.0)]
+        found[entry] = (ends[0] - ends[1]) / (2.0 * step)
+    return found.reshape(value.shape)
+
+
+GRADIENT_CASES = {
+    "partition": (
+        lambda: jaxdp.PartitionGCM(epsilon=3.0, num_cells=3, winsorize=0.9, weights=jnp.array([0.9, 0.5, -0.3])),
+        ("winsorize", "split", "scale_x", "scale_y", "weights"),
+    ),
+    "kernel": (
+        lambda: jaxdp.PrivateGCM(epsilon=30.0, ridge=0.7, kernel=jaxdp.RBF(lengthscale=0.8), scale_x=2.0, scale_y=2.0),
+        ("ridge", "bandwidth"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GRADIENT_CASES)
+def test_gradient_against_finite_differences_for_every_leaf_of_a_test(case):
+    make, names = GRADIENT_CASES[case]
+    with jax.enable_x64(True):
+        test = make()
+        design = Design.of(functools.partial(sine_confounder, n=30, effect=0.8))
+        sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 8)
+        # a price at which the penalty is active: its kink is away from this point
+        objective = jax.jit(lambda point: tune.SoftPower(price=0.7, softness=0.2)(at(test, point), sample))
+        point = start_of(test, names, 30)
+        gradient = jax.jit(jax.grad(objective))(point)
+        for name in names:
+            expected = slope(objective, point, name)
+            np.testing.assert_allclose(np.asarray(gradient[name]), expected, rtol=1e-4, atol=1e-8, err_msg=name)
+            assert np.any(np.abs(expected) > 1e-6), name
+
+
+def test_every_leaf_of_the_table_has_a_gradient_case():
+    assert {name for _, names in GRADIENT_CASES.values() for name in names} == set(LEAVES)
+
+
+def test_gradient_against_finite_differences_for_budgets_sub_sampling_and_the_share():
+    margins = np.array([3.0, 20.0, 60.0, -5.0, -30.0, -80.0, -200.0])
+    with jax.enable_x64(True):
+        functions = {
+            "sieve": lambda p: sieve.expected_errors(sieve.settings_at((p[:3], p[3]), 0.5), margins, 2.0),
+            "orders": lambda p: sieve.order_errors(
+                jax.nn.softmax(p[:3]), jnp.array([9.0, 5.0, 4.0]), jnp.array([6.0, 4.0, 2.0])
+            ),
+            "sub-sampling": lambda p: tune.noise_objective(p[0], 0.8),
+            "share": lambda p: winsorising.split_objective(200.0, 1.0, jax.random.key(1), 0.05, 5.0)(1.5 + p[0]),
+        }
+        point = jnp.array([0.3, -0.2, 0.5, 3.0])
+        for name, function in functions.items():
+            compiled = jax.jit(function)
+            found = np.asarray(jax.grad(compiled)(point))
+            expected = slope(lambda p, f=compiled: f(p["p"]), {"p": point}, "p")
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9, err_msg=name)
+            assert np.any(np.abs(expected) > 1e-4), name
+
+
+def test_the_winsorising_level_matches_the_table_of_the_formula_sheet():
+    n, epsilon = np.array(list(TABLE)).T
+    with jax.enable_x64(True):
+        found = np.asarray(tune.winsorising_level(n, epsilon))
+        exact = np.asarray(jax.vmap(best_level)(n, 2.0 * (8.0 / (0.85 * epsilon)) ** 2))
+        epsilons = np.linspace(0.2, 5.0, 400)
+        many = np.asarray(tune.winsorising_level(500.0, epsilons))
+    np.testing.assert_allclose(found, list(TABLE.values()), rtol=0.02)
+    np.testing.assert_allclose(found, exact, rtol=1e-5)
+    assert np.all(np.diff(many) > 0)  # less noise, less clipping
+
+
+def test_the_epsilon_split_matches_the_formula_sheet():
+    for n, epsilon in ((300, 1.0), (1000, 1.0)):
+        assert tune.epsilon_split(n, epsilon, key=jax.random.key(3)) == pytest.approx(0.85, rel=0.10), (n, epsilon)
+
+
+def test_the_share_hardly_matters_between_085_and_095_and_hurts_below_07():
+    with jax.enable_x64(True):
+        draws, decide = winsorising._draws(jax.random.key(0)), tune.SoftPower()
+        tau, effect = float(best_level(1000.0, 2.0 * (8.0 / 0.85) ** 2)), 0.145
+        rate = jax.jit(lambda s: winsorising.limit_rate((jnp.log(tau), s), 1000.0, 1.0, effect, draws, decide))
+        power = {s: float(rate(np.log(s / (1 - s)))) for s in (0.6, 0.85, 0.9, 0.95)}
+    assert max(power.values()) - min(power[0.85], power[0.9], power[0.95]) < 0.02
+    assert power[0.6] < power[0.85] - 0.04
+
+
+def climb(price, sample, test, steps=6):
+    """Bandwidth and soft rates (power, false alarms) before and after."""
+    objective, start = tune.SoftPower(price=price, batch_size=16), start_of(test, ("bandwidth",), 40)
+    points, _ = _climb(objective, test, jax.tree.map(lambda v: v[None], start), sample, steps)
+    tuned = at(test, jax.tree.map(lambda leaf: leaf[0], points))
+    return float(tuned.kernel.lengthscale), np.asarray(_rates(objective, tuned, sample)), float(objective.allowed())
+
+
+@functools.partial(jax.jit, static_argnums=4)
+def _climb(objective, test, starts, sample, steps):
+    return descent.ascend(lambda point: objective(at(test, point), sample), starts, steps=steps)
+
+
+_rates = jax.jit(lambda objective, test, sample: objective.rates(test, sample))
+
+
+def test_unconstrained_soft_power_stops_conditioning_on_z_and_the_price_prevents_it():
+    design = Design.of(STEEP)
+    sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 32)
+    test = jaxdp.GCM(ridge=0.01, kernel=jaxdp.RBF(lengthscale=0.5))
+    bandwidth, rates, allowed = climb(0.0, sample, test)
+    assert bandwidth > 5.0  # ten times the start and the sd of Z: the fit is flat
+    assert rates[1] > 5.0 * allowed  # and every null is rejected
+    bandwidth, rates, allowed = climb(20.0, sample, test)
+    assert bandwidth < 1.0
+    assert rates[1] <= 1.2 * allowed
+
+
+def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_level_and_cost():
+    design = functools.partial(sine_confounder, n=100, effect=0.7)
+    default = jaxdp.PartitionGCM(epsilon=1.0, winsorize=2.5)  # far too wide for 100 records
+    tuned = tune.tune(
+        default,
+        ["winsorize"],
+        design=design,
+        nulls=(),
+        key=jax.random.key(5),
+        replicates=64,
+        steps=10,
+        restarts=2,
+        optimizer="adam",
+        check_replicates=1000,
+    )
+    assert tuned.accepted
+    assert tuned.gain > 0.1
+    assert tuned.values["winsorize"] < tuned.default_values["winsorize"]
+    assert all(check.holds for check in tuned.checks)
+    assert tuned.tuned_on["design"] == "sine_confounder(n=100, effect=0.7)"
+    assert tuned.tuned_on["seed"] == [0, 5]
+    assert "softness" in tuned.tuned_on["objective"]
+    data = sine_confounder(jax.random.key(0), 100)
+    split = LEAVES["split"].put(default, jnp.float32(0.9))
+    costs = [float(jaxdp.core.cost_of(t, data).epsilon) for t in (tuned.test, split)]
+    np.testing.assert_allclose(costs, 1.0, rtol=1e-6)
+    assert "tuned on sine_confounder" in str(tuned)
+
+
+def test_a_tuned_test_that_breaks_the_level_is_refused():
+    tuned = tune.tune(
+        jaxdp.PartitionGCM(epsilon=20.0),
+        ["winsorize"],
+        design=functools.partial(STEEP, n=100),
+        nulls=(),
+        grid={"num_cells": (1,)},  # one cell: Z is not conditioned on
+        key=jax.random.key(6),
+        replicates=16,
+        steps=1,
+        restarts=1,
+        optimizer="adam",
+        price=0.0,
+        check_replicates=300,
+    )
+    assert not tuned.accepted
+    assert "level breaks" in tuned.refused
+    assert tuned.test == jaxdp.PartitionGCM(epsilon=20.0)
+    assert tuned.gain == 0.0
+
+
+def test_the_grid_of_choices_uses_common_random_numbers():
+    design = Design.of(functools.partial(sine_confounder, n=60, effect=0.9))
+    sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 64)
+    test = jaxdp.PartitionGCM(epsilon=5.0)
+    # 30 cells of two records lose half of the degrees of freedom
+    assert best_option(tune.SoftPower(), test, sample, {"num_cells": (8, 30)}) == {"num_cells": 8}
+    assert best_option(tune.SoftPower(), test, sample, {}) == {}
+
+
+def test_sieve_settings_make_fewer_errors_than_the_published_split():
+    margins = np.concatenate([np.linspace(40.0, 1200.0, 20), -np.linspace(40.0, 1200.0, 300)])
+    tuned = tune.sieve_settings(1.0, margins, 25)
+    assert tuned.threshold + tuned.query + tuned.examine == pytest.approx(1.0 / 25)
+    published = tune.SieveSettings.of_paper(1.0 / 25)
+    errors = [float(tune.expected_errors(settings, margins, 25)) for settings in (tuned, published)]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_expected_errors_against_draws():
+    settings = tune.SieveSettings(threshold=0.3, query=0.5, examine=0.6, tweak=1.5)
+    margins, random = np.array([1.0, 6.0, -1.0, -6.0]), np.random.default_rng(1)
+    rho, nu, x = (random.laplace(size=(200_000, 4)) * scale for scale in (1 / 0.3, 2 / 0.5, 1 / 0.6))
+    fires = (margins + nu >= -1.5 + rho) & (margins + x >= 0.0)
+    wrong = np.where(margins >= 0.0, ~fires, fires).mean()
+    assert float(tune.expected_errors(settings, margins, 100.0)) == pytest.approx(wrong, abs=3e-3)
+
+
+def test_order_budgets_add_up_and_beat_an_even_division():
+    margins, counts = np.array([20.0, 10.0, 5.0]), np.array([6.0, 12.0, 12.0])
+    budgets = tune.order_budgets(3.0, margins, counts)
+    assert float(counts @ budgets) == pytest.approx(3.0)
+    even = np.full(3, 3.0 / counts.sum())
+    assert float(tune.order_errors(budgets, margins, counts)) < float(tune.order_errors(even, margins, counts))
+
+
+def test_mistakes_are_named():
+    design = functools.partial(sine_confounder, n=20, effect=0.5)
+    with pytest.raises(ValueError, match="leaves must be some of"):
+        tune.tune(jaxdp.PartitionGCM(epsilon=1.0), ["magic"], design=design, key=jax.random.key(0))
+    with pytest.raises(ValueError, match="does not have all of"):
+        tune.tune(jaxdp.PartitionGCM(epsilon=1.0), ["ridge"], design=design, key=jax.random.key(0))
+    with pytest.raises(ValueError, match="effect"):
+        tune.tune(
+            jaxdp.PartitionGCM(epsilon=1.0), ["split"], design=lambda k: sine_confounder(k, 20), key=jax.random.key(0)
+        )
+    with pytest.raises(ValueError, match="optimizer must be"):
+        descent.ascend(lambda p: -(p**2), jnp.ones(1), steps=2, optimizer="newton")

@@ -127,9 +127,13 @@ def test_multinomial_law():
     ("test", "shares", "replicates"),
     [
         (jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 2), num_null=99), SHARES, 800),
-        (jaxdp.ProjectedChi2(mechanism=Gaussian(0.05), levels=(3, 2)), SHARES, 10_000),
+        (jaxdp.ProjectedChi2(mechanism=Gaussian(0.05), levels=(3, 2)), SHARES, 30_000),
+        (jaxdp.ProjectedChi2(epsilon=1.0, levels=(3, 2), num_null=19), SHARES, 1000),
         pytest.param(
-            jaxdp.ProjectedChi2(epsilon=1.0, levels=(3, 2), num_null=99), SHARES, 3000, marks=pytest.mark.nightly
+            jaxdp.ProjectedChi2(mechanism=Gaussian(0.05), levels=(3, 2)), SHARES, 100_000, marks=pytest.mark.nightly
+        ),
+        pytest.param(
+            jaxdp.ProjectedChi2(epsilon=1.0, levels=(3, 2), num_null=39), SHARES, 100_000, marks=pytest.mark.nightly
         ),
         (
             jaxdp.ProjectedGoodnessOfFit(mechanism=Gaussian(0.05), probabilities=[0.3, 0.3, 0.4]),

@@ -51,5 +51,5 @@ RECORDED = Config(
     family_size=2000,
     family_epsilons=(4.0,),
     nulls=100_000,
-    num_null=99,
+    num_null=39,
 )

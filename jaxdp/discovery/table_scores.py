@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdp.discovery import counts
 from jaxdp.discovery.skeleton import Question
-from jaxdp.statistics import concordance
+from jaxdp.statistics import concordance, stratified
 
 Statistic = Literal["kendall", "chi2", "g"]
 INFORMATIVE = 5.0  # least null variance, in effective pairs of counts, like the rule of five expected counts
@@ -89,21 +89,12 @@ def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic) -> np.
     from scipy.special import chdtrc, ndtri
 
     counts = np.maximum(_large_strata(batch, noise).astype(float), 0.0)
-    rows, columns = counts.sum(-1, keepdims=True), counts.sum(-2, keepdims=True)
-    size = counts.sum((-2, -1), keepdims=True)
-    expected = rows * columns / np.maximum(size, 1.0)
-    # a cell that expects nothing holds nothing, so any divisor serves there
-    safe = np.where(expected > 0, expected, 1.0)
-    if statistic == "chi2":
-        value = np.sum((counts - expected) ** 2 / safe, axis=(-3, -2, -1))
-    else:
-        value = 2.0 * np.sum(counts * np.log(np.where(counts > 0, counts, safe) / safe), axis=(-3, -2, -1))
+    found = stratified.chi_squared(counts) if statistic == "chi2" else stratified.g_test(counts)
+    p_value = found.p_value
     if np.any(noise > 0):
-        value = value / (1.0 + noise / np.maximum(_mean_expected(expected), 1.0))
-    freedom = np.maximum((rows > 0).sum(-2) - 1, 0) * np.maximum((columns > 0).sum(-1) - 1, 0)
-    freedom = freedom.reshape(len(batch), -1).sum(-1)
-    p_value = chdtrc(np.maximum(freedom, 1), value)
-    return np.where(freedom > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
+        inflation = 1.0 + noise / np.maximum(_mean_expected(stratified.expected_counts(counts)), 1.0)
+        p_value = chdtrc(np.maximum(found.degrees, 1), found.statistic / inflation)
+    return np.where(found.degrees > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
 
 
 def _mean_expected(expected: np.ndarray) -> np.ndarray:

@@ -8,6 +8,9 @@ from typing import Any
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
+    "chi_squared": "stratified",
+    "cochran_mantel_haenszel": "stratified",
+    "g_test": "stratified",
     "conditional_kendall": "concordance",
     "spearman": "concordance",
     "conditional_spearman": "concordance",
@@ -30,6 +33,8 @@ _EXPORTS = {
     "total_information": "mic_companions",
 }
 _MODULES = [
+    "association",
+    "bitmaps",
     "contingency",
     "concordance",
     "kernels",
@@ -40,6 +45,7 @@ _MODULES = [
     "ridge_bounds",
     "ridge_error",
     "ridge_grid",
+    "stratified",
     "winsorize",
 ]
 

@@ -180,7 +180,8 @@ def read_records(folders: Iterable[str | os.PathLike]) -> list[Record]:
 
 
 def _counts(record: Record) -> tuple:
-    return record.rejections, record.failures, record.histogram
+    # not the histogram: a p-value at the edge of a bin may fall on either side where programs round differently
+    return record.rejections, record.failures
 
 
 def runs(folder: str | os.PathLike) -> list[dict[str, Any]]:

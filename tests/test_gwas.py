@@ -18,6 +18,7 @@ from jaxdp.independence.marginal.gwas import (
     FirstTables,
     Tables,
     ThresholdNoise,
+    decide,
     exponential_gap_tail,
     first_threshold,
 )
@@ -280,3 +281,15 @@ def test_command_line_and_picture(tmp_path):
     assert content["p_value"] < 1e-3
     picture = manhattan(np.array([3, 70]), np.array([1e-9, 0.4]), 100, tmp_path / "m.png")
     assert picture.stat().st_size > 5000
+
+
+def test_decisions_have_the_law_of_a_noisy_score():
+    single, scale, times = UnitCircle(epsilon=1.0, **SMALL), 0.2, 20_000
+    for cases, controls in ((10, 10), (18, 3), (0, 0)):
+        tables = Tables(jnp.full(times, cases), jnp.full(times, controls))
+        score = float(single.score(jnp.array(float(cases)), jnp.array(float(controls))))
+        seen = int(jnp.sum(decide(single, jax.random.key(cases), tables, 1.1, scale)))
+        p = laplace.sf(1.1 - score, scale=scale)
+        assert binom.ppf(1e-7, times, p) <= seen <= binom.isf(1e-7, times, p)
+    with pytest.raises(ValueError, match="for simulations"):
+        decide(single, key_of(1), tables, 1.1, scale)

@@ -413,11 +413,16 @@ def null_curve(single: CaseControlTest, values):
 
 
 def decide(single: CaseControlTest, key, tables: Tables, critical_value, scale):
-    """Rejections (K,) of one test on every table: score + Laplace(scale) > critical_value. For simulations."""
+    """Rejections (K,) of one test on every table, with the law of score + Laplace(scale) > critical_value.
+
+    For simulations. One comparison of 32 random bits with the probability to reject is cheaper than a Laplace draw.
+    """
     if keys.mode_of(key) == keys.RELEASE:
         raise ValueError("decide is for simulations; release by jaxdp.run(EveryTable(...), key, tables).")
     score = single.score(jnp.asarray(tables.exposed_cases, float), jnp.asarray(tables.exposed_controls, float))
-    return score + scale * draw.laplace(key, score.shape, score.dtype) > critical_value
+    probability = tail.laplace(critical_value - score, scale).astype(jnp.float32)
+    threshold = jnp.minimum(2.0**32 * probability, 2.0**32 - 2.0**8).astype(jnp.uint32)
+    return jax.random.bits(key, score.shape, jnp.uint32) < threshold
 
 
 def _single(kind, epsilon, groups: Groups, level: float) -> CaseControlTest:

@@ -1,0 +1,132 @@
+"""The best of a random number of private runs: selection whose price does not grow with the number of candidates.
+
+Source: Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2 and Corollary 3; formula sheet on GCM, section 5.
+Symbols: K = number of runs, TNB(eta, gamma) = its truncated negative binomial law, f = its generating function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Cost, Norm, Relation
+from jaxdp.noise import add, draw, keys
+
+MOST_RUNS = 1 << 20  # ends the search for K where float32 sums no longer grow
+
+
+@frozen_pytree
+class RandomStopping:
+    """Releases the index of the best score seen in K runs; each run looks at one random candidate with Laplace noise.
+
+    K follows TNB(eta, gamma) on 1, 2, ...: P(K = k) proportional to (1 - gamma)^k times the product over l < k of
+    (l + eta)/(l + 1). eta = 1 is the geometric law, eta = 0 the logarithmic one.
+    Privacy: epsilon-DP for scores that each move by at most `bound` (Linf). Each run is epsilon/(2 + eta)-DP and the
+    best of K such runs is (2 + eta) times that (Papernot and Steinke 2022, Corollary 3; the factor is the best
+    possible as gamma -> 0). K itself stays secret. For few candidates `PermuteAndFlip` is better; this one pays the
+    same for a million, and for runs that are no sums (`best_of`).
+    mean_runs: E[K] > 1, public; gamma follows from it. Simulation keys only.
+    """
+
+    epsilon: ArrayLike
+    eta: float = jax.tree.static(default=1.0)
+    mean_runs: float = jax.tree.static(default=20.0)
+
+    def __post_init__(self):
+        _check.positive(epsilon=self.epsilon)
+        _check.non_negative(eta=self.eta)
+        _check.in_range(1.0, 1e5, mean_runs=self.mean_runs)
+
+    def each(self):
+        """Budget of one run."""
+        return _check.budget(self.epsilon) / factor(self.eta)
+
+    def perturb(self, key, value, sensitivity):
+        """Index of the best noisy score seen, int array; scores of shape (k,)."""
+        if sensitivity.norm is not Norm.LINF:
+            raise ValueError(f"RandomStopping needs an Linf bound, got {sensitivity.norm.value}.")
+        scale = add.reach(sensitivity) / self.each()
+
+        def run(key):
+            key_index, key_noise = jax.random.split(key)
+            index = jax.random.randint(key_index, (), 0, value.shape[-1])
+            return value[index] + scale * draw.laplace(key_noise, (), value.dtype), index
+
+        return self.best_of(key, run)
+
+    def best_of(self, key, run: Callable[[Any], tuple[Any, Any]]):
+        """The output with the largest score of K runs. run: key -> (score, output), a program of budget `each()`.
+
+        The score counts as released: it must be part of what that budget pays for.
+        """
+        if keys.mode_of(key) == keys.RELEASE:
+            raise ValueError("RandomStopping has no exact noise for releases; use PermuteAndFlip or jax.random.key.")
+        key_count, key_runs = jax.random.split(key)
+        count = number_of_runs(key_count, self.eta, self.mean_runs)
+
+        def step(number, best):
+            score, output = run(jax.random.fold_in(key_runs, number))
+            wins = score > best[0]
+            return jax.tree.map(lambda new, old: jnp.where(wins, new, old), (score, output), best)
+
+        first = run(jax.random.fold_in(key_runs, 0))
+        return jax.lax.fori_loop(1, count, step, first)[1]
+
+    def cost(self, relation: Relation) -> Cost:
+        """epsilon-DP."""
+        epsilon = _check.budget(self.epsilon)
+        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
+
+
+def factor(eta: float) -> float:
+    """What the best of K pure-DP runs costs in budgets of one run, K ~ TNB(eta, gamma): 2 + eta, for any gamma."""
+    return 2.0 + eta
+
+
+def mean_of(eta: float, gamma: float) -> float:
+    """E[K] of TNB(eta, gamma): eta (1/gamma - 1)/(1 - gamma^eta), or (1/gamma - 1)/ln(1/gamma) for eta = 0."""
+    odds = 1.0 / gamma - 1.0
+    return odds / -np.log(gamma) if eta == 0.0 else eta * odds / -np.expm1(eta * np.log(gamma))
+
+
+def gamma_of(eta: float, mean_runs: float) -> float:
+    """The gamma with E[K] = mean_runs, by bisection on its logarithm."""
+    low, high = -60.0, -1e-9
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if mean_of(eta, np.exp(middle)) > mean_runs else (low, middle)
+    return float(np.exp(high))
+
+
+def generating(eta: float, gamma: float, x):
+    """f(x) = E[x^K] of TNB(eta, gamma), x in [0, 1]."""
+    rest = 1.0 - (1.0 - gamma) * np.asarray(x, float)
+    if eta == 0.0:
+        return np.log(rest) / np.log(gamma)
+    return np.expm1(-eta * np.log(rest)) / np.expm1(-eta * np.log(gamma))
+
+
+def number_of_runs(key, eta: float, mean_runs: float):
+    """A draw of K, int32 >= 1, by inversion."""
+    gamma = gamma_of(eta, mean_runs)
+    first = (1.0 - gamma) / -np.log(gamma) if eta == 0.0 else eta * (1.0 - gamma) / np.expm1(-eta * np.log(gamma))
+    target = jax.random.uniform(key)
+
+    def more(state):
+        count, _, total = state
+        return (total < target) & (count < MOST_RUNS)
+
+    def step(state):
+        count, mass, total = state
+        mass = mass * (1.0 - gamma) * (count + eta) / (count + 1.0)
+        return count + 1, mass, total + mass
+
+    start = (jnp.asarray(1, jnp.int32), jnp.asarray(first, float), jnp.asarray(first, float))
+    return jax.lax.while_loop(more, step, start)[0]

@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
     from jaxdp.data.records import as_records
     from jaxdp.data.schema import Schema
+    from jaxdp.discovery.skeleton import terminal_progress
 
     if args.method not in METHODS:
         raise options.UserError(f"--method must be one of {', '.join(METHODS)}, got {args.method!r}.")
@@ -54,14 +55,15 @@ def run(args: argparse.Namespace) -> int:
     records = as_records(schema.read_table(args.data, names))
     if records.num_records < MIN_ROWS:
         raise options.UserError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
-    graph = discovery.discover(
-        options.make_key(args.seed),
-        records,
-        epsilon=args.epsilon,
-        method=args.method,
-        max_order=args.max_order,
-        ledger=ledger,
-    )
+    with terminal_progress():
+        graph = discovery.discover(
+            options.make_key(args.seed),
+            records,
+            epsilon=args.epsilon,
+            method=args.method,
+            max_order=args.max_order,
+            ledger=ledger,
+        )
     print(write(graph, folder, num_records=records.num_records, truth=truth, seed=args.seed))
     return 0
 

@@ -18,7 +18,7 @@ from jaxdp.discovery.counts import Counts
 from jaxdp.discovery.decision_query import default_query
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.session import opened
-from jaxdp.discovery.skeleton import Search
+from jaxdp.discovery.skeleton import Search, counted
 from jaxdp.mechanisms import ExponentialMechanism
 
 Z = 4.0
@@ -61,6 +61,7 @@ def em_pc(
     cost = Cost(epsilon=float(epsilon), delta=0.0, rho=float(epsilon) ** 2 / 2, relation=Relation.REPLACE_ONE)
     with opened(key, "em_pc", cost, ledger) as session:
         counts, query = Counts(records), default_query(z, records.num_records)
+        scored = counted(lambda questions: query.values(counts, questions))
         search = Search(~np.eye(d, dtype=bool), {}, (), 0)
         decisions: list[Decision] = []
         keys = iter(jax.random.split(session.key, d * (max_order + 1)))
@@ -77,7 +78,7 @@ def em_pc(
             search.num_tests += len(questions)
             owners = np.array([j for _, j, _ in questions])
             error = _rounding(records.num_records, records.levels, order)
-            for position in removals(call_key, query.values(counts, questions), call, error, owners):
+            for position in removals(call_key, np.asarray(scored(questions), float), call, error, owners):
                 _, j, given = questions[position]
                 search.adjacency[i, j] = search.adjacency[j, i] = False
                 pair = (min(i, j), max(i, j))

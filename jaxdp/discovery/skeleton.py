@@ -5,6 +5,8 @@ function answers a list of questions: True (independent), False, or None where i
 """
 
 import collections
+import contextlib
+import contextvars
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +18,7 @@ Ask = Callable[[list[Question]], Sequence[bool | None]]
 MOST_PER_EDGE = 64
 GROWTH = 8
 AHEAD = 32
+_terminal_bar: contextvars.ContextVar[bool] = contextvars.ContextVar("terminal_bar", default=False)
 
 
 @dataclasses.dataclass
@@ -50,8 +53,8 @@ def find_skeleton(
     last = num_columns - 2 if max_order is None else min(max_order, num_columns - 2)
     adjacency = ~np.eye(num_columns, dtype=bool)
     search = Search(adjacency, {}, (), 0)
-    if progress:
-        ask = _counted(ask)
+    if progress or _terminal_bar.get():
+        ask = _counted(ask, always=progress)
     for order in range(last + 1):
         frozen = adjacency.copy() if stable else adjacency
         edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(adjacency))]
@@ -71,15 +74,30 @@ def find_skeleton(
     return search
 
 
-def _counted(ask: Ask) -> Ask:
+@contextlib.contextmanager
+def terminal_progress() -> Iterator[None]:
+    """Searches inside show a bar of their questions after two seconds, if standard error is a terminal."""
+    token = _terminal_bar.set(True)
+    try:
+        yield
+    finally:
+        _terminal_bar.reset(token)
+
+
+def counted(ask):
+    """`ask` with the bar of `terminal_progress`, for searches with a loop of their own."""
+    return _counted(ask, always=False) if _terminal_bar.get() else ask
+
+
+def _counted(ask, always: bool):
     """The same answers, with a bar that counts them."""
     from tqdm import tqdm
 
-    bar = tqdm(desc="questions", unit="", delay=2.0, leave=False)
+    bar = tqdm(desc="questions", unit="", delay=2.0, leave=False, disable=False if always else None)
 
     def asked(questions):
         answers = ask(questions)
-        bar.update(len(questions))
+        bar.update(len(answers))
         return answers
 
     return asked

@@ -1,7 +1,8 @@
 """Tests of independence within strata, for many tables at once: chi-squared, G, Cochran-Mantel-Haenszel.
 
 Tables are counts (..., strata, levels of a, levels of b); leading axes are a batch. NumPy tables are summed by NumPy,
-others by JAX; float64, but inside a caller's jit or vmap the ambient precision. Non-private: these statistics have no bounded sensitivity.
+others by JAX; in float64, but inside a caller's jit or vmap in the ambient precision. Non-private: these statistics
+have no bounded sensitivity.
 """
 
 import contextlib

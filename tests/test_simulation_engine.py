@@ -206,7 +206,7 @@ def test_memory_follows_the_flag():
     free = Chunks(512, batch_size=512).program(cell)
     assert free.batch_size == 512
     bound = Chunks(512, batch_size=512, memory=10_000_000).program(cell)
-    assert bound.bytes_per_device <= 10_000_000 < free.bytes_per_device
+    assert bound.bytes_per_device <= 5_000_000 < free.bytes_per_device
     assert 1 <= bound.batch_size < 512
     with pytest.raises(ValueError, match="raise the limit"):
         Chunks(512, memory=10_000).program(cell)

@@ -17,7 +17,7 @@ import time
 
 ROWS = ("partition_gcm", "private_gcm", "memory", "scaling")
 GOALS = {"partition_gcm": 40.0, "private_gcm": 100.0}  # seconds on two cores
-REPLICATES = {"partition_gcm": 1_000_000, "private_gcm": 100_000, "memory": 2000, "scaling": 50_000}
+REPLICATES = {"partition_gcm": 1_000_000, "private_gcm": 100_000, "memory": 4000, "scaling": 50_000}
 CHUNK = {"partition_gcm": 10_000, "private_gcm": 1000}
 
 
@@ -105,7 +105,7 @@ def memory(replicates: int) -> dict:
     """Peak memory of the kernel test against the flag, and how it does not grow with the replicates."""
     runs = [
         one("private_gcm", replicates=count, memory=limit)
-        for limit, count in ((8_000_000, replicates), (64_000_000, replicates), (64_000_000, 4 * replicates))
+        for limit, count in ((16_000_000, replicates), (64_000_000, replicates), (64_000_000, 4 * replicates))
     ]
     return {"row": "memory", "runs": runs}
 

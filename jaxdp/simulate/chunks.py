@@ -21,6 +21,7 @@ from jaxdp.simulate.record_file import BINS, Record
 
 ROUNDING = 1e-6  # float32 p-values of rank tests may sit a rounding above the level they equal
 CACHE = 8_000_000  # bytes; kernel methods at n = 300 and 1000 are slower above, PartitionGCM does not care
+AHEAD = 2  # chunks in flight: the device computes one while the host writes another
 MOST_DEVICES_FILLED = 16  # host devices that a chunk keeps busy with whole batches
 ACCELERATOR_SHARE = 0.25  # of a device's memory, where no limit is given
 ACCELERATOR_BATCH = 4096  # first guess there; on the CPU the batch that stays in a core's cache wins
@@ -124,8 +125,9 @@ class Chunks:
                 return program
             if batch == 1:
                 raise ValueError(
-                    f"one replicate needs {program.bytes_per_device / 1e6:.3g} MB a device and the memory limit leaves "
-                    f"{limit / 1e6:.3g} MB a device: raise the limit, use fewer devices or fewer records."
+                    f"one replicate needs {program.bytes_per_device / 1e6:.3g} MB a device, and the memory limit leaves "
+                    f"{limit / 1e6:.3g} MB a device with {AHEAD} chunks in flight: raise the limit, use fewer devices "
+                    "or fewer records."
                 )
             # bytes grow at most linearly with the batch, so this ends after a step or two
             batch = max(1, min(batch - 1, int(batch * wanted / program.bytes_per_device)))
@@ -155,12 +157,12 @@ class Chunks:
         return CACHE if self.batch_size == "auto" and self.devices[0].platform == "cpu" else math.inf
 
     def _limit(self) -> float:
-        """Bytes that each device may use: host devices share one memory, accelerators have their own."""
+        """Bytes that one chunk may use on a device: host devices share one memory, accelerators have their own."""
         if self.devices[0].platform == "cpu":
             here = sum(device.process_index == jax.process_index() for device in self.devices)
-            return math.inf if self.memory is None else self.memory // max(1, here)
+            return math.inf if self.memory is None else self.memory // (max(1, here) * AHEAD)
         if self.memory is not None:
-            return self.memory
+            return self.memory // AHEAD
         statistics = self.devices[0].memory_stats() or {}
         return int(ACCELERATOR_SHARE * statistics["bytes_limit"]) if "bytes_limit" in statistics else math.inf
 

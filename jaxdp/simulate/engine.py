@@ -23,12 +23,11 @@ import numpy as np
 from jaxdp import _check
 from jaxdp.simulate import record_file, results
 from jaxdp.simulate.cells import Cell, require_distinct
-from jaxdp.simulate.chunks import Chunks
+from jaxdp.simulate.chunks import AHEAD, Chunks
 from jaxdp.simulate.record_file import Record, RecordFile
 
 DEFAULT_CHUNK = 1000
 SECONDS_BETWEEN_WRITES = 0.5
-AHEAD = 2  # chunks in flight: the device computes one while the host writes another
 
 
 @dataclasses.dataclass(frozen=True)

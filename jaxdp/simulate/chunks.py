@@ -125,7 +125,7 @@ class Chunks:
                 return program
             if batch == 1:
                 raise ValueError(
-                    f"one replicate needs {program.bytes_per_device / 1e6:.3g} MB a device, and the memory limit leaves "
+                    f"one replicate needs {program.bytes_per_device / 1e6:.3g} MB a device and the memory limit leaves "
                     f"{limit / 1e6:.3g} MB a device with {AHEAD} chunks in flight: raise the limit, use fewer devices "
                     "or fewer records."
                 )

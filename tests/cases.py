@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
+from jaxdp.data.dataset import BINARY, ORDINAL, Column, Domain
 from jaxdp.statistics.kernels import RBF
+
+NUM_RECORDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +21,9 @@ class Case:
     make: epsilon -> test. data: key, n -> Data. attack: whether the declared bound applies to the statistic for a
     fixed key (not so when the statistic resamples: then neighbours are coupled, not equal-keyed).
     sweep: field names that a compiled program must serve without recompiling.
+    fixed: columns that are public to the test: neighbours share them, and they hold no bad values.
+    sized: `make` takes the number of records too.
+    plain: whether the cost is the budget asked for (not so for published variants that state their true cost).
     """
 
     name: str
@@ -27,6 +33,13 @@ class Case:
     private: bool = True
     decision: bool = False
     sweep: tuple[str, ...] = ("epsilon",)
+    fixed: tuple[str, ...] = ()
+    plain: bool = True
+    sized: bool = False
+
+    def test(self, epsilon, n=NUM_RECORDS):
+        """The test for n records."""
+        return self.make(epsilon, n) if self.sized else self.make(epsilon)
 
 
 def continuous(key, n, dim=1):
@@ -41,6 +54,38 @@ def bounded(key, n, dim=1):
 def several(key, n):
     first, second = (continuous(k, n) for k in jax.random.split(key))
     return jaxdp.Data(jnp.stack([first.x, second.x], 1), jnp.stack([first.y, second.y, first.x], 1), first.z)
+
+
+def coded(levels_x, levels_y, levels_z=0):
+    """Codes 0, ..., levels - 1 of dependent columns, with their public description."""
+    domain = Domain(*((Column(ORDINAL, count),) if count else () for count in (levels_x, levels_y, levels_z)))
+
+    def draw(key, n):
+        key_z, key_x, key_y = jax.random.split(key, 3)
+        z = jax.random.randint(key_z, (n,), 0, max(levels_z, 1))
+        x = jax.random.randint(key_x, (n,), 0, levels_x)
+        y = jnp.minimum((x + jax.random.randint(key_y, (n,), 0, levels_y)) // 2, levels_y - 1)
+        return jaxdp.Data(x, y, z if levels_z else None, domain)
+
+    return draw
+
+
+def groups(key, n):
+    """Exposure of cases (the first half) and controls: y is public."""
+    y = (jnp.arange(n) < n // 2).astype(jnp.int32)
+    x = (jax.random.uniform(key, (n,)) < 0.3 + 0.3 * y).astype(jnp.int32)
+    return jaxdp.Data(x, y, None, Domain((Column(BINARY, 2),), (Column(BINARY, 2),)))
+
+
+def pair(key, n):
+    """Two continuous columns, no z."""
+    data = continuous(key, n)
+    return jaxdp.Data(jnp.tanh(data.x), jnp.tanh(data.y))
+
+
+def case_control(kind, **options):
+    """A test of `groups`, whose sizes must be given inside `jit`."""
+    return lambda e, n: kind(epsilon=e, num_cases=n // 2, num_controls=n - n // 2, **options)
 
 
 LAW = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
@@ -59,6 +104,7 @@ CASES = [
     ),
     Case("partition_gcm_axes", lambda e: PartitionGCM(epsilon=e), lambda k, n: continuous(k, n, 5)),
     Case("partition_gcm_standardized", lambda e: PartitionGCM(epsilon=e, standardize=True), bounded),
+    Case("chosen_cells", lambda e: jaxdp.ChosenCells(epsilon=e, candidates=(2, 4)), continuous),
     Case(
         "private_gcm_tight", lambda e: PrivateGCM(epsilon=e, ridge=1.0), bounded, sweep=("epsilon", "ridge", "kernel")
     ),
@@ -85,6 +131,42 @@ CASES = [
         lambda k, n: _features(several(k, n)),
         sweep=(),
     ),
+    Case("kendall", lambda e: jaxdp.ConditionalKendall(epsilon=e), continuous),
+    Case("kendall_codes", lambda e: jaxdp.ConditionalKendall(epsilon=e), coded(2, 3, 2)),
+    Case("kendall_marginal_zcdp", lambda e: jaxdp.ConditionalKendall(mechanism=jaxdp.Gaussian(e)), pair, sweep=()),
+    Case("kendall_paper", lambda e: jaxdp.ConditionalKendall(epsilon=e, variant="paper"), coded(3, 3, 2), plain=False),
+    Case("spearman", lambda e: jaxdp.ConditionalSpearman(epsilon=e), continuous),
+    Case("unit_circle", case_control(jaxdp.UnitCircle), groups, fixed=("y",), sized=True),
+    Case("unit_circle_estimated", case_control(jaxdp.UnitCircle, null="estimated"), groups, fixed=("y",), sized=True),
+    Case("margin_adaptive", case_control(jaxdp.MarginAdaptive), groups, fixed=("y",), sized=True),
+    Case("chi2_laplace", case_control(jaxdp.ChiSquaredLaplace), groups, fixed=("y",), sized=True),
+    Case("distance_score", case_control(jaxdp.DistanceScore), groups, fixed=("y",), sized=True),
+    Case("noisy_proportions", case_control(jaxdp.NoisyProportions), groups, fixed=("y",), sized=True),
+    Case("noisy_table", lambda e: jaxdp.NoisyTableChi2(epsilon=e, num_null=39), coded(3, 3)),
+    Case("projected_chi2", lambda e: jaxdp.ProjectedChi2(epsilon=e, num_null=39), coded(2, 3)),
+    Case(
+        "goodness_of_fit",
+        lambda e: jaxdp.ProjectedGoodnessOfFit(epsilon=e, probabilities=[0.25, 0.5, 0.25], num_null=39),
+        coded(3, 3),
+    ),
+    Case(
+        "vote",
+        lambda e: jaxdp.TestOfTests(epsilon=e, test=jaxdp.CorrelationTest(), num_blocks=4),
+        pair,
+        attack=False,
+    ),
+    Case(
+        "median",
+        lambda e: jaxdp.SubsampleAggregate(
+            epsilon=e, statistic_of=jaxdp.CorrelationTest().value, num_blocks=4, num_null=39
+        ),
+        pair,
+        attack=False,
+    ),
+    Case("mic_e", lambda e: jaxdp.MICeLaplace(epsilon=e, max_cells=6, num_null=39), pair),
+    Case("mic_r", lambda e: jaxdp.MICrLaplace(epsilon=e, num_null=39), pair),
+    Case("mic_r_ranges", lambda e: jaxdp.MICrLaplace(epsilon=e, max_cells=6, num_null=39, range_share=0.3), pair),
+    Case("mic_geometric", lambda e: jaxdp.MICrGeometric(epsilon=e, max_cells=6, num_null=39), pair),
     Case("gcm", lambda e: jaxdp.GCM(ridge=0.1), continuous, attack=False, private=False, sweep=("ridge", "kernel")),
     Case(
         "gcm_columns",

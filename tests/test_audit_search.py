@@ -16,6 +16,8 @@ from jaxdp.audit.sensitivity import neighbour
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.noise import add
 
+pytestmark = pytest.mark.optimised
+
 
 @frozen_pytree
 class BoundedSum(PrivateTest):

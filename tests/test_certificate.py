@@ -13,6 +13,8 @@ import pytest
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.noise import certificate, digits, gaussian_tables, lattice
 
+pytestmark = pytest.mark.optimised
+
 ESCAPE = 9  # bits; the released mechanisms use 50, whose tables are too long to enumerate
 
 

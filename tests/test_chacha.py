@@ -7,6 +7,8 @@ import pytest
 
 from jaxdp.noise import chacha
 
+pytestmark = pytest.mark.optimised
+
 MATERIAL = bytes(range(32))
 
 

@@ -12,6 +12,8 @@ from jaxdp.data import Column, Data, Domain
 from jaxdp.independence.conditional import conditional_kendall as kendall
 from jaxdp.independence.conditional import conditional_spearman as spearman
 
+pytestmark = pytest.mark.optimised
+
 TESTS = [jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman]
 
 

@@ -17,6 +17,8 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.noise import keys
 from jaxdp.noise.keys import ReleaseKey
 
+pytestmark = pytest.mark.optimised
+
 SECRET = bytes(range(100, 132))
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from jaxdp.accounting import attack
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.mark.parametrize(
     ("total", "epsilon", "affordable"), [(1.0, 0.01, 100), (0.3, 0.1, 3), (1.0, 1 / 3, 2), (2e-8, 1e-9, 20)]

@@ -13,6 +13,8 @@ from jaxdp.data import Column, Domain
 from jaxdp.independence.conditional import local_permutation
 from jaxdp.simulate.confounder import sine_confounder
 
+pytestmark = pytest.mark.optimised
+
 
 def window(replicates, level=0.05, alpha=1e-6):
     return stats.binom.ppf([alpha / 2, 1 - alpha / 2], replicates, level)

@@ -10,6 +10,8 @@ import jaxdp
 from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, largest_step, lipschitz_majorant
 from jaxdp.mechanisms import Gaussian
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture
 def x64():

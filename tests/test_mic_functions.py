@@ -11,6 +11,8 @@ from jaxdp.simulate import functions21
 from jaxdp.statistics import mic_star
 from jaxdp.statistics.mic_pairs import data_sets
 
+pytestmark = pytest.mark.optimised
+
 
 def test_levels_order_the_noise_and_the_coefficient():
     laws = [functions21.law(12, level) for level in (0.2, 0.5, 0.9)]

@@ -12,6 +12,8 @@ import pytest
 from scipy import stats
 
 import jaxdp
+from jaxdp.audit import flawed
+from jaxdp.audit.flawed import truncated_geometric
 from jaxdp.core import Norm, cost_of, num_records, public_shapes
 from jaxdp.independence.marginal import mic_common, mic_parameters, mic_ranges, mic_sensitivity
 from jaxdp.statistics import information, mic_grids, mic_tables
@@ -170,14 +172,6 @@ def test_minepys_tie_rule_breaks_the_published_bound():
     assert bounded <= mic_sensitivity.mass_bound(1000, mic_grids.grids(4.0, 15))
 
 
-def truncated_geometric(count: int, n: int, epsilon: float):
-    """Definition 4.5 of the paper: probabilities of 0..n."""
-    ratio = math.exp(-epsilon)
-    law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(n + 1.0) - count)
-    law[0], law[n] = ratio**count / (1 + ratio), ratio ** (n - count) / (1 + ratio)
-    return law
-
-
 def zero_probability(x, y, n, tables, epsilon_cell, shared=False):
     """P(the coefficient is 0) by enumerating every noisy table; independent tables unless shared."""
     chance = 1.0
@@ -194,22 +188,6 @@ def zero_probability(x, y, n, tables, epsilon_cell, shared=False):
     return chance
 
 
-def exact_zero_probability(in_corner: int, epsilon_cell: float) -> float:
-    """The same chance from integers alone: a table has no information where all its 2 x 2 minors vanish."""
-    chance = 1.0
-    for side in (2, 3, 3):
-        counts = np.zeros((side, side), int)
-        counts[0, 0], counts[-1, -1] = in_corner, 3 - in_corner
-        laws = [truncated_geometric(count, 3, epsilon_cell) for count in counts.ravel()]
-        every = np.stack(np.meshgrid(*[np.arange(4)] * side**2, indexing="ij"), -1).reshape(-1, side**2)
-        weight = np.prod([law[every[:, i]] for i, law in enumerate(laws)], axis=0)
-        table, flat = every.reshape(-1, side, side), np.ones(len(every), bool)
-        for (i, j), (a, b) in itertools.product(itertools.combinations(range(side), 2), repeat=2):
-            flat &= table[:, i, a] * table[:, j, b] == table[:, i, b] * table[:, j, a]
-        chance *= weight[flat].sum()
-    return chance
-
-
 def test_published_geometric_mechanism_breaks_its_epsilon_and_a_shared_table_does_not():
     """Sheet 4.2: n = 3, c = 1, B = 6, G = 3 tables; the event {output = 0} alone shows the loss."""
     n, tables = 3, mic_tables.grid_tables(6.0, 1.0, "full")
@@ -219,9 +197,10 @@ def test_published_geometric_mechanism_breaks_its_epsilon_and_a_shared_table_doe
     losses = {}
     for epsilon, wanted in ((6.0, (0.6334, 9.12e-5)), (4.0, (0.2854, 1.04e-3))):
         chance = [zero_probability(*data, n, tables, epsilon / 2) for data in (corner, outlier)]
-        assert chance == pytest.approx([exact_zero_probability(c, epsilon / 2) for c in (3, 2)], rel=1e-9)
         assert chance == pytest.approx(wanted, rel=0.02)
         losses[epsilon] = math.log(chance[0] / chance[1])
+        # the audit's exhibit counts the same from integers alone
+        assert losses[epsilon] == pytest.approx(flawed.published_mic_loss(epsilon, n=3), rel=1e-9)
         assert epsilon + 1.5 < losses[epsilon] <= 3 * epsilon, "the true cost is G epsilon"
         alone = [zero_probability(*data, n, tables, epsilon / 2, shared=True) for data in (corner, outlier)]
         assert abs(math.log(alone[0] / alone[1])) <= epsilon

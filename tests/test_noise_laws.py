@@ -11,6 +11,8 @@ import scipy.stats
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.noise import add, chacha, keys
 
+pytestmark = pytest.mark.optimised
+
 SIZE = 200_000
 ALPHA = 1e-6
 DRAWS = 300_000

@@ -16,6 +16,8 @@ from jaxdp.independence.conditional import partition_gcm, partition_stages
 from jaxdp.simulate.confounder import heteroscedastic_confounder, sine_confounder
 from jaxdp.statistics import winsorize
 
+pytestmark = pytest.mark.optimised
+
 
 def raw(test, x, y, cell, levels):
     """The statistic for values in [-1, 1] and given cells, as float64 arrays."""

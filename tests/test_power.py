@@ -14,6 +14,8 @@ import jaxdp
 from jaxdp.simulate import power
 from jaxdp.simulate.confounder import sine_confounder
 
+pytestmark = pytest.mark.optimised
+
 DEVICES_SCRIPT = """
 import functools, jax, numpy as np, jaxdp
 from jaxdp.simulate.confounder import SineLaw, sine_confounder

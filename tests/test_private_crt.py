@@ -13,6 +13,8 @@ from jaxdp.independence.conditional import private_crt
 from jaxdp.simulate.confounder import SineLaw, sine_confounder
 from jaxdp.statistics import ridge_bounds
 
+pytestmark = pytest.mark.optimised
+
 LAW = SineLaw(noise_sd=1.0, complexity=2.0)
 
 

@@ -11,14 +11,17 @@ import numpy as np
 
 from jaxdp import _check, core
 from jaxdp.audit import flawed
+from jaxdp.audit.domains import SUBJECTS
 from jaxdp.audit.epsilon import Bound, lower_bound
+from jaxdp.audit.pairs import MECHANISMS, Pair, project
 from jaxdp.audit.sensitivity import falsify, neighbour
-from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.mechanisms import ExponentialMechanism, RankThreshold, ReportNoisyMax
+from jaxdp.core import Relation
+from jaxdp.mechanisms import Geometric, Laplace
 from jaxdp.noise import keys, lattice
 
 BATCH = 1 << 18
-SEARCH_RECORDS = 24
+_BARE: dict[str, Any] = {"laplace": Laplace, "geometric": Geometric}  # audited by many draws of one plan
+LANES = 1 << 11  # runs of one compiled batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Audit:
 
     lower: a lower bound on the true epsilon at confidence 1 - alpha (exact by quadrature for flawed variants,
     where runs = 0). sensitivity: largest change found, as a share of the declared bound (None if not searched).
+    pair: which pair of neighbours of the mechanism. delta: of the claim.
     """
 
     method: str
@@ -37,6 +41,8 @@ class Audit:
     event: str
     mode: str
     sensitivity: float | None = None
+    pair: int = 0
+    delta: float = 0.0
 
     @property
     def holds(self) -> bool:
@@ -44,27 +50,28 @@ class Audit:
         return self.lower <= self.claimed and (self.sensitivity is None or self.sensitivity <= 1.0 + slack)
 
 
-@dataclasses.dataclass(frozen=True)
-class Pair:
-    """Worst-case neighbours of a mechanism: un-noised values, their sensitivity, the mechanism."""
-
-    first: Any
-    second: Any
-    sensitivity: Any
-    mechanism: Any
-
-
 def subjects() -> list[str]:
-    """Names of mechanisms and flawed variants; tests are audited by their class name."""
-    return [*MECHANISMS, *FLAWED]
+    """Names of mechanisms, flawed variants and tests."""
+    return [*MECHANISMS, *FLAWED, *SUBJECTS]
 
 
-def audit(method: str, epsilon: float, *, runs: int = 1_000_000, key=None, alpha: float = 1e-6, generate=None) -> Audit:
-    """Audits a mechanism (`subjects()`), a flawed variant, or a test of the package by its class name.
+def audit(
+    method: str,
+    epsilon: float,
+    *,
+    runs: int = 1_000_000,
+    key=None,
+    alpha: float = 1e-6,
+    generate=None,
+    pair: int = 0,
+    release: bool | None = None,
+) -> Audit:
+    """Audits a mechanism, a flawed variant, or a test of the package by its class name (`subjects()`).
 
     epsilon: the claim. runs: in all, half on each neighbour. key: simulation key (default: fresh entropy).
-    Mechanisms with additive noise are audited in release mode, the others in simulation, which has the same law.
-    generate: key -> Data, the domain in which a worst pair of a test is searched.
+    pair: which of a mechanism's five pairs of neighbours. generate: key -> Data, the domain in which a worst pair of a
+    test is searched. release: exact noise from a fresh release key, or simulated noise, which has the same law;
+    default: exact for laplace and geometric, whose exact draws are fast.
     """
     _check.positive(epsilon=epsilon)
     _check.at_least(400, runs=runs)
@@ -75,27 +82,64 @@ def audit(method: str, epsilon: float, *, runs: int = 1_000_000, key=None, alpha
     key_search, key_runs = jax.random.split(key)
     share = None
     if method in MECHANISMS:
-        pair = MECHANISMS[method](float(epsilon))
+        pairs = MECHANISMS[method](float(epsilon))
+        if not 0 <= pair < len(pairs):
+            raise ValueError(f"pair must be between 0 and {len(pairs) - 1}, got {pair}.")
+        chosen = pairs[pair]
     else:
-        pair, share = worst_pair(_test(method, epsilon), key_search, generate or _default_data)
-    mode, first, second = _outputs(method, pair, key_runs, runs // 2, float(epsilon))
-    found: Bound = lower_bound(first, second, alpha=alpha, low_bits=mode == keys.RELEASE)
-    return Audit(method, float(epsilon), found.epsilon, alpha, runs, found.event, mode, share)
-
-
-def _outputs(method: str, pair: Pair, key, runs: int, epsilon: float):
-    """Mode, and projected outputs of both neighbours, arrays (runs,)."""
-    if method in ("laplace", "geometric"):
-        plan = getattr(lattice, f"plan_{method}")
-        root = keys.fresh_key()
+        build, generate = _test(method, epsilon, generate)
+        chosen, share = worst_pair(build, key_search, generate)
+    bare = method in ("laplace", "geometric")
+    mode = keys.RELEASE if (bare if release is None else release) else keys.SIMULATION
+    if mode == keys.RELEASE:
+        first, second = _released(method, chosen, runs // 2, float(epsilon))
+    else:
+        mechanism = _BARE[method](epsilon) if bare else chosen.mechanism
+        chosen = dataclasses.replace(chosen, mechanism=mechanism)
         first, second = (
-            _repeated(plan, part, value, pair.sensitivity, epsilon, runs)
-            for part, value in zip(root.split(2), (pair.first, pair.second), strict=True)
+            sample(chosen, part, value, runs // 2)
+            for part, value in zip(jax.random.split(key_runs), (chosen.first, chosen.second), strict=True)
         )
-        return keys.RELEASE, first, second
-    key_first, key_second = jax.random.split(key)
-    first = sample(pair, key_first, pair.first, runs)
-    return keys.SIMULATION, first, sample(pair, key_second, pair.second, runs)
+    found: Bound = lower_bound(first, second, alpha=alpha, delta=chosen.delta, low_bits=mode == keys.RELEASE)
+    return Audit(method, float(epsilon), found.epsilon, alpha, runs, found.event, mode, share, pair, chosen.delta)
+
+
+def _test(method: str, epsilon: float, generate):
+    """(test, domain) of a class name. Errors: ValueError for names that aren't subjects."""
+    if method not in SUBJECTS:
+        raise ValueError(f"method must be one of {', '.join(subjects())}, got {method!r}.")
+    subject = SUBJECTS[method]
+    if subject.coupled and generate is None:
+        raise ValueError(
+            f"{method} resamples: its neighbours are coupled, so no pair is worst for one fixed randomness; "
+            "its mechanism is audited as rank."
+        )
+    return subject.build(epsilon), generate or subject.generate
+
+
+def _released(method: str, pair: Pair, runs: int, epsilon: float):
+    """Projected outputs of exact releases on both neighbours, arrays (runs,)."""
+    roots = keys.fresh_key().split(2)
+    values = (pair.first, pair.second)
+    if method in _BARE:
+        plan = getattr(lattice, f"plan_{method}")
+        return tuple(
+            _repeated(plan, part, value, pair.sensitivity, epsilon, runs)
+            for part, value in zip(roots, values, strict=True)
+        )
+    return tuple(_released_one_by_one(pair, part, value, runs) for part, value in zip(roots, values, strict=True))
+
+
+def _released_one_by_one(pair: Pair, root, value, runs: int):
+    """Independent releases, each with its own key; budgets and bounds are concrete, as exact noise needs them."""
+    with keys.precision(keys.RELEASE):
+        value = jax.tree.map(lambda part: jnp.asarray(part, np.float64), value)
+        once = lambda key, value: project(pair.mechanism.perturb(key, value, pair.sensitivity), pair)  # noqa: E731
+        lanes = min(runs, LANES)
+        batch = jax.jit(lambda key, value: jax.vmap(lambda k: once(k, value))(jax.random.split(key, lanes)))
+        parts = root.split(-(-runs // lanes))
+        found = [np.asarray(batch(part.consume("audit"), value)) for part in parts]
+    return np.concatenate(found)[:runs].astype(np.float64)
 
 
 def _repeated(plan, root, value, sensitivity, epsilon: float, runs: int):
@@ -110,42 +154,17 @@ def _repeated(plan, root, value, sensitivity, epsilon: float, runs: int):
 
 
 def sample(pair: Pair, key, value, runs: int):
-    """Projected outputs of independent runs on one value, array (runs,)."""
+    """Projected outputs of independent simulated runs on one value, array (runs,)."""
     batch = min(runs, 1 << 12)
-    count = -(-runs // batch)
-    out = _sampled(pair, key, value, count, batch)
-    return np.asarray(out).ravel()[:runs]
+    return np.asarray(_sampled(pair, key, value, -(-runs // batch), batch)).ravel()[:runs]
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
-def _sampled(fields, key, value, count: int, batch: int):
+def _sampled(pair, key, value, count: int, batch: int):
     def one(key):
-        return project(fields.mechanism.perturb(key, value, fields.sensitivity), fields)
+        return project(pair.mechanism.perturb(key, value, pair.sensitivity), pair)
 
     return jax.lax.map(lambda key: jax.vmap(one)(jax.random.split(key, batch)), jax.random.split(key, count))
-
-
-jax.tree_util.register_dataclass(Pair, ["first", "second", "sensitivity", "mechanism"], [])
-
-
-def project(output, pair: Pair):
-    """One number per release that tells the neighbours apart best: the privacy loss of Laplace noise.
-
-    Additive parts: sum over coordinates of the output, cut between the two un-noised values, in units of the noise
-    scale. Selections and decisions: the outcome itself.
-    """
-    parts = output if isinstance(output, dict) else {"": output}
-    total = 0.0
-    for name, part in parts.items():
-        pick = lambda tree, name=name: tree[name] if isinstance(output, dict) else tree  # noqa: E731
-        mechanism = pair.mechanism[name] if isinstance(output, dict) else pair.mechanism
-        if not hasattr(mechanism, "noise"):
-            total = total + part
-            continue
-        first, second = (jnp.asarray(pick(side), float) for side in (pair.first, pair.second))
-        inside = jnp.clip(part, jnp.minimum(first, second), jnp.maximum(first, second))
-        total = total + jnp.sum(jnp.sign(second - first) * inside) / mechanism.scale(pick(pair.sensitivity))
-    return total
 
 
 def worst_pair(test, key, generate, **search) -> tuple[Pair, float]:
@@ -171,65 +190,6 @@ def _shares(test) -> tuple[float, ...] | None:
     return tuple(part / sum(spent) for part in spent)
 
 
-def _test(method: str, epsilon: float):
-    import jaxdp
-
-    known = getattr(jaxdp, method, None)
-    if not (isinstance(known, type) and issubclass(known, core.PrivateQuery)):
-        raise ValueError(f"method must be one of {', '.join(subjects())} or the name of a test, got {method!r}.")
-    try:
-        return known(epsilon=epsilon)
-    except TypeError as error:
-        raise ValueError(
-            f"{method} needs more than epsilon: call jaxdp.audit.catalogue.worst_pair yourself ({error})."
-        ) from None
-
-
-def _default_data(key):
-    from jaxdp.simulate import sine_confounder
-
-    return sine_confounder(key, SEARCH_RECORDS, effect=0.5)
-
-
-def _scalar(bound: float, norm: Norm) -> Sensitivity:
-    return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=-100.0 * bound, upper=100.0 * bound)
-
-
-def _laplace(epsilon: float) -> Pair:
-    return Pair(0.0, 2.0, _scalar(2.0, Norm.L1), None)
-
-
-def _geometric(epsilon: float) -> Pair:
-    return Pair(0.0, 3.0, _scalar(3.0, Norm.L1), None)
-
-
-def _noisy_max(epsilon: float) -> Pair:
-    # from a tie, both scores move: the loser's probability falls from 1/2 to exp(-epsilon)/2
-    return Pair(jnp.array([0.0, 0.0]), jnp.array([1.0, -1.0]), _scalar(1.0, Norm.LINF), ReportNoisyMax(epsilon=epsilon))
-
-
-def _exponential(epsilon: float) -> Pair:
-    gap = 8.0 / max(1.0, epsilon)
-    first = jnp.array([0.0, -gap - 2.0])
-    return Pair(first, first + jnp.array([-1.0, 1.0]), _scalar(1.0, Norm.LINF), ExponentialMechanism(epsilon=epsilon))
-
-
-def _rank(epsilon: float) -> Pair:
-    # many copies: their median is nearly fixed, so the reference's noise alone decides
-    reference, copies = jnp.asarray(-2.0), jnp.zeros(99)
-    bounds = (_scalar(1.0, Norm.LINF), _scalar(1.0, Norm.LINF))
-    return Pair((reference, copies), (reference - 1.0, copies + 1.0), bounds, RankThreshold(epsilon=epsilon, level=0.5))
-
-
-MECHANISMS: dict[str, Callable[[float], Pair]] = {
-    "laplace": _laplace,
-    "geometric": _geometric,
-    "noisy-max": _noisy_max,
-    "exponential": _exponential,
-    "rank": _rank,
-}
-
-
 def _flawed_rank(epsilon: float) -> tuple[float, str]:
     scales = (1.0, 1.0 / epsilon)  # the witness was found at epsilon 1
     losses = [flawed.noisy_rank_loss(epsilon, np.array(flawed.WITNESS) * scale) for scale in scales]
@@ -244,7 +204,12 @@ def _flawed_threshold(epsilon: float) -> tuple[float, str]:
     return flawed.algorithm_3_loss(epsilon, 16), "16 accepted tests"
 
 
+def _flawed_mic(epsilon: float) -> tuple[float, str]:
+    return flawed.published_mic_loss(epsilon), "coefficient 0, n = 8, three tables"
+
+
 FLAWED: dict[str, Callable[[float], tuple[float, str]]] = {
+    "micr-geom": _flawed_mic,
     "noisy-permutation": _flawed_rank,
     "algorithm-2": _flawed_sieve,
     "algorithm-3": _flawed_threshold,

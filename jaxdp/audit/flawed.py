@@ -4,6 +4,9 @@ Sources: formula sheet on GCM, section 3.3 (noisy ranks); formula sheet on Priv-
 (sieve-and-examine as printed; Algorithm 3 as printed).
 """
 
+import itertools
+import math
+
 import numpy as np
 
 WITNESS = (-6.233, -0.316, 3.977, 3.788, -0.818, -0.42)  # T_0, ..., T_5
@@ -101,3 +104,38 @@ def algorithm_3_loss(epsilon: float, accepts: int, rejections: int = 1) -> float
     far = 40.0 * scale
     each = np.log(laplace_sf(far, scale) / laplace_sf(far + 1.0, scale))
     return float(accepts * each)
+
+
+def published_mic_loss(epsilon: float, n: int = 8) -> float:
+    """Loss of the published MICr-Geom by the event {coefficient = 0} alone: c = 1, B = 6, hence three tables.
+
+    Formula sheet on GCM, section 4.2: n records in one corner against one of them moved to the other corner. The
+    coefficient is 0 exactly when no noisy table has a 2 x 2 minor that differs from 0; counted over all integer tables.
+    """
+    chances = [math.prod(_flat_chance(side, n, corner, epsilon / 2.0) for side in (2, 3, 3)) for corner in (n, n - 1)]
+    return abs(math.log(chances[0] / chances[1]))
+
+
+def _flat_chance(side: int, n: int, in_corner: int, rate: float) -> float:
+    """P(a noisy side x side table, side 2 or 3, has parallel rows) under truncated geometric noise per cell."""
+    counts = np.zeros((side, side), int)
+    counts[0, 0], counts[-1, -1] = in_corner, n - in_corner
+    rows = np.stack(np.meshgrid(*[np.arange(n + 1)] * side, indexing="ij"), -1).reshape(-1, side)
+    laws = [
+        np.prod([truncated_geometric(count, n, rate)[rows[:, j]] for j, count in enumerate(row)], axis=0)
+        for row in counts
+    ]
+    parallel = np.ones((len(rows), len(rows)))
+    for a, b in itertools.combinations(range(side), 2):
+        parallel *= np.outer(rows[:, a], rows[:, b]) == np.outer(rows[:, b], rows[:, a])
+    if side == 2:
+        return float(laws[0] @ parallel @ laws[1])
+    return float(np.sum(np.outer(laws[0], laws[1]) * parallel * ((parallel * laws[2]) @ parallel)))
+
+
+def truncated_geometric(count: int, n: int, rate: float):
+    """Definition 4.5 of the MIC paper: probabilities of 0, ..., n."""
+    ratio = math.exp(-rate)
+    law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(n + 1.0) - count)
+    law[0], law[n] = ratio**count / (1 + ratio), ratio ** (n - count) / (1 + ratio)
+    return law

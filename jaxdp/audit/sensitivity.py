@@ -90,7 +90,9 @@ def change(test, pair, weights=None):
 
 
 def neighbour(data, replacement, relation: Relation):
-    """The data with its first record replaced, or without it under add-or-remove."""
+    """The data with its first record replaced (its x only, under replace-attribute) or removed."""
+    if relation is Relation.REPLACE_ATTRIBUTE:
+        return dataclasses.replace(data, x=jnp.concatenate([replacement.x, data.x[1:]]))
     if relation is Relation.ADD_OR_REMOVE_ONE:
         return jax.tree.map(lambda leaf: leaf[1:], data)
     return jax.tree.map(lambda leaf, row: jnp.concatenate([row, leaf[1:]]), data, replacement)

@@ -1,5 +1,6 @@
 """What the private tests on maximal information coefficients share: columns, ranges, null laws."""
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -48,6 +49,7 @@ class MICTest(PrivateTest):
         return Laplace(epsilon) if self.mechanism is None else self.mechanism
 
     def resolve(self, shapes):
+        """This test with B and c pinned: the statistic and its sensitivity must never read two different defaults."""
         for name in ("x", "y"):
             shape = getattr(shapes, name).shape
             if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
@@ -56,7 +58,9 @@ class MICTest(PrivateTest):
                 )
         if shapes.x.shape[0] < 4:
             raise ValueError(f"{type(self).__name__} needs at least 4 records, got {shapes.x.shape[0]}.")
-        return self
+        count = shapes.x.shape[0]
+        pinned: Any = {"max_cells": self.cells_allowed(count), "c": self.master_factor(count)}
+        return dataclasses.replace(self, **pinned)
 
     def cells_allowed(self, num_records: int) -> float:
         """B in force."""

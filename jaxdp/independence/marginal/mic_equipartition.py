@@ -43,10 +43,10 @@ class MICeLaplace(MICTest):
         return 15.0 if self.c is None else float(self.c)
 
     def resolve(self, shapes):
-        super().resolve(shapes)
+        pinned = super().resolve(shapes)
         if self.variant == "paper" and shapes.x.shape[0] < 6:
             raise ValueError(f"theorem 3.1 of the paper needs at least 6 records, got {shapes.x.shape[0]}.")
-        return self
+        return pinned
 
     def statistic(self, key, data):
         """MICe, a scalar."""

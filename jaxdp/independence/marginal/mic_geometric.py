@@ -59,11 +59,10 @@ class MICrGeometric(MICTest):
             object.__setattr__(self, "bounds", mic_common.checked_bounds(self.bounds))
 
     def resolve(self, shapes):
-        super().resolve(shapes)
-        if self.variant != PAPER or self.mechanism is not None:
-            return self
         count = shapes.x.shape[0]
-        pinned = dataclasses.replace(self, max_cells=self.cells_allowed(count), c=self.master_factor(count))
+        pinned = dataclasses.replace(super().resolve(shapes), side=self.lattice_side(count))
+        if self.variant != PAPER or self.mechanism is not None:
+            return pinned
         epsilon: Any = self.epsilon
         return dataclasses.replace(pinned, epsilon=None, mechanism=Geometric(self.num_tables(count) * epsilon))
 
@@ -149,7 +148,8 @@ def _null_scores(test, key, sensitivity, num_records: int, size: int):
     scale, dtype = mechanism.scale(sensitivity), jnp.result_type(float)
     batch = max(1, min(test.num_null, int(_MOST_ENTRIES // max(size, num_records))))
 
-    def scores(keys):
+    def scores(block):
+        keys = jax.random.split(jax.random.fold_in(key, block), batch)
         pairs = jax.vmap(jax.random.split)(keys)
         key_data, key_noise = pairs[:, 0], pairs[:, 1]
         draws = jax.vmap(lambda k: jax.random.uniform(k, (2, num_records), dtype))(key_data)
@@ -157,5 +157,4 @@ def _null_scores(test, key, sensitivity, num_records: int, size: int):
         noise = jax.vmap(lambda k: mechanism.noise(k, sensitivity, (size,)))(key_noise)
         return test.score((counts + noise).T, num_records, scale)
 
-    keys = jax.random.split(key, (-(-test.num_null // batch), batch))
-    return jax.lax.map(scores, keys).ravel()[: test.num_null]
+    return jax.lax.map(scores, jnp.arange(-(-test.num_null // batch))).ravel()[: test.num_null]

@@ -54,15 +54,12 @@ class MICrLaplace(MICTest):
             object.__setattr__(self, "bounds", mic_common.checked_bounds(self.bounds))
 
     def resolve(self, shapes):
-        super().resolve(shapes)
+        pinned = super().resolve(shapes)
         if self.range_share == 0.0:
-            return self
+            return pinned
         first = MarginalHistograms(mechanism=self.budget().share(self.range_share), bounds=self.bounds)
         rest = self.budget().share(1.0 - self.range_share)
-        # Pinned, since the rest of the budget would choose another B.
-        second = dataclasses.replace(
-            self, epsilon=None, mechanism=rest, range_share=0.0, max_cells=self.cells_allowed(shapes.x.shape[0])
-        )
+        second = dataclasses.replace(pinned, epsilon=None, mechanism=rest, range_share=0.0)
         return Sequential(first=first, second=second, then=transform)
 
     def positions(self, data):

@@ -1,0 +1,92 @@
+"""Every private test of the package as an audit's subject: how it is built, and the domain that is searched."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import jaxdp
+from jaxdp.data.dataset import ORDINAL, Column, Domain
+
+RECORDS = 24
+LEVELS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """build: epsilon -> test. generate: key -> Data. coupled: the statistic resamples, so that its neighbours are
+    coupled and no search over one fixed randomness reaches the bound."""
+
+    build: Callable[[float], Any]
+    generate: Callable[[Any], Any]
+    coupled: bool = False
+
+
+def continuous(key):
+    """Confounded columns and one z."""
+    return jaxdp.simulate.sine_confounder(key, RECORDS, effect=0.5)
+
+
+def box(key):
+    """Two columns in [-1, 1], no z."""
+    x, y = jax.random.uniform(key, (2, RECORDS), minval=-1.0, maxval=1.0)
+    return jaxdp.Data(x, y)
+
+
+def codes(key):
+    """Two ordered columns of three levels, and two strata."""
+    x, y = jax.random.randint(key, (2, RECORDS), 0, LEVELS)
+    z = jnp.arange(RECORDS) % 2
+    return jaxdp.Data(x, y, z, Domain(*((Column(ORDINAL, count),) for count in (LEVELS, LEVELS, 2))))
+
+
+def table(key):
+    """Two columns of three levels."""
+    data = codes(key)
+    return dataclasses.replace(data, z=None, domain=dataclasses.replace(data.domain, z=()))
+
+
+def groups(key):
+    """Exposure of cases (the first half, public) and controls."""
+    exposed = jax.random.bernoulli(key, 0.4, (RECORDS,))
+    return jaxdp.Data(exposed.astype(jnp.int32), (jnp.arange(RECORDS) < RECORDS // 2).astype(jnp.int32))
+
+
+def _plain(name: str, **options):
+    return lambda epsilon: getattr(jaxdp, name)(epsilon=epsilon, **options)
+
+
+def _case_control(name: str) -> Subject:
+    half = RECORDS // 2
+    return Subject(_plain(name, num_cases=half, num_controls=half), groups)
+
+
+def _mic(name: str) -> Subject:
+    return Subject(_plain(name, max_cells=6, num_null=19), box)
+
+
+SUBJECTS: dict[str, Subject] = {
+    "PartitionGCM": Subject(_plain("PartitionGCM"), continuous),
+    "PrivateGCM": Subject(_plain("PrivateGCM", ridge=1.0), continuous),
+    "LocalPermutation": Subject(_plain("LocalPermutation", num_permutations=39), continuous, coupled=True),
+    "ConditionalKendall": Subject(_plain("ConditionalKendall"), codes),
+    "ConditionalSpearman": Subject(_plain("ConditionalSpearman"), codes),
+    "UnitCircle": _case_control("UnitCircle"),
+    "MarginAdaptive": _case_control("MarginAdaptive"),
+    "ChiSquaredLaplace": _case_control("ChiSquaredLaplace"),
+    "DistanceScore": _case_control("DistanceScore"),
+    "NoisyProportions": _case_control("NoisyProportions"),
+    "NoisyTableChi2": Subject(_plain("NoisyTableChi2", num_null=19), table),
+    "ProjectedChi2": Subject(_plain("ProjectedChi2", num_null=19), table),
+    "TestOfTests": Subject(
+        lambda epsilon: jaxdp.TestOfTests(epsilon=epsilon, test=jaxdp.CorrelationTest(), num_blocks=4, shuffle=False),
+        box,
+    ),
+    "MICeLaplace": _mic("MICeLaplace"),
+    "MICrLaplace": _mic("MICrLaplace"),
+    "MICrGeometric": _mic("MICrGeometric"),
+}

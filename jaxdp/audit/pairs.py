@@ -1,0 +1,228 @@
+"""Worst-case neighbours of every mechanism: what the sampled audits run on.
+
+Each function takes the claimed epsilon and returns five pairs of un-noised values; the first is the most telling.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.mechanisms import ExponentialMechanism, Gaussian, RankThreshold, ReportNoisyMax
+from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
+from jaxdp.mechanisms.sparse_vector import SparseVector
+from jaxdp.mechanisms.top_k import TopK
+
+FAR = 100.0  # half width of the public range, in units of the bound
+GAUSSIAN_DELTA = 0.05
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Worst-case neighbours of a mechanism: un-noised values, their sensitivity, the mechanism.
+
+    delta: of the claim. view: output -> the number that tells the neighbours apart (default `project`).
+    """
+
+    first: Any
+    second: Any
+    sensitivity: Any
+    mechanism: Any
+    delta: float = jax.tree.static(default=0.0)
+    view: Callable | None = jax.tree.static(default=None)
+
+
+def project(output, pair: Pair):
+    """One number per release that tells the neighbours apart best: the privacy loss of Laplace noise.
+
+    Additive parts: sum over coordinates of the output, cut between the two un-noised values, in units of the noise
+    scale. Selections and decisions: the outcome itself.
+    """
+    if pair.view is not None:
+        return pair.view(output)
+    parts = output if isinstance(output, dict) else {"": output}
+    total = 0.0
+    for name, part in parts.items():
+        pick = lambda tree, name=name: tree[name] if isinstance(output, dict) else tree  # noqa: E731
+        mechanism = pair.mechanism[name] if isinstance(output, dict) else pair.mechanism
+        if not hasattr(mechanism, "noise"):
+            total = total + part
+            continue
+        first, second = (jnp.asarray(pick(side), float) for side in (pair.first, pair.second))
+        inside = jnp.clip(part, jnp.minimum(first, second), jnp.maximum(first, second))
+        total = total + jnp.sum(jnp.sign(second - first) * inside) / mechanism.scale(pick(pair.sensitivity))
+    return total
+
+
+def _scalar(bound: float, norm: Norm) -> Sensitivity:
+    return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=-FAR * bound, upper=FAR * bound)
+
+
+def _additive(bound: float, norm: Norm, mechanism=None, delta: float = 0.0, fraction: float = 0.3) -> list[Pair]:
+    """A step of the whole bound: from zero, back, at both ends of the public range, and off the lattice."""
+    end = FAR * bound
+    starts = ((0.0, bound), (bound, 0.0), (-end, bound - end), (end - bound, end), (fraction, bound + fraction))
+    return [Pair(first, second, _scalar(bound, norm), mechanism, delta) for first, second in starts]
+
+
+def _laplace(epsilon: float) -> list[Pair]:
+    return _additive(2.0, Norm.L1)
+
+
+def _geometric(epsilon: float) -> list[Pair]:
+    return _additive(3.0, Norm.L1, fraction=1.0)
+
+
+def _gaussian(epsilon: float) -> list[Pair]:
+    """rho whose exact curve passes through (epsilon, GAUSSIAN_DELTA); the cost says rho alone."""
+    mechanism = Gaussian(rho=gaussian_rho(epsilon, GAUSSIAN_DELTA))
+    raw = [dataclasses.replace(pair, view=_itself) for pair in _additive(2.0, Norm.L2, mechanism, GAUSSIAN_DELTA)]
+    return raw
+
+
+def _itself(output):
+    return output
+
+
+def gaussian_rho(epsilon: float, delta: float) -> float:
+    """rho at which normal noise is exactly (epsilon, delta)-DP (Balle and Wang 2018, Theorem 8)."""
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    curve = lambda m: norm.cdf(m / 2 - epsilon / m) - math.exp(epsilon) * norm.cdf(-m / 2 - epsilon / m)  # noqa: E731
+    return brentq(lambda m: curve(m) - delta, 1e-3, 20.0 + 2.0 * epsilon) ** 2 / 2.0
+
+
+def _moves(scores, move, mechanism, sensitivity, view=None) -> Pair:
+    first = jnp.asarray(scores, float)
+    return Pair(first, first + jnp.asarray(move, float), sensitivity, mechanism, view=view)
+
+
+def _noisy_max(epsilon: float) -> list[Pair]:
+    # from a tie, both scores move: the loser's probability falls from 1/2 to exp(-epsilon)/2
+    build = functools.partial(_moves, mechanism=ReportNoisyMax(epsilon=epsilon), sensitivity=_scalar(1.0, Norm.LINF))
+    gap = 2.0 / epsilon
+    return [
+        build([0.0, 0.0], [1.0, -1.0]),
+        build([1.0, -1.0], [-1.0, 1.0]),
+        build([0.0, 0.0, 0.0, 0.0], [1.0, -1.0, -1.0, -1.0]),
+        build([gap, 0.0], [-1.0, 1.0]),
+        build([0.3, 0.3], [1.0, -1.0]),
+    ]
+
+
+def _exponential(epsilon: float) -> list[Pair]:
+    build = functools.partial(
+        _moves, mechanism=ExponentialMechanism(epsilon=epsilon), sensitivity=_scalar(1.0, Norm.LINF)
+    )
+    gap = 8.0 / max(1.0, epsilon) + 2.0
+    return [
+        build([0.0, -gap], [-1.0, 1.0]),
+        build([0.0, gap], [1.0, -1.0]),
+        build([0.0, -gap, -gap], [-1.0, 1.0, 1.0]),
+        build([0.0, 0.0], [1.0, -1.0]),
+        build([0.3, 0.3 - gap], [-1.0, 1.0]),
+    ]
+
+
+def _top(epsilon: float) -> list[Pair]:
+    """Two of three; the outcome is the ordered pair of indices."""
+    build = functools.partial(
+        _moves, mechanism=TopK(epsilon=epsilon, count=2), sensitivity=_scalar(1.0, Norm.LINF), view=_ordered_pair
+    )
+    gap = 8.0 / max(1.0, epsilon) + 2.0
+    return [
+        build([0.0, -gap, -2.0 * gap], [-1.0, 1.0, 1.0]),
+        build([0.0, 0.0, 0.0], [1.0, 0.0, -1.0]),
+        build([0.0, 0.0, -gap], [-1.0, -1.0, 1.0]),
+        build([gap, 0.0, 0.0], [-1.0, 1.0, -1.0]),
+        build([0.3, 0.3 - gap, 0.3 - gap], [-1.0, 1.0, 1.0]),
+    ]
+
+
+def _ordered_pair(indices):
+    return 3 * indices[0] + indices[1]
+
+
+def _rank(epsilon: float) -> list[Pair]:
+    # many copies: their median is nearly fixed, so the reference's noise alone decides
+    bounds = (_scalar(1.0, Norm.LINF), _scalar(1.0, Norm.LINF))
+
+    def build(reference, copies, move, level=0.5):
+        first = (jnp.asarray(reference, float), jnp.asarray(copies, float))
+        second = (first[0] - move, first[1] + move)
+        return Pair(first, second, bounds, RankThreshold(epsilon=epsilon, level=level))
+
+    return [
+        build(-2.0, jnp.zeros(99), 1.0),
+        build(2.0, jnp.zeros(99), -1.0),
+        build(0.0, jnp.zeros(9), 1.0),
+        build(-2.0, jnp.linspace(-1.0, 1.0, 39), 1.0, level=0.05),
+        build(-1.7, jnp.full(99, 0.3), 1.0),
+    ]
+
+
+@frozen_pytree
+class _Questions:
+    """`SparseVector` asked a fixed list of questions at threshold 0; the answers as one number: sum of fired places."""
+
+    sieve: SparseVector
+
+    def perturb(self, key, value, sensitivity):
+        del sensitivity
+        fired = self.sieve.answers(key, value)
+        return jnp.sum(jnp.where(fired, 1.0 + jnp.arange(fired.shape[0]), 0.0))
+
+
+def _sparse_vector(epsilon: float) -> list[Pair]:
+    def build(queries, move, firings=1, noise="exponential"):
+        sieve = SparseVector(epsilon=epsilon, max_firings=firings, noise=noise)
+        return _moves(queries, move, _Questions(sieve=sieve), _scalar(1.0, Norm.LINF))
+
+    # "no" to the first and "yes" to the last question: both noises move against each other
+    top = 2.0 / epsilon
+    return [
+        build([top, 0.0], [1.0, -1.0]),
+        build([top, 0.0], [-1.0, 1.0]),
+        build([0.0] * 8 + [0.0], [1.0] * 8 + [-1.0]),
+        build([top, 0.0, 0.0], [1.0, -1.0, -1.0], firings=2),
+        build([top, 0.0], [1.0, -1.0], noise="laplace"),
+    ]
+
+
+def _cauchy(epsilon: float) -> list[Pair]:
+    """(value, smooth sensitivity): apart by the smaller sensitivity, the sensitivities by a factor e^decay."""
+    mechanism = SmoothCauchy(epsilon=epsilon)
+    grow = float(jnp.exp(mechanism.decay()))
+    bounds = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, lower=0.0, upper=1.0)
+    size = 1.0 / 64.0
+    values = (
+        ((0.5, size), (0.5 + size, size)),
+        ((0.5, size), (0.5 + size, size * grow)),
+        ((0.5, size * grow), (0.5 + size, size)),
+        ((0.5, size), (0.5, size * grow)),
+        ((1.0, size), (1.0 - size, size)),
+    )
+    return [Pair(first, second, bounds, mechanism, view=_itself) for first, second in values]
+
+
+MECHANISMS: dict[str, Callable[[float], list[Pair]]] = {
+    "laplace": _laplace,
+    "geometric": _geometric,
+    "gaussian": _gaussian,
+    "noisy-max": _noisy_max,
+    "exponential": _exponential,
+    "top-k": _top,
+    "rank": _rank,
+    "sparse-vector": _sparse_vector,
+    "cauchy": _cauchy,
+}

@@ -1,9 +1,10 @@
 """Runs every experiment of every paper and writes one table: scripts/reproduce [--quick|--full] [paper ...]
 
-Papers: priv_pc, dp_ci, unit_circle, mic, and our own residual_scale and tuning. Writes reproduce.csv and reproduce.md
-into --out: the paper's number or statement, ours, an interval, seconds, device, one line per cell. --data names the
-folder with concrete.csv, baseball.csv and spellman.csv, which are not part of the repository; what needs them is left
-out without it. Rows of an earlier run stay in --out, so papers can be run one at a time.
+Papers: priv_pc, dp_ci, unit_circle, mic, and our own residual_scale and tuning. Into --out go reproduce.csv and .md (the
+paper's number or statement, ours, an interval, seconds, device, one line per cell) and reproduce_short.md (only where a
+paper gives a number). --data names the folder with concrete.csv, baseball.csv and spellman.csv, which are not part of
+the repository; what needs them is left out without it. Rows of an earlier run stay in --out, so papers can be run one
+at a time.
 """
 
 import argparse
@@ -118,10 +119,29 @@ def write_table(out: pathlib.Path, size: str) -> int:
     head = [
         f"# Reproduced figures and tables (--{size})",
         "",
-        "A statement in quotes stands where a paper gives no number.",
+        "In quotes: the paper's statement where it gives no number. Empty: not in the paper.",
     ]
     (out / "reproduce.md").write_text("\n".join([*head, "", *parts]) + "\n")
+    (out / "reproduce_short.md").write_text("\n".join(short(table)) + "\n")
     return len(table)
+
+
+def short(table: list[dict[str, Any]]) -> list[str]:
+    """A table for the README: where a paper gives a number, the first cell of each figure, method and quantity."""
+    text = [
+        "| paper | figure | cell | method | quantity | paper's number | ours | interval | seconds | device |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    seen = set()
+    for line in table:
+        kind = (line["source"], line["figure"], line["method"], line["quantity"])
+        if kind in seen or not isinstance(line["paper"], float):
+            continue
+        seen.add(kind)
+        interval = f"[{line['low']:.3g}, {line['high']:.3g}]" if line["low"] != "" else ""
+        numbers = (f"{line['paper']:g}", f"{line['ours']:.3g}", interval, f"{line['seconds']:.1f}", line["device"])
+        text.append("| " + " | ".join((*kind[:2], line["cell"], *kind[2:], *numbers)) + " |")
+    return text
 
 
 def described(folder: pathlib.Path, lines) -> list[str]:
@@ -174,7 +194,7 @@ def cell_text(row: dict[str, Any], *keys: str) -> str:
 
 def dp_ci_lines(row: dict[str, Any]) -> Iterator[Line]:
     """Rates with Wilson intervals; under the null the paper's number is the level."""
-    null = row.get("effect") == 0.0 and row["method"].startswith(("PrivGCM", "PrivCRT"))
+    null = row.get("effect") == 0.0 and row["method"] in ("PrivGCM (paper)", "PrivCRT (paper)")
     interval = (row["low"], row["high"]) if "low" in row else None
     yield Line(
         "dp_ci",
@@ -210,7 +230,8 @@ def priv_pc_lines(row: dict[str, Any]) -> Iterator[Line]:
     interval = (row["f1"] - half, row["f1"] + half) if half is not None and row["seeds"] > 2 else None
     kind = "normal 95 % over seeds" if interval else ""
     yield Line("priv_pc", figure, cell, row["method"], "skeleton F1", claim, row["f1"], interval, kind, row["seeds"])
-    told = SECONDS.get(row["network"], {}).get(row["method"].split(" ")[0].rstrip(","))
+    name = "priv_pc" if row["method"].startswith("priv_pc as published") else row["method"]
+    told = None if name.startswith("priv_pc,") else SECONDS.get(row["network"], {}).get(name)
     if told is not None and "search_seconds" in row and row["budget"] >= 1:
         note = "their machine, budget 1 an examination"
         yield Line(
@@ -227,7 +248,7 @@ def priv_pc_lines(row: dict[str, Any]) -> Iterator[Line]:
 
 
 def unit_circle_lines(row: dict[str, Any]) -> Iterator[Line]:
-    """Sizes and powers of tables, exact or with a window; family-wise errors; the gamma bound."""
+    """Sizes and powers of tables, exact or with a window; family-wise errors; the gamma bound (above 1: it is broken)."""
     cell = cell_text(row, "n", "epsilon", "frequency", "tables", "gamma")
     figure = row["figure"]
     if figure == "gamma":
@@ -238,16 +259,17 @@ def unit_circle_lines(row: dict[str, Any]) -> Iterator[Line]:
         interval = wilson(error, row["replicates"])
         kind = "Wilson 95 %"
         many = row["replicates"]
-        yield Line("unit_circle", figure, cell, row["method"], "family-wise error", LEVEL, error, interval, kind, many)
+        told = LEVEL if row["method"].endswith("UnitCircle") else ""
+        yield Line("unit_circle", figure, cell, row["method"], "family-wise error", told, error, interval, kind, many)
         yield Line("unit_circle", figure, cell, row["method"], "share found", "", found, replicates=many)
     else:
         window = row.get("window")
         interval = tuple(window) if window else None
         kind = "window of a valid test, 1e-6" if window else ""
         note = f"true epsilon {row['true_epsilon']:.3g}" if "true_epsilon" in row else ""
-        size = row["size"]
-        many = row.get("replicates")
-        yield Line("unit_circle", figure, cell, row["method"], "type-I error", LEVEL, size, interval, kind, many, note)
+        size, many = row["size"], row.get("replicates")
+        told = LEVEL if row["method"] == "unit circle, paper" else ""
+        yield Line("unit_circle", figure, cell, row["method"], "type-I error", told, size, interval, kind, many, note)
         if "power" in row:
             yield Line("unit_circle", figure, cell, row["method"], "power, exact", "", row["power"], note=note)
 
@@ -290,12 +312,11 @@ def mic_lines(row: dict[str, Any]) -> Iterator[Line]:
 def residual_scale_lines(row: dict[str, Any]) -> Iterator[Line]:
     """Our own: the public guess of the residual scale."""
     rate = row["rejections"] / row["replicates"]
-    told = LEVEL if row["effect"] == 0.0 else ""
     cell = cell_text(row, "n", "epsilon", "effect", "residual_sd", "guess")
     interval = wilson(rate, row["replicates"])
     many = row["replicates"]
     yield Line(
-        "residual_scale", "ours", cell, "PartitionGCM", "rejection rate", told, rate, interval, "Wilson 95 %", many
+        "residual_scale", "ours", cell, "PartitionGCM", "rejection rate", "", rate, interval, "Wilson 95 %", many
     )
 
 

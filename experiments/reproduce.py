@@ -1,6 +1,6 @@
 """Runs every experiment of every paper and writes one table: scripts/reproduce [--quick|--full] [paper ...]
 
-Papers: priv_pc, dp_ci, unit_circle, mic, and our own residual_scale and tuning. Into --out go reproduce.csv and .md (the
+Papers: priv_pc, dp_ci, unit_circle, mic; our own: residual_scale, tuning. Into --out go reproduce.csv and .md (the
 paper's number or statement, ours, an interval, seconds, device, one line per cell) and reproduce_short.md (only where a
 paper gives a number). --data names the folder with concrete.csv, baseball.csv and spellman.csv, which are not part of
 the repository; what needs them is left out without it. Rows of an earlier run stay in --out, so papers can be run one
@@ -248,7 +248,7 @@ def priv_pc_lines(row: dict[str, Any]) -> Iterator[Line]:
 
 
 def unit_circle_lines(row: dict[str, Any]) -> Iterator[Line]:
-    """Sizes and powers of tables, exact or with a window; family-wise errors; the gamma bound (above 1: it is broken)."""
+    """Sizes and powers of tables, exact or with a window; family-wise errors; the gamma bound (above 1: broken)."""
     cell = cell_text(row, "n", "epsilon", "frequency", "tables", "gamma")
     figure = row["figure"]
     if figure == "gamma":

@@ -7,6 +7,8 @@ from jaxdp.report import figures
 
 STYLES = ("-o", "-s", "-^", "--v", ":x", "-.d", "--*", ":P", "-.h")
 
+TICKS = (0.1, 0.3, 1, 3, 10, 30, 100)
+
 
 def draw(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
     """One PNG per network (and for continuous data): skeleton F1 against the total budget."""
@@ -29,8 +31,9 @@ def _draw_one(rows: list[dict], name: str, out: pathlib.Path) -> pathlib.Path:
     axes.set(
         xscale="log", ylim=(0.0, 1.05), xlabel="total budget epsilon", ylabel="skeleton F1 (true graph)", title=name
     )
-    budgets = sorted({row["budget"] for row in rows if math.isfinite(row["budget"])})
-    axes.set_xticks(budgets, [f"{budget:.3g}" for budget in budgets])
+    finite = [row["budget"] for row in rows if math.isfinite(row["budget"])]
+    ticks = [tick for tick in TICKS if min(finite) <= tick <= max(finite)]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=7)
     return figures.save(figure, out / f"f1_{name.split(',')[0].replace(' ', '_')}.png", simulation=True)

@@ -180,7 +180,7 @@ def _one_by_one(tables, questions):
     found = [tables.pair_given(*question) for question in questions]
     shapes: dict[tuple, list[int]] = {}
     for position, table in enumerate(found):
-        shapes.setdefault(table.shape, []).append(position)
+        shapes.setdefault((len(questions[position][2]), *table.shape), []).append(position)
     for positions in shapes.values():
         yield np.array(positions), np.stack([found[position] for position in positions])
 

@@ -50,7 +50,7 @@ class DecisionQuery:
         """Private: the query of each question, divided by its bound, float64."""
         result = np.zeros(len(questions))
         for positions, batch in counts.batches(tables, questions):
-            strata = concordance.strata_of_table(batch)
+            strata = concordance.strata_of_table(batch, kendall_only=True)
             binary = batch.shape[-1] <= 2  # the pair's larger number of levels
             u = concordance.kendall_u(strata, 0.0 if binary else concordance.KENDALL_OFFSET)
             v = concordance.cmh_variance(strata) if binary else concordance.kendall_variance(strata)

@@ -32,19 +32,18 @@ def scores(
     tables: `Counts`, or `NoisyCounts`, whose noise variance then joins the null variance.
     """
     result = np.zeros(len(questions))
+    noisy = hasattr(tables, "noise_variance")
     for positions, batch in counts.batches(tables, questions):
-        asked = [questions[position] for position in positions]
-        noise = np.array([_noise_variance(tables, question) for question in asked])
+        noise = np.zeros(len(positions))
+        if noisy:
+            noise = np.array([tables.noise_variance(*questions[position]) for position in positions])
         if statistic == "kendall":
-            conditional = np.array([len(question[2]) > 0 for question in asked])
-            result[positions] = kendall_scores(batch, noise, np.where(conditional, min_variance, 0.0))
+            # one batch shares the size of `given`
+            least = min_variance if questions[positions[0]][2] else 0.0
+            result[positions] = kendall_scores(batch, noise, np.full(len(positions), least))
         else:
             result[positions] = _goodness(batch, noise, statistic)
     return result
-
-
-def _noise_variance(tables, question: Question) -> float:
-    return tables.noise_variance(*question) if hasattr(tables, "noise_variance") else 0.0
 
 
 def kendall_scores(batch: np.ndarray, noise: np.ndarray, min_variance: np.ndarray) -> np.ndarray:
@@ -53,11 +52,13 @@ def kendall_scores(batch: np.ndarray, noise: np.ndarray, min_variance: np.ndarra
     min_variance (B,): below it the score is infinite.
     """
     batch = _large_strata(batch, noise)
-    strata = concordance.strata_of_table(batch)
+    strata = concordance.strata_of_table(batch, kendall_only=True)
     binary = batch.shape[-2:] == (2, 2)
     offset = 0.0 if binary else concordance.KENDALL_OFFSET
     variance = concordance.cmh_variance(strata) if binary else concordance.kendall_variance(strata)
-    spread = np.maximum(variance, 0.0) + noise * _gradient_norms(batch, strata, offset)
+    spread = np.maximum(variance, 0.0)
+    if np.any(noise > 0):
+        spread = spread + noise * _gradient_norms(batch, strata, offset)
     u = concordance.kendall_u(strata, offset)
     score = np.where(spread > 0, np.abs(u) / np.sqrt(np.where(spread > 0, spread, 1.0)), 0.0)
     # noise can push V below zero, which says nothing where no variance is asked for

@@ -78,14 +78,15 @@ def conditional_spearman(a, b, block):
     return _as_default_float(u)
 
 
-def strata_of_table(table) -> Strata:
+def strata_of_table(table, kendall_only: bool = False) -> Strata:
     """Summaries of each stratum from tables (..., strata, levels of a, levels of b) of counts.
 
     NumPy tables are summed by NumPy (no compilation), others by JAX. Floating-point tables, such as
-    noisy counts, keep their values.
+    noisy counts, keep their values. kendall_only: NumPy tables skip the sums that Spearman's statistics need
+    (product, squares), which are then NaN.
     """
     if isinstance(table, np.ndarray):
-        return _strata_of_table(_wide(table), np)
+        return _strata_of_table(_wide(table), np, kendall_only)
     with jax.enable_x64(True):
         return _strata_of_device_table(_wide(jnp.asarray(table)))
 
@@ -99,14 +100,19 @@ def _strata_of_device_table(counts) -> Strata:
     return _strata_of_table(counts, jnp)
 
 
-def _strata_of_table(counts, xp) -> Strata:
+def _strata_of_table(counts, xp, kendall_only: bool = False) -> Strata:
     rows, columns = xp.sum(counts, -1), xp.sum(counts, -2)
+    kendall = (
+        xp.sum(rows, -1),
+        xp.sum(counts * _lower_left_minus_lower_right(counts, xp), (-2, -1)),
+        xp.sum(rows.astype(float) ** 3, -1),
+        xp.sum(columns.astype(float) ** 3, -1),
+    )
+    if kendall_only:
+        return Strata(*kendall, np.nan, np.nan, np.nan)  # type: ignore[arg-type]
     score_a, score_b = _scores(rows, xp).astype(float), _scores(columns, xp).astype(float)
     return Strata(
-        size=xp.sum(rows, -1),
-        s=xp.sum(counts * _lower_left_minus_lower_right(counts, xp), (-2, -1)),
-        cubes_a=xp.sum(rows.astype(float) ** 3, -1),
-        cubes_b=xp.sum(columns.astype(float) ** 3, -1),
+        *kendall,
         product=xp.sum(counts * score_a[..., :, None] * score_b[..., None, :], (-2, -1)),
         squares_a=xp.sum(rows * score_a**2, -1),
         squares_b=xp.sum(columns * score_b**2, -1),

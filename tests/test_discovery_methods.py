@@ -198,3 +198,44 @@ def test_searches_count_their_questions_on_a_terminal(cancer, monkeypatch):
     counted.clear()
     discovery.table_pc(jax.random.key(0), cancer, epsilon=10.0)
     assert not counted
+
+
+def permutation_variance(size, rows, columns):
+    """Exact variance of S/(n + 5/2) given both margins with ties (Kendall 1970, section 4.4)."""
+    t, u = np.array(rows, float), np.array(columns, float)
+    pairs, triples = lambda x: np.sum(x * (x - 1)), lambda x: np.sum(x * (x - 1) * (x - 2))
+    weighted = lambda x: np.sum(x * (x - 1) * (2 * x + 5))  # noqa: E731
+    value = (size * (size - 1) * (2 * size + 5) - weighted(t) - weighted(u)) / 18
+    value += pairs(t) * pairs(u) / (2 * size * (size - 1))
+    if size > 2:
+        value += triples(t) * triples(u) / (9 * size * (size - 1) * (size - 2))
+    return value / (size + 2.5) ** 2
+
+
+def test_documented_limit_of_the_variance_in_tiny_strata():
+    from jaxdp.statistics import concordance
+
+    worst = {}
+    for size in (2, 3, 4, 5, 8, 12, 30):
+        margins = [(a, b, size - a - b) for a in range(size) for b in range(size - a + 1) if 0 <= size - a - b < size]
+        margins = [margin for margin in margins if max(margin) < size]
+        if size > 8:
+            margins = margins[:: len(margins) // 12]
+        ratios = []
+        for rows in margins:
+            for columns in margins:
+                # any table with these margins: north-west corner rule
+                table, left, up = np.zeros((3, 3), int), list(rows), list(columns)
+                for i in range(3):
+                    for j in range(3):
+                        table[i, j] = min(left[i], up[j])
+                        left[i] -= table[i, j]
+                        up[j] -= table[i, j]
+                found = float(concordance.kendall_variance(concordance.strata_of_table(table[None])))
+                ratios.append(found / permutation_variance(size, rows, columns))
+        worst[size] = (min(ratios), max(ratios))
+    for size, least in ((2, 0.56), (3, 0.79), (4, 0.90), (5, 0.95)):
+        assert least <= worst[size][0] <= least + 0.01
+        assert worst[size][1] < 1.0
+    for size in (8, 12, 30):
+        assert 1.0 <= worst[size][0] <= worst[size][1] <= 1.02

@@ -250,6 +250,8 @@ def test_the_command_and_its_report(tmp_path, capsys):
         (["--method", "crt", "--design", "discrete"], "known law"),
         (["--method", "noisy-table", "--design", "network", "--design-option", "x=asia"], "names of two"),
         (["--method", "gcm", "--design", "sine", "--replicates", "1.5"], "whole number"),
+        (["--method", "gcm", "--design", "sine", "--design-option", "dim=0"], "dim must be"),
+        (["--method", "margin-adaptive", "--design", "sine"], "no conditional form"),
         (["--method", "gcm", "--design", "sine", "--memory", "2 apples"], "must be a size"),
         (["--method", "gcm", "--design", "sine", "--task", "3", "--of", "2"], "task must be below"),
         (["--method", "gcm", "--design", "sine", "--coordinator", "127.0.0.1:1"], "go together"),
@@ -260,6 +262,7 @@ def test_mistakes_are_one_line(options, message, tmp_path, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+    assert not (tmp_path / "o" / "config.json").exists()
 
 
 def test_a_comparison_finds_what_differs(tmp_path):

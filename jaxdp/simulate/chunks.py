@@ -7,6 +7,7 @@ import functools
 import math
 import os
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -83,6 +84,19 @@ class Chunks:
         self.devices = tuple(devices or jax.devices()[:1])
         self._free = 0.0
 
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Traces the test of every kind of cell on its design; raises what they raise."""
+        seen = set()
+        for cell in cells:
+            with precision(cell):
+                arguments = _arguments(cell, 0, 1)
+                name = _shape_of(arguments)
+                if name not in seen:
+                    seen.add(name)
+                    jax.eval_shape(
+                        functools.partial(_chunk, size=1, batch_size=1, devices=self.devices[:1]), *arguments
+                    )
+
     def start(self, cell: Cell, start: int, stop: int):
         """Begins a chunk, at most `size` replicates; `finish` waits for it."""
         with precision(cell):
@@ -133,9 +147,8 @@ class Chunks:
             batch = max(1, min(batch - 1, int(batch * wanted / program.bytes_per_device)))
 
     def _compile(self, arguments, batch: int) -> Program:
-        leaves, structure = jax.tree.flatten(arguments)
         static = {"size": self.size, "batch_size": batch, "devices": self.devices}
-        name = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), tuple(static.values())
+        name = _shape_of(arguments), tuple(static.values())
         if name in _PROGRAMS:
             return _PROGRAMS[name]
         compiled = _chunk.lower(*arguments, **static).compile()
@@ -172,6 +185,12 @@ def _arguments(cell: Cell, start: int, stop: int) -> tuple:
     numbers = jax.tree.map(lambda leaf: np.asarray(leaf, jnp.result_type(leaf)), (cell.test, cell.design))
     level = np.asarray(cell.level, jnp.result_type(float))
     return (*numbers, cell.key_data(), np.uint32(start), np.uint32(stop), level)
+
+
+def _shape_of(arguments) -> tuple:
+    """What decides which program serves these arguments."""
+    leaves, structure = jax.tree.flatten(arguments)
+    return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
 
 def precision(cell: Cell):

@@ -47,6 +47,7 @@ def sine_confounder(
     effect: coefficient of N_X in Y; 0 is the null. Z_j ~ N(0, z_sd^2), N_X, N_Y ~ N(0, noise_sd^2).
     Everything but n and dim may be traced, so one program serves a sweep.
     """
+    _check.at_least(1, n=n, dim=dim)
     drawn_z, drawn_x, drawn_y = _three_normals(key, n, dim)
     z, noise_x, noise_y = z_sd * drawn_z, noise_sd * drawn_x, noise_sd * drawn_y
     shared = jax.lax.optimization_barrier(wave(z if dim == 1 else z[:, 0], complexity))
@@ -163,6 +164,7 @@ def post_nonlinear(
     the noise. outer_x, outer_y: identity, tanh, cube, signed_root or softplus, all increasing. x, y of shape (n,),
     z (n,) or (n, dim), Z_j ~ N(0, z_sd^2), noises ~ N(0, noise_sd^2).
     """
+    _check.at_least(1, n=n, dim=dim)
     _check.one_of(tuple(OUTER), outer_x=outer_x, outer_y=outer_y)
     key_z, key_x, key_y = jax.random.split(key, 3)
     z = z_sd * jax.random.normal(key_z, (n,) if dim == 1 else (n, dim))

@@ -80,6 +80,8 @@ def run(
     require_distinct(cells)
     folder, devices = Path(folder), tuple(devices or jax.devices())
     chunks = Chunks(plan.chunk, batch_size=batch_size, memory=memory, devices=devices)
+    if not (folder / results.CONFIG).exists():
+        chunks.check(cells)  # before anything is written: a test that does not fit its design leaves no folder behind
     path = folder / results.RECORDS / f"task_{plan.task}_of_{plan.of}"
     with _writer(path, folder, cells, plan, resume) as writer:
         if writer.file is not None:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
@@ -81,6 +82,32 @@ def off_lattice(draws: int) -> dict:
     return {"draws": done, "off_lattice_or_window": outside}
 
 
+def timing(draws: int) -> dict:
+    """Does the time of one exact draw tell large noise from small? Area under the ROC curve; 0.5 says no."""
+    bound = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, lower=-1000.0, upper=1000.0)
+    with keys.precision(keys.RELEASE):
+        plan = lattice.plan_laplace(1, bound, 1.0)
+        draw = jax.jit(lambda key: lattice.add(key, jnp.zeros(1), plan))
+        each = jax.random.split(jaxdp.fresh_key().consume("timing"), draws)
+        each = [each[i] for i in range(draws)]
+        draw(each[0]).block_until_ready()
+        seconds, size = np.empty(draws), np.empty(draws)
+        for i, key in enumerate(each):
+            started = time.perf_counter_ns()
+            found = draw(key).block_until_ready()
+            seconds[i] = time.perf_counter_ns() - started
+            size[i] = abs(float(found[0]))
+    return {"draws": draws, "auc": area(seconds, size > np.median(size))}
+
+
+def area(scores, positive) -> float:
+    """Area under the ROC curve of `scores` for the boolean labels (Mann-Whitney)."""
+    from scipy.stats import rankdata
+
+    ranks, hits = rankdata(scores), int(np.sum(positive))
+    return float((np.sum(ranks[positive]) - hits * (hits + 1) / 2) / (hits * (len(scores) - hits)))
+
+
 def search(nightly: bool) -> list[dict]:
     """Share of the declared sensitivity that an attack on PartitionGCM reaches."""
     rows = []
@@ -115,6 +142,7 @@ def main() -> None:
         "flawed": flawed(),
         "tests": tests(args.runs // 10, args.seed),
         "lattice": off_lattice(100_000_000 if args.nightly else 2_000_000),
+        "timing": timing(100_000),
         "sensitivity": search(args.nightly),
     }
     record["audits_above_claim"] = sum(

@@ -147,10 +147,10 @@ def test_round_of_algorithm_2_by_quadrature():
 
 
 # share of the declared bound that a short search reaches: 1 where the bound is attained by a simple pair
-FOUND = {"UnitCircle": 0.99, "MarginAdaptive": 0.99, "TestOfTests": 0.99, "ProjectedChi2": 0.99, "MICrGeometric": 0.99}
+FOUND = {"UnitCircle": 0.99, "ProjectedChi2": 0.99}
 
 
-@pytest.mark.parametrize("method", [*FOUND, "PartitionGCM", "ConditionalKendall", "MICrLaplace"])
+@pytest.mark.parametrize("method", ["UnitCircle", "ProjectedChi2", "PartitionGCM"])
 def test_audit_of_a_test_by_name(method):
     found = audit.audit(method, 2.0, runs=20_000, key=jax.random.key(1))
     assert found.holds

@@ -24,11 +24,10 @@ design = functools.partial(sine_confounder, n=50, effect=0.3)
 for test in (
     jaxdp.PartitionGCM(epsilon=1.0),
     jaxdp.PrivateGCM(epsilon=1.0, scale_x=4.0, scale_y=4.0),
-    jaxdp.PrivateCRT(epsilon=1.0, law=SineLaw(complexity=2.0), num_resamples=39),
 ):
     runs = [
         np.asarray(jaxdp.power.p_values(test, design, jax.random.key(0), 37, batch_size=b, devices=jax.devices()[:d]))
-        for b, d in ((1, 1), (4, 8), (5, 3))
+        for b, d in ((1, 1), (5, 8))
     ]
     for other in runs[1:]:
         np.testing.assert_array_equal(runs[0] <= 0.05, other <= 0.05)

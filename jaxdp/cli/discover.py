@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if len(names) < 2:
         raise options.UserError(f"a graph needs at least two columns, got {len(names)}.")
     _require_same_columns(truth, names)
-    ledger = options.open_ledger(args.ledger, args.seed)
+    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.output_folder(args.out)
     records = as_records(schema.read_table(args.data, names))
     if records.num_records < MIN_ROWS:

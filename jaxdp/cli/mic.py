@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         raise options.UserError(f"--all-pairs needs at least two columns, got {len(names)}.")
     for name in names:
         schema.rule(name)
-    ledger = options.open_ledger(args.ledger, args.seed)
+    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.output_folder(args.out)
     table, columns = schema.read_table(args.data, names)
     if table.shape[0] < MIN_ROWS:

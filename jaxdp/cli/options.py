@@ -147,8 +147,8 @@ def make_key(seed: int | None):
     return jax.random.key(seed)
 
 
-def open_ledger(path: str | None, seed: int | None):
-    """The ledger to charge, or None; refuses to charge a simulation."""
+def open_ledger(path: str | None, seed: int | None, epsilon: float):
+    """The ledger to charge, or None; refuses to charge a simulation, and a spent one before the data file is opened."""
     if path is None:
         return None
     if seed is not None:
@@ -156,8 +156,12 @@ def open_ledger(path: str | None, seed: int | None):
     if not Path(path).is_file():
         raise UserError(f"ledger {path} does not exist: create it with `jaxdp ledger create {path} --epsilon E`.")
     from jaxdp.accounting.ledger import Ledger
+    from jaxdp.core import Cost, Relation
 
-    return Ledger.open(path)
+    ledger = Ledger.open(path)
+    if ledger.total.epsilon is not None:
+        ledger.require(Cost(epsilon=epsilon, relation=Relation(ledger.relation)))
+    return ledger
 
 
 def output_folder(path: str) -> Path:

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         ridge=args.ridge,
         lengthscale=args.lengthscale,
     )
-    ledger = options.open_ledger(args.ledger, args.seed)
+    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.output_folder(args.out)
     with options.stages(4) as begin:
         begin("reading the data")

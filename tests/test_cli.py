@@ -141,7 +141,7 @@ def test_a_release_charges_the_ledger_and_stops_at_its_end(files, tmp_path, caps
     assert ledger.spent.epsilon == pytest.approx(1.0)
 
     command[command.index(str(tmp_path / "first"))] = str(tmp_path / "second")
-    (files / "d.csv").rename(tmp_path / "away.csv")  # exit code 3, not 2: the file is never opened
+    command[1] = str(tmp_path / "no-such.csv")  # exit code 3, not 2: the file is never opened
     assert main(command) == 3
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -33,8 +33,8 @@ def released(law: str, size: int = DRAWS):
         if law == "gaussian":
             bound = sensitivity(3.0 * size**0.5, Norm.L2)
             return np.asarray(add.gaussian(release_key(1), jnp.zeros(size), bound, size / 2.0))
-        bound = sensitivity(3.0 * size)
-        return np.asarray(getattr(add, law)(release_key(2), jnp.zeros(size), bound, 1.0 * size))
+        bound, zeros = sensitivity(3.0 * size), jnp.zeros(size, int if law == "geometric" else float)
+        return np.asarray(getattr(add, law)(release_key(2), zeros, bound, 1.0 * size))
 
 
 @functools.lru_cache
@@ -163,7 +163,8 @@ def test_no_draw_leaves_lattice_or_window_in_1e8(law):
         with jax.enable_x64(True):
             bound = sensitivity(3.0 * size, Norm.L2 if law == "gaussian" else Norm.L1)
             draw = getattr(add.lattice, law)
-            noisy, facts = draw(release_key(10 + number), jnp.zeros(size), bound, 1.0 * size)
+            zeros = jnp.zeros(size, int if law == "geometric" else float)
+            noisy, facts = draw(release_key(10 + number), zeros, bound, 1.0 * size)
         steps = np.asarray(noisy) / float(facts.step)
         assert np.array_equal(steps, np.round(steps))
         assert facts.low <= steps.min() <= steps.max() <= facts.high

@@ -133,7 +133,8 @@ def _released(method: str, pair: Pair, runs: int, epsilon: float):
 def _released_one_by_one(pair: Pair, root, value, runs: int):
     """Independent releases, each with its own key; budgets and bounds are concrete, as exact noise needs them."""
     with keys.precision(keys.RELEASE):
-        value = jax.tree.map(lambda part: jnp.asarray(part, np.float64), value)
+        whole = lambda part: jnp.issubdtype(jnp.result_type(part), jnp.integer)  # noqa: E731
+        value = jax.tree.map(lambda part: jnp.asarray(part, np.int64 if whole(part) else np.float64), value)
         once = lambda key, value: project(pair.mechanism.perturb(key, value, pair.sensitivity), pair)  # noqa: E731
         lanes = min(runs, LANES)
         batch = jax.jit(lambda key, value: jax.vmap(lambda k: once(k, value))(jax.random.split(key, lanes)))

@@ -115,7 +115,7 @@ def test_the_winsorising_level_matches_the_table_of_the_formula_sheet():
         epsilons = np.linspace(0.2, 5.0, 400)
         many = np.asarray(tune.winsorising_level(500.0, epsilons))
     np.testing.assert_allclose(found, list(TABLE.values()), rtol=0.02)
-    np.testing.assert_allclose(found, exact, rtol=1e-5)
+    np.testing.assert_allclose(found, exact, rtol=2e-3)  # the top is flat: 1e-3 in tau is 1e-6 in efficiency
     assert np.all(np.diff(many) > 0)  # less noise, less clipping
 
 
@@ -134,7 +134,7 @@ def test_the_share_hardly_matters_between_085_and_095_and_hurts_below_07():
     assert power[0.6] < power[0.85] - 0.04
 
 
-def climb(price, sample, test, steps=6):
+def climb(price, sample, test, steps=5):
     """Bandwidth and soft rates (power, false alarms) before and after."""
     objective, start = tune.SoftPower(price=price, batch_size=16), start_of(test, ("bandwidth",), 40)
     points, _ = _climb(objective, test, jax.tree.map(lambda v: v[None], start), sample, steps)
@@ -152,7 +152,7 @@ _rates = jax.jit(lambda objective, test, sample: objective.rates(test, sample))
 
 def test_unconstrained_soft_power_stops_conditioning_on_z_and_the_price_prevents_it():
     design = Design.of(STEEP)
-    sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 32)
+    sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 24)
     test = jaxdp.GCM(ridge=0.01, kernel=jaxdp.RBF(lengthscale=0.5))
     bandwidth, rates, allowed = climb(0.0, sample, test)
     assert bandwidth > 5.0  # ten times the start and the sd of Z: the fit is flat

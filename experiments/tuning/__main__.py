@@ -1,4 +1,4 @@
-"""python -m experiments.tuning [--quick|--full] [--figures subsample,gains] [--tests NAME,...] [--out DIR]"""
+"""python -m experiments.tuning [--quick|--full] [--figures gains,...] [--tests NAME,...] [--nulls N] [--out DIR]"""
 
 import argparse
 import dataclasses
@@ -15,11 +15,14 @@ def main() -> None:
     size.add_argument("--full", action="store_true", help="every test, 10^5 nulls a design; an hour on 2 cores")
     parser.add_argument("--figures", default=",".join(figures.FIGURES), help="comma list, default all")
     parser.add_argument("--tests", default="", help="comma list of cases, default those of the size")
+    parser.add_argument("--nulls", type=int, help="replicates of each null, default those of the size")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/tuning"))
     arguments = parser.parse_args()
     chosen = config.FULL if arguments.full else config.QUICK
     if arguments.tests:
         chosen = dataclasses.replace(chosen, names=tuple(arguments.tests.split(",")))
+    if arguments.nulls:
+        chosen = dataclasses.replace(chosen, nulls=arguments.nulls)
     wanted = (arguments.figures.split(","), chosen.names)
     for names, known in zip(wanted, (figures.FIGURES, {case.name for case in config.CASES}), strict=True):
         unknown = sorted(set(names) - set(known))

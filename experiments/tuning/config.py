@@ -57,6 +57,7 @@ def _groups(n: int) -> dict[str, int]:
 CASES = (
     Case("partition-gcm", lambda e, n: jaxdp.PartitionGCM(epsilon=e), 300, 1.0, 0.4, ("winsorize", "split")),
     Case("partition-gcm", lambda e, n: jaxdp.PartitionGCM(epsilon=e), 1000, 0.5, 0.25, ("winsorize", "split")),
+    Case("partition-gcm level", lambda e, n: jaxdp.PartitionGCM(epsilon=e), 300, 1.0, 0.4, ("winsorize",)),
     Case(
         "partition-gcm cells",
         lambda e, n: jaxdp.PartitionGCM(epsilon=e),
@@ -140,5 +141,5 @@ class Config:
     seed: int = 20_230
 
 
-QUICK = Config("quick", ("conditional-kendall",), 64, 8, 2000, 1000, 2000)
-FULL = Config("full", (), 128, 12, 100_000, 4000, 10_000)
+QUICK = Config("quick", ("margin-adaptive",), 128, 8, 2000, 1000, 2000)
+FULL = Config("full", (), 1024, 10, 100_000, 10_000, 10_000)

@@ -55,7 +55,7 @@ def gains(recorder, config: Config) -> None:
             grid=case.grid,
             replicates=config.replicates,
             steps=config.steps,
-            restarts=2,
+            restarts=1,
             optimizer="lbfgs" if case.leaves and case.name != "private-gcm" else "adam",
             check_replicates=config.alternatives,
         )

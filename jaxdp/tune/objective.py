@@ -44,21 +44,23 @@ def _bare(data):
 
 @frozen_pytree
 class SoftPower:
-    """What is maximised: soft power at a design minus `price` times the soft false alarms above those of a valid test.
+    """What is maximised: soft power at a design minus `price` times the soft false alarms above a baseline.
 
     level, softness: of the soft decision; softness is in units of a p-value. price 0 gives the unconstrained soft
-    power.
+    power. baseline: false alarms of the default test on the sample's nulls (designs - 1,); where it is lower, or not
+    given, those of a valid test.
     """
 
     level: Any = 0.05
     softness: Any = 0.05
     price: Any = 20.0
+    baseline: Any = 0.0
     batch_size: int = jax.tree.static(default=32)
 
     def __call__(self, test, sample: Sample):
         """The objective on a sample whose first design is the alternative."""
         rates = self.rates(test, sample)
-        return rates[0] - self.price * jnp.sum(jax.nn.relu(rates[1:] - self.allowed()))
+        return rates[0] - self.price * jnp.sum(jax.nn.relu(rates[1:] - jnp.maximum(self.baseline, self.allowed())))
 
     def rates(self, test, sample: Sample):
         """Mean soft decision for each design, (designs,)."""

@@ -14,24 +14,33 @@ DOUBT = 1e-3  # a valid test fails the level check of one null with at most this
 
 @dataclasses.dataclass(frozen=True)
 class LevelCheck:
-    """False alarms of the tuned and of the default test on one null, same fresh replicates."""
+    """False alarms of the tuned and of the default test on one null, same fresh replicates.
+
+    only_tuned, only_default: replicates in which one of the two rejects and the other does not.
+    """
 
     null: str
     tuned: RejectionRate
     default: RejectionRate
+    only_tuned: int
+    only_default: int
 
-    @property
-    def limit(self) -> int:
-        """Most rejections that are still no more than the level, or than the default's own rate, up to chance."""
-        from scipy.stats import binom
-
-        rate = max(self.tuned.level, self.default.rate)
-        return int(binom.ppf(1.0 - DOUBT, self.tuned.replicates, rate))
+    @classmethod
+    def of(cls, null: str, tuned, default, level: float) -> LevelCheck:
+        """From the p-values of both tests on the same replicates."""
+        rejects = [np.asarray(values) <= level * (1.0 + 1e-6) for values in (tuned, default)]
+        rates = [RejectionRate(int(reject.sum()), reject.size, level) for reject in rejects]
+        only = [int(np.sum(rejects[0] & ~rejects[1])), int(np.sum(rejects[1] & ~rejects[0]))]
+        return cls(null, rates[0], rates[1], only[0], only[1])
 
     @property
     def holds(self) -> bool:
-        """Whether the tuned test stays within the limit."""
-        return self.tuned.rejections <= self.limit
+        """Whether the tuned test stays within the level, or rejects no more often than the default (sign test)."""
+        from scipy.stats import binom
+
+        apart = self.only_tuned + self.only_default
+        more = self.only_tuned > binom.ppf(1.0 - DOUBT, apart, 0.5)
+        return bool(self.tuned.rate <= self.tuned.level or not more)
 
 
 @dataclasses.dataclass(frozen=True)

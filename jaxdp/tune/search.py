@@ -44,7 +44,7 @@ def tune(
     key,
     nulls: Sequence[Any] | None = None,
     level: float = 0.05,
-    replicates: int = 128,
+    replicates: int = 512,
     steps: int = 12,
     restarts: int = 2,
     optimizer: str = descent.LBFGS,
@@ -69,9 +69,11 @@ def tune(
     design = Design.of(design)
     num_records = core.num_records(jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
     family = _distinct(without_effect(design), *(null_family(num_records) if nulls is None else map(Design.of, nulls)))
+    default_values = values_of(start_of(test, tuple(leaves), num_records)) if leaves or not grid else {}
     objective = SoftPower(level=level, softness=level if softness is None else softness, price=price)
     key_tune, key_restart, key_check = jax.random.split(key, 3)
     sample = Sample.draw((design, *family), key_tune, replicates)
+    objective = dataclasses.replace(objective, baseline=_rates(objective, test, sample)[1:])
     chosen = best_option(objective, test, sample, grid or {})
     candidate = dataclasses.replace(test, **chosen)
     point, value = {}, _score(objective, candidate, sample)
@@ -89,7 +91,7 @@ def tune(
         key_check,
         check_replicates,
         values=jax.device_get(values_of(point)),
-        default_values=jax.device_get(values_of(start_of(test, tuple(leaves), num_records)) if leaves else {}),
+        default_values=jax.device_get(default_values),
         options=chosen,
         objective_value=float(value),
         default_objective=float(_score(objective, test, sample)),
@@ -119,6 +121,11 @@ def _score(objective, test, sample):
     return objective(test, sample)
 
 
+@jax.jit
+def _rates(objective, test, sample):
+    return objective.rates(test, sample)
+
+
 def best_option(objective, test, sample, grid: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """The static fields of a grid with the largest objective, all on the same replicates; {} for an empty grid."""
     options = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
@@ -131,21 +138,19 @@ def best_option(objective, test, sample, grid: Mapping[str, Sequence[Any]]) -> d
 def _checked(test, tuned, designs, level, key, replicates, *, objective_value, **facts) -> Tuned:
     """Counts on fresh replicates of both tests, and the verdict."""
     key_power, *keys = jax.random.split(key, len(designs))
-    count = lambda t, d, k: power.rejection_rate(t, d, jax.random.clone(k), replicates, level=level)  # noqa: E731
-    checks = tuple(
-        LevelCheck(in_words(null), count(tuned, null, k), count(test, null, k))
-        for null, k in zip(designs[1:], keys, strict=True)
-    )
-    rates = [count(t, designs[0], key_power) for t in (tuned, test)]
-    broken = [check.null for check in checks if not check.holds]
+    p_values = lambda t, d, k: power.p_values(t, d, jax.random.clone(k), replicates)  # noqa: E731
+    check = lambda d, k: LevelCheck.of(in_words(d), p_values(tuned, d, k), p_values(test, d, k), level)  # noqa: E731
+    checks = tuple(check(null, k) for null, k in zip(designs[1:], keys, strict=True))
+    found = check(designs[0], key_power)
+    broken = [part.null for part in checks if not part.holds]
     refused = f"refused: the level breaks on {', '.join(broken)}" if broken else ""
-    if not refused and rates[0].rejections < rates[1].rejections:
+    if not refused and found.tuned.rejections < found.default.rejections:
         refused = "refused: no more power than the default on fresh replicates"
     return Tuned(
         test=test if refused else tuned,
         objective=objective_value,
-        power=rates[0],
-        default_power=rates[1],
+        power=found.tuned,
+        default_power=found.default,
         checks=checks,
         refused=refused,
         **facts,

@@ -16,7 +16,7 @@ from jaxdp.tune import descent
 from jaxdp.tune.objective import SoftPower
 
 STEPS, SPLIT_STEPS = 40, 10
-DRAWS = 2**14
+DRAWS = 2**13
 EXPECTED_SIGNAL = 2.8  # noncentrality at the defaults: power about 0.8
 START_LEVEL = 0.5
 

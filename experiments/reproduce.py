@@ -127,7 +127,7 @@ def write_table(out: pathlib.Path, size: str) -> int:
 
 
 def short(table: list[dict[str, Any]]) -> list[str]:
-    """A table for the README: where a paper gives a number, the first cell of each figure, subject, method and quantity."""
+    """A table for the README: where a paper gives a number, the first cell of each figure, subject and method."""
     text = [
         "| paper | figure | cell | method | quantity | paper's number | ours | interval | seconds | device |",
         "|---|---|---|---|---|---|---|---|---|---|",

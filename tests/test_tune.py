@@ -196,6 +196,20 @@ def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_level_and_cost():
     assert "tuned on sine_confounder" in str(tuned)
 
 
+def test_the_level_check_compares_both_tests_on_the_same_replicates():
+    random = np.random.default_rng(0)
+    default = random.uniform(size=20_000)
+    worse = np.where(default < 0.06, 0.8 * default, default)  # rejects where the default does, and a little more
+    check = tune.LevelCheck.of("null", worse, default, 0.05)
+    assert (check.only_default, check.holds) == (0, False)
+    assert check.only_tuned == check.tuned.rejections - check.default.rejections
+    assert tune.LevelCheck.of("null", default, default, 0.05).holds
+    shuffled = random.permutation(default)  # as many rejections, in other replicates
+    assert tune.LevelCheck.of("null", shuffled, default, 0.05).holds
+    assert tune.LevelCheck.of("null", 2.0 * default, default, 0.05).holds  # conservative
+
+
+@pytest.mark.nightly
 def test_a_tuned_test_that_breaks_the_level_is_refused():
     tuned = tune.tune(
         jaxdp.PartitionGCM(epsilon=20.0),

@@ -181,7 +181,7 @@ def zero_probability(x, y, n, tables, epsilon_cell, shared=False):
             laws = [truncated_geometric(count, n, epsilon_cell) for count in counts]
             every = np.stack(np.meshgrid(*[np.arange(n + 1)] * len(counts), indexing="ij"), -1).reshape(-1, len(counts))
             weight = np.prod([law[every[:, i]] for i, law in enumerate(laws)], axis=0)
-            scores = np.asarray(mic_tables.score_of_flat(jnp.asarray(every.T.astype(float)), (table,), 1.0))
+            scores = np.asarray(mic_tables.score_of_flat(jnp.asarray(every.T.astype(float)), (table,)))
         chance *= weight[scores <= 1e-12].sum()
         if shared:
             break

@@ -91,8 +91,9 @@ def test_every_bucketing_gives_the_same_scores():
     one = jnp.zeros(1, jnp.int32)
     sizes = mic_grids.grids(17.0, 3)
     found = []
-    for ladder in ((), (2,), mic_grids._FINE):
-        buckets = mic_grids._grouped(sizes, 3, ladder)
+    for most in (1, 2, 9):
+        buckets = mic_grids.buckets(sizes, 10**12, most)
+        assert len(buckets) == min(most, 3)
         scores = [jnp.max(mic_scores.bucket_scores(features, one, one + 1, b, "range")) for b in buckets]
         found.append(float(max(scores)))
     assert max(found) - min(found) < 1e-12
@@ -101,7 +102,23 @@ def test_every_bucketing_gives_the_same_scores():
 def test_few_programs_for_ten_thousand_records():
     sizes = mic_grids.grids(10_000**0.6, 15)
     for problems in (1, 1000, 10**6):
-        assert len(mic_grids.buckets(sizes, 15, problems)) <= 12
+        groups = mic_grids.buckets(sizes, problems)
+        assert len(groups) <= 6
+        assert sorted(grid for bucket in groups for grid in bucket.grids) == sorted(sizes)
+        for bucket in groups:
+            assert all(grid <= (bucket.fixed, bucket.parts, bucket.master) for grid in bucket.grids)
+
+
+def test_a_single_coefficient_compiles_few_programs():
+    """Counted by the compiler's own events; 12 at most for any n up to 10 000."""
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(listener := lambda name, *_, **__: compiled.append(name))
+    try:
+        x, y = scatter(9, 211)
+        mic.mic_r(x, y, bounds=BOX, budget=40.0, c=5.5)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+    assert 1 <= sum("backend_compile" in name for name in compiled) <= 12
 
 
 def minepy_fixture():
@@ -201,7 +218,7 @@ def test_tied_columns_look_independent_to_mic_e():
     draws = np.random.default_rng(0).uniform(size=(200, 2, 60))
     null = mic_pairs.halves(
         jnp.argsort(jnp.concatenate([draws[:, 0], draws[:, 1]]).T, axis=0).astype(jnp.int32),
-        mic_grids.buckets(mic_grids.grids(12.0, 3), 3, 200),
+        mic_grids.buckets(mic_grids.grids(12.0, 3), 200),
         "mass",
     )
     assert ties <= float(jnp.max(null)), "the two scramblings of the record numbers are related"

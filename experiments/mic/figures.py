@@ -71,7 +71,7 @@ def mass_coefficients(x, y):
     flat = [v.reshape(-1, n) for v in (x, y)]
     ranks = np.concatenate([np.argsort(np.argsort(v, axis=1), axis=1) for v in flat]).T.astype(np.int32)
     sizes = grids(budget, 15.0)
-    values = np.asarray(mic_pairs.halves(jnp.asarray(ranks), buckets(sizes, 15.0, len(flat[0])), "mass"))
+    values = np.asarray(mic_pairs.halves(jnp.asarray(ranks), buckets(sizes, len(flat[0])), "mass"))
     bounds = (mic_sensitivity.paper_mass_bound(n, budget), mic_sensitivity.mass_bound(n, sizes))
     return values.reshape(x.shape[:2]), bounds
 

@@ -145,7 +145,7 @@ def geometric(collection, pairs, cells, c, epsilon, draws, seed):
         counts = jax.vmap(lambda a, b: mic_tables.flat_counts(a, b, tables, x.dtype))(x, y)
         noise = draw.two_sided_geometric(key, 2.0 / epsilon, (draws, *counts.shape))
         noisy = jax.numpy.clip(counts[None] + noise, 0.0, 1.0 * n).reshape(-1, size)
-        return mic_tables.score_of_flat(noisy.T, tables, c).reshape(draws, -1)
+        return mic_tables.score_of_flat(noisy.T, tables).reshape(draws, -1)
 
     padded = np.resize(pairs, (-(-len(pairs) // _GEOMETRIC_BATCH) * _GEOMETRIC_BATCH, 2))
     found = []

@@ -4,6 +4,9 @@ Sources: Reshef et al. 2016 (MICe, MIC*), paper 004 (MICr; definitions 2.3, 4.1,
 on MIC, section 4.4. Symbols: B = `budget`, the number of cells allowed (a float such as n**0.6); c = `c`.
 """
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -39,12 +42,20 @@ def characteristic_matrix_e(x, y, *, budget: float, c: float, grid: str = mic_gr
     """Equicharacteristic matrix of MICe, as `characteristic_matrix_r`; arguments as `mic_e`."""
     x, y = _columns(x, y)
     sizes = mic_grids.grids(budget, c, grid)
-    if grid == mic_grids.MINEPY:
-        return _matrix(sizes, mic_minepy.scores(x, y, sizes, c), both=False)
+    return _minepy_matrix(x, y, sizes) if grid == mic_grids.MINEPY else _mass_matrix(x, y, priority, sizes)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _minepy_matrix(x, y, sizes):
+    return _matrix(sizes, mic_minepy.scores(x, y, sizes), both=False)
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _mass_matrix(x, y, priority, sizes):
     if priority is None:
         priority = [mic_cells.record_priority(x.shape[0], stream) for stream in (1, 2)]
     features = jnp.stack([mic_cells.ranks(column, order) for column, order in zip((x, y), priority, strict=True)], 1)
-    return _matrix(sizes, _pair_scores(features, sizes, c, mic_cells.MASS))
+    return _matrix(sizes, _pair_scores(features, sizes, mic_cells.MASS))
 
 
 def characteristic_matrix_r(x, y, *, bounds, budget: float, c: float, grid: str = mic_grids.CAPPED):
@@ -56,9 +67,13 @@ def characteristic_matrix_r(x, y, *, bounds, budget: float, c: float, grid: str 
     x, y = _columns(x, y)
     if grid == mic_grids.MINEPY:
         raise ValueError('grid="minepy" cuts axes by the data; mic_r takes "capped" or "full".')
-    features = jnp.stack([mic_cells.unit_position(v, *b) for v, b in zip((x, y), check_bounds(bounds), strict=True)], 1)
-    sizes = mic_grids.grids(budget, c, grid)
-    return _matrix(sizes, _pair_scores(features, sizes, c, mic_cells.RANGE))
+    return _range_matrix(x, y, np.asarray(check_bounds(bounds), x.dtype), mic_grids.grids(budget, c, grid))
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _range_matrix(x, y, bounds, sizes):
+    features = [mic_cells.unit_position(v, *b) for v, b in zip((x, y), bounds, strict=True)]
+    return _matrix(sizes, _pair_scores(jnp.stack(features, 1), sizes, mic_cells.RANGE))
 
 
 def mic_star(density, *, max_parts: int | None = None):
@@ -94,28 +109,29 @@ def _columns(x, y):
     return tuple(v if jnp.issubdtype(v.dtype, jnp.floating) else v.astype(float) for v in (x, y))
 
 
-def _pair_scores(features, sizes, c: float, kind: str):
-    """Scores by grid: dict fixed -> (parts - 1, 2)."""
+def _pair_scores(features, sizes, kind: str):
+    """Scores by bucket: list of (grids, array (grids, most parts - 1, 2))."""
     one = jnp.zeros(1, jnp.int32)
-    found = {}
-    for members, scores in mic_scores.all_scores(features, one, one + 1, sizes, c, kind):
-        found.update({grid.fixed: scores[i, : grid.parts - 1, :, 0] for i, grid in enumerate(members)})
-    return found
+    return [(members, scores[..., 0]) for members, scores in mic_scores.all_scores(features, one, one + 1, sizes, kind)]
 
 
 def _matrix(sizes, found, both: bool = True):
-    """The matrix from scores per grid. both: the diagonal takes the better orientation, otherwise x fixed."""
-    side = len(sizes)
-    matrix = jnp.full((side, side), jnp.nan, next(iter(found.values())).dtype)
-    for grid in sizes:
-        scores, column = found[grid.fixed], grid.fixed - 2
-        square = grid.parts == grid.fixed
-        below = grid.parts - 1 - square
-        matrix = matrix.at[: grid.parts - 1, column].set(scores[:, 0])
-        matrix = matrix.at[column, :below].set(scores[:below, 1])
-        if square and both:
-            matrix = matrix.at[column, column].set(jnp.max(scores[-1]))
-    return matrix
+    """The matrix from scores by bucket. both: the diagonal takes the better orientation, otherwise x fixed."""
+    place = np.zeros((2, len(sizes), len(sizes)), np.int32)  # at most two scores per entry; 0 stands for none
+    offset = 1
+    for members, scores in found:
+        for i, grid in enumerate(members):
+            column, parts = grid.fixed - 2, np.arange(grid.parts - 1)
+            x_fixed = offset + 2 * (i * scores.shape[1] + parts)
+            below = parts < column
+            place[:, parts, column] = x_fixed
+            place[:, column, parts[below]] = x_fixed[below] + 1
+            if both and grid.parts == grid.fixed:
+                place[1, column, column] = x_fixed[-1] + 1
+        offset += scores.size
+    none = jnp.full(1, jnp.nan, found[0][1].dtype)
+    flat = jnp.concatenate([none, *(scores.ravel() for _, scores in found)])
+    return jnp.max(flat[place], axis=0)
 
 
 def _largest(matrix):

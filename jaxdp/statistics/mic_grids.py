@@ -4,6 +4,8 @@ Symbols: B = `budget` (cells allowed), l = `fixed` (cells of the equipartitioned
 segments of the optimised axis), p = `master` (cells its segments are made of), c.
 """
 
+import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -11,9 +13,8 @@ from jaxdp import _check
 
 CAPPED, FULL, MINEPY = "capped", "full", "minepy"
 SHAPES = (CAPPED, FULL, MINEPY)
-# Sizes, in segments, that problems are padded to; the fine ladder gives 9 programs at B = 251 (n = 10 000).
-_FINE = (2, 3, 4, 5, 6, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 75, 95, 120, 150, 190, 240)
-_LADDERS = ((), (2,), (2, 4), (2, 3, 5), (2, 3, 4, 6, 9, 13, 19, 27, 38, 60, 95, 150, 240), _FINE)
+MOST_PROGRAMS = 6  # each compiles in 0.6 to 1 s of processor time; 9 would save 15 % of the work at n = 10 000
+_FEW = 32  # a single coefficient is often one of many replicates
 _PROGRAM = 1e9  # logarithms that take about as long as compiling one program
 
 
@@ -58,24 +59,43 @@ def grids(budget: float, c: float, shape: str = CAPPED) -> tuple[Grid, ...]:
     return tuple(sizes)
 
 
-def buckets(sizes: tuple[Grid, ...], c: float, problems: int = 1) -> tuple[Bucket, ...]:
-    """The grids grouped by padded master size, so that compiling and computing `problems` pairs is quick."""
-    choices = [_grouped(sizes, c, ladder) for ladder in _LADDERS]
-    return min(choices, key=lambda groups: len(groups) * _PROGRAM + problems * sum(map(_work, groups)))
+@functools.lru_cache(maxsize=64)
+def buckets(sizes: tuple[Grid, ...], problems: int = _FEW, most: int = MOST_PROGRAMS) -> tuple[Bucket, ...]:
+    """The grids in at most `most` groups of one padded size, quick to compile and compute for `problems` pairs."""
+    alike = lambda grid: (grid.parts, grid.master)  # noqa: E731
+    classes = [list(members) for _, members in itertools.groupby(sorted(sizes, key=alike), alike)]
+    choices = _partitions(classes, most)
+    _, ends = min(choices, key=lambda choice: len(choice[1]) * _PROGRAM + problems * choice[0])
+    groups = [classes[start:end] for start, end in itertools.pairwise((0, *ends))]
+    return tuple(_bucket([grid for members in group for grid in members]) for group in groups)
 
 
-def _grouped(sizes, c: float, ladder) -> tuple[Bucket, ...]:
-    groups: dict[int, list[Grid]] = {}
-    for grid in sizes:
-        step = next((s for s in ladder if grid.master <= math.floor(c * s) and grid.parts <= s), 10**9)
-        groups.setdefault(step, []).append(grid)
-    return tuple(_bucket(members) for _, members in sorted(groups.items()))
+def _partitions(classes: list[list[Grid]], most: int) -> list[tuple[float, tuple[int, ...]]]:
+    """For 1, ..., `most` runs of neighbouring classes: the least work in all, and where the runs end."""
+    count = len(classes)
+    best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
+    found: list[tuple[float, tuple[int, ...]]] = []
+    for _ in range(min(most, count)):
+        step: dict[int, tuple[float, tuple[int, ...]]] = {}
+        for end in range(1, count + 1):
+            master = cells = number = 0
+            for start in range(end - 1, -1, -1):
+                members = classes[start]
+                master = max(master, members[0].master)
+                number, cells = number + len(members), cells + sum(grid.fixed for grid in members)
+                if start in best:
+                    work = best[start][0] + _work(master, classes[end - 1][0].parts, cells, number)
+                    step[end] = min(step.get(end, (math.inf, ())), (work, (*best[start][1], end)))
+        best = step
+        if count in best:
+            found.append(best[count])
+    return found
 
 
-def _work(bucket: Bucket) -> float:
-    """Logarithms of one pair, both orientations."""
-    segments = 4.0 * bucket.master if bucket.parts == 2 else 1.3 * bucket.master**2
-    return segments * sum(grid.fixed + 4 * bucket.parts for grid in bucket.grids)
+def _work(master: int, parts: int, cells: int, number: int) -> float:
+    """Logarithms of one pair, both orientations, for `number` grids that have `cells` fixed cells together."""
+    segments = 4.0 * master if parts == 2 else 1.3 * master**2
+    return segments * (cells + 4 * parts * number)
 
 
 def _bucket(members: list[Grid]) -> Bucket:

@@ -13,14 +13,14 @@ import numpy as np
 from jaxdp.statistics import mic_axis, mic_cells, mic_grids
 
 
-def scores(x, y, sizes, c: float):
-    """Dict fixed -> (parts - 1, 2): normalised scores, orientation 0 with the cells of x fixed."""
+def scores(x, y, sizes):
+    """Scores by bucket: list of (grids, (grids, most parts - 1, 2)), orientation 0 with the cells of x fixed."""
     values = jnp.nan_to_num(jnp.stack([x, y]), nan=-jnp.inf, posinf=jnp.inf, neginf=-jnp.inf)
-    found = {}
-    for bucket in mic_grids.buckets(sizes, c):
+    found = []
+    for bucket in mic_grids.buckets(sizes):
         table = jnp.asarray(np.array([(g.fixed, g.parts, g.master) for g in bucket.grids], np.int32))
-        both = jnp.stack([_one_axis(values[i], values[1 - i], table, *bucket[:3]) for i in (0, 1)], -1)
-        found.update({grid.fixed: both[i, : grid.parts - 1] for i, grid in enumerate(bucket.grids)})
+        both = [_one_axis(values[i], values[1 - i], table, *bucket[:3]) for i in (0, 1)]
+        found.append((bucket.grids, jnp.stack(both, -1)))
     return found
 
 

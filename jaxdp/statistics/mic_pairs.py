@@ -47,7 +47,7 @@ def mic_r_pairs(table, pairs=None, *, bounds, budget: float, c: float, grid: str
 def data_sets(x, y, *, bounds, budget: float, c: float, grid: str = mic_grids.CAPPED):
     """MICr of many data sets of one size, x and y of shape (r, n): array (r,). Same values as `mic_r` one by one."""
     position = [mic_cells.unit_position(v, *b).T for v, b in zip((x, y), bounds, strict=True)]
-    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), c, x.shape[0])
+    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), x.shape[0])
     return halves(jnp.concatenate(position, 1), groups, mic_cells.RANGE)
 
 
@@ -72,7 +72,7 @@ def _pairs(features, pairs, kind, budget, c, grid, progress):
         raise ValueError(f"pairs must be a non-empty int array (m, 2), got shape {pairs.shape}.")
     if pairs.min() < 0 or pairs.max() >= features.shape[1]:
         raise ValueError(f"pairs must name columns 0 to {features.shape[1] - 1}, got {pairs.min()} to {pairs.max()}.")
-    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), c, pairs.shape[0])
+    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), pairs.shape[0])
     traced = isinstance(features, jax.core.Tracer)
     with _bar(progress and not traced, len(groups) * pairs.shape[0]) as bar:
         return _over_buckets(features, pairs, groups, kind, bar)

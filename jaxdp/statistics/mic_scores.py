@@ -48,11 +48,9 @@ def normalised(table, fixed, parts, most_parts: int):
     return jnp.where((segments <= parts)[:, None], scores, -jnp.inf)
 
 
-def all_scores(features, first, second, sizes, c: float, kind: str):
+def all_scores(features, first, second, sizes, kind: str):
     """Every bucket's grids and scores: list of (grids, array (grids, parts - 1, 2, m))."""
-    return [
-        (bucket.grids, bucket_scores(features, first, second, bucket, kind)) for bucket in mic_grids.buckets(sizes, c)
-    ]
+    return [(bucket.grids, bucket_scores(features, first, second, bucket, kind)) for bucket in mic_grids.buckets(sizes)]
 
 
 def lanes(bucket: mic_grids.Bucket) -> int:

@@ -52,22 +52,22 @@ def _layout(tables):
     return np.array([t.axis for t in tables], np.int32), fixed, master, offset
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def score_of_flat(flat, tables: tuple[GridTable, ...], c: float):
+@functools.partial(jax.jit, static_argnums=(1,))
+def score_of_flat(flat, tables: tuple[GridTable, ...]):
     """The largest normalised information over tables laid out as in `flat_counts`, (N, b) to (b,)."""
     offsets = dict(zip(tables, _layout(tables)[3], strict=True))
     padded = jnp.concatenate([flat, jnp.zeros((1, flat.shape[1]), flat.dtype)])
     best = []
-    for bucket, members in _grouped(tables, c, flat.shape[1]):
+    for bucket, members in _grouped(tables, flat.shape[1]):
         index = np.stack([_cells_of(t.grid, offsets[t], bucket, flat.shape[0]) for t in members])
         best.append(_scored(index, members, bucket, lambda cells: padded[cells]))
     return functools.reduce(jnp.maximum, best)
 
 
-def _grouped(tables, c: float, problems: int):
+def _grouped(tables, problems: int):
     """Buckets with the tables that use them."""
     distinct = tuple(dict.fromkeys(table.grid for table in tables))
-    for bucket in mic_grids.buckets(distinct, c, problems):
+    for bucket in mic_grids.buckets(distinct, problems):
         yield bucket, [table for table in tables if table.grid in bucket.grids]
 
 
@@ -104,7 +104,7 @@ def score_of_lattice(weights, budget: float, c: float, shape: str):
     sizes = tuple(g._replace(master=min(g.master, side)) for g in mic_grids.grids(budget, c, shape) if g.fixed <= side)
     best = []
     for sums in (_prefix(weights), _prefix(jnp.swapaxes(weights, 0, 1))):
-        for bucket in mic_grids.buckets(sizes, c, weights.shape[2]):
+        for bucket in mic_grids.buckets(sizes, weights.shape[2]):
             best.append(_lattice_bucket(sums, bucket, side))
     return functools.reduce(jnp.maximum, best)
 

@@ -53,7 +53,7 @@ def build(columns: int, c: float, goal: float, goal_both: float) -> Case:
         peers["minepy"] = Peer(
             minepy_loop, (table, chosen, c), units=len(chosen), goal=goal, goal_both=goal_both, both_cores=True
         )
-    programs = len(mic_grids.buckets(mic_grids.grids(budget, c), c, len(pairs)))
+    programs = len(mic_grids.buckets(mic_grids.grids(budget, c), len(pairs)))
     return Case(
         ours=jax.jit(ours),
         arguments=arguments,
@@ -68,7 +68,7 @@ def build(columns: int, c: float, goal: float, goal_both: float) -> Case:
 def coefficients(table, budget: float, c: float):
     """MICr of all pairs, (m,)."""
     pairs = mic_pairs.all_pairs(table.shape[1])
-    groups = mic_grids.buckets(mic_grids.grids(budget, c), c, len(pairs))
+    groups = mic_grids.buckets(mic_grids.grids(budget, c), len(pairs))
     unit = mic_cells.unit_position(table, *BOUNDS)
     best = [mic_pairs._bucket(unit, pairs, bucket, mic_cells.RANGE, None) for bucket in groups]
     return functools.reduce(jnp.maximum, best)

@@ -136,7 +136,7 @@ def null_table(num_records: int, budget: float, c: float, grid: str, kind: str, 
 
     A function of public numbers alone, drawn with a fixed seed and kept.
     """
-    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), c, count)
+    groups = mic_grids.buckets(mic_grids.grids(budget, c, grid), count)
     found = []
     with jax.ensure_compile_time_eval(), jax.enable_x64(False):
         keys = jax.random.split(jax.random.key(NULL_SEED), -(-count // _NULL_BATCH))

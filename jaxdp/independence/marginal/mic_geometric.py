@@ -123,9 +123,9 @@ class MICrGeometric(MICTest):
     def score(self, noisy, num_records: int, scale):
         """MICr of noisy counts (N, b): array (b,). scale: the noise's scale, a public number."""
         counts = jnp.clip(noisy, 0.0, 1.0 * num_records)
-        budget, c = self.cells_allowed(num_records), self.master_factor(num_records)
         if self.variant != LATTICE:
-            return mic_tables.score_of_flat(counts, self.tables(num_records), c)
+            return mic_tables.score_of_flat(counts, self.tables(num_records))
+        budget, c = self.cells_allowed(num_records), self.master_factor(num_records)
         side = self.lattice_side(num_records)
         kept = jnp.where(counts >= self.threshold * math.sqrt(2.0) * scale, counts, 0.0)
         return mic_tables.score_of_lattice(kept.reshape(side, side, -1), budget, c, self.grid)

@@ -48,7 +48,7 @@ kind = "binary"
 levels = [0, 1]
 """
 # Tests of two discrete columns without Z.
-TABLE_METHODS = ("margin-adaptive", "unit-circle", "chi2-laplace", "noisy-table", "projected-chi2")
+TABLE_METHODS = ("margin-adaptive", "unit-circle", "noisy-proportions", "chi2-laplace", "noisy-table", "projected-chi2")
 CANARY_TEXTS = ("xyzzyplugh", "31337.0625", "-27182.8125", "\u2603snow")
 
 

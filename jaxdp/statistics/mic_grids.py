@@ -14,8 +14,8 @@ from jaxdp import _check
 CAPPED, FULL, MINEPY = "capped", "full", "minepy"
 SHAPES = (CAPPED, FULL, MINEPY)
 MOST_PROGRAMS = 6  # each compiles in 0.6 to 1 s of processor time; 9 would save 15 % of the work at n = 10 000
-_FEW = 32  # a single coefficient is often one of many replicates
-_PROGRAM = 1e9  # logarithms that take about as long as compiling one program
+_FEW = 8  # a single coefficient is often one of many replicates
+_PROGRAM = 1e8  # logarithms worth compiling one more program; compiling takes longer, but only once
 
 
 class Grid(NamedTuple):

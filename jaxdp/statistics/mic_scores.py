@@ -56,4 +56,4 @@ def all_scores(features, first, second, sizes, kind: str):
 def lanes(bucket: mic_grids.Bucket) -> int:
     """Pairs per tile: as many as keep the gains in cache, a power of two."""
     bytes_each = 4.0 * 0.67 * (bucket.master + 1) ** 2 if bucket.parts > 2 else 4.0 * bucket.master * bucket.fixed
-    return 2 ** int(min(6, max(2, math.log2(_WORKING_SET / bytes_each / 2))))
+    return 2 ** int(min(7, max(2, math.log2(_WORKING_SET / bytes_each / 2))))

@@ -23,18 +23,24 @@ BOUNDS = (-0.0137, 1.0091)  # no rounded value lies on a cell boundary, where fl
 CASES = {
     "c15": {"columns": COLUMNS, "c": 15.0, "goal": 40.0, "goal_both": 20.0},
     "c5": {"columns": COLUMNS, "c": 5.0, "goal": 30.0, "goal_both": 15.0},
+    "c15_minepy_grid": {"columns": COLUMNS, "c": 15.0, "goal": 25.0, "goal_both": 12.0, "grid": mic_grids.MINEPY},
+    "c5_minepy_grid": {"columns": COLUMNS, "c": 5.0, "goal": 25.0, "goal_both": 12.0, "grid": mic_grids.MINEPY},
     "c5_d20": {"columns": 20, "c": 5.0, "goal": 30.0, "goal_both": 15.0},
 }
 QUICK = ("c5_d20",)
 
 
-def build(columns: int, c: float, goal: float, goal_both: float) -> Case:
-    """Coefficients of every pair in float32; the agreement check is float64 pair by pair."""
+def build(columns: int, c: float, goal: float, goal_both: float, grid: str = mic_grids.CAPPED) -> Case:
+    """Coefficients of every pair in float32; the agreement check is float64 pair by pair.
+
+    grid "minepy" searches master grids of minepy's sizes, c floor(B/l) for every l: as much work as the peer does.
+    """
     table = draw(columns)
     budget = RECORDS**0.6
     pairs = mic_pairs.all_pairs(columns)
     arguments = (jnp.asarray(table, jnp.float32),)
-    ours = functools.partial(coefficients, budget=budget, c=c)
+    sizes = mic_grids.grids(budget, c, grid)
+    ours = functools.partial(coefficients, sizes=sizes)
 
     def agree() -> dict[str, float]:
         found = np.asarray(jax.jit(ours)(*arguments))
@@ -43,7 +49,7 @@ def build(columns: int, c: float, goal: float, goal_both: float) -> Case:
         with jax.enable_x64(True):
             for k in np.random.default_rng(1).integers(0, len(pairs), CHECKED_PAIRS):
                 x, y = (single[:, column].astype(float) for column in pairs[k])
-                exact = float(mic.mic_r(x, y, bounds=(BOUNDS, BOUNDS), budget=budget, c=c))
+                exact = float(mic._largest(mic._range_matrix(x, y, np.array([BOUNDS, BOUNDS]), sizes)))
                 worst = max(worst, abs(float(found[k]) - exact))
         return {"error": worst, "tolerance": TOLERANCE}
 
@@ -53,7 +59,7 @@ def build(columns: int, c: float, goal: float, goal_both: float) -> Case:
         peers["minepy"] = Peer(
             minepy_loop, (table, chosen, c), units=len(chosen), goal=goal, goal_both=goal_both, both_cores=True
         )
-    programs = len(mic_grids.buckets(mic_grids.grids(budget, c), len(pairs)))
+    programs = len(mic_grids.buckets(sizes, len(pairs)))
     return Case(
         ours=jax.jit(ours),
         arguments=arguments,
@@ -65,10 +71,10 @@ def build(columns: int, c: float, goal: float, goal_both: float) -> Case:
     )
 
 
-def coefficients(table, budget: float, c: float):
-    """MICr of all pairs, (m,)."""
+def coefficients(table, sizes):
+    """MICr of all pairs over the grids given, (m,)."""
     pairs = mic_pairs.all_pairs(table.shape[1])
-    groups = mic_grids.buckets(mic_grids.grids(budget, c), len(pairs))
+    groups = mic_grids.buckets(sizes, len(pairs))
     unit = mic_cells.unit_position(table, *BOUNDS)
     best = [mic_pairs._bucket(unit, pairs, bucket, mic_cells.RANGE, None) for bucket in groups]
     return functools.reduce(jnp.maximum, best)

@@ -140,8 +140,27 @@ def climb(statistic, n, rounds, rng, width=64):
     return best.max()
 
 
+def test_one_moved_record_reaches_most_of_the_mass_bound():
+    """30 columns of 33 records, in turn all low and all high; the last record moves to the front of x.
+
+    Every boundary then has one record on its wrong side: 30 moves into pure columns, where the bound counts 31.
+    """
+    columns, each = 30, 33
+    x = np.arange(columns * each, dtype=float)
+    high = (x // each) % 2 == 1
+    y = np.empty_like(x)
+    order = np.random.default_rng(0)
+    y[~high], y[high] = (order.permutation(x.size // 2) + shift for shift in (0, x.size // 2))
+    test = jaxdp.MICeLaplace(epsilon=1.0, max_cells=2.0 * columns, c=2)
+    statistic = jax.jit(lambda x: test.statistic(jax.random.key(0), jaxdp.Data(x, jnp.asarray(y))))
+    with jax.enable_x64(True):
+        move = float(statistic(x)) - float(statistic(np.where(x == x[-1], -1.0, x)))
+    bound = test.sensitivity(x.size).bound
+    assert 0.95 * bound < move <= bound
+
+
 def test_mass_bound_holds_under_attack_with_ties():
-    """The bound of sheet 4.3 isn't tight (search reaches about half of it), so half of it must fall."""
+    """Random search with ties and few records reaches about half of the bound."""
     n = 16
     test = jaxdp.MICeLaplace(epsilon=1.0, max_cells=6.0, c=2)
     priority = jax.random.bits(jax.random.key(1), (2, n), jnp.uint32)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxdp.data.records import as_records
-from jaxdp.discovery import counts
+from jaxdp.discovery import counts, table_scores
 from jaxdp.statistics import contingency
 from jaxdp.statistics.bitmaps import Bitmaps
 
@@ -105,3 +105,30 @@ def test_joint_table_traces():
     codes = np.array([[0, 1], [1, 2], [1, 2]])
     traced = jax.jit(lambda c: contingency.table([c[:, 0], c[:, 1]], (2, 3)))(codes)
     assert np.array_equal(traced, contingency.joint_table(codes, (2, 3)))
+
+
+@pytest.mark.parametrize("most_corners", [512, 4])
+def test_padded_batches_hold_the_same_counts_and_scores(codes, monkeypatch, most_corners):
+    """Empty levels before the last change no statistic; sets of many cells are counted another way."""
+    monkeypatch.setattr("jaxdp.discovery.counts.JOINT_CELLS", 1)
+    monkeypatch.setattr("jaxdp.statistics.bitmaps.MOST_CORNERS", most_corners)
+    source = counts.Counts(as_records(codes, LEVELS))
+    questions = [(i, j, given) for i, j in itertools.combinations(range(7), 2) for given in ((), (3,), (4, 2))]
+    questions = [(i, j, given) for i, j, given in questions if not {i, j} & set(given)]
+    for pad_from in (1, 3):
+        seen = []
+        for positions, batch in counts.batches(source, questions, pad_from):
+            seen += positions.tolist()
+            for position, table in zip(positions, batch, strict=True):
+                i, j, given = questions[position]
+                exact = counted(codes, (*given, *((i, j) if LEVELS[i] <= LEVELS[j] else (j, i))))
+                assert sorted(table[table > 0]) == sorted(exact[exact > 0])
+                if pad_from == 3:
+                    assert (table.shape[-2:] == (2, 2)) == (LEVELS[i] == LEVELS[j] == 2)
+        assert sorted(seen) == list(range(len(questions)))
+        assert len(list(counts.batches(source, questions, pad_from))) < len(list(counts.batches(source, questions)))
+    for statistic in ("chi2", "g", "kendall"):
+        padded = table_scores.scores(source, questions, statistic)
+        with monkeypatch.context() as exactly:
+            exactly.setattr(counts.Counts, "can_pad", False)
+            np.testing.assert_allclose(padded, table_scores.scores(source, questions, statistic), rtol=1e-9, atol=1e-9)

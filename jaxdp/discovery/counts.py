@@ -17,6 +17,7 @@ from jaxdp.statistics import bitmaps, contingency
 JOINT_CELLS = 1 << 20
 CUBE_CELLS = 1 << 22
 BATCH_CELLS = 1 << 22  # of one batch of tables
+CELLS_OF_A_BATCH = 1 << 14  # that take as long as the fixed work for a batch
 
 
 class Counts:
@@ -40,32 +41,56 @@ class Counts:
         # bitmaps take increasing columns; in order of levels, sets of one multiset of levels have one shape
         self._order = np.argsort(np.array(self.levels), kind="stable")
         self._rank = np.argsort(self._order)
-        self._bitmaps = bitmaps.Bitmaps(
-            np.asarray(records.values)[:, self._order], np.array(self.levels)[self._order].tolist()
-        )
+        self._bitmaps = bitmaps.Bitmaps(np.asarray(records.values), self.levels, self._order)
 
-    def tables(self, sets: np.ndarray) -> np.ndarray:
-        """Tables of sets (m, k) of columns, axes in their order: (m, *levels); rows must share their levels."""
+    def tables(self, sets: np.ndarray, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """Tables of sets (m, k) of columns, axes in their order: (m, *shape).
+
+        shape: the levels along each axis, which all rows share by default. More than a column has (no joint table
+        only): its last level is then in the last place, and the places before it that it lacks are 0.
+        """
+        sets = np.asarray(sets, int)
         if self._joint is not None:
             return self._joint.tables(sets)
-        ranks = self._rank[np.asarray(sets, int)]
-        increasing = np.sort(ranks, axis=1)
-        found = self._bitmaps.tables(increasing)
-        shape = found.shape[1:]
-        steps = np.cumprod((1, *shape[:0:-1]))[::-1]
-        position = np.argsort(np.argsort(ranks, axis=1), axis=1)
-        index = np.arange(len(found)).reshape(-1, *[1] * len(shape)) * math.prod(shape)
-        for axis in range(len(shape)):
-            count = shape[position[0, axis]]
-            along = [-1 if other == axis else 1 for other in range(len(shape))]
-            step = steps[position[:, axis]].reshape(-1, *[1] * len(shape))
-            index = index + step * np.arange(count).reshape(along)
-        return found.ravel()[index]
+        shape = tuple(np.array(self.levels)[sets[0]].tolist()) if shape is None else shape
+        order = np.argsort(self._rank[sets], axis=1)
+        # columns of higher rank have as many levels or more, so the axes by rank are the axes by length
+        found = self._bitmaps.tables(np.sort(self._rank[sets], axis=1), tuple(sorted(shape)))
+        count, first, pattern = _distinct(order)
+        if count == 1:
+            return found.transpose(0, *(np.argsort(order[0]) + 1))
+        result = np.empty((len(sets), *shape), np.int64)
+        for number, row in enumerate(first):
+            rows = pattern == number
+            result[rows] = found[rows].transpose(0, *(np.argsort(order[row]) + 1))
+        return result
+
+    def padded_batches(self, questions: Sequence, pad_from: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """`batches` in few shapes: columns of at least pad_from levels may get empty ones before their last."""
+        by_order: dict[int, list[int]] = {}
+        for position, question in enumerate(questions):
+            by_order.setdefault(len(question[2]), []).append(position)
+        for order, positions in by_order.items():
+            sets = np.array([(*questions[k][2], *questions[k][:2]) for k in positions], int)
+            # by rank, so that the axes of one batch agree wherever they can
+            ranks = self._rank[sets]
+            sets = self._order[np.concatenate([np.sort(ranks[:, :order]), np.sort(ranks[:, order:])], axis=1)]
+            self._bitmaps.prepare([np.sort(ranks)])
+            shapes = _padded(np.array(self.levels)[sets], pad_from)
+            _, first, group = _distinct(shapes)
+            for number, row in enumerate(first):
+                rows = np.flatnonzero(group == number)
+                yield from _in_parts(self, np.array(positions)[rows], sets[rows], tuple(shapes[row].tolist()))
 
     def prepare(self, groups: Sequence[np.ndarray]) -> None:
         """Counts together what `tables` of these groups will need."""
         if self._joint is None:
             self._bitmaps.prepare([np.sort(self._rank[np.asarray(sets, int)], axis=1) for sets in groups])
+
+    @property
+    def can_pad(self) -> bool:
+        """Whether `padded_batches` is there: without a joint table."""
+        return self._joint is None
 
     def table(self, columns: Sequence[int]) -> np.ndarray:
         """The joint table of these columns, axes in their order."""
@@ -148,13 +173,18 @@ class NoisyCounts:
         return self.cell_variance * (self.joint.size // kept)
 
 
-def batches(tables, questions: Sequence) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def batches(tables, questions: Sequence, pad_from: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Positions of questions and their tables, (B, strata, L_i, L_j), one batch per combination of levels.
 
     i and j may be swapped and `given` reordered: every statistic here is the same for both.
+    pad_from: tables may have empty levels added to columns of at least so many, which merges batches; for exact
+    counts and statistics that empty rows, columns and strata leave as they are.
     """
     if not hasattr(tables, "tables"):
         yield from _one_by_one(tables, questions)
+        return
+    if pad_from is not None and getattr(tables, "can_pad", False):
+        yield from tables.padded_batches(questions, pad_from)
         return
     levels = tables.levels
     groups: dict[tuple, tuple[list[int], list[tuple[int, ...]]]] = {}
@@ -170,10 +200,41 @@ def batches(tables, questions: Sequence) -> Iterator[tuple[np.ndarray, np.ndarra
     if hasattr(tables, "prepare"):
         tables.prepare([sets for _, sets in groups.values()])
     for shape, (positions, sets) in groups.items():
-        room = max(1, BATCH_CELLS // math.prod(shape))
-        for start in range(0, len(sets), room):
-            part = tables.tables(np.array(sets[start : start + room], int))
-            yield np.array(positions[start : start + room]), part.reshape(len(part), -1, *shape[-2:])
+        yield from _in_parts(tables, np.array(positions), np.array(sets, int), shape)
+
+
+def _in_parts(tables, positions: np.ndarray, sets: np.ndarray, shape: tuple[int, ...]):
+    room = max(1, BATCH_CELLS // math.prod(shape))
+    for start in range(0, len(sets), room):
+        part = sets[start : start + room]
+        found = tables.tables(part, shape) if getattr(tables, "can_pad", False) else tables.tables(part)
+        yield positions[start : start + room], found.reshape(len(part), -1, *shape[-2:])
+
+
+def _padded(levels: np.ndarray, pad_from: int) -> np.ndarray:
+    """Levels (m, k) of columns, of sets to be counted together, with the larger ones raised to the largest.
+
+    From which one on is chosen by cost: a batch takes as long as so many cells, whatever it holds.
+    """
+    present = np.unique(levels)
+    best, least = levels, math.inf
+    for first in present[present >= pad_from]:
+        shapes = np.where(levels >= first, present[-1], levels)
+        cells = np.prod(shapes, axis=1, dtype=float)
+        cost = float(cells.sum()) + CELLS_OF_A_BATCH * _distinct(shapes)[0]
+        if cost < least and cells.max() <= contingency.MAX_CELLS:
+            best, least = shapes, cost
+    return best
+
+
+def _distinct(rows: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+    """How many different rows of small numbers there are, where each is first, and which one each row is."""
+    base, length = int(rows.max()) + 1, rows.shape[1]
+    if base**length < 2**62:
+        codes, first, inverse = np.unique(rows @ base ** np.arange(length), return_index=True, return_inverse=True)
+    else:
+        codes, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return len(codes), first, inverse.ravel()
 
 
 def _one_by_one(tables, questions):

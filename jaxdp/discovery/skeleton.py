@@ -58,7 +58,8 @@ def find_skeleton(
     for order in range(last + 1):
         frozen = adjacency.copy() if stable else adjacency
         edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(adjacency))]
-        pending = {edge: _candidates(frozen, *edge, order) for edge in edges}
+        neighbours = _neighbours(frozen)
+        pending = {edge: _candidates(neighbours, *edge, order) for edge in edges}
         if order and not any(_has_candidates(frozen, *edge, order) for edge in edges):
             break
         if batched and stable:
@@ -103,12 +104,15 @@ def _counted(ask, always: bool):
     return asked
 
 
-def _candidates(adjacency: np.ndarray, i: int, j: int, order: int) -> Iterator[tuple[int, ...]]:
+def _neighbours(adjacency: np.ndarray) -> list[list[int]]:
+    return [np.flatnonzero(row).tolist() for row in adjacency]
+
+
+def _candidates(neighbours: Sequence[list[int]], i: int, j: int, order: int) -> Iterator[tuple[int, ...]]:
     """Conditioning sets of this size among the neighbours of i, then among those of j, each once."""
     seen = set()
     for node, other in ((i, j), (j, i)):
-        neighbours = [int(k) for k in np.flatnonzero(adjacency[node]) if k != other]
-        for given in itertools.combinations(neighbours, order):
+        for given in itertools.combinations([k for k in neighbours[node] if k != other], order):
             if given not in seen:
                 seen.add(given)
                 yield given
@@ -179,7 +183,7 @@ def _ask_in_turn(search: Search, frozen: np.ndarray, order: int, ask: Ask):
     """One question at a time. Returns the pairs left if answers end."""
     edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(search.adjacency))]
     for position, (i, j) in enumerate(edges):
-        for given in _candidates(frozen.copy(), i, j, order):
+        for given in _candidates(_neighbours(frozen), i, j, order):
             answer = ask([(i, j, given)])[0]
             if answer is None:
                 return edges[position:]

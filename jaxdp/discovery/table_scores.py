@@ -33,7 +33,9 @@ def scores(
     """
     result = np.zeros(len(questions))
     noisy = hasattr(tables, "noise_variance")
-    for positions, batch in counts.batches(tables, questions):
+    # two binary columns have a formula of their own for Kendall's variance
+    pad_from = None if noisy else 3 if statistic == "kendall" else 1
+    for positions, batch in counts.batches(tables, questions, pad_from):
         noise = np.zeros(len(positions))
         if noisy:
             noise = np.array([tables.noise_variance(*questions[position]) for position in positions])

@@ -21,7 +21,7 @@ from jaxdp.statistics import contingency
 WORD_BITS = 64
 BLOCK_WORDS = 512  # 4 KiB of each bitmap: the blocks of all bitmaps stay in the second-level cache
 CHUNK = 256  # conjunctions per inner step
-CAPACITY = 64  # chunks per call of the compiled program
+CAPACITY = 16  # chunks per call of the compiled program
 MOST_CORNERS = 512  # of one set; beyond, one pass over the records is cheaper than ANDs
 CODE_BITS = 62
 
@@ -31,15 +31,19 @@ class Bitmaps:
 
     codes: (n, d) integers, or an iterable of such chunks (the bits of the whole data are kept, n d/8 bytes
     per level but one). levels: public number of levels of each column; codes outside fall into the nearest.
+    order: sets number the columns by their places in this permutation; by default as they come.
     """
 
-    def __init__(self, codes, levels: Sequence[int]):
-        self.levels = tuple(int(count) for count in levels)
+    def __init__(self, codes, levels: Sequence[int], order: np.ndarray | None = None):
+        given = np.array([int(count) for count in levels], np.int64)
+        self._order = np.arange(given.size) if order is None else order
+        self._levels = given[self._order]
+        self.levels = tuple(self._levels.tolist())
         chunks = [codes] if hasattr(codes, "shape") else codes
-        self._columns, packed = _pack(chunks, self.levels)
+        self._columns, packed = _pack(chunks, tuple(given.tolist()))
         self.num_records = self._columns.shape[1]
         self._pages = _paged(packed)
-        self._first_item = np.concatenate([[0], np.cumsum(np.maximum(np.array(self.levels, int) - 1, 0))])
+        self._first_item = np.concatenate([[0], np.cumsum(np.maximum(given - 1, 0))])[:-1][self._order]
         self._forget()
 
     def _forget(self) -> None:
@@ -53,48 +57,57 @@ class Bitmaps:
         fresh._forget()
         return fresh
 
-    def tables(self, sets: np.ndarray) -> np.ndarray:
-        """Tables of many sets of columns, int64 (len(sets), *levels).
+    def tables(self, sets: np.ndarray, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """Tables of many sets of columns, int64 (len(sets), *shape).
 
-        sets: (m, k) different columns in each row, increasing; all rows must have the same tuple of levels.
+        sets: (m, k) different columns in each row, increasing. shape: at least the levels of the columns along each
+        axis, by default those of the first row. A column of fewer levels has its last one in the last place; the
+        places before it that it lacks count 0.
         """
         sets = np.asarray(sets, np.int64)
-        shape = tuple(self.levels[k] for k in sets[0])
+        shape = tuple(self._levels[sets[0]].tolist()) if shape is None else shape
         contingency.check_cells(shape)
-        if not self._by_bits(shape):
-            return np.stack([self._count_records(row, shape) for row in sets])
         codes = self._codes(sets)
-        unique, first, inverse = np.unique(codes[:, -1], return_index=True, return_inverse=True)
-        if unique.size == len(sets):
+        _, first, inverse = np.unique(codes[:, -1], return_index=True, return_inverse=True)
+        if first.size == len(sets):
+            return self._tables(sets, codes, shape)
+        return self._tables(sets[first], codes[first], shape)[inverse]
+
+    def _tables(self, sets: np.ndarray, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        by_bits = self._by_bits(sets)
+        if by_bits.all():
             return self._assemble(sets, codes, shape)
-        return self._assemble(sets[first], codes[first], shape)[inverse]
+        result = np.zeros((len(sets), *shape), np.int64)
+        if by_bits.any():
+            result[by_bits] = self._assemble(sets[by_bits], codes[by_bits], shape)
+        for row in np.flatnonzero(~by_bits):
+            levels = self._levels[sets[row]].tolist()
+            places = [[*range(count - 1), room - 1] for count, room in zip(levels, shape, strict=True)]
+            result[row][np.ix_(*places)] = self._count_records(sets[row], tuple(levels))
+        return result
 
     def prepare(self, groups: Sequence[np.ndarray]) -> None:
         """Counts what `tables` of all these groups of sets will need, in few large calls."""
-        wanted: dict[tuple[int, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
+        wanted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
+        by_size: dict[int, list[np.ndarray]] = {}
         for sets in groups:
-            shape = tuple(self.levels[k] for k in sets[0])
-            if not self._by_bits(shape):
-                continue
+            by_size.setdefault(sets.shape[1], []).append(sets)
+        for size, parts in by_size.items():
+            sets = np.concatenate(parts)
+            sets = sets[self._by_bits(sets)]
             codes = self._codes(sets)
             missing = self._known[self._places(codes)] != codes
             for number in np.flatnonzero(missing.any(axis=0)):
-                axes = _axes(len(shape))[number]
-                rows = missing[:, number]
-                corner = tuple(shape[axis] - 1 for axis in axes)
-                wanted.setdefault(corner, []).append((codes[rows, number], sets[rows][:, axes]))
-        by_size: dict[int, list[tuple[np.ndarray, np.ndarray, int]]] = {}
-        for corner, parts in wanted.items():
-            code, first = np.unique(np.concatenate([part[0] for part in parts]), return_index=True)
-            chosen = np.concatenate([part[1] for part in parts])[first]
-            by_size.setdefault(len(corner), []).append((code, self._items(chosen, corner), math.prod(corner)))
-        for new in by_size.values():
-            self._count(new)
+                axes, rows = _axes(size)[number], missing[:, number]
+                wanted.setdefault(len(axes), []).append((codes[rows, number], sets[rows][:, axes]))
+        for new in wanted.values():
+            code, first = np.unique(np.concatenate([part[0] for part in new]), return_index=True)
+            self._count(code, np.concatenate([part[1] for part in new])[first])
 
-    def _by_bits(self, shape: tuple[int, ...]) -> bool:
-        """Whether tables of this shape come from bitmaps: few corners, and a code of a set fits in 64 bits."""
-        few = math.prod(max(count - 1, 1) for count in shape) <= MOST_CORNERS
-        return few and len(shape) * math.log2(len(self.levels) + 1) < CODE_BITS
+    def _by_bits(self, sets: np.ndarray) -> np.ndarray:
+        """Which tables come from bitmaps, bool (m,): few corners, and a code of a set fits in 64 bits."""
+        fits = sets.shape[1] * math.log2(len(self.levels) + 1) < CODE_BITS
+        return fits & (np.prod(np.maximum(self._levels[sets] - 1, 1), axis=1, dtype=float) <= MOST_CORNERS)
 
     def _codes(self, sets: np.ndarray) -> np.ndarray:
         """One integer for each subset of each row, (m, 2^k), in the order of `_axes`."""
@@ -108,49 +121,53 @@ class Bitmaps:
         return np.minimum(np.searchsorted(self._known, codes), self._known.size - 1)
 
     def _assemble(self, sets: np.ndarray, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Corner counts, with "any level" in the place of every last level; then subtract along each axis."""
+        """Corner counts, with "any level" in the last place of every axis; then subtract along each axis."""
         place = self._places(codes)
         if not np.array_equal(self._known[place], codes):
             self.prepare([sets])
             place = self._places(codes)
-        subset, inside = _corner_of_cells(shape)
-        result = self._pool[self._offset[place][:, subset] + inside].reshape(len(sets), *shape)
+        corners = self._levels[sets] - 1
+        same = (corners == corners[:1]).all()
+        inside = np.zeros((1 if same else len(sets), 1), np.int64)
+        for axis, count in enumerate(shape):
+            within = inside[..., None] * corners[: len(inside), axis, None, None] + np.arange(count - 1)
+            inside = np.concatenate([within, inside[..., None]], axis=2).reshape(len(inside), -1)
+        index = self._offset[place][:, _subset_of_cells(shape)]
+        index += inside
+        # levels that a column lacks point anywhere; they are set to zero below
+        result = self._pool.take(index, mode="clip").reshape(len(sets), *shape)
         for axis, count in enumerate(shape, start=1):
             lead = (slice(None),) * axis
             for level in range(count - 1):
-                result[(*lead, -1)] -= result[(*lead, level)]
+                part = result[(*lead, level)]
+                lacking = corners[:, axis - 1] <= level
+                if lacking.any():
+                    part[lacking] = 0
+                result[(*lead, -1)] -= part
         return result
 
-    def _items(self, sets: np.ndarray, corner: tuple[int, ...]) -> np.ndarray:
-        """Bitmaps of every conjunction of non-last levels, (len(sets) prod(corner), columns)."""
-        items = np.zeros((len(sets), *corner, len(corner)), np.int32)
-        for axis, count in enumerate(corner):
-            along = [1] * len(corner)
-            along[axis] = count
-            start = self._first_item[sets[:, axis]].reshape(-1, *[1] * len(corner))
-            items[..., axis] = start + np.arange(count).reshape(along)
-        return items.reshape(-1, len(corner))
-
-    def _count(self, new: Sequence[tuple[np.ndarray, np.ndarray, int]]) -> None:
-        """Adds counts of conjunctions of one size: (codes of sets, their items, conjunctions per set)."""
-        end = self._pool.size
-        counts = count_conjunctions(self._pages, np.concatenate([items for _, items, _ in new]))
-        self._pool = np.concatenate([self._pool, counts])
-        codes, offsets = [self._known], [self._offset]
-        for code, items, size in new:
-            codes.append(code)
-            offsets.append(end + size * np.arange(code.size))
-            end += len(items)
-        known = np.concatenate(codes)
+    def _count(self, codes: np.ndarray, sets: np.ndarray) -> None:
+        """Counts every conjunction of non-last levels of sets (m, size) of these codes."""
+        corners = self._levels[sets] - 1
+        ends = np.cumsum(np.prod(corners, axis=1))
+        starts = np.concatenate([[0], ends[:-1]])
+        row = np.repeat(np.arange(len(sets)), ends - starts)
+        rest = np.arange(row.size) - starts[row]
+        items = np.empty((row.size, sets.shape[1]), np.int32)
+        for axis in reversed(range(sets.shape[1])):
+            rest, level = np.divmod(rest, corners[row, axis])
+            items[:, axis] = self._first_item[sets[row, axis]] + level
+        known, offset = np.concatenate([self._known, codes]), np.concatenate([self._offset, self._pool.size + starts])
+        self._pool = np.concatenate([self._pool, count_conjunctions(self._pages, items)])
         order = np.argsort(known)
-        self._known, self._offset = known[order], np.concatenate(offsets)[order]
+        self._known, self._offset = known[order], offset[order]
 
     def _count_records(self, columns, shape: tuple[int, ...]) -> np.ndarray:
         """One pass over the records, for sets of many cells."""
         code = np.zeros(self.num_records, np.int32)
         for k, count in zip(columns, shape, strict=True):
             np.multiply(code, np.int32(count), out=code)
-            np.add(code, self._columns[k], out=code)
+            np.add(code, self._columns[self._order[k]], out=code)
         return np.bincount(code, minlength=math.prod(shape)).reshape(shape)
 
 
@@ -161,15 +178,10 @@ def _axes(size: int) -> tuple[tuple[int, ...], ...]:
 
 
 @functools.cache
-def _corner_of_cells(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """For each cell, the subset of axes where it has no last level, and its position among that subset's corners."""
-    levels = np.indices(shape).reshape(len(shape), -1)
-    subset, inside = np.zeros(levels.shape[1], np.int64), np.zeros(levels.shape[1], np.int64)
-    for axis, count in enumerate(shape):
-        within = levels[axis] < count - 1
-        subset += within << axis
-        inside = np.where(within, inside * (count - 1) + levels[axis], inside)
-    return subset, inside
+def _subset_of_cells(shape: tuple[int, ...]) -> np.ndarray:
+    """For each cell, the subset of axes along which it is not in the last place."""
+    within = np.indices(shape).reshape(len(shape), -1) < np.array(shape)[:, None] - 1
+    return (within << np.arange(len(shape))[:, None]).sum(axis=0)
 
 
 def _pack(chunks: Iterable, levels: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ have no bounded sensitivity.
 """
 
 import contextlib
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -61,26 +62,43 @@ def cochran_mantel_haenszel(tables) -> TableTests:
 def expected_counts(tables):
     """Counts that independence within each stratum predicts from its margins, the shape of the tables."""
     with _precision(tables):
-        _, counts = _floats(tables)
-        return _expected(counts)
+        xp, counts = _floats(tables)
+        return _expected(xp, *_margins(xp, counts))
 
 
 def _summed(tables, cells) -> TableTests:
     with _precision(tables):
         xp, counts = _floats(tables)
-        expected = _expected(counts)
+        rows, columns, size = _margins(xp, counts)
+        expected = _expected(xp, rows, columns, size)
         # a cell that expects nothing holds nothing, so any divisor serves there
-        safe = xp.where(expected > 0, expected, 1.0)
-        value = xp.maximum(xp.sum(cells(xp, counts, safe, expected), axis=(-3, -2, -1)), 0.0)
-        rows_seen, columns_seen = (xp.sum(counts.sum(axis) > 0, axis=-1) for axis in (-1, -2))
-        degrees = xp.sum(xp.maximum(rows_seen - 1, 0) * xp.maximum(columns_seen - 1, 0), axis=-1)
+        safe = expected + (expected <= 0)
+        value = cells(xp, counts, safe, expected)
+        value = xp.maximum(xp.sum(value.reshape(*value.shape[:-3], math.prod(value.shape[-3:])), axis=-1), 0.0)
+        rows_seen, columns_seen = (_last_sum(xp, (margin > 0).astype(margin.dtype)) for margin in (rows, columns))
+        degrees = xp.sum(xp.maximum(rows_seen - 1, 0) * xp.maximum(columns_seen - 1, 0), axis=-1).astype(int)
         return TableTests(value, degrees, _tail(xp, value, degrees))
 
 
-def _expected(counts):
-    size = counts.sum((-2, -1), keepdims=True)
-    one = np.maximum(size, 1.0) if isinstance(size, np.ndarray) else jnp.maximum(size, 1.0)
-    return counts.sum(-1, keepdims=True) * counts.sum(-2, keepdims=True) / one
+def _margins(xp, counts):
+    """Sums over the columns, over the rows, and over both, of each stratum."""
+    if xp is jnp:
+        return counts.sum(-1), counts.sum(-2), counts.sum((-2, -1))
+    # products with zeros and ones: NumPy is slow at sums along short axes
+    *lead, num_rows, num_columns = counts.shape
+    rows = _last_sum(xp, counts)
+    columns = counts.reshape(-1, num_rows * num_columns) @ np.tile(np.eye(num_columns), (num_rows, 1))
+    return rows, columns.reshape(*lead, num_columns), _last_sum(xp, rows)
+
+
+def _last_sum(xp, values):
+    if xp is jnp:
+        return values.sum(-1)
+    return (values.reshape(-1, values.shape[-1]) @ np.ones(values.shape[-1])).reshape(values.shape[:-1])
+
+
+def _expected(xp, rows, columns, size):
+    return rows[..., :, None] * columns[..., None, :] / xp.maximum(size, 1.0)[..., None, None]
 
 
 def _precision(tables):

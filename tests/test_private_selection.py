@@ -1,5 +1,6 @@
 """Selection on private data: cells by permute-and-flip, random stopping; laws, falsifiers, audits, levels."""
 
+import dataclasses
 import functools
 
 import jax
@@ -14,6 +15,7 @@ from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence.conditional import chosen_cells
 from jaxdp.mechanisms import random_stopping
 from jaxdp.mechanisms.random_stopping import RandomStopping
+from jaxdp.noise import chacha, keys, random_runs
 from jaxdp.simulate.confounder import sine_confounder
 
 ONE = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE)
@@ -136,27 +138,55 @@ def _loss(eta, gamma, first, second):
     return np.max(np.abs(np.log(laws[0][usable] / laws[1][usable])))
 
 
-def test_random_stopping_has_the_law_of_the_best_noisy_run():
-    scores, draws = np.array([0.0, 1.5, 3.0]), 20_000
-    mechanism = RandomStopping(epsilon=3.0, mean_runs=5.0)
-    scale, gamma = 1.0 / float(mechanism.each()), random_stopping.gamma_of(1.0, 5.0)
-    found = jax.jit(jax.vmap(lambda k: mechanism.perturb(k, jnp.asarray(scores, jnp.float32), ONE)))(
-        jax.random.split(jax.random.key(4), draws)
-    )
-    grid = np.linspace(-30.0, 33.0, 40_001)
-    base = stats.laplace(scale=scale)
-    best = random_stopping.generating(1.0, gamma, np.mean([base.cdf(grid - s) for s in scores], axis=0))
+def law_of_the_best(mechanism, scores):
+    """Probability of each index, by quadrature."""
+    gamma = random_stopping.gamma_of(mechanism.eta, mechanism.mean_runs)
+    grid, base = np.linspace(-30.0, 33.0, 40_001), stats.laplace(scale=1.0 / float(mechanism.each()))
+    best = random_stopping.generating(mechanism.eta, gamma, np.mean([base.cdf(grid - s) for s in scores], axis=0))
     density = np.array([base.pdf(0.5 * (grid[1:] + grid[:-1]) - s) for s in scores])
     law = (density / density.sum(axis=0)) @ np.diff(best)  # who gave the best score, score by score
     assert law.sum() == pytest.approx(1.0, abs=1e-3)
-    assert stats.chisquare(np.bincount(np.asarray(found), minlength=3), draws * law / law.sum()).pvalue > 1e-4
+    return law / law.sum()
+
+
+def test_random_stopping_has_the_law_of_the_best_noisy_run():
+    scores, draws, mechanism = np.array([0.0, 1.5, 3.0]), 20_000, RandomStopping(epsilon=3.0, mean_runs=5.0)
+    found = jax.jit(jax.vmap(lambda k: mechanism.perturb(k, jnp.asarray(scores, jnp.float32), ONE)))(
+        jax.random.split(jax.random.key(4), draws)
+    )
+    expected = draws * law_of_the_best(mechanism, scores)
+    assert stats.chisquare(np.bincount(np.asarray(found), minlength=3), expected).pvalue > 1e-4
+
+
+@pytest.mark.optimised
+def test_random_stopping_in_a_release_has_the_same_law():
+    scores, draws, mechanism = np.array([0.0, 1.5, 3.0]), 4000, RandomStopping(epsilon=3.0, mean_runs=2.0)
+    ranged = dataclasses.replace(ONE, lower=-4.0, upper=4.0)
+    with keys.precision(keys.RELEASE):
+        once = jax.vmap(lambda key: mechanism.perturb(key, jnp.asarray(scores), ranged))
+        drawn = jax.jit(lambda key: once(jax.random.split(key, draws)))(chacha.wrap(bytes(range(32))))
+    expected = draws * law_of_the_best(mechanism, scores)
+    assert stats.chisquare(np.bincount(np.asarray(drawn), minlength=3), expected).pvalue > 1e-6
+
+
+def test_the_certificate_of_random_stopping_sums_to_its_budget():
+    ranged = dataclasses.replace(ONE, lower=-4.0, upper=4.0)
+    for epsilon, mean in ((0.01, 2.0), (1.0, 20.0), (8.0, 2000.0)):
+        facts, one, number = random_runs.plan(ranged, epsilon, mean, 10)
+        assert 3 * one.facts.epsilon < facts.epsilon <= epsilon
+        assert facts.epsilon > 0.999 * epsilon
+        assert float(number.rate) == pytest.approx(-np.log1p(-1.0 / mean))
+        assert number.rate * 2 ** len(number.digits) > 100 * np.log(2.0)  # no run that K can reach is left out
+    noisy, index = jnp.array([3, 9, 9, 9]), jnp.array([2, 0, 1, 3])
+    allowed = [jnp.arange(4) < count for count in (1, 2, 3, 4)]
+    assert [int(random_runs.best(noisy, index, part)) for part in allowed] == [2, 0, 1, 3]  # ties: the larger index
 
 
 def test_an_audit_of_random_stopping_stays_below_the_claim():
     mechanism, draws = RandomStopping(epsilon=3.0, mean_runs=4.0), 30_000
-    keys = jax.random.split(jax.random.key(9), (2, draws))
+    parts = jax.random.split(jax.random.key(9), (2, draws))
     run = jax.jit(lambda keys, scores: jax.lax.map(lambda k: mechanism.perturb(k, scores, ONE), keys, batch_size=500))
-    outputs = [np.asarray(run(k, jnp.array(s))) for k, s in zip(keys, ([0.0, -3.0], [-1.0, -2.0]), strict=True)]
+    outputs = [np.asarray(run(k, jnp.array(s))) for k, s in zip(parts, ([0.0, -3.0], [-1.0, -2.0]), strict=True)]
     bound = audit.events_bound(*outputs)
     assert 0.2 < bound.epsilon <= 3.0  # Laplace scores are not the worst base; the exact factor is tested above
     # two runs of the same mechanism are not told apart
@@ -166,8 +196,16 @@ def test_an_audit_of_random_stopping_stays_below_the_claim():
 def test_costs_and_mistakes():
     assert float(RandomStopping(epsilon=2.0, eta=0.0).each()) == pytest.approx(1.0)
     assert float(RandomStopping(epsilon=3.0).cost(Relation.REPLACE_ONE).epsilon) == 3.0
-    with pytest.raises(ValueError, match="no exact noise"):
-        RandomStopping(epsilon=1.0).perturb(jaxdp.fresh_key(), jnp.zeros(2), ONE)
+    ranged = dataclasses.replace(ONE, lower=0.0, upper=1.0)
+    for mechanism, bounds, words in (
+        (RandomStopping(epsilon=1.0), ONE, "public range"),
+        (RandomStopping(epsilon=1.0, eta=0.0), ranged, "eta = 1 only"),
+        (RandomStopping(epsilon=1.0, mean_runs=1e4), ranged, "mean_runs <= 2000"),
+    ):
+        with keys.precision(keys.RELEASE), pytest.raises(ValueError, match=words):
+            mechanism.perturb(jaxdp.fresh_key(), jnp.zeros(2), bounds)
+    with pytest.raises(ValueError, match="tells K"):
+        RandomStopping(epsilon=1.0).best_of(jaxdp.fresh_key(), lambda key: (0.0, 0))
     with pytest.raises(ValueError, match="Linf"):
         RandomStopping(epsilon=1.0).perturb(
             jax.random.key(0), jnp.zeros(2), Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)

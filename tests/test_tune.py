@@ -6,13 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 import jaxdp
 from jaxdp import tune
+from jaxdp.simulate import power
 from jaxdp.simulate.confounder import sine_confounder
 from jaxdp.simulate.power import Design
 from jaxdp.statistics.winsorize import best_level
-from jaxdp.tune import descent, sieve, winsorising
+from jaxdp.tune import descent, search, sieve, winsorising
 from jaxdp.tune.leaves import LEAVES, at, start_of
 from jaxdp.tune.objective import without_effect
 from jaxdp.tune.search import best_option
@@ -167,26 +169,36 @@ def test_unconstrained_soft_power_stops_conditioning_on_z_and_the_price_prevents
     assert rates[1] <= 1.2 * allowed
 
 
-def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_level_and_cost():
-    design = functools.partial(sine_confounder, n=100, effect=0.7)
-    default = jaxdp.PartitionGCM(epsilon=1.0, winsorize=2.5)  # far too wide for 100 records
+HUNDRED = functools.partial(sine_confounder, n=100, effect=0.7, complexity=2.0, sign=-1.0)
+
+
+@pytest.fixture(scope="module")
+def widely_winsorised():
+    """A default that is far too wide for 100 records, and the same test tuned."""
+    default = jaxdp.PartitionGCM(epsilon=1.0, winsorize=2.5)
     tuned = tune.tune(
         default,
         ["winsorize"],
-        design=design,
+        design=HUNDRED,
         nulls=(),
         key=jax.random.key(5),
         replicates=64,
-        steps=10,
-        restarts=2,
+        steps=8,
+        restarts=1,
         optimizer="adam",
-        check_replicates=1000,
+        check_replicates=4000,
     )
+    return default, tuned
+
+
+def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_cost(widely_winsorised):
+    default, tuned = widely_winsorised
     assert tuned.accepted
     assert tuned.gain > 0.1
     assert tuned.values["winsorize"] < tuned.default_values["winsorize"]
     assert all(check.holds for check in tuned.checks)
-    assert tuned.tuned_on["design"] == "sine_confounder(n=100, effect=0.7)"
+    assert tuned.power.replicates == 4000
+    assert tuned.tuned_on["design"] == "sine_confounder(n=100, effect=0.7, complexity=2.0, sign=-1.0)"
     assert tuned.tuned_on["seed"] == [0, 5]
     assert "softness" in tuned.tuned_on["objective"]
     data = sine_confounder(jax.random.key(0), 100)
@@ -194,6 +206,43 @@ def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_level_and_cost():
     costs = [float(jaxdp.core.cost_of(t, data).epsilon) for t in (tuned.test, split)]
     np.testing.assert_allclose(costs, 1.0, rtol=1e-6)
     assert "tuned on sine_confounder" in str(tuned)
+
+
+def test_a_tuned_test_keeps_its_level_and_gains_power_on_a_design_it_was_not_tuned_on(widely_winsorised):
+    tests = widely_winsorised[0], widely_winsorised[1].test
+    other = functools.partial(HUNDRED, complexity=4.0, sign=1.0)  # another wave and sign; the smaller effect below
+    counts = {
+        effect: [
+            power.rejection_rate(test, functools.partial(other, effect=effect), jax.random.key(8), 4000)
+            for test in tests
+        ]
+        for effect in (0.0, 0.6)
+    }
+    level = [count.rejections for count in counts[0.0]]
+    allowed = stats.binom.ppf(1 - 1e-6, 4000, 0.055)  # the limit law's own excess at 100 records
+    assert max(level) <= allowed
+    assert counts[0.6][1].rate > counts[0.6][0].rate + 0.08
+
+
+def test_the_check_runs_as_many_replicates_as_fit_into_its_time(widely_winsorised):
+    tests, key = (widely_winsorised[0], widely_winsorised[1].test), jax.random.key(9)
+    few, many = (search._paired(tests, Design.of(HUNDRED), key, 4000, seconds) for seconds in (0.0, 1e6))
+    assert (few.shape, many.shape) == ((2, 2000), (2, 4000))
+    np.testing.assert_array_equal(few, many[:, :2000])
+    assert search._paired(tests, Design.of(HUNDRED), key, 1000, 0.0).shape == (2, 1000)
+
+
+def test_half_a_point_of_level_is_refused_at_the_default_size_of_the_check():
+    """Tuned rejects 0.0569 of the nulls, the default 0.0522 (measured once): refused; 2000 replicates may miss it."""
+    random, seen = np.random.default_rng(3), {2000: 0, 20_000: 0}
+    for replicates in seen:
+        for _ in range(200):
+            shared = random.uniform(size=replicates)
+            default = np.where(shared < 0.0475, 0.0, np.where(shared < 0.0522, 0.04, 1.0))
+            worse = np.where(shared < 0.0475, 0.0, np.where((shared >= 0.0522) & (shared < 0.0616), 0.04, 1.0))
+            seen[replicates] += not tune.LevelCheck.of("null", worse, default, 0.05).holds
+    assert seen[20_000] >= 195
+    assert seen[2000] < 100
 
 
 def test_the_level_check_compares_both_tests_on_the_same_replicates():

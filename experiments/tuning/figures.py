@@ -1,5 +1,6 @@
 """The measurements, one function each: rows go to the recorder as they are measured."""
 
+import dataclasses
 import functools
 import time
 
@@ -9,6 +10,8 @@ import numpy as np
 from experiments.tuning.config import CASES, Config, held_out, tuned_on
 from jaxdp import tune
 from jaxdp.simulate import power
+
+LEVEL = 0.05
 
 
 def subsample(recorder, config: Config) -> None:
@@ -57,7 +60,6 @@ def gains(recorder, config: Config) -> None:
             steps=config.steps,
             restarts=1,
             optimizer="lbfgs" if case.leaves and case.name != "private-gcm" else "adam",
-            check_replicates=config.alternatives,
         )
         print(case.name, case.n, case.epsilon, tuned, flush=True)
         shared = {
@@ -69,28 +71,33 @@ def gains(recorder, config: Config) -> None:
             "default": {k: np.asarray(v).tolist() for k, v in tuned.default_values.items()},
             "accepted": tuned.accepted,
             "refused": tuned.refused,
+            "checks": [dataclasses.asdict(check) for check in tuned.checks],
             "tuned_on": tuned.tuned_on["design"],
         }
-        _compare(recorder, "tuned on", tuned.test, default, tuned_on(case), key_power, config.alternatives, shared)
+        compare = functools.partial(_compare, recorder, tests=(default, tuned.test), shared=shared)
+        compare("tuned on", design=tuned_on(case), key=key_power, replicates=config.alternatives)
+        if not tuned.accepted:
+            continue  # the default against itself
         for name, design in held_out(case, case.effect).items():
-            _compare(recorder, name, tuned.test, default, design, key_power, config.alternatives, shared)
+            compare(name, design=design, key=key_power, replicates=config.alternatives)
         for name, design in held_out(case, 0.0).items():
             if name != "smaller effect" or case.family == "known law":
-                nulls = config.nulls if case.name != "test-of-tests" else config.nulls // 10
-                _compare(recorder, f"null: {name}", tuned.test, default, design, key_null, nulls, shared)
+                compare(f"null: {name}", design=design, key=key_null, replicates=config.nulls)
 
 
-def _compare(recorder, name, tuned, default, design, key, replicates, shared) -> None:
-    count = functools.partial(power.rejection_rate, design=design, key=key, replicates=replicates)
-    rates = [count(test) for test in (default, tuned)]
+def _compare(recorder, name, *, tests, design, key, replicates, shared) -> None:
+    values = [power.p_values(test, design, jax.random.clone(key), replicates) for test in tests]
+    check = tune.LevelCheck.of(name, values[1], values[0], LEVEL)
     recorder.add(
         **shared,
         design=name,
         replicates=replicates,
-        default_rejections=rates[0].rejections,
-        tuned_rejections=rates[1].rejections,
-        default_rate=rates[0].rate,
-        tuned_rate=rates[1].rate,
+        default_rejections=check.default.rejections,
+        tuned_rejections=check.tuned.rejections,
+        only_tuned=check.only_tuned,
+        only_default=check.only_default,
+        default_rate=check.default.rate,
+        tuned_rate=check.tuned.rate,
     )
 
 

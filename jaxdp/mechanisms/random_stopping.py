@@ -32,7 +32,8 @@ class RandomStopping:
     best of K such runs is (2 + eta) times that (Papernot and Steinke 2022, Corollary 3; the factor is the best
     possible as gamma -> 0). K itself stays secret. For few candidates `PermuteAndFlip` is better; this one pays the
     same for a million, and for runs that are no sums (`best_of`).
-    mean_runs: E[K] > 1, public; gamma follows from it. Simulation keys only.
+    mean_runs: E[K] > 1, public; gamma follows from it. Releases: exact noise for eta = 1 and mean_runs <= 2000
+    (docs/proofs/random_stopping.md); `best_of`, whose runs are the caller's, takes simulation keys only.
     """
 
     epsilon: ArrayLike
@@ -52,6 +53,10 @@ class RandomStopping:
         """Index of the best noisy score seen, int array; scores of shape (k,)."""
         if sensitivity.norm is not Norm.LINF:
             raise ValueError(f"RandomStopping needs an Linf bound, got {sensitivity.norm.value}.")
+        if keys.mode_of(key) == keys.RELEASE:
+            if self.eta != 1.0:
+                raise ValueError(f"RandomStopping has exact noise for eta = 1 only, got eta = {self.eta}.")
+            return add.best_of_runs(key, value, sensitivity, self.epsilon, self.mean_runs)
         scale = add.reach(sensitivity) / self.each()
 
         def run(key):
@@ -67,7 +72,9 @@ class RandomStopping:
         The score counts as released: it must be part of what that budget pays for.
         """
         if keys.mode_of(key) == keys.RELEASE:
-            raise ValueError("RandomStopping has no exact noise for releases; use PermuteAndFlip or jax.random.key.")
+            raise ValueError(
+                "best_of has no exact noise for releases: the time it takes tells K; use perturb or jax.random.key."
+            )
         key_count, key_runs = jax.random.split(key)
         count = number_of_runs(key_count, self.eta, self.mean_runs)
 

@@ -8,7 +8,7 @@ by at most bound + 2 error between neighbours.
 import jax
 import jax.numpy as jnp
 
-from jaxdp.noise import cauchy_tables, draw, keys, lattice, tape
+from jaxdp.noise import cauchy_tables, draw, keys, lattice, random_runs, tape
 
 
 def reach(sensitivity):
@@ -65,6 +65,11 @@ def argmax_gumbel(key, scores, sensitivity, epsilon):
         noise = draw.gumbel(key, jnp.shape(scores), jnp.asarray(scores).dtype)
         output = jnp.argmax(scores + 2.0 * reach(sensitivity) / epsilon * noise, axis=-1)
     return tape.play("argmax_gumbel", scores, (reach(sensitivity), epsilon), key, output)
+
+
+def best_of_runs(key, scores, sensitivity, epsilon, mean_runs):
+    """Index of the best noisy score of a geometric number of runs (Linf bound), for releases alone."""
+    return _certified(random_runs.best_of_runs(key, scores, sensitivity, epsilon, mean_runs))
 
 
 def rank_at_most(key, reference, others, scale_numerator, epsilon, count):

@@ -34,18 +34,21 @@ class LevelCheck:
         return cls(null, rates[0], rates[1], only[0], only[1])
 
     @property
-    def holds(self) -> bool:
-        """Whether the tuned test stays within the level, or rejects no more often than the default (sign test)."""
+    def rejects_more(self) -> bool:
+        """Whether the tuned test rejects more often than the default, beyond chance (sign test, one in a thousand)."""
         from scipy.stats import binom
 
-        apart = self.only_tuned + self.only_default
-        more = self.only_tuned > binom.ppf(1.0 - DOUBT, apart, 0.5)
-        return bool(self.tuned.rate <= self.tuned.level or not more)
+        return bool(self.only_tuned > binom.ppf(1.0 - DOUBT, self.only_tuned + self.only_default, 0.5))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the tuned test stays within the level, or rejects no more often than the default."""
+        return bool(self.tuned.rate <= self.tuned.level) or not self.rejects_more
 
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """A tuned test. `test` is the tuned one if its level held on every null and it lost no power, else the default.
+    """A tuned test. `test` is the tuned one if its level held on every null and it gained power, else the default.
 
     values: the tuned numbers. default_values: those of the default. tuned_on: design and nulls in words, seed,
     objective, optimizer. power, default_power: on fresh replicates of the design tuned on (not held out). checks: the

@@ -20,8 +20,8 @@ from jaxdp.statistics import contingency
 
 WORD_BITS = 64
 BLOCK_WORDS = 512  # 4 KiB of each bitmap: the blocks of all bitmaps stay in the second-level cache
-CHUNK = 256  # conjunctions per inner step
-CAPACITY = 16  # chunks per call of the compiled program
+CHUNK = 32  # conjunctions per inner step
+CAPACITY = 128  # chunks per call of the compiled program
 MOST_CORNERS = 512  # of one set; beyond, one pass over the records is cheaper than ANDs
 CODE_BITS = 62
 

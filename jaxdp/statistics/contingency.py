@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 CHUNK_RECORDS = 1 << 22
+BLOCK_RECORDS = 1 << 13  # of the host's loops: stays in the cache
 MAX_CELLS = 1 << 26
 
 
@@ -104,16 +105,24 @@ def codes_by_column(codes, levels: Sequence[int]) -> np.ndarray:
     if values.ndim != 2 or values.shape[1] != len(levels):
         raise ValueError(f"codes must have {len(levels)} columns, one per entry of levels, got shape {values.shape}.")
     kind = np.min_scalar_type(max(max(levels, default=1) - 1, 0))
+    columns = np.empty(values.shape[::-1], kind)
+    for start in range(0, len(values), BLOCK_RECORDS):
+        block = _as_integers(values[start : start + BLOCK_RECORDS], kind, levels)
+        columns[:, start : start + BLOCK_RECORDS] = block.astype(kind).T
+    for column, count in zip(columns, levels, strict=True):
+        np.minimum(column, kind.type(count - 1), out=column)
+    return columns
+
+
+def _as_integers(values: np.ndarray, kind: np.dtype, levels: Sequence[int]) -> np.ndarray:
+    """Integers that `kind` can hold, none below 0; those above the last level may be left."""
     if values.dtype == np.bool_ or not np.issubdtype(values.dtype, np.integer):
         values = np.floor(np.nan_to_num(values.astype(float), nan=0.0, posinf=np.inf, neginf=-np.inf))
     if not np.issubdtype(values.dtype, np.integer) or (
         values.size and (values.min() < 0 or values.max() > np.iinfo(kind).max)
     ):
         values = np.clip(values, 0, np.array(levels)[None, :] - 1)
-    columns = np.ascontiguousarray(values.astype(kind).T)
-    for column, count in zip(columns, levels, strict=True):
-        np.minimum(column, kind.type(count - 1), out=column)
-    return columns
+    return values
 
 
 def margin_cube(joint: np.ndarray) -> np.ndarray:

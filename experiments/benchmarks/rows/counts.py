@@ -1,5 +1,7 @@
 """Tables of 1000 random triples of 37 columns (105 levels), equal integers, against np.bincount.
 
+Ours come in one array, as searches use them: the last level of a column in the last of four places, empty places
+before it.
 `packed` cases count from bits that were packed before, as every later round of a search does; the others pack the
 records as well. The peer gets one contiguous array per column.
 """
@@ -30,18 +32,21 @@ def build(n: int, packed: bool) -> Case:
     codes = np.asarray(sample_network(jax.random.key(1), network, n).values)[:, order]
     rng = np.random.default_rng(0)
     triples = np.sort(np.stack([rng.choice(len(levels), 3, replace=False) for _ in range(TRIPLES)]), axis=1)
-    groups = grouped(triples, sorted_levels)
     columns = [np.ascontiguousarray(column) for column in codes.T.astype(np.int64)]
     kept = Bitmaps(codes, sorted_levels) if packed else None
 
+    room = (max(sorted_levels),) * 3
+
     def ours():
         engine = kept.emptied() if kept is not None else Bitmaps(codes, sorted_levels)
-        engine.prepare(groups)
-        return [engine.tables(sets) for sets in groups]
+        engine.prepare([triples])
+        return engine.tables(triples, room)
 
     def agree() -> dict[str, float]:
-        theirs = bincounts(columns, sorted_levels, [sets for group in groups for sets in group])
-        mine = [table.ravel() for tables in ours() for table in tables]
+        theirs = bincounts(columns, sorted_levels, triples.tolist())
+        mine = [
+            without_padding(table, [sorted_levels[k] for k in row]) for table, row in zip(ours(), triples, strict=True)
+        ]
         differ = sum(not np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
         return {"error": float(differ), "tolerance": 0.0}
 
@@ -56,12 +61,11 @@ def build(n: int, packed: bool) -> Case:
     )
 
 
-def grouped(sets: np.ndarray, levels: tuple[int, ...]) -> list[np.ndarray]:
-    """The sets by their levels."""
-    groups: dict[tuple[int, ...], list] = {}
-    for row in sets.tolist():
-        groups.setdefault(tuple(levels[k] for k in row), []).append(row)
-    return [np.array(rows) for rows in groups.values()]
+def without_padding(table: np.ndarray, levels: list[int]) -> np.ndarray:
+    """The cells of the levels that there are, flat; the others must be empty."""
+    places = [[*range(count - 1), room - 1] for count, room in zip(levels, table.shape, strict=True)]
+    cells = table[np.ix_(*places)].ravel()
+    return cells if cells.sum() == table.sum() else np.full(cells.size, -1)
 
 
 def bincounts(columns, levels, triples) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""python -m experiments.tuning [--quick|--full] [--figures gains,...] [--tests NAME,...] [--nulls N] [--out DIR]"""
+"""python -m experiments.tuning [--quick|--full] [--figures gains,...] [--tests NAME,...] [--out DIR] [--help]"""
 
 import argparse
 import dataclasses
@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--figures", default=",".join(figures.FIGURES), help="comma list, default all")
     parser.add_argument("--tests", default="", help="comma list of cases, default those of the size")
     parser.add_argument("--nulls", type=int, help="replicates of each null, default those of the size")
+    parser.add_argument("--replicates", type=int, help="replicates tuned on, default those of the size")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/tuning"))
     arguments = parser.parse_args()
     chosen = config.FULL if arguments.full else config.QUICK
@@ -23,6 +24,8 @@ def main() -> None:
         chosen = dataclasses.replace(chosen, names=tuple(arguments.tests.split(",")))
     if arguments.nulls:
         chosen = dataclasses.replace(chosen, nulls=arguments.nulls)
+    if arguments.replicates:
+        chosen = dataclasses.replace(chosen, replicates=arguments.replicates)
     wanted = (arguments.figures.split(","), chosen.names)
     for names, known in zip(wanted, (figures.FIGURES, {case.name for case in config.CASES}), strict=True):
         unknown = sorted(set(names) - set(known))

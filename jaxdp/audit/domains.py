@@ -69,9 +69,19 @@ def _mic(name: str) -> Subject:
     return Subject(_plain(name, max_cells=6, num_null=19), box)
 
 
+def _cell_choice(epsilon: float):
+    """The first stage of `ChosenCells`; the second is `PartitionGCM`. The sensitivity of its scores is searched; a
+    record moves them together, so that the selected index hardly tells neighbours apart."""
+    from jaxdp.independence.conditional.chosen_cells import CellChoice
+    from jaxdp.statistics.partition import Uniform
+
+    return CellChoice(epsilon=epsilon, candidates=(2, 4), reference=Uniform())
+
+
 SUBJECTS: dict[str, Subject] = {
     "PartitionGCM": Subject(_plain("PartitionGCM"), continuous),
     "PrivateGCM": Subject(_plain("PrivateGCM", ridge=1.0), continuous),
+    "CellChoice": Subject(_cell_choice, continuous),
     "LocalPermutation": Subject(_plain("LocalPermutation", num_permutations=39), continuous, coupled=True),
     "ConditionalKendall": Subject(_plain("ConditionalKendall"), codes),
     "ConditionalSpearman": Subject(_plain("ConditionalSpearman"), codes),

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, RankThreshold, ReportNoisyMax
+from jaxdp.mechanisms.random_stopping import RandomStopping
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.mechanisms.top_k import TopK
@@ -215,6 +216,24 @@ def _cauchy(epsilon: float) -> list[Pair]:
     return [Pair(first, second, bounds, mechanism, view=_itself) for first, second in values]
 
 
+def _random_stopping(epsilon: float) -> list[Pair]:
+    """Whether the best of a random number of runs is the first of ten candidates."""
+    mechanism = RandomStopping(epsilon=epsilon, mean_runs=4.0)
+    build = functools.partial(_moves, mechanism=mechanism, sensitivity=_scalar(1.0, Norm.LINF), view=_is_first)
+    gap = 2.0 / epsilon
+    return [
+        build([0.0] * 10, [1.0] + [-1.0] * 9),
+        build([0.0] * 10, [-1.0] + [1.0] * 9),
+        build([gap] + [0.0] * 9, [-1.0] + [1.0] * 9),
+        build([0.0, gap] + [0.0] * 8, [1.0] + [-1.0] * 9),
+        build([0.3] * 10, [1.0] + [-1.0] * 9),
+    ]
+
+
+def _is_first(index):
+    return (index == 0).astype(float)
+
+
 MECHANISMS: dict[str, Callable[[float], list[Pair]]] = {
     "laplace": _laplace,
     "geometric": _geometric,
@@ -225,4 +244,5 @@ MECHANISMS: dict[str, Callable[[float], list[Pair]]] = {
     "rank": _rank,
     "sparse-vector": _sparse_vector,
     "cauchy": _cauchy,
+    "random-stopping": _random_stopping,
 }

@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxdp.simulate.power import Design, RejectionRate
 
-DOUBT = 1e-3  # a valid test fails the level check of one null with at most this probability
+LEVEL_DOUBT = 0.05  # a tuned test of the default's level fails the check of one null with at most this probability
+GAIN_DOUBT = 1e-3  # and one of the default's power passes for a gain with at most this one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,17 +34,16 @@ class LevelCheck:
         only = [int(np.sum(rejects[0] & ~rejects[1])), int(np.sum(rejects[1] & ~rejects[0]))]
         return cls(null, rates[0], rates[1], only[0], only[1])
 
-    @property
-    def rejects_more(self) -> bool:
-        """Whether the tuned test rejects more often than the default, beyond chance (sign test, one in a thousand)."""
+    def rejects_more(self, doubt: float) -> bool:
+        """Whether the tuned test rejects more often than the default, beyond chance: sign test of this size."""
         from scipy.stats import binom
 
-        return bool(self.only_tuned > binom.ppf(1.0 - DOUBT, self.only_tuned + self.only_default, 0.5))
+        return bool(self.only_tuned > binom.ppf(1.0 - doubt, self.only_tuned + self.only_default, 0.5))
 
     @property
     def holds(self) -> bool:
         """Whether the tuned test stays within the level, or rejects no more often than the default."""
-        return bool(self.tuned.rate <= self.tuned.level) or not self.rejects_more
+        return bool(self.tuned.rate <= self.tuned.level) or not self.rejects_more(LEVEL_DOUBT)
 
 
 @dataclasses.dataclass(frozen=True)

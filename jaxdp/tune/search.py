@@ -20,7 +20,7 @@ from jaxdp.simulate.power import Design
 from jaxdp.tune import descent
 from jaxdp.tune.leaves import at, start_of, values_of
 from jaxdp.tune.objective import Sample, SoftPower, without_effect
-from jaxdp.tune.result import LevelCheck, Tuned, in_words
+from jaxdp.tune.result import GAIN_DOUBT, LevelCheck, Tuned, in_words
 
 SPREAD = 0.5  # sd of the restarts about the default, unconstrained units
 CHUNK = 1000  # replicates checked at a time
@@ -65,7 +65,7 @@ def tune(
     optimizer: "lbfgs" or "adam". grid: static fields with their options, tried with common random numbers before the
     numbers are tuned. softness: of the soft decision, default the level. price: of soft false alarms; 0 leaves the
     objective unconstrained. check_replicates: of each design, for tuned and default test alike; fewer, but 2000 at
-    least, where they take longer than check_seconds (a null): half a point of level takes 20 000 to be seen.
+    least, where they take longer than check_seconds (a null): a quarter point of level takes 20 000 to be seen.
     Returns `Tuned`. Its test is the default where a null of the family breaks the level or no power is gained.
     Errors: ValueError, TypeError on public mistakes.
     """
@@ -149,7 +149,7 @@ def _checked(test, tuned, designs, level, key, effort, *, objective_value, **fac
     found = check(designs[0], key_power)
     broken = [part.null for part in checks if not part.holds]
     refused = f"refused: the level breaks on {', '.join(broken)}" if broken else ""
-    if not refused and not found.rejects_more:
+    if not refused and not found.rejects_more(GAIN_DOUBT):
         refused = "refused: no more power than the default on fresh replicates, beyond chance"
     return Tuned(
         test=test if refused else tuned,

@@ -44,17 +44,22 @@ def test_unknown_laws_are_refused(wrong):
 
 
 @pytest.mark.nightly
-def test_default_error_at_a_thousand_records_and_epsilon_one():
-    """Mean |released - MIC*| over 21 functions and 4 noise levels: at most 0.030 (paper's MICr-Lap: 0.051)."""
+@pytest.mark.parametrize("choice", [{"sd": (0.01, 0.03, 0.07, 0.15)}, {"level": functions21.LEVELS}])
+def test_default_error_at_a_thousand_records_and_epsilon_one(choice):
+    """Mean |released - MIC*| over 21 functions at the sheet's or the paper's levels: at most 0.030 (paper 0.051).
+
+    The defaults were tuned at other levels (odd multiples of 0.05) and other seeds.
+    """
     n, test = 1000, jaxdp.MICrLaplace(epsilon=1.0, bounds=functions21.UNIT_SQUARE)
-    laws = [functions21.law(f, sd=sd) for f in range(1, 22) for sd in (0.01, 0.03, 0.07, 0.15)]
+    ((name, values),) = choice.items()
+    laws = [functions21.law(f, **{name: value}) for f in range(1, 22) for value in values]
     star, x, y = [], [], []
     for i, law in enumerate(laws):
-        data = functions21.sample(jax.random.key(i), n, law)
+        data = functions21.sample(jax.random.fold_in(jax.random.key(20), i), n, law)
         x.append(data.x)
         y.append(data.y)
-    for start in range(0, len(laws), 28):
-        masses = [functions21.masses(law) for law in laws[start : start + 28]]
+    for start in range(0, len(laws), 21):
+        masses = [functions21.masses(law) for law in laws[start : start + 21]]
         star.append(np.asarray(mic_star(np.stack(masses).astype(np.float32))))
     settings = {"budget": test.cells_allowed(n), "c": test.master_factor(n)}
     values = data_sets(jnp.stack(x), jnp.stack(y), bounds=functions21.UNIT_SQUARE, **settings)
@@ -62,4 +67,6 @@ def test_default_error_at_a_thousand_records_and_epsilon_one():
     noisy = values[:, None] + scale * jax.random.laplace(jax.random.key(99), (len(laws), 50))
     chance = float(test._null_table(n).mean())
     released = np.clip((np.asarray(noisy) - chance) / (1 - chance), 0, 1)
-    assert np.abs(released - np.concatenate(star)[:, None]).mean() <= 0.030
+    found = np.abs(released - np.concatenate(star)[:, None]).mean()
+    print(f"mean error {found:.4f} over {len(laws)} laws, {name}")
+    assert found <= 0.030

@@ -1,28 +1,35 @@
-"""python -m experiments.mic [--quick|--full] [--parts accuracy,real,heavy] [--data DIR] [--out DIR]
+"""python -m experiments.mic [--quick|--recorded|--full] [--parts accuracy,real,heavy,scale] [--data DIR] [--out DIR]
 
-Tables 1 and 3 and figures 3 and 5 need --data, the folder with baseball.csv, spellman.csv and their stored MICe
-values. Table 2 is `python -m experiments.mic.tuning`.
+Tables 1 and 3 and figures 3 and 5 need --data (or JAXDP_DATA), the folder with baseball.csv, spellman.csv and their
+stored MICe values. Table 2 is `python -m experiments.mic.tuning`.
 """
 
 import argparse
+import os
 import pathlib
 
-from experiments.mic import config, figures, plots, real
+from experiments.mic import config, figures, plots, real, scale, tables
 from experiments.record import Recorder
 
-PARTS = ("accuracy", "real", "heavy")
+PARTS = ("accuracy", "real", "heavy", "scale")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.mic", description=__doc__)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="a few laws and pairs (default)")
+    size.add_argument("--recorded", action="store_true", help="the sizes of the results committed here")
     size.add_argument("--full", action="store_true", help="all laws, pairs and sizes")
-    parser.add_argument("--parts", default=",".join(PARTS), help="comma list of accuracy, real, heavy")
-    parser.add_argument("--data", type=pathlib.Path, help="folder with the Baseball and Spellman files")
+    parser.add_argument("--parts", default=",".join(PARTS), help="comma list of accuracy, real, heavy, scale")
+    parser.add_argument(
+        "--data",
+        type=pathlib.Path,
+        default=os.environ.get("JAXDP_DATA"),
+        help="folder with the Baseball and Spellman files",
+    )
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/mic"))
     arguments = parser.parse_args()
-    chosen = config.FULL if arguments.full else config.QUICK
+    chosen = config.FULL if arguments.full else config.RECORDED if arguments.recorded else config.QUICK
     parts = arguments.parts.split(",")
     unknown = sorted(set(parts) - set(PARTS))
     if unknown:
@@ -38,8 +45,10 @@ def main() -> None:
         print("tables 1 and 3, figures 3 and 5 skipped: give --data DIR")
     if "heavy" in parts:
         figures.heavy_tails(recorder, chosen)
+    if "scale" in parts:
+        scale.measure(recorder, chosen.seed)
     show(recorder.rows)
-    for path in plots.draw(recorder.rows, arguments.out):
+    for path in tables.write(recorder.rows, arguments.out) + plots.draw(recorder.rows, arguments.out):
         print(path)
 
 
@@ -55,6 +64,8 @@ def show(rows) -> None:
             where = f"{row['collection']} epsilon={row['epsilon']:g} (true {row['true_epsilon']:g})"
             ours = f"{row['bias']:+.3f} ({row['variance']:.2g}) abs {row['absolute']:.3f}"
             print(f"{row['mechanism']:28s} {where:44s} {ours:32s} {told}")
+        elif row["part"] == "scale":
+            print(f"{row['pairs']} pairs in {row['second_wall']:.2f} s ({row['first_wall']:.2f} s with compilation)")
         else:
             print(f"{row['ranges']:28s} n={row['n']} mean error {row['mean']:.3f}")
 

@@ -31,7 +31,7 @@ class MICrPairs(PrivateQuery):
     bounds: Any = jax.tree.static(default=None)
     pairs: Any = jax.tree.static(default=None)
     max_cells: float | None = jax.tree.static(default=None)
-    c: float = jax.tree.static(default=mic_parameters.MASTER_FACTOR)
+    c: float = jax.tree.static(default=mic_parameters.PAIRS_MASTER_FACTOR)
     grid: str = jax.tree.static(default=mic_grids.CAPPED)
     progress: bool = jax.tree.static(default=False)
 

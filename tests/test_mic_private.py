@@ -376,6 +376,29 @@ def test_all_pairs_share_one_budget():
     assert num_records(table) == 80
 
 
+def test_pair_p_values_hold_their_level_each_and_together():
+    test = jaxdp.MICrPairs(mechanism=jaxdp.Gaussian(rho=50.0), max_cells=4.0, c=2)
+    replicates, n, num_null = 300, 30, 39
+
+    def one(key):
+        key_data, key_run, key_null = jax.random.split(key, 3)
+        table = jax.random.uniform(key_data, (n, 4), minval=-1.0)
+        table = jnp.concatenate([table, table[:, :1]], axis=1)  # the fifth column copies the first
+        released = jaxdp.release(test, key_run, table)
+        return test.resolve(table).p_values(key_null, released, num_null)
+
+    keys = jax.random.split(jax.random.key(3), replicates)
+    each, family = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=50))(keys)
+    related = 3  # pairs (0,1) (0,2) (0,3) (0,4)
+    null = [i for i in range(10) if i != related]
+    assert np.mean(np.asarray(each)[:, related] <= 0.025 + 1e-6) > 0.9
+    assert np.mean(np.asarray(each)[:, 0] <= 0.1 + 1e-6) <= stats.binom.ppf(1 - 1e-6, replicates, 0.1) / replicates
+    assert np.mean(np.asarray(each)[:, 0] <= 0.5 + 1e-6) >= stats.binom.ppf(1e-6, replicates, 0.5) / replicates - 0.05
+    worst = np.min(np.asarray(family)[:, null], axis=1)
+    assert np.mean(worst <= 0.1 + 1e-6) <= stats.binom.ppf(1 - 1e-6, replicates, 0.1) / replicates
+    assert np.all(family >= each)
+
+
 def test_defaults_follow_the_public_table():
     assert mic_parameters.cells_allowed(1000, 1.0) > mic_parameters.cells_allowed(250, 1.0)
     assert mic_parameters.cells_allowed(10**9, 1.0) == mic_parameters.cells_allowed(10**5, 1.0)

@@ -1,7 +1,8 @@
 """The maximal information coefficients of many pairs of columns, released together under one budget."""
 
 import dataclasses
-from typing import Any, ClassVar
+import functools
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -86,6 +87,44 @@ class MICrPairs(PrivateQuery):
             upper=mic_common.HIGHEST,
         )
 
+    def p_values(self, key, release, num_null: int = 199) -> "PairPValues":
+        """P-values of a release, post-processing: no further budget.
+
+        Null: `num_null` tables of independent columns, uniform on their ranges, with the same noise; costs as much as
+        num_null calls of the statistic. Exact for such tables; see `MICrLaplace` for other margins.
+        """
+        _check.at_least(1, num_null=num_null)
+        null = _null_tables(self, key, release.sensitivity, release.num_records, num_null)
+        value = jnp.clip(release.value, mic_common.LOWEST, mic_common.HIGHEST)
+        null = jnp.clip(null, mic_common.LOWEST, mic_common.HIGHEST)
+        reached = [jnp.sum(values >= value[None], axis=0) for values in (null, jnp.max(null, axis=1, keepdims=True))]
+        return PairPValues(*((1.0 + count) / (1.0 + num_null) for count in reached))
+
+
+class PairPValues(NamedTuple):
+    """each: (m,), every pair by itself. family: (m,), against the largest of all null values.
+
+    When all columns are independent and uniform, the chance that any family value is <= a is at most a (weak control).
+    """
+
+    each: jax.Array
+    family: jax.Array
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _null_tables(test, key, sensitivity, num_records: int, count: int):
+    """Noisy coefficients of independent columns, (count, m)."""
+    columns = 1 + max(max(pair) for pair in test.pairs)
+    key_data, key_noise = jax.random.split(key)
+    test = dataclasses.replace(test, bounds=((0.0, 1.0),) * columns, progress=False)
+
+    def one(number):
+        draws = jax.random.uniform(jax.random.fold_in(key_data, number), (num_records, columns))
+        return test.statistic(None, draws)
+
+    values = jax.lax.map(one, jnp.arange(count))
+    return values + test.budget().noise(key_noise, sensitivity, values.shape)
+
 
 @frozen_pytree
 class MICrTopPair(MICrPairs):
@@ -96,6 +135,9 @@ class MICrTopPair(MICrPairs):
     """
 
     method: ClassVar[str] = "MICrTopPair"
+
+    def p_values(self, key, release, num_null: int = 199):
+        raise TypeError("MICrTopPair releases a name, not values: p-values need MICrPairs.")
 
     def budget(self):
         epsilon: Any = self.epsilon

@@ -176,6 +176,7 @@ HUNDRED = functools.partial(sine_confounder, n=100, effect=0.7, complexity=2.0, 
 def widely_winsorised():
     """A default that is far too wide for 100 records, and the same test tuned."""
     default = jaxdp.PartitionGCM(epsilon=1.0, winsorize=2.5)
+    jax.config.update("jax_disable_most_optimizations", True)  # as in the tests, which share its programs
     tuned = tune.tune(
         default,
         ["winsorize"],

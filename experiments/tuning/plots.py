@@ -5,7 +5,20 @@ import pathlib
 
 from jaxdp.report import figures
 
-COLUMNS = ("test", "n", "epsilon", "design", "replicates", "default_rate", "tuned_rate", "accepted", "default", "tuned")
+COLUMNS = (
+    "test",
+    "n",
+    "epsilon",
+    "design",
+    "replicates",
+    "default_rate",
+    "tuned_rate",
+    "only_tuned",
+    "only_default",
+    "accepted",
+    "default",
+    "tuned",
+)
 
 
 def write(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:

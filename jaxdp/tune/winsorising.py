@@ -73,7 +73,8 @@ def split_objective(n, epsilon, key, level, price):
     decide = SoftPower(level=level, softness=level, price=price)
 
     def objective(logit):
-        power, alarms = (limit_rate((jnp.log(tau), logit), n, epsilon, e, draws, decide) for e in (effect, 0.0))
+        rate = jax.vmap(lambda e: limit_rate((jnp.log(tau), logit), n, epsilon, e, draws, decide))
+        power, alarms = rate(jnp.stack([effect, jnp.zeros_like(effect)]))
         return power - price * jax.nn.relu(alarms - decide.allowed())
 
     return objective

@@ -1,5 +1,7 @@
 """Kendall, Spearman and their conditional forms: values against loops and SciPy, constants by exhaustion."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -186,6 +188,23 @@ def test_null_variances_match_permutations():
     # sd of a sample variance of normal values: sqrt(2/4000) = 2.2 %, times 4.9 at 1e-6; ties add 1/n terms.
     assert np.var(np.asarray(rho)) == pytest.approx(expected[1], rel=0.11)
     assert np.var(np.asarray(u)) == pytest.approx(expected[0], rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((0, 1), (0, 1)), ((0, 1, 2), (0, 0, 1)), ((0, 1, 2, 2), (0, 1, 2, 3)), ((0, 0, 1, 1, 2), (0, 1, 1, 1, 2))],
+)
+def test_kendall_variance_is_that_of_all_permutations(a, b):
+    """Of tiny strata, from tables and from records."""
+    table = np.zeros((1, 3, 4))
+    np.add.at(table, (0, a, b), 1)
+    pairs = list(itertools.combinations(range(len(a)), 2))
+    score = lambda y: sum(np.sign(a[i] - a[j]) * np.sign(y[i] - y[j]) for i, j in pairs)  # noqa: E731
+    exact = np.var([score(y) for y in itertools.permutations(b)]) / (len(a) + 2.5) ** 2
+    assert float(concordance.kendall_variance(concordance.strata_of_table(table.astype(int)))) == pytest.approx(exact)
+    with jax.enable_x64(True):
+        records = concordance.strata_of_records(np.array(a), np.array(b))
+        assert float(concordance.kendall_variance(records)) == pytest.approx(exact, rel=1e-12)
 
 
 def test_single_records_ties_and_empty_strata_have_values():

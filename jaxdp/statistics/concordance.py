@@ -19,7 +19,8 @@ KENDALL_OFFSET = 2.5  # divisor n_i + 5/2 keeps the optimal weights 9 n (n-1)/(2
 class Strata(NamedTuple):
     """Summaries of each stratum (leading axes may batch); empty strata are all zero.
 
-    size: n_i. s: S_i; both exact int64. cubes_a, cubes_b: sum over levels of (count)^3 of each margin.
+    size: n_i. s: S_i; both exact int64. cubes_a, cubes_b: sum over levels of (count)^3 of each margin, ties_a, ties_b
+    of (count)^2.
     product: sum A_j B_j. squares_a, squares_b: sum A_j^2, sum B_j^2; all float64, exact below 2^53.
     """
 
@@ -30,6 +31,8 @@ class Strata(NamedTuple):
     product: jax.Array
     squares_a: jax.Array
     squares_b: jax.Array
+    ties_a: jax.Array
+    ties_b: jax.Array
 
 
 def kendall_s(a, b):
@@ -108,14 +111,16 @@ def _strata_of_table(counts, xp, kendall_only: bool = False) -> Strata:
         xp.sum(rows.astype(float) ** 3, -1),
         xp.sum(columns.astype(float) ** 3, -1),
     )
+    ties = {"ties_a": xp.sum(rows.astype(float) ** 2, -1), "ties_b": xp.sum(columns.astype(float) ** 2, -1)}
     if kendall_only:
-        return Strata(*kendall, np.nan, np.nan, np.nan)  # type: ignore[arg-type]
+        return Strata(*kendall, np.nan, np.nan, np.nan, **ties)  # type: ignore[arg-type]
     score_a, score_b = _scores(rows, xp).astype(float), _scores(columns, xp).astype(float)
     return Strata(
         *kendall,
         product=xp.sum(counts * score_a[..., :, None] * score_b[..., None, :], (-2, -1)),
         squares_a=xp.sum(rows * score_a**2, -1),
         squares_b=xp.sum(columns * score_b**2, -1),
+        **ties,
     )
 
 
@@ -174,6 +179,8 @@ def _strata_of_records(a, b, block) -> Strata:
         product=total(score_a * score_b),
         squares_a=total(score_a**2),
         squares_b=total(score_b**2),
+        ties_a=total(equal_a.astype(float)),
+        ties_b=total(equal_b.astype(float)),
     )
 
 
@@ -234,12 +241,25 @@ def kendall_u(strata: Strata, offset: float = KENDALL_OFFSET):
 
 
 def kendall_variance(strata: Strata):
-    """Tie-corrected null variance of `kendall_u` (sheet 3.3, general):
-    sum n(n-1)/(9(n + 5/2)) (1 - sum p^3)(1 - sum q^3)."""
+    """Exact permutation variance of `kendall_u` given the margins of each stratum, ties included:
+    sum n(n-1)/(n + 5/2)^2 ((n-2) x_a x_b/9 + y_a y_b/2), where x is the share of triples of records that are not all
+    tied and y the share of pairs that are not tied (Kendall's formula; the sheet's 3.3 has its limit of large n).
+
+    An arrival moves it by at most +1/3 and at least -0.105, as the sheet's
+    (docs/proofs/kendall_variance.md).
+    """
     xp = _namespace(strata)
     n = xp.maximum(strata.size, 1).astype(float)
-    untied_a, untied_b = 1.0 - strata.cubes_a / n**3, 1.0 - strata.cubes_b / n**3
-    return xp.sum(n * (n - 1.0) / (9.0 * (n + KENDALL_OFFSET)) * untied_a * untied_b, axis=-1)
+    # at least 1: nothing changes for counts, and noisy ones stay away from zero
+    one_less, two_less = xp.maximum(n - 1.0, 1.0), xp.maximum(n - 2.0, 1.0)
+    untied = [n**2 - ties for ties in (strata.ties_a, strata.ties_b)]
+    pairs = [value / (n * one_less) for value in untied]
+    triples = [
+        (n**3 - cubes - 3.0 * value) / (n * one_less * two_less)
+        for cubes, value in zip((strata.cubes_a, strata.cubes_b), untied, strict=True)
+    ]
+    inner = two_less * triples[0] * triples[1] / 9.0 + 0.5 * pairs[0] * pairs[1]
+    return xp.sum(xp.where(strata.size > 1, n * one_less / (n + KENDALL_OFFSET) ** 2 * inner, 0.0), axis=-1)
 
 
 def cmh_variance(strata: Strata):

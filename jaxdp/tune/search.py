@@ -144,7 +144,11 @@ def best_option(objective, test, sample, grid: Mapping[str, Sequence[Any]]) -> d
 def _checked(test, tuned, designs, level, key, effort, *, objective_value, **facts) -> Tuned:
     """Counts on fresh replicates of both tests, and the verdict."""
     key_power, *keys = jax.random.split(key, len(designs))
-    check = lambda d, k: LevelCheck.of(in_words(d), *_paired((tuned, test), d, k, *effort), level)  # noqa: E731
+
+    def check(design, key):
+        found = _paired((tuned, test), design, key, *effort)
+        return LevelCheck.of(in_words(design), found[0], found[1], level)
+
     checks = tuple(check(null, k) for null, k in zip(designs[1:], keys, strict=True))
     found = check(designs[0], key_power)
     broken = [part.null for part in checks if not part.holds]

@@ -1,4 +1,4 @@
-"""python -m experiments.unit_circle [--quick|--recorded|--full] [--figures table,families,gamma,contingency] [--out DIR]"""
+"""python -m experiments.unit_circle [--quick|--recorded|--full] [--figures table,families,...] [--out DIR]"""
 
 import argparse
 import pathlib

@@ -22,7 +22,7 @@ KEY = chacha.wrap(bytes(range(32)))
 def build(size: int, together: bool) -> Case:
     """`size` draws of scale 2: as many independent scalar releases, or one release of a vector with one L1 bound."""
     count, bound = (size, 2.0 * size) if together else (1, 2.0)
-    public = Sensitivity(bound, Norm.L1, Relation.REPLACE_ONE, lower=-50.0 * bound, upper=50.0 * bound)
+    public = Sensitivity(bound, Norm.L1, Relation.REPLACE_ONE, lower=-100.0, upper=100.0)
     plan = lattice.plan_laplace(count, public, float(size) if together else 1.0)
 
     def draws(key):

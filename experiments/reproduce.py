@@ -303,6 +303,9 @@ def mic_lines(row: dict[str, Any]) -> Iterator[Line]:
         quartiles, kind = (row["bias"][1], row["bias"][3]), "quartiles over laws"
         yield Line("mic", figure, cell, method, "median bias", claim, row["bias"][2], quartiles, kind, laws)
         yield Line("mic", figure, cell, method, "mean absolute error", claim, row["mean"], replicates=laws)
+    elif row["part"] == "scale":
+        cell, seconds = cell_text(row, "n", "pairs"), row["second_wall"]
+        yield Line("mic", "all pairs", cell, "MICrPairs, zCDP", "seconds without compilation", "", seconds)
     else:
         cell = cell_text(row, "n", "epsilon")
         yield Line(

@@ -93,6 +93,7 @@ ROWS = {
             "bias": [0, 0.1, 0.2, 0.3, 0.4],
         },
         {"part": "heavy_tails", "ranges": "r", "n": 250, "epsilon": 1.0, "mean": 0.1, "laws": 19},
+        {"part": "scale", "pairs": 100128, "n": 23, "first_wall": 0.9, "second_wall": 0.7},
     ],
     "residual_scale": [
         {"n": 1000, "epsilon": 1.0, "effect": 0.0, "residual_sd": 0.1, "guess": 0.2, "rejections": 9, "replicates": 200}

@@ -27,8 +27,8 @@ class Config:
 
 QUICK = Config(
     name="quick",
-    replicates=60,
-    krr_replicates=30,
+    replicates=500,
+    krr_replicates=100,
     n_complexity=200,
     complexities=(1.0, 16.0),
     effects=(0.0, 0.5, 1.5),

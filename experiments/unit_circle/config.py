@@ -24,10 +24,10 @@ QUICK = Config(
     sizes=(600,),
     epsilons=(0.1, 1.0),
     frequencies=(0.05, 0.5),
-    families=((100, 20), (1000, 10)),
+    families=((100, 200), (1000, 100)),
     family_size=600,
     family_epsilons=(4.0,),
-    nulls=500,
+    nulls=5000,
     num_null=99,
 )
 FULL = Config(

@@ -21,7 +21,7 @@ from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, distance
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.mechanisms.top_k import TopK
-from jaxdp.noise import draw, keys, tail
+from jaxdp.noise import draw, keys, tail, words
 from jaxdp.statistics import binomial
 from jaxdp.statistics.unit_circle import Groups
 
@@ -422,7 +422,7 @@ def decide(single: CaseControlTest, key, tables: Tables, critical_value, scale):
     score = single.score(jnp.asarray(tables.exposed_cases, float), jnp.asarray(tables.exposed_controls, float))
     probability = tail.laplace(critical_value - score, scale).astype(jnp.float32)
     threshold = jnp.minimum(2.0**32 * probability, 2.0**32 - 2.0**8).astype(jnp.uint32)
-    return jax.random.bits(key, score.shape, jnp.uint32) < threshold
+    return words.random_words(key, score.shape) < threshold
 
 
 def _single(kind, epsilon, groups: Groups, level: float) -> CaseControlTest:

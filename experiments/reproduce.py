@@ -63,6 +63,7 @@ def main() -> int:
     parser.add_argument("--data", type=pathlib.Path, default=os.environ.get("JAXDP_DATA"), help="folder of data files")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/reproduce"))
     parser.add_argument("--table-only", action="store_true", help="build the table from rows that are there")
+    parser.add_argument("--readme", type=pathlib.Path, help="put the short table between this file's markers")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.paper if name not in EXPERIMENTS]
     if unknown:
@@ -71,6 +72,8 @@ def main() -> int:
     failed = [] if arguments.table_only else [n for n in chosen if not run(n, size_name, arguments)]
     lines = write_table(arguments.out, size_name)
     print(f"{lines} lines: {arguments.out / 'reproduce.csv'}, {arguments.out / 'reproduce.md'}")
+    if arguments.readme:
+        insert(arguments.readme, (arguments.out / "reproduce_short.md").read_text())
     for name in failed:
         print(f"{name} FAILED: {arguments.out / size_name / name / 'log.txt'}", file=sys.stderr)
     return 1 if failed else 0
@@ -122,8 +125,34 @@ def write_table(out: pathlib.Path, size: str) -> int:
         "In quotes: the paper's statement where it gives no number. Empty: not in the paper.",
     ]
     (out / "reproduce.md").write_text("\n".join([*head, "", *parts]) + "\n")
-    (out / "reproduce_short.md").write_text("\n".join(short(table)) + "\n")
+    (out / "reproduce_short.md").write_text("\n".join([*run_times(out, size), "", *short(table)]) + "\n")
     return len(table)
+
+
+def run_times(out: pathlib.Path, size: str) -> list[str]:
+    """How long the last run of each experiment took."""
+    spent = {name: out / size / name / "run.json" for name in available()}
+    seconds = {name: json.loads(path.read_text())["seconds"] for name, path in spent.items() if path.exists()}
+    if not seconds:
+        return []
+    each = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
+    return [
+        f"`scripts/reproduce --{size}` took {sum(seconds.values()) / 60:.1f} minutes on {os.cpu_count()} cores: {each}."
+    ]
+
+
+MARKERS = ("<!-- reproduced: begin -->", "<!-- reproduced: end -->")
+
+
+def insert(readme: pathlib.Path, text: str) -> None:
+    """Replaces what stands between the two markers of a file."""
+    before, found, rest = readme.read_text().partition(MARKERS[0])
+    _, closed, after = rest.partition(MARKERS[1])
+    if not (found and closed):
+        raise ValueError(
+            f"{readme} lacks the markers {MARKERS[0]} and {MARKERS[1]}; write them where the table belongs."
+        )
+    readme.write_text(f"{before}{MARKERS[0]}\n{text}{MARKERS[1]}{after}")
 
 
 def short(table: list[dict[str, Any]]) -> list[str]:

@@ -142,3 +142,15 @@ def test_the_papers_figures_stand_beside_ours(table):
     assert float(family["low"]) < 0.05 < float(family["high"])
     assert '"stays near 0.05"' in text
     assert "| 0.05 | 0.06 | [0.03, 0.1] |" in text
+
+
+def test_the_short_table_goes_between_the_markers_of_a_file(table, tmp_path):
+    file = tmp_path / "README.md"
+    file.write_text("before\n{}\nold\n{}\nafter\n".format(*reproduce.MARKERS))
+    short = (tmp_path / "reproduce_short.md").read_text()
+    assert "took 0.2 minutes" in short
+    reproduce.insert(file, short)
+    assert file.read_text() == "before\n{}\n{}{}\nafter\n".format(reproduce.MARKERS[0], short, reproduce.MARKERS[1])
+    file.write_text("no markers\n")
+    with pytest.raises(ValueError, match="lacks the markers"):
+        reproduce.insert(file, short)

@@ -150,7 +150,7 @@ def test_the_short_table_goes_between_the_markers_of_a_file(table, tmp_path):
     short = (tmp_path / "reproduce_short.md").read_text()
     assert "took 0.2 minutes" in short
     reproduce.insert(file, short)
-    assert file.read_text() == "before\n{}\n{}{}\nafter\n".format(reproduce.MARKERS[0], short, reproduce.MARKERS[1])
+    assert file.read_text() == f"before\n{reproduce.MARKERS[0]}\n{short}{reproduce.MARKERS[1]}\nafter\n"
     file.write_text("no markers\n")
     with pytest.raises(ValueError, match="lacks the markers"):
         reproduce.insert(file, short)

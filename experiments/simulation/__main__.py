@@ -25,14 +25,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.simulation", description=__doc__)
     parser.add_argument("row", choices=ROWS)
     parser.add_argument("--replicates", type=lambda text: int(float(text)))
-    parser.add_argument("--devices", type=int, help="host devices (default: the cores)")
+    parser.add_argument("--devices", type=int, help="host devices (default: as `jaxdp simulate`)")
     parser.add_argument("--memory", type=int, help="bytes, for one measurement")
     parser.add_argument("--json", type=pathlib.Path, help="file to write")
     arguments = parser.parse_args()
     replicates = arguments.replicates or REPLICATES[arguments.row]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if arguments.row in GOALS:
-        found = measure(arguments.row, replicates, arguments.devices or cores, arguments.memory)
+        found = measure(arguments.row, replicates, arguments.devices, arguments.memory)
     else:
         found = {"memory": memory, "scaling": scaling}[arguments.row](replicates)
     text = json.dumps(found, indent=1)
@@ -42,15 +41,16 @@ def main() -> None:
         arguments.json.write_text(text + "\n")
 
 
-def measure(row: str, replicates: int, devices: int, limit: int | None) -> dict:
+def measure(row: str, replicates: int, devices: int | None, limit: int | None) -> dict:
     """Wall and processor seconds of one cell."""
     os.environ.setdefault("NPROC", "16")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import jax
 
-    jax.config.update("jax_num_cpu_devices", devices)
     from jaxdp.simulate import engine
-    from jaxdp.simulate.chunks import Chunks, peak_memory
+    from jaxdp.simulate.chunks import Chunks, host_devices, peak_memory
+
+    jax.config.update("jax_num_cpu_devices", devices or host_devices())
 
     cell, chunk = cell_of(row), min(CHUNK[row], replicates)
     used = jax.devices()

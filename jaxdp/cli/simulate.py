@@ -68,7 +68,7 @@ def add_run(group) -> None:
     group.add_argument("--keep-p-values", action="store_true", help="store every p-value, 4 bytes each")
     group.add_argument("--memory", type=_bytes, metavar="BYTES", help="limit, such as 2GB (default: cache-sized)")
     group.add_argument("--batch-size", type=options.count, metavar="B", help="replicates in flight (default: auto)")
-    group.add_argument("--devices", type=options.count, metavar="K", help="devices (default: all; on a CPU its cores)")
+    group.add_argument("--devices", type=options.count, metavar="K", help="devices (default: all; on a CPU two a core)")
     group.add_argument("--resume", action="store_true", help="go on with the results in --out")
     options.add_out(group, "out/simulate")
 
@@ -124,15 +124,16 @@ def run(args: argparse.Namespace) -> int:
 
 def prepare_devices(args: argparse.Namespace) -> None:
     """Host devices for the cores and the process group, both before JAX looks for devices."""
-    os.environ.setdefault("NPROC", "16")  # several host devices on few cores wait for each other without it
-    import jax
+    from jaxdp.simulate.chunks import host_devices
 
-    from jaxdp.simulate.chunks import available_cores
+    devices = args.devices or host_devices()
+    os.environ.setdefault("NPROC", str(max(16, 2 * devices)))  # host devices wait for each other for ever without it
+    import jax
 
     # refused once the devices are known, as in a notebook; then those are used
     with contextlib.suppress(RuntimeError):
         if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-            jax.config.update("jax_num_cpu_devices", args.devices or available_cores())
+            jax.config.update("jax_num_cpu_devices", devices)
     if args.distributed or args.coordinator:
         from jaxdp import cluster
 

@@ -5,6 +5,7 @@ A mutant that no test notices fails here. The killers also pass without the faul
 
 import dataclasses
 import functools
+from decimal import Decimal
 from fractions import Fraction
 
 import jax
@@ -24,8 +25,9 @@ from jaxdp import audit, core
 from jaxdp.audit import epsilon as bounds
 from jaxdp.audit import record, sensitivity
 from jaxdp.mechanisms import Split
+from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian, SmoothLaplace
 from jaxdp.mechanisms.sparse_vector import SparseVector
-from jaxdp.noise import add, cauchy_tables, certificate, digits, keys, lattice
+from jaxdp.noise import add, cauchy_tables, certificate, digits, keys, lattice, normal_tables
 
 MUTANTS: dict[str, tuple] = {}
 
@@ -307,8 +309,33 @@ def one_query_noise(monkeypatch):
     None,
 )
 def narrow_cauchy(monkeypatch):
-    real = cauchy_tables._table
-    monkeypatch.setattr(cauchy_tables, "_table", lambda width, *rest: real(width * Fraction(9, 10), *rest))
+    test_smooth_release.narrow(monkeypatch)
+
+
+exact_delta = test_smooth_release.test_exact_delta_is_at_most_the_claim_and_nearly_reached
+
+
+@mutant("smooth sensitivity: Laplace width cut by a tenth", exact_delta, SmoothLaplace, 1e-2)
+def narrow_laplace(monkeypatch):
+    test_smooth_release.narrow(monkeypatch)
+
+
+@mutant("smooth sensitivity: Gaussian pays for equal scales alone", exact_delta, SmoothGaussian, 1e-2)
+def equal_scales(monkeypatch):
+    real = normal_tables.GaussianLaw.divergence.__func__
+    same = classmethod(lambda cls, shift, ratio, epsilon: real(cls, shift, Decimal(1), epsilon))
+    monkeypatch.setattr(normal_tables.GaussianLaw, "divergence", same)
+    monkeypatch.setattr(normal_tables.GaussianLaw, "widths", lambda self: [self.width * Fraction(9, 10)])
+
+
+@mutant(
+    "smooth sensitivity: Student pays for one degree of three",
+    test_smooth_release.test_exact_loss_of_student_noise_is_the_certified_one,
+    3.0,
+)
+def one_degree_of_three(monkeypatch):
+    monkeypatch.setattr(cauchy_tables.StudentLaw, "widths", lambda self: [Fraction(1)])
+    monkeypatch.setattr(cauchy_tables.StudentLaw, "spent", lambda self, width, table: (self.epsilon, Fraction(0)))
 
 
 @mutant(
@@ -326,7 +353,7 @@ def scale_rounded_down(monkeypatch):
 
 
 @mutant(
-    "smooth sensitivity: noise of the lowest rung", test_smooth_release.test_both_modes_have_the_exact_law, "release"
+    "smooth sensitivity: noise of the lowest rung", test_smooth_release.test_both_modes_have_the_exact_law, "release", 0
 )
 def lowest_rung(monkeypatch):
     real = digits.laddered

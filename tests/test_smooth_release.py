@@ -1,20 +1,29 @@
-"""Releases with Cauchy noise of private scale: exact loss, the ladder, the tables, the law of both modes."""
+"""Releases with noise of private scale: exact losses, the ladder, the tables, the law of both modes."""
 
+import itertools
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, laplace, norm
+from scipy.stats import t as student
 from test_lattice import key_of, primitives
 
 import jaxdp
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence.subsample_aggregate import SubsampleAggregate
-from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy, SmoothStudent, smooth_sensitivity
-from jaxdp.noise import add, cauchy_tables, tape
+from jaxdp.mechanisms.smooth_sensitivity import (
+    SmoothCauchy,
+    SmoothGaussian,
+    SmoothLaplace,
+    SmoothStudent,
+    smooth_sensitivity,
+)
+from jaxdp.noise import add, cauchy_tables, normal_tables, smooth_ladder, tape
 
 
 def law_of(found, entries):
@@ -39,7 +48,7 @@ def law_of(found, entries):
 def worst_loss(found, entries, decay):
     """Largest |log ratio| over centers and rungs that neighbours can have, and all outputs."""
     loss, rungs = np.log(law_of(found, entries)), found.table.shape[0]
-    worst, split = 0.0, cauchy_tables.rungs_per_decay(float(decay))
+    worst, split = 0.0, smooth_ladder.rungs_per_decay(float(decay))
     for apart in range(split + 1):
         first, other = loss[: rungs - apart], loss[apart:]
         reach = np.floor(np.exp(found.rung * np.arange(rungs - apart)) * (1 + 1e-9))
@@ -56,8 +65,8 @@ def worst_loss(found, entries, decay):
 @pytest.mark.parametrize(("epsilon", "smoothness"), [(1.0, None), (0.5, 0.3), (2.0, None)])
 def test_exact_loss_is_at_most_epsilon_and_nearly_reached(epsilon, smoothness):
     entries = 60
-    decay = Fraction(math.log(2 * math.cosh(epsilon) - 1) if smoothness is None else smoothness)
-    found = cauchy_tables.ladder.__wrapped__(Fraction(epsilon), decay, 0, 0, entries)
+    law = SmoothCauchy(epsilon=epsilon, smoothness=smoothness).law()
+    decay, found = law.decay, smooth_ladder.ladder.__wrapped__(law, 0, 0, entries)
     assert np.allclose(law_of(found, entries).sum(axis=2), 1.0, atol=1e-12)
     loss = worst_loss(found, entries, decay)
     assert loss <= float(found.facts.epsilon) + 1e-9
@@ -66,11 +75,136 @@ def test_exact_loss_is_at_most_epsilon_and_nearly_reached(epsilon, smoothness):
 
 
 def test_a_width_cut_by_a_tenth_is_caught(monkeypatch):
-    real = cauchy_tables._table
-    monkeypatch.setattr(cauchy_tables, "_table", lambda width, *rest: real(width * Fraction(9, 10), *rest))
-    decay = Fraction(math.log(2 * math.cosh(1.0) - 1))
-    found = cauchy_tables.ladder.__wrapped__(Fraction(1), decay, 0, 0, 60)
-    assert worst_loss(found, 60, decay) > 1.02
+    narrow(monkeypatch)
+    law = SmoothCauchy(epsilon=1.0).law()
+    assert worst_loss(smooth_ladder.ladder.__wrapped__(law, 0, 0, 60), 60, law.decay) > 1.02
+
+
+def narrow(monkeypatch):
+    """Tables of nine tenths of the certified width."""
+    real = smooth_ladder._table
+    monkeypatch.setattr(smooth_ladder, "_table", lambda law, width, *rest: real(law, width * Fraction(9, 10), *rest))
+
+
+@pytest.mark.parametrize("degrees", [1.0, 3.0])
+def test_exact_loss_of_student_noise_is_the_certified_one(degrees):
+    """The formula for the width adds the worst shift and the worst ratio, which don't meet: less is spent."""
+    law = SmoothStudent(epsilon=1.0, degrees=degrees).law()
+    found = smooth_ladder.ladder.__wrapped__(law, 0, 0, 120)
+    loss = worst_loss(found, 120, law.decay)
+    assert 0.98 * float(found.facts.epsilon) <= loss <= float(found.facts.epsilon) + 1e-9
+    assert 0.5 <= found.facts.epsilon <= 1
+
+
+def test_student_loss_equals_a_search():
+    x = np.linspace(-400.0, 400.0, 800_001)
+    for nu, shift, ratio in ((3, 0.4, 1.2), (3, 0.4, 0.8), (5, 1.5, 1.0), (1, 0.2, 1.5)):
+        law = cauchy_tables.StudentLaw(Fraction(1), Fraction(1, 10), nu)
+        with smooth_ladder.context(50):
+            found = float(law.loss(Decimal(shift), Decimal(ratio)))
+        searched = np.abs(student.logpdf(x, nu) - student.logpdf(x, nu, shift, ratio)).max()
+        assert found == pytest.approx(searched, rel=1e-6)
+
+
+def test_few_degrees_pay_for_the_whole_ratio_of_scales():
+    """At degrees 1/2 the densities at the centre are apart by e^decay, not by e^(decay/2)."""
+    mechanism = SmoothStudent(epsilon=1.0, degrees=0.5)
+    grow, shift = math.exp(float(mechanism.decay())), 1.0 / float(mechanism.width())
+    x = np.linspace(-200.0, 200.0, 400_001)
+    loss = student.logpdf(x, 0.5) - student.logpdf(x, 0.5, shift, grow)
+    assert 0.5 < np.abs(loss).max() <= 1.0
+    assert np.abs(student.logpdf(0.0, 0.5) - student.logpdf(0.0, 0.5, 0.0, math.exp(1.0))) > 0.99  # decay = epsilon
+
+
+def worst_delta(found, entries, law, inside=slice(None)):
+    """Largest hockey-stick divergence at law.epsilon over the pairs that neighbours can have, by enumeration."""
+    probabilities, grow = law_of(found, entries), math.exp(float(law.epsilon))
+    rungs, split, worst = found.table.shape[0], smooth_ladder.rungs_per_decay(float(law.decay)), 0.0
+    for apart in range(-split, split + 1):
+        first = probabilities[max(0, -apart) : rungs - max(0, apart)]
+        other = probabilities[max(0, apart) : rungs - max(0, -apart)]
+        lower = np.arange(max(0, -apart), rungs - max(0, apart)) + min(0, apart)
+        reach = np.floor(np.exp(found.rung * lower) * (1 + 1e-9)).astype(int)
+        for row, shift in enumerate(reach[inside]):
+            for step in {0, shift // 2, shift}:
+                if step > entries:
+                    continue
+                near, far = slice(0, entries + 1 - step), slice(step, entries + 1)
+                for a, b in ((near, far), (far, near)):
+                    gap = np.maximum(first[row][a] - grow * other[row][b], 0.0).sum(axis=1)
+                    worst = max(worst, float(gap.max()))
+    return worst
+
+
+APPROXIMATE = [(SmoothLaplace, 1e-2), (SmoothLaplace, 1e-4), (SmoothGaussian, 1e-2), (SmoothGaussian, 1e-4)]
+
+
+@pytest.mark.parametrize(("kind", "delta"), APPROXIMATE)
+def test_exact_delta_is_at_most_the_claim_and_nearly_reached(kind, delta):
+    entries = 120
+    law = kind(epsilon=1.0, delta=delta).law()
+    found = smooth_ladder.ladder.__wrapped__(law, 0, 0, entries)
+    facts = found.facts
+    assert (facts.epsilon, facts.rho) == (1, None)
+    assert np.allclose(law_of(found, entries).sum(axis=2), 1.0, atol=1e-12)
+    worst = worst_delta(found, entries, law)
+    assert worst <= float(facts.delta) <= delta
+    assert worst >= 0.8 * delta
+
+
+@pytest.mark.parametrize("kind", [SmoothLaplace, SmoothGaussian])
+def test_an_approximate_width_cut_by_a_tenth_is_caught(kind, monkeypatch):
+    narrow(monkeypatch)
+    law = kind(epsilon=1.0, delta=1e-2).law()
+    assert worst_delta(smooth_ladder.ladder.__wrapped__(law, 0, 0, 120), 120, law) > 1.02e-2
+
+
+def test_divergences_grow_with_the_shift():
+    """The certificate looks at the largest shift alone; envelope argument in the proof."""
+    shifts = [Decimal(k) / 40 for k in range(1, 60)]
+    with smooth_ladder.context(40):
+        for law in (normal_tables.LaplaceLaw, normal_tables.GaussianLaw):
+            for ratio in ("0.8", "0.97", "1", "1.03", "1.3"):
+                for epsilon in ("0.05", "0.3"):
+                    found = [law.divergence(t, Decimal(ratio), Decimal(epsilon)) for t in shifts]
+                    assert all(a <= b + Decimal(10) ** -35 for a, b in itertools.pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("exact", "kind"), [(normal_tables.LaplaceLaw, SmoothLaplace), (normal_tables.GaussianLaw, SmoothGaussian)]
+)
+def test_divergences_in_decimals_equal_the_floating_ones(exact, kind):
+    rng = np.random.default_rng(4)
+    for shift, ratio, epsilon in rng.uniform((0.0, 0.6, 0.0), (1.5, 1.6, 1.0), (50, 3)):
+        with smooth_ladder.context(40):
+            found = float(exact.divergence(Decimal(shift), Decimal(ratio), Decimal(epsilon)))
+        assert found == pytest.approx(float(kind.hockey_stick(np.array(shift), np.array(ratio), epsilon)), abs=1e-13)
+
+
+LAWS = [
+    (normal_tables.LaplaceLaw(Fraction(1), Fraction(1), Fraction(1), Fraction(1)), laplace()),
+    (normal_tables.GaussianLaw(Fraction(1), Fraction(1), Fraction(1), Fraction(1)), norm()),
+    *((cauchy_tables.StudentLaw(Fraction(1), Fraction(1), nu), student(nu)) for nu in (1, 3, 5, 9)),
+]
+
+
+@pytest.mark.parametrize(("law", "reference"), LAWS)
+@pytest.mark.parametrize("scale", ["0.7", "40", "3000"])
+def test_tables_equal_scipy(law, reference, scale):
+    with smooth_ladder.context():
+        row = law.row(Decimal(scale), 2000).astype(float) / 2.0**64
+    x = (np.arange(2000) + 0.5) / float(scale)
+    np.testing.assert_allclose(row, 1.0 - 2.0 * reference.sf(x), atol=4e-15)
+
+
+def test_the_normal_integral_is_good_to_95_bits():
+    one = 1 << smooth_ladder.FIXED
+    points = [Decimal(k) * Decimal("9.5") / 997 for k in range(998)]
+    with smooth_ladder.context(60):
+        found = normal_tables.normal_integral(np.array([int(x * one) for x in points], object))
+        gap = max(abs(Decimal(int(v)) / one - normal_tables._integral(x)) for v, x in zip(found, points, strict=True))
+    assert gap <= Decimal(2) ** -95
+    assert float(normal_tables._integral(Decimal(1))) == pytest.approx(math.erf(math.sqrt(0.5)), rel=1e-15)
 
 
 def test_arctangents_are_good_to_100_bits():
@@ -80,13 +214,13 @@ def test_arctangents_are_good_to_100_bits():
     rng = np.random.default_rng(0)
     ratios = [Fraction(x) for x in (*rng.uniform(0, 1, 40), *rng.uniform(1, 50, 40), 1e-6, 3e5, 1.0)]
     fixed = np.array([int(r * one) for r in ratios], dtype=object)
-    angles = cauchy_tables._arctan(fixed)
+    angles = cauchy_tables.arctan(fixed)
     assert max(abs(int(a) / one - math.atan(r)) for a, r in zip(angles, ratios, strict=True)) <= 1e-15
     # arctan x - arctan y = arctan((x - y)/(1 + x y)): an error of any of the three would show
     x, y = ratios[1:], ratios[:-1]
     for a, b, first, second in zip(x, y, angles[1:], angles[:-1], strict=True):
         third = (a - b) / (1 + a * b)
-        (angle,) = cauchy_tables._arctan(np.array([int(abs(third) * one)], dtype=object))
+        (angle,) = cauchy_tables.arctan(np.array([int(abs(third) * one)], dtype=object))
         assert abs(int(first - second) - int(angle) * (1 if third > 0 else -1)) <= 2**12
 
 
@@ -97,7 +231,7 @@ def test_rungs_cover_the_sensitivity_and_climb_no_further_than_paid():
     moved = values.copy()
     moved[np.arange(3000), rng.integers(0, 9, 3000)] = rng.choice([0.0, 5.0], 3000)
     with jax.enable_x64(True):
-        decay, ladder = float(law.decay()), float(law._ladder_decay())
+        decay, ladder = float(law.decay()), float(law.ladder_decay())
         found = []
         for sample in (values, moved):
             smooth = jax.vmap(lambda x: smooth_sensitivity(x, decay, 0.0, upper))(jnp.asarray(sample))
@@ -108,7 +242,7 @@ def test_rungs_cover_the_sensitivity_and_climb_no_further_than_paid():
             assert np.all(np.exp((np.asarray(rung) - 1) * float(spread)) <= np.asarray(smooth) / float(step) + 1.0001)
             found.append((np.asarray(steps), np.asarray(rung)))
     climbed = np.abs(found[0][1] - found[1][1])
-    split = cauchy_tables.rungs_per_decay(ladder)
+    split = smooth_ladder.rungs_per_decay(ladder)
     assert climbed.max() == split == 8
     reach = np.exp(np.minimum(found[0][1], found[1][1]) * float(spread))
     assert np.all(np.abs(found[0][0] - found[1][0]) <= reach)
@@ -117,20 +251,31 @@ def test_rungs_cover_the_sensitivity_and_climb_no_further_than_paid():
 RANGE = Sensitivity(10.0, Norm.L1, Relation.REPLACE_ONE, 0.0, 0.0, 10.0)
 
 
+BOTH = [
+    SmoothCauchy(epsilon=1.0),
+    SmoothStudent(epsilon=1.0),
+    SmoothLaplace(epsilon=1.0, delta=1e-4),
+    SmoothGaussian(epsilon=1.0, delta=1e-2),
+]
+STANDARD = [student(1), student(3), laplace(), norm()]
+
+
+@pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("mode", ["simulation", "release"])
-def test_both_modes_have_the_exact_law(mode):
-    law, center, smooth, draws = SmoothCauchy(epsilon=1.0), 4.0, 0.5, 20_000
+def test_both_modes_have_the_exact_law(mode, number):
+    law, center, smooth, draws = BOTH[number], 4.0, 0.5, 20_000
     with jax.enable_x64(True):
         keys = jax.random.split(key_of(3) if mode == "release" else jax.random.key(3), draws)
         perturb = jax.jit(lambda keys: jax.lax.map(lambda key: law.perturb(key, (center, smooth), RANGE), keys))
         found = np.asarray(perturb(keys))
+        decay, width = float(law.ladder_decay()), float(law.width())
     step = 2.0**-8
     assert np.array_equal(found / step, np.round(found / step))
     assert 0.0 <= found.min() <= found.max() <= 10.0
-    spread = math.log(2 * math.cosh(1.0) - 1) / 8
-    scale = step / (2 * math.sinh(0.5)) * math.exp(math.ceil(math.log(smooth / step + 1) / spread) * spread)
+    spread = decay / math.ceil(decay / 0.1)
+    scale = step * width * math.exp(math.ceil(math.log(smooth / step + 1) / spread) * spread)
     for edge in (0.0, 2.0, 3.7, 4.0, 4.2, 6.0, 10.0 - step):
-        p = 0.5 + math.atan((edge + step / 2 - center) / scale) / math.pi
+        p = STANDARD[number].cdf((edge + step / 2 - center) / scale)
         assert binom.ppf(1e-7, draws, p) <= np.sum(found <= edge) <= binom.ppf(1 - 1e-7, draws, p)
 
 
@@ -153,12 +298,21 @@ def test_median_test_releases_on_the_lattice():
             key_of(1), jnp.zeros(())
         )
     assert not primitives(program.jaxpr) & {"while", "cond"}
-    with pytest.raises(ValueError, match="use SmoothCauchy"):
-        jaxdp.run(
-            SubsampleAggregate(mechanism=SmoothStudent(epsilon=1.0), statistic_of=test.statistic_of, num_blocks=15),
-            jaxdp.fresh_key(),
-            data,
-        )
+
+
+@pytest.mark.parametrize("mechanism", BOTH[1:])
+def test_every_law_releases_through_the_test_with_its_cost(mechanism):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    test = SubsampleAggregate(
+        mechanism=mechanism, statistic_of=lambda block: 5.0 + jnp.mean(block.x), num_blocks=15, num_null=19
+    )
+    result = jaxdp.run(test, jaxdp.fresh_key(), jaxdp.Data(x, x))
+    (facts,) = result.release.certificates
+    assert facts.epsilon <= 1
+    assert facts.delta <= Fraction(float(result.cost.delta))
+    assert (facts.delta == 0) == isinstance(mechanism, SmoothStudent)
+    assert float(result.cost.epsilon) == 1.0
 
 
 def test_missing_values_and_refusals():
@@ -168,7 +322,7 @@ def test_missing_values_and_refusals():
         with tape.recording() as found:
             release = lambda law, bound=RANGE, v=1.0: law.perturb(key_of(1), (v, v), bound)  # noqa: E731
             release(SmoothCauchy(epsilon=1.0))
-            assert [call.law for call in found.calls] == ["smooth_cauchy"]
+            assert [call.law for call in found.calls] == ["smooth"]
         with pytest.raises(ValueError, match="smoothness"):
             release(SmoothCauchy(epsilon=0.03))
         with pytest.raises(ValueError, match="too small"):
@@ -177,3 +331,14 @@ def test_missing_values_and_refusals():
             release(SmoothCauchy(epsilon=1.0), Sensitivity(10.0, Norm.L1, Relation.REPLACE_ONE))
         with pytest.raises(ValueError, match="one number"):
             release(SmoothCauchy(epsilon=1.0), v=jnp.zeros(2))
+        with pytest.raises(ValueError, match="odd whole number of degrees"):
+            release(SmoothStudent(epsilon=1.0, degrees=4.0))
+        with pytest.raises(ValueError, match="needs a table of"):
+            release(SmoothGaussian(epsilon=0.1, delta=1e-6))
+
+
+def test_a_delta_below_the_rounding_of_the_table_has_no_certificate():
+    law = SmoothLaplace(epsilon=1.0, delta=1e-17, smoothness=0.01, noise_width=5.0).law()
+    assert all(law.spent(width, np.zeros((1, 2560), np.uint64)) is None for width in law.widths())
+    roomy = SmoothLaplace(epsilon=1.0, delta=1e-12, smoothness=0.01, noise_width=5.0).law()
+    assert roomy.spent(next(iter(roomy.widths())), np.zeros((1, 2560), np.uint64)) is not None

@@ -18,64 +18,77 @@ LEVELS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """build: epsilon -> test. generate: key -> Data. coupled: the statistic resamples, so that its neighbours are
-    coupled and no search over one fixed randomness reaches the bound."""
+    """build: epsilon, records -> test. generate: key, records -> Data; the number of records has a default.
 
-    build: Callable[[float], Any]
-    generate: Callable[[Any], Any]
+    coupled: the statistic resamples, so that its neighbours are coupled and no search over one fixed randomness
+    reaches the bound. least: records that the test needs.
+    """
+
+    build: Callable[..., Any]
+    generate: Callable[..., Any]
     coupled: bool = False
+    least: int = 2
 
 
-def continuous(key):
+def continuous(key, records: int = RECORDS):
     """Confounded columns and one z."""
-    return jaxdp.simulate.sine_confounder(key, RECORDS, effect=0.5)
+    return jaxdp.simulate.sine_confounder(key, records, effect=0.5)
 
 
-def box(key):
+def box(key, records: int = RECORDS):
     """Two columns in [-1, 1], no z."""
-    x, y = jax.random.uniform(key, (2, RECORDS), minval=-1.0, maxval=1.0)
+    x, y = jax.random.uniform(key, (2, records), minval=-1.0, maxval=1.0)
     return jaxdp.Data(x, y)
 
 
-def codes(key):
+def codes(key, records: int = RECORDS):
     """Two ordered columns of three levels, and two strata."""
-    x, y = jax.random.randint(key, (2, RECORDS), 0, LEVELS)
-    z = jnp.arange(RECORDS) % 2
+    x, y = jax.random.randint(key, (2, records), 0, LEVELS)
+    z = jnp.arange(records) % 2
     return jaxdp.Data(x, y, z, Domain(*((Column(ORDINAL, count),) for count in (LEVELS, LEVELS, 2))))
 
 
-def table(key):
+def table(key, records: int = RECORDS):
     """Two columns of three levels."""
-    data = codes(key)
+    data = codes(key, records)
     return dataclasses.replace(data, z=None, domain=dataclasses.replace(data.domain, z=()))
 
 
-def groups(key):
+def groups(key, records: int = RECORDS):
     """Exposure of cases (the first half, public) and controls."""
-    exposed = jax.random.bernoulli(key, 0.4, (RECORDS,))
-    return jaxdp.Data(exposed.astype(jnp.int32), (jnp.arange(RECORDS) < RECORDS // 2).astype(jnp.int32))
+    exposed = jax.random.bernoulli(key, 0.4, (records,))
+    return jaxdp.Data(exposed.astype(jnp.int32), (jnp.arange(records) < records // 2).astype(jnp.int32))
 
 
 def _plain(name: str, **options):
-    return lambda epsilon: getattr(jaxdp, name)(epsilon=epsilon, **options)
+    return lambda epsilon, records=RECORDS: getattr(jaxdp, name)(epsilon=epsilon, **options)
 
 
 def _case_control(name: str) -> Subject:
-    half = RECORDS // 2
-    return Subject(_plain(name, num_cases=half, num_controls=half), groups)
+    def build(epsilon: float, records: int = RECORDS):
+        sizes = {"num_cases": records // 2, "num_controls": records - records // 2}
+        return getattr(jaxdp, name)(epsilon=epsilon, **sizes)
+
+    return Subject(build, groups)
 
 
 def _mic(name: str) -> Subject:
-    return Subject(_plain(name, max_cells=6, num_null=19), box)
+    return Subject(_plain(name, max_cells=6, num_null=19), box, least=4)
 
 
-def _cell_choice(epsilon: float):
+def _cell_choice(epsilon: float, records: int = RECORDS):
     """The first stage of `ChosenCells`; the second is `PartitionGCM`. The sensitivity of its scores is searched; a
     record moves them together, so that the selected index hardly tells neighbours apart."""
     from jaxdp.independence.conditional.chosen_cells import CellChoice
     from jaxdp.statistics.partition import Uniform
 
+    del records
     return CellChoice(epsilon=epsilon, candidates=(2, 4), reference=Uniform())
+
+
+def _vote(epsilon: float, records: int = RECORDS):
+    del records
+    return jaxdp.TestOfTests(epsilon=epsilon, test=jaxdp.CorrelationTest(), num_blocks=4, shuffle=False)
 
 
 SUBJECTS: dict[str, Subject] = {
@@ -92,10 +105,7 @@ SUBJECTS: dict[str, Subject] = {
     "NoisyProportions": _case_control("NoisyProportions"),
     "NoisyTableChi2": Subject(_plain("NoisyTableChi2", num_null=19), table),
     "ProjectedChi2": Subject(_plain("ProjectedChi2", num_null=19), table),
-    "TestOfTests": Subject(
-        lambda epsilon: jaxdp.TestOfTests(epsilon=epsilon, test=jaxdp.CorrelationTest(), num_blocks=4, shuffle=False),
-        box,
-    ),
+    "TestOfTests": Subject(_vote, box, least=20),
     "MICeLaplace": _mic("MICeLaplace"),
     "MICrLaplace": _mic("MICrLaplace"),
     "MICrGeometric": _mic("MICrGeometric"),

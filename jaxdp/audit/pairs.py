@@ -18,7 +18,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, RankThreshold, ReportNoisyMax
 from jaxdp.mechanisms.random_stopping import RandomStopping
-from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
+from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothStudent
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.mechanisms.top_k import TopK
 
@@ -201,8 +201,23 @@ def _sparse_vector(epsilon: float) -> list[Pair]:
 
 
 def _cauchy(epsilon: float) -> list[Pair]:
+    return _smooth(SmoothCauchy(epsilon=epsilon))
+
+
+def _student(epsilon: float) -> list[Pair]:
+    return _smooth(SmoothStudent(epsilon=epsilon))
+
+
+def _smooth_laplace(epsilon: float) -> list[Pair]:
+    return _smooth(SmoothLaplace(epsilon=epsilon, delta=GAUSSIAN_DELTA), GAUSSIAN_DELTA)
+
+
+def _smooth_gaussian(epsilon: float) -> list[Pair]:
+    return _smooth(SmoothGaussian(epsilon=epsilon, delta=GAUSSIAN_DELTA), GAUSSIAN_DELTA)
+
+
+def _smooth(mechanism, delta: float = 0.0) -> list[Pair]:
     """(value, smooth sensitivity): apart by the smaller sensitivity, the sensitivities by a factor e^decay."""
-    mechanism = SmoothCauchy(epsilon=epsilon)
     grow = float(jnp.exp(mechanism.decay()))
     bounds = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, lower=0.0, upper=1.0)
     size = 1.0 / 64.0
@@ -213,7 +228,7 @@ def _cauchy(epsilon: float) -> list[Pair]:
         ((0.5, size), (0.5, size * grow)),
         ((1.0, size), (1.0 - size, size)),
     )
-    return [Pair(first, second, bounds, mechanism, view=_itself) for first, second in values]
+    return [Pair(first, second, bounds, mechanism, delta, _itself) for first, second in values]
 
 
 def _random_stopping(epsilon: float) -> list[Pair]:
@@ -244,5 +259,8 @@ MECHANISMS: dict[str, Callable[[float], list[Pair]]] = {
     "rank": _rank,
     "sparse-vector": _sparse_vector,
     "cauchy": _cauchy,
+    "student": _student,
+    "smooth-laplace": _smooth_laplace,
+    "smooth-gaussian": _smooth_gaussian,
     "random-stopping": _random_stopping,
 }

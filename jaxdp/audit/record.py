@@ -22,7 +22,7 @@ NORMS = {
     "argmax_gumbel": np.inf,
     "sparse_threshold": np.inf,
     "sparse_answer": np.inf,
-    "smooth_cauchy": np.inf,
+    "smooth": np.inf,
 }
 
 

@@ -33,8 +33,8 @@ class SubsampleAggregate(PrivateTest):
     [lower, upper], and the (lower) median meets noise scaled to its smooth sensitivity.
     Sensitivity: the median moves by at most the smooth sensitivity S_beta, one record lies in one block.
     Privacy: epsilon-DP by exactly calibrated Cauchy noise; mechanism=SmoothStudent(...) is pure too,
-    SmoothLaplace(...), SmoothGaussian(...) are (epsilon, delta)-DP. Relation REPLACE_ONE. Only Cauchy noise has an
-    exact form for releases (docs/proofs/smooth_sensitivity.md).
+    SmoothLaplace(...), SmoothGaussian(...) are (epsilon, delta)-DP. Relation REPLACE_ONE. Releases draw all four from
+    exact tables (docs/proofs/smooth_sensitivity.md).
     P-value: Monte Carlo over blocks drawn from `null`, each with its own smooth sensitivity and noise; large
     values are evidence. Its level is that of the limit law within blocks.
 

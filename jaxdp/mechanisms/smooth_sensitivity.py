@@ -1,12 +1,13 @@
-"""Noise calibrated to a smooth sensitivity: Cauchy (pure, exact), Student t, Laplace and Gaussian.
+"""Noise calibrated to a smooth sensitivity: Cauchy and Student t (pure), Laplace and Gaussian (with a delta).
 
 Source: Nissim, Raskhodnikova and Smith 2007; paper 000, appendix F; formula sheet on Priv-PC, section 9. A
 function S of the data is `decay`-smooth if log S moves by at most `decay` between neighbours and S bounds the
 local sensitivity. Released: value + width S Z. The pair of neighbours that matters has value apart by at
 most min(S, S') and log S by at most `decay`.
 
-Releases: Cauchy noise is exact, drawn from tables on a public ladder of scales (docs/proofs/smooth_sensitivity.md). The
-other laws have no exact noise here, because their scale itself is private: they refuse release keys.
+Numerics of all four laws, in both modes: the smooth sensitivity is rounded up to a public ladder (by 10 % at most, plus
+one lattice step of about 2^-11 of the public range), the center down to the lattice, the output to the nearest step and
+into the range. Releases draw from exact tables with a certificate (docs/proofs/smooth_sensitivity.md).
 """
 
 import functools
@@ -21,9 +22,11 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
-from jaxdp.noise import add, draw, keys
-
-GRID = 33  # shifts and scale ratios at which the worst hockey-stick divergence is looked for
+from jaxdp.noise import add, draw, smooth_ladder
+from jaxdp.noise.cauchy_tables import CauchyLaw, StudentLaw
+from jaxdp.noise.certificate import exact
+from jaxdp.noise.normal_tables import GaussianLaw, LaplaceLaw
+from jaxdp.noise.smooth_ladder import SmoothLaw
 
 
 def smooth_sensitivity(values, decay, lower, upper):
@@ -57,7 +60,11 @@ class _SmoothNoise:
     norm: ClassVar[Norm] = Norm.L1
 
     def decay(self):
-        """Smoothness that the sensitivity must have."""
+        """Smoothness that the sensitivity must have: below that of the ladder by 2^-24 of it."""
+        return self.ladder_decay() * (1.0 - 2.0**-24)
+
+    def ladder_decay(self):
+        """Smoothness that is paid for; a float for a concrete budget."""
         raise NotImplementedError
 
     def width(self):
@@ -68,26 +75,21 @@ class _SmoothNoise:
         """Standard noise Z."""
         raise NotImplementedError
 
+    def law(self) -> SmoothLaw:
+        """The exact law and its budget, for releases."""
+        raise NotImplementedError
+
     def noise(self, key, smooth, shape=()):
-        """Noise alone; smooth broadcasts with shape."""
+        """Noise alone, before rounding; smooth broadcasts with shape."""
         return self.width() * smooth * self.draws(key, shape)
 
     def null(self, key, value, lower, upper):
         """Float draws of the law of `perturb` for public values in a public range: null distributions."""
-        del lower, upper
-        center, smooth = value
-        return center + self.noise(key, smooth, jnp.shape(center))
+        return add.smooth_draws(key, value, lower, upper, self)
 
     def perturb(self, key, value, sensitivity):
-        """value + width S Z for value = (value, S)."""
-        del sensitivity
-        if keys.mode_of(key) == keys.RELEASE:
-            raise ValueError(
-                f"{type(self).__name__} has no exact noise for releases, because its scale is private; "
-                "use SmoothCauchy, or TestOfTests, whose vote has exact noise too, or a simulation key."
-            )
-        center, smooth = value
-        return center + self.noise(key, smooth, jnp.shape(center))
+        """Rounded and clipped center + width S Z for value = (center, S), scalars; sensitivity gives the range."""
+        return add.smooth(key, value, sensitivity, self)
 
 
 @frozen_pytree
@@ -98,9 +100,6 @@ class SmoothCauchy(_SmoothNoise):
     cosh(epsilon) >= max(1 + s^2/2, cosh(decay) + s^2 exp(-decay)/2): the largest log-likelihood ratio of two
     Cauchy laws is their hyperbolic distance (sheet section 9). By default decay = ln(2 cosh(epsilon) - 1)
     and s = 2 sinh(epsilon/2), where both conditions bind.
-    Numerics: the smooth sensitivity is rounded up to a public ladder (by 10 % at most, plus one lattice step of about
-    2^-11 of the public range), the center down to the lattice, the output to the nearest step and into the range;
-    in both modes. Releases draw from exact tables.
     """
 
     epsilon: ArrayLike
@@ -113,11 +112,7 @@ class SmoothCauchy(_SmoothNoise):
             if float(np.max(self.smoothness)) >= float(np.min(self.epsilon)):
                 raise ValueError(f"smoothness must be < epsilon for Cauchy noise, got {self.smoothness}.")
 
-    def decay(self):
-        """Smoothness that the sensitivity must have: below that of the ladder by 2^-24 of it."""
-        return self._ladder_decay() * (1.0 - 2.0**-24)
-
-    def _ladder_decay(self):
+    def ladder_decay(self):
         if self.smoothness is not None:
             return _check.budget(self.smoothness)
         epsilon = _check.budget(self.epsilon)
@@ -125,15 +120,8 @@ class SmoothCauchy(_SmoothNoise):
             return math.log1p(4.0 * math.sinh(0.5 * epsilon) ** 2)
         return jnp.log1p(4.0 * jnp.sinh(0.5 * epsilon) ** 2)
 
-    def perturb(self, key, value, sensitivity):
-        """Rounded and clipped center + width S Z for value = (center, S), scalars."""
-        return add.smooth_cauchy(
-            key, value, sensitivity, _check.budget(self.epsilon), self._ladder_decay(), self.width()
-        )
-
-    def null(self, key, value, lower, upper):
-        """Float draws of the law of `perturb` for public values in a public range: null distributions."""
-        return add.smooth_cauchy_draws(key, value, lower, upper, self._ladder_decay(), self.width())
+    def law(self):
+        return CauchyLaw(exact(_check.budget(self.epsilon), "epsilon"), exact(self.ladder_decay(), "smoothness"))
 
     def width(self):
         epsilon = _check.positive_or_nan(self.epsilon)
@@ -157,8 +145,9 @@ class SmoothCauchy(_SmoothNoise):
 class SmoothStudent(_SmoothNoise):
     """Student t noise.
 
-    Privacy: epsilon-DP with epsilon = s (nu + 1)/(2 sqrt(nu)) + decay nu, s = 1/width (sheet section 9); the
-    budget is halved over the two terms.
+    Privacy: epsilon-DP with epsilon = s (nu + 1)/(2 sqrt(nu)) + decay max(1, nu), s = 1/width (sheet section 9 for
+    nu >= 1; below, the densities at the centre are apart by the whole ratio of scales); the budget is halved over the
+    two terms. Releases need an odd whole number of degrees nu, whose law is an arctangent and a rational function.
     """
 
     epsilon: ArrayLike
@@ -167,11 +156,19 @@ class SmoothStudent(_SmoothNoise):
     def __post_init__(self):
         _check.positive(epsilon=self.epsilon, degrees=self.degrees)
 
-    def decay(self):
-        return _check.positive_or_nan(self.epsilon) / (2.0 * self.degrees)
+    def ladder_decay(self):
+        return _check.budget(self.epsilon) / (2.0 * max(1.0, self.degrees))
 
     def width(self):
         return (self.degrees + 1.0) / (math.sqrt(self.degrees) * _check.positive_or_nan(self.epsilon))
+
+    def law(self):
+        if self.degrees % 2.0 != 1.0:
+            raise ValueError(
+                f"Student noise is released with an odd whole number of degrees, got {self.degrees:g}; give 3.0, say."
+            )
+        epsilon = exact(_check.budget(self.epsilon), "epsilon")
+        return StudentLaw(epsilon, exact(self.ladder_decay(), "smoothness"), int(self.degrees))
 
     def draws(self, key, shape=()):
         return jax.random.t(key, self.degrees, shape)
@@ -194,6 +191,8 @@ class _SmoothApproximate(_SmoothNoise):
     smoothness: float | None = jax.tree.static(default=None)
     noise_width: float | None = jax.tree.static(default=None)
 
+    exact_law: ClassVar[Any]
+
     def _default_decay(self) -> float:
         raise NotImplementedError
 
@@ -209,22 +208,27 @@ class _SmoothApproximate(_SmoothNoise):
             _check.positive(smoothness=self.smoothness)
         if self.noise_width is not None:
             _check.positive(noise_width=self.noise_width)
-            true = self.true_delta(self.noise_width, self.decay(), self.epsilon)
+            true = self.true_delta(self.noise_width, self.ladder_decay(), self.epsilon)
             if true > self.delta * (1.0 + 1e-9):
                 raise ValueError(
-                    f"{type(self).__name__} with noise_width={self.noise_width:.6g} and smoothness={self.decay():.6g} "
-                    f"has delta={true:.3g} at epsilon={self.epsilon:g}, more than the {self.delta:g} asked for; "
+                    f"{type(self).__name__} with noise_width={self.noise_width:.6g} and "
+                    f"smoothness={self.ladder_decay():.6g} has delta={true:.3g} at epsilon={self.epsilon:g}, "
+                    f"more than the {self.delta:g} asked for; "
                     "leave both out for the calibrated ones."
                 )
 
-    def decay(self):
-        return self._default_decay() if self.smoothness is None else self.smoothness
+    def ladder_decay(self) -> float:
+        return self._default_decay() if self.smoothness is None else float(self.smoothness)
+
+    def law(self):
+        budget = (exact(value, "the budget") for value in (self.epsilon, self.delta, self.ladder_decay(), self.width()))
+        return self.exact_law(*budget)
 
     def width(self):
         if self.noise_width is not None:
             return self.noise_width
         law: Any = type(self)
-        return _calibrated(law, self.epsilon, self.delta, self.decay())
+        return _calibrated(law, self.epsilon, self.delta, self.ladder_decay())
 
     def cost(self, relation: Relation) -> Cost:
         """(epsilon, delta)-DP."""
@@ -232,11 +236,10 @@ class _SmoothApproximate(_SmoothNoise):
 
     @classmethod
     def true_delta(cls, width: float, decay: float, epsilon: float) -> float:
-        """Largest hockey-stick divergence over shifts |t| <= min(1, r) and scale ratios |log r| <= decay."""
-        ratios = np.exp(decay * np.linspace(-1.0, 1.0, GRID))
-        shifts = np.linspace(0.0, 1.0, GRID)
-        ratio, part = (grid.ravel() for grid in np.meshgrid(ratios, shifts))
-        return float(np.max(cls.hockey_stick(part * np.minimum(1.0, ratio) / width, ratio, epsilon)))
+        """Largest hockey-stick divergence over the ratios of scales on the ladder, each at its largest shift."""
+        split = smooth_ladder.rungs_per_decay(decay)
+        ratio = np.exp(decay / split * np.arange(-split, split + 1))
+        return float(np.max(cls.hockey_stick(np.minimum(1.0, ratio) / width, ratio, epsilon)))
 
 
 @frozen_pytree
@@ -247,6 +250,8 @@ class SmoothLaplace(_SmoothApproximate):
     hockey-stick divergence is at most delta: 1.44 at epsilon 1, delta 1e-6, against the textbook's 2/epsilon.
     The paper's smoothness epsilon ln(1/delta)/2 is a misprint: its true delta is about 1 (`paper`).
     """
+
+    exact_law: ClassVar[Any] = LaplaceLaw
 
     def _default_decay(self):
         return self.epsilon / (2.0 * math.log(2.0 / self.delta))
@@ -289,6 +294,8 @@ class SmoothGaussian(_SmoothApproximate):
     hockey-stick divergence is at most delta: 5.90 at epsilon 1, delta 1e-6 and decay 0.0161. The paper's
     parameters have true delta 5.5e-4 where 1e-6 is asked (`paper`).
     """
+
+    exact_law: ClassVar[Any] = GaussianLaw
 
     def _default_decay(self):
         return self.epsilon / (4.0 * (1.0 + math.log(2.0 / self.delta)))

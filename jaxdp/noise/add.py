@@ -8,7 +8,7 @@ by at most bound + 2 error between neighbours.
 import jax
 import jax.numpy as jnp
 
-from jaxdp.noise import cauchy_tables, draw, keys, lattice, random_runs, tape
+from jaxdp.noise import draw, keys, lattice, random_runs, smooth_ladder, tape
 
 
 def reach(sensitivity):
@@ -122,28 +122,29 @@ def sparse_answer(key, query, center, noisy, sensitivity, budgets, firings, expo
 _RELEASED_ANSWER = jax.jit(lattice.sparse_answers, static_argnums=4)
 
 
-def smooth_cauchy(key, value, sensitivity, epsilon, decay, width):
-    """Cauchy noise of scale width S around a center, for value = (center, S), both private; on a public lattice.
+def smooth(key, value, sensitivity, mechanism):
+    """Noise of scale width S around a center, for value = (center, S), both private; on a public lattice.
 
+    mechanism: gives `ladder_decay()`, `noise(key, scale, shape)` and, for releases, its exact `law()`.
     S is rounded up to the ladder of `smooth_grid`, outputs to the nearest step, and into the public range.
     """
-    center, smooth = value
-    if sensitivity.lower is None or sensitivity.upper is None:
-        raise ValueError("Cauchy noise needs the public range: give Sensitivity(..., lower=, upper=).")
+    center, scale = value
+    if sensitivity is None or sensitivity.lower is None or sensitivity.upper is None:
+        raise ValueError("noise of private scale needs the public range: give Sensitivity(..., lower=, upper=).")
     if keys.mode_of(key) == keys.RELEASE:
-        steps, rung = smooth_grid(center, smooth, sensitivity.lower, sensitivity.upper, decay)[:2]
-        steps, rung = steps.astype(jnp.int64), rung.astype(jnp.int64)
-        output = _certified(lattice.smooth_cauchy(key, steps, rung, sensitivity, epsilon, decay))
+        law = mechanism.law()
+        steps, rung = smooth_grid(center, scale, sensitivity.lower, sensitivity.upper, mechanism.ladder_decay())[:2]
+        output = _certified(lattice.smooth(key, steps.astype(jnp.int64), rung.astype(jnp.int64), sensitivity, law))
     else:
-        output = smooth_cauchy_draws(key, value, sensitivity.lower, sensitivity.upper, decay, width)
-    return tape.play("smooth_cauchy", value, (sensitivity.upper - sensitivity.lower, epsilon), key, output)
+        output = smooth_draws(key, value, sensitivity.lower, sensitivity.upper, mechanism)
+    return tape.play("smooth", value, (sensitivity.upper - sensitivity.lower, mechanism.epsilon), key, output)
 
 
-def smooth_cauchy_draws(key, value, lower, upper, decay, width):
-    """Float draws of the law of `smooth_cauchy`, for simulations and null distributions."""
-    center, smooth = value
-    steps, rung, step, spread = smooth_grid(center, smooth, lower, upper, decay)
-    noisy = steps + width * jnp.exp(rung * spread) * jax.random.cauchy(key, jnp.shape(steps))
+def smooth_draws(key, value, lower, upper, mechanism):
+    """Float draws of the law of `smooth`, for simulations and null distributions."""
+    center, scale = value
+    steps, rung, step, spread = smooth_grid(center, scale, lower, upper, mechanism.ladder_decay())
+    noisy = steps + mechanism.noise(key, jnp.exp(rung * spread), jnp.shape(steps))
     low, high = jnp.floor(lower / step), jnp.ceil(upper / step)
     return step * jnp.clip(jnp.floor(noisy + 0.5), low, high)
 
@@ -157,10 +158,10 @@ def smooth_grid(center, smooth, lower, upper, decay):
     """
     lower, upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
     # frexp: the range is m 2^e with 1/2 <= m < 1, exactly
-    step = jnp.ldexp(jnp.ones((), lower.dtype), jnp.frexp(upper - lower)[1] - 1 - cauchy_tables.RESOLUTION)
+    step = jnp.ldexp(jnp.ones((), lower.dtype), jnp.frexp(upper - lower)[1] - 1 - smooth_ladder.RESOLUTION)
     low, high = jnp.floor(lower / step), jnp.ceil(upper / step)
     steps = jnp.clip(jnp.floor(jnp.where(jnp.isnan(center), lower, center) / step), low, high)
-    spread = decay / jnp.maximum(1.0, jnp.ceil(decay / cauchy_tables.FINEST))
+    spread = decay / jnp.maximum(1.0, jnp.ceil(decay / smooth_ladder.FINEST))
     reach = jnp.clip(jnp.nan_to_num(smooth, nan=jnp.inf) / step, 0.0, high - low) + 1.0
     rung = jnp.maximum(0.0, jnp.ceil((jnp.log(reach) + 2.0**-38) / spread))
     return steps, rung, step, spread

@@ -1,130 +1,126 @@
-"""Cauchy noise whose scale is private: exact tables, one row per rung of a public ladder of scales.
+"""Pure laws for noise of private scale: Cauchy and Student t with an odd number of degrees.
 
-Proof: docs/proofs/smooth_sensitivity.md. Symbols there: g = `step`, beta = `decay`, h = beta/`split` (distance of two
-rungs on the log scale), w = width of the noise per unit of sensitivity, A = sensitivity in steps plus one.
+Their tails are heavy enough for every probability in the table to be many units of 2^-64, so that rounding costs next
+to nothing in epsilon. Proof and symbols: docs/proofs/smooth_sensitivity.md.
 """
 
 import dataclasses
 import decimal
 import functools
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
-from jaxdp.noise.certificate import Certificate, dyadic_above, floor_log2
+from jaxdp.noise.certificate import dyadic_above
+from jaxdp.noise.smooth_ladder import BITS, FIXED, as_decimal, context, half_steps, rungs_per_decay, smallest_atom
 
-RESOLUTION = 11  # bits of the lattice below the public range
-FINEST = 0.1  # rungs are at most this far apart, so that rounding the scale up costs 10 % at most
-SMALLEST_DECAY = 2.0**-11
-LARGEST_TABLE = 1 << 22
-BITS = 64
-FIXED = 112  # bits of the fixed-point arctangents
 NODES = 256
 _SHRINK = (30, 24, 18, 12)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ladder:
-    """Public: certificate, distance h of two rungs, and thresholds uint64 (rungs, entries) of |noise|."""
+@dataclasses.dataclass(frozen=True)
+class CauchyLaw:
+    """Cauchy noise: the privacy loss is the hyperbolic distance of the two laws (section 2)."""
 
-    facts: Certificate
-    rung: float
-    table: np.ndarray
+    epsilon: Fraction
+    decay: Fraction
+    name: str = "cauchy"
 
+    def widths(self) -> Iterator[Fraction]:
+        """Smallest w with cosh(epsilon) >= max(1 + 1/(2 w^2), cosh(decay) + exp(-decay)/(2 w^2)), rounded up."""
+        for shrink in _SHRINK:
+            with context():
+                wanted, beta = _cosh(as_decimal(self.epsilon * (1 - Fraction(1, 2**shrink)))), as_decimal(self.decay)
+                square = min(2 * (wanted - 1), 2 * beta.exp() * (wanted - _cosh(beta)))
+                if square > 0:
+                    yield dyadic_above(Fraction(1 / square.sqrt()))
 
-def rungs_per_decay(decay: float) -> int:
-    """How many rungs the scale may climb between neighbours."""
-    return max(1, math.ceil(decay / FINEST))
+    def row(self, scale: decimal.Decimal, entries: int) -> np.ndarray:
+        """(2/pi) arctan((i + 1/2)/scale)."""
+        return _units(arctan(half_steps(scale, entries)))
 
-
-def step_exponent(lower: Fraction, upper: Fraction) -> int:
-    """g = 2^exponent: between 2^11 and 2^12 steps in the public range, whose width is rounded as `smooth_grid` does."""
-    return floor_log2(Fraction(float(upper) - float(lower))) - RESOLUTION
-
-
-@functools.lru_cache(maxsize=8)
-def ladder(epsilon: Fraction, decay: Fraction, exponent: int, low: int, high: int) -> Ladder:
-    """Certificate and table for outputs on low..high steps. decay: of the ladder, a little above the sensitivity's.
-
-    Errors: ValueError where no certificate holds or the table would be too large, before it is computed.
-    """
-    if decay < SMALLEST_DECAY:
-        raise ValueError(f"smoothness {float(decay):.3g} is too small for a release; give at least {SMALLEST_DECAY}.")
-    split, entries = rungs_per_decay(float(decay)), high - low
-    rung = decay / split
-    rungs = math.ceil(Fraction(math.log(entries + 2)) / rung) + 2
-    if rungs * entries > LARGEST_TABLE:
-        raise ValueError(
-            f"Cauchy noise at epsilon={float(epsilon):.3g}, smoothness={float(decay):.3g} needs a table of "
-            f"{rungs * entries * 8 >> 20} MiB; give a larger smoothness= (half of epsilon, say)."
-        )
-    for shrink in _SHRINK:
-        width = _width(epsilon * (1 - Fraction(1, 2**shrink)), decay)
-        if width is None:
-            continue
-        table = _table(width, rung, rungs, entries)
-        spent = _loss(width, decay) + 2 * _error(table)
-        if spent <= epsilon:
-            spent = dyadic_above(spent)
-            facts = Certificate(
-                "smooth_cauchy", Fraction(2) ** exponent, width, Fraction(1), spent, spent**2 / 2, low, high
-            )
-            return Ladder(facts, float(rung), table)
-    raise ValueError(f"no certificate holds at epsilon={float(epsilon):.3g}; give a smaller smoothness=.")
+    def spent(self, width: Fraction, table: np.ndarray) -> tuple[Fraction, Fraction] | None:
+        """Arccosh of the maximum above, and rounding."""
+        with context():
+            square, beta = 1 / as_decimal(width) ** 2, as_decimal(self.decay)
+            cosh = max(1 + square / 2, _cosh(beta) + square * (-beta).exp() / 2)
+            ideal = Fraction((cosh + (cosh * cosh - 1).sqrt()).ln()) + Fraction(1, 10**50)
+        return _within(ideal + 2 * _error(table), self.epsilon)
 
 
-def _context():
-    return decimal.localcontext(decimal.Context(prec=120, Emin=-999999, Emax=999999))
+@dataclasses.dataclass(frozen=True)
+class StudentLaw:
+    """Student t noise with nu = `degrees` degrees of freedom, odd (section 3)."""
+
+    epsilon: Fraction
+    decay: Fraction
+    degrees: int
+    name: str = "student"
+
+    def widths(self) -> Iterator[Fraction]:
+        """Smallest w with (nu + 1)/(2 sqrt(nu) w) + nu decay within the budget, rounded up; the loss is less."""
+        for shrink in _SHRINK:
+            left = self.epsilon * (1 - Fraction(1, 2**shrink)) - self.degrees * self.decay
+            if left > 0:
+                with context():
+                    degrees = decimal.Decimal(self.degrees)
+                    yield dyadic_above(Fraction((degrees + 1) / (2 * degrees.sqrt()) / as_decimal(left)))
+
+    def row(self, scale: decimal.Decimal, entries: int) -> np.ndarray:
+        """(2/pi)(arctan y + y c (1 + 2/3 c + (2 4)/(3 5) c^2 + ...)), y = x/sqrt(nu), c = 1/(1 + y^2)."""
+        with context():
+            y = half_steps(scale * decimal.Decimal(self.degrees).sqrt(), entries)
+        one = 1 << FIXED
+        cosine = (one << FIXED) // (one + (y * y >> FIXED))
+        total = np.zeros_like(y)
+        for k in range((self.degrees - 3) // 2, -1, -1):
+            # Horner: each factor is (2k + 2)/(2k + 3)
+            total = one + (total * cosine >> FIXED) * (2 * k + 2) // (2 * k + 3)
+        return _units(arctan(y) + ((y * cosine >> FIXED) * total >> FIXED))
+
+    def spent(self, width: Fraction, table: np.ndarray) -> tuple[Fraction, Fraction] | None:
+        """The largest loss over the ratios of scales on the ladder, each at its largest shift, and rounding."""
+        split = rungs_per_decay(float(self.decay))
+        with context():
+            ratios = [(as_decimal(self.decay / split) * k).exp() for k in range(-split, split + 1)]
+            ideal = max(self.loss(min(decimal.Decimal(1), r) / as_decimal(width), r) for r in ratios)
+        return _within(Fraction(ideal) + Fraction(1, 10**50) + 2 * _error(table), self.epsilon)
+
+    def loss(self, shift: decimal.Decimal, ratio: decimal.Decimal) -> decimal.Decimal:
+        """max |log p/q|, q moved by `shift` > 0 and `ratio` times as wide: at the roots of a quadratic."""
+        degrees, square = decimal.Decimal(self.degrees), shift * shift
+        middle = degrees * (1 - ratio**2) - square
+        root = (middle * middle + 4 * degrees * square).sqrt()
+        # the stable one first, the other from their product, -degrees
+        outer = -(middle + root * (1 if middle >= 0 else -1)) / (2 * shift)
+        tails = lambda x: (1 + x * x / degrees).ln() * (degrees + 1) / 2  # noqa: E731
+        return max(abs(ratio.ln() + tails((x - shift) / ratio) - tails(x)) for x in (outer, -degrees / outer))
 
 
-def _decimal(value: Fraction) -> decimal.Decimal:
-    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
+def _within(spent: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction] | None:
+    return (spent, Fraction(0)) if spent <= epsilon else None
+
+
+def _error(table: np.ndarray) -> Fraction:
+    """Bound on |log(probability / ideal)| of every output: thresholds are within one unit, atoms within two."""
+    smallest = smallest_atom(table)
+    if smallest <= 2**16:
+        raise ValueError("the public range is too wide for noise of this width; give a narrower range.")
+    return Fraction(3, smallest - 3)
 
 
 def _cosh(value: decimal.Decimal) -> decimal.Decimal:
     return (value.exp() + (-value).exp()) / 2
 
 
-def _width(epsilon: Fraction, decay: Fraction) -> Fraction | None:
-    """Smallest w with cosh(epsilon) >= max(1 + 1/(2 w^2), cosh(decay) + exp(-decay)/(2 w^2)), rounded up."""
-    with _context():
-        wanted, beta = _cosh(_decimal(epsilon)), _decimal(decay)
-        square = min(2 * (wanted - 1), 2 * beta.exp() * (wanted - _cosh(beta)))
-        return dyadic_above(Fraction(1 / square.sqrt())) if square > 0 else None
+def _units(angles: np.ndarray) -> np.ndarray:
+    """Angles (fixed-point) over pi/2, in units of 2^-64."""
+    return np.minimum((angles << BITS + 1) // _arctan_nodes()[1], 2**BITS - 1).astype(np.uint64)
 
 
-def _loss(width: Fraction, decay: Fraction) -> Fraction:
-    """The hyperbolic distance of the worst pair of Cauchy laws, arccosh of the maximum above; rounded up."""
-    with _context():
-        square, beta = 1 / _decimal(width) ** 2, _decimal(decay)
-        cosh = max(1 + square / 2, _cosh(beta) + square * (-beta).exp() / 2)
-        return Fraction((cosh + (cosh * cosh - 1).sqrt()).ln()) + Fraction(1, 10**50)
-
-
-def _error(table: np.ndarray) -> Fraction:
-    """Bound on |log(probability / ideal)| of every output: thresholds are within one unit, atoms within two."""
-    smallest = min(int(np.min(np.diff(table, axis=1))), int(np.min(table[:, 0])), 2**BITS - int(np.max(table)))
-    if smallest <= 2**16:
-        raise ValueError("the public range is too wide for Cauchy noise of this width; give a narrower range.")
-    return Fraction(3, smallest - 3)
-
-
-def _table(width: Fraction, rung: Fraction, rungs: int, entries: int) -> np.ndarray:
-    """P(|N| <= i) = (2/pi) arctan((i + 1/2)/(w e^(h j))), i < entries, j < rungs, in units of 2^-64."""
-    places = np.arange(1, 2 * entries, 2).astype(object)
-    rows = []
-    pi = _arctan_nodes()[1]
-    with _context():
-        for j in range(rungs):
-            scale = _decimal(width) * (_decimal(rung) * j).exp()
-            slope = int(decimal.Decimal(2) ** (2 * FIXED) / (2 * scale))  # of (i + 1/2)/scale per half step
-            angles = _arctan(places * slope >> FIXED)
-            rows.append(np.minimum((angles << BITS + 1) // pi, 2**BITS - 1).astype(np.uint64))
-    return np.stack(rows)
-
-
-def _arctan(values: np.ndarray) -> np.ndarray:
+def arctan(values: np.ndarray) -> np.ndarray:
     """arctan of fixed-point numbers >= 0 (object array of integers in units of 2^-112), within 2^-100."""
     nodes, pi = _arctan_nodes()
     one = 1 << FIXED

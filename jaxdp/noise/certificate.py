@@ -33,7 +33,7 @@ class Certificate:
 
     step: lattice step g, a power of two. rate: lambda, P(k) proportional to exp(-lambda |k|) in steps (for
     Gaussian noise: the variance in squared steps). moves: steps by which neighbours differ, in the norm of
-    the sensitivity. epsilon, rho: exact upper bounds on the cost of the draw; delta is 0.
+    the sensitivity. epsilon, rho, delta: exact upper bounds on the cost of the draw.
     low, high: the outputs are g times an integer in [low, high]; None for decisions and selections.
     """
 
@@ -45,6 +45,7 @@ class Certificate:
     rho: Fraction | None
     low: int | None = None
     high: int | None = None
+    delta: Fraction = Fraction(0)
 
 
 @dataclasses.dataclass(frozen=True)

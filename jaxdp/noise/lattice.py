@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check
-from jaxdp.noise import cauchy_tables, certificate, digits, gaussian_tables
+from jaxdp.noise import certificate, digits, gaussian_tables, smooth_ladder
 from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, DigitTable, exact, floor_log2
 
 SELECTION_LIMIT = 4096  # outcomes of an exponential mechanism: its work grows like 64 times their number
@@ -219,25 +219,19 @@ def sparse_answers(key, queries, center, noisy, plan: SparsePlan):
     return _in_passes(key, digits.rows_of(layout) + (5 if plan.two_sided else 2), draw, steps)
 
 
-def smooth_cauchy(key, center, rung, sensitivity, epsilon, decay):
-    """Integer center + Cauchy noise of the scale of a rung of the public ladder, as float64 multiples of the step.
+def smooth(key, center, rung, sensitivity, law):
+    """Integer center + noise of the scale of a rung of the public ladder, as float64 multiples of the step.
 
-    epsilon, decay: of the ladder (`cauchy_tables`). sensitivity: gives the public range; outputs are clipped into it.
+    law: of the ladder (`smooth_ladder.SmoothLaw`). sensitivity: the public range; outputs are clipped into it.
     """
     if jnp.ndim(center) != 0:
-        raise ValueError(f"Cauchy noise is released for one number at a time, got shape {jnp.shape(center)}.")
-    exponent, (low, high) = cauchy_window(sensitivity)
-    found = cauchy_tables.ladder(exact(epsilon, "epsilon"), exact(decay, "smoothness"), exponent, low, high)
+        raise ValueError(f"noise of private scale is for one number at a time, got shape {jnp.shape(center)}.")
+    exponent = smooth_ladder.step_exponent(exact(sensitivity.lower, "lower"), exact(sensitivity.upper, "upper"))
+    (low,), (high,) = window(sensitivity, Fraction(2) ** exponent)
+    found = smooth_ladder.ladder(law, exponent, low, high)
     bits = digits.random_bits(key, 2)
     released = digits.laddered(bits, center, rung, found.table, (np.int64(low), np.int64(high)))
     return _scaled(released, exponent), found.facts
-
-
-def cauchy_window(sensitivity) -> tuple[int, tuple[int, int]]:
-    """Exponent of the step and the window in steps, of a statistic with one public range."""
-    exponent = cauchy_tables.step_exponent(exact(sensitivity.lower, "lower"), exact(sensitivity.upper, "upper"))
-    (low,), (high,) = window(sensitivity, Fraction(2) ** exponent)
-    return exponent, (low, high)
 
 
 def reach_of(sensitivity, size: int) -> Fraction:

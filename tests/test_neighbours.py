@@ -1,0 +1,53 @@
+"""The recorded attacks on sensitivities and the record/replay of whole runs (experiments/audit/neighbours.py)."""
+
+import dataclasses
+import json
+
+import pytest
+
+from experiments.audit import neighbours, nulls
+from jaxdp.audit import record
+from jaxdp.audit.domains import SUBJECTS
+from jaxdp.independence.marginal.unit_circle import UnitCircle
+
+
+def test_attack_reaches_an_attained_bound():
+    row = neighbours.attack("UnitCircle", 20, 20_000)
+    assert row["holds"]
+    assert row["pairs"] >= 19_000
+    assert row["largest_share_of_bound"] > 0.99
+
+
+def test_a_bound_cut_by_a_tenth_is_caught(monkeypatch):
+    real = UnitCircle.sensitivity
+
+    def cut(self, num_records):
+        bound = real(self, num_records)
+        return dataclasses.replace(bound, bound=0.9 * bound.bound)
+
+    monkeypatch.setattr(UnitCircle, "sensitivity", cut)
+    assert not neighbours.attack("UnitCircle", 20, 2000)["holds"]
+
+
+def test_replay_of_a_configuration(monkeypatch):
+    assert neighbours.replayed("goodness_of_fit", 30)["holds"]
+    monkeypatch.setattr(record, "_distance", lambda *rest: float("inf"))
+    row = neighbours.replayed("goodness_of_fit", 2)
+    assert not row["holds"]
+    assert row["differences"][0]["what"] == "value moved further than declared"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(name for name, subject in SUBJECTS.items() if not subject.coupled))
+def test_attacks_of_nightly_size(name):
+    for n in (size for size in neighbours.RECORDS if size >= SUBJECTS[name].least):
+        assert neighbours.attack(name, n, 1_000_000, seed=1)["holds"], n
+
+
+def test_recorded_rows_hold():
+    found = neighbours.rows(neighbours.HERE / "neighbours.jsonl")
+    assert all(row["holds"] for row in found), json.dumps([row for row in found if not row["holds"]])
+    replayed = {row["name"] for row in found if row["what"] == "replay"}
+    assert replayed >= set(nulls.NULLS) - {"gcm", "gcm_columns", "crt", "all_pairs"}
+    attacked = {(row["name"], row["n"]) for row in found if row["what"] == "sensitivity"}
+    assert {name for name, _ in attacked} == {name for name, subject in SUBJECTS.items() if not subject.coupled}

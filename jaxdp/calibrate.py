@@ -19,6 +19,12 @@ def normal_plus_laplace(value, sd, scale):
     u = |value|/sd, r = sd/scale and Mills' M(w) = e^(w^2/2) P(N > w), the two Laplace terms are
     e^(-u^2/2) M(r - u) and e^(-u^2/2) M(r + u). Smooth in all three arguments.
     """
+    u, toward, away = _laplace_terms(value, sd, scale)
+    return jnp.clip(2.0 * norm.sf(u) + toward - away, 0.0, 1.0)
+
+
+def _laplace_terms(value, sd, scale):
+    """u and the two terms whose difference is what the noise adds to P(|N(0, 1)| >= u)."""
     value = jnp.abs(value)
     sd = jnp.maximum(sd, 1e-6 * scale)
     scale = jnp.maximum(scale, 1e-6 * sd)
@@ -29,8 +35,34 @@ def normal_plus_laplace(value, sd, scale):
     near = jnp.exp(plain) * norm.cdf(jnp.where(inside, u - r, 0.0))
     far = jnp.exp(-0.5 * u * u) * mills(jnp.where(inside, 0.0, r - u))
     toward = jnp.where(inside, near, far)
-    away = jnp.exp(-0.5 * u * u) * mills(r + u)
-    return jnp.clip(2.0 * norm.sf(u) + toward - away, 0.0, 1.0)
+    return u, toward, jnp.exp(-0.5 * u * u) * mills(r + u)
+
+
+def widened_for_normal(value, sd, scale, variance_noise):
+    """`sd` so much larger that the p-value of N(0, sd^2) + N(0, scale^2) keeps its level for a noisy sd^2.
+
+    variance_noise: variance of the noise in sd^2. Second order: adds variance_noise (z^2 + 1)/(4 T) to sd^2, with
+    T = sd^2 + scale^2 and z^2 = value^2/T (docs/proofs/partition_gcm.md, Level).
+    """
+    total = jnp.maximum(sd**2 + scale**2, _TINY)
+    return jnp.sqrt(sd**2 + variance_noise * (value**2 / total + 1.0) / (4.0 * total))
+
+
+def widened_for_laplace(value, sd, scale, variance_noise):
+    """`widened_for_normal` for `normal_plus_laplace`: adds variance_noise/(2 scale^2) (1/2 - phi/f + phi'/(2 f')).
+
+    f is the density of N(0, sd^2) + Laplace(scale) at the value, phi that of N(0, sd^2).
+    """
+    u, toward, away = _laplace_terms(value, sd, scale)
+    density, slope = toward + away, away - toward  # 2 scale f, 2 scale^2 f'
+    ratio = scale / jnp.maximum(sd, _TINY)
+    bell = 2.0 * jnp.exp(-0.5 * u * u) / jnp.sqrt(2.0 * jnp.pi)
+    seen = (density > 1e-25) & (slope < -1e-25)
+    first = jnp.where(seen, bell * ratio / jnp.where(seen, density, 1.0), 0.0)
+    second = jnp.where(seen, -u * bell * ratio**2 / jnp.where(seen, slope, 1.0), 0.0)
+    # no density left: the limit far out; no slope: the value is zero and its p-value one
+    bracket = jnp.where(seen, jnp.clip(0.5 - first + 0.5 * second, 0.0, 0.5), 0.5)
+    return jnp.sqrt(sd**2 + variance_noise / (2.0 * scale**2) * bracket)
 
 
 def noisy_sd(variance, noise_variance, num_records):

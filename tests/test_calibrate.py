@@ -96,3 +96,42 @@ def test_maximum_of_correlated_normals():
     assert stats.kstest(np.asarray(draws), stats.halfnorm.cdf).pvalue > 1e-4
     apart = calibrate.max_normal(jax.random.key(1), jnp.eye(2), 20_000)
     assert stats.kstest(np.asarray(apart), stats.halfnorm.cdf).pvalue < 1e-6
+
+
+def level_with_noisy_variance(widened, variance, scale, variance_scale, level):
+    """P(p <= level) for N(0, variance) + Laplace(scale), judged at variance + Laplace(variance_scale); quadrature."""
+    noise = variance_scale * np.linspace(-14.0, 14.0, 1401)
+    weight = np.exp(-np.abs(noise) / variance_scale)
+    sd = np.sqrt(np.maximum(variance + noise, 1.0))
+    p_value = jax.jit(
+        lambda value, sd: calibrate.normal_plus_laplace(
+            value, widened(value, sd, scale, 2.0 * variance_scale**2), scale
+        )
+    )
+    low, high = np.zeros_like(sd), 60.0 * (sd + scale)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        small = np.asarray(p_value(middle, sd)) <= level
+        low, high = np.where(small, low, middle), np.where(small, middle, high)
+    tail = np.asarray(calibrate.normal_plus_laplace(high, np.sqrt(variance), scale))
+    return float(np.sum(weight * tail) / np.sum(weight))
+
+
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_widening_takes_out_what_a_noisy_variance_does_to_the_level(level):
+    """PartitionGCM at n = 1000, epsilon = 1: variance 271, Laplace scales 9.41 and 40."""
+    with jax.enable_x64(True):
+        plain = level_with_noisy_variance(lambda value, sd, *rest: sd, 271.0, 9.41, 40.0, level)
+        mended = level_with_noisy_variance(calibrate.widened_for_laplace, 271.0, 9.41, 40.0, level)
+    assert plain > 1.03 * level
+    assert mended == pytest.approx(level, rel=2e-3)
+
+
+def test_widening_for_little_laplace_noise_is_that_for_none():
+    with jax.enable_x64(True):
+        for value in (1.0, 20.0, 60.0):
+            laplace = calibrate.widened_for_laplace(value, 16.0, 0.5, 300.0)
+            normal = calibrate.widened_for_normal(value, 16.0, 0.5 * np.sqrt(2.0), 300.0)
+            assert float(laplace) ** 2 - 256.0 == pytest.approx(float(normal) ** 2 - 256.0, rel=0.03)
+    far = calibrate.widened_for_laplace(np.float32([0.0, 1e3, 1e30]), 16.0, 9.0, 3200.0)
+    np.testing.assert_allclose(far, np.sqrt(256.0 + 3200.0 / (4.0 * 81.0)), rtol=1e-6)

@@ -95,6 +95,22 @@ def released(kernel, lengthscale, value, z, targets):
     return fitted, products, jax.numpy.sum(products), one_sided
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def bounds(value, n: int, entry_error: float):
+    """The four stated bounds; NaN for a ridge that is refused."""
+    return jax.numpy.stack(
+        [
+            bound(value, n, entry_error)
+            for bound in (
+                ridge_error.residual_error,
+                ridge_error.sum_error,
+                ridge_error.vector_error,
+                ridge_error.one_sided_error,
+            )
+        ]
+    )
+
+
 def exact_residuals(system: System) -> np.ndarray:
     """Residuals (n, 2) in extended precision, each to about 1e-18 of the bound's own scale or better."""
     return _by_decimals(system) if len(system.z) <= DECIMALS_UP_TO else _by_refinement(system)
@@ -106,14 +122,15 @@ def _by_decimals(system: System) -> np.ndarray:
     with decimal.localcontext(decimal.Context(prec=60, Emin=-999999, Emax=999999)):
         scale, alpha = number(system.lengthscale), n * number(system.ridge) / 2
         points = [[number(float(v)) for v in row] for row in system.z]
-        left = [[_kernel(system.kernel, a, b, scale) for b in points] for a in points]
+        below = [[_kernel(system.kernel, a, b, scale) for b in points[: i + 1]] for i, a in enumerate(points)]
+        left = [[below[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
         right = [[number(float(v)) for v in row] for row in system.targets]
         for i in range(n):
             left[i][i] += alpha
         for i in range(n):
             for j in range(i + 1, n):
                 factor = left[j][i] / left[i][i]
-                left[j] = [a - factor * b for a, b in zip(left[j], left[i], strict=True)]
+                left[j][i:] = [a - factor * b for a, b in zip(left[j][i:], left[i][i:], strict=True)]
                 right[j] = [a - factor * b for a, b in zip(right[j], right[i], strict=True)]
         weights = [[number(0)] * 2 for _ in range(n)]
         for i in reversed(range(n)):
@@ -154,16 +171,7 @@ def ratios(system: System) -> dict[str, float]:
     with jax.enable_x64(True):
         found = released(system.kernel, system.lengthscale, system.ridge, system.z, system.targets)
         fitted, products, total, one_sided = (np.asarray(part).astype(EXTENDED) for part in found)
-        entry = system.kernel().entry_error(d)
-        stated = [
-            float(bound(system.ridge, n, entry))
-            for bound in (
-                ridge_error.residual_error,
-                ridge_error.sum_error,
-                ridge_error.vector_error,
-                ridge_error.one_sided_error,
-            )
-        ]
+        stated = np.asarray(bounds(system.ridge, n, system.kernel().entry_error(d)))
     exact = exact_residuals(system)
     wanted, targets = exact[:, 0] * exact[:, 1], system.targets.astype(EXTENDED)
     errors = (
@@ -173,7 +181,7 @@ def ratios(system: System) -> dict[str, float]:
         np.max(np.abs(products - wanted)),
         abs(one_sided - np.sum(targets[:, 0] * exact[:, 1])),
     )
-    return {name: float(error) / bound for name, error, bound in zip(BOUNDS, errors, stated, strict=True)}
+    return {name: float(error) / float(bound) for name, error, bound in zip(BOUNDS, errors, stated, strict=True)}
 
 
 def attack(sizes: dict[int, int], seed: int, progress=lambda done: None) -> dict:

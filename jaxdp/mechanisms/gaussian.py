@@ -54,6 +54,10 @@ class Gaussian:
         """P(|N(0, sd^2) + noise| >= |value|), exact for the noise."""
         return calibrate.normal(value, jnp.hypot(sd, self.scale(sensitivity)))
 
+    def widened(self, value, sd, sensitivity, variance_noise):
+        """`sd` enlarged for the noise of this variance in sd^2, so that `null_p_value` keeps its level."""
+        return calibrate.widened_for_normal(value, sd, self.scale(sensitivity), variance_noise)
+
     def perturb(self, key, value, sensitivity):
         """value + noise."""
         self._require(sensitivity)

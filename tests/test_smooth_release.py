@@ -342,3 +342,17 @@ def test_a_delta_below_the_rounding_of_the_table_has_no_certificate():
     assert all(law.spent(width, np.zeros((1, 2560), np.uint64)) is None for width in law.widths())
     roomy = SmoothLaplace(epsilon=1.0, delta=1e-12, smoothness=0.01, noise_width=5.0).law()
     assert roomy.spent(next(iter(roomy.widths())), np.zeros((1, 2560), np.uint64)) is not None
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.7])
+def test_a_float32_budget_keeps_the_ladder_above_the_smoothness(epsilon):
+    """Inside a compiled statistic the budget may be a float32 number: smoothness computed from it stays below."""
+    mechanism = SmoothCauchy(epsilon=np.float32(epsilon))
+    values = jnp.linspace(0.0, 5.0, 9)
+    with jax.enable_x64(True):
+        decay = float(jax.jit(lambda law: law.decay())(mechanism))
+        assert decay <= float(mechanism.ladder_decay()) * (1.0 - 2.0**-21)
+        wide = jnp.asarray(np.asarray(values, np.float64))
+        found = jax.jit(lambda law, x: smooth_sensitivity(x, law.decay(), 0.0, 5.0))(mechanism, wide)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, smooth_sensitivity(wide, decay, 0.0, 5.0), rtol=1e-15)

@@ -44,7 +44,9 @@ def smooth_sensitivity(values, decay, lower, upper):
     left, right = padded[: middle + 1][:, None], padded[middle:][None, :]
     place_left, place_right = jnp.arange(middle + 1)[:, None], jnp.arange(middle, count + 2)[None, :]
     replaced = place_right - place_left - 1
-    gaps = jnp.where(replaced >= 0, (right - left) * jnp.exp(-decay * replaced), 0.0)
+    # in the precision of the values: a float32 decay is a smoothness too, a float32 exponential is not smooth enough
+    factor = jnp.exp(-jnp.asarray(decay, ordered.dtype) * replaced)
+    gaps = jnp.where(replaced >= 0, (right - left) * factor, 0.0)
     return jnp.max(gaps)
 
 
@@ -60,8 +62,8 @@ class _SmoothNoise:
     norm: ClassVar[Norm] = Norm.L1
 
     def decay(self):
-        """Smoothness that the sensitivity must have: below that of the ladder by 2^-24 of it."""
-        return self.ladder_decay() * (1.0 - 2.0**-24)
+        """Smoothness that the sensitivity must have: below that of the ladder by 2^-20 of it, also in float32."""
+        return self.ladder_decay() * (1.0 - 2.0**-20)
 
     def ladder_decay(self):
         """Smoothness that is paid for; a float for a concrete budget."""

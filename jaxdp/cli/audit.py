@@ -19,8 +19,9 @@ def add_parser(subparsers) -> None:
         description=(
             "Runs a mechanism or test many times on two worst-case neighbours and reports a lower bound on its true "
             "epsilon. METHOD is laplace, geometric, gaussian, noisy-max, exponential, top-k, rank, sparse-vector, "
-            "cauchy, random-stopping, the class name of a test (PartitionGCM, ...), or a published variant whose "
-            "claim is false: noisy-permutation, algorithm-2, algorithm-3, micr-geom."
+            "cauchy, student, smooth-laplace, smooth-gaussian, random-stopping, the class name of a test "
+            "(PartitionGCM, ...), or a published variant whose claim is false: noisy-permutation, "
+            "algorithm-2, algorithm-3, micr-geom."
         ),
         epilog="example: jaxdp audit laplace --epsilon 1 --runs 1e7",
     )

@@ -238,8 +238,8 @@ def test_exponential_scores_are_lipschitz():
 
 
 def test_rounds_of_sieve_and_examine_cost_what_they_say():
-    for rate in (1.0, 0.25):
-        plan = sieve.corrected_round(0.4, rate, 1.0, 1.0)
+    for rate, share in ((1.0, 0.5), (0.25, 0.5), (0.25, 0.7)):
+        plan = sieve.corrected_round(0.4, rate, 1.0, 1.0, share)
         loss = 1.0 / plan.scale_threshold + 2.0 / plan.scale_query
         assert amplified(loss, rate) + 1.0 / plan.scale_examine == pytest.approx(0.4, rel=1e-12)
     n, m, epsilon = 10_000, 2000, 1.0

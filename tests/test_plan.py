@@ -13,10 +13,13 @@ import pytest
 from scipy import stats
 
 from jaxdp import plan
+from jaxdp.accounting.renyi import zcdp_epsilon
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Column
 from jaxdp.data.schema import Schema
-from jaxdp.plan import laws
+from jaxdp.independence import registry
+from jaxdp.plan import laws, solve
+from jaxdp.plan.methods import PLANS
 from jaxdp.plan.solve import Question
 
 REPLICATES = 1000
@@ -60,7 +63,7 @@ def test_formula_against_simulation():
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", plan.METHODS)
+@pytest.mark.parametrize("method", [name for name, row in PLANS.items() if row.formula is not None])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_every_formula_against_simulation(method, epsilon):
     effect = 0.6 if "gcm-paper" in method or method == "private-gcm" else 0.3
@@ -68,8 +71,45 @@ def test_every_formula_against_simulation(method, epsilon):
     if n > 20_000 or (method.startswith("private-gcm") and n > 2000):
         pytest.skip("too many records to simulate")
     # the checker takes a scan inside vmap for a second use of its key
-    with jax.debug_key_reuse(method not in ("noisy-table", "projected-chi2", "subsample-aggregate")):
-        agree(0.8, simulated(method, n, epsilon, effect, replicates=1000))
+    with jax.debug_key_reuse(method not in ("noisy-table", "projected-chi2", "subsample-aggregate", "test-of-tests")):
+        counted = simulated(method, n, epsilon, effect, replicates=1000)
+    # above 0.8 where the test's smallest n is more than enough
+    agree(plan.power(method, n=n, epsilon=epsilon, effect=effect), counted)
+
+
+def test_gaussian_noise_is_planned_for_epsilon_and_delta():
+    rho = solve.rho_of(1.0, 1e-6)
+    assert zcdp_epsilon(rho, 1e-6) <= 1.0 < zcdp_epsilon(1.001 * rho, 1e-6)
+    n = plan.required_n("partition-gcm", epsilon=1.0, effect=0.3, delta=1e-6)
+    assert n > plan.required_n("partition-gcm", epsilon=1.0, effect=0.3)  # one number gains nothing from delta
+    question = Question.of("partition-gcm", None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
+    agree(0.8, question.simulated(n, 1.0, 0.3))
+    row = plan.answer("partition-gcm", n=n, epsilon=1.0, effect=0.3, delta=1e-6)
+    assert (row.delta, row.rho) == (1e-6, rho)
+    with pytest.raises(ValueError, match="no Gaussian form"):
+        plan.power("local-permutation", n=100, epsilon=1.0, effect=0.3, delta=1e-6)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", [name for name, row in PLANS.items() if row.has_formula(row.setting, 1e-6)])
+def test_every_gaussian_formula_against_simulation(method):
+    effect = 0.8 if method.startswith("private-gcm") else 0.3
+    n = plan.required_n(method, epsilon=4.0, effect=effect, delta=1e-6)
+    if n > 20_000 or (method.startswith("private-gcm") and n > 2000):
+        pytest.skip("too many records to simulate")
+    question = Question.of(method, None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
+    agree(plan.power(method, n=n, epsilon=4.0, effect=effect, delta=1e-6), question.simulated(n, 4.0, effect))
+
+
+def test_every_private_method_of_the_command_line_can_be_planned():
+    assert {name for name, row in registry.METHODS.items() if row.private} <= set(plan.METHODS)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", [name for name, row in PLANS.items() if row.formula is None])
+def test_tests_without_a_formula_are_simulated(method):
+    low, high = (plan.power(method, n=60, epsilon=4.0, effect=effect, replicates=100) for effect in (0.1, 2.0))
+    assert high > low + 0.2
 
 
 def test_a_schema_is_planned_as_the_command_line_tests_it():
@@ -164,6 +204,13 @@ def test_the_comparison_lists_what_fits_best_first():
     tables = plan.compare(plan.Setting.of_schema(schema, "smoker", "town"), n=500, effect=0.3, epsilon=1.0)
     assert {"noisy-table", "projected-chi2"} <= {row.method for row in tables}
     assert not {"margin-adaptive", "conditional-kendall"} & {row.method for row in tables}
+    lines = plan.Setting(scaled=True, z=())
+    left_out = [row for row in plan.compare(lines, n=500, effect=0.3, epsilon=1.0) if row.reason]
+    assert {row.method for row in left_out if "by name" in row.reason} == {
+        "micr-laplace",
+        "mice-laplace",
+        "micr-geometric",
+    }
     weak = plan.compare(plan.Setting(), n=40, epsilon=0.1, power=0.99, methods=["private-gcm-paper"])
     assert weak[0].reason
     assert weak[0].effect is None

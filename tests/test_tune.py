@@ -17,7 +17,7 @@ from jaxdp.statistics.winsorize import best_level
 from jaxdp.tune import descent, search, sieve, winsorising
 from jaxdp.tune.leaves import LEAVES, at, start_of
 from jaxdp.tune.objective import without_effect
-from jaxdp.tune.search import best_option
+from jaxdp.tune.search import ranked_options
 
 STEEP = functools.partial(sine_confounder, n=40, effect=0.3, sign=1.0, z_sd=1.0, noise_sd=0.3)
 # Formula sheet on GCM, table 2.3; the three entries whose last digit is rounded off by more than 1 % are exact here.
@@ -93,12 +93,12 @@ def test_gradient_against_finite_differences_for_budgets_sub_sampling_and_the_sh
     margins = np.array([3.0, 20.0, 60.0, -5.0, -30.0, -80.0, -200.0])
     with jax.enable_x64(True):
         functions = {
-            "sieve": lambda p: sieve.expected_errors(sieve.settings_at((p[:3], p[3]), 0.5), margins, 2.0),
+            "sieve": lambda p: sieve.expected_errors(sieve.settings_at((p[0], p[3]), 0.5), margins, 2.0),
             "orders": lambda p: sieve.order_errors(
                 jax.nn.softmax(p[:3]), jnp.array([9.0, 5.0, 4.0]), jnp.array([6.0, 4.0, 2.0])
             ),
             "sub-sampling": lambda p: tune.noise_objective(p[0], 0.8),
-            "share": lambda p: winsorising.split_objective(200.0, 1.0, jax.random.key(1), 0.05, 5.0)(1.5 + p[0]),
+            "share": lambda p: winsorising.split_objective(200.0, 1.0, 0.05, 5.0)(1.5 + p[0]),
         }
         point = jnp.array([0.3, -0.2, 0.5, 3.0])
         for name, function in functions.items():
@@ -112,33 +112,42 @@ def test_gradient_against_finite_differences_for_budgets_sub_sampling_and_the_sh
 def test_the_winsorising_level_matches_the_table_of_the_formula_sheet():
     n, epsilon = np.array(list(TABLE)).T
     with jax.enable_x64(True):
-        found = np.asarray(tune.winsorising_level(n, epsilon))
-        exact = np.asarray(jax.vmap(best_level)(n, 2.0 * (8.0 / (0.85 * epsilon)) ** 2))
         epsilons = np.linspace(0.2, 5.0, 400)
-        many = np.asarray(tune.winsorising_level(500.0, epsilons))
+        both = tune.winsorising_level(np.append(n, np.full(400, 500.0)), np.append(epsilon, epsilons))
+        found, many = np.split(np.asarray(both), [n.size])
+        exact = np.asarray(jax.vmap(best_level)(n, 2.0 * (8.0 / (0.85 * epsilon)) ** 2))
     np.testing.assert_allclose(found, list(TABLE.values()), rtol=0.02)
     np.testing.assert_allclose(found, exact, rtol=2e-3)  # the top is flat: 1e-3 in tau is 1e-6 in efficiency
     assert np.all(np.diff(many) > 0)  # less noise, less clipping
 
 
+@pytest.mark.optimised
 def test_the_epsilon_split_matches_the_formula_sheet():
-    assert tune.epsilon_split(1000, 1.0, key=jax.random.key(3)) == pytest.approx(0.85, rel=0.10)
+    # integrated, not drawn: no seed; at 10^4 the objective is flat, and one in twenty drawn ones ended outside
+    for n, epsilon in ((1000, 1.0), (1e4, 0.5)):
+        assert tune.epsilon_split(n, epsilon) == pytest.approx(0.85, rel=0.10)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("n", "epsilon"), [(300, 1.0), (1000, 0.5)])
+@pytest.mark.optimised
+@pytest.mark.parametrize(
+    ("n", "epsilon"), [(300, 1.0), (1000, 0.5), (1e4, 1.0), (1e4, 2.0), (1e4, 7.0), (1e5, 1.0), (1e5, 2.0)]
+)
 def test_the_epsilon_split_elsewhere(n, epsilon):
-    assert tune.epsilon_split(n, epsilon, key=jax.random.key(3)) == pytest.approx(0.85, rel=0.10)
+    assert tune.epsilon_split(n, epsilon) == pytest.approx(0.85, rel=0.10)
 
 
 def test_the_share_hardly_matters_between_085_and_095_and_hurts_below_07():
     with jax.enable_x64(True):
-        draws, decide = winsorising._draws(jax.random.key(0)), tune.SoftPower()
+        decide = tune.SoftPower()
         tau, effect = float(best_level(1000.0, 2.0 * (8.0 / 0.85) ** 2)), 0.145
-        rate = jax.jit(lambda s: winsorising.limit_rate((jnp.log(tau), s), 1000.0, 1.0, effect, draws, decide))
-        power = {s: float(rate(np.log(s / (1 - s)))) for s in (0.6, 0.85, 0.9, 0.95)}
+        rate = jax.jit(lambda s, e: winsorising.limit_rate((jnp.log(tau), s), 1000.0, 1.0, e, decide))
+        logits = {s: np.log(s / (1 - s)) for s in (0.6, 0.85, 0.9, 0.95)}
+        power = {s: float(rate(logit, effect)) for s, logit in logits.items()}
+        alarms = float(rate(logits[0.6], 0.0))
     assert max(power.values()) - min(power[0.85], power[0.9], power[0.95]) < 0.02
     assert power[0.6] < power[0.85] - 0.04
+    assert alarms == pytest.approx(float(decide.allowed()), abs=1e-3)  # much budget for V: a valid test
 
 
 def climb(price, sample, test, steps=5):
@@ -207,6 +216,9 @@ def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_cost(widely_winsor
     costs = [float(jaxdp.core.cost_of(t, data).epsilon) for t in (tuned.test, split)]
     np.testing.assert_allclose(costs, 1.0, rtol=1e-6)
     assert "tuned on sine_confounder" in str(tuned)
+    concentrated = LEAVES["split"].put(jaxdp.PartitionGCM(mechanism=jaxdp.Gaussian(rho=0.5)), jnp.float32(0.9))
+    assert float(jaxdp.core.cost_of(concentrated, data).rho) == pytest.approx(0.5)
+    assert LEAVES["split"].get(concentrated, 100) == pytest.approx(0.9)
 
 
 def test_a_tuned_test_keeps_its_level_and_gains_power_on_a_design_it_was_not_tuned_on(widely_winsorised):
@@ -286,8 +298,10 @@ def test_the_grid_of_choices_uses_common_random_numbers():
     sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 64)
     test = jaxdp.PartitionGCM(epsilon=5.0)
     # 30 cells of two records lose half of the degrees of freedom
-    assert best_option(tune.SoftPower(), test, sample, {"num_cells": (8, 30)}) == {"num_cells": 8}
-    assert best_option(tune.SoftPower(), test, sample, {}) == {}
+    ranked = ranked_options(tune.SoftPower(), test, sample, {"num_cells": (8, 30)})
+    assert [option for option, _ in ranked] == [{"num_cells": 8}, {"num_cells": 30}]
+    assert ranked[0][1] > ranked[1][1]
+    assert [option for option, _ in ranked_options(tune.SoftPower(), test, sample, {})] == [{}]
 
 
 def parabola(key, n, effect):
@@ -317,6 +331,8 @@ def test_sieve_settings_make_fewer_errors_than_the_published_split():
     margins = np.concatenate([np.linspace(40.0, 1200.0, 20), -np.linspace(40.0, 1200.0, 300)])
     tuned = tune.sieve_settings(1.0, margins, 25)
     assert tuned.threshold + tuned.query + tuned.examine == pytest.approx(1.0 / 25)
+    assert "320 public guesses of margins" in tuned.tuned_on
+    assert tuned.sieve_share == pytest.approx(25.0 * (tuned.threshold + tuned.query))
     published = tune.SieveSettings.of_paper(1.0 / 25)
     errors = [float(tune.expected_errors(settings, margins, 25)) for settings in (tuned, published)]
     assert errors[0] < 0.5 * errors[1]
@@ -325,7 +341,8 @@ def test_sieve_settings_make_fewer_errors_than_the_published_split():
 def test_expected_errors_against_draws():
     settings = tune.SieveSettings(threshold=0.3, query=0.5, examine=0.6, tweak=1.5)
     margins, random = np.array([1.0, 6.0, -1.0, -6.0]), np.random.default_rng(1)
-    rho, nu, x = (random.laplace(size=(200_000, 4)) * scale for scale in (1 / 0.3, 2 / 0.5, 1 / 0.6))
+    rho, nu = ((random.exponential(size=(200_000, 4)) - 1.0) * scale for scale in (1 / 0.3, 2 / 0.5))
+    x = random.laplace(size=(200_000, 4)) / 0.6
     fires = (margins + nu >= -1.5 + rho) & (margins + x >= 0.0)
     wrong = np.where(margins >= 0.0, ~fires, fires).mean()
     assert float(tune.expected_errors(settings, margins, 100.0)) == pytest.approx(wrong, abs=3e-3)
@@ -335,6 +352,8 @@ def test_order_budgets_add_up_and_beat_an_even_division():
     margins, counts = np.array([20.0, 10.0, 5.0]), np.array([6.0, 12.0, 12.0])
     budgets = tune.order_budgets(3.0, margins, counts)
     assert float(counts @ budgets) == pytest.approx(3.0)
+    # at the optimum a little more budget buys the same everywhere: margin exp(-margin budget) is one number
+    assert np.ptp(np.log(margins) - margins * budgets) < 1e-4
     even = np.full(3, 3.0 / counts.sum())
     assert float(tune.order_errors(budgets, margins, counts)) < float(tune.order_errors(even, margins, counts))
 

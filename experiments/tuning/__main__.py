@@ -6,6 +6,7 @@ import pathlib
 
 from experiments.record import Recorder
 from experiments.tuning import config, figures, plots
+from experiments.tuning.searches import SEARCHES
 
 
 def main() -> None:
@@ -17,6 +18,9 @@ def main() -> None:
     parser.add_argument("--tests", default="", help="comma list of cases, default those of the size")
     parser.add_argument("--nulls", type=int, help="replicates of each null, default those of the size")
     parser.add_argument("--replicates", type=int, help="replicates tuned on, default those of the size")
+    parser.add_argument(
+        "--tables", action="store_true", help="measure nothing: tables and pictures of the rows in --out"
+    )
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/tuning"))
     arguments = parser.parse_args()
     chosen = config.FULL if arguments.full else config.QUICK
@@ -27,11 +31,14 @@ def main() -> None:
     if arguments.replicates:
         chosen = dataclasses.replace(chosen, replicates=arguments.replicates)
     wanted = (arguments.figures.split(","), chosen.names)
-    for names, known in zip(wanted, (figures.FIGURES, {case.name for case in config.CASES}), strict=True):
+    for names, known in zip(wanted, (figures.FIGURES, {case.name for case in (*config.CASES, *SEARCHES)}), strict=True):
         unknown = sorted(set(names) - set(known))
         if unknown:
             parser.error(f"unknown {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    recorder = Recorder(arguments.out, f"tuning_{chosen.name}")
+    if arguments.tables:
+        print(*plots.write(plots.read(arguments.out), arguments.out), sep="\n")
+        return
+    recorder = Recorder(arguments.out, "_".join(["tuning", chosen.name, *chosen.names]))
     for name in arguments.figures.split(","):
         figures.FIGURES[name](recorder, chosen)
     for path in plots.write(recorder.rows, arguments.out):

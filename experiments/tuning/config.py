@@ -6,16 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 import jaxdp
+from experiments.tuning import designs
+from jaxdp.plan.methods import squared_correlation
 from jaxdp.plan.setting import Setting
-from jaxdp.simulate.confounder import SineLaw, heavy_tailed_confounder, heteroscedastic_confounder, sine_confounder
+from jaxdp.simulate.confounder import SineLaw, heteroscedastic_confounder, sine_confounder
+from jaxdp.simulate.discrete import case_control
 
 LAW = SineLaw(complexity=2.0)
 LEVELS = (0.4, 0.7, 1.0, 1.5, 2.2)  # winsorising levels that decision tests choose from
+UNIT_SQUARE = ((0.0, 1.0), (0.0, 1.0))
+SINE, KNOWN_LAW, GROUPS, LINE, CURVES = "sine", "known law", "groups", "line", "curves"
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One test: leaves tuned by gradient, fields chosen on a grid, the effect tuned on, and what is held out."""
+    """One test: leaves tuned by gradient, fields chosen on a grid, the effect tuned on, and what is held out.
+
+    note: what was made smaller so that 10^5 replicates of each null are possible.
+    """
 
     name: str
     make: Callable[[float, int], Any]
@@ -24,29 +32,69 @@ class Case:
     effect: float
     leaves: tuple[str, ...] = ()
     grid: dict[str, tuple] = dataclasses.field(default_factory=dict)
-    family: str = "sine"
+    family: str = SINE
+    optimizer: str = "lbfgs"
+    patience: int = 1  # times the number of steps: Adam needs more
+    note: str = ""
 
 
 def tuned_on(case: Case):
     """The design that a case is tuned on."""
-    if case.family == "groups":
+    if case.family == GROUPS:
         return Setting.table().design(case.n, case.effect, "groups")
+    if case.family == LINE:
+        return functools.partial(designs.line, n=case.n, effect=case.effect)
+    if case.family == CURVES:
+        return designs.curve(case.n, designs.PARABOLA, 0.5, 1.0)
     return functools.partial(sine_confounder, n=case.n, effect=case.effect)
 
 
-def held_out(case: Case, effect: float) -> dict[str, Any]:
-    """Designs that no tuning has seen: other effects, waves, signs and noises; effect 0 gives their nulls."""
-    if case.family == "groups":
-        return {"2x2, other effect": Setting.table().design(case.n, 0.75 * effect, "groups")}
-    sine = functools.partial(sine_confounder, n=case.n)
-    found = {"smaller effect": functools.partial(sine, effect=0.75 * effect)}
-    if case.family == "known law":
-        return found  # the law of X given Z is part of the test
+def held_out(case: Case) -> dict[str, Any]:
+    """Designs with an effect that no tuning has seen: other effects, waves, signs and noises."""
+    return {**_smaller(case), **_others(case, case.effect)}
+
+
+def held_out_nulls(case: Case) -> dict[str, Any]:
+    """Their nulls but that of heavy tails; the smaller effect has the null tuned on, held out only by its seeds."""
+    others = {name: null for name, null in _others(case, 0.0).items() if name != "heavy tails"}
+    return others or {"X law of the test": functools.partial(sine_confounder, n=case.n, effect=0.0)}
+
+
+def _smaller(case: Case) -> dict[str, Any]:
+    effect = 0.75 * case.effect
+    if case.family == GROUPS:
+        return {"smaller effect": Setting.table().design(case.n, effect, "groups")}
+    if case.family == LINE:
+        return {"smaller effect": functools.partial(designs.line, n=case.n, effect=effect)}
+    if case.family == CURVES:
+        return {"noisier parabola": designs.curve(case.n, designs.PARABOLA, 0.35, 1.0)}
+    return {"smaller effect": functools.partial(sine_confounder, n=case.n, effect=effect)}
+
+
+def _others(case: Case, effect: float) -> dict[str, Any]:
+    n, there = case.n, float(effect > 0)
+    if case.family == GROUPS:
+        rise = designs.rise(effect)
+        return {"rate 0.2": functools.partial(case_control, n=n, frequency=0.2, effect=rise)}
+    if case.family == LINE:
+        return {
+            "heavy tails": functools.partial(designs.line, n=n, effect=effect, freedom=3),
+            "skewed": functools.partial(designs.skewed_line, n=n, effect=effect),
+        }
+    if case.family == CURVES:
+        wave = designs.curve(n, designs.BENT_LINE, 0.5, there)
+        return (
+            {"bent line": wave}
+            if not there
+            else {"bent line": wave, "line": designs.curve(n, designs.LINE, 0.3, there)}
+        )
+    if case.family == KNOWN_LAW:
+        return {}  # the law of X given Z is part of the test
+    sine = functools.partial(sine_confounder, n=n, effect=effect)
     return {
-        **found,
-        "wave 4, sign +": functools.partial(sine, effect=effect, complexity=4.0, sign=1.0),
-        "heavy tails": functools.partial(heavy_tailed_confounder, n=case.n, effect=effect, complexity=1.0),
-        "skewed noise": functools.partial(heteroscedastic_confounder, n=case.n, effect=effect, complexity=1.0),
+        "wave 4, sign +": functools.partial(sine, complexity=4.0, sign=1.0),
+        "heavy tails": functools.partial(designs.heavy_tailed_sine, n=n, effect=effect),
+        "skewed noise": functools.partial(heteroscedastic_confounder, n=n, effect=effect, complexity=1.0),
     }
 
 
@@ -54,82 +102,194 @@ def _groups(n: int) -> dict[str, int]:
     return {"num_cases": n // 2, "num_controls": n - n // 2}
 
 
+def _crt(variant: str, **fields):
+    return lambda e, n: jaxdp.PrivateCRT(epsilon=e, law=LAW, variant=variant, **fields)
+
+
+def _private_gcm(variant: str):
+    return lambda e, n: jaxdp.PrivateGCM(epsilon=e, variant=variant, scale_x=2.0, scale_y=2.0)
+
+
+def _rank(cls, n: int):
+    sizes = (n // 25, n // 16, n // 12, n // 8)
+    return Case(
+        "conditional-kendall" if cls is jaxdp.ConditionalKendall else "conditional-spearman",
+        lambda e, n: cls(epsilon=e),
+        n,
+        2.0,
+        0.5,
+        ("split",),
+        {"num_cells": sizes},
+    )
+
+
 CASES = (
-    Case("partition-gcm", lambda e, n: jaxdp.PartitionGCM(epsilon=e), 300, 1.0, 0.4, ("winsorize", "split")),
-    Case("partition-gcm", lambda e, n: jaxdp.PartitionGCM(epsilon=e), 1000, 0.5, 0.25, ("winsorize", "split")),
-    Case("partition-gcm level", lambda e, n: jaxdp.PartitionGCM(epsilon=e), 300, 1.0, 0.4, ("winsorize",)),
     Case(
-        "partition-gcm cells",
+        "partition-gcm",
         lambda e, n: jaxdp.PartitionGCM(epsilon=e),
         300,
         1.0,
         0.4,
-        (),
-        {"num_cells": (18, 25, 37, 50, 75)},
+        ("winsorize", "split"),
+        {"num_cells": (18, 25, 31, 37, 50)},
     ),
-    Case("conditional-kendall", lambda e, n: jaxdp.ConditionalKendall(epsilon=e), 300, 1.0, 0.3, ("split",)),
-    Case("conditional-spearman", lambda e, n: jaxdp.ConditionalSpearman(epsilon=e), 300, 1.0, 0.3, ("split",)),
     Case(
-        "crt-normal",
-        lambda e, n: jaxdp.PrivateCRT(epsilon=e, law=LAW, variant="normal"),
-        200,
-        1.0,
+        "partition-gcm 1000",
+        lambda e, n: jaxdp.PartitionGCM(epsilon=e),
+        1000,
+        0.5,
         0.25,
         ("winsorize", "split"),
-        family="known law",
+        {"num_cells": (60, 80, 100, 125, 160)},
+    ),
+    _rank(jaxdp.ConditionalKendall, 100),
+    _rank(jaxdp.ConditionalSpearman, 100),
+    Case("crt-normal", _crt("normal"), 200, 1.0, 0.25, ("winsorize", "split"), family=KNOWN_LAW),
+    Case(
+        "crt-threshold", _crt("threshold", num_resamples=99), 200, 1.0, 0.3, (), {"winsorize": LEVELS}, family=KNOWN_LAW
     ),
     Case(
-        "crt-threshold",
-        lambda e, n: jaxdp.PrivateCRT(epsilon=e, law=LAW, num_resamples=99),
-        200,
-        1.0,
-        0.3,
+        "crt-paper",
+        _crt("paper"),
+        100,
+        2.0,
+        0.6,
         (),
-        {"winsorize": LEVELS},
-        family="known law",
+        {"kernel": (None,), "winsorize": (0.7, 1.0, 1.5, 2.2)},
+        family=KNOWN_LAW,
     ),
     Case(
         "local-permutation",
-        lambda e, n: jaxdp.LocalPermutation(epsilon=e, num_permutations=79),
-        300,
-        2.0,
-        0.4,
+        lambda e, n: jaxdp.LocalPermutation(epsilon=e, num_permutations=39),
+        100,
+        4.0,
+        0.6,
         (),
-        {"winsorize": LEVELS},
+        {"winsorize": (0.7, 1.0, 1.5), "num_cells": (8, 12)},
+        note="39 permutations, n = 100",
     ),
     Case(
         "margin-adaptive",
         lambda e, n: jaxdp.MarginAdaptive(epsilon=e, **_groups(n)),
         200,
         0.5,
-        0.5,
+        0.4,
         (),
-        {"lipschitz": (0.03, 0.06, 0.12, 0.25)},
-        family="groups",
+        {"lipschitz": (0.015, 0.03, 0.06, 0.12, 0.25)},
+        family=GROUPS,
+    ),
+    Case(
+        "unit-circle",
+        lambda e, n: jaxdp.UnitCircle(epsilon=e, **_groups(n)),
+        1000,
+        1.0,
+        0.15,
+        (),
+        {"null": ("supremum", "estimated")},
+        family=GROUPS,
+    ),
+    Case(
+        "unit-circle estimated",
+        lambda e, n: jaxdp.UnitCircle(epsilon=e, null="estimated", **_groups(n)),
+        1000,
+        1.0,
+        0.15,
+        ("split",),
+        family=GROUPS,
+        optimizer="adam",
+        patience=4,
     ),
     Case(
         "private-gcm",
-        lambda e, n: jaxdp.PrivateGCM(epsilon=e, scale_x=2.0, scale_y=2.0),
+        _private_gcm("tight"),
         100,
         8.0,
         1.0,
         ("ridge", "bandwidth", "scale_x", "scale_y"),
+        optimizer="adam",
+        patience=4,
+    ),
+    Case(
+        "private-gcm-paper",
+        _private_gcm("paper"),
+        100,
+        16.0,
+        1.5,
+        ("ridge", "bandwidth", "scale_x", "scale_y"),
+        optimizer="adam",
+        patience=4,
     ),
     Case(
         "test-of-tests",
         lambda e, n: jaxdp.TestOfTests(epsilon=e, test=jaxdp.GCM()),
-        600,
+        450,
         1.0,
-        0.25,
+        0.3,
         (),
-        {"num_blocks": (11, 15, 21), "block_level": (0.1, 0.15, 0.2)},
+        {"num_blocks": (9, 11, 15, 21), "block_level": (0.1, 0.15, 0.2)},
+    ),
+    Case(
+        "subsample-aggregate",
+        lambda e, n: jaxdp.SubsampleAggregate(epsilon=e, statistic_of=squared_correlation, num_null=99),
+        1010,
+        2.0,
+        0.3,
+        (),
+        {"num_blocks": (31, 51, 101), "upper": (5.0, 10.0)},
+        family=LINE,
+        note="99 null draws, no Z",
+    ),
+    Case(
+        "micr-laplace",
+        lambda e, n: jaxdp.MICrLaplace(epsilon=e, bounds=UNIT_SQUARE),
+        40,
+        3.0,
+        1.0,
+        (),
+        {"max_cells": (8.0, 12.0, 20.0), "c": (3.0, 10.0)},
+        family=CURVES,
+        note="n = 40",
+    ),
+    Case(
+        "mice-laplace",
+        lambda e, n: jaxdp.MICeLaplace(epsilon=e),
+        100,
+        4.0,
+        1.0,
+        (),
+        {"max_cells": (6.0, 8.0, 12.0, 20.0)},
+        family=CURVES,
+        note="n = 100",
+    ),
+    Case(
+        "micr-geometric",
+        lambda e, n: jaxdp.MICrGeometric(epsilon=e, bounds=UNIT_SQUARE, num_null=99),
+        50,
+        4.0,
+        1.0,
+        (),
+        {"max_cells": (8.0, 12.0, 20.0), "threshold": (0.0, 1.5)},
+        family=CURVES,
+        note="n = 50, 99 null draws",
     ),
 )
+
+# Tests of the list that have no public number to choose, and why.
+NOTHING_TO_TUNE = {
+    "chi2-laplace": "one statistic with one noise scale; level and group sizes are given",
+    "noisy-proportions": "two proportions that share one noise scale",
+    "distance-score": "one statistic with one noise scale",
+    "noisy-table, projected-chi2": "the whole budget goes into one table; the other settings serve the level",
+    "gcm, crt": "not private: no budget to divide, no noise to trade against",
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Sizes. names: cases run (all if empty). nulls, alternatives: replicates per held-out design."""
+    """Sizes. names: cases run (all if empty). nulls, alternatives: replicates per held-out design.
+
+    networks: replicates of each search in the discovery figure. check_seconds: of the tuner's own check of a null.
+    """
 
     name: str
     names: tuple[str, ...]
@@ -138,8 +298,10 @@ class Config:
     nulls: int
     alternatives: int
     problems: int
+    searches: int
+    check_seconds: float = 3.0
     seed: int = 20_230
 
 
-QUICK = Config("quick", ("margin-adaptive",), 128, 8, 2000, 1000, 2000)
-FULL = Config("full", (), 1024, 10, 100_000, 10_000, 10_000)
+QUICK = Config("quick", ("margin-adaptive",), 128, 8, 2000, 1000, 2000, 4)
+FULL = Config("full", (), 1024, 10, 100_000, 10_000, 10_000, 64)

@@ -7,7 +7,8 @@ import time
 import jax
 import numpy as np
 
-from experiments.tuning.config import CASES, Config, held_out, tuned_on
+from experiments.tuning.config import CASES, SINE, Config, held_out, held_out_nulls, tuned_on
+from experiments.tuning.searches import searches
 from jaxdp import tune
 from jaxdp.simulate import power
 
@@ -53,13 +54,15 @@ def gains(recorder, config: Config) -> None:
             default,
             case.leaves,
             design=tuned_on(case),
-            nulls=() if case.family != "sine" else None,
+            nulls=None if case.family == SINE else (),
             key=key_tune,
             grid=case.grid,
             replicates=config.replicates,
-            steps=config.steps,
+            steps=config.steps * case.patience,
             restarts=1,
-            optimizer="lbfgs" if case.leaves and case.name != "private-gcm" else "adam",
+            optimizer=case.optimizer,
+            check_replicates=config.nulls,
+            check_seconds=config.check_seconds,
         )
         print(case.name, case.n, case.epsilon, tuned, flush=True)
         shared = {
@@ -67,22 +70,32 @@ def gains(recorder, config: Config) -> None:
             "test": case.name,
             "n": case.n,
             "epsilon": case.epsilon,
-            "tuned": {k: np.asarray(v).tolist() for k, v in {**tuned.values, **tuned.options}.items()},
-            "default": {k: np.asarray(v).tolist() for k, v in tuned.default_values.items()},
+            "tuned": plain({**tuned.values, **tuned.options}),
+            "default": plain({**{name: getattr(default, name) for name in case.grid}, **tuned.default_values}),
             "accepted": tuned.accepted,
             "refused": tuned.refused,
+            "refused_before": tuned.tuned_on["refused before"],
             "checks": [dataclasses.asdict(check) for check in tuned.checks],
             "tuned_on": tuned.tuned_on["design"],
+            "note": case.note,
         }
         compare = functools.partial(_compare, recorder, tests=(default, tuned.test), shared=shared)
         compare("tuned on", design=tuned_on(case), key=key_power, replicates=config.alternatives)
         if not tuned.accepted:
             continue  # the default against itself
-        for name, design in held_out(case, case.effect).items():
+        for name, design in held_out(case).items():
             compare(name, design=design, key=key_power, replicates=config.alternatives)
-        for name, design in held_out(case, 0.0).items():
-            if name != "smaller effect" or case.family == "known law":
-                compare(f"null: {name}", design=design, key=key_null, replicates=config.nulls)
+        for name, design in held_out_nulls(case).items():
+            compare(f"null: {name}", design=design, key=key_null, replicates=config.nulls)
+
+
+def plain(values: dict) -> dict:
+    """Numbers as numbers, anything else by its name."""
+    number = lambda value: isinstance(value, int | float | np.ndarray | jax.Array | np.generic)  # noqa: E731
+    return {
+        name: np.asarray(value).tolist() if number(value) else value if value is None else str(value)
+        for name, value in values.items()
+    }
 
 
 def _compare(recorder, name, *, tests, design, key, replicates, shared) -> None:
@@ -101,4 +114,4 @@ def _compare(recorder, name, *, tests, design, key, replicates, shared) -> None:
     )
 
 
-FIGURES = {"subsample": subsample, "gains": gains}
+FIGURES = {"subsample": subsample, "gains": gains, "searches": searches}

@@ -1,10 +1,14 @@
 """Pictures and the table, from the rows alone."""
 
 import csv
+import json
+import math
 import pathlib
 
+from experiments.tuning.config import NOTHING_TO_TUNE
 from jaxdp.report import figures
 
+Z95 = 1.959964
 COLUMNS = (
     "test",
     "n",
@@ -27,10 +31,92 @@ def write(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
     gains = [row for row in rows if row.get("figure") == "gains"]
     if gains:
         paths += [_table(gains, out / "gains.csv"), _gains(gains, out / "gains.png")]
+        paths.append(out / "readme_table.md")
+        paths[-1].write_text(readme_table(rows), encoding="utf-8")
     rates = [row for row in rows if row.get("figure") == "subsample" and "rate" in row]
     if rates:
         paths.append(_subsample(rates, out / "subsample.png"))
     return paths
+
+
+def read(folder: pathlib.Path) -> list[dict]:
+    """Rows of every record file in a folder, as recorded."""
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in lines]
+
+
+def readme_table(rows: list[dict]) -> str:
+    """One line per test, as Markdown: what was tuned, power and level on held-out designs, the verdict."""
+    head = "| test | default -> tuned | power, held-out designs | gain, points | level, held-out nulls | change |"
+    lines = [head, "|---" * 6 + "|"]
+    tests = dict.fromkeys((row["test"], row["n"], row["epsilon"]) for row in rows if row["figure"] == "gains")
+    for test in tests:
+        lines.append(_line([row for row in rows if row["figure"] == "gains" and _test_of(row) == test]))
+    searches = dict.fromkeys(row["test"] for row in rows if row["figure"] == "searches")
+    for test in searches:
+        lines.append(_search_line([row for row in rows if row["figure"] == "searches" and row["test"] == test]))
+    lines += ["", "Nothing to tune: " + "; ".join(f"{name} ({why})" for name, why in NOTHING_TO_TUNE.items()) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def _test_of(row):
+    return row["test"], row["n"], row["epsilon"]
+
+
+def _line(rows) -> str:
+    first = rows[0]
+    name = f"`{first['test'].split()[0]}`, n = {first['n']}, epsilon {first['epsilon']:g}"
+    name += f" ({first['note']})" if first.get("note") else ""
+    if not first["accepted"]:
+        kept = f"power {first['default_rate']:.3f} where tuned"
+        return f"| {name} | stays: {_why(first)} | {kept} | 0 | | 0 |"
+    powers = [row for row in rows if not row["design"].startswith("null") and row["design"] != "tuned on"]
+    nulls = [row for row in rows if row["design"].startswith("null")]
+    return f"| {name} | {_change(first)} | {_rates(powers)} | {_gaps(powers)} | {_rates(nulls, 4)} | {_gaps(nulls)} |"
+
+
+def _why(row) -> str:
+    return "level" if "level" in row["refused"] else "no better point"
+
+
+def _change(row) -> str:
+    """Only what moved."""
+    plain = lambda value: f"{value:.3g}" if isinstance(value, float) else str(value)  # noqa: E731
+    moved = {k: v for k, v in row["tuned"].items() if v != row["default"].get(k)}
+    default = {k: row["default"].get(k) for k in moved}
+    parts = [
+        f"{k} {'default' if default[k] is None else plain(default[k])} -> {plain(value)}" for k, value in moved.items()
+    ]
+    return ", ".join(parts).replace("_", " ")
+
+
+def _rates(rows, digits: int = 3) -> str:
+    return "; ".join(f"{r['default_rate']:.{digits}f} -> {r['tuned_rate']:.{digits}f}" for r in rows)
+
+
+def _gaps(rows) -> str:
+    return "; ".join(f"{gap:+.2f} ± {half:.2f}" for gap, half in map(gap_of, rows))
+
+
+def gap_of(row) -> tuple[float, float]:
+    """Difference of the rates in points and half of its paired 95 % interval."""
+    only, n = (row["only_tuned"], row["only_default"]), row["replicates"]
+    gap = (only[0] - only[1]) / n
+    return 100.0 * gap, 100.0 * Z95 * math.sqrt(max(sum(only) / n - gap * gap, 1.0 / n**2) / n)
+
+
+def _search_line(rows) -> str:
+    first = rows[0]
+    name = f"`{first['test']}`, {first['n']} rows, epsilon {first['epsilon']:g}"
+    if not first["accepted"]:
+        return f"| {name} | stays: no better point | F1 {first['default_rate']:.3f} where tuned | 0 | | |"
+    changed = ", ".join(f"{key} {value:.3g}" for key, value in first["tuned"].items()).replace("_", " ")
+    held_out = [row for row in rows if row["design"] != "tuned on"]
+    scores = "; ".join(f"{r['design']} {r['default_rate']:.3f} -> {r['tuned_rate']:.3f}" for r in held_out)
+    gaps = "; ".join(
+        f"{100 * (r['tuned_rate'] - r['default_rate']):+.1f} ± {100 * Z95 * r['difference_se']:.1f}" for r in held_out
+    )
+    return f"| {name} | {changed} | F1: {scores} | {gaps} | | |"
 
 
 def _table(rows, path: pathlib.Path) -> pathlib.Path:

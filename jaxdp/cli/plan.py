@@ -13,6 +13,7 @@ DEFAULT_METHOD = "partition-gcm"
 DEFAULT_REPLICATES = 1000
 CURVE_POINTS = 15
 MOST_CURVES = 8
+LEVEL_WARNING = 1.2  # times the level: a rate of false alarms surely above it is told
 EXAMPLES = """examples:
   jaxdp plan --method partition-gcm --epsilon 1 --effect 0.25 --power 0.8      how many records?
   jaxdp plan --method partition-gcm --n 1000 --effect 0.25 --power 0.8         how small an epsilon?
@@ -37,6 +38,13 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--method", metavar="M", help=f"test to plan (default {DEFAULT_METHOD}; with --schema: all)")
     parser.add_argument("--n", type=options.count, metavar="N", help="number of records")
     parser.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget")
+    parser.add_argument(
+        "--delta",
+        type=options.probability,
+        default=0.0,
+        metavar="D",
+        help="Gaussian noise that is (epsilon, D)-DP (default: pure epsilon)",
+    )
     parser.add_argument("--effect", type=options.positive_number, metavar="B", help="effect to find")
     parser.add_argument("--power", type=options.probability, metavar="P", help="wanted probability of finding it")
     parser.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
@@ -82,9 +90,10 @@ def run(args: argparse.Namespace) -> int:
     with options.stages(3) as begin:
         begin("planning")
         if setting is not None and args.method is None:
-            rows = compare(setting, **given, level=args.level)
+            rows = compare(setting, **given, level=args.level, delta=args.delta)
         else:
-            rows = [answer(args.method or DEFAULT_METHOD, **given, level=args.level, setting=setting)]
+            method = args.method or DEFAULT_METHOD
+            rows = [answer(method, **given, level=args.level, setting=setting, delta=args.delta)]
         content = describe(rows, setting, args)
         begin("checking the answer on made-up data")
         content["simulated"] = check(rows[0], setting, args)
@@ -143,6 +152,7 @@ def _sentence(row) -> str:
     if row.reason:
         return row.reason
     text = f"{row.method} finds an effect of {row.effect:.3g} in {row.n} records at epsilon {row.epsilon:.3g} "
+    text += f"(delta {row.delta:.3g}, rho {row.rho:.4g} of zCDP) " if row.rho else ""
     text += f"with power {row.power:.3g}."
     if row.cost_of_privacy is None:
         return text
@@ -157,7 +167,9 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
 
     if row.reason or not args.replicates or row.n > LARGEST_SIMULATED_N // (10 if _is_kernel(row.method) else 1):
         return None
-    question = Question.of(row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed))
+    question = Question.of(
+        row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed), row.delta
+    )
     found, false = (question.simulated(row.n, row.epsilon, effect) for effect in (row.effect, 0.0))
     return {
         "replicates": args.replicates,
@@ -204,7 +216,7 @@ def draw(path: Path, rows, setting, content: dict, args: argparse.Namespace) -> 
     grid = sorted({max(20, round(n)) for n in best.n * np.geomspace(0.1, 10.0, CURVE_POINTS)})
     curves, reference = [], None
     for row in answered:
-        question = Question.of(row.method, setting, args.level, AUTO, 1, None)
+        question = Question.of(row.method, setting, args.level, AUTO, 1, None, row.delta)
         if reference is None:
             reference = (grid, [question.reference(n, best.effect) for n in grid])
         if question.engine == FORMULA:
@@ -226,6 +238,11 @@ def summary(rows, content: dict, folder: Path) -> str:
             f"  checked    power {checked['power']:.3f} [{low:.3f}, {high:.3f}], level {checked['level']:.3f} "
             f"in {checked['replicates']} made-up data sets each"
         )
+        if checked["level_interval"][0] > LEVEL_WARNING * content["level"]:
+            lines.append(
+                f"  warning    without the effect it rejects {checked['level']:.0%} of these data, not "
+                f"{content['level']:.0%}: this power is partly false alarms"
+            )
     lines.append(
         f"  computed   by {'formula' if rows[0].engine == 'formula' else 'simulation'}, level {content['level']:g}"
     )

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check
+from jaxdp._exact import as_fraction
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.asking import Values, until_firing
@@ -101,7 +102,8 @@ def _require_certificate(key, sparse: SparseVector) -> None:
 class RoundPlan:
     """Public noise scales of one round of sieve-and-examine, and what it truly costs.
 
-    scale_threshold, scale_query, scale_examine: Laplace scales in units of the queries. sieve, examine: the
+    scale_threshold, scale_query, scale_examine: in units of the queries; of exponential noise in the sieve and Laplace
+    noise in the examination (Laplace in both for the published noise). sieve, examine: the
     budgets behind them, 0 for the published noise.
     """
 
@@ -113,21 +115,28 @@ class RoundPlan:
     examine: float = 0.0
 
 
-def corrected_round(epsilon: float, rate: float | Fraction, bound_subset: float, bound_full: float) -> RoundPlan:
+def corrected_round(
+    epsilon: float,
+    rate: float | Fraction,
+    bound_subset: float,
+    bound_full: float,
+    sieve_share: float = SIEVE_SHARE,
+) -> RoundPlan:
     """Algorithm 1 with every noise scale right: the sieve's scales use the amplified budget epsilon'.
 
-    Half of the budget for the sieve (split 1 : 2^(2/3) between threshold and query), half to examine.
+    A share of the budget for the sieve (split 1 : 2^(2/3) between threshold and query), the rest to examine.
     """
-    sieve = SIEVE_SHARE * epsilon
+    sieve = _check.share(epsilon, sieve_share)
+    examine = _check.share(epsilon, 1 - as_fraction(sieve_share))
     base = before_amplification(sieve, rate)
     threshold = base / (1.0 + 2.0 ** (2.0 / 3.0))
     return RoundPlan(
         scale_threshold=bound_subset / threshold,
         scale_query=2.0 * bound_subset / (base - threshold),
-        scale_examine=bound_full / (epsilon - sieve),
+        scale_examine=bound_full / examine,
         epsilon=epsilon,
         sieve=base,
-        examine=epsilon - sieve,
+        examine=examine,
     )
 
 
@@ -166,6 +175,7 @@ def priv_pc(
     subset: int | None = None,
     max_rounds: int | None = None,
     tweak: float = 0.0,
+    sieve_share: float = SIEVE_SHARE,
     max_order: int | None = None,
     variant: str = "corrected",
     levels=None,
@@ -177,7 +187,8 @@ def priv_pc(
     are read. A round ends when the sieve fires, whatever examine says; subset and threshold noise are then
     drawn anew. When the rounds are used up the search stops with complete=False.
     subset: rows of the sieve, default all (sub-sampling saves time, never noise: sheet, section 6).
-    tweak: t, by which the sieve's threshold is lower, in units of the query's sensitivity.
+    tweak: t, by which the sieve's threshold is lower, in units of the query's sensitivity. sieve_share: of a round's
+    budget, the rest examines. `jaxdp.tune.sieve_settings` chooses both from public guesses.
     variant="paper": Definition 6 with the claimed 4.5/sqrt(n - 1), the published noise, sub-sampling by
     `jaxdp.tune.subsample_size`; the cost shows the epsilon that is true for it (sheet 3.1).
     Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale; sheet 5.1). A release key
@@ -191,7 +202,11 @@ def priv_pc(
         raise ValueError("variant='paper' is an exhibit with float noise: give a simulation key, jax.random.key(seed).")
     rounds = max(1, _num_pairs(records)) if max_rounds is None else max_rounds
     _check.at_least(1, max_rounds=rounds)
-    plan, rate = _plan(variant, _check.share(epsilon, Fraction(1, rounds)), records.num_records, subset)
+    _check.in_range(0.0, 1.0, sieve_share=sieve_share)
+    if variant == "paper" and sieve_share != SIEVE_SHARE:
+        raise ValueError(f"variant='paper' has its own split, got sieve_share={sieve_share}.")
+    each = _check.share(epsilon, Fraction(1, rounds))
+    plan, rate = _plan(variant, each, records.num_records, subset, sieve_share)
     total = plan.epsilon * rounds if variant == "paper" else float(epsilon)
     kind = _Rounds if variant == "corrected" else _PublishedRounds
     error = rounding(records, z)
@@ -215,11 +230,13 @@ def priv_pc(
 
 
 def _sieve(epsilon: float, error: float) -> SparseVector:
-    """One round's sieve: Laplace noise, split 1 : 2^(2/3) between threshold and query."""
-    return SparseVector(epsilon=epsilon, max_firings=1, noise="laplace", error=error)
+    """One round's sieve: exponential noise, split 1 : 2^(2/3) between threshold and query."""
+    return SparseVector(epsilon=epsilon, max_firings=1, error=error)
 
 
-def _plan(variant: str, epsilon: float, num_records: int, subset: int | None) -> tuple[RoundPlan, float | Fraction]:
+def _plan(
+    variant: str, epsilon: float, num_records: int, subset: int | None, sieve_share: float
+) -> tuple[RoundPlan, float | Fraction]:
     if variant == "paper" and subset is None:
         from jaxdp import tune
 
@@ -232,7 +249,7 @@ def _plan(variant: str, epsilon: float, num_records: int, subset: int | None) ->
         return published_round(epsilon, num_records, subset), subset / num_records
     # Queries are divided by their own bounds, so they move by at most 1 on the subset and on all rows.
     rate = Fraction(subset, num_records) if num_records else Fraction(1)
-    return corrected_round(epsilon, rate, 1.0, 1.0), rate
+    return corrected_round(epsilon, rate, 1.0, 1.0, sieve_share), rate
 
 
 def _studentised(z: float):

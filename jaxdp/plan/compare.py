@@ -25,6 +25,7 @@ SIMULATED_ROW = 400  # replicates of a row that has no formula
 class Row:
     """One test: the four quantities, one of which was found, and what privacy costs in records.
 
+    delta, rho: of Gaussian noise where it was planned; 0 and None for the test's own pure noise.
     found: name of the quantity that was looked for. reason: why there is no answer, or "".
     cost_of_privacy: n over what the usual non-private test needs for this effect and power; None without answer.
     """
@@ -38,6 +39,8 @@ class Row:
     cost_of_privacy: float | None
     engine: str
     reason: str = ""
+    delta: float = 0.0
+    rho: float | None = None
 
 
 def unknown(**given) -> str:
@@ -49,7 +52,18 @@ def unknown(**given) -> str:
     return missing[0]
 
 
-def answer(method: str, *, n=None, epsilon=None, effect=None, power=None, level=LEVEL, setting=None, **options) -> Row:
+def answer(
+    method: str,
+    *,
+    n=None,
+    epsilon=None,
+    effect=None,
+    power=None,
+    level=LEVEL,
+    setting=None,
+    delta: float = 0.0,
+    **options,
+) -> Row:
     """The fourth quantity of a test from the other three; arguments as in `jaxdp.plan.power`."""
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
     wanted = unknown(**given)
@@ -60,12 +74,14 @@ def answer(method: str, *, n=None, epsilon=None, effect=None, power=None, level=
         options.get("engine", solve.AUTO),
         options.get("replicates", solve.REPLICATES),
         options.get("key"),
+        delta,
     )
     rest = {name: value for name, value in given.items() if name != wanted}
-    given[wanted] = _SOLVERS[wanted](method, **rest, level=level, setting=setting, **options)
+    given[wanted] = _SOLVERS[wanted](method, **rest, level=level, setting=setting, delta=delta, **options)
     public = solve.public_n(question, given["effect"], given["power"]) if given["power"] > level else None
     ratio = given["n"] / public if public else None
-    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=question.engine)
+    rho = solve.rho_of(given["epsilon"], delta) if delta else None
+    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=question.engine, delta=delta, rho=rho)
 
 
 def compare(
@@ -77,11 +93,14 @@ def compare(
     power: float | None = None,
     level: float = LEVEL,
     methods: Iterable[str] | None = None,
+    delta: float = 0.0,
 ) -> list[Row]:
     """One row for every test that fits the setting, best first; three of n, epsilon, effect, power are given.
 
     Rows without a formula for these columns are simulated with `SIMULATED_ROW` replicates. A test that cannot reach
-    the goal stays in the table with its reason. Errors: ValueError unless exactly three quantities are given.
+    the goal stays in the table with its reason, and so do those whose simulation takes minutes, unless named.
+    delta > 0: Gaussian noise for the tests that have it; the others are (epsilon, delta)-DP without.
+    Errors: ValueError unless exactly three quantities are given.
     """
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
     wanted = unknown(**given)
@@ -89,12 +108,17 @@ def compare(
     for name in PLANS if methods is None else methods:
         if not PLANS[name].applies(setting):
             continue
+        if PLANS[name].slow and methods is None:
+            reason = f"{name} is planned by simulation alone, which takes minutes: ask for it by name."
+            rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=reason))
+            continue
+        own = delta if PLANS[name].gaussian else 0.0
         try:
-            rows.append(answer(name, **given, level=level, setting=setting, replicates=SIMULATED_ROW))
+            rows.append(answer(name, **given, level=level, setting=setting, delta=own, replicates=SIMULATED_ROW))
         except ValueError as error:
             if not str(error).startswith(name):  # not about this test: a mistake in the numbers
                 raise
-            rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=str(error)))
+            rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=str(error), delta=own))
     sign = -1.0 if wanted == "power" else 1.0
     worst = float("inf")
     return sorted(rows, key=lambda row: worst if row.reason else sign * getattr(row, wanted))

@@ -5,6 +5,7 @@ count as constant within a cell of Z; kernel fits of the reference count as exac
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -15,27 +16,28 @@ from jaxdp.plan import laws
 from jaxdp.plan.setting import Setting
 from jaxdp.statistics import ridge_bounds
 
+Budget = float | laws.Concentrated
 WIDE = 12.0  # sds; a limit beyond it clips nothing
 PUBLISHED_RIDGE = 10.0
 CENTRE_CASES = 24  # of the noise of cell means
 SUM_SHARE = 0.4  # of the stage's budget, for the sums of x and for those of y
 
 
-def partition_gcm_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
-    """PartitionGCM: S ~ N(mean, sd^2) + Laplace(8/(0.85 eps)), judged with V + Laplace(6/(0.15 eps)).
+def partition_gcm_power(setting: Setting, n: int, epsilon: Budget, effect: float, level: float) -> float:
+    """PartitionGCM: S ~ N(mean, sd^2) + noise for the bound 8, judged with V + noise for the bound 6.
 
-    In a scaled setting as the command line runs it: noisy cell means are taken off first.
+    In a scaled setting as the command line runs it: noisy cell means are taken off first (Laplace noise only).
     """
     left = 1.0 - partition_gcm.STANDARDIZATION_SHARE if setting.scaled else 1.0
-    budget = {name: share * left * epsilon for name, share in partition_gcm.SHARES.items()}
-    scale = partition_gcm.COVARIANCE_L1 / budget["covariance"]
-    noise = laws.noise_quantiles(partition_gcm.VARIANCE_ONE_REGION / budget["variance"])
-    floor = min(1e-3 * n, math.sqrt(2.0) * partition_gcm.VARIANCE_ONE_REGION / budget["variance"])
-    tau = laws.winsorising_level(n, 2.0 * scale**2)
+    share = partition_gcm.SHARES
+    noise = laws.Noise.of(epsilon, left * share["covariance"], partition_gcm.COVARIANCE_L1)
+    noise_of_variance = laws.Noise.of(epsilon, left * share["variance"], partition_gcm.VARIANCE_ONE_REGION)
+    floor = min(1e-3 * n, math.sqrt(noise_of_variance.variance))
+    tau = laws.winsorising_level(n, noise.variance)
     sums = [_cell_sums(setting, n, effect, _limits(setting, tau), shift) for shift in _centres(setting, n, epsilon)]
     mean, variance, null_variance = np.array(sums).T
-    null = np.maximum(null_variance[:, None] + noise[None, :], floor)
-    return laws.noisy_sum_power(mean, np.sqrt(variance), np.sqrt(null), scale, level)
+    null = np.maximum(null_variance[:, None] + noise_of_variance.quantiles()[None, :], floor)
+    return laws.noisy_sum_power(mean, np.sqrt(variance), np.sqrt(null), noise, level)
 
 
 def local_permutation_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
@@ -44,7 +46,7 @@ def local_permutation_power(setting: Setting, n: int, epsilon: float, effect: fl
     tau = laws.winsorising_level(n, 2.0 * scale**2) if not setting.scaled else 1.0
     limits = (tau, tau) if not setting.scaled else (1.0 / setting.residual_sd,) * 2
     mean, variance, null_variance = _cell_sums(setting, n, effect, limits, 0.0)
-    return laws.noisy_sum_power(mean, math.sqrt(variance), math.sqrt(null_variance), scale, level)
+    return laws.noisy_sum_power(mean, math.sqrt(variance), math.sqrt(null_variance), laws.Noise(scale), level)
 
 
 def gcm_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
@@ -58,34 +60,32 @@ def private_gcm_power(variant: str):
     """PrivateGCM as published, ridge 10: per-record noise; the fit, which explains next to nothing, counts as 0."""
     constant = {"tight": ridge_bounds.delta_vector, "paper": ridge_bounds.paper_delta}[variant]
 
-    def power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
+    def power(setting: Setting, n: int, epsilon: Budget, effect: float, level: float) -> float:
         limit = 1.0 / setting.residual_sd if setting.scaled else 1.0
         bend_x, bend_y, _ = setting.profile()
         moments = laws.winsorised_moments(bend_x, bend_y, effect, limit, limit)
         mean = np.mean(moments["plain_mean"])
         between = np.var(moments["plain_mean"])
-        noise = 2.0 * (float(constant(PUBLISHED_RIDGE)) / epsilon) ** 2
-        variance = np.mean(moments["plain_variance"]) + between + noise
+        noise = laws.Noise.of(epsilon, 1.0, float(constant(PUBLISHED_RIDGE)))
+        variance = np.mean(moments["plain_variance"]) + between + noise.variance
         return _normal_power(math.sqrt(n) * mean / math.sqrt(variance), level)
 
     return power
 
 
-def crt_normal_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
+def crt_normal_power(setting: Setting, n: int, epsilon: Budget, effect: float, level: float) -> float:
     """PrivateCRT(variant="normal") for a known normal law of X given Z."""
-    budget = {name: share * epsilon for name, share in private_crt.SHARES.items()}
-    scale = private_crt.PLAIN_BOUND / budget["statistic"]
-    tau = laws.winsorising_level(n, 2.0 * scale**2)
+    noise = laws.Noise.of(epsilon, private_crt.SHARES["statistic"], private_crt.PLAIN_BOUND)
+    tau = laws.winsorising_level(n, noise.variance)
     moments = _crt_moments(setting, effect, tau)
     null_variance = n * np.mean(moments["var_x"] * moments["square_y"])
-    largest = float(np.mean(moments["var_x"]))
-    noise = laws.noise_quantiles(largest / budget["variance"])
-    floor = min(1e-3 * n, math.sqrt(2.0) * largest / budget["variance"])
+    noise_of_variance = laws.Noise.of(epsilon, private_crt.SHARES["variance"], float(np.mean(moments["var_x"])))
+    floor = min(1e-3 * n, math.sqrt(noise_of_variance.variance))
     return laws.noisy_sum_power(
         mean=n * np.mean(moments["plain_mean"]),
         sd=math.sqrt(n * np.mean(moments["plain_variance"])),
-        null_sds=np.sqrt(np.maximum(null_variance + noise, floor)),
-        scale=scale,
+        null_sds=np.sqrt(np.maximum(null_variance + noise_of_variance.quantiles(), floor)),
+        noise=noise,
         level=level,
     )
 
@@ -166,7 +166,7 @@ def _crt_moments(setting: Setting, effect: float, tau: float):
     return laws.winsorised_moments(0.0 * bend_y, bend_y, effect, tau, tau)
 
 
-def _centres(setting: Setting, n: int, epsilon: float):
+def _centres(setting: Setting, n: int, epsilon: Any):
     """What the noisy cell means take off X and Y, in their units: equally likely cases, each (2, nodes)."""
     if not setting.scaled:
         return [0.0]

@@ -19,6 +19,41 @@ STEPS = 48
 
 
 @dataclasses.dataclass(frozen=True)
+class Concentrated:
+    """A budget of rho-zCDP, spent on Gaussian noise, in the place of an epsilon."""
+
+    rho: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Noise on one released number: Laplace of this scale, or normal of this sd."""
+
+    scale: float
+    normal: bool = False
+
+    @classmethod
+    def of(cls, budget: "float | Concentrated", share: float, sensitivity: float) -> "Noise":
+        """What a share of the budget buys for a number that moves by `sensitivity`."""
+        if isinstance(budget, Concentrated):
+            return cls(sensitivity / float(np.sqrt(2.0 * share * budget.rho)), True)
+        return cls(sensitivity / (share * budget))
+
+    @property
+    def variance(self) -> float:
+        return self.scale**2 if self.normal else 2.0 * self.scale**2
+
+    def quantiles(self) -> np.ndarray:
+        """`NOISE_QUANTILES` equally likely values, adjusted to the variance."""
+        from scipy.special import ndtri
+
+        place = (np.arange(NOISE_QUANTILES) + 0.5) / NOISE_QUANTILES
+        values = -np.sign(place - 0.5) * np.log(2.0 * np.minimum(place, 1.0 - place))
+        values = ndtri(place) if self.normal else values
+        return values * np.sqrt(self.variance / np.mean(values**2))
+
+
+@dataclasses.dataclass(frozen=True)
 class Steps:
     """A column of levels on [-1, 1], cut from a normal variable at `edges` (levels - 1,)."""
 
@@ -143,13 +178,6 @@ def mean_of_counts(function, expected) -> np.ndarray:
     return np.where(expected <= 200.0, summed, curved) / expected
 
 
-def noise_quantiles(scale: float) -> np.ndarray:
-    """`NOISE_QUANTILES` equally likely values of Laplace noise, adjusted to the variance 2 scale^2."""
-    place = (np.arange(NOISE_QUANTILES) + 0.5) / NOISE_QUANTILES
-    values = -np.sign(place - 0.5) * np.log(2.0 * np.minimum(place, 1.0 - place))
-    return scale * values * np.sqrt(2.0 / np.mean(values**2))
-
-
 def stratified_laplace(cases: int, shape: tuple[int, ...]) -> np.ndarray:
     """Standard Laplace noise (cases, *shape): each coordinate takes equally likely values once, in a fixed order."""
     random = np.random.default_rng(20_231)
@@ -159,14 +187,21 @@ def stratified_laplace(cases: int, shape: tuple[int, ...]) -> np.ndarray:
     return np.stack(columns, axis=1).reshape(cases, *shape)
 
 
-def noisy_sum_power(mean, sd, null_sds, scale: float, level: float) -> float:
-    """P(reject) where N(mean, sd^2) + Laplace(scale) is judged by the p-value `calibrate.normal_plus_laplace`.
+def noisy_sum_power(mean, sd, null_sds, noise: Noise, level: float) -> float:
+    """P(reject) where N(mean, sd^2) + noise is judged by its p-value, exact for the noise at the null sd.
 
     mean, sd: numbers, or equally likely values (s,). null_sds: the released null sd, a number or equally likely
     values (`NOISE_QUANTILES`,), for each of the s.
     """
     mean, sd = (np.atleast_1d(np.asarray(v, float))[:, None] for v in (mean, sd))
     null_sds = np.array(np.broadcast_to(np.asarray(null_sds, float), (mean.size, NOISE_QUANTILES)))
+    if noise.normal:
+        from scipy.special import ndtr, ndtri
+
+        critical = -ndtri(level / 2.0) * np.hypot(null_sds, noise.scale)
+        spread = np.hypot(sd, noise.scale)
+        return float(np.mean(ndtr((mean - critical) / spread) + ndtr((-mean - critical) / spread)))
+    scale = noise.scale
     critical = _critical(null_sds, scale, level)
     sd = np.broadcast_to(sd, critical.shape)
     return float(np.mean(_upper_tail(critical - mean, sd, scale) + _upper_tail(critical + mean, sd, scale)))

@@ -9,7 +9,7 @@ from jaxdp.independence import registry
 from jaxdp.plan import continuous, tables
 from jaxdp.plan.setting import CLASSIC_COMPLEXITY, CODES, GROUPS, SCALED, Setting
 
-Formula = Callable[[Setting, int, float, float, float], float]
+Formula = Callable[[Setting, int, Any, float, float], float]  # of setting, n, budget, effect, level
 GCM, CHI_SQUARED = "gcm", "chi-squared"
 SMALLEST_N, SMALLEST_BLOCK = 20, 30
 VOTES, MEDIAN_BLOCKS = 15, 101  # default blocks of TestOfTests and SubsampleAggregate
@@ -24,6 +24,8 @@ class Plan:
     form: how it wants its columns. reference: the non-private test that its cost is measured against.
     formula_fits(setting): whether the formula holds there. smallest_n: records below which the test's own limit law
     is not to be trusted (blocks of 30).
+    gaussian: whether the test takes Gaussian noise; gaussian_fits(setting): whether the formula knows it there.
+    slow: simulated at seconds a point, so that comparisons leave it out. default: the setting if none is given.
     """
 
     name: str
@@ -35,11 +37,19 @@ class Plan:
     table: bool = False
     formula_fits: Callable[[Setting], bool] = lambda setting: True
     smallest_n: int = SMALLEST_N
+    gaussian: bool = True
+    gaussian_fits: Callable[[Setting], bool] = lambda setting: False
+    slow: bool = False
+    default: Setting = Setting()
 
     @property
     def setting(self) -> Setting:
-        """The setting if none is given: the continuous model of the GCM paper, or a 2 x 2 table."""
-        return Setting.table() if self.table else Setting()
+        """The setting if none is given: the continuous model of the GCM paper, a 2 x 2 table, or `default`."""
+        return Setting.table() if self.table else self.default
+
+    def has_formula(self, setting: Setting, delta: float) -> bool:
+        """Whether there is one for these columns and this noise."""
+        return self.formula is not None and self.formula_fits(setting) and (not delta or self.gaussian_fits(setting))
 
 
 def _named(name: str):
@@ -72,8 +82,8 @@ def _plain(name: str, epsilon: float, level: float):
 def _subsample(setting, epsilon, level):
     import jaxdp
 
-    del setting, level
-    return jaxdp.SubsampleAggregate(epsilon=epsilon, statistic_of=squared_gcm)
+    del level
+    return jaxdp.SubsampleAggregate(epsilon=epsilon, statistic_of=squared_gcm if setting.z else squared_correlation)
 
 
 def squared_gcm(block):
@@ -82,6 +92,14 @@ def squared_gcm(block):
 
     test = jaxdp.GCM()
     return test.statistic(None, block)["t"][0] ** 2
+
+
+def squared_correlation(block):
+    """n r^2 of one block without Z."""
+    import jax.numpy as jnp
+
+    x, y = (values - jnp.mean(values) for values in (block.x, block.y))
+    return x.shape[0] * jnp.sum(x * y) ** 2 / jnp.maximum(jnp.sum(x * x) * jnp.sum(y * y), 1e-30)
 
 
 def _crt(variant: str):
@@ -96,6 +114,25 @@ def _crt(variant: str):
     return make
 
 
+def _marginal(name: str, **fields):
+    """A test of two columns without Z, by its class."""
+
+    def make(setting, epsilon, level):
+        import jaxdp
+
+        del setting, level
+        return getattr(jaxdp, name)(epsilon=epsilon, **fields)
+
+    return make
+
+
+def _distance(setting, epsilon, level):
+    import jaxdp
+
+    del setting
+    return jaxdp.DistanceScore(epsilon=epsilon, level=level)
+
+
 _on_lines = lambda s: not s.indicators  # noqa: E731
 _ordered = lambda s: not s.indicators and all(c.kind != CATEGORICAL or c.levels <= 2 for c in (s.x, s.y))  # noqa: E731
 # one continuous column of Z gets cells so narrow that means are constant in them; more of them do not
@@ -105,6 +142,7 @@ _case_control = lambda s: s.x.levels == s.y.levels == 2 and not s.z and s.scaled
 _tables = lambda s: s.discrete and not s.z and s.scaled  # noqa: E731
 _known_law = lambda s: not s.scaled  # noqa: E731
 _continuous = lambda s: not (s.x.levels or s.y.levels)  # noqa: E731
+_two_lines = lambda s: s.scaled and not s.z and not s.discrete and not s.indicators  # noqa: E731
 _always = lambda s: True  # noqa: E731
 
 PLANS = {
@@ -116,6 +154,7 @@ PLANS = {
             _named("partition-gcm"),
             _always,
             formula_fits=_narrow,
+            gaussian_fits=_known_law,
         ),
         Plan(
             "conditional-kendall",
@@ -124,6 +163,7 @@ PLANS = {
             _ordered,
             CODES,
             formula_fits=_narrow,
+            gaussian_fits=_narrow,
         ),
         Plan(
             "conditional-spearman",
@@ -132,6 +172,7 @@ PLANS = {
             _ordered,
             CODES,
             formula_fits=_narrow,
+            gaussian_fits=_narrow,
         ),
         Plan(
             "local-permutation",
@@ -139,9 +180,11 @@ PLANS = {
             _named("local-permutation"),
             _on_lines,
             formula_fits=_narrow,
+            gaussian=False,
         ),
-        Plan("crt-threshold", continuous.crt_threshold_power, _crt("threshold"), _known_law),
-        Plan("crt-normal", continuous.crt_normal_power, _crt("normal"), _known_law),
+        Plan("crt-threshold", continuous.crt_threshold_power, _crt("threshold"), _known_law, gaussian=False),
+        Plan("crt-normal", continuous.crt_normal_power, _crt("normal"), _known_law, gaussian_fits=_always),
+        Plan("crt-paper", None, _crt("paper"), _known_law, gaussian=False),
         Plan(
             "test-of-tests",
             continuous.test_of_tests_power,
@@ -153,20 +196,23 @@ PLANS = {
             "subsample-aggregate",
             continuous.subsample_power,
             _subsample,
-            lambda s: _on_lines(s) and _given(s),
+            _on_lines,
             smallest_n=MEDIAN_BLOCKS * SMALLEST_BLOCK,
+            gaussian=False,
         ),
         Plan(
             "private-gcm",
             continuous.private_gcm_power("tight"),
             _named("private-gcm"),
             lambda s: _given(s) and _continuous(s),
+            gaussian_fits=_always,
         ),
         Plan(
             "private-gcm-paper",
             continuous.private_gcm_power("paper"),
             _named("private-gcm-paper"),
             lambda s: _given(s) and _continuous(s),
+            gaussian_fits=_always,
         ),
         *(
             Plan(name, formula, make, _case_control, GROUPS, CHI_SQUARED, table=True)
@@ -177,9 +223,18 @@ PLANS = {
                 ("noisy-proportions", tables.noisy_proportions_power, _named("noisy-proportions")),
             )
         ),
+        Plan("distance-score", None, _distance, _case_control, GROUPS, CHI_SQUARED, table=True),
         Plan("noisy-table", tables.noisy_table_power, _named("noisy-table"), _tables, CODES, CHI_SQUARED, table=True),
         Plan(
             "projected-chi2", tables.projected_power, _named("projected-chi2"), _tables, CODES, CHI_SQUARED, table=True
+        ),
+        *(
+            Plan(name, None, make, _two_lines, slow=True, default=Setting(z=(), scaled=True))
+            for name, make in (
+                ("micr-laplace", _marginal("MICrLaplace")),
+                ("mice-laplace", _marginal("MICeLaplace")),
+                ("micr-geometric", _marginal("MICrGeometric")),
+            )
         ),
     )
 }

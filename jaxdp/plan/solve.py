@@ -7,6 +7,7 @@ from common random numbers: replicate r uses the same key, and its first n draws
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 import jax
 
 from jaxdp import _check
+from jaxdp.accounting import renyi
+from jaxdp.mechanisms import Gaussian
+from jaxdp.plan import laws
 from jaxdp.plan.methods import REFERENCES, SMALLEST_N, Plan, plan_of
 from jaxdp.plan.setting import Setting
 from jaxdp.simulate import power as replicates_of
@@ -25,6 +29,7 @@ LARGEST_SIMULATED_N = 50_000
 EPSILONS, EFFECTS = (1e-3, 1e3), (1e-4, 30.0)
 ROUNDS, CLOSE = 8, 1.02  # of a simulated search: at most so many steps after doubling, then within 2 %
 FIRST_TRY = 0.1
+RHO_STEPS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +42,12 @@ class Question:
     engine: str
     replicates: int = REPLICATES
     key: Any = None
+    delta: float = 0.0
 
     @classmethod
-    def of(cls, method: str, setting: Setting | None, level: float, engine: str, replicates: int, key) -> Question:
+    def of(
+        cls, method: str, setting: Setting | None, level: float, engine: str, replicates: int, key, delta: float = 0.0
+    ) -> Question:
         """Checked. Errors: ValueError for names, numbers and columns that do not fit."""
         plan = plan_of(method)
         setting = plan.setting if setting is None else setting
@@ -48,11 +56,15 @@ class Question:
         _check.at_least(1, replicates=replicates)
         if not plan.applies(setting):
             raise ValueError(f"{method} does not fit these columns; jaxdp.plan.compare lists the tests that do.")
-        has_formula = plan.formula is not None and plan.formula_fits(setting)
+        if delta:
+            _check.in_range(0.0, 1.0, delta=delta)
+            if not plan.gaussian:
+                raise ValueError(f"{method} has no Gaussian form; plan it without delta.")
+        has_formula = plan.has_formula(setting, delta)
         if engine == FORMULA and not has_formula:
             raise ValueError(f"{method} has no power formula for these columns; use engine='simulation'.")
         engine = (FORMULA if has_formula else SIMULATION) if engine == AUTO else engine
-        return cls(plan, setting, level, engine, replicates, jax.random.key(SEED) if key is None else key)
+        return cls(plan, setting, level, engine, replicates, jax.random.key(SEED) if key is None else key, delta)
 
     def power(self, n: int, epsilon: float, effect: float) -> float:
         """Probability of rejecting."""
@@ -60,18 +72,35 @@ class Question:
             raise ValueError(f"{self.plan.name} needs at least {self.plan.smallest_n} records, got {n}.")
         if self.engine == FORMULA:
             assert self.plan.formula is not None
-            return self.plan.formula(self.setting, int(n), float(epsilon), float(effect), self.level)
+            budget = laws.Concentrated(rho_of(epsilon, self.delta)) if self.delta else float(epsilon)
+            return self.plan.formula(self.setting, int(n), budget, float(effect), self.level)
         return self.simulated(n, epsilon, effect).rate
 
     def simulated(self, n: int, epsilon: float, effect: float) -> replicates_of.RejectionRate:
         """Counts over replicates of the real test."""
         test = self.plan.make(self.setting, float(epsilon), self.level)
+        if self.delta:
+            test = dataclasses.replace(test, epsilon=None, mechanism=Gaussian(rho_of(epsilon, self.delta)))
         design = self.setting.design(int(n), effect, self.plan.form)
         return replicates_of.rejection_rate(test, design, self.key, self.replicates, level=self.level)
 
     def reference(self, n: int, effect: float) -> float:
         """Power of the usual non-private test."""
         return REFERENCES[self.plan.reference](self.setting, int(n), math.inf, effect, self.level)
+
+
+@functools.lru_cache(maxsize=1024)
+def rho_of(epsilon: float, delta: float) -> float:
+    """The largest rho of zCDP that is (epsilon, delta)-DP, by the tight conversion of `jaxdp.accounting`."""
+    tail = math.log(1.0 / delta)
+    low = (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2  # Bun and Steinke 2016, Prop. 1.3
+    high = 8.0 * low
+    while renyi.zcdp_epsilon(high, delta) <= epsilon:
+        high *= 2.0
+    for _ in range(RHO_STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if renyi.zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
+    return low
 
 
 def power(
@@ -85,16 +114,18 @@ def power(
     engine: str = AUTO,
     replicates: int = REPLICATES,
     key=None,
+    delta: float = 0.0,
 ) -> float:
     """Probability that the test finds an effect, at n records and a budget of epsilon.
 
     method: a name of `jaxdp.plan.METHODS`. effect: how far Y's own part moves with X's own part, in sds
     (`jaxdp.plan.setting`). setting: the columns, default the continuous model of the GCM paper or a 2 x 2 table.
     engine: "formula", "simulation" (replicates of the real test on made-up data; key: a simulation key), or "auto".
+    delta: 0 for the test's own pure noise; else Gaussian noise of the largest rho that is (epsilon, delta)-DP.
     Public numbers only; nothing is read and nothing is spent. Errors: ValueError on numbers out of range.
     """
     _numbers(n=n, epsilon=epsilon, effect=effect)
-    return Question.of(method, setting, level, engine, replicates, key).power(n, epsilon, effect)
+    return Question.of(method, setting, level, engine, replicates, key, delta).power(n, epsilon, effect)
 
 
 def required_n(
@@ -108,13 +139,14 @@ def required_n(
     engine: str = AUTO,
     replicates: int = REPLICATES,
     key=None,
+    delta: float = 0.0,
 ) -> int:
     """Smallest number of records at which the test finds the effect with the wanted power; arguments as in `power`.
 
     Errors: ValueError where more than 10^9 records (50 000 by simulation) would be needed.
     """
     _numbers(epsilon=epsilon, effect=effect, power=power)
-    question = Question.of(method, setting, level, engine, replicates, key)
+    question = Question.of(method, setting, level, engine, replicates, key, delta)
     largest = LARGEST_N if question.engine == FORMULA else LARGEST_SIMULATED_N
     found = _smallest(
         lambda n: question.power(round(n), epsilon, effect), power, question.plan.smallest_n, largest, question, 0.5
@@ -138,10 +170,11 @@ def minimum_epsilon(
     engine: str = AUTO,
     replicates: int = REPLICATES,
     key=None,
+    delta: float = 0.0,
 ) -> float:
     """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
     _numbers(n=n, effect=effect, power=power)
-    question = Question.of(method, setting, level, engine, replicates, key)
+    question = Question.of(method, setting, level, engine, replicates, key, delta)
     found = _smallest(lambda epsilon: question.power(n, epsilon, effect), power, *EPSILONS, question, 1e-4)
     if found is None:
         raise ValueError(f"{method} cannot find effect {effect:g} in {n} records at any epsilon up to {EPSILONS[1]:g}.")
@@ -159,10 +192,11 @@ def detectable_effect(
     engine: str = AUTO,
     replicates: int = REPLICATES,
     key=None,
+    delta: float = 0.0,
 ) -> float:
     """Smallest effect that n records and epsilon find with the wanted power; arguments as in `power`."""
     _numbers(n=n, epsilon=epsilon, power=power)
-    question = Question.of(method, setting, level, engine, replicates, key)
+    question = Question.of(method, setting, level, engine, replicates, key, delta)
     found = _smallest(lambda effect: question.power(n, epsilon, effect), power, *EFFECTS, question, 1e-4)
     if found is None:
         raise ValueError(f"{method} finds no effect up to {EFFECTS[1]:g} in {n} records at epsilon {epsilon:g}.")
@@ -180,12 +214,13 @@ def cost_of_privacy(
     engine: str = AUTO,
     replicates: int = REPLICATES,
     key=None,
+    delta: float = 0.0,
 ) -> float:
     """Records that the private test needs over those the usual non-private one needs; arguments as in `power`.
 
     The usual test: the GCM with an exact fit, or Pearson's chi-squared for the tests of tables.
     """
-    question = Question.of(method, setting, level, engine, replicates, key)
+    question = Question.of(method, setting, level, engine, replicates, key, delta)
     n = required_n(
         method,
         epsilon=epsilon,
@@ -196,6 +231,7 @@ def cost_of_privacy(
         engine=engine,
         replicates=replicates,
         key=key,
+        delta=delta,
     )
     return n / public_n(question, effect, power)
 

@@ -59,11 +59,13 @@ def spearman_power(setting: Setting, n: int, epsilon: float, effect: float, leve
 def _rank_power(setting: Setting, n, epsilon, level, mean, variance, bounds, cap) -> float:
     bound_u, bound_v = (row[1] if setting.z else row[2] for row in bounds)
     share = rank_test.STATISTIC_SHARE
-    noise = bound_v / ((1.0 - share) * epsilon)
-    released = np.maximum(variance + laws.noise_quantiles(noise), 0.0) + rank_test.VARIANCE_GUARD * noise
+    noise = laws.Noise.of(epsilon, 1.0 - share, bound_v)
+    guard = rank_test.VARIANCE_GUARD * math.sqrt(0.5 * noise.variance)
+    released = np.maximum(variance + noise.quantiles(), 0.0) + guard
     shrink = 1.0 - min(abs(mean) / n, 1.0) ** 2
     null_sds = np.sqrt(np.minimum(released, cap * n))
-    return laws.noisy_sum_power(mean, math.sqrt(variance * shrink), null_sds, bound_u / (share * epsilon), level)
+    sd = math.sqrt(variance * shrink)
+    return laws.noisy_sum_power(mean, sd, null_sds, laws.Noise.of(epsilon, share, bound_u), level)
 
 
 def _stratum_sizes(setting: Setting, n: int) -> np.ndarray:

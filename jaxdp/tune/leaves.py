@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import _check
-from jaxdp.mechanisms import Laplace, Split
+from jaxdp.mechanisms import Gaussian, Laplace, Split
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,17 +57,22 @@ def _first_share(test, num_records: int):
     """Share of the budget that the first part (the one that is tested) gets."""
     del num_records
     parts = test.budget().parts
-    return parts[_tested(parts)].epsilon / sum(part.epsilon for part in parts.values())
+    return _amount(parts[_tested(parts)]) / sum(map(_amount, parts.values()))
 
 
 def _with_share(test, share):
-    """The same total epsilon, divided anew over the two parts."""
+    """The same total epsilon (rho for Gaussian noise), divided anew over the two parts."""
     parts = test.budget().parts
     tested = _tested(parts)
-    total = sum(_check.budget(part.epsilon) for part in parts.values())
+    total = sum(_check.budget(_amount(part)) for part in parts.values())
     each = {name: share if name == tested else 1.0 - share for name in parts}
-    split = Split(parts={name: Laplace(total * fraction) for name, fraction in each.items()})
+    kind = Gaussian if isinstance(parts[tested], Gaussian) else Laplace
+    split = Split(parts={name: kind(total * fraction) for name, fraction in each.items()})
     return dataclasses.replace(test, epsilon=None, mechanism=split)
+
+
+def _amount(part):
+    return part.rho if isinstance(part, Gaussian) else part.epsilon
 
 
 def _tested(parts) -> str:

@@ -51,8 +51,9 @@ class Tuned:
     """A tuned test. `test` is the tuned one if its level held on every null and it gained power, else the default.
 
     values: the tuned numbers. default_values: those of the default. tuned_on: design and nulls in words, seed,
-    objective, optimizer. power, default_power: on fresh replicates of the design tuned on (not held out). checks: the
-    level on fresh seeds. Public: nothing here has seen private data.
+    objective, optimizer, and what was refused before. power, default_power: on fresh replicates of the design tuned on
+    (not held out). checks: the level on fresh seeds, () where no power was gained. Public: nothing here has seen
+    private data.
     """
 
     test: Any

@@ -24,6 +24,7 @@ from jaxdp.tune.result import GAIN_DOUBT, LevelCheck, Tuned, in_words
 
 SPREAD = 0.5  # sd of the restarts about the default, unconstrained units
 CHUNK = 1000  # replicates checked at a time
+MOST_CHOICES = 3  # of a grid that are checked one after the other
 
 
 def null_family(n: int) -> tuple[Design, ...]:
@@ -66,7 +67,8 @@ def tune(
     numbers are tuned. softness: of the soft decision, default the level. price: of soft false alarms; 0 leaves the
     objective unconstrained. check_replicates: of each design, for tuned and default test alike; fewer, but 2000 at
     least, where they take longer than check_seconds (a null): a quarter point of level takes 20 000 to be seen.
-    Returns `Tuned`. Its test is the default where a null of the family breaks the level or no power is gained.
+    Returns `Tuned`. Where a null of the family breaks the level or no power is gained, the choices of the grid are
+    checked without the tuned numbers, and where these fail too its test is the default.
     Errors: ValueError, TypeError on public mistakes.
     """
     _check.in_range(0.0, 0.5, level=level)
@@ -80,36 +82,55 @@ def tune(
     key_tune, key_restart, key_check = jax.random.split(key, 3)
     sample = Sample.draw((design, *family), key_tune, replicates)
     objective = dataclasses.replace(objective, baseline=_rates(objective, test, sample)[1:])
-    chosen = best_option(objective, test, sample, grid or {})
-    candidate = dataclasses.replace(test, **chosen)
-    point, value = {}, _score(objective, candidate, sample)
+    ranked = ranked_options(objective, test, sample, grid or {})
+    chosen, default_score = ranked[0][0], float(_score(objective, test, sample))
+    # what is checked in turn, until one passes: everything tuned, then choices alone, best first
+    tries: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (option, {}) for option, score in ranked[:MOST_CHOICES] if option and score > default_score
+    ]
     if leaves or not chosen:
+        candidate = dataclasses.replace(test, **chosen)
         start = start_of(candidate, tuple(leaves), num_records)
         starts = descent.restarts_of(key_restart, start, restarts, SPREAD)
-        points, values = _climb(objective, candidate, starts, sample, steps, optimizer)
+        stacked, values = _climb(objective, candidate, starts, sample, steps, optimizer)
         best = int(jnp.argmax(jnp.nan_to_num(values, nan=-jnp.inf)))
-        point, value = jax.tree.map(lambda leaf: leaf[best], points), values[best]
-    return _checked(
-        test,
-        at(candidate, point),
-        (design, *family),
-        level,
-        key_check,
-        (check_replicates, check_seconds),
-        values=jax.device_get(values_of(point)),
-        default_values=jax.device_get(default_values),
-        options=chosen,
-        objective_value=float(value),
-        default_objective=float(_score(objective, test, sample)),
-        tuned_on={
-            "design": in_words(design),
-            "nulls": [in_words(null) for null in family],
-            "seed": jax.random.key_data(key).tolist(),
-            "objective": f"soft power, softness {float(objective.softness):g}, false alarms at {price:g}",
-            "replicates": replicates,
-            "optimizer": f"{optimizer}, {steps} steps, {restarts} restarts",
-        },
-    )
+        tries = [(chosen, jax.tree.map(lambda leaf: leaf[best], stacked)), *tries]
+    found: list[Tuned] = []
+    for number, (option, point) in enumerate(tries or [(chosen, {})]):
+        tuned = at(dataclasses.replace(test, **option), point)
+        found.append(
+            _checked(
+                test,
+                tuned,
+                (design, *family),
+                level,
+                jax.random.fold_in(key_check, number),
+                (check_replicates, check_seconds),
+                values=jax.device_get(values_of(point)),
+                default_values=jax.device_get(default_values),
+                options=option,
+                objective_value=float(_score(objective, tuned, sample)),
+                default_objective=default_score,
+                tuned_on={
+                    "design": in_words(design),
+                    "nulls": [in_words(null) for null in family],
+                    "seed": jax.random.key_data(key).tolist(),
+                    "objective": f"soft power, softness {float(objective.softness):g}, false alarms at {price:g}",
+                    "replicates": replicates,
+                    "optimizer": f"{optimizer}, {steps} steps, {restarts} restarts",
+                    "refused before": [in_figures(earlier) for earlier in found],
+                },
+            )
+        )
+        if found[-1].accepted:
+            break
+    return found[-1] if found[-1].accepted else found[0]
+
+
+def in_figures(tuned: Tuned) -> str:
+    """What was refused, and why."""
+    values = {**tuned.values, **tuned.options}
+    return f"{', '.join(f'{name} = {np.asarray(value).tolist()}' for name, value in values.items())}: {tuned.refused}"
 
 
 def _distinct(*designs: Design) -> tuple[Design, ...]:
@@ -132,13 +153,11 @@ def _rates(objective, test, sample):
     return objective.rates(test, sample)
 
 
-def best_option(objective, test, sample, grid: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """The static fields of a grid with the largest objective, all on the same replicates; {} for an empty grid."""
+def ranked_options(objective, test, sample, grid: Mapping[str, Sequence[Any]]) -> list[tuple[dict[str, Any], float]]:
+    """The static fields of a grid with their objectives, best first, all on the same replicates; {} for no grid."""
     options = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    if len(options) == 1:
-        return options[0]
-    scores = [float(_score(objective, dataclasses.replace(test, **option), sample)) for option in options]
-    return options[max(range(len(options)), key=scores.__getitem__)]
+    scored = [(option, float(_score(objective, dataclasses.replace(test, **option), sample))) for option in options]
+    return sorted(scored, key=lambda pair: -pair[1])
 
 
 def _checked(test, tuned, designs, level, key, effort, *, objective_value, **facts) -> Tuned:
@@ -149,12 +168,14 @@ def _checked(test, tuned, designs, level, key, effort, *, objective_value, **fac
         found = _paired((tuned, test), design, key, *effort)
         return LevelCheck.of(in_words(design), found[0], found[1], level)
 
-    checks = tuple(check(null, k) for null, k in zip(designs[1:], keys, strict=True))
-    found = check(designs[0], key_power)
-    broken = [part.null for part in checks if not part.holds]
-    refused = f"refused: the level breaks on {', '.join(broken)}" if broken else ""
-    if not refused and not found.rejects_more(GAIN_DOUBT):
+    found, refused = check(designs[0], key_power), ""
+    checks: tuple[LevelCheck, ...] = ()
+    if not found.rejects_more(GAIN_DOUBT):
         refused = "refused: no more power than the default on fresh replicates, beyond chance"
+    else:
+        checks = tuple(check(null, k) for null, k in zip(designs[1:], keys, strict=True))
+        broken = [part.null for part in checks if not part.holds]
+        refused = f"refused: the level breaks on {', '.join(broken)}" if broken else ""
     return Tuned(
         test=test if refused else tuned,
         objective=objective_value,

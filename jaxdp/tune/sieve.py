@@ -1,6 +1,7 @@
 """Budgets of a discovery run, tuned on a public guess of how the queries lie about their threshold.
 
-Source: formula sheet on Priv-PC, sections 5.1 and 5.4 (exact errors of sieve-and-examine with Laplace noise). Symbols:
+Source: formula sheet on Priv-PC, sections 5.1 and 5.4 (exact errors; exponential noise in the sieve, Laplace noise to
+examine). Symbols:
 t = `tweak`, eps_s = `sieve`, eps_x = `examine`, e1 + e2 = eps_s; b1 = Delta/e1, b2 = 2 Delta/e2, b3 = Delta/eps_x.
 Margins are in units of Delta; a positive margin should fire.
 """
@@ -11,20 +12,32 @@ import numpy as np
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
+from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
 from jaxdp.tune import descent
 
 STEPS = 60
-PAPER_SHARES = (0.25, 0.25, 0.5)  # threshold, query, examine: eps/2 for each stage, halved in the sieve
+THRESHOLD_SHARE = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))  # of the sieve's budget, as `SparseVector` divides it
+START_SHARES, START_TWEAKS = (0.5, 0.7, 0.4), (0.0, 1.0, 4.0)
 
 
 @frozen_pytree
 class SieveSettings:
-    """One round of budget e1 + e2 + eps_x and its threshold tweak t, in units of Delta; arrays or numbers."""
+    """One round of budget e1 + e2 + eps_x and its threshold tweak t, in units of Delta; arrays or numbers.
+
+    For `jaxdp.discovery.priv_pc(..., sieve_share=settings.sieve_share, tweak=settings.tweak)`. tuned_on: in words.
+    """
 
     threshold: float
     query: float
     examine: float
     tweak: float
+    tuned_on: str = jax.tree.static(default="")
+
+    @property
+    def sieve_share(self) -> float:
+        """The part of a round's budget that the sieve gets."""
+        sieve = self.threshold + self.query
+        return sieve / (sieve + self.examine)
 
     @classmethod
     def of_paper(cls, epsilon: float) -> "SieveSettings":
@@ -54,15 +67,12 @@ def _laplace_tail(x, scale):
 
 
 def _gap_tail(x, first, second):
-    """P(nu - rho >= x) for Laplace scales b1 != b2; close scales are moved apart by 1e-3, an error below 1e-6."""
-    second = jnp.where(jnp.abs(second / first - 1.0) < 1e-3, 1.001 * first, second)
-    size = jnp.abs(x)
-    tail = (second**2 * jnp.exp(-size / second) - first**2 * jnp.exp(-size / first)) / (2.0 * (second**2 - first**2))
-    return jnp.where(x >= 0.0, tail, 1.0 - tail)
+    """P(nu - rho >= x) for exponential noise of scales b1, b2 with its means taken off, as the sieve draws it."""
+    return exponential_gap_tail(x + second - first, first, second)
 
 
 def sieve_settings(epsilon: float, margins, rounds: int, weights=1.0) -> SieveSettings:
-    """Budgets and tweak that make the fewest expected errors on these public guesses of margins, by gradient.
+    """Share of the sieve and tweak that make the fewest expected errors on public guesses of margins, by gradient.
 
     epsilon: budget of the whole run, epsilon/rounds for each round. margins, rounds: as in `expected_errors`.
     weights: cost of each error. Errors: ValueError.
@@ -72,22 +82,30 @@ def sieve_settings(epsilon: float, margins, rounds: int, weights=1.0) -> SieveSe
     with jax.enable_x64(True):
         margins = jnp.asarray(np.asarray(margins, float))
         found = _tune_sieve(jnp.asarray(epsilon / rounds, float), margins, float(rounds), jnp.asarray(weights, float))
-    return SieveSettings(**{name: float(getattr(found, name)) for name in ("threshold", "query", "examine", "tweak")})
+        span = f"{margins.size} public guesses of margins from {float(margins.min()):g} to {float(margins.max()):g}"
+    return SieveSettings(
+        **{name: float(getattr(found, name)) for name in ("threshold", "query", "examine", "tweak")},
+        tuned_on=f"expected errors on {span}, {rounds} rounds, epsilon {epsilon:g} in all",
+    )
 
 
 def settings_at(point, epsilon) -> SieveSettings:
-    """Settings of an unconstrained point: logits of the three shares, and t in units of the query noise."""
-    logits, tweak = point
-    shares = jax.nn.softmax(logits)
+    """Settings of an unconstrained point: the logit of the sieve's share, and t in units of Delta/epsilon."""
+    logit, tweak = point
+    sieve = jax.nn.sigmoid(logit) * epsilon
     return SieveSettings(
-        threshold=shares[0] * epsilon, query=shares[1] * epsilon, examine=shares[2] * epsilon, tweak=tweak / epsilon
+        threshold=THRESHOLD_SHARE * sieve,
+        query=(1.0 - THRESHOLD_SHARE) * sieve,
+        examine=epsilon - sieve,
+        tweak=tweak / epsilon,
     )
 
 
 @jax.jit
 def _tune_sieve(epsilon, margins, rounds, weights):
     objective = lambda point: -expected_errors(settings_at(point, epsilon), margins, rounds, weights)  # noqa: E731
-    starts = (jnp.log(jnp.array([PAPER_SHARES, (0.2, 0.5, 0.3), (0.1, 0.3, 0.6)])), jnp.array([0.0, 4.0, 1.0]))
+    shares = jnp.array(START_SHARES)
+    starts = (jnp.log(shares / (1.0 - shares)), jnp.array(START_TWEAKS))
     points, values = descent.ascend(objective, starts, steps=STEPS)
     best = jnp.argmax(values)
     return settings_at(jax.tree.map(lambda leaf: leaf[best], points), epsilon)

@@ -1,0 +1,144 @@
+"""Discovery settings: tuned on simulated data of one network, scored on others at the same epsilon."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from experiments.tuning.config import Config
+from jaxdp import discovery, tune
+from jaxdp.data import networks
+from jaxdp.discovery.asking import Values
+from jaxdp.discovery.counts import Counts
+from jaxdp.discovery.decision_query import default_query
+from jaxdp.discovery.sieve import Z
+from jaxdp.discovery.skeleton import find_skeleton
+from jaxdp.simulate.networks import sample_network
+
+TUNED_ON, HELD_OUT = "cancer", ("earthquake", "survey", "asia")
+NUM_RECORDS = 20_000
+CHECK = 1.96  # standard errors by which the tuned settings must win on fresh data of the network tuned on
+SIEVE_SAMPLES = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search and how its settings are found. settings(config, epsilon, rounds) -> keyword arguments."""
+
+    name: str
+    run: Callable[..., Any]
+    epsilon: float
+    settings: Callable[[Config, float], dict[str, float]]
+    scaled: tuple[str, ...] = ()  # settings in units of the noise, which grows with the number of rounds
+
+
+def searches(recorder, config: Config) -> None:
+    """Mean skeleton F1 of default and tuned searches, same data and keys."""
+    for search in SEARCHES:
+        if config.names and search.name not in config.names:
+            continue
+        found = search.settings(config, search.epsilon)
+        gain = _scores(search, TUNED_ON, config.searches, found, 1)
+        difference = gain[1] - gain[0]
+        accepted = bool(difference.mean() > CHECK * difference.std(ddof=1) / math.sqrt(difference.size))
+        for name in (TUNED_ON, *(HELD_OUT if accepted else ())):
+            scores = gain if name == TUNED_ON else _scores(search, name, config.searches, found, 2)
+            difference = scores[1] - scores[0]
+            recorder.add(
+                figure="searches",
+                test=search.name,
+                n=NUM_RECORDS,
+                epsilon=search.epsilon,
+                tuned=found,
+                accepted=accepted,
+                design="tuned on" if name == TUNED_ON else name,
+                replicates=config.searches,
+                default_rate=float(scores[0].mean()),
+                tuned_rate=float(scores[1].mean()),
+                difference_se=float(difference.std(ddof=1) / math.sqrt(difference.size)),
+                tuned_on=f"{TUNED_ON}, {NUM_RECORDS} simulated rows",
+            )
+
+
+def _rounds(name: str) -> int:
+    columns = len(networks.load(name).names)
+    return columns * (columns - 1) // 2
+
+
+def _scores(search: Search, name: str, seeds: int, found: dict[str, float], stream: int) -> np.ndarray:
+    """F1 (2, seeds) of the default and of the tuned settings."""
+    network, stretch = networks.load(name), _rounds(name) / _rounds(TUNED_ON)
+    settings = {key: value * (stretch if key in search.scaled else 1.0) for key, value in found.items()}
+    rows = []
+    for key in jax.random.split(jax.random.fold_in(jax.random.key(2020), stream), seeds):
+        key_data, key_search = jax.random.split(key)
+        records = sample_network(key_data, network, NUM_RECORDS)
+        graphs = [
+            search.run(jax.random.clone(key_search), records, epsilon=search.epsilon, **fields)
+            for fields in ({}, settings)
+        ]
+        rows.append([discovery.skeleton_f1(graph, network) for graph in graphs])
+    return np.array(rows).T
+
+
+def margins(name: str, samples: int) -> np.ndarray:
+    """Distances of the questions of a noiseless search from the threshold, over simulated data sets."""
+    network, seen = networks.load(name), []
+    for key in jax.random.split(jax.random.key(7), samples):
+        records = sample_network(key, network, NUM_RECORDS)
+        values = Values(Counts(records), default_query(Z, NUM_RECORDS).values)
+
+        def ask(questions, values=values):
+            answers = []
+            for value in values.of(questions):
+                seen.append(float(value))
+                answers.append(bool(value >= 0.0))
+                if answers[-1]:
+                    break
+            return answers
+
+        find_skeleton(len(network.names), ask, max_order=None, batched=False, ahead=True)
+    return np.array(seen)
+
+
+def _sieve(config: Config, epsilon: float) -> dict[str, float]:
+    """By gradient: share of the sieve and tweak."""
+    del config
+    rounds = _rounds(TUNED_ON)
+    settings = tune.sieve_settings(epsilon * SIEVE_SAMPLES, margins(TUNED_ON, SIEVE_SAMPLES), rounds * SIEVE_SAMPLES)
+    return {"sieve_share": settings.sieve_share, "tweak": settings.tweak}
+
+
+def _best(run, options: dict[str, tuple], config: Config, epsilon: float) -> dict[str, float]:
+    """By a grid, every option on the same data and keys."""
+    table = [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
+    search = Search("", run, epsilon, lambda config, epsilon: {})
+    means = [_scores(search, TUNED_ON, config.searches, option, 0)[1].mean() for option in table]
+    return table[int(np.argmax(means))]
+
+
+ROOT = math.sqrt(NUM_RECORDS)
+SEARCHES = (
+    Search("priv_pc", discovery.priv_pc, 2.0, _sieve, ("tweak",)),
+    Search(
+        "adaptive_pc",
+        discovery.adaptive_pc,
+        2.0,
+        functools.partial(
+            _best,
+            discovery.adaptive_pc,
+            {"margin": (ROOT / 40.0, ROOT / 20.0, ROOT / 10.0, ROOT / 5.0), "expected_degree": (1.0, 2.0, 3.0)},
+        ),
+    ),
+    Search(
+        "svt_pc",
+        discovery.svt_pc,
+        1.0,
+        functools.partial(_best, discovery.svt_pc, {"raise_by": (0.0, 2.0, 5.0, 10.0), "z": (3.0, 4.0, 5.0)}),
+    ),
+)

@@ -183,6 +183,7 @@ class PrivateQuery:
     mechanism: Any = None
 
     method: ClassVar[str] = ""
+    one_program: ClassVar[bool] = True  # False: the statistic compiles its own parts, to use all cores or show progress
     public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
 
     def __post_init__(self):
@@ -309,7 +310,8 @@ def _execute(test, key, data) -> tuple[Any, Release]:
     relation = _relation(sensitivity)
     mechanism = test.budget()
     keys.require_release_path(key, mechanism)
-    value = _statistic(test, key_statistic, data)
+    compute = _statistic if test.one_program else type(test).statistic
+    value = compute(test, key_statistic, data)
     with tape.certified() as certificates:
         noisy = mechanism.perturb(key_noise, value, sensitivity)
     keys.require_certificates(key, mechanism, certificates)

@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 
 from jaxdp import statistics
-from jaxdp.statistics import information, mic, mic_axis, mic_cells, mic_companions, mic_grids, mic_pairs, mic_scores
+from jaxdp.statistics import (
+    information,
+    mic,
+    mic_axis,
+    mic_blocks,
+    mic_cells,
+    mic_companions,
+    mic_grids,
+    mic_pairs,
+    mic_scores,
+)
 
 FIXTURE = pathlib.Path(__file__).parent / "data" / "mic_minepy_1_2_6.csv"
 BOX = ((0.0, 1.0), (0.0, 1.0))
@@ -63,7 +73,7 @@ def test_padding_changes_nothing():
     best = jax.jit(mic_axis.best_information, static_argnums=1)
     plain = best(mic_axis.cumulative(table), 4)
     for fixed in (None, jnp.int32(4)):
-        wide = best(mic_axis.cumulative(padded), 4, fixed)
+        wide = best(mic_axis.cumulative(padded), 4, (fixed, None, None))
         np.testing.assert_allclose(wide, plain, atol=1e-12)
 
 
@@ -176,6 +186,31 @@ def test_pairs_equal_single_calls_and_data_sets():
     np.testing.assert_allclose(sets, np.asarray(many)[[1, 5]], atol=1e-12)
     shown = mic_pairs.mic_r_pairs(table, bounds=bounds, budget=12.0, c=3, progress=True)
     np.testing.assert_array_equal(shown, many)
+
+
+@pytest.mark.parametrize(("kind", "n"), [("range", 70), ("mass", 400)])
+def test_blocks_of_pairs_equal_pairs_one_by_one(kind, n):
+    """12 columns and 66 pairs: counted by bits; at n = 400 and in several runs of words."""
+    table = np.round(np.random.default_rng(n).uniform(size=(n, 12)), 2)
+    table[:, 4] = table[:, 2] ** 2
+    score = functools.partial(mic_pairs.mic_r_pairs, bounds=np.tile([0.0, 1.0], (12, 1)))
+    score = functools.partial(mic_pairs.mic_e_pairs if kind == "mass" else score, table, budget=9.0, c=2)
+    found, pairs = np.asarray(score()), mic_pairs.all_pairs(12)
+    chosen = [0, 12, 40, 65]
+    np.testing.assert_allclose(score(pairs[chosen]), found[chosen], rtol=0, atol=1e-12)
+    order = np.random.default_rng(0).permutation(66)
+    np.testing.assert_array_equal(score(pairs[order][:, ::-1]), found[order])
+
+
+def test_counting_by_bits_equals_adding_records(monkeypatch):
+    table = jnp.asarray(np.random.default_rng(0).uniform(size=(130, 12)))
+    score = functools.partial(mic_pairs.mic_r_pairs, bounds=np.tile([0.0, 1.0], (12, 1)), budget=6.0, c=2)
+    found = score(table)
+    monkeypatch.setattr(mic_blocks, "_WORDS_BELOW", 0)
+    jax.clear_caches()
+    np.testing.assert_allclose(score(table), found, rtol=0, atol=1e-12)
+    inside = jax.jit(score)(table)
+    np.testing.assert_allclose(inside, found, rtol=0, atol=1e-12)
 
 
 def test_single_precision_is_close():

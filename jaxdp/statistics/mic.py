@@ -88,7 +88,9 @@ def mic_star(density, *, max_parts: int | None = None):
     best = jnp.zeros(flat.shape[-1], flat.dtype)
     for table in (flat, jnp.swapaxes(flat, 0, 1)):
         parts = min(max_parts or 40, table.shape[0])
-        best = jnp.maximum(best, jnp.max(mic_scores.normalised(table, table.shape[1], parts, parts), axis=0))
+        best = jnp.maximum(
+            best, jnp.max(mic_scores.normalised(table, (table.shape[1], parts, table.shape[0]), parts), axis=0)
+        )
     return best.reshape(density.shape[:-2])
 
 

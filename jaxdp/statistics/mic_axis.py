@@ -1,23 +1,43 @@
 """The best segmentation of one axis, for many tables at once: OPTIMIZEAXIS as a max-plus recurrence.
 
-Formula sheet on MIC, section 4.4. Symbols: T[p, q] master cells by fixed cells, A = cumulative counts,
-v[s, t] = `gain` of the segment of master cells s..t, F_k[t] = best total gain of at most k segments up to t.
+Formula sheet on MIC, section 4.4. Symbols: T[p, q] master cells by fixed cells, A[t] = counts of the first t
+master cells, v[s, t] = gain of the segment of master cells s..t, F_k[t] = best gain of at most k segments up to t.
 """
 
 import functools
+import math
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxdp.statistics.information import xlog2x
 
 ROWS = 2  # fixed cells per step of the accumulation: fewer passes over the gains
+_RUN = 8  # master cells whose sums are unrolled
+_STEP_COST = 500  # logarithms that take as long as starting one step of a loop
+_SIDES = range(4, 129)
+_UNROLLED = 16
+_BLOCK = 16_384  # gains of a block that stay close
 
 
-def cumulative(table):
-    """A[t, q, b] = counts of the first t master cells; table (p, q, b) to (p + 1, q, b)."""
-    steps = jnp.tril(jnp.ones((table.shape[0] + 1, table.shape[0]), table.dtype), -1)
-    return jnp.einsum("tp,pqb->tqb", steps, table, precision=lax.Precision.HIGHEST)
+def cumulative(table, dtype=None):
+    """A[t, q, b] = counts of the first t master cells; table (p, q, b) to (p + 1, q, b), of `dtype` if given."""
+    dtype = table.dtype if dtype is None else dtype
+    count = table.shape[0]
+    runs = -(-count // _RUN)
+    table = jnp.pad(table, ((0, runs * _RUN - count), (0, 0), (0, 0)))
+
+    def add(i, found):
+        sums, last = found
+        run = lax.dynamic_slice_in_dim(table, i * _RUN, _RUN)
+        for j in range(_RUN):
+            last = last + run[j].astype(dtype)
+            sums = lax.dynamic_update_index_in_dim(sums, last, i * _RUN + j + 1, 0)
+        return sums, last
+
+    start = jnp.zeros((runs * _RUN + 1, *table.shape[1:]), dtype)
+    return lax.fori_loop(0, runs, add, (start, start[0]))[0][: count + 1]
 
 
 def pad_rows(table):
@@ -25,77 +45,110 @@ def pad_rows(table):
     return jnp.pad(table, ((0, 0), (0, -table.shape[1] % ROWS), (0, 0)))
 
 
-def best_information(sums, parts: int, fixed=None):
+def best_information(sums, parts: int, used=(None, None, None)):
     """Largest mutual information of at most 2, ..., parts segments, in bits: array (parts - 1, b).
 
     sums: cumulative counts or masses (p + 1, q, b) with the batch last, q a multiple of `ROWS`.
-    parts: most segments, static. fixed: fixed cells in use (may be traced), the rest being zero.
-    An empty table has information 0.
+    parts: most segments, static. used: fixed cells, segments and master cells in use (may be traced), the rest
+    being zero; entries beyond the segments in use mean nothing. An empty table has information 0.
     """
-    steps = -(-(sums.shape[1] if fixed is None else fixed) // ROWS)
-    total = jnp.sum(sums[-1], axis=0)
-    first = xlog2x(total) - jnp.sum(xlog2x(sums[-1]), axis=0)
-    gains = _first_and_last(sums, steps) if parts == 2 else _segment_gains(sums, steps)
-    best = _extend(*gains) if parts == 2 else _recurrence(gains, parts)
-    return jnp.maximum(first[None] + best, 0.0) / jnp.where(total > 0, total, 1.0)[None]
+    whole_grid = (sums.shape[1], parts, sums.shape[0] - 1)
+    rows, levels, cells = whole(*(size if own is None else own for size, own in zip(whole_grid, used, strict=True)))
+    steps = -(-rows // ROWS)
+    head, tail, total = _first_and_last(sums, steps)
+    first = xlog2x(total[-1]) - jnp.sum(lax.optimization_barrier(xlog2x(sums[-1])), axis=0)
+    if parts == 2:
+        best = largest(head + tail)[None]
+    else:
+        best = _recurrence(sums, total, head, tail, steps, levels - 1, cells, parts)
+    return jnp.maximum(first[None] + best, 0.0) / jnp.where(total[-1] > 0, total[-1], 1.0)[None]
+
+
+def whole(*numbers):
+    """Indices of one type, int32, whether or not 64-bit numbers are enabled."""
+    return tuple(jnp.asarray(number, jnp.int32) for number in numbers)
+
+
+def largest(values):
+    """Maximum over the first axis, by halves: a reduction would not be vectorised."""
+    while values.shape[0] > 1:
+        half = -(-values.shape[0] // 2)
+        values = jnp.maximum(values[:half], values[-half:])
+    return values[0]
 
 
 def _first_and_last(sums, steps):
-    """Gains of the segments (0, t) and (t, p) alone, all that two segments need."""
+    """Gains of the segments (0, t) and (t, p) alone, all that two segments need, and the counts of all fixed cells."""
 
-    def add(i, gains):
+    def add(i, found):
         rows = lax.dynamic_slice_in_dim(sums, ROWS * i, ROWS, axis=1)
+        head, tail, total = found
         for r in range(ROWS):
-            gains = (gains[0] + xlog2x(rows[:, r]), gains[1] + xlog2x(rows[-1:, r] - rows[:, r]))
-        return gains
+            head, tail = head + xlog2x(rows[:, r]), tail + xlog2x(rows[-1:, r] - rows[:, r])
+            total = total + rows[:, r]
+        return head, tail, total
 
-    total = jnp.sum(sums, axis=1)
-    return lax.fori_loop(0, steps, add, (-xlog2x(total), -xlog2x(total[-1:] - total)))
-
-
-def _extend(head, tail):
-    """Best gain of one more segment that ends at the last master cell, as a (1, b) array."""
-    return jnp.max(head + tail, axis=0)[None]
+    none = jnp.zeros((sums.shape[0], sums.shape[2]), sums.dtype)
+    head, tail, total = lax.fori_loop(0, steps, add, (none, none, none))
+    return head - xlog2x(total), tail - xlog2x(total[-1:] - total), total
 
 
-def _segment_gains(sums, steps):
-    """v[s, t] for s <= t, -inf elsewhere, as row blocks [s0..s1, s0..p] that leave out most of s > t."""
-    points = sums.shape[0]
-    total = jnp.sum(sums, axis=1)
-    width = points if points <= 40 else -(-points // 3)  # fewer blocks compile faster
-    spans = [(start, min(start + width, points)) for start in range(0, points, width)]
+def _recurrence(sums, total, head, tail, steps, levels, cells, parts: int):
+    """F_k[p] for k = 2, ..., parts, from F_k[t] = max_s F_(k-1)[s] + v[s, t].
 
-    def difference(values, span):
-        return jnp.maximum(values[None, span[0] :] - values[span[0] : span[1], None], 0.0)
+    v is made and used in square blocks of the points 1, ..., p - 1, column by column of blocks, so that a block
+    stays in the nearest cache and F at its rows is final: all blocks above and to the left come before it.
+    """
+    side = _side(sums.shape[0] - 1, sums.shape[2])
+    across = -(-(sums.shape[0] - 2) // side)
+    sums, total, head, tail = (_points(values, across * side) for values in (sums, total, head, tail))
+    order = jnp.asarray(np.array([(s, t) for t in range(across) for s in range(t + 1)], np.int32))
+    below = np.where(np.arange(side)[:, None] <= np.arange(side)[None, :], 0.0, -np.inf)[:, :, None]
 
-    def start(span):
-        ordered = jnp.arange(span[0], span[1])[:, None] <= jnp.arange(span[0], points)[None, :]
-        return jnp.where(ordered[..., None], -xlog2x(difference(total, span)), -jnp.inf)
+    def gains(s, t):
+        def add(i, found):
+            starts = lax.dynamic_slice(sums, whole(s, ROWS * i, 0), (side, ROWS, sums.shape[2]))
+            ends = lax.dynamic_slice(sums, whole(t, ROWS * i, 0), (side, ROWS, sums.shape[2]))
+            for r in range(ROWS):
+                found = found + xlog2x(ends[None, :, r] - starts[:, None, r])
+            return found
 
-    def add(i, gains):
-        rows = lax.dynamic_slice_in_dim(sums, ROWS * i, ROWS, axis=1)
-        terms = [[xlog2x(difference(rows[:, r], span)) for r in range(ROWS)] for span in spans]
-        return tuple(functools.reduce(jnp.add, term, gain) for gain, term in zip(gains, terms, strict=True))
+        starts, ends = (lax.dynamic_slice_in_dim(total, first, side) for first in (s, t))
+        allowed = jnp.where(s == t, below.astype(sums.dtype), 0.0)
+        return lax.fori_loop(0, steps, add, allowed - xlog2x(ends[None] - starts[:, None]))
 
-    gains = lax.fori_loop(0, steps, add, tuple(start(span) for span in spans))
-    # Fused into the reductions below, the logarithms would run once per use and unvectorised.
-    return list(zip(spans, lax.optimization_barrier(gains), strict=True))
+    def visit(number, best):
+        s, t = order[number, 0] * side, order[number, 1] * side
+        found = gains(s, t)
+
+        def extend(k, best):
+            before = lax.dynamic_slice(best, whole(k - 1, s, 0), (1, side, best.shape[2]))[0]
+            here = lax.dynamic_slice(best, whole(k, t, 0), (1, side, best.shape[2]))[0]
+            if side > _UNROLLED:
+                here = jnp.maximum(here, jnp.max(before[:, None] + found, axis=0))
+            else:  # spelt out: a reduction over the rows of the block would not be vectorised
+                here = functools.reduce(jnp.maximum, [before[i][None] + found[i] for i in range(side)], here)
+            return lax.dynamic_update_slice(best, here[None], whole(k, t, 0))
+
+        return lax.fori_loop(1, levels, extend, best)
+
+    blocks = -(-(cells - 1) // side)
+    start = jnp.full((parts - 1, *head.shape), -jnp.inf, head.dtype).at[0].set(head)
+    best = lax.fori_loop(0, blocks * (blocks + 1) // 2, visit, start)
+    return largest(jnp.swapaxes(best + tail[None], 0, 1))
 
 
-def _recurrence(gains, parts: int):
-    """F_k[p] for k = 2, ..., parts, from F_k[t] = max_s F_(k-1)[s] + v[s, t]."""
-    tail = jnp.concatenate([gain[:, -1] for _, gain in gains])
-
-    def step(best, _):
-        return lax.optimization_barrier(_step(best, gains)), jnp.max(best + tail, axis=0)
-
-    best, ends = lax.scan(step, gains[0][1][0], None, length=parts - 2)
-    return jnp.concatenate([ends, _extend(best, tail)])
+def _points(values, count: int):
+    """Points 1, ..., count; those beyond the last one repeat it, which adds empty segments only."""
+    missing = max(0, count + 1 - values.shape[0])
+    return jnp.pad(values, ((0, missing), *[(0, 0)] * (values.ndim - 1)), mode="edge")[1 : count + 1]
 
 
-def _step(best, gains):
-    rows = [
-        jnp.pad(jnp.max(best[s0:s1, None] + gain, axis=0), ((s0, 0), (0, 0)), constant_values=-jnp.inf)
-        for (s0, s1), gain in gains
-    ]
-    return functools.reduce(jnp.maximum, rows)
+def _side(master: int, batch: int) -> int:
+    """Side of a block, for the least work: small blocks leave out more of s > t, large ones take fewer steps."""
+
+    def work(side):
+        across = math.ceil((master - 1) / side)
+        return across * (across + 1) * (side * side * batch + _STEP_COST)
+
+    return min([side for side in _SIDES if side * side * batch <= _BLOCK] or _SIDES[:1], key=work)

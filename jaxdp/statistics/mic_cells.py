@@ -46,5 +46,11 @@ def table(master, fixed, num_master: int, num_fixed: int, dtype=float):
     """Counts (num_master, num_fixed, b) of cell numbers (n, b)."""
     lanes = master.shape[1]
     index = (master * num_fixed + fixed) * lanes + jnp.arange(lanes, dtype=master.dtype)[None]
-    flat = jnp.zeros(num_master * num_fixed * lanes, dtype).at[index].add(1.0, mode="promise_in_bounds")
+    one = jnp.ones((), dtype)
+    flat = jnp.zeros(num_master * num_fixed * lanes, dtype).at[index].add(one, mode="promise_in_bounds")
     return flat.reshape(num_master, num_fixed, lanes)
+
+
+def short_counts(num_records: int):
+    """The smallest type that holds every count: half the memory makes adding to a table twice as fast."""
+    return jnp.int16 if num_records < 2**15 else jnp.int32

@@ -13,9 +13,9 @@ from jaxdp import _check
 
 CAPPED, FULL, MINEPY = "capped", "full", "minepy"
 SHAPES = (CAPPED, FULL, MINEPY)
-MOST_PROGRAMS = 6  # each compiles in 0.6 to 1 s of processor time; 9 would save 15 % of the work at n = 10 000
+MOST_PROGRAMS = 6  # each compiles in 0.5 to 0.9 s of processor time
 _FEW = 8  # a single coefficient is often one of many replicates
-_PROGRAM = 1e8  # logarithms worth compiling one more program; compiling takes longer, but only once
+_PROGRAM = 2e7  # logarithms worth compiling one more program; compiling takes longer, but only once
 
 
 class Grid(NamedTuple):
@@ -78,13 +78,14 @@ def _partitions(classes: list[list[Grid]], most: int) -> list[tuple[float, tuple
     for _ in range(min(most, count)):
         step: dict[int, tuple[float, tuple[int, ...]]] = {}
         for end in range(1, count + 1):
-            master = cells = number = 0
+            master = fixed = cells = number = 0
             for start in range(end - 1, -1, -1):
                 members = classes[start]
                 master = max(master, members[0].master)
+                fixed = max(fixed, *(grid.fixed for grid in members), 0)
                 number, cells = number + len(members), cells + sum(grid.fixed for grid in members)
                 if start in best:
-                    work = best[start][0] + _work(master, classes[end - 1][0].parts, cells, number)
+                    work = best[start][0] + _work((master, fixed, classes[end - 1][0].parts), cells, number)
                     step[end] = min(step.get(end, (math.inf, ())), (work, (*best[start][1], end)))
         best = step
         if count in best:
@@ -92,10 +93,13 @@ def _partitions(classes: list[list[Grid]], most: int) -> list[tuple[float, tuple
     return found
 
 
-def _work(master: int, parts: int, cells: int, number: int) -> float:
-    """Logarithms of one pair, both orientations, for `number` grids that have `cells` fixed cells together."""
-    segments = 4.0 * master if parts == 2 else 1.3 * master**2
-    return segments * (cells + 4 * parts * number)
+def _work(padded: tuple[int, int, int], cells: int, number: int) -> float:
+    """What padding to (master, fixed, parts) touches, in logarithms of one pair, both orientations.
+
+    For `number` grids that have `cells` fixed cells together. The recurrence itself runs over the cells in use.
+    """
+    master, fixed, parts = padded
+    return 2.0 * master * (number * (6 * fixed + 2 * parts) + 4 * cells)
 
 
 def _bucket(members: list[Grid]) -> Bucket:

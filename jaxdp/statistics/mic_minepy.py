@@ -38,7 +38,7 @@ def _one_axis(fixed_values, values, sizes, masters: int, fixeds: int, parts: int
         master = jnp.where(clumps[-1] >= size[2], joined, clumps)
         table = mic_cells.table(master[:, None], rows[:, None], masters, fixeds, values.dtype)
         sums = mic_axis.cumulative(mic_axis.pad_rows(table))
-        information = mic_axis.best_information(sums, parts, size[0])[:, 0]
+        information = mic_axis.best_information(sums, parts, (size[0], size[1], None))[:, 0]
         # Ties may leave fewer rows than asked for, and minepy normalises by those that remain.
         segments = jnp.arange(2, parts + 1)
         cells = jnp.minimum(segments, jnp.max(rows) + 1).astype(values.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxdp.statistics import mic_axis, mic_cells, mic_grids
 
-_WORKING_SET = 2e6  # bytes of segment gains that stay in a core's cache
+_WORKING_SET = 1e6  # bytes of cumulative counts and best gains of one tile
 
 
 def bucket_scores(features, first, second, bucket: mic_grids.Bucket, kind: str):
@@ -18,7 +18,7 @@ def bucket_scores(features, first, second, bucket: mic_grids.Bucket, kind: str):
     features: (n, d) unit positions ("range") or ranks ("mass"). first, second: column numbers (m,).
     Orientation 0 fixes the cells of `first` and segments `second`; orientation 1 the other way round.
     """
-    sizes = jnp.asarray(np.array([(g.fixed, g.parts, g.master) for g in bucket.grids], np.int32))
+    sizes = jnp.asarray(np.array(bucket.grids, np.int32))
     return score_sizes(features, first, second, sizes, bucket[:3], kind)
 
 
@@ -30,22 +30,28 @@ def score_sizes(features, first, second, sizes, padded, kind):
     dtype = features.dtype if jnp.issubdtype(features.dtype, jnp.floating) else jnp.result_type(float)
 
     def one(size):
-        rows, columns = padded[0], padded[1]
-        table = mic_cells.table(
-            mic_cells.cells(master, size[2], kind), mic_cells.cells(fixed, size[0], kind), rows, columns, dtype
-        )
-        return normalised(table, size[0], size[1], padded[2])
+        numbers = mic_cells.cells(master, size[2], kind), mic_cells.cells(fixed, size[0], kind)
+        fixeds = -(-padded[1] // mic_axis.ROWS) * mic_axis.ROWS
+        table = mic_cells.table(*numbers, padded[0], fixeds, mic_cells.short_counts(features.shape[0]))
+        return normalised_sums(mic_axis.cumulative(table, dtype), size, padded[2])
 
     return jax.lax.map(one, sizes).reshape(sizes.shape[0], padded[2] - 1, 2, first.shape[0])
 
 
-def normalised(table, fixed, parts, most_parts: int):
-    """I/log2 k for k = 2, ..., most_parts, -inf beyond `parts`, of tables (p, q, b): array (most_parts - 1, b)."""
-    sums = mic_axis.cumulative(mic_axis.pad_rows(table))
-    information = mic_axis.best_information(sums, most_parts, fixed)
+def normalised(table, used, most_parts: int):
+    """I/log2 k for k = 2, ..., most_parts of tables (p, q, b): array (most_parts - 1, b).
+
+    used: fixed cells, segments and master cells in use; -inf beyond the segments.
+    """
+    return normalised_sums(mic_axis.cumulative(mic_axis.pad_rows(table)), used, most_parts)
+
+
+def normalised_sums(sums, used, most_parts: int):
+    """As `normalised`, from cumulative tables (p + 1, q, b)."""
+    information = mic_axis.best_information(sums, most_parts, used)
     segments = jnp.arange(2, most_parts + 1)
-    scores = jnp.minimum(information / jnp.log2(segments.astype(table.dtype))[:, None], 1.0)
-    return jnp.where((segments <= parts)[:, None], scores, -jnp.inf)
+    scores = jnp.minimum(information / jnp.log2(segments.astype(sums.dtype))[:, None], 1.0)
+    return jnp.where((segments <= used[1])[:, None], scores, -jnp.inf)
 
 
 def all_scores(features, first, second, sizes, kind: str):
@@ -54,6 +60,6 @@ def all_scores(features, first, second, sizes, kind: str):
 
 
 def lanes(bucket: mic_grids.Bucket) -> int:
-    """Pairs per tile: as many as keep the gains in cache, a power of two."""
-    bytes_each = 4.0 * 0.67 * (bucket.master + 1) ** 2 if bucket.parts > 2 else 4.0 * bucket.master * bucket.fixed
-    return 2 ** int(min(7, max(2, math.log2(_WORKING_SET / bytes_each / 2))))
+    """Pairs per tile: as many as keep their tables in cache, a power of two."""
+    bytes_each = 8.0 * (bucket.master + 1) * (bucket.fixed + bucket.parts + 2)
+    return 2 ** int(min(7, max(4, math.log2(_WORKING_SET / bytes_each))))

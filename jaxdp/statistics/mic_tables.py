@@ -79,11 +79,11 @@ def _cells_of(grid, offset: int, bucket, empty: int):
 
 
 def _scored(index, members, bucket, read):
-    sizes = np.array([(table.grid.fixed, table.grid.parts) for table in members], np.int32)
+    sizes = np.array([table.grid for table in members], np.int32)
 
     def one(item):
         cells, size = item
-        return jnp.max(mic_scores.normalised(read(cells), size[0], size[1], bucket.parts), axis=0)
+        return jnp.max(mic_scores.normalised(read(cells), size, bucket.parts), axis=0)
 
     return jnp.max(jax.lax.map(one, (jnp.asarray(index), jnp.asarray(sizes))), axis=0)
 
@@ -125,13 +125,13 @@ def _lattice_bucket(sums, bucket, side: int):
             (bucket.fixed, [g.fixed for g in bucket.grids]),
         )
     ]
-    sizes = np.array([(g.fixed, g.parts) for g in bucket.grids], np.int32)
+    sizes = np.array(bucket.grids, np.int32)
 
     def one(item):
         rows, columns, size = item
         corners = sums[rows][:, columns]
         table = jnp.diff(jnp.diff(corners, axis=0), axis=1)
-        return jnp.max(mic_scores.normalised(jnp.maximum(table, 0.0), size[0], size[1], bucket.parts), axis=0)
+        return jnp.max(mic_scores.normalised(jnp.maximum(table, 0.0), size, bucket.parts), axis=0)
 
     found = jax.lax.map(one, (jnp.asarray(np.stack(lines[0])), jnp.asarray(np.stack(lines[1])), jnp.asarray(sizes)))
     return jnp.max(found, axis=0)

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.benchmarks.harness import Case
-from jaxdp.statistics import mic_cells, mic_grids, mic_pairs, mic_scores
+from jaxdp.statistics import mic_cells, mic_grids, mic_pairs
 
-PAIRS, MASTER_FACTOR, COLUMNS, TILES = 8256, 15.0, 129, 16
+PAIRS, MASTER_FACTOR, COLUMNS = 8256, 15.0, 129
 MOST_PROGRAMS, GOAL_SECONDS = 12, 5.0
 
 CASES = {f"n{n}": {"records": n} for n in (337, 1000, 4381, 10_000)}
@@ -22,16 +22,13 @@ QUICK = ("n337",)
 def build(records: int) -> Case:
     """One unit is compiling every program that `mic_r_pairs` runs at this n."""
     groups = mic_grids.buckets(mic_grids.grids(records**0.6, MASTER_FACTOR), PAIRS)
+    table, pairs = jnp.zeros((records, COLUMNS), jnp.float32), mic_pairs.all_pairs(COLUMNS)
 
     def compile_all():
         jax.clear_caches()
         for bucket in groups:
-            shapes = (
-                jax.ShapeDtypeStruct((records, COLUMNS), jnp.float32),
-                jax.ShapeDtypeStruct((TILES, mic_scores.lanes(bucket), 2), jnp.int32),
-                jax.ShapeDtypeStruct((len(bucket.grids), 3), jnp.int32),
-            )
-            mic_pairs._tiles.lower(*shapes, bucket[:3], mic_cells.RANGE).compile()
+            work = mic_pairs._in_blocks(table, pairs, bucket, mic_cells.RANGE, False)
+            work.function.lower(*work.arguments[0]).compile()
         return np.zeros(())
 
     def agree() -> dict[str, float]:

@@ -1,7 +1,6 @@
 """The maximal information coefficients of many pairs of columns, released together under one budget."""
 
 import dataclasses
-import functools
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -37,6 +36,7 @@ class MICrPairs(PrivateQuery):
     progress: bool = jax.tree.static(default=False)
 
     method: ClassVar[str] = "MICrPairs"
+    one_program: ClassVar[bool] = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -111,7 +111,6 @@ class PairPValues(NamedTuple):
     family: jax.Array
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4))
 def _null_tables(test, key, sensitivity, num_records: int, count: int):
     """Noisy coefficients of independent columns, (count, m)."""
     columns = 1 + max(max(pair) for pair in test.pairs)
@@ -122,7 +121,10 @@ def _null_tables(test, key, sensitivity, num_records: int, count: int):
         draws = jax.random.uniform(jax.random.fold_in(key_data, number), (num_records, columns))
         return test.statistic(None, draws)
 
-    values = jax.lax.map(one, jnp.arange(count))
+    if isinstance(key, jax.core.Tracer):
+        values = jax.lax.map(one, jnp.arange(count))
+    else:
+        values = jnp.stack([one(number) for number in range(count)])
     return values + test.budget().noise(key_noise, sensitivity, values.shape)
 
 

@@ -1,10 +1,13 @@
-"""python -m experiments.mic [--quick|--recorded|--full] [--parts accuracy,real,heavy,scale] [--data DIR] [--out DIR]
+"""python -m experiments.mic [--quick|--recorded|--full] [--parts accuracy,real,heavy,scale] [--sizes N,...]
+[--data DIR] [--join FILES] [--out DIR]
 
 Tables 1 and 3 and figures 3 and 5 need --data (or JAXDP_DATA), the folder with baseball.csv, spellman.csv and their
 stored MICe values. Table 2 is `python -m experiments.mic.tuning`.
 """
 
 import argparse
+import dataclasses
+import json
 import os
 import pathlib
 
@@ -27,14 +30,19 @@ def main() -> None:
         default=os.environ.get("JAXDP_DATA"),
         help="folder with the Baseball and Spellman files",
     )
+    parser.add_argument("--sizes", default="", help="comma list of n for figures 2 and 4, default all")
+    parser.add_argument("--join", type=pathlib.Path, nargs="*", default=[], help="JSONL files of earlier runs to add")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/mic"))
     arguments = parser.parse_args()
     chosen = config.FULL if arguments.full else config.RECORDED if arguments.recorded else config.QUICK
-    parts = arguments.parts.split(",")
+    sizes = tuple(int(part) for part in arguments.sizes.split(",") if part)
+    chosen = dataclasses.replace(chosen, sizes=sizes or chosen.sizes)
+    parts = [part for part in arguments.parts.split(",") if part]
     unknown = sorted(set(parts) - set(PARTS))
     if unknown:
         parser.error(f"--parts knows {', '.join(PARTS)}, not {', '.join(unknown)}")
-    recorder = Recorder(arguments.out, f"mic_{chosen.name}")
+    earlier = [json.loads(line) for path in arguments.join for line in path.read_text().splitlines()]
+    recorder = Recorder(arguments.out, "_".join(["mic", chosen.name, *map(str, sizes)]))
     for epsilon in config.EPSILONS[::-1]:
         if "accuracy" in parts:
             figures.accuracy(recorder, chosen, epsilon)
@@ -48,7 +56,8 @@ def main() -> None:
     if "scale" in parts:
         scale.measure(recorder, chosen.seed)
     show(recorder.rows)
-    for path in tables.write(recorder.rows, arguments.out) + plots.draw(recorder.rows, arguments.out):
+    rows = earlier + recorder.rows
+    for path in tables.write(rows, arguments.out) + plots.draw(rows, arguments.out):
         print(path)
 
 

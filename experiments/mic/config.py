@@ -9,6 +9,7 @@ class Config:
 
     cells: candidates for B; draws: noise draws per data set; pairs: real pairs per collection (None: all).
     geometric_draws: noisy tables per data set, for the mechanisms whose noise meets the counts.
+    few_at_large: one data set and one noisy table per law from n = 5000 on.
     """
 
     name: str
@@ -19,11 +20,17 @@ class Config:
     draws: int
     pairs: int | None
     geometric_draws: int
+    few_at_large: bool = False
     seed: int = 20220717
+
+    def at(self, n: int) -> "Config":
+        """These sizes at n records."""
+        few = self.few_at_large and n >= 5000
+        return dataclasses.replace(self, data_sets=1, geometric_draws=1) if few else self
 
 
 QUICK = Config("quick", (250, 1000), 10, 2, (20, 40, 80), 50, 60, 4)
-RECORDED = Config("recorded", (250, 1000), 5, 2, (20, 40, 80), 50, 150, 4)
+RECORDED = Config("recorded", (25, 250, 500, 1000, 5000, 10000), 5, 2, (20, 40, 80), 50, 150, 4, few_at_large=True)
 FULL = Config("full", (25, 250, 500, 1000, 5000, 10000), 1, 3, (8, 40, 60, 80, 100, 120, 150, 200, 250), 100, None, 20)
 EPSILONS = (0.1, 1.0)
 # Table 2 of the paper: (c, B) of MICr-Geom and MICr-Lap.

@@ -1,5 +1,7 @@
 """Figures 2 and 4: bias and variance of each mechanism over the 189 laws, by n; and the heavy-tail ranges."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,9 @@ _TABLE_BATCH = 16
 def accuracy(recorder, chosen, epsilon: float) -> None:
     """Rows of figure 2 (epsilon 1) or 4 (epsilon 0.1): quantiles over laws of bias and variance, and errors."""
     _, star = synthetic.laws(chosen.every)
-    for n in chosen.sizes:
+    everywhere = chosen
+    for n in everywhere.sizes:
+        chosen = everywhere.at(n)
         x, y = synthetic.samples(chosen.every, n, chosen.data_sets, chosen.seed)
         c, cells = PAPER_TABLE_2[n]["laplace"][epsilon]
         values = synthetic.coefficients(x, y, cells, c)
@@ -29,27 +33,21 @@ def accuracy(recorder, chosen, epsilon: float) -> None:
         default = values if own == cells else synthetic.coefficients(x, y, own, mic_parameters.MASTER_FACTOR)
         tight, published = mic_sensitivity.range_bound(n, own), mic_sensitivity.paper_range_bound(n)
         chance = null_mean(n, own)
-        _add(
-            recorder,
-            "MICr-Lap",
-            n,
-            epsilon,
-            star,
-            synthetic.laplace_errors(values, star, published / epsilon, chosen.draws),
-        )
+        add = functools.partial(_add, recorder, n=n, epsilon=epsilon, star=star, data_sets=chosen.data_sets)
+        add("MICr-Lap", found=synthetic.laplace_errors(values, star, published / epsilon, chosen.draws))
         bound = mic_sensitivity.range_bound(n, cells)
         exact = synthetic.laplace_errors(values, star, bound / epsilon, chosen.draws)
-        _add(recorder, "MICr-Lap, exact constant", n, epsilon, star, exact)
+        add("MICr-Lap, exact constant", found=exact)
         found = synthetic.laplace_errors(default, star, tight / epsilon, chosen.draws, chance)
-        _add(recorder, "MICrLaplace default", n, epsilon, star, found)
+        add("MICrLaplace default", found=found)
         mice, mice_bounds = mass_coefficients(x, y)
         for name, scale in zip(("MICe-Lap", "MICe-Lap, exact constant"), mice_bounds, strict=True):
-            _add(recorder, name, n, epsilon, star, synthetic.laplace_errors(mice, star, scale / epsilon, chosen.draws))
+            add(name, found=synthetic.laplace_errors(mice, star, scale / epsilon, chosen.draws))
         for name, released, true in noisy_tables(x, y, n, epsilon, chosen):
-            _add(recorder, name, n, epsilon, star, synthetic.errors(released, star), true)
+            add(name, found=synthetic.errors(released, star), true_epsilon=true)
 
 
-def _add(recorder, mechanism, n, epsilon, star, found, true_epsilon=None) -> None:
+def _add(recorder, mechanism, n, epsilon, star, data_sets, found, true_epsilon=None) -> None:
     recorder.add(
         part="accuracy",
         mechanism=mechanism,
@@ -57,6 +55,7 @@ def _add(recorder, mechanism, n, epsilon, star, found, true_epsilon=None) -> Non
         epsilon=epsilon,
         true_epsilon=epsilon if true_epsilon is None else true_epsilon,
         laws=len(star),
+        data_sets=data_sets,
         weighted=float(found["absolute"] @ synthetic.weights(star)),
         mean=float(found["absolute"].mean()),
         bias=np.quantile(found["bias"], QUANTILES).tolist(),

@@ -1,6 +1,6 @@
 """Table 2: the B that minimises the weighted error of each mechanism, per n and epsilon.
 
-python -m experiments.mic.tuning [--quick] [--sizes 250,1000] [--factor 10] [--out DIR]
+python -m experiments.mic.tuning [--quick] [--sizes 250,1000] [--factor 10] [--join FILES] [--out DIR]
 
 Tuned at noise levels and seeds of its own (`synthetic.TRAINING_LEVELS`); `python -m experiments.mic` judges the
 defaults at the nine levels of the paper.
@@ -8,9 +8,10 @@ defaults at the nine levels of the paper.
 
 import argparse
 import dataclasses
+import json
 import pathlib
 
-from experiments.mic import config, synthetic
+from experiments.mic import config, synthetic, tables
 from experiments.record import Recorder
 from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
 
@@ -70,19 +71,34 @@ def table(rows) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.mic.tuning", description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--sizes", default="", help="comma list of n, default all")
+    parser.add_argument("--sizes", default="", help="comma list of n, default all (none with --join)")
     parser.add_argument("--factor", type=float, default=mic_parameters.MASTER_FACTOR, help="c")
     parser.add_argument("--every", type=int, help="take every E-th of the 210 laws (3 or 7: all levels)")
+    parser.add_argument("--data-sets", type=int, help="per law, default 2 (--quick) or 3")
+    parser.add_argument("--join", type=pathlib.Path, nargs="*", default=[], help="JSONL files of earlier runs to add")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/mic"))
     arguments = parser.parse_args()
     chosen = config.QUICK if arguments.quick else config.FULL
-    chosen = dataclasses.replace(chosen, every=arguments.every or chosen.every)
-    sizes = [int(part) for part in arguments.sizes.split(",") if part] or list(chosen.sizes)
-    recorder = Recorder(arguments.out, "tuning_" + "_".join(map(str, sizes)))
+    chosen = dataclasses.replace(
+        chosen, every=arguments.every or chosen.every, data_sets=arguments.data_sets or chosen.data_sets
+    )
+    sizes = [int(part) for part in arguments.sizes.split(",") if part]
+    if not arguments.join:
+        sizes = sizes or list(chosen.sizes)
+    recorder = Recorder(arguments.out, "_".join(["tuning", f"c{arguments.factor:g}", *map(str, sizes)]))
     tune_laplace(recorder, chosen, sizes, arguments.factor)
-    for epsilon, row in table(recorder.rows).items():
-        for n, (cells, weighted, mean) in row.items():
-            print(f"epsilon={epsilon:g} n={n}: B={cells} weighted={weighted:.4f} mean={mean:.4f}")
+    rows = [json.loads(line) for path in arguments.join for line in path.read_text().splitlines()] + recorder.rows
+    for epsilon, row in table(rows).items():
+        for n, (cells, weighted, mean) in sorted(row.items()):
+            print(f"epsilon={epsilon:g} n={n}: B={cells} weighted={weighted:.4f} mean={mean:.4f}", _beside(n, epsilon))
+    print(*tables.write(rows, arguments.out))
+
+
+def _beside(n: int, epsilon: float) -> str:
+    """The default, and the paper's choice."""
+    paper = config.PAPER_TABLE_2.get(n, {"laplace": {}})["laplace"].get(epsilon)
+    told = f", paper: B={paper[1]} c={paper[0]}" if paper else ""
+    return f"default: B={mic_parameters.cells_allowed(n, epsilon):g}{told}"
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ from jaxdp.independence.marginal.gwas import (
     Tables,
     ThresholdNoise,
     decide,
-    exponential_gap_tail,
     first_threshold,
 )
 from jaxdp.independence.marginal.unit_circle import UnitCircle
+from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
 from jaxdp.mechanisms.top_k import TopK
 
 SMALL = {"num_cases": 20, "num_controls": 20}

@@ -10,7 +10,15 @@ import pytest
 from scipy.stats import binom
 
 from jaxdp.core import Relation
-from jaxdp.mechanisms.sparse_vector import SieveError, SparseVector, amplified, before_amplification, laplace_gap_tail
+from jaxdp.discovery import sieve
+from jaxdp.mechanisms.sparse_vector import (
+    SieveError,
+    SparseVector,
+    amplified,
+    before_amplification,
+    exponential_gap_tail,
+    laplace_gap_tail,
+)
 
 GRID = 20_001
 
@@ -69,6 +77,25 @@ def test_transcript_loss_is_at_most_epsilon_and_nearly_reached(kind, max_firings
     loss = worst_loss(SparseVector(epsilon=1.0, max_firings=max_firings, noise=kind))
     assert loss <= 1.0 + 1e-3
     assert loss >= 0.99
+
+
+@pytest.mark.parametrize("shrink", [1.0, 0.9])
+def test_a_whole_round_of_sieve_and_examine_spends_its_epsilon(shrink):
+    """Exponential noise in the sieve, Laplace to examine: no-answers above, a yes far below that fails or passes."""
+    plan = sieve.corrected_round(1.0, 1.0, 1.0, 1.0)
+    scales = (plan.scale_threshold, shrink * plan.scale_query)
+    starts = [np.array([up] * 3 + [down]) for up in (0.0, 20.0, 60.0) for down in (0.0, -40.0, -90.0)]
+    shown, worst = (False, False, False, True), 0.0
+    for queries in starts:
+        moved = queries + np.array([1.0, 1.0, 1.0, -1.0])
+        sieved = [transcript_probabilities(q, scales, "exponential", 1, [shown])[shown] for q in (queries, moved)]
+        passed = [float(tail(-q[-1], plan.scale_examine, "laplace")) for q in (queries, moved)]
+        for examined in (passed, [1.0 - p for p in passed]):
+            worst = max(worst, abs(math.log(sieved[0] * examined[0] / (sieved[1] * examined[1]))))
+    if shrink == 1.0:
+        assert 0.99 <= worst <= 1.0 + 1e-3
+    else:
+        assert worst > 1.01
 
 
 def test_halved_query_noise_is_caught():
@@ -159,3 +186,22 @@ def test_gap_tail_and_corrected_error_bounds():
     assert bound.type_one(6.0) == pytest.approx(
         float(laplace_gap_tail(jnp.asarray(6.0), b1, b2)) + 0.5 * math.exp(-6.0)
     )
+
+
+def test_error_bounds_with_exponential_noise_in_the_sieve():
+    """The examination is sharp here (b3 -> 0), so both bounds are probabilities of the sieve alone."""
+    b1, b2, draws = 2.0, 5.0, 400_000
+    rng = np.random.default_rng(5)
+    gap = b2 * (rng.exponential(size=draws) - 1.0) - b1 * (rng.exponential(size=draws) - 1.0)
+    bound = SieveError(b1, b2, scale_examine=1e-3, tweak=0.5, noise="exponential")
+    wide = SieveError(b1, b2, scale_examine=1e9, tweak=0.5, noise="exponential")
+    for distance in (1.0, 4.0, 12.0):
+        p = bound.type_one(distance)
+        assert binom.ppf(1e-6, draws, p) <= int(np.sum(gap < -distance - 0.5)) <= binom.isf(1e-6, draws, p)
+        p = 2.0 * wide.type_two(distance)
+        assert binom.ppf(1e-6, draws, p) <= int(np.sum(gap >= distance - 0.5)) <= binom.isf(1e-6, draws, p)
+    for x in (-4.0, 0.0, 9.0):
+        p = float(exponential_gap_tail(x + b2 - b1, b1, b2))
+        assert binom.ppf(1e-6, draws, p) <= int(np.sum(gap >= x)) <= binom.isf(1e-6, draws, p)
+    with pytest.raises(ValueError, match="noise"):
+        SieveError(b1, b2, 1.0, noise="normal")

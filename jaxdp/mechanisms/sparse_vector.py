@@ -206,12 +206,21 @@ def laplace_gap_tail(x, scale_threshold: float, scale_query: float):
     return jnp.where(x >= 0, tail, 1.0 - tail)
 
 
+def exponential_gap_tail(x, scale_threshold, scale_query):
+    """P(Exp(b2) - Exp(b1) >= x) for uncentred exponential noise of means b1 (threshold), b2 (query) (sheet 5.4)."""
+    b1, b2 = scale_threshold, scale_query
+    above = b2 / (b1 + b2) * jnp.exp(-jnp.maximum(x, 0.0) / b2)
+    below = 1.0 - b1 / (b1 + b2) * jnp.exp(jnp.minimum(x, 0.0) / b1)
+    return jnp.where(x >= 0, above, below)
+
+
 @dataclasses.dataclass(frozen=True)
 class SieveError:
     """Corrected Theorem 2 of the Priv-PC paper for one query (sheet 5.4).
 
     scale_threshold, scale_query, scale_examine: b1, b2, b3. tweak: t, by which the sieve's threshold is
-    lower. shift: eta = f(D') - f(D) of the subset, 0 without sub-sampling.
+    lower. shift: eta = f(D') - f(D) of the subset, 0 without sub-sampling. noise: of the sieve, "laplace" as in the
+    paper, or "exponential" with its means taken off, as `jaxdp.discovery.priv_pc` draws it; Laplace to examine.
     """
 
     scale_threshold: float
@@ -219,15 +228,25 @@ class SieveError:
     scale_examine: float
     tweak: float = 0.0
     shift: float = 0.0
+    noise: str = "laplace"
+
+    def __post_init__(self):
+        _check.one_of(("exponential", "laplace"), noise=self.noise)
+
+    def _gap_tail(self, gap: float, first: float, second: float) -> float:
+        """P(noise of scale `second` - noise of scale `first` >= gap)."""
+        if self.noise == "laplace":
+            return float(laplace_gap_tail(gap, first, second))
+        return float(exponential_gap_tail(gap + second - first, first, second))
 
     def type_one(self, excess: float) -> float:
         """Bound on P(no) for a query that lies `excess` above the threshold."""
         gap = excess + self.tweak + self.shift
-        missed = laplace_gap_tail(gap, self.scale_threshold, self.scale_query)
-        return float(missed) + 0.5 * math.exp(-excess / self.scale_examine)
+        missed = self._gap_tail(gap, self.scale_query, self.scale_threshold)
+        return missed + 0.5 * math.exp(-excess / self.scale_examine)
 
     def type_two(self, shortfall: float) -> float:
         """Bound on P(yes) for a query that lies `shortfall` >= tweak below the threshold."""
         gap = shortfall - self.tweak - self.shift
-        passed = laplace_gap_tail(gap, self.scale_threshold, self.scale_query)
-        return float(passed) * 0.5 * math.exp(-shortfall / self.scale_examine)
+        passed = self._gap_tail(gap, self.scale_threshold, self.scale_query)
+        return passed * 0.5 * math.exp(-shortfall / self.scale_examine)

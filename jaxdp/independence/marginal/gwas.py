@@ -19,7 +19,7 @@ from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitiv
 from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, distance_table
 from jaxdp.mechanisms import Laplace
-from jaxdp.mechanisms.sparse_vector import SparseVector
+from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise import draw, keys, tail, words
 from jaxdp.statistics import binomial
@@ -361,13 +361,6 @@ class ThresholdNoise:
         factor = self.outputs / (4.0 * self.count) if self.variant == PAPER else 1.0
         epsilon = self.epsilon * factor
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
-
-
-def exponential_gap_tail(x, first, second):
-    """P(Exp(second) - Exp(first) >= x) for means `first`, `second` (sheet 5.4)."""
-    above = second / (first + second) * jnp.exp(-jnp.maximum(x, 0.0) / second)
-    below = 1.0 - first / (first + second) * jnp.exp(jnp.minimum(x, 0.0) / first)
-    return jnp.where(x >= 0, above, below)
 
 
 def first_threshold(single: CaseControlTest, noise: ThresholdNoise, level: float):

@@ -1,4 +1,4 @@
-"""python -m experiments.priv_pc [--quick|--recorded|--full] [--out DIR]: F1 against the budget, times, tables."""
+"""python -m experiments.priv_pc [--quick|--recorded|--full] [--figures NAMES] [--out DIR]: F1, times, tables."""
 
 import argparse
 import csv
@@ -13,6 +13,14 @@ CLAIM = (
     "JSON lines is what holds."
 )
 
+FIGURES = {
+    "targets": tables.targets,
+    "table_2": tables.table_2,
+    "sheet": tables.sheet,
+    "continuous": figures.continuous,
+    "figure_1": figures.figure_1,
+}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.priv_pc", description=__doc__)
@@ -20,15 +28,16 @@ def main() -> None:
     size.add_argument("--quick", action="store_true", help="two seeds, two budgets (default)")
     size.add_argument("--recorded", action="store_true", help="3 seeds, 22 budgets, the tables: what results/ holds")
     size.add_argument("--full", action="store_true", help="16 seeds, 22 budgets, the tables")
+    parser.add_argument("--figures", default=",".join(FIGURES), help="comma list, default all")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/priv_pc"))
     arguments = parser.parse_args()
     chosen = config.FULL if arguments.full else config.RECORDED if arguments.recorded else config.QUICK
+    wanted = arguments.figures.split(",")
+    if unknown := sorted(set(wanted) - set(FIGURES)):
+        parser.error(f"unknown figures {', '.join(unknown)}; there are {', '.join(FIGURES)}")
     recorder = Recorder(arguments.out, f"priv_pc_{chosen.name}")
-    tables.targets(recorder, chosen)
-    tables.table_2(recorder, chosen)
-    tables.sheet(recorder, chosen)
-    figures.continuous(recorder, chosen)
-    figures.figure_1(recorder, chosen)
+    for name in wanted:
+        FIGURES[name](recorder, chosen)
     print(CLAIM)
     for row in recorder.rows:
         detail = f"{row['tests']:6.0f} tests {row['search_seconds'] * 1e3:8.1f} ms" if "tests" in row else ""

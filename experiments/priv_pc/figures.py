@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import jaxdp
 from experiments.priv_pc.config import Config
 from experiments.priv_pc.methods import DELTA, GAUSSIAN, METHODS, PUBLISHED, PUBLISHED_THRESHOLDS, gaussian, published
 from jaxdp import discovery
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
+from jaxdp.discovery.automatic import PARTITION_LEVEL, PARTITION_TESTS_PER_PAIR
 from jaxdp.simulate.networks import sample_network
 
 ROOT_SEED = 2020
@@ -80,24 +82,43 @@ for _cause, _effect in ((0, 2), (1, 2), (2, 3), (2, 4)):
 
 
 def continuous(recorder, config: Config) -> None:
-    """What the papers leave open: five columns (one binary) with smooth dependence, PartitionGCM as the test."""
+    """What the papers leave open: five columns, one binary, by PartitionGCM or LocalPermutation."""
     data = [continuous_records(_key(seed), config.continuous_records) for seed in range(config.seeds)]
     for epsilon in config.continuous_budgets:
-        graphs = [
-            discovery.partition_pc(jax.random.fold_in(_key(seed), 2), records, epsilon=epsilon)
-            for seed, records in enumerate(data)
-        ]
-        recorder.add(
-            figure="continuous",
-            network="four arcs, five columns",
-            method="partition_pc",
-            budget=epsilon,
-            true_epsilon=float(graphs[0].cost.epsilon),
-            f1=float(np.mean([discovery.skeleton_f1(graph, CONTINUOUS) for graph in graphs])),
-            complete=float(np.mean([graph.complete for graph in graphs])),
-            num_records=config.continuous_records,
-            seeds=len(data),
-        )
+        for method, search in CONTINUOUS_METHODS.items():
+            graphs = [search(jax.random.fold_in(_key(seed), 2), r, epsilon) for seed, r in enumerate(data)]
+            recorder.add(
+                figure="continuous",
+                network="four arcs, five columns",
+                method=method,
+                budget=epsilon,
+                true_epsilon=float(graphs[0].cost.epsilon),
+                f1=float(np.mean([discovery.skeleton_f1(graph, CONTINUOUS) for graph in graphs])),
+                mixed_pairs_right=float(np.mean([_mixed_pairs_right(graph) for graph in graphs])),
+                tests=float(np.mean([graph.num_tests for graph in graphs])),
+                complete=float(np.mean([graph.complete for graph in graphs])),
+                num_records=config.continuous_records,
+                seeds=len(data),
+            )
+
+
+def local_permutation_pc(key, records, epsilon):
+    """PC with LocalPermutation: tests, level and budget of `discovery.partition_pc`."""
+    d = len(records.columns)
+    tests = PARTITION_TESTS_PER_PAIR * d * (d - 1) // 2
+    test = jaxdp.LocalPermutation(epsilon=epsilon / tests, level=PARTITION_LEVEL)
+    return discovery.pc(key, records, test=test, level=PARTITION_LEVEL, max_tests=tests, stable=False)
+
+
+CONTINUOUS_METHODS = {
+    "partition_pc": lambda key, records, epsilon: discovery.partition_pc(key, records, epsilon=epsilon),
+    "pc with LocalPermutation": local_permutation_pc,
+}
+
+
+def _mixed_pairs_right(graph) -> float:
+    """Share of the four pairs of a continuous column and the binary one that are joined, or not, as in the truth."""
+    return float(np.mean(graph.skeleton[:4, 4] == CONTINUOUS[:4, 4]))
 
 
 def continuous_records(key, n: int):

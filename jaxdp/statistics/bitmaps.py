@@ -126,25 +126,26 @@ class Bitmaps:
         if not np.array_equal(self._known[place], codes):
             self.prepare([sets])
             place = self._places(codes)
-        corners = self._levels[sets] - 1
-        same = (corners == corners[:1]).all()
-        inside = np.zeros((1 if same else len(sets), 1), np.int64)
+        # sets along the last axis: every step below goes through memory in order
+        corners = self._levels[sets].T - 1
+        same = (corners == corners[:, :1]).all()
+        inside = np.zeros((1, 1 if same else len(sets)), np.int64)
         for axis, count in enumerate(shape):
-            within = inside[..., None] * corners[: len(inside), axis, None, None] + np.arange(count - 1)
-            inside = np.concatenate([within, inside[..., None]], axis=2).reshape(len(inside), -1)
-        index = self._offset[place][:, _subset_of_cells(shape)]
+            within = inside[:, None] * corners[axis, : inside.shape[1]] + np.arange(count - 1)[:, None]
+            inside = np.concatenate([within, inside[:, None]], axis=1).reshape(-1, inside.shape[1])
+        index = self._offset[place.T][_subset_of_cells(shape)]
         index += inside
         # levels that a column lacks point anywhere; they are set to zero below
-        result = self._pool.take(index, mode="clip").reshape(len(sets), *shape)
-        for axis, count in enumerate(shape, start=1):
+        result = self._pool.take(index, mode="clip").reshape(*shape, len(sets))
+        for axis, count in enumerate(shape):
             lead = (slice(None),) * axis
             for level in range(count - 1):
                 part = result[(*lead, level)]
-                lacking = corners[:, axis - 1] <= level
-                if lacking.any():
-                    part[lacking] = 0
+                has = corners[axis] > level
+                if not has.all():
+                    part *= has
                 result[(*lead, -1)] -= part
-        return result
+        return np.ascontiguousarray(np.moveaxis(result, -1, 0))
 
     def _count(self, codes: np.ndarray, sets: np.ndarray) -> None:
         """Counts every conjunction of non-last levels of sets (m, size) of these codes."""

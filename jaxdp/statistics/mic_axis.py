@@ -17,7 +17,7 @@ ROWS = 2  # fixed cells per step of the accumulation: fewer passes over the gain
 _RUN = 8  # master cells whose sums are unrolled
 _STEP_COST = 500  # logarithms that take as long as starting one step of a loop
 _SIDES = range(4, 129)
-_UNROLLED = 16
+_UNROLLED, _NARROW = 16, 4  # a reduction over more rows is not vectorised, which few lanes are not anyway
 _BLOCK = 16_384  # gains of a block that stay close
 
 
@@ -151,4 +151,5 @@ def _side(master: int, batch: int) -> int:
         across = math.ceil((master - 1) / side)
         return across * (across + 1) * (side * side * batch + _STEP_COST)
 
-    return min([side for side in _SIDES if side * side * batch <= _BLOCK] or _SIDES[:1], key=work)
+    most = max(_SIDES[0], math.isqrt(_BLOCK // batch) if batch < _BLOCK else 0)
+    return min((side for side in _SIDES if side <= (most if batch <= _NARROW else min(most, _UNROLLED))), key=work)

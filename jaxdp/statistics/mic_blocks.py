@@ -14,7 +14,7 @@ _VECTOR = 16  # words that a processor handles at once
 _MOST_VECTORS = 4
 _RUN = 12  # words whose counts are unrolled
 _WORKING_SET = 6e5  # bytes of cumulative counts and best gains of one block
-_MOST_PAIRS = 512
+_MOST_PAIRS, _FEWEST_PAIRS = 512, 128
 _WORDS_BELOW = 2000  # cells of a table below which counting bits beats adding the records one by one
 
 
@@ -23,7 +23,7 @@ def shape(bucket: mic_grids.Bucket, columns: int) -> tuple[int, int]:
     vectors = math.ceil(columns / _VECTOR)
     width = _VECTOR * math.ceil(vectors / math.ceil(vectors / _MOST_VECTORS))
     bytes_each = 4.0 * (bucket.master + 1) * (bucket.fixed + bucket.parts + 2)
-    most = max(1, int(min(_MOST_PAIRS, _WORKING_SET / bytes_each)) // width)
+    most = int(min(_MOST_PAIRS, max(_FEWEST_PAIRS, _WORKING_SET / bytes_each))) // width
     return math.ceil(columns / math.ceil(columns / most)), width
 
 

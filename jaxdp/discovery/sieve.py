@@ -33,7 +33,6 @@ from jaxdp.statistics import concordance
 Z = 4.0
 SIEVE_SHARE = 0.5
 UNIT_ROUNDOFF = 2.0**-53
-_LAPLACE = jax.jit(lambda key: draw.laplace(key, (AHEAD,)))
 _START, _PERTURB, _FOLD_IN = jax.jit(SparseVector.init), jax.jit(Laplace.perturb), jax.jit(jax.random.fold_in)
 
 
@@ -262,7 +261,8 @@ def _definition_six(z: float):
     def values(tables, questions: Sequence[Question]) -> np.ndarray:
         result = np.zeros(len(questions))
         for positions, batch in batches(tables, questions):
-            result[positions] = z - np.abs(concordance.paper_statistic(concordance.strata_of_table(batch)))
+            strata = concordance.strata_of_table(batch, kendall_only=True)
+            result[positions] = z - np.abs(concordance.paper_statistic(strata))
         return result
 
     return lambda rate: values
@@ -286,8 +286,11 @@ class _Rounds:
             return [None]
         answers: list[bool | None] = [*self._sieved(self._subset.of(questions))]
         if answers[-1]:
-            question = questions[len(answers) - 1]
-            answers[-1] = self._examine(float(self._full.of([question])[0])) >= 0.0
+            fired = len(answers) - 1
+            # from a joint table the queries of all questions cost as much as one, and the next firings need them
+            near = slice(fired, fired + 1) if self._counts.can_pad else slice(0, None)
+            value = self._full.of(questions[near])[fired - (near.start or 0)]
+            answers[-1] = self._examine(float(value)) >= 0.0
             self._left -= 1  # a round is paid for by the firing, also where examine says no
             if self._left:
                 self._start_round()
@@ -297,8 +300,11 @@ class _Rounds:
         self._draw_threshold()
         if self._rate < 1:
             size = round(self._rate * self._records.num_records)
-            drawn = self._counts.subset(self._next_key(), size, self._records)
+            drawn = self._counts.subset(self._subset_key(), size, self._records)
             self._subset = Values(drawn, self._statistic(self._rate))
+
+    def _subset_key(self):
+        return self._next_key()
 
     def _draw_threshold(self) -> None:
         self._sieve = _sieve(self._plan.sieve, self._error)
@@ -321,8 +327,11 @@ class _Rounds:
         return float(perturb(Laplace(epsilon), self._next_key(), jnp.asarray(value, float), one))
 
     def _next_key(self):
+        return _FOLD_IN(self._key, self._next_number())
+
+    def _next_number(self) -> int:
         self._drawn += 1
-        return _FOLD_IN(self._key, self._drawn)
+        return self._drawn
 
     def _compiles(self) -> bool:
         """A release needs its budgets concrete, and a tape every value."""
@@ -333,15 +342,29 @@ class _PublishedRounds(_Rounds):
     """Rounds with the noise scales that the paper prints; simulations only."""
 
     def _draw_threshold(self) -> None:
-        self._threshold = self._plan.scale_threshold * float(_LAPLACE(self._next_key())[0])
+        noise, self._key_of_subset = _published_draws(self._key, self._next_number())
+        first, self._examination, *queries = np.asarray(noise, float).tolist()
+        self._threshold, self._ahead = self._plan.scale_threshold * first, np.array(queries)
+
+    def _subset_key(self):
+        return self._key_of_subset
 
     def _sieved(self, values: np.ndarray) -> list[bool]:
-        noise = np.asarray(_LAPLACE(self._next_key()), float)[: len(values)]
+        noise, self._ahead = self._ahead[: len(values)], self._ahead[len(values) :]
+        if len(noise) < len(values):
+            noise = np.asarray(_published_draws(self._key, self._next_number())[0], float)[: len(values)]
         fired = values + self._plan.scale_query * noise >= self._threshold - self._tweak
         return fired[: int(np.argmax(fired)) + 1 if fired.any() else None].tolist()
 
     def _examine(self, value: float) -> float:
-        return value + self._plan.scale_examine * float(_LAPLACE(self._next_key())[0])
+        return value + self._plan.scale_examine * self._examination
+
+
+@jax.jit
+def _published_draws(key, number):
+    """Laplace noise of scale 1 for one round (threshold, examination, queries ahead), and the key of its subset."""
+    key_noise, key_subset = jax.random.split(jax.random.fold_in(key, number))
+    return draw.laplace(key_noise, (2 + AHEAD,)), key_subset
 
 
 def _num_pairs(records: Records) -> int:

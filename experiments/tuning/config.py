@@ -299,9 +299,9 @@ class Config:
     alternatives: int
     problems: int
     searches: int
-    check_seconds: float = 3.0
+    check_seconds: float = 2.0
     seed: int = 20_230
 
 
 QUICK = Config("quick", ("margin-adaptive",), 128, 8, 2000, 1000, 2000, 4)
-FULL = Config("full", (), 1024, 10, 100_000, 10_000, 10_000, 64)
+FULL = Config("full", (), 1024, 10, 100_000, 10_000, 10_000, 160)

@@ -107,16 +107,22 @@ def margins(name: str, samples: int) -> np.ndarray:
 
 
 def _sieve(config: Config, epsilon: float) -> dict[str, float]:
-    """By gradient: share of the sieve and tweak."""
-    del config
+    """Share of the sieve and tweak: the gradient's answer beside a grid, scored by F1."""
     rounds = _rounds(TUNED_ON)
-    settings = tune.sieve_settings(epsilon * SIEVE_SAMPLES, margins(TUNED_ON, SIEVE_SAMPLES), rounds * SIEVE_SAMPLES)
-    return {"sieve_share": settings.sieve_share, "tweak": settings.tweak}
+    found = tune.sieve_settings(epsilon * SIEVE_SAMPLES, margins(TUNED_ON, SIEVE_SAMPLES), rounds * SIEVE_SAMPLES)
+    gradient = {"sieve_share": found.sieve_share, "tweak": found.tweak}
+    unit = rounds / epsilon
+    table = [{"sieve_share": share, "tweak": t * unit} for share in (0.35, 0.5, 0.65) for t in (-2.0, 0.0, 2.0)]
+    return _best_of(discovery.priv_pc, [gradient, *table], config, epsilon)
 
 
 def _best(run, options: dict[str, tuple], config: Config, epsilon: float) -> dict[str, float]:
-    """By a grid, every option on the same data and keys."""
     table = [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
+    return _best_of(run, table, config, epsilon)
+
+
+def _best_of(run, table: list[dict[str, float]], config: Config, epsilon: float) -> dict[str, float]:
+    """The settings of the largest mean F1, all on the same data and keys."""
     search = Search("", run, epsilon, lambda config, epsilon: {})
     means = [_scores(search, TUNED_ON, config.searches, option, 0)[1].mean() for option in table]
     return table[int(np.argmax(means))]
@@ -139,6 +145,6 @@ SEARCHES = (
         "svt_pc",
         discovery.svt_pc,
         1.0,
-        functools.partial(_best, discovery.svt_pc, {"raise_by": (0.0, 2.0, 5.0, 10.0), "z": (3.0, 4.0, 5.0)}),
+        functools.partial(_best, discovery.svt_pc, {"raise_by": (0.0, 5.0, 10.0, 20.0, 40.0), "z": (3.0, 4.0, 5.0)}),
     ),
 )

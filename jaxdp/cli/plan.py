@@ -163,9 +163,12 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
     """Replicates of the real test at the answer, with and without the effect; None if there is nothing to check."""
     import jax
 
+    from jaxdp.plan.methods import PLANS
     from jaxdp.plan.solve import LARGEST_SIMULATED_N, SIMULATION, Question
 
-    if row.reason or not args.replicates or row.n > LARGEST_SIMULATED_N // (10 if _is_kernel(row.method) else 1):
+    if row.reason or not args.replicates or PLANS[row.method].slow:  # those are simulated to begin with
+        return None
+    if row.n > LARGEST_SIMULATED_N // (10 if _is_kernel(row.method) else 1):
         return None
     question = Question.of(
         row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed), row.delta

@@ -1,7 +1,7 @@
 """Power by formula for tests of residual products: the GCM family, permutations, randomisation, votes of GCM.
 
-Sources: formula sheet on GCM, sections 1.3, 2 and 3; formula sheet on Priv-PC, section 9. Given Z the means of X and Y
-count as constant within a cell of Z; kernel fits of the reference count as exact. Constants are the tests' own.
+Sources: formula sheet on GCM, sections 1.3, 2 and 3; formula sheet on Priv-PC, section 9. Cells of Z are resolved as
+far as `Setting.profile` has places in them; kernel fits of the reference count as exact. Constants are the tests' own.
 """
 
 import math
@@ -134,7 +134,7 @@ def _cell_sums(setting: Setting, n: int, effect: float, limits, shift) -> tuple[
     """Mean and variance of the sum of within-cell products, and its null variance."""
     _, _, ratio = setting.profile()
     expected = n * ratio / setting.num_cells(n) if setting.z else np.full(ratio.shape, float(n))
-    moments = _observed_moments(setting, effect, limits, shift)
+    moments = laws.within_cells(_observed_moments(setting, effect, limits, shift), setting.cell_of_places(n))
     total = lambda values: float(np.mean(n * laws.occupied(expected) * values))  # noqa: E731
     null = total(moments["var_x"] * moments["var_y"])
     return total(moments["covariance"]), total(moments["product_variance"]), null

@@ -75,7 +75,7 @@ def winsorised_moments(
 
     mean_x, mean_y: (k,). shift: (2, k), taken off X and Y first. steps: `Steps` where a column is seen through levels
     only. Returns arrays (k,): means, variances, second moments, covariance, the mean and the variance of x y, and the
-    variance of the product of the centred ones.
+    variance of the product of the centred ones (`within_cells` adds what differs between places).
     """
     grid = np.linspace(-REACH, REACH, POINTS)[None, :]
     weight = _density(grid) / _density(grid).sum()
@@ -94,6 +94,8 @@ def winsorised_moments(
     covariance = exy - ex * ey
     centred = (x - ex[:, None]) ** 2 * (square - 2.0 * y * ey[:, None] + ey[:, None] ** 2)
     return {
+        "mean_x": ex,
+        "mean_y": ey,
         "var_x": mean(x * x) - ex**2,
         "var_y": mean(square) - ey**2,
         "square_y": mean(square),
@@ -101,6 +103,20 @@ def winsorised_moments(
         "product_variance": mean(centred) - covariance**2,
         "plain_mean": exy,
         "plain_variance": mean(x * x * square) - exy**2,
+    }
+
+
+def within_cells(moments: dict[str, np.ndarray], cell: np.ndarray) -> dict[str, np.ndarray]:
+    """Moments of records of one cell, where means move between the places (k,) of that cell (k,)."""
+    cell = np.unique(cell, return_inverse=True)[1]
+    count = np.bincount(cell)
+    average = lambda values: (np.bincount(cell, values) / count)[cell]  # noqa: E731
+    x, y = (moments[name] - average(moments[name]) for name in ("mean_x", "mean_y"))
+    return {
+        **moments,
+        "var_x": moments["var_x"] + average(x * x),
+        "var_y": moments["var_y"] + average(y * y),
+        "covariance": moments["covariance"] + average(x * y),
     }
 
 

@@ -20,7 +20,7 @@ from jaxdp.simulate.confounder import sine_confounder
 from jaxdp.statistics import partition
 
 SCALED, CODES, GROUPS = "scaled", "codes", "groups"  # how a test wants its columns
-NODES = 41  # places in Z at which formulas look
+NODES, CLASSIC_NODES = 41, 201  # places in Z at which formulas look; more of them resolve a few wide cells
 CLASSIC_Z_SD = 2.0
 CLASSIC_COMPLEXITY = 2.0
 RESIDUAL_SD = 0.2  # of continuous columns on [-1, 1], where nothing else is said
@@ -88,20 +88,34 @@ class Setting:
         return Domain(_scaled_columns(self.x), _scaled_columns(self.y), self.z)
 
     def profile(self):
-        """Means of X and Y (in residual sds) at `NODES` places of equal probability of Z, and Z's density over that
-        of the law whose quantiles cut the cells; numpy arrays (NODES,)."""
-        place = (np.arange(NODES) + 0.5) / NODES
+        """Means of X and Y (in residual sds) at places of equal probability of Z, and Z's density over that of the law
+        whose quantiles cut the cells; numpy arrays (`NODES`,), or (`CLASSIC_NODES`,) without a schema."""
+        nodes = NODES if self.scaled else CLASSIC_NODES
+        place = (np.arange(nodes) + 0.5) / nodes
         if self.scaled:
             levels = self.z[0].levels if self.z else 0
             place = (np.floor(place * levels) + 0.5) / levels if levels > 1 else place
             bend = self.confounding * np.sin(np.pi * (2.0 * place - 1.0)) if self.z else 0.0 * place
-            return bend, -bend, np.ones(NODES)
+            return bend, -bend, np.ones(nodes)
         from scipy.special import ndtri
 
         z = CLASSIC_Z_SD * ndtri(place)
         density = np.exp(-0.5 * (z / CLASSIC_Z_SD) ** 2) / (CLASSIC_Z_SD * math.sqrt(2.0 * math.pi))
         bend = np.exp(-0.5 * z**2) * np.sin(CLASSIC_COMPLEXITY * z)
         return bend, -bend, density * math.pi * (1.0 + z**2)
+
+    def cell_of_places(self, n: int) -> np.ndarray:
+        """The cell of the first column of Z that each place of `profile` lies in."""
+        nodes = NODES if self.scaled else CLASSIC_NODES
+        place = (np.arange(nodes) + 0.5) / nodes
+        if not self.z:
+            return np.zeros(nodes, int)
+        bins = partition.bins_per_column(self.z, max(4, n // 8))[0]
+        if not self.scaled:
+            from scipy.special import ndtri
+
+            place = 0.5 + np.arctan(CLASSIC_Z_SD * ndtri(place)) / math.pi
+        return np.minimum((place * bins).astype(int), bins - 1)
 
     def hidden_sds(self, effect: float) -> tuple[float, float]:
         """Sds of the variables behind x and y, from which levels are cut; a sine of height c has variance c^2/2."""

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jaxdp import _check
 from jaxdp.mechanisms import Gaussian, Laplace, Split
 
+LEAST_SHARE = 1e-6
+
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
@@ -75,6 +77,11 @@ def _amount(part):
     return part.rho if isinstance(part, Gaussian) else part.epsilon
 
 
+def _inner_share(logit):
+    """Between 0 and 1, never so near that a part would get nothing."""
+    return jnp.clip(jax.nn.sigmoid(logit), LEAST_SHARE, 1.0 - LEAST_SHARE)
+
+
 def _tested(parts) -> str:
     if len(parts) != 2:
         raise TypeError(f"only a budget of two parts has one share to tune, got {sorted(parts)}.")
@@ -96,7 +103,7 @@ LEAVES = {
         Leaf("winsorize", _level, lambda test, value: dataclasses.replace(test, winsorize=value)),
         _field("scale_x"),
         _field("scale_y"),
-        Leaf("split", _first_share, _with_share, jax.nn.sigmoid, lambda v: jnp.log(v) - jnp.log1p(-jnp.asarray(v))),
+        Leaf("split", _first_share, _with_share, _inner_share, lambda v: jnp.log(v) - jnp.log1p(-jnp.asarray(v))),
         Leaf("weights", _weights, lambda test, value: dataclasses.replace(test, weights=value), jnp.tanh, jnp.arctanh),
     )
 }

@@ -113,7 +113,7 @@ def test_few_programs_for_ten_thousand_records():
     sizes = mic_grids.grids(10_000**0.6, 15)
     for problems in (1, 1000, 10**6):
         groups = mic_grids.buckets(sizes, problems)
-        assert len(groups) <= 6
+        assert len(groups) <= mic_grids.MOST_PROGRAMS <= 12
         assert sorted(grid for bucket in groups for grid in bucket.grids) == sorted(sizes)
         for bucket in groups:
             assert all(grid <= (bucket.fixed, bucket.parts, bucket.master) for grid in bucket.grids)

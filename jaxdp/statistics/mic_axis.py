@@ -17,8 +17,8 @@ ROWS = 2  # fixed cells per step of the accumulation: fewer passes over the gain
 _RUN = 8  # master cells whose sums are unrolled
 _STEP_COST = 500  # logarithms that take as long as starting one step of a loop
 _SIDES = range(4, 129)
-_UNROLLED, _NARROW = 16, 4  # a reduction over more rows is not vectorised, which few lanes are not anyway
-_BLOCK = 16_384  # gains of a block that stay close
+_UNROLLED, _NARROW = 8, 4  # a reduction over more rows is not vectorised, which few lanes are not anyway
+_BLOCK = 6144  # gains of a block that stay in the nearest cache, with their rows
 
 
 def cumulative(table, dtype=None):

@@ -13,7 +13,7 @@ from jaxdp import _check
 
 CAPPED, FULL, MINEPY = "capped", "full", "minepy"
 SHAPES = (CAPPED, FULL, MINEPY)
-MOST_PROGRAMS = 6  # each compiles in 0.5 to 0.9 s of processor time
+MOST_PROGRAMS = 4  # each compiles in 0.6 to 1.2 s of processor time
 _FEW = 8  # a single coefficient is often one of many replicates
 _PROGRAM = 2e7  # logarithms worth compiling one more program; compiling takes longer, but only once
 

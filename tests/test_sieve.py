@@ -1,5 +1,6 @@
 """Query-by-query discovery in releases: certificates, uniform subsets, rounding of queries, the command line."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -28,7 +29,9 @@ def cancer():
     return sample_network(jax.random.key(0), networks.load("cancer"), 4000)
 
 
-@pytest.mark.parametrize("search", [discovery.svt_pc, discovery.priv_pc])
+@pytest.mark.parametrize(
+    "search", [discovery.svt_pc, discovery.priv_pc, functools.partial(discovery.priv_pc, refresh=False)]
+)
 def test_releases_are_certified_for_the_whole_search(search, cancer):
     with tape.certified() as found:
         graph = search(jaxdp.fresh_key(), cancer, epsilon=20.0, max_order=1)
@@ -62,6 +65,23 @@ def test_rounds_on_subsets_spend_what_they_say(cancer):
     used = [np.asarray(jax.random.key_data(call.key)).tobytes() for call in draws.calls]
     assert len(set(used)) == len(used)
     assert graph.complete == (len(looks) < rounds)
+
+
+def test_a_kept_threshold_is_paid_for_once(cancer):
+    plan = sieve.kept_threshold(0.4, 10, 0.7)
+    spent = 1.0 / plan.scale_threshold + 10 * (2.0 / plan.scale_query + 1.0 / plan.scale_examine)
+    assert spent == pytest.approx(0.4, rel=1e-6)
+    with tape.recording() as draws:
+        graph = discovery.priv_pc(jax.random.key(3), cancer, epsilon=50.0, refresh=False, max_rounds=4)
+    laws = [call.law for call in draws.calls]
+    assert laws.count("sparse_threshold") == 1
+    assert laws.count("laplace") <= 4
+    fired = [call.output for call in draws.calls if call.law == "sparse_answer"]
+    assert sum(map(bool, fired)) == laws.count("laplace")
+    assert graph.complete == (laws.count("laplace") < 4)
+    for wrong in ({"subset": 100}, {"variant": "paper"}):
+        with pytest.raises(ValueError, match="refresh"):
+            discovery.priv_pc(jax.random.key(0), cancer, epsilon=1.0, refresh=False, **wrong)
 
 
 def test_amplification_is_rounded_the_safe_way():

@@ -30,6 +30,7 @@ METHODS = {
     "table_pc (default)": _plain(discovery.table_pc),
     "svt_pc": _plain(discovery.svt_pc),
     "priv_pc, corrected": _plain(discovery.priv_pc),
+    "priv_pc, threshold kept": _plain(discovery.priv_pc, refresh=False),
     "priv_pc, corrected, sub-sampled": sub_sampled,
     "em_pc": _plain(discovery.em_pc),
     "adaptive_pc (CURATE style)": _plain(discovery.adaptive_pc),

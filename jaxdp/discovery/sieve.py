@@ -139,6 +139,18 @@ def corrected_round(
     )
 
 
+def kept_threshold(epsilon: float, rounds: int, sieve_share: float = SIEVE_SHARE) -> RoundPlan:
+    """All rounds on all rows with one threshold noise: e1 + R e2 for the sieve and R examinations make epsilon.
+
+    Examinations see the sieve through its answers alone, so given the transcript the densities factorise and the
+    costs add up, interleaved as they are (sheet 5.3).
+    """
+    sieve = _check.share(epsilon, sieve_share)
+    examine = _check.share(epsilon, (1 - as_fraction(sieve_share)) / rounds)
+    threshold, query = (float(scale) for scale in _sieve(sieve, 0.0, rounds).scales())
+    return RoundPlan(threshold, query, 1.0 / examine, epsilon, sieve, examine)
+
+
 def published_round(epsilon: float, num_records: int, subset: int) -> RoundPlan:
     """Algorithm 2 with the sensitivity that the paper claims, and the epsilon that is true for it.
 
@@ -175,6 +187,7 @@ def priv_pc(
     max_rounds: int | None = None,
     tweak: float = 0.0,
     sieve_share: float = SIEVE_SHARE,
+    refresh: bool = True,
     max_order: int | None = None,
     variant: str = "corrected",
     levels=None,
@@ -188,6 +201,8 @@ def priv_pc(
     subset: rows of the sieve, default all (sub-sampling saves time, never noise: sheet, section 6).
     tweak: t, by which the sieve's threshold is lower, in units of the query's sensitivity. sieve_share: of a round's
     budget, the rest examines. `jaxdp.tune.sieve_settings` chooses both from public guesses.
+    refresh=False, on all rows only: the threshold noise is drawn once and the R = max_rounds rounds are one sparse
+    vector, e1 + R e2 in the place of R (e1 + e2) (sheet, 5.3): a third of the sieve's noise at R = 20.
     variant="paper": Definition 6 with the claimed 4.5/sqrt(n - 1), the published noise, sub-sampling by
     `jaxdp.tune.subsample_size`; the cost shows the epsilon that is true for it (sheet 3.1).
     Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale; sheet 5.1). A release key
@@ -202,15 +217,19 @@ def priv_pc(
     rounds = max(1, _num_pairs(records)) if max_rounds is None else max_rounds
     _check.at_least(1, max_rounds=rounds)
     _check.in_range(0.0, 1.0, sieve_share=sieve_share)
-    if variant == "paper" and sieve_share != SIEVE_SHARE:
-        raise ValueError(f"variant='paper' has its own split, got sieve_share={sieve_share}.")
+    if variant == "paper" and (sieve_share != SIEVE_SHARE or not refresh):
+        raise ValueError("variant='paper' has its own split and refreshes: leave out sieve_share and refresh.")
+    if not refresh and subset not in (None, records.num_records):
+        raise ValueError(f"refresh=False keeps one threshold for all rows: leave out subset={subset}.")
     each = _check.share(epsilon, Fraction(1, rounds))
     plan, rate = _plan(variant, each, records.num_records, subset, sieve_share)
+    kind: type[_Rounds] = _Rounds if variant == "corrected" else _PublishedRounds
+    if not refresh:
+        plan, kind = kept_threshold(epsilon, rounds, sieve_share), _RoundsOfOneThreshold
     total = plan.epsilon * rounds if variant == "paper" else float(epsilon)
-    kind = _Rounds if variant == "corrected" else _PublishedRounds
     error = rounding(records, z)
     if plan.sieve:
-        _require_certificate(key, _sieve(plan.sieve, error))
+        _require_certificate(key, _sieve(plan.sieve, error, 1 if refresh else rounds))
     cost = Cost(epsilon=total, delta=0.0, rho=total**2 / 2, relation=Relation.REPLACE_ONE)
     method = "priv_pc" if variant == "corrected" else "priv_pc[paper]"
     with opened(key, method, cost, ledger) as session:
@@ -228,9 +247,9 @@ def priv_pc(
         return session.graph(records, search, tuple(decisions))
 
 
-def _sieve(epsilon: float, error: float) -> SparseVector:
-    """One round's sieve: exponential noise, split 1 : 2^(2/3) between threshold and query."""
-    return SparseVector(epsilon=epsilon, max_firings=1, error=error)
+def _sieve(epsilon: float, error: float, firings: int = 1) -> SparseVector:
+    """The sieve of one round, or of all that share a threshold: exponential noise, split 1 : (2R)^(2/3)."""
+    return SparseVector(epsilon=epsilon, max_firings=firings, error=error)
 
 
 def _plan(
@@ -276,7 +295,7 @@ class _Rounds:
     ):
         self._key, self._records, self._plan, self._rate = key, records, plan, rate
         self._counts, self._statistic, self._tweak, self._error = Counts(records), statistic, tweak, error
-        self._left, self._drawn = rounds, 0
+        self._left, self._drawn, self._firings = rounds, 0, 1
         self._full = self._subset = Values(self._counts, statistic(1.0))
         self._start_round()
 
@@ -307,7 +326,7 @@ class _Rounds:
         return self._next_key()
 
     def _draw_threshold(self) -> None:
-        self._sieve = _sieve(self._plan.sieve, self._error)
+        self._sieve = _sieve(self._plan.sieve, self._error, self._firings)
         start = _START if self._compiles() else SparseVector.init
         self._state = start(self._sieve, self._next_key(), -self._tweak)
 
@@ -336,6 +355,15 @@ class _Rounds:
     def _compiles(self) -> bool:
         """A release needs its budgets concrete, and a tape every value."""
         return keys.mode_of(self._key) == keys.SIMULATION and not tape.is_open()
+
+
+class _RoundsOfOneThreshold(_Rounds):
+    """Rounds on all rows that share one noisy threshold: one sparse vector that may fire once a round."""
+
+    def _draw_threshold(self) -> None:
+        if self._drawn == 0:
+            self._firings = self._left
+            super()._draw_threshold()
 
 
 class _PublishedRounds(_Rounds):

@@ -10,8 +10,8 @@ import numpy as np
 
 MASTER_FACTOR = 10.0  # c: 5 (the paper's) has a tenth more error at n = 1000, 15 a twentieth less for twice the time
 PAIRS_MASTER_FACTOR = 5.0  # for many pairs, where noise dominates and time counts
-# B within 5 % of the least weighted error among those tried (experiments/mic/results/tuning.csv), for the coefficient corrected for chance and for MICr as it is.
-# Larger n keep the last value.
+# B with a weighted error within 5 % of the least among those tried (experiments/mic/results/tuning.csv), for the
+# coefficient corrected for chance and for MICr as it is. Larger n keep the last value.
 _SIZES = (25, 250, 500, 1000, 5000, 10_000)
 _CELLS = {
     0.1: (5, 40, 80, 150, 250, 350),

@@ -16,7 +16,7 @@ from jaxdp.audit import flawed
 from jaxdp.audit.flawed import truncated_geometric
 from jaxdp.core import Norm, cost_of, num_records, public_shapes
 from jaxdp.independence.marginal import mic_common, mic_parameters, mic_ranges, mic_sensitivity
-from jaxdp.statistics import information, mic_grids, mic_tables
+from jaxdp.statistics import information, mic_grids, mic_pairs, mic_tables
 
 BOX = ((0.0, 1.0), (0.0, 1.0))
 
@@ -427,3 +427,14 @@ def test_public_mistakes_raise_one_clear_sentence(call, words):
 
 def run_on(test, x, y):
     return jaxdp.run(test, jax.random.key(0), jaxdp.Data(x, y))
+
+
+def test_all_pairs_show_their_progress_and_equal_the_statistic(capfd):
+    """The release calls the statistic outside of one program, where it may use all cores and show a bar."""
+    table = np.random.default_rng(0).uniform(-1, 1, (40, 18))
+    test = jaxdp.MICrPairs(mechanism=jaxdp.Gaussian(rho=1e12), max_cells=4.0, c=1.0, progress=True)
+    found = jaxdp.release(test, jax.random.key(0), table)
+    assert "part" in capfd.readouterr().err
+    bounds = np.tile([-1.0, 1.0], (18, 1))
+    exact = mic_pairs.mic_r_pairs(table.astype(np.float32), bounds=bounds, budget=4.0, c=1.0)
+    np.testing.assert_allclose(found.value, exact, atol=1e-4)  # noise of standard deviation 1.5e-6

@@ -299,7 +299,7 @@ class Config:
     alternatives: int
     problems: int
     searches: int
-    check_seconds: float = 2.0
+    check_seconds: float = 4.0
     seed: int = 20_230
 
 

@@ -8,7 +8,7 @@ import pathlib
 from experiments.tuning.config import NOTHING_TO_TUNE
 from jaxdp.report import figures
 
-Z95 = 1.959964
+Z95, LEVEL = 1.959964, 0.05
 COLUMNS = (
     "test",
     "n",
@@ -72,7 +72,21 @@ def _line(rows) -> str:
         return f"| {name} | stays: {_why(first)} | {kept} | 0 | | 0 |"
     powers = [row for row in rows if not row["design"].startswith("null") and row["design"] != "tuned on"]
     nulls = [row for row in rows if row["design"].startswith("null")]
-    return f"| {name} | {_change(first)} | {_rates(powers)} | {_gaps(powers)} | {_rates(nulls, 4)} | {_gaps(nulls)} |"
+    changed = f"{_change(first)}{_verdict(powers, nulls)}"
+    return f"| {name} | {changed} | {_rates(powers)} | {_gaps(powers)} | {_rates(nulls, 4)} | {_gaps(nulls)} |"
+
+
+def _verdict(powers, nulls) -> str:
+    """What the held-out designs say against the tuned point, beyond their intervals."""
+    weaker = [row["design"] for row in powers if sum(gap_of(row)) < 0.0]
+    worse = [r["design"].removeprefix("null: ") for r in nulls if r["tuned_rate"] > LEVEL and _surely_up(r)]
+    parts = [f"power lost: {', '.join(weaker)}"] * bool(weaker) + [f"level lost: {', '.join(worse)}"] * bool(worse)
+    return f" (keep the default; {'; '.join(parts)})" if parts else ""
+
+
+def _surely_up(row) -> bool:
+    gap, half = gap_of(row)
+    return gap > half
 
 
 def _why(row) -> str:

@@ -67,8 +67,8 @@ def tune(
     numbers are tuned. softness: of the soft decision, default the level. price: of soft false alarms; 0 leaves the
     objective unconstrained. check_replicates: of each design, for tuned and default test alike; fewer, but 2000 at
     least, where they take longer than check_seconds (a null): a quarter point of level takes 20 000 to be seen.
-    Returns `Tuned`. Where a null of the family breaks the level or no power is gained, the choices of the grid are
-    checked without the tuned numbers, and where these fail too its test is the default.
+    Returns `Tuned`. Where a null of the family breaks the level or no power is gained, the tuned numbers are checked
+    without the choices of the grid, then the choices alone; where these fail too its test is the default.
     Errors: ValueError, TypeError on public mistakes.
     """
     _check.in_range(0.0, 0.5, level=level)
@@ -84,7 +84,7 @@ def tune(
     objective = dataclasses.replace(objective, baseline=_rates(objective, test, sample)[1:])
     ranked = ranked_options(objective, test, sample, grid or {})
     chosen, default_score = ranked[0][0], float(_score(objective, test, sample))
-    # what is checked in turn, until one passes: everything tuned, then choices alone, best first
+    # what is checked in turn, until one passes: everything tuned, the numbers alone, then choices alone, best first
     tries: list[tuple[dict[str, Any], dict[str, Any]]] = [
         (option, {}) for option, score in ranked[:MOST_CHOICES] if option and score > default_score
     ]
@@ -94,7 +94,8 @@ def tune(
         starts = descent.restarts_of(key_restart, start, restarts, SPREAD)
         stacked, values = _climb(objective, candidate, starts, sample, steps, optimizer)
         best = int(jnp.argmax(jnp.nan_to_num(values, nan=-jnp.inf)))
-        tries = [(chosen, jax.tree.map(lambda leaf: leaf[best], stacked)), *tries]
+        point = jax.tree.map(lambda leaf: leaf[best], stacked)
+        tries = [(chosen, point), *([({}, point)] if chosen else []), *tries]
     found: list[Tuned] = []
     for number, (option, point) in enumerate(tries or [(chosen, {})]):
         tuned = at(dataclasses.replace(test, **option), point)

@@ -66,7 +66,7 @@ def _test_of(row):
 def _line(rows) -> str:
     first = rows[0]
     name = f"`{first['test'].split()[0]}`, n = {first['n']}, epsilon {first['epsilon']:g}"
-    name += f" ({first['note']})" if first.get("note") else ""
+    name += f" ({first['note']})" if first.get("note", "") not in ("", f"n = {first['n']}") else ""
     if not first["accepted"]:
         kept = f"power {first['default_rate']:.3f} where tuned"
         return f"| {name} | stays: {_why(first)} | {kept} | 0 | | 0 |"
@@ -79,14 +79,16 @@ def _line(rows) -> str:
 def _verdict(powers, nulls) -> str:
     """What the held-out designs say against the tuned point, beyond their intervals."""
     weaker = [row["design"] for row in powers if sum(gap_of(row)) < 0.0]
-    worse = [r["design"].removeprefix("null: ") for r in nulls if r["tuned_rate"] > LEVEL and _surely_up(r)]
+    worse = [r["design"].removeprefix("null: ") for r in nulls if _lost(r)]
     parts = [f"power lost: {', '.join(weaker)}"] * bool(weaker) + [f"level lost: {', '.join(worse)}"] * bool(worse)
     return f" (keep the default; {'; '.join(parts)})" if parts else ""
 
 
-def _surely_up(row) -> bool:
-    gap, half = gap_of(row)
-    return gap > half
+def _lost(null) -> bool:
+    """Whether the tuned test surely rejects more than the default, and more than the level."""
+    gap, half = gap_of(null)
+    rate = null["tuned_rate"]
+    return gap > half and rate - Z95 * math.sqrt(rate * (1.0 - rate) / null["replicates"]) > LEVEL
 
 
 def _why(row) -> str:

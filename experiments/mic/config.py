@@ -31,7 +31,8 @@ class Config:
 
 QUICK = Config("quick", (250, 1000), 10, 2, (20, 40, 80), 50, 60, 4)
 RECORDED = Config("recorded", (25, 250, 500, 1000, 5000, 10000), 5, 2, (20, 40, 80), 50, 150, 4, few_at_large=True)
-FULL = Config("full", (25, 250, 500, 1000, 5000, 10000), 1, 3, (8, 40, 60, 80, 100, 120, 150, 200, 250, 350), 100, None, 20)
+CELLS = (8, 40, 60, 80, 100, 120, 150, 200, 250, 350)
+FULL = Config("full", (25, 250, 500, 1000, 5000, 10000), 1, 3, CELLS, 100, None, 20)
 EPSILONS = (0.1, 1.0)
 # Table 2 of the paper: (c, B) of MICr-Geom and MICr-Lap.
 PAPER_TABLE_2 = {

@@ -42,10 +42,11 @@ def widened_for_normal(value, sd, scale, variance_noise):
     """`sd` so much larger that the p-value of N(0, sd^2) + N(0, scale^2) keeps its level for a noisy sd^2.
 
     variance_noise: variance of the noise in sd^2. Second order: adds variance_noise (z^2 + 1)/(4 T) to sd^2, with
-    T = sd^2 + scale^2 and z^2 = value^2/T (docs/proofs/partition_gcm.md, Level).
+    T = sd^2 + scale^2 and z^2 = value^2/T, 16 at most: p-values go on falling (docs/proofs/partition_gcm.md, Level).
     """
     total = jnp.maximum(sd**2 + scale**2, _TINY)
-    return jnp.sqrt(sd**2 + variance_noise * (value**2 / total + 1.0) / (4.0 * total))
+    squared = jnp.minimum(value**2 / total, 16.0)
+    return jnp.sqrt(sd**2 + variance_noise * (squared + 1.0) / (4.0 * total))
 
 
 def widened_for_laplace(value, sd, scale, variance_noise):
@@ -62,7 +63,10 @@ def widened_for_laplace(value, sd, scale, variance_noise):
     second = jnp.where(seen, -u * bell * ratio**2 / jnp.where(seen, slope, 1.0), 0.0)
     # no density left: the limit far out; no slope: the value is zero and its p-value one
     bracket = jnp.where(seen, jnp.clip(0.5 - first + 0.5 * second, 0.0, 0.5), 0.5)
-    return jnp.sqrt(sd**2 + variance_noise / (2.0 * scale**2) * bracket)
+    widened = jnp.sqrt(sd**2 + variance_noise / (2.0 * scale**2) * bracket)
+    # next to no Laplace noise: that of a normal law, without the cancellation
+    little = widened_for_normal(value, sd, jnp.sqrt(2.0) * scale, variance_noise)
+    return jnp.where(scale < 0.02 * sd, little, widened)
 
 
 def noisy_sd(variance, noise_variance, num_records):

@@ -37,7 +37,7 @@ def partition_gcm_power(setting: Setting, n: int, epsilon: Budget, effect: float
     sums = [_cell_sums(setting, n, effect, _limits(setting, tau), shift) for shift in _centres(setting, n, epsilon)]
     mean, variance, null_variance = np.array(sums).T
     null = np.maximum(null_variance[:, None] + noise_of_variance.quantiles()[None, :], floor)
-    return laws.noisy_sum_power(mean, np.sqrt(variance), np.sqrt(null), noise, level)
+    return laws.noisy_sum_power(mean, np.sqrt(variance), np.sqrt(null), noise, level, noise_of_variance.variance)
 
 
 def local_permutation_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:

@@ -203,22 +203,22 @@ def stratified_laplace(cases: int, shape: tuple[int, ...]) -> np.ndarray:
     return np.stack(columns, axis=1).reshape(cases, *shape)
 
 
-def noisy_sum_power(mean, sd, null_sds, noise: Noise, level: float) -> float:
+def noisy_sum_power(mean, sd, null_sds, noise: Noise, level: float, variance_noise: float = 0.0) -> float:
     """P(reject) where N(mean, sd^2) + noise is judged by its p-value, exact for the noise at the null sd.
 
     mean, sd: numbers, or equally likely values (s,). null_sds: the released null sd, a number or equally likely
-    values (`NOISE_QUANTILES`,), for each of the s.
+    values (`NOISE_QUANTILES`,), for each of the s. variance_noise: for which the null sd is widened (`calibrate`).
     """
     mean, sd = (np.atleast_1d(np.asarray(v, float))[:, None] for v in (mean, sd))
     null_sds = np.array(np.broadcast_to(np.asarray(null_sds, float), (mean.size, NOISE_QUANTILES)))
     if noise.normal:
-        from scipy.special import ndtr, ndtri
+        from scipy.special import ndtr
 
-        critical = -ndtri(level / 2.0) * np.hypot(null_sds, noise.scale)
+        critical = _critical(null_sds, noise, level, variance_noise)
         spread = np.hypot(sd, noise.scale)
         return float(np.mean(ndtr((mean - critical) / spread) + ndtr((-mean - critical) / spread)))
     scale = noise.scale
-    critical = _critical(null_sds, scale, level)
+    critical = _critical(null_sds, noise, level, variance_noise)
     sd = np.broadcast_to(sd, critical.shape)
     return float(np.mean(_upper_tail(critical - mean, sd, scale) + _upper_tail(critical + mean, sd, scale)))
 
@@ -233,14 +233,28 @@ def two_sided_tail(value, sd, scale):
 _two_sided_tail = jax.jit(calibrate.normal_plus_laplace)
 
 
-def _critical(null_sds, scale, level):
+def _critical(null_sds, noise: Noise, level, variance_noise):
     """|values| from which on the p-value is at most `level`, by bisection."""
-    low, high = np.zeros_like(null_sds), (40.0 + 2.0 * np.log(1.0 / level)) * (null_sds + scale)
+    p_value = _normal_p_value if noise.normal else _laplace_p_value
+    scale, spread = np.float64(noise.scale), np.float64(variance_noise)
+    reach = np.sqrt(null_sds**2 + (2.5 if noise.normal else 0.25) * variance_noise / noise.scale**2) + noise.scale
+    low, high = np.zeros_like(null_sds), (40.0 + 2.0 * np.log(1.0 / level)) * reach
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
-        too_low = two_sided_tail(middle, null_sds, scale) > level
+        with jax.enable_x64(True):
+            too_low = np.asarray(p_value(middle, null_sds, scale, spread)) > level
         low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
     return high
+
+
+@jax.jit
+def _laplace_p_value(value, sd, scale, variance_noise):
+    return calibrate.normal_plus_laplace(value, calibrate.widened_for_laplace(value, sd, scale, variance_noise), scale)
+
+
+@jax.jit
+def _normal_p_value(value, sd, scale, variance_noise):
+    return calibrate.normal(value, jnp.hypot(calibrate.widened_for_normal(value, sd, scale, variance_noise), scale))
 
 
 def _upper_tail(value, sd, scale):

@@ -255,7 +255,7 @@ def priv_pc_lines(row: dict[str, Any]) -> Iterator[Line]:
     """F1 scores, and running times where the paper gives one."""
     cell = f"{row['network']} budget={row['budget']:g} true epsilon={row['true_epsilon']:.3g}"
     half = 1.96 * row["f1_sd"] / math.sqrt(row["seeds"]) if "f1_sd" in row else None
-    figure = "figure 1" if row["figure"] == 1 else "continuous data"
+    figure = str(row["figure"])
     claim = F1_CLAIM if figure == "figure 1" else ""
     interval = (row["f1"] - half, row["f1"] + half) if half is not None and row["seeds"] > 2 else None
     kind = "normal 95 % over seeds" if interval else ""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.optimised
 
 def test_every_configuration_of_the_contract_table_has_a_null():
     assert set(nulls.NULLS) >= set(BY_NAME)
-    assert all("corrected" in name for name in set(nulls.NULLS) - set(BY_NAME))
+    assert all("uncorrected" in name for name in set(nulls.NULLS) - set(BY_NAME))
 
 
 @pytest.mark.parametrize("name", ["goodness_of_fit", "vote", "margin_adaptive"])

@@ -32,7 +32,7 @@ ROWS = {
     ],
     "priv_pc": [
         {
-            "figure": 1,
+            "figure": "figure 1",
             "network": "asia",
             "method": "em_pc",
             "budget": 3.0,

@@ -3,7 +3,7 @@
 python -m experiments.audit.nulls                              # 1e5 nulls a row, resumable: finished rows are kept
 python -m experiments.audit.nulls --names kendall mic_e --replicates 1e4 --out /some/folder
 
-One row per configuration of the contract table (tests/cases.py), and some with `correct_level`. A row states the null,
+One row per configuration of the contract table (tests/cases.py), and some without `correct_level`. A row states the null,
 the promise and its side:
 `exact` (two-sided window), `at most` and `limit` (upper window: valid but conservative, or valid as n grows).
 """
@@ -317,22 +317,22 @@ NULLS = {
         "small ridge: little bias. Not private",
     ),
     "crt": plain(jaxdp.CRT(law=LAW, num_resamples=99), sine_confounder, 100, EXACT, "the law of x given z is true"),
-    "partition_gcm_corrected": plain(
-        PartitionGCM(epsilon=1.0, correct_level=True), sine_confounder, 1000, LIMIT, CELLS + "; noise of V counted"
+    "partition_gcm_uncorrected": plain(
+        PartitionGCM(epsilon=1.0, correct_level=False), sine_confounder, 1000, LIMIT, CELLS + "; noise of V not counted"
     ),
-    "partition_gcm_regions_corrected": plain(
-        PartitionGCM(epsilon=1.0, num_regions=3, num_null=199, correct_level=True),
+    "partition_gcm_regions_uncorrected": plain(
+        PartitionGCM(epsilon=1.0, num_regions=3, num_null=199, correct_level=False),
         sine_confounder,
         1000,
         LIMIT,
-        CELLS + "; in each region; noise of V counted",
+        CELLS + "; in each region; noise of V not counted",
     ),
-    "partition_gcm_axes_corrected": plain(
-        PartitionGCM(epsilon=7.0, correct_level=True),
+    "partition_gcm_axes_uncorrected": plain(
+        PartitionGCM(epsilon=7.0, correct_level=False),
         functools.partial(sine_confounder, dim=5),
         1000,
         LIMIT,
-        "five columns of z, n epsilon = 7000: enough to choose the axes; noise of V counted",
+        "five columns of z, n epsilon = 7000: enough to choose the axes; noise of V not counted",
     ),
 }
 

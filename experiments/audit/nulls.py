@@ -3,8 +3,8 @@
 python -m experiments.audit.nulls                              # 1e5 nulls a row, resumable: finished rows are kept
 python -m experiments.audit.nulls --names kendall mic_e --replicates 1e4 --out /some/folder
 
-One row per configuration of the contract table (tests/cases.py), and some without `correct_level`. A row states the null,
-the promise and its side:
+One row per configuration of the contract table (tests/cases.py), and some without `correct_level`. A row states the
+null, the promise and its side:
 `exact` (two-sided window), `at most` and `limit` (upper window: valid but conservative, or valid as n grows).
 """
 

@@ -57,7 +57,7 @@ class PartitionGCM(PrivateTest):
         public groups of neighbouring cells (same noise per region), combined by their sum of squares,
         so that covariances of changing sign do not cancel (weighted GCM).
     correct_level: takes the second-order effect of the noise of V out of the p-value; costs a little power. Without it
-        the level is lost where that noise is large against V (0.08 at n = 38, epsilon = 8; 0.0535 at n = 1000, epsilon = 1).
+        the level is lost where that noise is large against V (0.08 at n = 38, epsilon = 8; 0.053 at 1000 and 1).
     """
 
     reference: Any = None

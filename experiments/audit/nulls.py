@@ -308,13 +308,15 @@ NULLS = {
         "uniform margins; a hundred coefficients a run: 1e4 nulls",
         most=10_000,
     ),
-    "gcm": plain(jaxdp.GCM(ridge=0.01), sine_confounder, 100, LIMIT, "small ridge: little bias. Not private"),
+    "gcm": plain(
+        jaxdp.GCM(ridge=0.01), sine_confounder, 100, LIMIT, "n = 100 is small for the normal limit. Not private"
+    ),
     "gcm_columns": plain(
         jaxdp.GCM(ridge=0.01, num_null=199),
         functools.partial(columns, p=2, q=3),
         100,
         LIMIT,
-        "small ridge: little bias. Not private",
+        "n = 100 is small for the normal limit. Not private",
     ),
     "crt": plain(jaxdp.CRT(law=LAW, num_resamples=99), sine_confounder, 100, EXACT, "the law of x given z is true"),
     "partition_gcm_uncorrected": plain(

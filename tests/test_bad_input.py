@@ -200,6 +200,42 @@ def test_a_mistake_is_one_line_and_exit_code_2(name, tmp_path, capsys):
     assert not (tmp_path / "out" / "result.json").exists()
 
 
+SHARED = {
+    "DATA",
+    "--schema",
+    "--epsilon",
+    "--seed",
+    "--ledger",
+    "--out",
+    "--colour",
+}  # of all commands with data
+OTHERS = {
+    "discover": ["--columns=dose,effect,age,sex"],
+    "mic --all-pairs": ["--columns=dose,effect,age"],
+    "mic": ["--x=dose", "--y=effect"],
+}
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_the_other_commands_refuse_the_same_files_and_budgets(command, tmp_path, capsys):
+    words = command.split()
+    tried = 0
+    for number, (name, case) in enumerate(CASES.items()):
+        if set(case.options) - SHARED or (command == "discover" and name == "too few rows"):
+            continue
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        given = [part for part in case.arguments(folder)[1:] if not part.startswith(("--x=", "--y=", "--given="))]
+        assert main([*words[:1], *given, *words[1:], *OTHERS[command]]) == 2, name
+        printed = capsys.readouterr()
+        assert printed.out == "", name
+        assert printed.err.startswith("jaxdp: error: "), name
+        assert printed.err.count("\n") == 1, (name, printed.err)
+        assert not any(canary in printed.err for canary in CANARIES), (name, printed.err)
+        tried += 1
+    assert tried >= 80
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -210,6 +246,23 @@ def test_a_mistake_is_one_line_and_exit_code_2(name, tmp_path, capsys):
         ["report", "/no/such/folder"],
         ["demo", "--epsilon", "-1"],
         ["demo", "--seed", "x"],
+        ["plan", "--method", "magic", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"],
+        ["plan", "--method", "partition-gcm", "--epsilon", "-1", "--effect", "0.2", "--power", "0.8"],
+        ["plan", "--method", "partition-gcm", "--epsilon", "1", "--effect", "0.2", "--power", "1.5"],
+        ["plan", "--method", "partition-gcm"],
+        ["plan", "--schema", "no-such.toml", "--x", "a", "--y", "b", "--epsilon", "1", "--effect", "0.2"],
+        ["simulate", "--method", "magic", "--design", "sine"],
+        ["simulate", "--method", "partition-gcm", "--design", "triangle"],
+        ["simulate", "--method", "partition-gcm", "--design", "sine", "--replicates", "0"],
+        ["simulate", "--method", "partition-gcm", "--design", "sine", "--n", "ten"],
+        ["simulate", "--method", "partition-gcm", "--design", "sine", "--task", "3", "--of", "2"],
+        ["simulate", "--method", "partition-gcm", "--design", "sine", "--epsilon", "0"],
+        ["audit", "magic", "--epsilon", "1"],
+        ["audit", "laplace", "--epsilon", "nan"],
+        ["audit", "laplace", "--epsilon", "1", "--runs", "-5"],
+        ["ledger", "show", "no-such.db"],
+        ["ledger", "create", "/no/such/folder/l.db", "--epsilon", "1"],
+        ["ledger", "dance"],
     ],
     ids=" ".join,
 )

@@ -40,7 +40,8 @@ def main() -> None:
         FIGURES[name](recorder, chosen)
     print(CLAIM)
     for row in recorder.rows:
-        detail = f"{row['tests']:6.0f} tests {row['search_seconds'] * 1e3:8.1f} ms" if "tests" in row else ""
+        detail = f"{row['tests']:6.0f} tests" if "tests" in row else ""
+        detail += f" {row['search_seconds'] * 1e3:8.1f} ms" if "search_seconds" in row else ""
         reference = f"(reference {row['f1_reference']:.3f})" if "f1_reference" in row else ""
         print(
             f"  {row['network']:24s} {row['method']:52s} {row['budget']:7.2f} F1 {row['f1']:.3f} {reference} {detail}"

@@ -54,6 +54,7 @@ def epsilon_split(n, epsilon, *, level: float = 0.05, price: float = 20.0) -> fl
     On the limit law of the test at the default winsorising level, for an effect that the default share finds with
     power about 0.8. n, epsilon: numbers. Soft power is integrated, not drawn: no seed, one answer. False alarms above
     those of a valid test cost `price` each: a poorly known variance raises them, the more the larger epsilon is.
+    The p-value is that of `PartitionGCM(correct_level=False)`, for which the sheet's share was found.
     Within a tenth of the sheet's 0.85 from n = 300 (epsilon 1), 1000 (up to 1) and 10^4 (any) on; below that the
     variance needs more where epsilon is large and less where it is small. Power is flat in the share from 10^4 on.
     """

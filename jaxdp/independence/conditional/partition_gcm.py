@@ -43,8 +43,8 @@ class PartitionGCM(PrivateTest):
     Sensitivity: 8 for S and 6 for V, for replace-one neighbours, whatever n and K (sheet 2.1);
     p q times that in L1 for several columns, sqrt(p q) times in L2.
     Privacy: epsilon-DP (85 % for S, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
-    P-value: exact for the noise of S; level asymptotically exact as V grows and cells shrink (0.052 at n = 1000,
-    epsilon = 1, from the noise of V: docs/proofs/partition_gcm.md, Level). Z with more
+    P-value: exact for the noise of S, to second order for that of V (docs/proofs/partition_gcm.md, Level); level
+    asymptotically exact as V grows and cells shrink, conservative where the noise of V is as large as V. Z with more
     than three columns: one axis each for X and Y is chosen privately (30 % of the budget).
 
     reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's

@@ -306,7 +306,7 @@ def unit_circle_lines(row: dict[str, Any]) -> Iterator[Line]:
 
 def wilson(rate: float, replicates: int) -> tuple[float, float]:
     """Wilson interval of a rate."""
-    from jaxdp.simulate.power import RejectionRate
+    from jaxdp.simulate.replicates import RejectionRate
 
     return RejectionRate(round(rate * replicates), replicates, LEVEL).interval()
 

@@ -23,7 +23,6 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.noise import keys, tape
 
 if TYPE_CHECKING:
-    from jaxdp.accounting.ledger import Ledger
     from jaxdp.noise.certificate import Certificate
 
 
@@ -332,7 +331,17 @@ def _execute_sequential(test: Sequential, key, data) -> tuple[Any, Release]:
     return resolved, dataclasses.replace(second, cost=first.cost + second.cost, earlier=(first, *second.earlier))
 
 
-def run(test, key, data, *, ledger: Ledger | None = None) -> Result:
+class Account(Protocol):
+    """What a release is paid from: `jaxdp.Ledger`, or your own keeper of a budget."""
+
+    def require(self, cost: Cost) -> None:
+        """Raises if the cost is not affordable; writes nothing."""
+
+    def charge(self, method: str, cost: Cost, key: Any, /) -> Any:
+        """Writes the cost down durably, or raises."""
+
+
+def run(test, key, data, *, ledger: Account | None = None) -> Result:
     """Runs a test once: release, then p-value from the release alone.
 
     test: any test of the package. data: `jaxdp.Data` (or what the test's statistic takes).

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp.simulate import power
+from jaxdp.simulate import power, replicates
 from jaxdp.simulate.confounder import sine_confounder
 
 pytestmark = pytest.mark.optimised
@@ -59,18 +59,18 @@ def test_replicates_do_not_depend_on_the_batch_or_on_where_a_run_starts():
 
 
 def test_a_sweep_over_epsilon_and_effect_compiles_once():
-    before = power._p_values._cache_size()
+    before = replicates._p_values._cache_size()
     for epsilon in (0.5, 1.0, 2.0):
         for effect in (0.0, 0.5):
             design = functools.partial(sine_confounder, n=31, effect=effect)
             power.p_values(jaxdp.PartitionGCM(epsilon=epsilon), design, jax.random.key(2), 8)
-    assert power._p_values._cache_size() == before + 1
+    assert replicates._p_values._cache_size() == before + 1
 
 
 def test_wilson_interval_against_scipy():
-    for rejections, replicates in ((0, 20), (7, 200), (200, 200)):
-        ours = power.RejectionRate(rejections, replicates, 0.05).interval()
-        scipy = stats.binomtest(rejections, replicates).proportion_ci(method="wilson")
+    for rejections, count in ((0, 20), (7, 200), (200, 200)):
+        ours = power.RejectionRate(rejections, count, 0.05).interval()
+        scipy = stats.binomtest(rejections, count).proportion_ci(method="wilson")
         np.testing.assert_allclose(ours, (scipy.low, scipy.high), atol=1e-7)
 
 

@@ -11,7 +11,7 @@ import jaxdp
 from jaxdp.data import networks
 from jaxdp.data.schema import Schema
 from jaxdp.simulate import catalogue, confounder, discrete, functions21
-from jaxdp.simulate.power import Design
+from jaxdp.simulate.replicates import Design
 
 N, CELLS = 20_000, 500
 NULL, CLEAR = stats.norm.isf(0.5e-6), 8.0

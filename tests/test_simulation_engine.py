@@ -20,7 +20,7 @@ from jaxdp.simulate import catalogue, engine, pages, results
 from jaxdp.simulate.cells import Cell
 from jaxdp.simulate.chunks import Chunks
 from jaxdp.simulate.engine import Plan
-from jaxdp.simulate.power import RejectionRate
+from jaxdp.simulate.replicates import RejectionRate
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -162,7 +162,7 @@ def make_cells(args: argparse.Namespace) -> list:
     from jaxdp.independence import simulated
     from jaxdp.simulate import catalogue
     from jaxdp.simulate.cells import Cell
-    from jaxdp.simulate.power import Design
+    from jaxdp.simulate.replicates import Design
 
     if not args.method:
         raise options.UserError("--method is missing: `jaxdp simulate --list` shows the names.")

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxdp.simulate import confounder, discrete, functions21
 from jaxdp.simulate.confounder import SineLaw
-from jaxdp.simulate.power import Design
+from jaxdp.simulate.replicates import Design
 
 # Group sizes are public to the tests too, which only know the balanced ones of a grid.
 NO_CONSTANTS = ("effect", "num_cases")

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxdp import _check
-from jaxdp.simulate.power import Design
+from jaxdp.simulate.replicates import Design
 
 
 @dataclasses.dataclass(frozen=True)

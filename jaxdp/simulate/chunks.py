@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxdp import _check
-from jaxdp.simulate import power
+from jaxdp.simulate import replicates
 from jaxdp.simulate.cells import Cell
 from jaxdp.simulate.record_file import BINS, Record
 
@@ -51,8 +51,8 @@ def _chunk(test, design, key_data, start, stop, level, *, size: int, batch_size:
     key = jax.random.wrap_key_data(key_data)
     share = -(-size // len(devices))
     ids = start + jnp.arange(share * len(devices), dtype=jnp.uint32)
-    p = power.spread(test, design, key, ids, batch_size, devices)
-    p = jax.lax.with_sharding_constraint(p, NamedSharding(power.mesh_of(devices), PartitionSpec()))[:size]
+    p = replicates.spread(test, design, key, ids, batch_size, devices)
+    p = jax.lax.with_sharding_constraint(p, NamedSharding(replicates.mesh_of(devices), PartitionSpec()))[:size]
     wanted = ids[:size] < stop
     failed = wanted & jnp.isnan(p)
     bins = jnp.clip(jnp.ceil(BINS * p), 1, BINS).astype(jnp.int32) - 1
@@ -163,7 +163,7 @@ class Chunks:
             return ACCELERATOR_BATCH
         # Not a function of the number of devices: a program of another batch may round differently in the last bit.
         shapes = jax.eval_shape(cell.design, jax.eval_shape(jax.random.key, 0))
-        return max(1, min(power.default_batch(shapes), self.size // MOST_DEVICES_FILLED))
+        return max(1, min(replicates.default_batch(shapes), self.size // MOST_DEVICES_FILLED))
 
     def _working_set(self) -> float:
         """Bytes that the automatic batch aims at: what a core's caches hold."""

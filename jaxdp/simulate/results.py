@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from jaxdp.simulate import record_file
-from jaxdp.simulate.power import RejectionRate
 from jaxdp.simulate.record_file import Record
+from jaxdp.simulate.replicates import RejectionRate
 
 CONFIG, RECORDS, TABLE = "config.json", "records", "results.csv"
 IDENTITY = ("method", "design", "n", "epsilon", "effect")  # columns that every table starts with

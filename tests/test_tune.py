@@ -12,7 +12,7 @@ import jaxdp
 from jaxdp import tune
 from jaxdp.simulate import power
 from jaxdp.simulate.confounder import sine_confounder
-from jaxdp.simulate.power import Design
+from jaxdp.simulate.replicates import Design
 from jaxdp.statistics.winsorize import best_level
 from jaxdp.tune import descent, search, sieve, winsorising
 from jaxdp.tune.leaves import LEAVES, at, start_of
@@ -268,6 +268,51 @@ def test_the_level_check_compares_both_tests_on_the_same_replicates():
     shuffled = random.permutation(default)  # as many rejections, in other replicates
     assert tune.LevelCheck.of("null", shuffled, default, 0.05).holds
     assert tune.LevelCheck.of("null", 2.0 * default, default, 0.05).holds  # conservative
+
+
+def count(only_tuned, only_default, both=0, replicates=100_000):
+    """A level check of these counts."""
+    rate = lambda only: power.RejectionRate(both + only, replicates, 0.05)  # noqa: E731
+    return tune.LevelCheck("null", rate(only_tuned), rate(only_default), only_tuned, only_default)
+
+
+def test_the_excess_of_the_default_is_no_licence():
+    assert not count(30, 20, both=6000).holds  # 0.0603 after 0.0602: above the level, and more often in the count
+    assert not count(30, 20, both=6000).rejects_more(0.05)
+    assert count(20, 30, both=6000).holds
+    assert count(30, 20, both=4990).holds  # 0.0502 after 0.0501: not above the level beyond chance
+    assert not count(60, 20, both=4990).holds  # but more often than the default beyond chance
+    assert count(60, 20, both=4900).holds  # within the level
+
+
+def test_a_small_rise_on_every_null_is_seen_on_all_of_them_together():
+    each = [count(40, 28, both=4990)] * 6
+    assert all(check.holds for check in each)
+    together = tune.LevelCheck.together(each)
+    assert (together.only_tuned, together.only_default, together.tuned.replicates) == (240, 168, 600_000)
+    assert together.tuned.rejections == 6 * 5030
+    assert not together.holds
+
+
+def test_a_tuned_test_that_loses_power_on_a_declared_alternative_is_refused(monkeypatch):
+    """Power 0.5 -> 0.8 where tuned; 0.5 -> 0.4 on the other design; null p-values of both tests are the same."""
+    fair = np.linspace(0.0, 1.0, 1000)
+    rejected = lambda share: np.where(fair <= share, 0.0, 1.0)  # noqa: E731
+
+    def paired(tests, design, key, replicates, seconds):
+        effect = design.numbers["effect"]
+        return {0.0: (fair, fair), 0.7: (rejected(0.8), rejected(0.5)), 0.3: (rejected(0.4), rejected(0.5))}[effect]
+
+    monkeypatch.setattr(search, "_paired", paired)
+    facts = {"values": {}, "default_values": {}, "options": {}, "default_objective": 0.0, "tuned_on": {}}
+    designs = [Design.of(functools.partial(HUNDRED, effect=effect)) for effect in (0.7, 0.0)]
+    for others, refused in (((0.7,), False), ((0.3, 0.7), True)):
+        others = tuple(Design.of(functools.partial(HUNDRED, effect=effect)) for effect in others)
+        found = search._checked(
+            "default", "tuned", designs, others, 0.05, jax.random.key(0), (1000, 1.0), objective_value=0.0, **facts
+        )
+        assert found.test == ("default" if refused else "tuned")
+        assert ("power is lost on sine_confounder(n=100, " in found.refused) == refused
 
 
 @pytest.mark.nightly

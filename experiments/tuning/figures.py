@@ -7,7 +7,15 @@ import time
 import jax
 import numpy as np
 
-from experiments.tuning.config import CASES, SINE, Config, held_out, held_out_nulls, tuned_on
+from experiments.tuning.config import (
+    CASES,
+    Config,
+    declared_alternatives,
+    declared_nulls,
+    held_out,
+    held_out_nulls,
+    tuned_on,
+)
 from experiments.tuning.searches import searches
 from jaxdp import tune
 from jaxdp.simulate import power
@@ -54,7 +62,8 @@ def gains(recorder, config: Config) -> None:
             default,
             case.leaves,
             design=tuned_on(case),
-            nulls=None if case.family == SINE else (),
+            nulls=declared_nulls(case),
+            alternatives=declared_alternatives(case),
             key=key_tune,
             grid=case.grid,
             replicates=config.replicates,

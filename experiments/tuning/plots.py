@@ -92,7 +92,8 @@ def _lost(null) -> bool:
 
 
 def _why(row) -> str:
-    return "level" if "level" in row["refused"] else "no better point"
+    reasons = {"level": "level", "power is lost": "power lost elsewhere"}
+    return next((why for word, why in reasons.items() if word in row["refused"]), "no better point")
 
 
 def _change(row) -> str:

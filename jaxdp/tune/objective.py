@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from jaxdp import core
 from jaxdp._pytree import frozen_pytree
-from jaxdp.simulate.power import Design
+from jaxdp.simulate.replicates import Design
 
 
 @frozen_pytree

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.simulate.power import Design, RejectionRate
+from jaxdp.simulate.replicates import Design, RejectionRate
 
 LEVEL_DOUBT = 0.05  # a tuned test of the default's level fails the check of one null with at most this probability
 GAIN_DOUBT = 1e-3  # and one of the default's power passes for a gain with at most this one
+LOSS_DOUBT = 0.01  # or fails for a loss on another declared alternative with at most this one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,16 +35,44 @@ class LevelCheck:
         only = [int(np.sum(rejects[0] & ~rejects[1])), int(np.sum(rejects[1] & ~rejects[0]))]
         return cls(null, rates[0], rates[1], only[0], only[1])
 
+    @classmethod
+    def together(cls, checks) -> LevelCheck:
+        """All nulls as one: a small rise that all of them share shows here first."""
+        rates = [
+            RejectionRate(sum(r.rejections for r in rates), sum(r.replicates for r in rates), rates[0].level)
+            for rates in ([check.tuned for check in checks], [check.default for check in checks])
+        ]
+        only = [sum(check.only_tuned for check in checks), sum(check.only_default for check in checks)]
+        return cls("all nulls together", rates[0], rates[1], only[0], only[1])
+
     def rejects_more(self, doubt: float) -> bool:
         """Whether the tuned test rejects more often than the default, beyond chance: sign test of this size."""
-        from scipy.stats import binom
+        return _beyond(self.only_tuned, self.only_tuned + self.only_default, 0.5, doubt)
 
-        return bool(self.only_tuned > binom.ppf(1.0 - doubt, self.only_tuned + self.only_default, 0.5))
+    def rejects_less(self, doubt: float) -> bool:
+        """Whether the default rejects more often than the tuned test, beyond chance: sign test of this size."""
+        return _beyond(self.only_default, self.only_tuned + self.only_default, 0.5, doubt)
 
     @property
     def holds(self) -> bool:
-        """Whether the tuned test stays within the level, or rejects no more often than the default."""
-        return bool(self.tuned.rate <= self.tuned.level) or not self.rejects_more(LEVEL_DOUBT)
+        """Whether the tuned test keeps the level here.
+
+        It does where it rejects no more often than the level, and where it does not reject more often than the default
+        beyond chance. Where it rejects more often than the level beyond chance, the default's own excess is no licence:
+        then it may not reject more often than the default at all, in the count.
+        """
+        if self.tuned.rate <= self.tuned.level:
+            return True
+        if _beyond(self.tuned.rejections, self.tuned.replicates, self.tuned.level, LEVEL_DOUBT):
+            return self.only_tuned <= self.only_default
+        return not self.rejects_more(LEVEL_DOUBT)
+
+
+def _beyond(count: int, trials: int, rate: float, doubt: float) -> bool:
+    """Whether so large a count out of Binomial(trials, rate) has at most this probability."""
+    from scipy.stats import binom
+
+    return bool(count > binom.ppf(1.0 - doubt, trials, rate))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +81,8 @@ class Tuned:
 
     values: the tuned numbers. default_values: those of the default. tuned_on: design and nulls in words, seed,
     objective, optimizer, and what was refused before. power, default_power: on fresh replicates of the design tuned on
-    (not held out). checks: the level on fresh seeds, () where no power was gained. Public: nothing here has seen
-    private data.
+    (not held out). checks: the level on fresh seeds, up to the first null that breaks it, () where no power was gained.
+    Public: nothing here has seen private data.
     """
 
     test: Any

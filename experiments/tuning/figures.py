@@ -17,6 +17,7 @@ from experiments.tuning.config import (
     tuned_on,
 )
 from experiments.tuning.searches import searches
+from experiments.tuning.shares import shares
 from jaxdp import tune
 from jaxdp.simulate import power
 
@@ -123,4 +124,4 @@ def _compare(recorder, name, *, tests, design, key, replicates, shared) -> None:
     )
 
 
-FIGURES = {"subsample": subsample, "gains": gains, "searches": searches}
+FIGURES = {"subsample": subsample, "gains": gains, "searches": searches, "shares": shares}

@@ -46,6 +46,11 @@ def _level(test, num_records: int):
     raise TypeError(f"{type(test).__name__} has no winsorising level.")
 
 
+def _ridge(test, num_records: int):
+    """The ridge in force: given, or the test's own for so many records."""
+    return test.ridge_of(num_records) if hasattr(test, "ridge_of") else test.ridge
+
+
 def _lengthscale(test, num_records: int):
     del num_records
     return test.kernel.lengthscale
@@ -98,7 +103,7 @@ def _weights(test, num_records: int):
 LEAVES = {
     leaf.name: leaf
     for leaf in (
-        _field("ridge"),
+        Leaf("ridge", _ridge, lambda test, value: dataclasses.replace(test, ridge=value)),
         Leaf("bandwidth", _lengthscale, _with_lengthscale),
         Leaf("winsorize", _level, lambda test, value: dataclasses.replace(test, winsorize=value)),
         _field("scale_x"),

@@ -48,46 +48,54 @@ def _levels(n, noise_variance):
     return jax.vmap(one)(n, noise_variance)
 
 
-def epsilon_split(n, epsilon, *, level: float = 0.05, price: float = 20.0) -> float:
+def epsilon_split(n, epsilon, *, level: float = 0.05, price: float = 20.0, correct_level: bool = True) -> float:
     """Share of epsilon for the noisy sum (the rest buys the noisy variance) that maximises soft power, by gradient.
 
     On the limit law of the test at the default winsorising level, for an effect that the default share finds with
     power about 0.8. n, epsilon: numbers. Soft power is integrated, not drawn: no seed, one answer. False alarms above
     those of a valid test cost `price` each: a poorly known variance raises them, the more the larger epsilon is.
-    The p-value is that of `PartitionGCM(correct_level=False)`, for which the sheet's share was found.
+    correct_level: the p-value, as in `PartitionGCM`; without it is the one for which the sheet's share was found.
     Within a tenth of the sheet's 0.85 from n = 300 (epsilon 1), 1000 (up to 1) and 10^4 (any) on; below that the
     variance needs more where epsilon is large and less where it is small. Power is flat in the share from 10^4 on.
     """
     _check.positive(n=n, epsilon=epsilon)
     with jax.enable_x64(True):
-        return float(_split(jnp.asarray(n, float), jnp.asarray(epsilon, float), level, price))
+        return float(_split(jnp.asarray(n, float), jnp.asarray(epsilon, float), level, price, correct_level))
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def _split(n, epsilon, level, price):
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def _split(n, epsilon, level, price, correct_level):
     shares = jnp.array(START_SHARES)
-    points, values = descent.ascend(
-        split_objective(n, epsilon, level, price), jnp.log(shares / (1.0 - shares)), steps=SPLIT_STEPS
-    )
+    objective = split_objective(n, epsilon, level, price, correct_level)
+    points, values = descent.ascend(objective, jnp.log(shares / (1.0 - shares)), steps=SPLIT_STEPS)
     return jax.nn.sigmoid(points[jnp.argmax(values)])
 
 
-def split_objective(n, epsilon, level, price):
+def split_objective(n, epsilon, level, price, correct_level=True):
     """The objective of `epsilon_split`, a function of the share's logit."""
+    log_tau, objective = joint_objective(n, epsilon, level, price, correct_level)
+    return lambda logit: objective((log_tau, logit))
+
+
+def joint_objective(n, epsilon, level, price, correct_level=True):
+    """ln of the default winsorising level, and the objective as a function of (log tau, logit of the share).
+
+    The effect is the one that the default level finds with power about 0.8.
+    """
     noise = 2.0 * (COVARIANCE_L1 / (SHARES["covariance"] * epsilon)) ** 2
     tau = best_level(n, noise)
     effect = EXPECTED_SIGNAL / efficiency(tau, n, noise)
     decide = SoftPower(level=level, softness=level, price=price)
 
-    def objective(logit):
-        rate = jax.vmap(lambda e: limit_rate((jnp.log(tau), logit), n, epsilon, e, decide))
+    def objective(point):
+        rate = jax.vmap(lambda e: limit_rate(point, n, epsilon, e, decide, correct_level))
         power, alarms = rate(jnp.stack([effect, jnp.zeros_like(effect)]))
         return power - price * jax.nn.relu(alarms - decide.allowed())
 
-    return objective
+    return jnp.log(tau), objective
 
 
-def limit_rate(point, n, epsilon, effect, decide: SoftPower):
+def limit_rate(point, n, epsilon, effect, decide: SoftPower, correct_level: bool = True):
     """Mean soft decision of the limit law at (log tau, logit of the share), by quadrature; smooth in all arguments."""
     log_tau, logit = point
     tau, share = jnp.exp(log_tau), jax.nn.sigmoid(logit)
@@ -100,7 +108,10 @@ def limit_rate(point, n, epsilon, effect, decide: SoftPower):
     total = effect * n * (inside / tau) ** 2 + centred
     noisy = variance + variance_scale * noise_quantiles(NOISE_NODES)
     sds = calibrate.noisy_sd(noisy, 2.0 * variance_scale**2, n)
-    p_values = calibrate.normal_plus_laplace(total[:, None], sds[None, :], scale)
+    total, sds = total[:, None], sds[None, :]
+    if correct_level:
+        sds = calibrate.widened_for_laplace(total, sds, scale, 2.0 * variance_scale**2)
+    p_values = calibrate.normal_plus_laplace(total, sds, scale)
     return weight @ jnp.mean(decide.decision(p_values), axis=1)
 
 

@@ -1,5 +1,6 @@
 """Planning: formulas against replicates of the real tests, inverses, comparison, the command."""
 
+import argparse
 import csv
 import json
 import os
@@ -14,6 +15,7 @@ from scipy import stats
 
 from jaxdp import plan
 from jaxdp.accounting.renyi import zcdp_epsilon
+from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Column
 from jaxdp.data.schema import Schema
@@ -267,6 +269,29 @@ def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
     assert powers == sorted(powers, reverse=True)
     assert len(powers) >= 3
     assert "cost of privacy" in capsys.readouterr().out
+
+
+def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
+    """Blocks of 30 leave the kernel fit biased: the median of 101 of them rejects a fifth of the nulls."""
+    rows = [
+        plan.Row(name, "n", n, 1.0, 0.3, 0.8, None, "formula")
+        for name, n in (("median", 3030), ("sum", 4000), ("x", 9000))
+    ]
+    levels = {"median": (0.16, 0.26), "sum": (0.04, 0.06), "x": (0.2, 0.3)}
+    found = lambda row, setting, args: {"level": 0.21, "level_interval": levels[row.method]}  # noqa: E731
+    monkeypatch.setattr(cli_plan, "check", found)
+    asked = argparse.Namespace(method=None, level=0.05)
+    kept, checked = cli_plan.keeping_level(rows, plan.Setting(), asked)
+    assert [row.method for row in kept] == ["sum", "x", "median"]
+    assert checked["level_interval"] == levels["sum"]
+    assert [bool(row.reason) for row in kept] == [False, False, True]
+    assert "rejects 21% of such data" in kept[2].reason
+    assert "loses its level" in cli_plan._table_line(kept[2])
+    none, nothing = cli_plan.keeping_level([rows[0], rows[2]], plan.Setting(), asked)
+    assert nothing is None
+    assert all("loses its level" in row.reason for row in none)
+    by_name, _ = cli_plan.keeping_level(rows[:1], None, argparse.Namespace(method="median", level=0.05))
+    assert not by_name[0].reason
 
 
 @pytest.mark.parametrize(

@@ -72,15 +72,20 @@ def _rounds(name: str) -> int:
 
 def _scores(search: Search, name: str, seeds: int, found: dict[str, float], stream: int) -> np.ndarray:
     """F1 (2, seeds) of the default and of the tuned settings."""
-    network, stretch = networks.load(name), _rounds(name) / _rounds(TUNED_ON)
+    stretch = _rounds(name) / _rounds(TUNED_ON)
     settings = {key: value * (stretch if key in search.scaled else 1.0) for key, value in found.items()}
+    return _scores_of(search, name, seeds, ({}, settings), stream)
+
+
+def _scores_of(search: Search, name: str, seeds: int, settings, stream: int) -> np.ndarray:
+    """F1 (len(settings), seeds), all on the same data and keys."""
+    network = networks.load(name)
     rows = []
     for key in jax.random.split(jax.random.fold_in(jax.random.key(2020), stream), seeds):
         key_data, key_search = jax.random.split(key)
         records = sample_network(key_data, network, NUM_RECORDS)
         graphs = [
-            search.run(jax.random.clone(key_search), records, epsilon=search.epsilon, **fields)
-            for fields in ({}, settings)
+            search.run(jax.random.clone(key_search), records, epsilon=search.epsilon, **fields) for fields in settings
         ]
         rows.append([discovery.skeleton_f1(graph, network) for graph in graphs])
     return np.array(rows).T
@@ -124,8 +129,7 @@ def _best(run, options: dict[str, tuple], config: Config, epsilon: float) -> dic
 def _best_of(run, table: list[dict[str, float]], config: Config, epsilon: float) -> dict[str, float]:
     """The settings of the largest mean F1, all on the same data and keys."""
     search = Search("", run, epsilon, lambda config, epsilon: {})
-    means = [_scores(search, TUNED_ON, config.searches, option, 0)[1].mean() for option in table]
-    return table[int(np.argmax(means))]
+    return table[int(np.argmax(_scores_of(search, TUNED_ON, config.searches, table, 0).mean(axis=1)))]
 
 
 ROOT = math.sqrt(NUM_RECORDS)

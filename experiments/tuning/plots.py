@@ -26,13 +26,16 @@ COLUMNS = (
 
 
 def write(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
-    """gains.csv, gains.png and subsample.png, as far as there are rows."""
+    """gains.csv, gains.png, readme_table.md, shares.md and subsample.png, as far as there are rows."""
     paths = []
     gains = [row for row in rows if row.get("figure") == "gains"]
     if gains:
         paths += [_table(gains, out / "gains.csv"), _gains(gains, out / "gains.png")]
         paths.append(out / "readme_table.md")
         paths[-1].write_text(readme_table(rows), encoding="utf-8")
+    if any(row.get("figure") == "shares" for row in rows):
+        paths.append(out / "shares.md")
+        paths[-1].write_text(shares_table(rows), encoding="utf-8")
     rates = [row for row in rows if row.get("figure") == "subsample" and "rate" in row]
     if rates:
         paths.append(_subsample(rates, out / "subsample.png"))
@@ -134,6 +137,37 @@ def _search_line(rows) -> str:
         f"{100 * (r['tuned_rate'] - r['default_rate']):+.1f} ± {100 * Z95 * r['difference_se']:.1f}" for r in held_out
     )
     return f"| {name} | {changed} | F1: {scores} | {gaps} | | |"
+
+
+def shares_table(rows: list[dict]) -> str:
+    """Best share of epsilon for the sum over the table of n and epsilon, and what lies between it and 0.85."""
+    columns = (
+        "n",
+        "epsilon",
+        "tau of the test",
+        "best share",
+        "without the correction",
+        "tau, share together",
+        "power by the limit law: 0.85, best share, both",
+        "power by replicates: 0.85 -> best share",
+        "gain, points",
+        "level by replicates: 0.85 -> best share",
+    )
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    for row in (row for row in rows if row.get("figure") == "shares"):
+        law = " / ".join(f"{row[f'limit_{name}'][0]:.3f}" for name in ("default", "tuned", "both"))
+        gap, half = gap_of({**row["power"], "replicates": row["replicates"]})
+        both = ", ".join(f"{value:.3f}" for value in row["tau_and_share"])
+        lines.append(
+            f"| {row['n']} | {row['epsilon']:g} | {row['tau']:.3f} | {row['share']:.3f} | "
+            f"{row['share_uncorrected']:.3f} | {both} | {law} | {_share_rates(row, 'power')} | "
+            f"{gap:+.2f} ± {half:.2f} | {_share_rates(row, 'level')} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _share_rates(row, name: str) -> str:
+    return " -> ".join(f"{row[name][test] / row['replicates']:.3f}" for test in ("default", "tuned"))
 
 
 def _table(rows, path: pathlib.Path) -> pathlib.Path:

@@ -259,14 +259,14 @@ CASES = (
     ),
     Case(
         "subsample-aggregate",
-        lambda e, n: jaxdp.SubsampleAggregate(epsilon=e, statistic_of=squared_correlation, num_null=99),
+        lambda e, n: jaxdp.SubsampleAggregate(epsilon=e, statistic_of=squared_correlation, num_null=39),
         1010,
         2.0,
         0.3,
         (),
         {"num_blocks": (31, 51, 101), "upper": (5.0, 10.0)},
         family=LINE,
-        note="99 null draws, no Z",
+        note="39 null draws, no Z",
     ),
     Case(
         "micr-laplace",

@@ -148,6 +148,47 @@ def test_general_null_variance_nears_a_third():
     assert TIGHT / 3 < values[1] - values[0] <= 1 / 3
 
 
+PROVEN = 0.357  # docs/proofs/kendall_variance.md, last section; the code keeps 0.44
+
+
+def test_general_null_variance_reaches_the_replacement_that_is_proven():
+    """A record leaves a stratum in which it was one of a group tied in both columns, for the one above."""
+    n, tied = 400, 296
+    opened, group = np.zeros((2, n, n), np.int64), np.zeros((2, n, n), np.int64)
+    opened[:, 0] = 1
+    opened[1, 1, 0] = 1
+    rest = np.arange(1, n - tied + 1)
+    group[:, rest, rest] = 1
+    group[:, 0, 0] = tied, tied - 1
+    values = of_strata(concordance.kendall_variance)(np.stack([opened, group], axis=1))
+    assert TIGHT * PROVEN < values[1] - values[0] <= PROVEN
+
+
+def test_an_arrival_lowers_the_general_null_variance_by_at_most_a_sixtieth():
+    """All pairs of groups that the new record may join, the others untied: where the proof says the least is."""
+    worst = 0.0
+    for n in range(2, 401):
+        shares = [_untied(n, np.arange(n + 1.0)), _untied(n + 1, np.arange(n + 1.0) + 1.0)]
+        falls = 0.0
+        for part, (before, after) in enumerate(zip(*shares, strict=True)):
+            change = _weight(n + 1)[part] * np.outer(after, after) - _weight(n)[part] * np.outer(before, before)
+            falls = falls - np.minimum(change, 0.0)
+        worst = max(worst, float(falls.max()))
+    assert 0.0166 < worst <= 0.0167
+    a = np.linspace(0.0, 1.0, 401)[:, None]
+    one_sided = lambda u, v: 3.0 * (1.0 - u**3) * v**2 * (1.0 - v)  # noqa: E731
+    assert np.min((1 - a**3) * (1 - a.T**3) - one_sided(a, a.T) - one_sided(a.T, a)) > -0.1544
+
+
+def _untied(n, t):
+    """Shares of triples and of pairs that are not all tied, if t of n records are tied and the others aren't."""
+    return 1.0 - t * (t - 1) * (t - 2) / max(n * (n - 1.0) * (n - 2.0), 1.0), 1.0 - t * (t - 1) / (n * (n - 1.0))
+
+
+def _weight(n):
+    return n * (n - 1.0) * (n - 2.0) / (9.0 * (n + 2.5) ** 2), n * (n - 1.0) / (2.0 * (n + 2.5) ** 2)
+
+
 def test_spearman_variance_on_arrival():
     small = moves(of_strata(concordance.spearman_variance), 5, (2, 3, 3))
     assert small["up"] <= 3.0

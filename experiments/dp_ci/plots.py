@@ -2,7 +2,17 @@
 
 import pathlib
 
-AXES = {1: "complexity", 3: "effect", 4: "n", 5: "effect", 6: "epsilon", 7: "n", 8: "n", 9: "num_resamples"}
+AXES = {
+    0: "effect",
+    1: "complexity",
+    3: "effect",
+    4: "n",
+    5: "effect",
+    6: "epsilon",
+    7: "n",
+    8: "n",
+    9: "num_resamples",
+}
 PANELS = {1: "dim", 3: "dim", 4: "effect", 5: "axis", 6: "effect", 7: "feature", 9: "effect"}
 
 
@@ -14,12 +24,32 @@ def draw(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
     from matplotlib import pyplot
 
     paths = []
-    for figure in sorted({row["figure"] for row in rows} - {0}):
+    for figure in sorted({row["figure"] for row in rows}):
         mine = [row for row in rows if row["figure"] == figure]
         path = out / f"figure_{figure}.png"
-        (_histograms if figure == 10 else _curves)(pyplot, figure, mine, path)
+        {0: _headline, 10: _histograms}.get(figure, _curves)(pyplot, figure, mine, path)
         paths.append(path)
     return paths
+
+
+def _headline(pyplot, figure, rows, path):
+    """All tests at one n: our releases in full lines, published ones dashed, those that are not private grey."""
+    rows = [row for row in rows if row["n"] == 1000]
+    fig, axis = pyplot.subplots(figsize=(8.5, 4.2))
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["effect"])
+        style = {"linestyle": "--" if "paper" in method or "ToT" in method else "-", "marker": "o", "markersize": 4}
+        if "not private" in method:
+            style |= {"color": "0.6", "linestyle": ":" if "ridge 10" in method else "-.", "marker": ""}
+        x = [row["effect"] for row in mine]
+        line = axis.plot(x, [row["rate"] for row in mine], label=method, **style)[0]
+        low, high = ([row[side] for row in mine] for side in ("low", "high"))
+        axis.fill_between(x, low, high, alpha=0.15, color=line.get_color(), linewidth=0)
+    axis.axhline(0.05, color="grey", linestyle=":", linewidth=1)
+    axis.set(xlabel="effect of X on Y given Z", ylabel="share of rejections", xlim=(-0.01, 0.52), ylim=(-0.02, 1.02))
+    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    fig.savefig(path, dpi=130, bbox_inches="tight")
+    pyplot.close(fig)
 
 
 def _curves(pyplot, figure, rows, path):

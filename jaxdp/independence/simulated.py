@@ -95,13 +95,13 @@ def _natural(name: str, shapes: Data, law) -> tuple[Callable[[float, float], dic
     table: dict[str, tuple[Callable[[float, float], dict[str, Any]], str]] = {
         "private-gcm": (lambda e, a: {"epsilon": e, **published}, "PrivateGCM"),
         "private-gcm-paper": (lambda e, a: {"epsilon": e, "variant": "paper", **published}, "PrivateGCM"),
-        "gcm": (lambda e, a: {"ridge": 2.0 / n, "kernel": kernel}, "GCM"),
+        "gcm": (lambda e, a: {"kernel": kernel}, "GCM"),
         "test-of-tests": (
             lambda e, a: {
                 "epsilon": e,
                 "num_blocks": blocks,
                 "block_level": 0.15,
-                "test": package.GCM(ridge=2.0 / max(n // blocks, 1), kernel=kernel),
+                "test": package.GCM(kernel=kernel),
             },
             "TestOfTests",
         ),

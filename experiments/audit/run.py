@@ -3,12 +3,14 @@
 python -m experiments.audit.run --runs 1e6          # minutes on two cores
 python -m experiments.audit.run --runs 1e8 --nightly
 python -m experiments.audit.run --methods cauchy student   # these alone, into the JSON file that is there
+python -m experiments.audit.run --extend tests --runs 1e6  # its missing rows; also searches, single_searches, largest
 """
 
 import argparse
 import dataclasses
 import datetime
 import functools
+import itertools
 import json
 import platform
 import subprocess
@@ -23,11 +25,15 @@ import jaxdp
 from experiments.record import provenance
 from jaxdp import audit
 from jaxdp.audit import catalogue
+from jaxdp.audit.searches import sampled_bound
 from jaxdp.cli.audit import draw
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.noise import keys, lattice
 
 EPSILONS = (0.5, 1.0, 2.0)
+PAIRS = 5
+SEARCH_RUNS = 100_000
+SINGLE = ("svt_pc", "priv_pc")  # runs of one search take 2 ms
 EXACT_RUNS = 20_000  # exact selections: each run has its own release key
 HERE = Path(__file__).parent
 
@@ -54,11 +60,67 @@ def flawed() -> list[dict]:
     return [timed(functools.partial(audit.audit, method, e)) for method in sorted(catalogue.FLAWED) for e in EPSILONS]
 
 
-def tests(runs: int, seed: int) -> list[dict]:
-    """Every test whose worst pair can be searched."""
-    key = jax.random.key(seed)
-    names = [name for name, subject in catalogue.SUBJECTS.items() if not subject.coupled]
-    return [timed(functools.partial(audit.audit, method, 1.0, runs=runs, key=key)) for method in names]
+def of_tests(runs: int, seed: int, chosen=tuple(catalogue.SUBJECTS), done=()):
+    """Every test at three epsilons and on five pairs, each the worst that an attack of its own found.
+
+    Tests that resample or have stages run as a whole, a tenth of the runs; the rest by their mechanism on the two
+    statistics.
+    """
+    for method in chosen:
+        size = runs // 10 if catalogue.SUBJECTS[method].coupled else runs
+        for pair in range(PAIRS):
+            left = [epsilon for epsilon in EPSILONS if (method, epsilon, pair) not in done]
+            if left:
+                key = jax.random.fold_in(jax.random.key(seed), pair)
+                attack = catalogue.attacked(method, key)
+                yield from (audited(method, epsilon, size, key, pair, attack) for epsilon in left)
+
+
+def searches(runs: int, seed: int, chosen=tuple(catalogue.SEARCHES), done=()):
+    """Whole causal searches, the worst pair of each first; those made run by run on that alone, with fewer runs."""
+    key, attacks = jax.random.key(seed), {}
+    for pair, method, epsilon in itertools.product(range(PAIRS), chosen, EPSILONS):
+        walked = catalogue.SEARCHES[method].walked
+        if (method, epsilon, pair) in done or (pair and not walked):
+            continue
+        if method not in attacks:
+            attacks[method] = catalogue.attacked(method, key)
+        yield audited(method, epsilon, runs if walked else runs // 5, key, pair, attacks[method])
+
+
+def single_searches(runs: int, seed: int, done=()):
+    """The searches again, on their worst pair at epsilon 1, each run by itself as a user would run it."""
+    for method in SINGLE:
+        if (method, 1.0, 0) not in done:
+            key = jax.random.key(seed)
+            attack = catalogue.attacked(method, key)
+            alone = dataclasses.replace(catalogue.SEARCHES[method], walked=False)
+            yield timed(functools.partial(_alone, method, alone, attack[0], key, runs))
+
+
+def _alone(method: str, search, pair, key, runs: int) -> audit.Audit:
+    found = sampled_bound(search, search.build(1.0), pair, key, runs, alpha=1e-6)
+    return audit.Audit(method, 1.0, found.epsilon, 1e-6, runs, found.event, "simulation", delta=search.delta)
+
+
+def flawed_searches(runs: int, seed: int, done=()):
+    """The published search at the epsilon of its authors."""
+    for method in catalogue.FLAWED_SEARCHES:
+        left = [epsilon for epsilon in EPSILONS if (method, epsilon, 0) not in done]
+        yield from (audited(method, epsilon, runs // 10, jax.random.key(seed), 0, None) for epsilon in left)
+
+
+def largest(runs: int, seed: int, chosen=tuple(catalogue.MECHANISMS), done=()):
+    """Every mechanism with the most runs, on the pair that told the neighbours apart best in the rows before."""
+    for method in chosen:
+        rows = [row for row in json.loads((HERE / "audit.json").read_text())["mechanisms"] if row["method"] == method]
+        pair = max((row for row in rows if row["claimed"] == 1.0), key=lambda row: row["lower"])["pair"]
+        if (method, 1.0, pair) not in done:
+            yield audited(method, 1.0, runs, jax.random.key(seed), pair, None)
+
+
+def audited(method: str, epsilon: float, runs: int, key, pair: int, attack) -> dict:
+    return timed(functools.partial(audit.audit, method, epsilon, runs=runs, key=key, pair=pair, attack=attack))
 
 
 def timed(act) -> dict:
@@ -123,7 +185,33 @@ def search(nightly: bool) -> list[dict]:
 
 
 def above_claim(record: dict) -> int:
-    return sum(not row["holds"] for row in record["mechanisms"] + record["exact"] + record["tests"])
+    return sum(not row["holds"] for part in SOUND for row in record.get(part, ()))
+
+
+def extend(path: Path, part: str, runs: int, seed: int, chosen, seconds: float) -> None:
+    """Adds rows to one part of the record as they are made; finished ones are kept, so that it can be resumed."""
+    started = time.monotonic()
+    record = json.loads(path.read_text())
+    rows = record.setdefault(part, [])
+    done = {(row["method"], row["claimed"], row["pair"]) for row in rows if row["runs"]}
+    extra = {"chosen": chosen} if chosen else {}
+    for row in GROWING[part](runs, seed, done=done, **extra):
+        rows.append({**row, **provenance()})
+        record["audits_above_claim"] = above_claim(record)
+        record["flawed_refuted"] = sum(not row["holds"] for row in record["flawed"])
+        path.write_text(json.dumps(record, indent=2) + "\n")
+        if time.monotonic() - started > seconds:
+            break
+
+
+SOUND = ("mechanisms", "exact", "tests", "searches", "single_searches", "largest")
+GROWING = {
+    "tests": of_tests,
+    "searches": searches,
+    "single_searches": single_searches,
+    "flawed": flawed_searches,
+    "largest": largest,
+}
 
 
 def update(path: Path, methods: list[str], runs: int, seed: int) -> None:
@@ -144,10 +232,19 @@ def main() -> None:
     parser.add_argument("--runs", type=lambda text: int(float(text)), default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nightly", action="store_true")
-    parser.add_argument("--methods", nargs="+", choices=sorted(catalogue.MECHANISMS))
+    parser.add_argument("--methods", nargs="+", choices=audit.subjects())
+    parser.add_argument("--extend", choices=sorted(GROWING), help="add the missing rows of this part")
+    parser.add_argument("--draw", action="store_true", help="draw the picture of the record again")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="with --extend: start no row after so long")
     parser.add_argument("--out", type=Path, default=HERE)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    if args.draw:
+        picture(args.out)
+        return
+    if args.extend:
+        extend(args.out / "audit.json", args.extend, args.runs, args.seed, args.methods, args.seconds)
+        return
     if args.methods:
         update(args.out / "audit.json", args.methods, args.runs, args.seed)
         return
@@ -162,8 +259,9 @@ def main() -> None:
         "seed": args.seed,
         "mechanisms": mechanisms(args.runs, args.seed),
         "exact": exact_mechanisms(EXACT_RUNS),
-        "flawed": flawed(),
-        "tests": tests(args.runs // 10, args.seed),
+        "flawed": [*flawed(), *flawed_searches(SEARCH_RUNS, args.seed)],
+        "tests": [*of_tests(args.runs // 10, args.seed)],
+        "searches": [*searches(SEARCH_RUNS, args.seed)],
         "lattice": off_lattice(100_000_000 if args.nightly else 2_000_000),
         "timing": timing(100_000),
         "sensitivity": search(args.nightly),
@@ -171,9 +269,19 @@ def main() -> None:
     record["audits_above_claim"] = above_claim(record)
     record["flawed_refuted"] = sum(not row["holds"] for row in record["flawed"])
     (args.out / "audit.json").write_text(json.dumps(record, indent=2) + "\n")
+    picture(args.out)
+
+
+def picture(folder: Path) -> None:
+    """The best bound of every subject and claim."""
+    record, best = json.loads((folder / "audit.json").read_text()), {}
     names = {field.name for field in dataclasses.fields(audit.Audit)}
-    rows = [row for part in ("mechanisms", "flawed", "tests") for row in record[part] if row["pair"] == 0]
-    draw(args.out / "audit.png", [audit.Audit(**{k: v for k, v in row.items() if k in names}) for row in rows])
+    for part in ("mechanisms", "flawed", "tests", "searches"):
+        for row in record[part]:
+            subject = row["method"], row["claimed"]
+            if row["claimed"] == 1.0 and (subject not in best or row["lower"] > best[subject]["lower"]):
+                best[subject] = row
+    draw(folder / "audit.png", [audit.Audit(**{k: v for k, v in row.items() if k in names}) for row in best.values()])
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 Everything here runs on made-up data. An audit can refute a privacy claim; it can't prove one.
 """
 
-from jaxdp.audit.catalogue import Audit, audit, subjects
-from jaxdp.audit.epsilon import Bound, events_bound, lower_bound
+from jaxdp.audit.catalogue import Audit, attacked, audit, subjects
+from jaxdp.audit.epsilon import Bound, events_bound, lower_bound, outcomes_bound
 from jaxdp.audit.flawed import algorithm_2_loss, algorithm_3_loss, noisy_rank_loss
 from jaxdp.audit.record import Difference, replay
 from jaxdp.audit.sensitivity import Attack, falsify
@@ -16,11 +16,13 @@ __all__ = [
     "Difference",
     "algorithm_2_loss",
     "algorithm_3_loss",
+    "attacked",
     "audit",
     "events_bound",
     "falsify",
     "lower_bound",
     "noisy_rank_loss",
+    "outcomes_bound",
     "replay",
     "subjects",
 ]

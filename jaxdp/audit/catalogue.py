@@ -1,4 +1,4 @@
-"""What can be audited by name: every mechanism, every test of the package, and published flawed variants."""
+"""What can be audited by name: every mechanism, test and causal search, and published flawed variants."""
 
 import dataclasses
 import functools
@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check, core
-from jaxdp.audit import flawed
+from jaxdp.audit import flawed, sensitivity
 from jaxdp.audit.domains import SUBJECTS
 from jaxdp.audit.epsilon import Bound, lower_bound
 from jaxdp.audit.pairs import MECHANISMS, Pair, project
-from jaxdp.audit.sensitivity import falsify, neighbour
+from jaxdp.audit.searches import FLAWED_SEARCHES, SEARCHES, Search, sampled_bound, worst_neighbours
+from jaxdp.audit.sensitivity import Attack, falsify, neighbour
 from jaxdp.core import Relation
 from jaxdp.mechanisms import Geometric, Laplace
 from jaxdp.noise import keys, lattice
@@ -22,6 +23,9 @@ from jaxdp.noise import keys, lattice
 BATCH = 1 << 18
 _BARE: dict[str, Any] = {"laplace": Laplace, "geometric": Geometric}  # audited by many draws of one plan
 LANES = 1 << 11  # runs of one compiled batch
+RUNS, SEARCH_RUNS = 1_000_000, 100_000
+CANDIDATES = 12  # neighbours of a pilot, for tests that resample
+PILOT_RUNS = 1 << 13  # of each, on each side
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,70 +55,146 @@ class Audit:
 
 
 def subjects() -> list[str]:
-    """Names of mechanisms, flawed variants and tests."""
-    return [*MECHANISMS, *FLAWED, *SUBJECTS]
+    """Names of mechanisms, flawed variants, tests and searches."""
+    return [*MECHANISMS, *FLAWED, *SUBJECTS, *SEARCHES, *FLAWED_SEARCHES]
 
 
 def audit(
     method: str,
     epsilon: float,
     *,
-    runs: int = 1_000_000,
+    runs: int | None = None,
     key=None,
     alpha: float = 1e-6,
     generate=None,
     pair: int = 0,
     release: bool | None = None,
+    attack=None,
 ) -> Audit:
-    """Audits a mechanism, a flawed variant, or a test of the package by its class name (`subjects()`).
+    """Audits a mechanism, a test of the package, a causal search, or a flawed variant by name (`subjects()`).
 
-    epsilon: the claim. runs: in all, half on each neighbour. key: simulation key (default: fresh entropy).
-    pair: which of a mechanism's five pairs of neighbours. generate: key -> Data, the domain in which a worst pair of a
-    test is searched. release: exact noise from a fresh release key, or simulated noise, which has the same law;
+    epsilon: the claim. runs: in all, half on each neighbour; default 1e6, of searches 1e5. key: of simulations, default
+    fresh entropy. pair: which of five pairs of neighbours: of a mechanism they are fixed, of a test each is the worst
+    of an attack of its own, of a causal search they are the best of one attack.
+    generate: key -> Data, the domain in which a test is attacked. attack: what `attacked` found, instead of a new one.
+    release: exact noise from a fresh release key, or simulated noise, which has the same law;
     default: exact for laplace and geometric, whose exact draws are fast.
     """
     _check.positive(epsilon=epsilon)
-    _check.at_least(400, runs=runs)
+    epsilon = float(epsilon)
     if method in FLAWED:
-        loss, event = FLAWED[method](float(epsilon))
-        return Audit(method, float(epsilon), loss, 0.0, 0, event, "quadrature")
+        loss, event = FLAWED[method](epsilon)
+        return Audit(method, epsilon, loss, 0.0, 0, event, "quadrature")
+    if method not in subjects():
+        raise ValueError(f"method must be one of {', '.join(subjects())}, got {method!r}.")
+    search = _search(method)
+    runs = (RUNS if search is None else SEARCH_RUNS) if runs is None else runs
+    _check.at_least(400, runs=runs)
     key = jax.random.key(int.from_bytes(np.random.default_rng().bytes(4), "little")) if key is None else key
     key_search, key_runs = jax.random.split(key)
-    share = None
-    if method in MECHANISMS:
-        pairs = MECHANISMS[method](float(epsilon))
-        if not 0 <= pair < len(pairs):
-            raise ValueError(f"pair must be between 0 and {len(pairs) - 1}, got {pair}.")
-        chosen = pairs[pair]
-    else:
-        build, generate = _test(method, epsilon, generate)
-        chosen, share = worst_pair(build, key_search, generate)
     bare = method in ("laplace", "geometric")
     mode = keys.RELEASE if (bare if release is None else release) else keys.SIMULATION
-    if mode == keys.RELEASE:
-        first, second = _released(method, chosen, runs // 2, float(epsilon))
+    if method not in MECHANISMS and attack is None:
+        attack = attacked(method, jax.random.fold_in(key_search, pair) if search is None else key_search, generate)
+    share, delta = None, 0.0
+    if search is not None:
+        neighbours = _numbered(attack, pair)
+        exact = mode == keys.RELEASE
+        found = sampled_bound(search, search.build(epsilon), neighbours, key_runs, runs, alpha=alpha, release=exact)
+        delta = search.delta
+    elif method in SUBJECTS and SUBJECTS[method].coupled:
+        build = SUBJECTS[method].build(epsilon)
+        sides = zip(jax.random.split(key_runs), attack, strict=True)
+        found = lower_bound(
+            *(whole_runs(build, part, data, runs // 2) for part, data in sides), alpha=alpha, low_bits=False
+        )
     else:
-        mechanism = _BARE[method](epsilon) if bare else chosen.mechanism
+        if method in MECHANISMS:
+            chosen = _numbered(MECHANISMS[method](epsilon), pair)
+        else:
+            test = SUBJECTS[method].build(epsilon)
+            chosen, share = _pair_of(test, attack), attack.ratio
+        delta = chosen.delta
+        found = _of_pair(method, chosen, key_runs, runs, epsilon, mode, alpha)
+    return Audit(method, epsilon, found.epsilon, alpha, runs, found.event, mode, share, pair, delta)
+
+
+def attacked(method: str, key, generate=None):
+    """What the audits of a test or a causal search attack, at epsilon 1; serves every epsilon.
+
+    A test: `Attack`, the worst pair for its sensitivity. A test that resamples or has stages, so that no pair is worst
+    for one fixed randomness: the two data sets that a pilot of whole runs tells apart best. A search: five pairs of
+    records, best first.
+    """
+    search = _search(method)
+    if search is not None:
+        return worst_neighbours(search, key)
+    subject = SUBJECTS[method]
+    generate = generate or subject.generate
+    if subject.coupled:
+        return _pilot(subject.build(1.0), key, generate)
+    test = _one_stage(subject.build(1.0), jax.eval_shape(generate, key))
+    return falsify(test, key, generate, weights=_shares(test))
+
+
+def _search(method: str) -> Search | None:
+    return SEARCHES.get(method) or FLAWED_SEARCHES.get(method)
+
+
+def _numbered(pairs, number: int):
+    if not 0 <= number < len(pairs):
+        raise ValueError(f"pair must be between 0 and {len(pairs) - 1}, got {number}.")
+    return pairs[number]
+
+
+def _of_pair(method: str, chosen: Pair, key, runs: int, epsilon: float, mode: str, alpha: float) -> Bound:
+    """Lower bound from a mechanism's outputs on two un-noised values."""
+    if mode == keys.RELEASE:
+        first, second = _released(method, chosen, runs // 2, epsilon)
+    else:
+        mechanism = _BARE[method](epsilon) if method in _BARE else chosen.mechanism
         chosen = dataclasses.replace(chosen, mechanism=mechanism)
         first, second = (
             sample(chosen, part, value, runs // 2)
-            for part, value in zip(jax.random.split(key_runs), (chosen.first, chosen.second), strict=True)
+            for part, value in zip(jax.random.split(key), (chosen.first, chosen.second), strict=True)
         )
-    found: Bound = lower_bound(first, second, alpha=alpha, delta=chosen.delta, low_bits=mode == keys.RELEASE)
-    return Audit(method, float(epsilon), found.epsilon, alpha, runs, found.event, mode, share, pair, chosen.delta)
+    return lower_bound(first, second, alpha=alpha, delta=chosen.delta, low_bits=mode == keys.RELEASE)
 
 
-def _test(method: str, epsilon: float, generate):
-    """(test, domain) of a class name. Errors: ValueError for names that aren't subjects."""
-    if method not in SUBJECTS:
-        raise ValueError(f"method must be one of {', '.join(subjects())}, got {method!r}.")
-    subject = SUBJECTS[method]
-    if subject.coupled and generate is None:
-        raise ValueError(
-            f"{method} resamples: its neighbours are coupled, so no pair is worst for one fixed randomness; "
-            "its mechanism is audited as rank."
-        )
-    return subject.build(epsilon), generate or subject.generate
+def _pilot(test, key, generate):
+    """The neighbours, of a few at random, that short runs of the whole test tell apart best."""
+    box = functools.partial(sensitivity._pair, generate, 1.0, 0.5)
+    relation = _relation_of(test, jax.eval_shape(generate, key))
+    best, found = -1.0, None
+    for number in range(CANDIDATES):
+        key_pair, *sides = jax.random.split(jax.random.fold_in(key, number), 3)
+        data, replacement = box(key_pair)
+        pair = data, neighbour(data, replacement, relation)
+        outputs = (whole_runs(test, part, side, PILOT_RUNS) for part, side in zip(sides, pair, strict=True))
+        bound = lower_bound(*outputs, alpha=0.05, low_bits=False).epsilon
+        if bound > best:
+            best, found = bound, pair
+    return found
+
+
+def _relation_of(test, shapes) -> Relation:
+    test = core.resolve(test, shapes)
+    while isinstance(test, core.Sequential):
+        test = core.resolve(test.first, shapes)
+    return core._relation(test.sensitivity(core.num_records(shapes)))
+
+
+def whole_runs(test, key, data, runs: int):
+    """What independent runs of a test release, statistics resampled and noise drawn anew: array (runs,)."""
+    lanes = min(runs, LANES)
+    with jax.debug_key_reuse(False):
+        return np.asarray(_whole(test, key, data, -(-runs // lanes), lanes)).ravel()[:runs]
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _whole(test, key, data, count: int, lanes: int):
+    one = lambda key: jnp.max(jnp.asarray(core.run(test, key, data).statistic, float))  # noqa: E731
+    return jax.lax.map(one, jax.random.split(key, count * lanes), batch_size=lanes)
 
 
 def _released(method: str, pair: Pair, runs: int, epsilon: float):
@@ -168,18 +248,21 @@ def _sampled(pair, key, value, count: int, batch: int):
     return jax.lax.map(lambda key: jax.vmap(one)(jax.random.split(key, batch)), jax.random.split(key, count))
 
 
-def worst_pair(test, key, generate, **search) -> tuple[Pair, float]:
-    """The pair of statistics that a search found, and its share of the declared bound."""
-    test = core.resolve(test, jax.eval_shape(generate, key))
+def _one_stage(test, shapes):
+    test = core.resolve(test, shapes)
     if isinstance(test, core.Sequential):
         raise ValueError(f"{core.method_of(test.second)} has stages; audit it with stages switched off.")
-    attack = falsify(test, key, generate, weights=_shares(test), **search)
-    sensitivity = test.sensitivity(core.num_records(attack.data))
+    return test
+
+
+def _pair_of(test, attack: Attack) -> Pair:
+    """The un-noised values on the neighbours that an attack found."""
     first = jax.tree.map(jnp.asarray, attack.data)
-    second = neighbour(first, jax.tree.map(jnp.asarray, attack.replacement), core._relation(sensitivity))
-    values = (test.statistic(jax.random.key(0), version) for version in (first, second))
-    first_value, second_value = values
-    return Pair(first_value, second_value, sensitivity, test.budget()), attack.ratio
+    test = _one_stage(test, first)
+    bounds = test.sensitivity(core.num_records(attack.data))
+    second = neighbour(first, jax.tree.map(jnp.asarray, attack.replacement), core._relation(bounds))
+    first_value, second_value = (test.statistic(jax.random.key(0), version) for version in (first, second))
+    return Pair(first_value, second_value, bounds, test.budget())
 
 
 def _shares(test) -> tuple[float, ...] | None:

@@ -20,8 +20,8 @@ LEVELS = 3
 class Subject:
     """build: epsilon, records -> test. generate: key, records -> Data; the number of records has a default.
 
-    coupled: the statistic resamples, so that its neighbours are coupled and no search over one fixed randomness
-    reaches the bound. least: records that the test needs.
+    coupled: the statistic resamples or has stages, so that no search over one fixed randomness reaches the bound; whole
+    runs are audited. least: records that the test needs.
     """
 
     build: Callable[..., Any]
@@ -91,6 +91,30 @@ def _vote(epsilon: float, records: int = RECORDS):
     return jaxdp.TestOfTests(epsilon=epsilon, test=jaxdp.CorrelationTest(), num_blocks=4, shuffle=False)
 
 
+def wave(key, records: int = RECORDS):
+    """A confounder z in [-1, 1], its two children, strongly dependent."""
+    key_z, key_x, key_y = jax.random.split(key, 3)
+    z = jax.random.uniform(key_z, (records,), minval=-1.0)
+    x = jnp.sin(2.0 * z) + 0.5 * jax.random.normal(key_x, (records,))
+    return jaxdp.Data(x, x + 0.5 * jax.random.normal(key_y, (records,)), z)
+
+
+def _crt(**options) -> Subject:
+    law = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
+    return Subject(_plain("PrivateCRT", law=law, **options), wave, coupled=True)
+
+
+def _median(epsilon: float, records: int = RECORDS):
+    del records
+    statistic_of = jaxdp.CorrelationTest().value
+    return jaxdp.SubsampleAggregate(epsilon=epsilon, statistic_of=statistic_of, num_blocks=4, num_null=19)
+
+
+def _axes(key, records: int = RECORDS):
+    """Five columns of z, of which the first stage chooses."""
+    return jaxdp.simulate.sine_confounder(key, records, effect=0.5, dim=5)
+
+
 SUBJECTS: dict[str, Subject] = {
     "PartitionGCM": Subject(_plain("PartitionGCM"), continuous),
     "PrivateGCM": Subject(_plain("PrivateGCM", ridge=1.0), continuous),
@@ -109,4 +133,16 @@ SUBJECTS: dict[str, Subject] = {
     "MICeLaplace": _mic("MICeLaplace"),
     "MICrLaplace": _mic("MICrLaplace"),
     "MICrGeometric": _mic("MICrGeometric"),
+    "PrivateCRT-threshold": _crt(num_resamples=19),
+    "PrivateCRT-normal": _crt(variant="normal"),
+    "PrivateCRT-paper": _crt(variant="paper", num_resamples=19),
+    "PartitionGCM-axes": Subject(_plain("PartitionGCM"), _axes, coupled=True),
+    "ChosenCells": Subject(_plain("ChosenCells", candidates=(2, 4)), continuous, coupled=True),
+    "TestOfTests-shuffled": Subject(
+        lambda epsilon, records=RECORDS: jaxdp.TestOfTests(epsilon=epsilon, test=jaxdp.CorrelationTest(), num_blocks=4),
+        box,
+        coupled=True,
+        least=20,
+    ),
+    "SubsampleAggregate": Subject(_median, box, coupled=True, least=20),
 }

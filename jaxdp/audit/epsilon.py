@@ -47,6 +47,21 @@ def events_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0) -> B
     return lower_bound(np.asarray(first, np.int64), np.asarray(second, np.int64), alpha=alpha, delta=delta)
 
 
+def outcomes_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0) -> Bound:
+    """Audit from outcomes of any kind, arrays (runs,) of whole numbers that name them.
+
+    They are ranked by their likelihood ratio on the half of the runs that chooses, so that the events are the sets that
+    tell the neighbours apart best.
+    """
+    first, second = np.ravel(first), np.ravel(second)
+    count = 1 + max(int(first.max()), int(second.max()))
+    seen = [np.bincount(_halves(sample)[0], minlength=count) for sample in (first, second)]
+    rank = np.empty(count, np.int64)
+    rank[np.argsort(np.log((seen[0] + 0.5) / (seen[1] + 0.5)), kind="stable")] = np.arange(count)
+    found = lower_bound(rank[first], rank[second], alpha=alpha, delta=delta)
+    return dataclasses.replace(found, event=found.event.replace("output", f"rank of {count} outcomes"))
+
+
 def _halves(sample):
     return sample[::2], sample[1::2]
 

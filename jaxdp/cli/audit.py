@@ -9,8 +9,6 @@ from pathlib import Path
 
 from jaxdp.cli import options
 
-DEFAULT_RUNS = 1_000_000
-
 
 def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
@@ -20,16 +18,14 @@ def add_parser(subparsers) -> None:
             "Runs a mechanism or test many times on two worst-case neighbours and reports a lower bound on its true "
             "epsilon. METHOD is laplace, geometric, gaussian, noisy-max, exponential, top-k, rank, sparse-vector, "
             "cauchy, student, smooth-laplace, smooth-gaussian, random-stopping, the class name of a test "
-            "(PartitionGCM, ...), or a published variant whose claim is false: noisy-permutation, "
-            "algorithm-2, algorithm-3, micr-geom."
+            "(PartitionGCM, ...), a causal search (svt_pc, priv_pc, em_pc, adaptive_pc, table_pc, ...), or a published "
+            "variant whose claim is false: noisy-permutation, algorithm-2, algorithm-3, micr-geom, priv_pc-paper."
         ),
         epilog="example: jaxdp audit laplace --epsilon 1 --runs 1e7",
     )
     parser.add_argument("method", metavar="METHOD", help="what to audit (see above)")
     options.add_epsilon(parser, default=1.0)
-    parser.add_argument(
-        "--runs", type=_runs, default=DEFAULT_RUNS, metavar="N", help=f"runs in all (default {DEFAULT_RUNS})"
-    )
+    parser.add_argument("--runs", type=_runs, metavar="N", help="runs in all (default 1e6; of a causal search 1e5)")
     parser.add_argument("--seed", type=options.seed, metavar="N", help="seed of the search and of simulated runs")
     options.add_out(parser, "out/audit")
 

@@ -56,9 +56,9 @@ def certified() -> Iterator[list]:
 
 
 @contextlib.contextmanager
-def recording(outputs: list | None = None) -> Iterator[Tape]:
-    """Records every draw inside; `outputs` of an earlier tape are played back."""
-    tape = Tape(outputs=outputs)
+def recording(outputs: list | None = None, tape: Tape | None = None) -> Iterator[Tape]:
+    """Records every draw inside; `outputs` of an earlier tape are played back. tape: one of another kind."""
+    tape = Tape(outputs=outputs) if tape is None else tape
     token = _tape.set(tape)
     try:
         yield tape

@@ -1,0 +1,220 @@
+"""Whole causal searches as subjects of an audit: neighbours found by attack, the released graph as the outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxdp
+from jaxdp.audit.epsilon import Bound, outcomes_bound
+from jaxdp.audit.lanes import walk
+from jaxdp.audit.pairs import GAUSSIAN_DELTA, gaussian_rho
+from jaxdp.data.records import as_records
+from jaxdp.mechanisms.sparse_vector import SparseVector
+from jaxdp.noise import keys
+
+RECORDS = 100
+TABLES, ROUNDS = 400, 10  # of the evolution of a pair; the first round is random
+TRIED = 5  # neighbours of a pilot
+PILOT = {True: 1 << 10, False: 200}  # its runs on each side: walked, or one by one
+BATCH = 1 << 16
+LEVELS = (2, 2, 2)
+Z = 2.0  # threshold of the questions, public; attacks found more here than at the default 4, or at 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """build: epsilon -> search(key, records). walked: `lanes.walk` can run it; otherwise runs are made one by one.
+
+    delta: of the claim. neighbours: fixed pair of records in the place of an attack.
+    """
+
+    build: Callable[[float], Callable]
+    walked: bool = True
+    delta: float = 0.0
+    neighbours: Callable[[], tuple[Any, Any]] | None = None
+
+
+def _search(name: str, **options):
+    return lambda epsilon: functools.partial(getattr(jaxdp.discovery, name), epsilon=epsilon, **options)
+
+
+def _sieved(name: str, **options):
+    return _search(name, z=Z, **options)
+
+
+def _marginal_pc(epsilon: float):
+    return functools.partial(jaxdp.discovery.marginal_pc, rho=gaussian_rho(epsilon, GAUSSIAN_DELTA))
+
+
+def _pc(epsilon: float):
+    """Four tests of Kendall's at a quarter of the budget."""
+    test = jaxdp.ConditionalKendall(epsilon=epsilon / 4)
+    return functools.partial(jaxdp.discovery.pc, test=test, max_tests=4, level=0.05)
+
+
+SEARCHES: dict[str, Search] = {
+    "priv_pc": Search(_sieved("priv_pc")),
+    "priv_pc-one-round": Search(_sieved("priv_pc", max_rounds=1)),
+    "priv_pc-one-threshold": Search(_sieved("priv_pc", refresh=False)),
+    "priv_pc-subset": Search(_sieved("priv_pc", subset=RECORDS // 2, max_rounds=1), walked=False),
+    "svt_pc": Search(_sieved("svt_pc")),
+    "em_pc": Search(_sieved("em_pc", max_order=1)),
+    "adaptive_pc": Search(_sieved("adaptive_pc")),
+    "gaussian_pc": Search(_sieved("gaussian_pc", delta=GAUSSIAN_DELTA, max_tests=4), delta=GAUSSIAN_DELTA),
+    "table_pc": Search(_search("table_pc", level=0.05), walked=False),
+    "marginal_pc": Search(_marginal_pc, walked=False, delta=GAUSSIAN_DELTA),
+    "pc": Search(_pc, walked=False),
+}
+
+
+def triples(records: int = 1200):
+    """Neighbours on which the absolute value of Definition 6 moves by 1.57, whatever the number of records.
+
+    The third column gives all records but three a stratum of their own. Those three rise together in the other two
+    columns, S = 3; on the neighbour the first is discordant with the second and tied with the third, S = 0.
+    """
+    identity = np.maximum(np.arange(records) - 2, 0)
+    side = (3 * np.arange(records)) // records
+    values = np.stack([side, side, identity], axis=1).astype(np.int32)
+    values[:3, 0] = values[:3, 1] = (0, 1, 2)
+    other = values.copy()
+    other[0] = (2, 0, 0)
+    return tuple(as_records(rows, (3, 3, records - 2)) for rows in (values, other))
+
+
+# Priv-PC as published, at the epsilon that its authors claim
+FLAWED_SEARCHES: dict[str, Search] = {
+    "priv_pc-paper": Search(
+        _search("priv_pc", variant="paper", z=0.785, max_rounds=1), walked=False, neighbours=triples
+    ),
+}
+
+
+def released(graph):
+    """What an audit looks at: the answered questions in order, and whether the search came to its end."""
+    return (tuple((d.i, d.j, d.given, d.independent) for d in graph.decisions), graph.complete)
+
+
+def outcomes(subject: Search, search, records, key, runs: int, release: bool = False) -> np.ndarray:
+    """Outcomes of independent runs, objects (runs,)."""
+    if release:
+        found = [released(search(part, records)) for part in keys.fresh_key().split(runs)]
+    elif subject.walked:
+        batches = jax.random.split(key, -(-runs // BATCH))
+        sizes = [min(BATCH, runs - start) for start in range(0, runs, BATCH)]
+        return np.concatenate(
+            [
+                walk(search, records, jax.random.split(part, size), released)
+                for part, size in zip(batches, sizes, strict=True)
+            ]
+        )
+    else:
+        with jax.debug_key_reuse(False):
+            each = jax.random.split(key, runs)
+            found = [released(search(each[run], records)) for run in range(runs)]
+    result = np.empty(runs, object)
+    result[:] = found
+    return result
+
+
+def sampled_bound(subject: Search, search, pair, key, runs: int, *, alpha: float, release: bool = False) -> Bound:
+    """Lower bound on the true epsilon of a search from `runs` runs in all on two neighbours."""
+    sides = [
+        outcomes(subject, search, records, part, runs // 2, release)
+        for part, records in zip(jax.random.split(key), pair, strict=True)
+    ]
+    names = {name: number for number, name in enumerate(dict.fromkeys(itertools.chain(*sides)))}
+    first, second = (np.array([names[name] for name in side]) for side in sides)
+    return outcomes_bound(first, second, alpha=alpha, delta=subject.delta)
+
+
+def worst_neighbours(subject: Search, key, count: int = 5) -> list[tuple[Any, Any]]:
+    """The `count` most telling pairs of records that an attack finds, best first.
+
+    Evolution of tables of three binary columns and a move of one record, by what a sparse vector at epsilon 1 says of
+    the three marginal questions; the best pairs then run through the search itself, and the bounds they reach decide.
+    """
+    if subject.neighbours is not None:
+        return [subject.neighbours()]
+    key_tables, key_pilot = jax.random.split(key)
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key_tables)).tolist())
+    pairs = [tuple(_records(table) for table in tables) for tables in _evolved(generator)]
+    search, runs = subject.build(1.0), 2 * PILOT[subject.walked]
+    bounds = [
+        sampled_bound(subject, search, pair, part, runs, alpha=0.05).epsilon
+        for pair, part in zip(pairs, jax.random.split(key_pilot, len(pairs)), strict=True)
+    ]
+    return [pairs[place] for place in np.argsort(bounds, kind="stable")[::-1][:count]]
+
+
+def _evolved(generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The best pairs of neighbouring tables after some rounds of change, one of each table."""
+    noise = _sieve_noise(generator)
+    scored: list[tuple[float, np.ndarray, np.ndarray]] = []
+    for number in range(ROUNDS):
+        parents = [table for _, table, _ in scored[:TRIED]]
+        for _ in range(TABLES):
+            table = _changed(generator, parents[generator.integers(len(parents))]) if number else _random(generator)
+            other = _changed(generator, table, most=1)
+            scored.append((_told_apart(_queries(table), _queries(other), noise), table, other))
+        scored.sort(key=lambda found: -found[0])
+    best = {table.tobytes(): (table, other) for _, table, other in reversed(scored)}
+    return list(best.values())[::-1][:TRIED]
+
+
+def _random(generator):
+    return generator.multinomial(RECORDS, generator.dirichlet(np.full(8, generator.choice([0.2, 0.5, 1.0])))).reshape(
+        LEVELS
+    )
+
+
+def _changed(generator, table, most: int = 10):
+    """The table with up to `most` records of one cell moved to another."""
+    source = generator.choice(np.flatnonzero(table))
+    target = generator.choice(np.delete(np.arange(8), source))
+    moved, other = min(int(generator.integers(1, most + 1)), table.flat[source]), table.copy()
+    other.flat[source] -= moved
+    other.flat[target] += moved
+    return other
+
+
+def _queries(table):
+    from jaxdp.discovery.counts import Counts
+    from jaxdp.discovery.decision_query import default_query
+
+    return default_query(Z, RECORDS).values(Counts(_records(table)), [(0, 1, ()), (0, 2, ()), (1, 2, ())])
+
+
+def _sieve_noise(generator):
+    """What a sparse vector at epsilon 1 adds to three queries, less the noise of its threshold: (runs, 3)."""
+    threshold, query = (float(scale) for scale in SparseVector(epsilon=1.0, max_firings=3).scales())
+    return query * (generator.exponential(size=(4000, 3)) - 1.0) - threshold * (
+        generator.exponential(size=(4000, 1)) - 1.0
+    )
+
+
+def _told_apart(first, second, noise) -> float:
+    """The log ratio of the most telling answers to three questions, less two standard errors of so many runs."""
+    best = 0.0
+    laws = [np.bincount((values + noise >= 0.0) @ (1, 2, 4), minlength=8) / len(noise) for values in (first, second)]
+    order = np.argsort((laws[0] + 1e-3) / (laws[1] + 1e-3))
+    for cut in range(1, 8):
+        for part in (order[:cut], order[cut:]):
+            p, q = sorted(float(law[part].sum()) for law in laws)
+            if p > 0.0:
+                best = max(best, math.log(q / p) - 2.0 * math.sqrt((1 / p + 1 / q) / len(noise)))
+    return best
+
+
+def _records(table):
+    """Coded records with this joint table."""
+    cells = np.repeat(np.arange(table.size), table.ravel())
+    return as_records(np.stack(np.unravel_index(cells, table.shape), axis=1).astype(np.int32), table.shape)

@@ -76,7 +76,7 @@ def _line(rows) -> str:
     powers = [row for row in rows if not row["design"].startswith("null") and row["design"] != "tuned on"]
     nulls = [row for row in rows if row["design"].startswith("null")]
     changed = f"{_change(first)}{_verdict(powers, nulls)}"
-    return f"| {name} | {changed} | {_rates(powers)} | {_gaps(powers)} | {_rates(nulls, 4)} | {_gaps(nulls)} |"
+    return f"| {name} | {changed} | {_rates(powers)} | {_gaps(powers)} | {_rates(nulls, 4)} | {_level_gaps(nulls)} |"
 
 
 def _verdict(powers, nulls) -> str:
@@ -116,6 +116,13 @@ def _rates(rows, digits: int = 3) -> str:
 
 def _gaps(rows) -> str:
     return "; ".join(f"{gap:+.2f} ± {half:.2f}" for gap, half in map(gap_of, rows))
+
+
+def _level_gaps(nulls) -> str:
+    """A level that rises but is not surely above the nominal one is not lost."""
+    rises = [gap > half and not _lost(row) for row in nulls for gap, half in [gap_of(row)]]
+    texts = [_gaps([row]) for row in nulls]
+    return "; ".join(text + f" (within {LEVEL:g})" * rise for text, rise in zip(texts, rises, strict=True))
 
 
 def gap_of(row) -> tuple[float, float]:

@@ -29,7 +29,10 @@ def bound(name, epsilon, tables, runs=RUNS):
     return searches.sampled_bound(subject, subject.build(epsilon), neighbours(tables), key, runs, alpha=1e-6).epsilon
 
 
-@pytest.mark.parametrize("name", ["svt_pc", "priv_pc", pytest.param("em_pc", marks=pytest.mark.nightly)])
+NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in ("priv_pc", "em_pc")]
+
+
+@pytest.mark.parametrize("name", ["svt_pc", *NIGHTLY])
 def test_walked_runs_have_the_law_of_single_runs(name):
     search, records = searches.SEARCHES[name].build(2.0), neighbours(OPPOSED)[0]
     walked = walk(search, records, jax.random.split(jax.random.key(0), 4096), searches.released)
@@ -41,9 +44,9 @@ def test_walked_runs_have_the_law_of_single_runs(name):
     assert scipy.stats.chi2_contingency(table[:, table.sum(0) > 0]).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("name", ["svt_pc", "priv_pc", "priv_pc-one-threshold", "adaptive_pc"])
+@pytest.mark.parametrize("name", ["svt_pc", "priv_pc-one-round", "adaptive_pc"])
 def test_sound_searches_keep_their_claim(name):
-    assert 0.1 < bound(name, 3.0, OPPOSED) <= 3.0
+    assert 0.1 < bound(name, 3.0, TOGETHER) <= 3.0
 
 
 class Unexamined(sieve._Rounds):
@@ -59,7 +62,7 @@ def test_a_search_that_examines_without_noise_is_refuted(monkeypatch):
 
 
 def test_a_sieve_with_a_hundredth_of_its_noise_is_refuted(monkeypatch):
-    loud = lambda epsilon, error, firings=1: SparseVector(100.0 * epsilon, max_firings=firings)  # noqa: E731
+    loud = lambda epsilon, error, firings=1: SparseVector(epsilon=100.0 * epsilon, max_firings=firings)  # noqa: E731
     monkeypatch.setattr(sieve, "_sieve", loud)
     assert bound("priv_pc-one-round", 1.0, TOGETHER) > 1.0
 
@@ -70,7 +73,7 @@ def test_a_search_that_pays_for_one_question_of_all_is_refuted(monkeypatch):
 
 
 def test_the_published_search_is_refuted_at_the_epsilon_of_its_authors():
-    found = audit.audit("priv_pc-paper", 1.0, runs=600, key=jax.random.key(0))
+    found = audit.audit("priv_pc-paper", 1.0, runs=400, key=jax.random.key(0))
     assert not found.holds
     assert found.lower > 1.0
 
@@ -94,16 +97,18 @@ def test_a_search_by_name():
         audit.audit("svt_pc", 1.0, runs=400, key=jax.random.key(5), pair=1, attack=[neighbours(OPPOSED)])
 
 
-def test_an_attack_finds_neighbours_that_a_sparse_vector_tells_apart():
+def test_an_attack_finds_neighbours_that_a_sparse_vector_tells_apart(monkeypatch):
+    monkeypatch.setattr(searches, "TABLES", 100)
     pairs = searches._evolved(np.random.default_rng(0))
     assert len(pairs) == searches.TRIED
     noise = searches._sieve_noise(np.random.default_rng(1))
     scores = [searches._told_apart(*(searches._queries(table) for table in pair), noise) for pair in pairs]
-    assert max(scores) > 0.3
+    assert max(scores) > 0.15
     for first, second in pairs:
         assert np.abs(first - second).sum() == 2
 
 
+@pytest.mark.nightly
 def test_exact_releases_of_a_search():
     subject = searches.SEARCHES["svt_pc"]
     found = searches.sampled_bound(

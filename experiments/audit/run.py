@@ -66,14 +66,13 @@ def of_tests(runs: int, seed: int, chosen=tuple(catalogue.SUBJECTS), done=()):
     Tests that resample or have stages run as a whole, a tenth of the runs; the rest by their mechanism on the two
     statistics.
     """
-    for method in chosen:
+    for pair, method in itertools.product(range(PAIRS), chosen):
         size = runs // 10 if catalogue.SUBJECTS[method].coupled else runs
-        for pair in range(PAIRS):
-            left = [epsilon for epsilon in EPSILONS if (method, epsilon, pair) not in done]
-            if left:
-                key = jax.random.fold_in(jax.random.key(seed), pair)
-                attack = catalogue.attacked(method, key)
-                yield from (audited(method, epsilon, size, key, pair, attack) for epsilon in left)
+        left = [epsilon for epsilon in EPSILONS if (method, epsilon, pair) not in done]
+        if left:
+            key = jax.random.fold_in(jax.random.key(seed), pair)
+            attack = catalogue.attacked(method, key)
+            yield from (audited(method, epsilon, size, key, pair, attack) for epsilon in left)
 
 
 def searches(runs: int, seed: int, chosen=tuple(catalogue.SEARCHES), done=()):
@@ -85,7 +84,7 @@ def searches(runs: int, seed: int, chosen=tuple(catalogue.SEARCHES), done=()):
             continue
         if method not in attacks:
             attacks[method] = catalogue.attacked(method, key)
-        yield audited(method, epsilon, runs if walked else runs // 5, key, pair, attacks[method])
+        yield audited(method, epsilon, runs if walked else runs // 10, key, pair, attacks[method])
 
 
 def single_searches(runs: int, seed: int, done=()):

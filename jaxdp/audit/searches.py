@@ -22,9 +22,10 @@ from jaxdp.noise import keys
 
 RECORDS = 100
 TABLES, ROUNDS = 400, 10  # of the evolution of a pair; the first round is random
-TRIED = 5  # neighbours of a pilot
-PILOT = {True: 1 << 10, False: 200}  # its runs on each side: walked, or one by one
-BATCH = 1 << 16
+TRIED = 5  # evolved neighbours of a pilot
+RARE = (3, 4, 5, 6)  # records in which all columns are 1, the others 0: one less, and all queries rise
+PILOT = 1 << 12  # runs of the pilot on each side
+BATCH = 1 << 18
 LEVELS = (2, 2, 2)
 Z = 2.0  # threshold of the questions, public; attacks found more here than at the default 4, or at 1
 
@@ -33,13 +34,15 @@ Z = 2.0  # threshold of the questions, public; attacks found more here than at t
 class Search:
     """build: epsilon -> search(key, records). walked: `lanes.walk` can run it; otherwise runs are made one by one.
 
-    delta: of the claim. neighbours: fixed pair of records in the place of an attack.
+    delta: of the claim. neighbours: fixed pair of records in the place of an attack. pilot: the walked search, fast
+    and alike, whose runs choose among the pairs; default itself.
     """
 
     build: Callable[[float], Callable]
     walked: bool = True
     delta: float = 0.0
     neighbours: Callable[[], tuple[Any, Any]] | None = None
+    pilot: str | None = None
 
 
 def _search(name: str, **options):
@@ -60,18 +63,19 @@ def _pc(epsilon: float):
     return functools.partial(jaxdp.discovery.pc, test=test, max_tests=4, level=0.05)
 
 
+_ONE_ROUND = _sieved("priv_pc", subset=RECORDS // 2, max_rounds=1)
 SEARCHES: dict[str, Search] = {
-    "priv_pc": Search(_sieved("priv_pc")),
+    "priv_pc": Search(_sieved("priv_pc"), pilot="svt_pc"),
     "priv_pc-one-round": Search(_sieved("priv_pc", max_rounds=1)),
-    "priv_pc-one-threshold": Search(_sieved("priv_pc", refresh=False)),
-    "priv_pc-subset": Search(_sieved("priv_pc", subset=RECORDS // 2, max_rounds=1), walked=False),
+    "priv_pc-one-threshold": Search(_sieved("priv_pc", refresh=False), pilot="svt_pc"),
+    "priv_pc-subset": Search(_ONE_ROUND, walked=False, pilot="priv_pc-one-round"),
     "svt_pc": Search(_sieved("svt_pc")),
-    "em_pc": Search(_sieved("em_pc", max_order=1)),
+    "em_pc": Search(_sieved("em_pc", max_order=1), pilot="svt_pc"),
     "adaptive_pc": Search(_sieved("adaptive_pc")),
     "gaussian_pc": Search(_sieved("gaussian_pc", delta=GAUSSIAN_DELTA, max_tests=4), delta=GAUSSIAN_DELTA),
-    "table_pc": Search(_search("table_pc", level=0.05), walked=False),
-    "marginal_pc": Search(_marginal_pc, walked=False, delta=GAUSSIAN_DELTA),
-    "pc": Search(_pc, walked=False),
+    "table_pc": Search(_search("table_pc", level=0.05), walked=False, pilot="adaptive_pc"),
+    "marginal_pc": Search(_marginal_pc, walked=False, delta=GAUSSIAN_DELTA, pilot="adaptive_pc"),
+    "pc": Search(_pc, walked=False, pilot="adaptive_pc"),
 }
 
 
@@ -140,19 +144,28 @@ def worst_neighbours(subject: Search, key, count: int = 5) -> list[tuple[Any, An
     """The `count` most telling pairs of records that an attack finds, best first.
 
     Evolution of tables of three binary columns and a move of one record, by what a sparse vector at epsilon 1 says of
-    the three marginal questions; the best pairs then run through the search itself, and the bounds they reach decide.
+    the three marginal questions; these pairs and some of rare records then run through the search itself or one
+    like it, and the bounds they reach decide.
     """
     if subject.neighbours is not None:
         return [subject.neighbours()]
     key_tables, key_pilot = jax.random.split(key)
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key_tables)).tolist())
-    pairs = [tuple(_records(table) for table in tables) for tables in _evolved(generator)]
-    search, runs = subject.build(1.0), 2 * PILOT[subject.walked]
+    tables = [*_evolved(generator), *(_rare(count) for count in RARE)]
+    pairs = [tuple(_records(table) for table in pair) for pair in tables]
+    subject = SEARCHES[subject.pilot] if subject.pilot else subject
     bounds = [
-        sampled_bound(subject, search, pair, part, runs, alpha=0.05).epsilon
+        sampled_bound(subject, subject.build(1.0), pair, part, 2 * PILOT, alpha=0.05).epsilon
         for pair, part in zip(pairs, jax.random.split(key_pilot, len(pairs)), strict=True)
     ]
     return [pairs[place] for place in np.argsort(bounds, kind="stable")[::-1][:count]]
+
+
+def _rare(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """`count` records of ones among zeros, and one less: all queries move together, from below 0 to above at 5."""
+    tables = np.zeros((2, 8), int)
+    tables[0, [0, -1]], tables[1, [0, -1]] = (RECORDS - count, count), (RECORDS - count + 1, count - 1)
+    return tables[0].reshape(LEVELS), tables[1].reshape(LEVELS)
 
 
 def _evolved(generator) -> list[tuple[np.ndarray, np.ndarray]]:

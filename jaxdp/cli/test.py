@@ -12,7 +12,7 @@ from jaxdp.cli import options
 
 MIN_ROWS = 10
 MOST_VALUES_WRITTEN = 100
-EXAMPLE = "example: jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,weight --epsilon 1"
+EXAMPLE = "example: jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1"
 
 
 def add_parser(subparsers) -> None:

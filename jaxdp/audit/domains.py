@@ -54,6 +54,12 @@ def table(key, records: int = RECORDS):
     return dataclasses.replace(data, z=None, domain=dataclasses.replace(data.domain, z=()))
 
 
+def twins(key, records: int = RECORDS):
+    """Two equal columns, and two strata."""
+    data = codes(key, records)
+    return dataclasses.replace(data, y=data.x)
+
+
 def groups(key, records: int = RECORDS):
     """Exposure of cases (the first half, public) and controls."""
     exposed = jax.random.bernoulli(key, 0.4, (records,))
@@ -119,7 +125,7 @@ SUBJECTS: dict[str, Subject] = {
     "PartitionGCM": Subject(_plain("PartitionGCM"), continuous),
     "PrivateGCM": Subject(_plain("PrivateGCM", ridge=1.0), continuous),
     "CellChoice": Subject(_cell_choice, continuous),
-    "LocalPermutation": Subject(_plain("LocalPermutation", num_permutations=39), continuous, coupled=True),
+    "LocalPermutation": Subject(_plain("LocalPermutation", num_permutations=39), twins, coupled=True),
     "ConditionalKendall": Subject(_plain("ConditionalKendall"), codes),
     "ConditionalSpearman": Subject(_plain("ConditionalSpearman"), codes),
     "UnitCircle": _case_control("UnitCircle"),

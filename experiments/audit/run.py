@@ -111,7 +111,7 @@ def flawed_searches(runs: int, seed: int, done=()):
     """The published search at the epsilon of its authors."""
     for method in catalogue.FLAWED_SEARCHES:
         left = [epsilon for epsilon in EPSILONS if (method, epsilon, 0) not in done]
-        yield from (audited(method, epsilon, runs // 10, jax.random.key(seed), 0, None) for epsilon in left)
+        yield from (audited(method, epsilon, runs // 50, jax.random.key(seed), 0, None) for epsilon in left)
 
 
 def largest(runs: int, seed: int, chosen=tuple(catalogue.MECHANISMS), done=()):

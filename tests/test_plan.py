@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import jaxdp
 from jaxdp import plan
 from jaxdp.accounting.renyi import zcdp_epsilon
 from jaxdp.cli import plan as cli_plan
@@ -21,7 +22,7 @@ from jaxdp.data.dataset import Column
 from jaxdp.data.schema import Schema
 from jaxdp.independence import registry
 from jaxdp.plan import laws, solve
-from jaxdp.plan.methods import PLANS
+from jaxdp.plan.methods import PLANS, squared_correlation
 from jaxdp.plan.solve import Question
 
 REPLICATES = 1000
@@ -269,6 +270,17 @@ def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
     assert powers == sorted(powers, reverse=True)
     assert len(powers) >= 3
     assert "cost of privacy" in capsys.readouterr().out
+
+
+def test_the_correlation_of_a_small_block_is_the_square_of_a_normal_deviate():
+    """Its quantiles in blocks of ten normal pairs are those of chi-squared with one degree of freedom."""
+    draws = jax.random.normal(jax.random.key(0), (2, 40_000, 10))
+    values = np.asarray(jax.jit(jax.vmap(lambda x, y: squared_correlation(jaxdp.Data(x, y))))(*draws))
+    for place in (0.25, 0.5, 0.75, 0.95):
+        window = 5.0 * np.sqrt(place * (1.0 - place) / values.size)
+        assert np.mean(values <= stats.chi2.ppf(place, 1)) == pytest.approx(place, abs=window)
+    plain = 10.0 * np.asarray([np.corrcoef(x, y)[0, 1] ** 2 for x, y in zip(*np.asarray(draws)[:, :4000], strict=True)])
+    assert np.mean(plain <= stats.chi2.ppf(0.5, 1)) < 0.45
 
 
 def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):

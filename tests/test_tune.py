@@ -322,23 +322,21 @@ def test_a_tuned_test_that_loses_power_on_a_declared_alternative_is_refused(monk
 
 @pytest.mark.nightly
 def test_a_tuned_test_that_breaks_the_level_is_refused():
+    default = jaxdp.PartitionGCM(epsilon=20.0, scale_x=0.3, scale_y=0.3)
     tuned = tune.tune(
-        jaxdp.PartitionGCM(epsilon=20.0),
-        ["winsorize"],
+        default,
+        (),
         design=functools.partial(STEEP, n=100),
         nulls=(),
         grid={"num_cells": (1,)},  # one cell: Z is not conditioned on
         key=jax.random.key(6),
         replicates=16,
-        steps=1,
-        restarts=1,
-        optimizer="adam",
         price=0.0,
         check_replicates=300,
     )
     assert not tuned.accepted
     assert "level breaks" in tuned.refused
-    assert tuned.test == jaxdp.PartitionGCM(epsilon=20.0)
+    assert tuned.test == default
     assert tuned.gain == 0.0
 
 

@@ -28,7 +28,7 @@ def test_level_at_ten_thousand_nulls(name):
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(nulls.NULLS))
 def test_level_of_nightly_size(name):
-    cheap = ("partition_gcm", "crt_normal", "vote", "goodness_of_fit", "margin_adaptive", "kendall_codes", "gcm")
+    cheap = ("partition_gcm", "crt_normal", "vote", "goodness_of_fit", "margin_adaptive", "kendall_codes")
     row = nulls.measure(name, 100_000 if name in cheap else 10_000, jax.random.key(2))
     assert row["holds"], row["levels"]
 

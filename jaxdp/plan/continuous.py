@@ -109,9 +109,15 @@ def test_of_tests_power(setting: Setting, n: int, epsilon: float, effect: float,
 
 
 def subsample_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
-    """SubsampleAggregate of the squared GCM statistic, 101 blocks: replicates of the blocks' limit laws."""
-    mean, sd = _gcm_ratio(setting, effect)
-    return laws.median_power(101, math.sqrt(n // 101) * mean / sd, epsilon, level)
+    """SubsampleAggregate of the squared correlation without Z, 101 blocks: replicates of the blocks' limit laws.
+
+    A block of m records has the deviate sqrt((m - 2) ln(1 + t^2/(m - 2))), so its mean is sqrt(-(m - 2) ln(1 - rho^2)).
+    """
+    squared = effect**2 / (1.0 + effect**2)
+    if setting.x.levels or setting.y.levels:
+        moments = _observed_moments(setting, effect, (WIDE, WIDE), 0.0)
+        squared = float(np.mean(moments["covariance"]) ** 2 / np.mean(moments["var_x"] * moments["var_y"]))
+    return laws.median_power(101, math.sqrt(-(n // 101 - 2) * math.log1p(-squared)), epsilon, level)
 
 
 def _gcm_ratio(setting: Setting, effect: float) -> tuple[float, float]:

@@ -364,26 +364,40 @@ def vote_power(blocks: int, block_level: float, chance: float, epsilon: float, l
 
 
 def median_power(blocks: int, mean: float, epsilon: float, level: float) -> float:
-    """Power of the noisy median of squared N(mean, 1) over blocks, from `MEDIAN_DRAWS` fixed draws of the limit law."""
+    """Power of the noisy median of squared N(mean, 1) over blocks: `MEDIAN_DRAWS` fixed draws, exact in the noise."""
     return float(_median_power(blocks, np.float32(mean), np.float32(epsilon), np.float32(level)))
 
 
 MEDIAN_DRAWS = 1_000
+MEDIAN_RANGE = (0.0, 10.0)  # of `SubsampleAggregate`
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _median_power(blocks, mean, epsilon, level):
     from jaxdp.mechanisms import smooth_sensitivity
+    from jaxdp.noise.add import smooth_grid
 
     mechanism = smooth_sensitivity.SmoothCauchy(epsilon=epsilon)
 
     def one(key, shift):
-        key_values, key_noise = jax.random.split(key)
-        values = jnp.clip((shift + jax.random.normal(key_values, (blocks,))) ** 2, 0.0, 10.0)
-        smooth = smooth_sensitivity.smooth_sensitivity(values, mechanism.decay(), 0.0, 10.0)
-        return smooth_sensitivity.median(values) + mechanism.noise(key_noise, smooth)
+        """Centre and scale of the Cauchy noise, both on their public ladders."""
+        values = jnp.clip((shift + jax.random.normal(key, (blocks,))) ** 2, *MEDIAN_RANGE)
+        smooth = smooth_sensitivity.smooth_sensitivity(values, mechanism.decay(), *MEDIAN_RANGE)
+        centre = smooth_sensitivity.median(values)
+        steps, rung, step, spread = smooth_grid(centre, smooth, *MEDIAN_RANGE, mechanism.ladder_decay())
+        return step * steps, step * mechanism.width() * jnp.exp(rung * spread)
 
     keys = jax.random.split(jax.random.key(7), 2 * MEDIAN_DRAWS)
     draw = lambda part, shift: jax.lax.map(lambda k: one(k, shift), part, batch_size=200)  # noqa: E731
-    critical = jnp.quantile(draw(keys[:MEDIAN_DRAWS], 0.0), 1.0 - level)
-    return jnp.mean(draw(keys[MEDIAN_DRAWS:], mean) >= critical)
+    null, other = draw(keys[:MEDIAN_DRAWS], 0.0), draw(keys[MEDIAN_DRAWS:], mean)
+    tail = lambda law, t: jnp.mean(0.5 - jnp.arctan((t - law[0]) / law[1]) / jnp.pi)  # noqa: E731
+
+    def halve(_, ends):
+        middle = 0.5 * (ends[0] + ends[1])
+        too_low = tail(null, middle) > level
+        return jnp.where(too_low, middle, ends[0]), jnp.where(too_low, ends[1], middle)
+
+    ends = jax.tree.map(jnp.float32, MEDIAN_RANGE)
+    critical = jax.lax.fori_loop(0, STEPS // 2, halve, ends)[1]
+    # the output is clipped to the range: where more than `level` of the nulls sit at its top, nothing rejects
+    return jnp.where(tail(null, MEDIAN_RANGE[1]) > level, 0.0, tail(other, critical))

@@ -26,6 +26,8 @@ from jaxdp.plan.methods import PLANS, squared_correlation
 from jaxdp.plan.solve import Question
 
 REPLICATES = 1000
+# given Z the kernel fit of the vote's small blocks is biased, which the formula does not know (docs/planning.md)
+FORMULAS = [name for name, row in PLANS.items() if row.formula is not None and name != "test-of-tests"]
 MODEL_ERROR = 0.02  # of a formula, allowed on top of the binomial window
 SCHEMA = {
     "columns": {
@@ -73,7 +75,7 @@ def test_formula_against_simulation():
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", [name for name, row in PLANS.items() if row.formula is not None])
+@pytest.mark.parametrize("method", FORMULAS)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_every_formula_against_simulation(method, epsilon):
     effect = 0.6 if "gcm-paper" in method or method == "private-gcm" else 0.3
@@ -98,6 +100,15 @@ def test_gaussian_noise_is_planned_for_epsilon_and_delta():
     assert (row.delta, row.rho) == (1e-6, rho)
     with pytest.raises(ValueError, match="no Gaussian form"):
         plan.power("local-permutation", n=100, epsilon=1.0, effect=0.3, delta=1e-6)
+
+
+@pytest.mark.nightly
+def test_the_vote_without_z_against_simulation():
+    lines = plan.Setting(z=(), scaled=True)
+    n = plan.required_n("test-of-tests", epsilon=2.0, effect=0.3, setting=lines)
+    with jax.debug_key_reuse(False):
+        counted = simulated("test-of-tests", n, 2.0, 0.3, lines, replicates=1000)
+    agree(plan.power("test-of-tests", n=n, epsilon=2.0, effect=0.3, setting=lines), counted)
 
 
 @pytest.mark.nightly

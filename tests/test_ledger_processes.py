@@ -32,7 +32,7 @@ def check_kills(found, kills):
 
 
 def test_kill_loses_nothing(tmp_path):
-    check_kills(attack.kill_repeatedly(tmp_path / "l.db", total=50.0, epsilon=0.001, kills=20, seed=1), 20)
+    check_kills(attack.kill_repeatedly(tmp_path / "l.db", total=50.0, epsilon=0.001, kills=20, seed=1, longest=0.2), 20)
 
 
 @pytest.mark.nightly

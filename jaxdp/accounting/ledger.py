@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # The values of core.Relation, which this file does not import.
 RELATIONS = ("replace_one", "add_or_remove_one", "replace_attribute")
 _LONGEST_TEXT = 500
+_REQUEST = ("columns", "source", "result")
 _UNITS = {"epsilon": UNIT, "delta": DELTA_UNIT, "rho": UNIT}
 
 
@@ -76,6 +77,18 @@ class Row:
     cumulative_delta: float
     cumulative_rho: float
     txid: str
+    columns: str = ""
+    source: str = ""
+    result: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What was asked, in public words, kept with the charges: the columns, the data's name, where results go."""
+
+    columns: str = ""
+    source: str = ""
+    result: str = ""
 
 
 class Ledger(Uncopied):
@@ -85,15 +98,19 @@ class Ledger(Uncopied):
     total, under one neighbouring relation; both hold together by sequential composition, for releases
     chosen adaptively. A charge goes to epsilon where its epsilon is finite and the ledger has an epsilon
     budget, else to rho.
-    Copies share the ledger; pickling raises: open the path again in another process. The file must be on a local
-    disk (SQLite's write-ahead log does not work over network file systems).
+    Copies share the ledger; pickling raises: open the path again in another process. An object is bound to the file
+    that it opened, and to the charges that it saw: it refuses a file put in its place. The file must be on a local
+    disk (SQLite's locks do not hold over every network file system).
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         self._path = Path(path).absolute()
-        with self._connection() as connected:
-            # Neither can change: the file itself forbids it.
-            self._relation, self._total = ledger_file.relation(connected), ledger_file.amounts(connected, "total")
+        with ledger_file.connection(self._path, LedgerError) as connected:
+            granted = ledger_file.budget(connected)
+            # None of these can change: the file itself forbids it.
+            self._relation, self._id = granted["relation"], granted["ledger"]
+            self._total = ledger_file.amounts(connected, "total")
+            self._file, self._seen = self._place_on_disk(), ledger_file.place(connected)
 
     @classmethod
     def create(
@@ -146,11 +163,33 @@ class Ledger(Uncopied):
         """What is left."""
         return self._read("remaining")
 
-    def charge(self, method: str, cost: Cost, key: Any, *, note: str = "", txid: str | None = None) -> str:
+    @property
+    def seal(self) -> str:
+        """A fingerprint of the grant and of every charge so far. Noted elsewhere, it lets `verify` find a rewritten
+        file."""
+        with self._connection() as connected:
+            return ledger_file.place(connected)[1]
+
+    def asked(self, *, columns: str = "", source: str = "", result: str = "") -> AskedLedger:
+        """This ledger as an account that writes with every charge what was asked: public texts of up to 500
+        characters."""
+        request = Request(_text("columns", columns), _text("source", source), _text("result", result))
+        return AskedLedger(self, request)
+
+    def charge(
+        self,
+        method: str,
+        cost: Cost,
+        key: Any,
+        *,
+        note: str = "",
+        txid: str | None = None,
+        request: Request = Request(),
+    ) -> str:
         """Reserves a release's cost before its data are read; returns the transaction id.
 
-        method: what is released. note: public detail, such as names of columns. key: the release key, used once.
-        txid: names the transaction (default: random); it can be charged once.
+        method: what is released. note: public detail. key: the release key, used once.
+        txid: names the transaction (default: random); it can be charged once. request: what was asked.
         Errors: `BudgetExhausted` (its text depends on the ledger and the cost only); ValueError for a simulation key,
         a key or txid charged before, an infinite, NaN or traced cost, or another relation.
         """
@@ -165,6 +204,7 @@ class Ledger(Uncopied):
             digest=digest,
             note=note,
             txid=txid,
+            request=request,
         )
 
     def reserve(
@@ -178,14 +218,16 @@ class Ledger(Uncopied):
         digest: str,
         note: str = "",
         txid: str | None = None,
+        request: Request = Request(),
     ) -> str:
         """`charge` for callers without JAX: exact amounts, and the SHA-256 (hex) of the 256-bit key used."""
-        name = self._require_relation(relation)
+        self._require_relation(relation)
         amounts = _asked(epsilon, delta, rho)
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise ValueError("digest must be the SHA-256 of the release key, 64 hexadecimal digits.")
         txid = secrets.token_hex(16) if txid is None else _text("txid", txid)
         with self._transaction() as connected:
+            self._refuse_damage(ledger_file.quick_problem(connected))
             self._refuse_repeats(connected, txid, digest)
             self._refuse_overspending(connected, amounts)
             ledger_file.insert(
@@ -194,10 +236,12 @@ class Ledger(Uncopied):
                 time=_now(),
                 method=_text("method", method),
                 note=_text("note", note),
-                relation=name,
                 txid=txid,
                 digest=digest,
+                **dataclasses.asdict(request),
             )
+            seen = ledger_file.place(connected)
+        self._seen = seen
         return txid
 
     def require(self, cost: Cost) -> None:
@@ -239,12 +283,16 @@ class Ledger(Uncopied):
         with self._connection() as connected:
             return [_row(record) for record in ledger_file.charges(connected)]
 
-    def verify(self) -> None:
-        """Raises `LedgerError` unless file, rules, running totals and the sum of all charges agree."""
+    def verify(self, seal: str | None = None) -> None:
+        """Raises `LedgerError` unless file, rules, running totals, seals and the sum of all charges agree.
+
+        seal: one that was noted earlier, of which the ledger must be a continuation.
+        """
         with self._connection() as connected:
             problem = ledger_file.first_problem(connected)
-        if problem:
-            raise LedgerError(f"ledger {self._path.name} does not add up: {problem}.")
+            if not problem and seal is not None and not ledger_file.holds_seal(connected, seal):
+                problem = "the seal noted earlier is none of its seals, so it was rewritten since"
+        self._refuse_damage(problem)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes every charge as a line of a CSV file."""
@@ -268,9 +316,32 @@ class Ledger(Uncopied):
     def __repr__(self) -> str:
         return f"Ledger({str(self._path)!r}, {self._relation})"
 
-    def _connection(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
         # One connection per operation: no state to share over threads or to inherit over forks.
-        return ledger_file.connection(self._path, LedgerError)
+        with ledger_file.connection(self._path, LedgerError) as connected:
+            self._require_same_file(connected)
+            yield connected
+
+    def _require_same_file(self, connected: sqlite3.Connection) -> None:
+        number, seal = self._seen
+        same = self._place_on_disk() == self._file and ledger_file.budget(connected)["ledger"] == self._id
+        if not same or ledger_file.seal(connected, number) != seal:
+            raise LedgerError(
+                f"ledger {self._path.name} is not the file that was opened: it was replaced, or set back to an earlier "
+                "state; find out why, then open it again."
+            )
+
+    def _place_on_disk(self) -> tuple[int, int]:
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            raise LedgerError(f"ledger {self._path} does not exist any more.") from None
+        return found.st_dev, found.st_ino
+
+    def _refuse_damage(self, problem: str | None) -> None:
+        if problem:
+            raise LedgerError(f"ledger {self._path.name} does not add up: {problem}.")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -288,6 +359,10 @@ class Ledger(Uncopied):
                     connected.execute("ROLLBACK")
                 raise
             connected.execute("COMMIT")
+            if self._place_on_disk() != self._file:
+                raise LedgerError(
+                    f"ledger {self._path.name} was replaced while it was charged: nothing may be released."
+                )
 
     def _read(self, what: str) -> Budget:
         with self._connection() as connected:
@@ -336,6 +411,21 @@ class Ledger(Uncopied):
                 )
 
 
+class AskedLedger(Uncopied):
+    """An account that charges a ledger and writes down what was asked; made by `Ledger.asked`."""
+
+    def __init__(self, ledger: Ledger, request: Request):
+        self.ledger, self.request = ledger, request
+
+    def require(self, cost: Cost) -> None:
+        """As `Ledger.require`."""
+        self.ledger.require(cost)
+
+    def charge(self, method: str, cost: Cost, key: Any, **details: Any) -> str:
+        """As `Ledger.charge`, with the request."""
+        return self.ledger.charge(method, cost, key, request=self.request, **details)
+
+
 def _digest(key: Any) -> str:
     """SHA-256 of a release key, in hexadecimal."""
     from jaxdp.noise import keys
@@ -355,7 +445,7 @@ def _row(record: dict[str, Any]) -> Row:
         for name, unit in _UNITS.items()
         for prefix in ("", "cumulative_")
     }
-    texts = {name: record[name] for name in ("number", "time", "method", "note", "relation", "txid")}
+    texts = {name: record[name] for name in ("number", "time", "method", "note", "relation", "txid", *_REQUEST)}
     return Row(**texts, **amounts)
 
 

@@ -38,6 +38,7 @@ def add_parser(subparsers) -> None:
     export = actions.add_parser("export", help="write CSV, JSON, a dp-accounting event and a picture")
     for action in (show, verify, export):
         action.add_argument("path", metavar="L.db", help="ledger file")
+    verify.add_argument("--seal", metavar="HEX", help="a seal that an earlier verify printed; finds a rewritten file")
     show.add_argument("--out", metavar="DIR", help="also write what export writes")
     options.add_out(export, "out/ledger")
 
@@ -51,12 +52,14 @@ def run(args: argparse.Namespace) -> int:
         return 0
     ledger = Ledger.open(args.path)
     if args.action == "verify":
-        ledger.verify()
+        ledger.verify(args.seal)
         print(f"{args.path}: {len(ledger.rows())} charges add up, {ledger.spent} of {ledger.total}")
+        print(f"seal {ledger.seal}: note it elsewhere and give it to a later verify --seal")
         return 0
     notes = composed(ledger)
     if args.action == "show":
         print(summary(ledger, notes))
+        ledger.verify()
     if args.out is not None:
         folder = options.output_folder(args.out)
         export(ledger, folder, notes)
@@ -80,8 +83,15 @@ def summary(ledger, notes: list[str]) -> str:
         lines += ["", header]
     if len(rows) > MOST_ROWS:
         lines.append(f"  ... {len(rows) - MOST_ROWS} earlier charges: jaxdp ledger export")
-    lines += [_line(row) for row in rows[-MOST_ROWS:]]
+    lines += [line for row in rows[-MOST_ROWS:] for line in _lines(row)]
     return "\n".join([*lines, "", *notes]).rstrip()
+
+
+def _lines(row) -> list[str]:
+    """A charge, and under it what was asked where that is known."""
+    asked = [row.columns, f"of {row.source}" if row.source else "", f"-> {row.result}" if row.result else ""]
+    shown = " ".join(part for part in asked if part)
+    return [_line(row), *([f"{'':7}{shown}"] if shown else [])]
 
 
 def _line(row) -> str:

@@ -15,7 +15,7 @@ def normal(value, sd):
 def normal_plus_laplace(value, sd, scale):
     """Two-sided p-value P(|N(0, sd^2) + Laplace(scale)| >= |value|), exact in the noise.
 
-    Formula sheet on GCM, section 2.2, rearranged so that no large exponents cancel: with
+    docs/theory/partition_gcm.md#p-value, rearranged so that no large exponents cancel: with
     u = |value|/sd, r = sd/scale and Mills' M(w) = e^(w^2/2) P(N > w), the two Laplace terms are
     e^(-u^2/2) M(r - u) and e^(-u^2/2) M(r + u). Smooth in all three arguments.
     """
@@ -42,7 +42,7 @@ def widened_for_normal(value, sd, scale, variance_noise):
     """`sd` so much larger that the p-value of N(0, sd^2) + N(0, scale^2) keeps its level for a noisy sd^2.
 
     variance_noise: variance of the noise in sd^2. Second order: adds variance_noise (z^2 + 1)/(4 T) to sd^2, with
-    T = sd^2 + scale^2 and z^2 = value^2/T, 16 at most: p-values go on falling (docs/proofs/partition_gcm.md, Level).
+    T = sd^2 + scale^2 and z^2 = value^2/T, 16 at most: p-values go on falling (docs/theory/partition_gcm.md#level).
     """
     total = jnp.maximum(sd**2 + scale**2, _TINY)
     squared = jnp.minimum(value**2 / total, 16.0)
@@ -72,8 +72,8 @@ def widened_for_laplace(value, sd, scale, variance_noise):
 def noisy_sd(variance, noise_variance, num_records):
     """Standard deviation from a noisy variance, which may be negative: floored at n/1000 or the noise's own sd.
 
-    The smaller of the two: the first is the formula sheet's (GCM, section 2.1), the second keeps a small variance
-    that was released with little noise from being replaced by the first.
+    The smaller of the two: the first is a tiny public share of n (docs/theory/partition_gcm.md#p-value), the second
+    keeps a small variance that was released with little noise from being replaced by the first.
     """
     return jnp.sqrt(jnp.maximum(variance, jnp.minimum(1e-3 * num_records, jnp.sqrt(noise_variance))))
 

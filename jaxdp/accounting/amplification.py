@@ -1,8 +1,8 @@
 """What a secret random subsample is worth, exactly, and under which relation.
 
 A base mechanism of epsilon on the subsample costs log(1 + q (exp(epsilon) - 1)) on the population, and
-delta becomes q delta (Balle, Barthe and Gaboardi 2018, Theorems 8 and 9; formula sheet on Priv-PC,
-section 5.1). Both cases are tight:
+delta becomes q delta (Balle, Barthe and Gaboardi 2018, Theorems 8 and 9; docs/theory/composition.md#subsampling). Both
+cases are tight:
 
     fixed size m of n, without replacement    q = m/n    REPLACE_ONE         base: REPLACE_ONE on m records
     Poisson, each record with probability q   q          ADD_OR_REMOVE_ONE   base: ADD_OR_REMOVE_ONE

@@ -212,7 +212,7 @@ class ApproximateFilter(_Accountant):
 
     Privacy: the whole interaction is (epsilon, delta)-DP, delta = slack + delta_sum, if
     sqrt(2 log(1/slack) sum epsilon_i^2) + sum epsilon_i^2 / 2 <= epsilon and sum delta_i <= delta_sum, the next
-    release included (Whitehouse, Ramdas, Rogers and Wu 2023; formula sheet on Priv-PC, section 7 (b)).
+    release included (Whitehouse, Ramdas, Rogers and Wu 2023; docs/theory/composition.md#filters).
     delta_sum: share of delta kept for the deltas of the releases; the rest is the slack.
     """
 

@@ -1,6 +1,6 @@
 """The exact privacy of equal pure-epsilon rounds whose number is fixed in advance.
 
-Kairouz, Oh and Viswanath 2015, Theorem 3.3; formula sheet on Priv-PC, section 7. With k rounds of
+Kairouz, Oh and Viswanath 2015, Theorem 3.3; docs/theory/composition.md#equal-rounds. With k rounds of
 epsilon e0 each, the composition is (epsilon, delta)-DP exactly for
 
     delta(epsilon) = sum_l C(k, l) max(exp((k - l) e0) - exp(epsilon + l e0), 0) / (1 + exp(e0))^k.

@@ -1,7 +1,7 @@
 """True privacy losses of published variants that cost more than they claim, by quadrature.
 
-Sources: formula sheet on GCM, section 3.3 (noisy ranks); formula sheet on Priv-PC, sections 5.2 and 10
-(sieve-and-examine as printed; Algorithm 3 as printed).
+Theory: docs/theory/crt.md#whole-rank (noisy ranks), docs/theory/priv_pc.md#printed-rounds (sieve-and-examine as
+printed), docs/theory/gwas.md#algorithm-3-as-printed.
 """
 
 import itertools
@@ -109,8 +109,9 @@ def algorithm_3_loss(epsilon: float, accepts: int, rejections: int = 1) -> float
 def published_mic_loss(epsilon: float, n: int = 8) -> float:
     """Loss of the published MICr-Geom by the event {coefficient = 0} alone: c = 1, B = 6, hence three tables.
 
-    Formula sheet on GCM, section 4.2: n records in one corner against one of them moved to the other corner. The
-    coefficient is 0 exactly when no noisy table has a 2 x 2 minor that differs from 0; counted over all integer tables.
+    docs/theory/mic.md#published-geometric-mechanism: n records in one corner against one of them moved to the other
+    corner. The coefficient is 0 exactly when no noisy table has a 2 x 2 minor that differs from 0; counted over all
+    integer tables.
     """
     chances = [math.prod(_flat_chance(side, n, corner, epsilon / 2.0) for side in (2, 3, 3)) for corner in (n, n - 1)]
     return abs(math.log(chances[0] / chances[1]))

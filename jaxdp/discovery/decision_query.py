@@ -1,6 +1,6 @@
 """The studentised decision query: one number per question, >= 0 where the columns look independent.
 
-Source: formula sheet on Priv-PC, section 3.3: q = z sqrt(V + v0) - |U| moves by at most
+Theory: docs/theory/conditional_kendall.md#decision-query: q = z sqrt(V + v0) - |U| moves by at most
 Delta_U + z Delta_V/(2 sqrt(v0)), since the root is 1/(2 sqrt(v0))-Lipschitz. Each query is divided by its own
 public bound, so all queries move by at most 1.
 """
@@ -27,7 +27,7 @@ class DecisionQuery:
     """q of a question, in units of its sensitivity under replace-one.
 
     z: threshold in standard deviations. offset: v0. rate: m/n when asked on a subset of m rows, so that
-    signal and threshold shrink together (the sheet's tau scale); 1 for the whole data.
+    signal and threshold shrink together (docs/theory/conditional_kendall.md#decision-query); 1 for the whole data.
     """
 
     z: float
@@ -61,5 +61,5 @@ class DecisionQuery:
 
 
 def default_query(z: float, num_records: int, rate: float = 1.0) -> DecisionQuery:
-    """The query with the sheet's v0 for n records."""
+    """The query with the default v0 for n records."""
     return DecisionQuery(z, OFFSETS[num_records >= LARGE_SAMPLE], rate)

@@ -1,6 +1,6 @@
 """EM-PC: at every vertex and order, an exponential mechanism draws which edges to remove.
 
-Source: formula sheet on Priv-PC, section 8 (the tractable variant that is private).
+Theory: docs/theory/em_pc.md (the tractable variant that is private).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def em_pc(
     of removals with score -max(0, -s_(beta), s_(beta + 1)), then beta neighbours by peeling on s_j.
     The d(max_order + 1) calls are reserved before the data are read, each at an equal share of epsilon.
     Separating sets are not released, so no collider is oriented: the CPDAG is the undirected skeleton.
-    variant="greedy", the published score, is refused: neighbouring data sets change it by n + 1 (sheet, section 8).
+    variant="greedy", the published score, is refused: neighbouring data sets change it by n + 1
+    (docs/theory/em_pc.md#what-was-wrong).
     Privacy: epsilon-DP under replace-one, Linf bound 1 of every score; works with release keys.
     """
     if variant == "greedy":

@@ -1,6 +1,6 @@
 """Discovery from all noisy tables of w columns: for more columns than one joint table can hold.
 
-Source: formula sheet on Priv-PC, section 11.5 (w-way marginals, Gaussian noise, zCDP).
+Theory: docs/theory/table_pc.md#marginals (w-way marginals, Gaussian noise, zCDP).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Query-by-query discovery: sparse vector alone (`svt_pc`), and sieve-and-examine (`priv_pc`, Priv-PC).
 
-Sources: formula sheet on Priv-PC, section 5; Algorithms 1 and 2 of the paper.
+Theory: docs/theory/priv_pc.md; Algorithms 1 and 2 of the paper.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def svt_pc(
     fires removes its edge, so at most d(d-1)/2 can fire and the budget never runs out.
     z: threshold in null standard deviations. raise_by: lifts the threshold, in units of the sensitivity
     (`SparseVector.caution(num_queries)` avoids about all false removals and costs power).
-    Privacy: epsilon-DP under replace-one; a release key draws lattice noise (docs/proofs/sparse_vector.md).
+    Privacy: epsilon-DP under replace-one; a release key draws lattice noise (docs/theory/sparse_vector.md).
     Errors: ValueError before data are read.
     """
     records = as_records(data, levels)
@@ -143,7 +143,7 @@ def kept_threshold(epsilon: float, rounds: int, sieve_share: float = SIEVE_SHARE
     """All rounds on all rows with one threshold noise: e1 + R e2 for the sieve and R examinations make epsilon.
 
     Examinations see the sieve through its answers alone, so given the transcript the densities factorise and the
-    costs add up, interleaved as they are (sheet 5.3).
+    costs add up, interleaved as they are (docs/theory/sparse_vector.md#refreshing).
     """
     sieve = _check.share(epsilon, sieve_share)
     examine = _check.share(epsilon, (1 - as_fraction(sieve_share)) / rounds)
@@ -169,7 +169,7 @@ def printed_round(algorithm: int, epsilon: float, rate: float) -> float:
 
     Algorithm 1, line 4: threshold noise 2 Delta/epsilon instead of 2 Delta/epsilon'. Algorithm 2, line 15: after
     the first round the threshold noise is that of all rows, 2 Delta_n/epsilon', while the sieve's queries move
-    by Delta_m = sqrt(n/m) Delta_n (sheet 5.1). Examine at epsilon/2 in both.
+    by Delta_m = sqrt(n/m) Delta_n (docs/theory/priv_pc.md#printed-rounds). Examine at epsilon/2 in both.
     """
     _check.one_of((1, 2), algorithm=algorithm)
     base = before_amplification(epsilon / 2, rate)
@@ -198,15 +198,19 @@ def priv_pc(
     epsilon is the total, divided over max_rounds (default d(d-1)/2) equal rounds, reserved before the data
     are read. A round ends when the sieve fires, whatever examine says; subset and threshold noise are then
     drawn anew. When the rounds are used up the search stops with complete=False.
-    subset: rows of the sieve, default all (sub-sampling saves time, never noise: sheet, section 6).
+    subset: rows of the sieve, default all (sub-sampling saves time, never noise:
+    docs/theory/priv_pc.md#rate-of-sub-sampling).
     tweak: t, by which the sieve's threshold is lower, in units of the query's sensitivity. sieve_share: of a round's
     budget, the rest examines. `jaxdp.tune.sieve_settings` chooses both from public guesses.
     refresh=False, on all rows only: the threshold noise is drawn once and the R = max_rounds rounds are one sparse
-    vector, e1 + R e2 in the place of R (e1 + e2) (sheet, 5.3): a third of the sieve's noise at R = 20.
+    vector, e1 + R e2 in the place of R (e1 + e2): a third of the sieve's noise at R = 20
+    (docs/theory/sparse_vector.md#refreshing).
     variant="paper": Definition 6 with the claimed 4.5/sqrt(n - 1), the published noise, sub-sampling by
-    `jaxdp.tune.subsample_size`; the cost shows the epsilon that is true for it (sheet 3.1).
-    Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale; sheet 5.1). A release key
-    draws lattice noise and exactly uniform subsets (docs/proofs/sparse_vector.md), not for variant="paper".
+    `jaxdp.tune.subsample_size`; the cost shows the epsilon that is true for it
+    (docs/theory/priv_pc.md#published-statistic).
+    Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale: docs/theory/priv_pc.md#round).
+    A release key draws lattice noise and exactly uniform subsets (docs/theory/sparse_vector.md), not for
+    variant="paper".
     Errors: ValueError before data are read.
     """
     records = as_records(data, levels)

@@ -27,7 +27,7 @@ def scores(
     that fix one of the two columns (a deterministic relation) cannot show independence, so they must not
     remove an edge. 0 is the classical rule.
 
-    kendall: |U|/sd from U and V of the formula sheet on Priv-PC, section 3 (two binary columns: the
+    kendall: |U|/sd from U and V of docs/theory/conditional_kendall.md#variance (two binary columns: the
     Cochran-Mantel-Haenszel form). chi2, g: the normal quantile of the same p-value.
     tables: `Counts`, or `NoisyCounts`, whose noise variance then joins the null variance.
     """

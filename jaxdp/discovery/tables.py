@@ -1,6 +1,6 @@
 """Discovery from one noisy histogram: released once, everything after it is post-processing. The default.
 
-Source: formula sheet on Priv-PC, section 11.5.
+Theory: docs/theory/table_pc.md#histogram.
 """
 
 from __future__ import annotations

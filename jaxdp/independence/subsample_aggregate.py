@@ -1,7 +1,7 @@
 """Subsample and aggregate: the noisy median of any statistic over public blocks.
 
-Source: paper 000, appendix F (Algorithm 6); formula sheet on Priv-PC, section 9. Symbols: m = `num_blocks`, S_beta =
-smooth sensitivity of the median. `TestOfTests` (a vote) is usually better: power 0.75 against 0.39 in the sheet.
+Source: appendix F of the Priv-PC paper (Algorithm 6); docs/theory/medians.md. Symbols: m = `num_blocks`, S_beta =
+smooth sensitivity of the median. `TestOfTests` (a vote) is usually better: docs/theory/votes.md#against-the-median.
 """
 
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ class SubsampleAggregate(PrivateTest):
     Sensitivity: the median moves by at most the smooth sensitivity S_beta, one record lies in one block.
     Privacy: epsilon-DP by exactly calibrated Cauchy noise; mechanism=SmoothStudent(...) is pure too,
     SmoothLaplace(...), SmoothGaussian(...) are (epsilon, delta)-DP. Relation REPLACE_ONE. Releases draw all four from
-    exact tables (docs/proofs/smooth_sensitivity.md).
+    exact tables (docs/theory/smooth_sensitivity.md).
     P-value: Monte Carlo over blocks drawn from `null`, each with its own smooth sensitivity and noise; large
     values are evidence. Its level is that of the limit law within blocks.
 

@@ -1,6 +1,6 @@
 """The best of a random number of private runs: selection whose price does not grow with the number of candidates.
 
-Source: Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2 and Corollary 3; formula sheet on GCM, section 5.
+Source: Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2 and Corollary 3; docs/theory/random_stopping.md.
 Symbols: K = number of runs, TNB(eta, gamma) = its truncated negative binomial law, f = its generating function.
 """
 
@@ -33,7 +33,7 @@ class RandomStopping:
     possible as gamma -> 0). K itself stays secret. For few candidates `PermuteAndFlip` is better; this one pays the
     same for a million, and for runs that are no sums (`best_of`).
     mean_runs: E[K] > 1, public; gamma follows from it. Releases: exact noise for eta = 1 and mean_runs <= 2000
-    (docs/proofs/random_stopping.md); `best_of`, whose runs are the caller's, takes simulation keys only.
+    (docs/theory/random_stopping.md); `best_of`, whose runs are the caller's, takes simulation keys only.
     """
 
     epsilon: ArrayLike

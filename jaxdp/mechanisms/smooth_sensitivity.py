@@ -1,13 +1,13 @@
 """Noise calibrated to a smooth sensitivity: Cauchy and Student t (pure), Laplace and Gaussian (with a delta).
 
-Source: Nissim, Raskhodnikova and Smith 2007; paper 000, appendix F; formula sheet on Priv-PC, section 9. A
+Source: Nissim, Raskhodnikova and Smith 2007; appendix F of the Priv-PC paper; docs/theory/medians.md. A
 function S of the data is `decay`-smooth if log S moves by at most `decay` between neighbours and S bounds the
 local sensitivity. Released: value + width S Z. The pair of neighbours that matters has value apart by at
 most min(S, S') and log S by at most `decay`.
 
 Numerics of all four laws, in both modes: the smooth sensitivity is rounded up to a public ladder (by 10 % at most, plus
 one lattice step of about 2^-11 of the public range), the center down to the lattice, the output to the nearest step and
-into the range. Releases draw from exact tables with a certificate (docs/proofs/smooth_sensitivity.md).
+into the range. Releases draw from exact tables with a certificate (docs/theory/smooth_sensitivity.md).
 """
 
 import functools
@@ -33,8 +33,9 @@ def smooth_sensitivity(values, decay, lower, upper):
     """`decay`-smooth sensitivity of the median of values (m,) in [lower, upper]; the lower median for even m.
 
     max over i <= median place <= j, i < j, of (x_j - x_i) exp(-decay (j - i - 1)), where x_0 = lower and
-    x_{m+1} = upper: j - i - 1 replaced values can move the median across that gap (sheet section 9; the
-    paper's formula with exp(-k decay) in the place of its exp(-k epsilon)). O(m^2).
+    x_{m+1} = upper: j - i - 1 replaced values can move the median across that gap
+    (docs/theory/medians.md#smooth-sensitivity-of-the-median; the paper's formula with exp(-k decay) in the place of its
+    exp(-k epsilon)). O(m^2).
     """
     count = values.shape[0]
     middle = (count + 1) // 2
@@ -100,8 +101,8 @@ class SmoothCauchy(_SmoothNoise):
 
     Privacy: epsilon-DP for every `decay`-smooth sensitivity if and only if, with s = 1/width,
     cosh(epsilon) >= max(1 + s^2/2, cosh(decay) + s^2 exp(-decay)/2): the largest log-likelihood ratio of two
-    Cauchy laws is their hyperbolic distance (sheet section 9). By default decay = ln(2 cosh(epsilon) - 1)
-    and s = 2 sinh(epsilon/2), where both conditions bind.
+    Cauchy laws is their hyperbolic distance (docs/theory/medians.md#cauchy-noise). By default
+    decay = ln(2 cosh(epsilon) - 1) and s = 2 sinh(epsilon/2), where both conditions bind.
     """
 
     epsilon: ArrayLike
@@ -147,9 +148,10 @@ class SmoothCauchy(_SmoothNoise):
 class SmoothStudent(_SmoothNoise):
     """Student t noise.
 
-    Privacy: epsilon-DP with epsilon = s (nu + 1)/(2 sqrt(nu)) + decay max(1, nu), s = 1/width (sheet section 9 for
-    nu >= 1; below, the densities at the centre are apart by the whole ratio of scales); the budget is halved over the
-    two terms. Releases need an odd whole number of degrees nu, whose law is an arctangent and a rational function.
+    Privacy: epsilon-DP with epsilon = s (nu + 1)/(2 sqrt(nu)) + decay max(1, nu), s = 1/width
+    (docs/theory/medians.md#student-noise; below nu = 1 the densities at the centre are apart by the whole ratio of
+    scales); the budget is halved over the two terms. Releases need an odd whole number of degrees nu, whose law is an
+    arctangent and a rational function.
     """
 
     epsilon: ArrayLike

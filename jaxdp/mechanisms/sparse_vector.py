@@ -1,6 +1,6 @@
 """Sparse vector: many threshold questions, paid for by the number that fire. `init`/`step` pairs.
 
-Source: formula sheet on Priv-PC, section 5. Symbols: rho = threshold noise (budget e1, scale b1), nu =
+Theory: docs/theory/sparse_vector.md. Symbols: rho = threshold noise (budget e1, scale b1), nu =
 query noise (budget e2 per firing, scale b2), R = `max_firings`. Queries are Delta-Lipschitz (Linf).
 """
 
@@ -39,14 +39,14 @@ class SparseVector:
     """Answers "is the query at least the threshold?" with noise, for at most R yes-answers.
 
     Privacy: e1 + R e2 = epsilon-DP for queries that each move by at most `bound` between neighbours
-    (sheet 5.3), any number of no-answers included; queries may depend on earlier answers. The threshold
-    noise is never refreshed. Split e1 : R e2 = 1 : (2R)^(2/3), which minimises b1^2 + b2^2. Refreshing it
+    (docs/theory/sparse_vector.md#mechanism), any number of no-answers included; queries may depend on earlier answers.
+    The threshold noise is never refreshed. Split e1 : R e2 = 1 : (2R)^(2/3), which minimises b1^2 + b2^2. Refreshing it
     after each firing instead would cost R(e1 + e2).
     noise: "exponential", rho ~ Exp(bound/e1) and nu ~ Exp(2 bound/e2) with their means taken off, or
     "laplace" with the same scales (the textbook form; sd larger by sqrt(2)).
     error: bound on |computed - exact| of every query in float64; counts twice on top of `bound`.
     Numerics: simulation keys draw floats; release keys draw geometric noise on a lattice and compare integers, with
-    an exact certificate that no-answers never touch (docs/proofs/sparse_vector.md).
+    an exact certificate that no-answers never touch (docs/theory/sparse_vector.md#theorem).
     Errors: ValueError where a release has a traced budget or bound, TypeError where its queries aren't float64.
     """
 
@@ -167,8 +167,8 @@ _SIMULATED = jax.jit(SparseVector._ask)
 def amplified(epsilon: float, rate: float | Fraction) -> float:
     """Epsilon of an epsilon-DP mechanism run on a uniform subset, rate = m/n: ln(1 + rate (e^epsilon - 1)).
 
-    Exact and tight for replace-one and a fixed integer m (sheet 5.1); the same with Poisson sampling under
-    add-or-remove-one. Rounded up; a Fraction m/n is not rounded itself.
+    Exact and tight for replace-one and a fixed integer m (docs/theory/composition.md#subsampling); the same with
+    Poisson sampling under add-or-remove-one. Rounded up; a Fraction m/n is not rounded itself.
     """
     mixed = _log_mixed(epsilon, _rate(rate))
     return epsilon if rate == 1 else round_up(mixed * (1 + _ROUNDING))
@@ -199,7 +199,10 @@ def _log_mixed(epsilon: float, factor: Fraction) -> Fraction:
 
 
 def laplace_gap_tail(x, scale_threshold: float, scale_query: float):
-    """G(x) = P[nu - rho >= x] for Laplace noise of scales b1 (threshold) and b2 (query), b1 != b2 (sheet 5.4)."""
+    """G(x) = P[nu - rho >= x] for Laplace noise of scales b1 (threshold) and b2 (query), b1 != b2.
+
+    docs/theory/sparse_vector.md#gap-tails.
+    """
     b1, b2 = scale_threshold, scale_query
     size = jnp.abs(x)
     tail = (b2**2 * jnp.exp(-size / b2) - b1**2 * jnp.exp(-size / b1)) / (2.0 * (b2**2 - b1**2))
@@ -207,7 +210,10 @@ def laplace_gap_tail(x, scale_threshold: float, scale_query: float):
 
 
 def exponential_gap_tail(x, scale_threshold, scale_query):
-    """P(Exp(b2) - Exp(b1) >= x) for uncentred exponential noise of means b1 (threshold), b2 (query) (sheet 5.4)."""
+    """P(Exp(b2) - Exp(b1) >= x) for uncentred exponential noise of means b1 (threshold), b2 (query).
+
+    docs/theory/sparse_vector.md#gap-tails.
+    """
     b1, b2 = scale_threshold, scale_query
     above = b2 / (b1 + b2) * jnp.exp(-jnp.maximum(x, 0.0) / b2)
     below = 1.0 - b1 / (b1 + b2) * jnp.exp(jnp.minimum(x, 0.0) / b1)
@@ -216,7 +222,7 @@ def exponential_gap_tail(x, scale_threshold, scale_query):
 
 @dataclasses.dataclass(frozen=True)
 class SieveError:
-    """Corrected Theorem 2 of the Priv-PC paper for one query (sheet 5.4).
+    """Corrected Theorem 2 of the Priv-PC paper for one query (docs/theory/priv_pc.md#errors).
 
     scale_threshold, scale_query, scale_examine: b1, b2, b3. tweak: t, by which the sieve's threshold is
     lower. shift: eta = f(D') - f(D) of the subset, 0 without sub-sampling. noise: of the sieve, "laplace" as in the

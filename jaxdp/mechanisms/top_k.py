@@ -17,8 +17,8 @@ class TopK:
     """Releases the indices of `count` large scores, best first.
 
     law: "gumbel", the `count` largest of score + Gumbel noise of scale 2 count bound/epsilon, in one shot. Same law
-        as peeling: `count` exponential mechanisms of budget epsilon/count, each on what is left (sheet on
-        Priv-PC, section 10, Algorithm 4). "exponential": peeling by report-noisy-max with exponential noise
+        as peeling: `count` exponential mechanisms of budget epsilon/count, each on what is left
+        (docs/theory/gwas.md#selection). "exponential": peeling by report-noisy-max with exponential noise
         (permute-and-flip), never worse in expected score.
     Privacy: epsilon-DP for scores that each move by at most `bound` (Linf).
     Releases peel one exact selection at a time: any number of scores with "exponential", few with "gumbel".

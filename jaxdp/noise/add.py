@@ -153,7 +153,7 @@ def smooth_grid(center, smooth, lower, upper, decay):
     """(center in steps, rung of the scale, step, distance of two rungs).
 
     e^(rung distance) >= S/step + 1, and between neighbours the rung moves by at most decay/distance if log S moves
-    by at most decay (1 - 2^-20); the margins cover rounding (docs/proofs/smooth_sensitivity.md). A missing center
+    by at most decay (1 - 2^-20); the margins cover rounding (docs/theory/smooth_sensitivity.md). A missing center
     counts as the lower end, a missing S as the whole range.
     """
     lower, upper = jnp.asarray(lower, float), jnp.asarray(upper, float)

@@ -1,7 +1,7 @@
 """Pure laws for noise of private scale: Cauchy and Student t with an odd number of degrees.
 
 Their tails are heavy enough for every probability in the table to be many units of 2^-64, so that rounding costs next
-to nothing in epsilon. Proof and symbols: docs/proofs/smooth_sensitivity.md.
+to nothing in epsilon. Proof and symbols: docs/theory/smooth_sensitivity.md.
 """
 
 import dataclasses

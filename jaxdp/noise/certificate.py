@@ -2,7 +2,7 @@
 
 A certificate states the lattice step, the rate of the noise, by how many steps neighbours differ, and an
 upper bound on the epsilon (or rho) of the bits that the sampler really compares. No certificate, no release.
-Proofs of every bound: docs/proofs/lattice_noise.md. Symbols there: g = `step`, lambda = `rate`,
+Proofs of every bound: docs/theory/lattice_noise.md. Symbols there: g = `step`, lambda = `rate`,
 s = `moves`, tau = `escape`, eta = `error`.
 """
 
@@ -213,7 +213,7 @@ def sparse_vector(moves: Fraction, first: Fraction, firing: Fraction, step: Frac
 
     Threshold noise of rate first/moves, query noise of rate firing/(2 moves); any number of no-answers is free,
     in the certificate too, because they only grow more likely when queries and threshold move up together.
-    Queries are clipped to `clip` steps around the threshold. Proof: docs/proofs/sparse_vector.md.
+    Queries are clipped to `clip` steps around the threshold. Proof: docs/theory/sparse_vector.md#theorem.
     """
     target, natural = first + firings * firing, Fraction(math.log(2)) * (1 + Fraction(1, 10**12))
     rounding = Fraction(1, 2 ** (ESCAPE_BITS + 1))

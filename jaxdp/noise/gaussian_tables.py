@@ -1,6 +1,6 @@
 """Lattice Gaussian noise for zCDP: small tables, their convolution, and its certificate.
 
-Symbols of docs/proofs/lattice_noise.md: sigma^2 = `variance` in squared lattice steps, c = BASE, zeta =
+Symbols of docs/theory/lattice_noise.md: sigma^2 = `variance` in squared lattice steps, c = BASE, zeta =
 `shape_error` of the convolution, delta = `table_error` of truncation and rounding, tau = escape probability.
 """
 

@@ -1,7 +1,7 @@
 """Approximate laws for noise of private scale: Laplace and Gaussian, with their exact delta.
 
 The scale climbs a ladder, so that two neighbours have one of finitely many ratios of scales; for each, the worst shift
-is the largest. delta is a maximum over these few pairs. Proof: docs/proofs/smooth_sensitivity.md, section 4.
+is the largest. delta is a maximum over these few pairs. Proof: docs/theory/smooth_sensitivity.md#laplace-and-gaussian.
 """
 
 import dataclasses

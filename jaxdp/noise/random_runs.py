@@ -1,7 +1,7 @@
 """The best of a random number of runs, exactly: what `RandomStopping` draws in a release.
 
 Each run takes a random index and the score there plus lattice Laplace noise; K, the number of runs, is geometric. All
-runs that K can reach are made, so that time says nothing about K. Proof: docs/proofs/random_stopping.md.
+runs that K can reach are made, so that time says nothing about K. Proof: docs/theory/random_stopping.md.
 """
 
 import functools

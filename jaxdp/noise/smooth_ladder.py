@@ -1,6 +1,6 @@
 """Noise whose scale is private: exact tables, one row per rung of a public ladder of scales.
 
-Proof: docs/proofs/smooth_sensitivity.md. Symbols there: g = `step`, beta = `decay`, h = beta/`split` (distance of two
+Proof: docs/theory/smooth_sensitivity.md. Symbols there: g = `step`, beta = `decay`, h = beta/`split` (distance of two
 rungs on the log scale), w = width of the noise per unit of sensitivity, A = sensitivity in steps plus one.
 """
 

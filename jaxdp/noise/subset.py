@@ -13,7 +13,7 @@ def uniform_subset(key, total: int, size: int) -> np.ndarray:
 
     The places of the smallest of `total` random 64-bit words; all are drawn anew if two of them are equal, so
     every order is equally likely. Runs on the host; its time depends on the key alone. Proof:
-    docs/proofs/sparse_vector.md, section 4.
+    docs/theory/sparse_vector.md#examination.
     """
     for attempt in itertools.count():
         high, low = np.asarray(_words(key, attempt, total)).astype(np.uint64)

@@ -1,6 +1,6 @@
 """Power by formula for tests of residual products: the GCM family, permutations, randomisation, votes of GCM.
 
-Sources: formula sheet on GCM, sections 1.3, 2 and 3; formula sheet on Priv-PC, section 9. Cells of Z are resolved as
+Theory: the pages of docs/theory named after the tests. Cells of Z are resolved as
 far as `Setting.profile` has places in them; kernel fits of the reference count as exact. Constants are the tests' own.
 """
 

@@ -1,6 +1,6 @@
 """Power by formula for tests of tables and of ranks.
 
-Sources: formula sheet on Priv-PC, sections 3, 4, 10 and 11. Case/control tests have equal groups and rates
+Theory: the pages of docs/theory named after the tests. Case/control tests have equal groups and rates
 1/2 +- asin(correlation)/pi; their counts count as normal. Constants are the tests' own.
 """
 

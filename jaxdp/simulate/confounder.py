@@ -80,7 +80,7 @@ def shah_peters(
 ) -> Data:
     """The design of Shah and Peters (2020): X = f_s(Z_1) + N_X, Y = f_s(Z_1) + N_Y + effect N_X, Z ~ N(0, 1).
 
-    `sine_confounder` with their constants (formula sheet on GCM, section 1.5); shapes as there.
+    `sine_confounder` with their constants (docs/theory/private_gcm.md#data-model); shapes as there.
     """
     return sine_confounder(
         key, n, effect=effect, complexity=complexity, dim=dim, z_sd=z_sd, noise_sd=noise_sd, sign=1.0

@@ -1,6 +1,6 @@
 """Concordance within strata: Kendall's S, conditional Kendall U, Spearman, and their null variances.
 
-Source: formula sheet on Priv-PC, sections 2 to 4. Symbols: S_i = concordant minus discordant pairs
+Theory: docs/theory/conditional_kendall.md, docs/theory/spearman.md. Symbols: S_i = concordant minus discordant pairs
 of stratum i, n_i its size, A_j = #{k: a_k < a_j} - #{k: a_k > a_j} within the stratum (so tied
 values share a score); p, q the margin fractions. Counts are int64 and sums of third powers float64,
 whatever the ambient precision.
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-KENDALL_OFFSET = 2.5  # divisor n_i + 5/2 keeps the optimal weights 9 n (n-1)/(2 (2n+5)) of Korn (sheet 3.2)
+KENDALL_OFFSET = 2.5  # divisor n_i + 5/2 keeps the optimal weights 9 n (n-1)/(2 (2n+5)) of Korn
 
 
 class Strata(NamedTuple):
@@ -38,8 +38,8 @@ class Strata(NamedTuple):
 def kendall_s(a, b):
     """Kendall's S = concordant minus discordant pairs of a, b (n,), exact int64, in O(n log n).
 
-    Ties count in neither. |S| <= n(n-1)/2. Sensitivity (sheet, Theorem A): 2(n - 1) under
-    replace-one, n - 1 if both variables are binary.
+    Ties count in neither. |S| <= n(n-1)/2. Sensitivity under replace-one
+    (docs/theory/conditional_kendall.md#kendalls-s-and-tau): 2(n - 1), n - 1 if both variables are binary.
     """
     _same_length(a, b)
     with jax.enable_x64(True):
@@ -47,7 +47,7 @@ def kendall_s(a, b):
 
 
 def kendall_tau(a, b):
-    """Kendall's tau-a = 2 S/(n(n - 1)), 0 for n < 2; sensitivity 4/n under replace-one (Theorem A)."""
+    """Kendall's tau-a = 2 S/(n(n - 1)), 0 for n < 2; sensitivity 4/n under replace-one."""
     n = jnp.shape(a)[0]
     return _as_default_float(kendall_s(a, b) * (2.0 / max(n * (n - 1), 1)))
 
@@ -56,7 +56,8 @@ def conditional_kendall(a, b, block):
     """U = sum over blocks of S_i/(n_i + 5/2), as a float: the default conditional Kendall statistic.
 
     a, b, block: arrays (n,); records with equal `block` form a stratum.
-    Sensitivity (sheet, Theorem B): 3 under replace-one, 3/2 under add-or-remove-one; see `u_bound`.
+    Sensitivity (docs/theory/conditional_kendall.md#sensitivity): 3 under replace-one, 3/2 under add-or-remove-one; see
+    `u_bound`.
     """
     _same_length(a, b, block)
     with jax.enable_x64(True):
@@ -65,7 +66,7 @@ def conditional_kendall(a, b, block):
 
 
 def spearman(a, b):
-    """Tie-safe Spearman rho = 3 sum A_i B_i/(n(n^2 - 1)), 0 for n < 2; sensitivity 6/(n + 1) (Theorem C)."""
+    """Tie-safe Spearman rho = 3 sum A_i B_i/(n(n^2 - 1)), 0 for n < 2; sensitivity 6/(n + 1)."""
     _same_length(a, b)
     with jax.enable_x64(True):
         size = jnp.shape(a)[0]
@@ -74,7 +75,7 @@ def spearman(a, b):
 
 
 def conditional_spearman(a, b, block):
-    """U_rho = sum over blocks of (n_i - 1) rho_i, as a float (sheet, section 4)."""
+    """U_rho = sum over blocks of (n_i - 1) rho_i, as a float (docs/theory/spearman.md#sensitivity)."""
     _same_length(a, b, block)
     with jax.enable_x64(True):
         u = spearman_u(strata_of_records(a, b, block))
@@ -243,10 +244,9 @@ def kendall_u(strata: Strata, offset: float = KENDALL_OFFSET):
 def kendall_variance(strata: Strata):
     """Exact permutation variance of `kendall_u` given the margins of each stratum, ties included:
     sum n(n-1)/(n + 5/2)^2 ((n-2) x_a x_b/9 + y_a y_b/2), where x is the share of triples of records that are not all
-    tied and y the share of pairs that are not tied (Kendall's formula; the sheet's 3.3 has its limit of large n).
+    tied and y the share of pairs that are not tied (Kendall's formula).
 
-    An arrival moves it by at most +1/3 and at least -0.105, as the sheet's
-    (docs/proofs/kendall_variance.md).
+    An arrival moves it by at most +1/3 and at least -0.105 (docs/theory/conditional_kendall.md#variance).
     """
     xp = _namespace(strata)
     n = xp.maximum(strata.size, 1).astype(float)
@@ -279,7 +279,10 @@ def spearman_u(strata: Strata):
 
 
 def spearman_variance(strata: Strata):
-    """Permutation variance of `spearman_u`: sum 9 sum A^2 sum B^2/(n^2 (n+1)^2 (n-1)) (sheet, section 4)."""
+    """Permutation variance of `spearman_u`: sum 9 sum A^2 sum B^2/(n^2 (n+1)^2 (n-1)).
+
+    Derivation: docs/theory/spearman.md#variance.
+    """
     xp = _namespace(strata)
     n = xp.maximum(strata.size, 2).astype(float)
     # One factor at a time: the product of the two sums of squares would overflow int64 from n = 1e3.

@@ -1,7 +1,7 @@
 """Maximal information coefficients: MICe, MICr, the characteristic matrix, MIC* of a density.
 
-Sources: Reshef et al. 2016 (MICe, MIC*), paper 004 (MICr; definitions 2.3, 4.1, appendix E.1), formula sheet
-on MIC, section 4.4. Symbols: B = `budget`, the number of cells allowed (a float such as n**0.6); c = `c`.
+Sources: Reshef et al. 2016 (MICe, MIC*), Lazarsfeld et al. 2022 (MICr; definitions 2.3, 4.1, appendix E.1);
+docs/theory/mic.md. Symbols: B = `budget`, the number of cells allowed (a float such as n**0.6); c = `c`.
 """
 
 import functools
@@ -24,7 +24,7 @@ def mic_e(x, y, *, budget: float, c: float, grid: str = mic_grids.CAPPED, priori
         of the record numbers). "minepy": minepy 1.2.6's rule, where tied values share a cell, neighbouring
         records in one fixed cell form clumps, and master cells are made of whole clumps.
     Differences: minepy's values and those of "capped" differ by about 0.01 either way (docs/mic.md), since its
-        master cells follow the data; where values tie its sensitivity is not bounded (sheet 4.3).
+        master cells follow the data; where values tie its sensitivity is not bounded (docs/theory/mic.md#ties).
     """
     return _largest(characteristic_matrix_e(x, y, budget=budget, c=c, grid=grid, priority=priority))
 

@@ -1,6 +1,6 @@
 """The best segmentation of one axis, for many tables at once: OPTIMIZEAXIS as a max-plus recurrence.
 
-Formula sheet on MIC, section 4.4. Symbols: T[p, q] master cells by fixed cells, A[t] = counts of the first t
+Theory: docs/theory/mic.md#segments. Symbols: T[p, q] master cells by fixed cells, A[t] = counts of the first t
 master cells, v[s, t] = gain of the segment of master cells s..t, F_k[t] = best gain of at most k segments up to t.
 """
 

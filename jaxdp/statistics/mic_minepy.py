@@ -1,7 +1,7 @@
 """minepy 1.2.6's grid rule for MICe: tied values stay together, master cells are whole clumps.
 
 An independent statement of the rule, for comparison with published values; its sensitivity is not bounded
-when values tie (formula sheet on MIC, section 4.3), so no private mechanism uses it as it stands.
+when values tie (docs/theory/mic.md#ties), so no private mechanism uses it as it stands.
 """
 
 import functools

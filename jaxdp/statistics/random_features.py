@@ -1,8 +1,8 @@
 """Ridge regression on features for many records: random Fourier features and public landmarks (Nystrom).
 
 The sensitivity constants of `ridge_bounds` hold verbatim for any feature map that does not depend on the data and has
-|phi(z)| <= 1 (formula sheet on GCM, section 1.6). Both maps here have that: frequencies come from a key, landmarks are
-public. Landmarks chosen from the data would void every bound.
+|phi(z)| <= 1 (docs/theory/kernel_ridge.md#feature-maps). Both maps here have that: frequencies come from a key,
+landmarks are public. Landmarks chosen from the data would void every bound.
 
 A feature map is also a kernel (`gram`), so that any test takes one in place of a kernel; `feature_residuals` streams
 over the records and never builds a Gram matrix.

@@ -2,7 +2,7 @@
 
 Objective: J(w) = ridge/2 |w|^2 + (1/n) sum_i (w.phi(z_i) - x_i)^2. With alpha = n ridge/2 and Gram matrix K, the
 fit is K (K + alpha I)^-1 x and the in-sample residual alpha (K + alpha I)^-1 x. scikit-learn's
-KernelRidge(alpha=n*ridge/2) is the same regression. Source: formula sheet on GCM, section 1.
+KernelRidge(alpha=n*ridge/2) is the same regression. Theory: docs/theory/kernel_ridge.md#fit.
 
 In float64 the solves are refined exactly twice, so that the error bound of `ridge_error` holds.
 """

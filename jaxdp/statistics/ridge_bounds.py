@@ -4,7 +4,7 @@ Setting: feature map with |phi| <= 1, targets |x|, |y| <= 1, objective
 J(w) = ridge/2 |w|^2 + (1/n) sum (w.phi(z_i) - x_i)^2, neighbours by replacing one record, the same ridge for
 both fits. All constants hold for every n, every kernel with k(z, z) <= 1 and every data set.
 
-Source: formula sheet on GCM, sections 1.1, 1.2 and 3.1 (proofs there); `paper_*` are Theorem 2.5, Lemma 3.4
+Theory: docs/theory/kernel_ridge.md (proofs there); `paper_*` are Theorem 2.5, Lemma 3.4
 and Lemma 4.5 of Kalemaj et al. (2023): true, but 1.6 to 1900 times larger. Symbols: N = `norm_bound`,
 U(N) = `record_bound`, N1 = `shrunk_norm_bound`. Everything is differentiable in the ridge; a ridge that is not
 finite and > 0 raises, or gives NaN when traced. Values are rounded up by 16 units of roundoff.
@@ -50,37 +50,50 @@ def shrunk_norm_bound(ridge):
 
 
 def fit_change(ridge, num_records: int):
-    """Change of the prediction at any point, and of |w|: 2 U(N)/(ridge n); attained (sheet 1.1 b)."""
+    """Change of the prediction at any point, and of |w|: 2 U(N)/(ridge n); attained.
+
+    Proof: docs/theory/kernel_ridge.md#fit-change.
+    """
     return 2.0 * record_bound(ridge) / (_ridge(ridge) * num_records)
 
 
 def predictions_change(ridge):
-    """L1 change of the n - 1 predictions of the common records: N U(N); attained for ridge <= 1 (sheet 1.1 c)."""
+    """L1 change of the n - 1 predictions of the common records: N U(N); attained for ridge <= 1.
+
+    Proof: docs/theory/kernel_ridge.md#fit-change.
+    """
     return norm_bound(ridge) * record_bound(ridge)
 
 
 def delta_one(ridge):
-    """Change of sum x_i r_i when only Y is regressed (CRT; x bounded by 1): 2 (1 + N/sqrt2)^2 (sheet 1.2, 3.1).
+    """Change of sum x_i r_i when only Y is regressed (CRT; x bounded by 1): 2 (1 + N/sqrt2)^2.
 
-    Also the change of the replaced record's own product of residuals in `delta_vector` and `delta_sum`.
+    Also the change of the replaced record's own product of residuals in `delta_vector` and `delta_sum`
+    (docs/theory/kernel_ridge.md#own-record).
     """
     return 2.0 * (1.0 + norm_bound(ridge) / np.sqrt(2.0)) ** 2
 
 
 def delta_vector(ridge):
-    """L1 change of the vector of products of in-sample residuals: 2 N U(N) + 2 (1 + N/sqrt2)^2 (sheet 1.2)."""
+    """L1 change of the vector of products of in-sample residuals: 2 N U(N) + 2 (1 + N/sqrt2)^2.
+
+    Proof: docs/theory/kernel_ridge.md#residual-products.
+    """
     return 2.0 * predictions_change(ridge) + delta_one(ridge)
 
 
 def delta_sum(ridge):
-    """Change of the sum of the products of in-sample residuals: 2 N1 U(N) + 2 (1 + N/sqrt2)^2 (sheet 1.2)."""
+    """Change of the sum of the products of in-sample residuals: 2 N1 U(N) + 2 (1 + N/sqrt2)^2.
+
+    Proof: docs/theory/kernel_ridge.md#residual-products.
+    """
     return 2.0 * shrunk_norm_bound(ridge) * record_bound(ridge) + delta_one(ridge)
 
 
 def delta_vector_clipped(ridge, limit=None):
     """L1 change of the products when predictions are clipped to [-1, 1], and products to [-limit, limit] if given.
 
-    2 N U(N) + min(8, 2 (1 + N/sqrt2)^2, 2 limit); also bounds the sum (sheet 1.2, "Clipping").
+    2 N U(N) + min(8, 2 (1 + N/sqrt2)^2, 2 limit); also bounds the sum (docs/theory/kernel_ridge.md#clipping).
     """
     own = jnp.minimum(delta_one(ridge), 8.0)
     own = own if limit is None else jnp.minimum(own, 2.0 * jnp.asarray(limit, float))

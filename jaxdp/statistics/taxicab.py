@@ -1,6 +1,6 @@
 """Distances on the lattice of tables: how many people must change until a decision flips.
 
-Source: Johnson and Shmatikov 2013; formula sheet on Priv-PC, sections 8 (point 3) and 10.
+Source: Johnson and Shmatikov 2013; docs/theory/table_tests.md#distance-score.
 """
 
 import jax
@@ -24,7 +24,7 @@ def flip_score(rejected):
     """Signed number of changes until the decision flips: bool (a, b) to float, 1-Lipschitz on the lattice.
 
     Positive d(point, accepted set) where rejected; 1 - d(point, rejected set), at most 0, where accepted.
-    The offset 1 makes the step across the boundary 1 instead of 2 (sheet, section 8, point 3).
+    The offset 1 makes the step across the boundary 1 instead of 2 (docs/theory/table_tests.md#distance-score).
     """
     return jnp.where(rejected, distance(~rejected), 1.0 - distance(rejected))
 

@@ -1,6 +1,6 @@
 """Chi-squared of a case/control table and its unit-circle form: pure functions of counts.
 
-Source: Kakizaki, Fukuchi and Sakuma 2017 (paper 003); formula sheet on Priv-PC, section 10. Symbols:
+Source: Kakizaki, Fukuchi and Sakuma 2017; docs/theory/unit_circle.md. Symbols:
 c11, c10 = `exposed_cases`, `exposed_controls` (people with X = 1 among the N1 cases, the N0 controls);
 M1 = c11 + c10; tau = `threshold`, the chi-squared quantile; u = `norm`. Neighbours: one person's X
 changes, the groups stay, so exactly one of c11, c10 moves by 1.
@@ -69,7 +69,10 @@ def group_moves(groups: Groups, threshold) -> tuple[float, float]:
 
 
 def norm_sensitivity(groups: Groups, threshold) -> float:
-    """max(Delta_1, Delta_0): | |v| - |v'| | <= |v - v'| and one coordinate moves by 1 (sheet section 10)."""
+    """max(Delta_1, Delta_0): | |v| - |v'| | <= |v - v'| and one count moves by 1.
+
+    Proof: docs/theory/unit_circle.md#sensitivity.
+    """
     return max(group_moves(groups, threshold))
 
 
@@ -79,7 +82,7 @@ def paper_sensitivity(groups: Groups, threshold) -> float:
 
 
 def chi_squared_sensitivity(groups: Groups) -> float:
-    """Exact change of chi^2 itself, (N^2/(N1 N0))(1 - 1/(max(N1, N0) + 1)) (sheet section 10, enumerated)."""
+    """Exact change of chi^2 itself, (N^2/(N1 N0))(1 - 1/(max(N1, N0) + 1)) (docs/theory/unit_circle.md#sensitivity)."""
     n1, n0, n = groups.cases, groups.controls, groups.total
     return n * n / (n1 * n0) * (1.0 - 1.0 / (max(n1, n0) + 1.0))
 
@@ -87,7 +90,8 @@ def chi_squared_sensitivity(groups: Groups) -> float:
 def gamma_error(gamma, exposed, groups: Groups, threshold, critical_value, scale):
     """P(accept | chi^2 > tau + gamma) of "reject if u + Laplace(scale) > critical_value", at margin M1 = `exposed`.
 
-    Bound, attained at chi^2 = tau + gamma; Theorem 7 of the paper is the case critical_value = 1 (sheet section 10).
+    Bound, attained at chi^2 = tau + gamma; Theorem 7 of the paper is the case critical_value = 1
+    (docs/theory/unit_circle.md#gamma-error).
     """
     spread = 4.0 * exposed * (groups.total - exposed) / groups.total**2
     return _laplace_cdf(critical_value - jnp.sqrt(1.0 + spread * gamma / threshold), scale)

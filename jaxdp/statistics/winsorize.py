@@ -10,7 +10,7 @@ _GOLDEN = 0.6180339887498949
 def efficiency(tau, num_records, noise_variance):
     """Signal to noise of sum clip(x/tau) clip(y/tau) for standard normal residuals, up to a constant.
 
-    Formula sheet on GCM, section 2.3: n P^2 / sqrt(n v^2 + noise_variance tau^4), P = P(|xi| < tau),
+    docs/theory/partition_gcm.md#winsorising: n P^2 / sqrt(n v^2 + noise_variance tau^4), P = P(|xi| < tau),
     v = E clip(xi, -tau, tau)^2; noise_variance is that of the noise added to the sum for |x|, |y| <= 1.
     """
     inside = 1.0 - 2.0 * norm.sf(tau)

@@ -1,8 +1,8 @@
 """Smooth power of a test: replicates with fixed random numbers, a soft decision, and a price on false alarms.
 
-Source: formula sheet on GCM, section 6. Noise is scale times a fixed standard draw, so a p-value is a smooth function
-of the leaves; 1{p <= level} becomes sigmoid((level - p)/softness). Without the price on false alarms the objective is
-maximised by a test that stops conditioning on Z: L-BFGS then runs the bandwidth of a kernel to infinity.
+Theory: docs/theory/partition_gcm.md#tuning. Noise is scale times a fixed standard draw, so a p-value is a smooth
+function of the leaves; 1{p <= level} becomes sigmoid((level - p)/softness). Without the price on false alarms the
+objective is maximised by a test that stops conditioning on Z: L-BFGS then runs the bandwidth of a kernel to infinity.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Budgets of a discovery run, tuned on a public guess of how the queries lie about their threshold.
 
-Source: formula sheet on Priv-PC, sections 5.1 and 5.4 (exact errors; exponential noise in the sieve, Laplace noise to
+Theory: docs/theory/priv_pc.md#round, #errors (exact errors; exponential noise in the sieve, Laplace noise to
 examine). Symbols:
 t = `tweak`, eps_s = `sieve`, eps_x = `examine`, e1 + e2 = eps_s; b1 = Delta/e1, b2 = 2 Delta/e2, b3 = Delta/eps_x.
 Margins are in units of Delta; a positive margin should fire.

@@ -1,6 +1,6 @@
 """Public parameters by gradient descent: how many rows a sub-sampled sieve should read.
 
-Source: formula sheet on Priv-PC, section 6. Symbols: x = n/m, c = e^(epsilon/2) - 1, u = c x.
+Theory: docs/theory/priv_pc.md#rate-of-sub-sampling. Symbols: x = n/m, c = e^(epsilon/2) - 1, u = c x.
 """
 
 import jax
@@ -25,7 +25,8 @@ def subsample_size(n, epsilon):
 
     Gradient descent with line search (optax L-BFGS) on ln(n/m), compiled once and vmapped. Equals
     `subsample_size_closed_form` to 1e-6 of n. Compare `signal_to_noise`: absolute noise is smaller on a subset,
-    but the signal shrinks more, so sub-sampling never helps accuracy (sheet, section 6); it saves time.
+    but the signal shrinks more, so sub-sampling never helps accuracy; it saves time
+    (docs/theory/priv_pc.md#rate-of-sub-sampling).
     n: number of records, > 0. epsilon: budget of one round of sieve and examine, > 0. Public numbers only.
     """
     _check.positive(n=n, epsilon=epsilon)

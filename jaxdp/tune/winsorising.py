@@ -1,7 +1,8 @@
 """How hard to winsorise, and how to divide epsilon over sum and variance, tuned on the limit law of PartitionGCM.
 
-Source: formula sheet on GCM, sections 2.2, 2.3 and 6. Symbols: tau = `level`, P = P(|xi| < tau), v = E clip(xi)^2;
-S ~ N(n P^2 delta/tau^2, n v^2/tau^4) + Laplace(8/(s eps)), V~ = n v^2/tau^4 + Laplace(6/((1 - s) eps)), s = `split`.
+Theory: docs/theory/partition_gcm.md#winsorising, #p-value, #tuning. Symbols: tau = `level`, P = P(|xi| < tau),
+v = E clip(xi)^2; S ~ N(n P^2 delta/tau^2, n v^2/tau^4) + Laplace(8/(s eps)), s = `split`,
+V~ = n v^2/tau^4 + Laplace(6/((1 - s) eps)).
 """
 
 import functools
@@ -54,8 +55,8 @@ def epsilon_split(n, epsilon, *, level: float = 0.05, price: float = 20.0, corre
     On the limit law of the test at the default winsorising level, for an effect that the default share finds with
     power about 0.8. n, epsilon: numbers. Soft power is integrated, not drawn: no seed, one answer. False alarms above
     those of a valid test cost `price` each: a poorly known variance raises them, the more the larger epsilon is.
-    correct_level: the p-value, as in `PartitionGCM`; without it is the one for which the sheet's share was found.
-    Within a tenth of the sheet's 0.85 up to n = 1000 and for large epsilon; from n = 10^4 on up to 0.96, where it gains
+    correct_level: the p-value, as in `PartitionGCM`; without it is the one for which the default share was found.
+    Within a tenth of the default 0.85 up to n = 1000 and for large epsilon; from n = 10^4 on up to 0.96, where it gains
     1.3 points of power at most. Without the correction the variance needs much more where epsilon is large.
     """
     _check.positive(n=n, epsilon=epsilon)

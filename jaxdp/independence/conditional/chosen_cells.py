@@ -1,7 +1,7 @@
 """PartitionGCM whose number of cells is chosen on the private data, by permute-and-flip over a public grid.
 
-Source: formula sheet on GCM, section 5: the criterion comes from (X, Z) and (Y, Z) separately, never from the test
-statistic or from products of x and y. Symbols: SSx_b = within-cell sum of squares of x.
+Theory: docs/theory/partition_gcm.md#choosing-the-cells: the criterion comes from (X, Z) and (Y, Z) separately, never
+from the test statistic or from products of x and y. Symbols: SSx_b = within-cell sum of squares of x.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from jaxdp.statistics import partition
 # A record's arrival in a cell of m raises SSx_b by m/(m + 1) (x - mean)^2 < 4 for x in [-1, 1], its departure lowers
 # it by less than 4; a replacement is one of each, so SSx moves by less than 4, and so does SSy.
 SQUARES_SENSITIVITY = 8.0
-SELECTION_SHARE = 0.15  # of the budget (sheet 2.5 takes as much for an axis)
+SELECTION_SHARE = 0.15  # of the budget (as much as for an axis in `PartitionGCM`)
 RESIDUAL_VARIANCE = 0.516  # of a standard normal variable clipped to [-1, 1]
 
 

@@ -1,6 +1,6 @@
 """Conditional Kendall: is x independent of y within every stratum of z?
 
-Source: formula sheet on Priv-PC, sections 2 and 3. Symbols: U, V, T6 (Definition 6 of the paper).
+Theory: docs/theory/conditional_kendall.md. Symbols: U, V, T6 (Definition 6 of the paper).
 """
 
 import dataclasses
@@ -16,14 +16,16 @@ from jaxdp.independence.conditional.rank_test import UNIT_ROUNDOFF, StratifiedRa
 from jaxdp.mechanisms import Laplace
 from jaxdp.statistics import concordance
 
-# Theorem B (sheet 3.2). Rows: general, one variable binary, both binary. Columns: add-or-remove-one,
-# replace-one given z, replace-one without z. A record's arrival in a stratum moves S/(n - 1) by at most
-# 1 + 1/2 (1 if one variable is binary), a replacement is a removal and an arrival or stays in its stratum.
+# docs/theory/conditional_kendall.md#sensitivity. Rows: general, one variable binary, both binary. Columns:
+# add-or-remove-one, replace-one given z, replace-one without z. A record's arrival in a stratum moves S/(n - 1) by at
+# most 1 + 1/2 (1 if one variable is binary), a replacement is a removal and an arrival or stays in its stratum.
 KENDALL_BOUNDS = ((1.5, 3.0, 2.0), (1.0, 2.0, 2.0), (1.0, 2.0, 1.0))
-# Sheet 3.3: an arrival moves V by at most +1/3 and at least -0.105 (both binary: +1/4 and -1/8).
+# docs/theory/conditional_kendall.md#variance: an arrival moves V by at most +1/3 and at least -0.105 (both binary: +1/4
+# and -1/8).
 VARIANCE_BOUNDS = ((1 / 3, 0.44, 0.44), (1 / 3, 0.44, 0.44), (0.25, 0.375, 0.375))
 # Definition 6 under replace-one, sup over all strata: a row of a stratum of three turns from concordant
-# to discordant with all others while every other stratum is a single record (sheet 3.1, point 3).
+# to discordant with all others while every other stratum is a single record
+# (docs/theory/conditional_kendall.md#definition-6).
 PAPER_SENSITIVITY = 36.0 / math.sqrt(297.0)
 
 
@@ -49,15 +51,15 @@ class ConditionalKendall(StratifiedRankTest):
     tie-corrected null variance V. Two binary variables: divisor n_i and the exact hypergeometric variance,
     the Cochran-Mantel-Haenszel numerator. x, y: one column each; ties are allowed, NaN counts as 0.
     Strata: joint levels of the coded columns of z, public bins of the continuous ones.
-    Sensitivity (sheet 3.2, Theorem B; 3.3 for V), replace-one: U 3 (2 if x or y is binary or z is absent,
-    1 if both hold for x and y), V 0.44 (3/8 if both are binary); add-or-remove-one: U 3/2 (1 if x or y is
+    Sensitivity (docs/theory/conditional_kendall.md#sensitivity, #variance), replace-one: U 3 (2 if x or y is binary or
+    z is absent, 1 if both hold for x and y), V 0.44 (3/8 if both are binary); add-or-remove-one: U 3/2 (1 if x or y is
     binary), V 1/3 (1/4). The number of strata and their sizes stay private.
     Privacy: epsilon-DP (85 % for U, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the noise of U; asymptotic normal null within strata (large in number or in size).
 
     variant="paper": Definition 6 of the paper (signed S_i) with Laplace noise for the claimed sensitivity
-    4.5/sqrt(n - 1). The claim is false (sheet 3.1): the result carries the true epsilon, which is
-    2.09 sqrt(n - 1)/4.5 times the one asked for, given z. Replace-one only.
+    4.5/sqrt(n - 1). The claim is false (docs/theory/conditional_kendall.md#definition-6): the result carries the true
+    epsilon, which is 2.09 sqrt(n - 1)/4.5 times the one asked for, given z. Replace-one only.
     """
 
     variant: str = jax.tree.static(default="studentised")

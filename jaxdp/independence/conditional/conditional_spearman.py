@@ -1,6 +1,6 @@
 """Conditional Spearman: the rank-correlation companion of `ConditionalKendall`.
 
-Source: formula sheet on Priv-PC, section 4. Symbols: U_rho, its permutation variance V.
+Theory: docs/theory/spearman.md. Symbols: U_rho, its permutation variance V.
 """
 
 from typing import ClassVar
@@ -11,11 +11,11 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.independence.conditional.rank_test import StratifiedRankTest, as_default_float, choose
 from jaxdp.statistics import concordance
 
-# Theorem C and below (sheet, section 4): an arrival moves (n - 1) rho by (5n - 7)/(n + 1) < 5; within one
+# docs/theory/spearman.md#sensitivity: an arrival moves (n - 1) rho by (5n - 7)/(n + 1) < 5; within one
 # stratum a replacement moves it by (n - 1) 6/(n + 1) < 6. Binary variables are not treated apart.
 SPEARMAN_BOUNDS = ((5.0, 10.0, 6.0),) * 3
 # V_i = (n - 1) a b with a, b in [0, 1] the untied fractions 1 - sum C(t+1, 3)/C(n+1, 3). An arrival raises
-# V_i by at most 3 and lowers it by at most 1: docs/proofs/conditional_rank_tests.md, section 3.
+# V_i by at most 3 and lowers it by at most 1: docs/theory/spearman.md#variance.
 VARIANCE_BOUNDS = ((3.0, 4.0, 4.0),) * 3
 
 
@@ -25,8 +25,8 @@ class ConditionalSpearman(StratifiedRankTest):
 
     Statistic: U = sum over strata of (n_i - 1) rho_i with the tie-safe rho_i = 3 sum A B/(n_i (n_i^2 - 1)),
     A, B = numbers of smaller minus larger values, and its exact permutation variance V.
-    Sensitivity (sheet, Theorem C and section 4): U 10 under replace-one (6 without z), 5 under
-    add-or-remove-one; V 4 and 3 (docs/proofs/conditional_rank_tests.md, section 3).
+    Sensitivity (docs/theory/spearman.md#sensitivity): U 10 under replace-one (6 without z), 5 under
+    add-or-remove-one; V 4 and 3 (docs/theory/spearman.md#variance).
     Privacy: epsilon-DP (85 % for U, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the noise of U; asymptotic normal null. Per unit of null sd the noise is 10/9 of
     Kendall's given z, and the same without z.

@@ -1,6 +1,6 @@
 """PrivLPT: local permutation test, a private decision with exact level.
 
-Source: formula sheet on GCM, section 2.6.
+Theory: docs/theory/local_permutation.md.
 """
 
 from typing import Any, ClassVar

@@ -1,6 +1,6 @@
 """PartGCM: exact centring within public cells of Z, one noisy sum. The recommended test.
 
-Source: formula sheet on GCM, section 2 (proof in docs/proofs/partition_gcm.md). Symbols: C_b, S =
+Theory: docs/theory/partition_gcm.md. Symbols: C_b, S =
 `covariance`, V = `variance`, tau = `winsorize` times `scale_x`, `scale_y`; K = `num_cells`.
 """
 
@@ -21,15 +21,15 @@ from jaxdp.mechanisms import Exact, Laplace, divide
 from jaxdp.statistics import partition
 from jaxdp.statistics.winsorize import best_level
 
-# Sensitivities under replace-one (sheet 2.1). A record's arrival or departure moves a cell's C_b by less
-# than 4 and its V_b by a value in [-2, 4] (arrival), so a replacement moves S by 8 and V by 6 at most;
-# the V of several regions move by 4 each, 8 in all.
+# Sensitivities under replace-one (docs/theory/partition_gcm.md#sensitivity). A record's arrival or departure moves a
+# cell's C_b by less than 4 and its V_b by a value in [-2, 4] (arrival), so a replacement moves S by 8 and V by 6 at
+# most; the V of several regions move by 4 each, 8 in all.
 COVARIANCE_L1 = 8.0
 VARIANCE_ONE_REGION = 6.0
 VARIANCE_REGIONS_L1 = 8.0
-SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85-0.95 and poor below 0.7 (sheet 2.1, 6)
-SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (sheet 2.5)
-STANDARDIZATION_SHARE = 0.2  # eps/5 for cell centres (sheet 2.3)
+SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85-0.95 and poor below 0.7
+SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (docs/theory/partition_gcm.md#choosing-the-axes)
+STANDARDIZATION_SHARE = 0.2  # for cell centres (docs/theory/partition_gcm.md#cell-means)
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -40,17 +40,18 @@ class PartitionGCM(PrivateTest):
     Statistic: x, y winsorised to [-1, 1]; Z-space cut into K public cells; S = sum over cells of the
     within-cell cross product sum (x - mean_b)(y - mean_b), and its null variance V = sum SSx SSy/(n_b - 1).
     x may have p columns and y q columns: then S and V are (p, q) and the p-value is Bonferroni's.
-    Sensitivity: 8 for S and 6 for V, for replace-one neighbours, whatever n and K (sheet 2.1);
-    p q times that in L1 for several columns, sqrt(p q) times in L2.
+    Sensitivity: 8 for S and 6 for V, for replace-one neighbours, whatever n and K
+    (docs/theory/partition_gcm.md#sensitivity); p q times that in L1 for several columns, sqrt(p q) times in L2.
     Privacy: epsilon-DP (85 % for S, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
-    P-value: exact for the noise of S, to second order for that of V (docs/proofs/partition_gcm.md, Level); level
+    P-value: exact for the noise of S, to second order for that of V (docs/theory/partition_gcm.md#level); level
     asymptotically exact as V grows and cells shrink, conservative where the noise of V is as large as V. Z with more
     than three columns: one axis each for X and Y is chosen privately (30 % of the budget).
 
     reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's
         bounds, or a standard Cauchy law if no domain is known). Never quantiles of the data.
     num_cells: K, default max(4, n/8). winsorize: tau in units of the residual scale, default the
-        closed form in n and epsilon (sheet 2.3). scale_x, scale_y: public guesses of the residual sd.
+        closed form in n and epsilon (docs/theory/partition_gcm.md#winsorising). scale_x, scale_y: public guesses of the
+        residual sd.
     standardize: first release noisy cell means and residual scales of x and y (20 % of the budget), then
         winsorise about them; for data in [-1, 1] whose conditional means vary more than their residuals.
     weights: public weight per cell in [-1, 1], array (K,). num_regions: release S and V for this many

@@ -15,7 +15,7 @@ from jaxdp.mechanisms import Split, divide
 from jaxdp.statistics import partition
 
 SCORE_BINS = 16
-SCORE_SENSITIVITY = 4.0  # a replacement moves sum_b SSx_b by at most 4 for x in [-1, 1] (sheet 2.5)
+SCORE_SENSITIVITY = 4.0  # a replacement moves sum_b SSx_b by at most 4 for x in [-1, 1] (docs/theory/partition_gcm.md)
 SUM_L1 = 2.0  # a replacement moves the vector of cell sums of x in [-1, 1] by |x| + |x'| <= 2 in L1
 COUNT_L2 = 2.0**0.5
 TYPICAL_SPREAD = 0.1  # variance of conditional means on [-1, 1] that centres are shrunk against
@@ -27,7 +27,8 @@ class AxisSelection(PrivateQuery):
 
     Statistic: for each column, minus the within-bin sum of squares of x (of y) on 16 public bins.
     Sensitivity: 4 per score in Linf, for replace-one neighbours and values clipped to [-1, 1].
-    Privacy: the budget is halved over two selections by report-noisy-max (sheet 2.5).
+    Privacy: the budget is halved over two selections by report-noisy-max
+    (docs/theory/partition_gcm.md#choosing-the-axes).
     """
 
     reference: Any = None

@@ -1,6 +1,6 @@
 """Private conditional randomisation tests: the published one and two better releases.
 
-Sources: GCM paper, section 4 and Algorithm 2; formula sheet on GCM, section 3.
+Source: GCM paper, section 4 and Algorithm 2. Theory: docs/theory/crt.md.
 """
 
 import math
@@ -19,7 +19,7 @@ from jaxdp.statistics import partition, ridge_bounds, ridge_error
 from jaxdp.statistics.kernels import RBF
 from jaxdp.statistics.winsorize import best_level
 
-PLAIN_BOUND = 2.0  # sum r_i y_i with |r|, |y| <= 1 (sheet 3.1); attained
+PLAIN_BOUND = 2.0  # sum r_i y_i with |r|, |y| <= 1 (docs/theory/crt.md#statistic); attained
 SHARES = {"statistic": 0.85, "variance": 0.15}
 
 
@@ -39,8 +39,10 @@ class CRTThreshold(RandomizationTest):
     """Noisy-CRT decision: is T_0 among the largest, all T_j carrying Laplace noise of scale 2 Delta/epsilon?
 
     Sensitivity: Delta = 2 for y without regression, 2 (1 + N(ridge)/sqrt2)^2 for kernel ridge residuals
-    (sheet 3.1, tight), Linf over (T_0, ..., T_m), replace-one neighbours of (x, resamples, y, z) rows.
-    Privacy: epsilon-DP for the decision at `level` (sheet 3.3a); the whole rank would cost up to 1.117 epsilon.
+    (docs/theory/crt.md#statistic, tight), Linf over (T_0, ..., T_m), replace-one neighbours of (x, resamples, y, z)
+    rows.
+    Privacy: epsilon-DP for the decision at `level` (docs/theory/crt.md#decision); the whole rank would cost up to
+    1.117 epsilon.
     P-value: `level` if rejected, else 1. Level exact at any n. More resamples never hurt.
     """
 
@@ -78,7 +80,8 @@ class CRTNormal(RandomizationTest):
 
     Statistic: T_0 = sum r_i y_i and V = sum Var(r | z_i) y_i^2. Sensitivity: 2 for T_0 (4 if the law is not
     symmetric, because the public mean of the clipped residual is subtracted) and the public bound of Var(r | z)
-    for V, replace-one. Privacy: epsilon-DP, 85 % for T_0 (sheet 3.3b), or zCDP with mechanism=Gaussian(rho).
+    for V, replace-one. Privacy: epsilon-DP, 85 % for T_0 (docs/theory/crt.md#normal-null), or zCDP with
+    mechanism=Gaussian(rho).
     P-value: two-sided, exact for the noise, asymptotic in n. `num_resamples`, `alternative` are not used.
     """
 

@@ -1,6 +1,6 @@
 """PrivGCM: the published private GCM with kernel ridge regression, and its tight form.
 
-Sources: GCM paper, Algorithm 1 and Lemma 3.4; formula sheet on GCM, sections 1.1 to 1.4.
+Source: GCM paper, Algorithm 1 and Lemma 3.4. Theory: docs/theory/private_gcm.md, docs/theory/kernel_ridge.md.
 """
 
 from typing import Any, ClassVar
@@ -26,16 +26,17 @@ class PrivateGCM(PrivateTest):
     Statistic: R_i = product of the kernel ridge residuals of x and of y, one ridge for both fits; the noisy
     vector R~ is released and T = sqrt(n) mean(R~)/sd(R~). p and q columns give (n, p, q) products.
     Sensitivity (L1 of R, replace-one, |x|, |y| <= 1, k(z, z) <= 1), times p q:
-        variant 'tight': 2 N U(N) + 2 (1 + N/sqrt2)^2 (sheet 1.2);
+        variant 'tight': 2 N U(N) + 2 (1 + N/sqrt2)^2 (docs/theory/kernel_ridge.md#residual-products);
         variant 'paper': 4(1+s)(1+s+4 sqrt2/ridge^1.5+4/ridge), s = sqrt(2/ridge) (Lemma 3.4; true, but 3.7 times
         too large at ridge 10 and 163 times at 0.1).
     Privacy: epsilon-DP, or zCDP with mechanism=Gaussian(rho) (L2 is never larger than L1). ridge and kernel must
     be public: choosing them on the private data is not covered.
     P-value: 2 Phi(-|T|) (Bonferroni for several products). Level: only while the noise hides the bias of the fit.
 
-    WARNING (sheet 1.4). With a fixed ridge the bias does not vanish and the level is lost as n grows (type-I error
-    1.00 at n = 1e5, epsilon = 7), and ridge >= 10, which the noise constant needs to be small, shrinks the fit to
-    nearly nothing (4 % of the regression function explained). `PartitionGCM` has neither problem and far more power.
+    WARNING (docs/theory/private_gcm.md#fixed-ridge). With a fixed ridge the bias does not vanish and the level is lost
+    as n grows (type-I error 1.00 at n = 1e5, epsilon = 7), and ridge >= 10, which the noise constant needs to be small,
+    shrinks the fit to nearly nothing (4 % of the regression function explained). `PartitionGCM` has neither problem and
+    far more power.
 
     ridge: units of the objective (ridge/2)|w|^2 + mean squared error; scikit-learn's alpha is n ridge/2.
     scale_x, scale_y: public; x/scale_x and y/scale_y are clipped to [-1, 1].

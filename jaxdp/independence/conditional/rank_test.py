@@ -113,7 +113,7 @@ class StratifiedRankTest(PrivateTest):
 
 
 def choose(table, levels: tuple[int, int], relation: Relation, conditional: bool) -> float:
-    """The constant of Theorem B's table: rows general, one binary, both binary."""
+    """The constant of a table of bounds: rows general, one binary, both binary."""
     row = table[sum(0 < count <= 2 for count in levels)]
     if relation is Relation.ADD_OR_REMOVE_ONE:
         return row[0]

@@ -1,7 +1,7 @@
 """Test of tests: a private vote over public blocks turns any test into a private one.
 
-Source: Kazan, Shi, Groce and Bray 2023 (PrivToT of the GCM paper's comparison); formula sheet on GCM,
-section 1.5 (last paragraph), and formula sheet on Priv-PC, section 9 ("vote"). Symbols: k = `num_blocks`,
+Source: Kazan, Shi, Groce and Bray 2023 (PrivToT of the GCM paper's comparison);
+docs/theory/votes.md. Symbols: k = `num_blocks`,
 a0 = `block_level`, C = the number of blocks that reject.
 """
 

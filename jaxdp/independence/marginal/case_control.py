@@ -1,6 +1,6 @@
 """What all tests of a case/control table share: public groups, two counts, an exact null law.
 
-Setting (formula sheet on Priv-PC, section 10): y says who is a case (1) or a control (0) and is public; x is
+Setting (docs/theory/unit_circle.md#setting): y says who is a case (1) or a control (0) and is public; x is
 each person's private attribute, 0 or 1. Neighbours differ in one person's x. A test is a function
 `score(c11, c10)` of the two counts plus noise; its p-value is the largest exact tail over the null rates.
 """

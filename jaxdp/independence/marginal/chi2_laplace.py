@@ -1,6 +1,6 @@
 """Baselines on a case/control table: noise on chi-squared itself, and on the distance to its threshold.
 
-Sources: formula sheet on Priv-PC, sections 8 (point 3), 10 and 11.1; Johnson and Shmatikov 2013.
+Theory: docs/theory/table_tests.md#chi-squared-plus-noise, #distance-score; Johnson and Shmatikov 2013.
 """
 
 from typing import ClassVar
@@ -19,8 +19,9 @@ from jaxdp.statistics import unit_circle
 class ChiSquaredLaplace(CaseControlTest):
     """Private chi-squared test of a 2x2 case/control table with public groups: chi-squared plus noise.
 
-    Sensitivity: (N^2/(N1 N0)) (1 - 1/(max(N1, N0) + 1)), exact (sheet section 10); about 4 for equal groups,
-    so the noise drowns the statistic below epsilon 1. Relation REPLACE_ATTRIBUTE.
+    Sensitivity: (N^2/(N1 N0)) (1 - 1/(max(N1, N0) + 1)), exact; about 4 for equal groups
+    (docs/theory/unit_circle.md#sensitivity), so the noise drowns the statistic below epsilon 1. Relation
+    REPLACE_ATTRIBUTE.
     Privacy: epsilon-DP by Laplace noise, or rho-zCDP with mechanism=Gaussian(rho).
     P-value: the largest exact tail over null rates (not the chi-squared limit law).
     """
@@ -42,7 +43,8 @@ class DistanceScore(CaseControlTest):
     """Private test of a 2x2 case/control table: the noisy number of people who must change to flip the decision.
 
     Statistic: d if chi-squared rejects at `level`, where d people must change x until it accepts; 1 - d' if it
-    accepts, d' people away from rejecting (Johnson and Shmatikov 2013, with the offset of the sheet, section 8).
+    accepts, d' people away from rejecting (Johnson and Shmatikov 2013, with the offset of
+    docs/theory/table_tests.md#distance-score).
     Sensitivity: exactly 1. Relation REPLACE_ATTRIBUTE. Privacy: epsilon-DP by two-sided geometric noise.
     P-value: the largest exact tail over null rates. Needs a table of all counts (N1 N0 up to 1.6e7).
     """

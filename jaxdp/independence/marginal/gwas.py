@@ -1,6 +1,6 @@
 """Many case/control tables against one phenotype: all of them, the first that fire, or the best few.
 
-Source: paper 003, Algorithms 3 and 4; formula sheet on Priv-PC, sections 5.3 and 10. All tables share the
+Source: Kakizaki, Fukuchi and Sakuma 2017, Algorithms 3 and 4; docs/theory/gwas.md. All tables share the
 public groups, so one threshold serves all. Neighbours: one person's whole genotype is replaced, so in every
 table one of the two counts moves by at most 1.
 """
@@ -247,7 +247,7 @@ class FirstTables(GenomeTest):
 
     Stops after `count` (s1) reports or `max_outputs` (s2) tables, whichever comes first.
     Privacy: epsilon-DP by the sparse vector technique with exponential noise, never refreshed: e1 + s1 e2 =
-    epsilon (sheet 5.3), relation REPLACE_ATTRIBUTE. Releases compare integers (docs/proofs/sparse_vector.md).
+    epsilon (docs/theory/gwas.md#first-tables), relation REPLACE_ATTRIBUTE. Releases compare integers.
     Level: the threshold is the (1 - level/s2)-quantile, over all null rates, of score + query noise - FRESH
     threshold noise, so the family-wise error over the s2 outputs is <= level (Bonferroni).
     P-value: (K,), `level` for a reported table, 1 for the others (a decision). Value: int (K,), 1 reported, 0 not,

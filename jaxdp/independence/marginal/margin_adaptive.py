@@ -1,6 +1,6 @@
 """MarginAdaptive: the absolute difference against a threshold that follows the private margin. Default for 2x2.
 
-Source: formula sheet on Priv-PC, section 10 ("beyond"). Symbols: Y = `difference`, M1 = c11 + c10,
+Theory: docs/theory/margin_adaptive.md. Symbols: Y = `difference`, M1 = c11 + c10,
 t0(m) = null quantile at rate m/N, t_L = its smallest L-Lipschitz majorant, L = `lipschitz` D.
 """
 

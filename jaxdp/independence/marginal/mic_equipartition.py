@@ -15,11 +15,11 @@ from jaxdp.statistics import mic, mic_cells, mic_grids
 
 @frozen_pytree
 class MICeLaplace(MICTest):
-    """Private MICe of two columns (paper 004, mechanism 1), and a distribution-free test of independence.
+    """Private MICe of two columns (Lazarsfeld et al. 2022, mechanism 1), and a distribution-free test of independence.
 
     Statistic: MICe of x, y of shape (n,) on grids of equal numbers of records. Ties are split by a random
     priority per record, drawn for x and y before any value is read. NaN counts as the smallest value.
-    Sensitivity: max over grids of (k + l - 1) h(ceil(n/l) + 1)/(n log2 k), replace-one (sheet 4.3), about
+    Sensitivity: max over grids of (k + l - 1) h(ceil(n/l) + 1)/(n log2 k), replace-one (docs/theory/mic.md#mice), about
     (B/2 + 1)(log2(2n/B) + 1.5)/n; tight to a few per cent (neighbouring data sets reach 0.96 of it).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
     Accuracy: the noise is 10 times that of MICrLaplace; prefer that one wherever public ranges exist.

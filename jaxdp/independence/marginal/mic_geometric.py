@@ -29,12 +29,13 @@ class MICrGeometric(MICTest):
         noise of the whole budget; every grid is read off it, and cells below `threshold` noise standard
         deviations count as empty. "split": one table per grid, the budget divided by their number
         G = 2 floor(B/2) - 3. Both epsilon-DP.
-    variant "paper": the published MICr-Geom (paper 004, mechanism 3), a fresh table per grid with the whole
-        epsilon each. Its claim of epsilon-DP is false (sheet 4.2): Result.cost says G epsilon, which is true.
+    variant "paper": the published MICr-Geom (the MIC paper, mechanism 3), a fresh table per grid with the whole
+        epsilon each. Its claim of epsilon-DP is false: Result.cost says G epsilon, which is true
+        (docs/theory/mic.md#published-geometric-mechanism).
     Statistic: the counts, as one vector. Sensitivity: a replaced record changes two cells by 1 in each table: 2 in
     L1 (sqrt 2 in L2) times the number of tables; replace-one. Noise is clipped to [0, n] afterwards, which
     is the law of the truncated geometric mechanism. mechanism=Gaussian(rho) adds Gaussian noise instead (zCDP).
-    Accuracy: more error than MICrLaplace at every size tried (sheet 4.5): for comparison.
+    Accuracy: more error than MICrLaplace at every size tried (docs/theory/mic.md#accuracy): for comparison.
     P-value: as MICrLaplace, simulated for uniform margins with the same noise.
 
     bounds: public ((x0, x1), (y0, y1)); default from the domain, else [-1, 1]. epsilon: the whole budget;

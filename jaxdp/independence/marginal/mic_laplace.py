@@ -19,9 +19,9 @@ from jaxdp.statistics import mic, mic_cells
 class MICrLaplace(MICTest):
     """Private maximal information coefficient of two columns with public ranges, and a test of independence.
 
-    Statistic: MICr (paper 004, definition 4.1) of x, y of shape (n,) on grids of equal ranges of `bounds`.
+    Statistic: MICr (Lazarsfeld et al. 2022, definition 4.1) of x, y of shape (n,) on grids of equal ranges of `bounds`.
     Sensitivity: h(n)/n if B < 9, else max(h(n), W(n)/log2 3)/n, h(a) = a log2 a - (a-1) log2(a-1),
-    W(n) = h(ceil((n+1)/2)) + h(floor((n+1)/2)); replace-one, tight (sheet 4.1).
+    W(n) = h(ceil((n+1)/2)) + h(floor((n+1)/2)); replace-one, tight (docs/theory/mic.md#micr).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
     Result.statistic: the released MICr v, corrected for chance as (v - m)/(1 - m) and clipped to [0, 1], where m is
     the public mean of MICr for independent uniform columns of this n, B and c. This removes most of the bias
@@ -34,7 +34,7 @@ class MICrLaplace(MICTest):
         clipped to the boundary, NaN counts as the lower end.
     variant: "tight", or "paper" for theorem 4.3's constant (4 log2 n + 6)/n (true, 3.5 times more noise).
     range_share: share of the budget (0.3 is good) spent on a private transform of both axes to about uniform,
-        for wide or heavy-tailed public ranges (sheet 4.5); 0 for none.
+        for wide or heavy-tailed public ranges (docs/theory/mic.md#private-ranges); 0 for none.
     """
 
     bounds: Any = jax.tree.static(default=None)

@@ -132,7 +132,7 @@ def _null_tables(test, key, sensitivity, num_records: int, count: int):
 class MICrTopPair(MICrPairs):
     """Privately names the pair with about the largest MICr: an index into `pairs`.
 
-    Sensitivity: that of one coefficient, Linf over the pairs, replace-one (sheet 4.1).
+    Sensitivity: that of one coefficient, Linf over the pairs, replace-one (docs/theory/mic.md#many-pairs).
     Privacy: epsilon-DP by permute-and-flip, whatever the number of pairs.
     """
 

@@ -1,6 +1,6 @@
 """Public defaults of B and c as functions of n and epsilon, from simulations on the 21 functions.
 
-Made by `python -m experiments.mic.tuning` at noise levels and seeds that its evaluation does not use; paper 004,
+Made by `python -m experiments.mic.tuning` at noise levels and seeds that its evaluation does not use; the MIC paper,
 appendix E.2, describes the objective.
 """
 

@@ -1,6 +1,6 @@
 """A private transform of both axes to about uniform, for public ranges that are wide or heavy-tailed.
 
-Formula sheet on MIC, section 4.5: noisy histograms on public asinh bins, cumulated and interpolated.
+docs/theory/mic.md#private-ranges: noisy histograms on public asinh bins, cumulated and interpolated.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""How far one replaced record can move MICr and MICe (formula sheet on MIC, section 4). Host floats.
+"""How far one replaced record can move MICr and MICe (docs/theory/mic.md). Host floats.
 
 h(a) = a log2 a - (a - 1) log2(a - 1); B = the number of cells allowed, n = the number of records.
 """
@@ -13,12 +13,12 @@ UNIT_ROUNDOFF = 2.0**-53
 
 
 def two_row_bound(num_records: int) -> float:
-    """h(n)/n: mutual information (bits) of a fixed k x l table with min(k, l) = 2, replace-one (sheet 4.1; tight)."""
+    """h(n)/n: mutual information (bits) of a fixed k x l table with min(k, l) = 2, replace-one; tight."""
     return gain_of_one_more(num_records) / num_records
 
 
 def many_row_bound(num_records: int) -> float:
-    """W(n)/n = [h(ceil((n+1)/2)) + h(floor((n+1)/2))]/n, for min(k, l) >= 3 (sheet 4.1; tight).
+    """W(n)/n = [h(ceil((n+1)/2)) + h(floor((n+1)/2))]/n, for min(k, l) >= 3; tight (docs/theory/mic.md#fixed-grid).
 
     Proof: moving one record changes n I by [h(r) + h(c) - h(a)] - [h(r'+1) + h(c'+1) - h(a'+1)] with
     r, c, a the counts of its row, column and cell. The second bracket is >= 0; r + c - a <= n and h is
@@ -29,10 +29,10 @@ def many_row_bound(num_records: int) -> float:
 
 
 def range_bound(num_records: int, budget: float) -> float:
-    """MICr: h(n)/n if B < 9, else max(h(n), W(n)/log2 3)/n; replace-one, whatever the range and c (sheet 4.1).
+    """MICr: h(n)/n if B < 9, else max(h(n), W(n)/log2 3)/n; replace-one, whatever the range and c.
 
-    The grids are public, so the maximum moves by at most the largest move of an entry; entries with
-    min(k, l) >= 4 divide W(n) by log2 4 or more. Never above 1, the width of the statistic's range.
+    docs/theory/mic.md#micr. The grids are public, so the maximum moves by at most the largest move of an entry; entries
+    with min(k, l) >= 4 divide W(n) by log2 4 or more. Never above 1, the width of the statistic's range.
     """
     bound = two_row_bound(num_records)
     if budget >= 9:
@@ -41,11 +41,11 @@ def range_bound(num_records: int, budget: float) -> float:
 
 
 def mass_bound(num_records: int, sizes: tuple[mic_grids.Grid, ...]) -> float:
-    """MICe: max over grids and k <= l of (k + l - 1) h(C_l + 1)/(n log2 k), C_l = ceil(n/l); replace-one (sheet 4.3).
+    """MICe: max over grids and k <= l of (k + l - 1) h(C_l + 1)/(n log2 k), C_l = ceil(n/l); replace-one.
 
-    Ties are split by priorities that do not depend on values, so ranks are distinct. Replacing a record moves
-    it and shifts at most one record over each of the l - 1 and k - 1 boundaries: at most k + l - 1 unit moves
-    between cells while both margins keep their counts, and each changes sum a log2 a by at most h(C_l + 1).
+    docs/theory/mic.md#mice. Ties are split by priorities that do not depend on values, so ranks are distinct. Replacing
+    a record moves it and shifts at most one record over each of the l - 1 and k - 1 boundaries: at most k + l - 1 unit
+    moves between cells while both margins keep their counts, and each changes sum a log2 a by at most h(C_l + 1).
     """
     moves = (
         (parts + grid.fixed - 1)

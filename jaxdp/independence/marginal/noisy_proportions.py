@@ -1,6 +1,6 @@
 """NoisyProportions: difference of two noisy proportions. Baseline for case/control tables that also gives an effect.
 
-Source: formula sheet on Priv-PC, section 11.4.
+Theory: docs/theory/table_tests.md#noisy-proportions.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class NoisyProportions(CaseControlTest):
     Sensitivity: 1 in L1 (one person's x changes one count). Relation REPLACE_ATTRIBUTE.
     Privacy: epsilon-DP for both counts together.
     P-value: exact for counts and noise at the pooled noisy rate (the limit of the parametric bootstrap); the
-    rate is estimated, so the level is approximate (size 0.045 to 0.059 in the sheet). `Result.statistic` is the
+    rate is estimated, so the level is approximate (measured size 0.045 to 0.059). `Result.statistic` is the
     noisy difference of proportions, an effect size.
     """
 

@@ -1,6 +1,6 @@
 """NoisyTableChi2: chi-squared of a noisy r x c table with a Monte Carlo null.
 
-Source: Gaboardi, Lim, Rogers and Vadhan 2016 (MCIndep); formula sheet on Priv-PC, section 11.2.
+Source: Gaboardi, Lim, Rogers and Vadhan 2016 (MCIndep); docs/theory/table_tests.md#noisy-table.
 """
 
 from typing import ClassVar
@@ -22,7 +22,7 @@ class NoisyTableChi2(NoisyTableTest):
     Privacy: epsilon-DP by Laplace noise of scale 2/epsilon, or rho-zCDP with mechanism=Gaussian(rho).
     P-value: the noisy table is projected on {x >= 0, sum = n}; its margins give the null E = n pi1 pi2^T, from which
     `num_null` noisy tables are drawn and treated alike; Q = sum (noisy - E)^2/E. 1 where some E is at most
-    `min_expected`. The margins are estimated, so the level is approximate (0.045 to 0.054 at 0.05 in the sheet).
+    `min_expected`. The margins are estimated, so the level is approximate (measured 0.045 to 0.054 at 0.05).
     """
 
     method: ClassVar[str] = "NoisyTableChi2"

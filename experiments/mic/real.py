@@ -1,6 +1,6 @@
 """Tables 1 and 3, figures 3 and 5: the Baseball and Spellman collections, with the paper's settings beside ours.
 
-The files are those of paper 004 (baseball.csv, spellman.csv and the non-private MICe values of minepy 1.2.6).
+The files are those of the MIC paper (baseball.csv, spellman.csv and the non-private MICe values of minepy 1.2.6).
 Their ranges follow the paper and come from the data: fine for reproducing it, NOT PRIVATE as a practice.
 """
 

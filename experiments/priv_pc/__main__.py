@@ -9,14 +9,14 @@ from experiments.record import Recorder
 
 CLAIM = (
     "the paper says: Priv-PC beats EM-PC and SVT-PC in F1 at equal budget and is 10.61 to 32.85 times faster than "
-    "EM-PC. Its sensitivity is wrong (formula sheet, 3.1): its row shows the budget it claims, true_epsilon in the "
+    "EM-PC. Its sensitivity is wrong (docs/claims.md): its row shows the budget it claims, true_epsilon in the "
     "JSON lines is what holds."
 )
 
 FIGURES = {
     "targets": tables.targets,
     "table_2": tables.table_2,
-    "sheet": tables.sheet,
+    "reference": tables.reference,
     "continuous": figures.continuous,
     "figure_1": figures.figure_1,
 }

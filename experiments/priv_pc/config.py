@@ -11,7 +11,7 @@ PAPER_BUDGETS = tuple(float(budget) for budget in np.geomspace(1.0, 100.0, 21))
 class Config:
     """One size: networks, rows, seeds, total budgets (the paper has 21 between 1 and 100), rows of continuous data.
 
-    table_seeds: of the formula sheet's table and of the targets. gaussian_budgets: of the sub-sampled Gaussian.
+    table_seeds: of the reference table and of the targets. gaussian_budgets: of the sub-sampled Gaussian.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The tables: running times with counts of tests (table 2 of the paper), the formula sheet's 11.5, and the targets."""
+"""The tables: running times with counts of tests (table 2 of the paper), the reference table, and the targets."""
 
 import numpy as np
 
@@ -16,9 +16,9 @@ PAPER_SECONDS = {
 }
 TIMED = ("em_pc", "svt_pc", "priv_pc, corrected, sub-sampled", "priv_pc, corrected")
 
-# Formula sheet, 11.5: F1 of cancer, earthquake, asia at total epsilon .3, 1, 3
-SHEET_NETWORKS, SHEET_BUDGETS = ("cancer", "earthquake", "asia"), (0.3, 1.0, 3.0)
-SHEET = {
+# docs/theory/table_pc.md#comparison: F1 of cancer, earthquake, asia at total epsilon .3, 1, 3
+REFERENCE_NETWORKS, REFERENCE_BUDGETS = ("cancer", "earthquake", "asia"), (0.3, 1.0, 3.0)
+REFERENCE = {
     "published, sub-sampled, threshold tuned with the truth": (
         methods.published,
         ((0.67, 0.76, 0.60), (0.72, 0.94, 0.72), (0.71, 1.0, 0.86)),
@@ -31,7 +31,7 @@ SHEET = {
         methods.published_twice_the_noise,
         ((0.72, 0.69, 0.55), (0.83, 0.94, 0.71), (0.92, 1.0, 0.82)),
     ),
-    # the sheet's row has the noise of its 5.3: exponential, and one threshold for all rounds
+    # the reference's row has exponential noise, and one threshold for all rounds
     "priv_pc, threshold kept": (None, ((0.75, 0.73, 0.56), (0.96, 0.93, 0.66), (1.0, 0.99, 0.83))),
     "svt_pc": (None, ((0.79, 0.77, 0.71), (0.95, 0.98, 0.81), (1.0, 0.98, 0.84))),
     "table_pc (default)": (None, ((1.0, 1.0, 0.78), (1.0, 1.0, 0.77), (1.0, 1.0, 0.83))),
@@ -54,23 +54,23 @@ def table_2(recorder, config: Config) -> None:
             recorder.add(**{**row, "figure": "table 2", "paper_seconds": paper})
 
 
-def sheet(recorder, config: Config) -> None:
-    """The formula sheet's value beside ours."""
-    for place, name in enumerate(SHEET_NETWORKS):
+def reference(recorder, config: Config) -> None:
+    """The reference value beside ours."""
+    for place, name in enumerate(REFERENCE_NETWORKS):
         data = draw(name, config, config.table_seeds)
-        for method, (tuned, values) in SHEET.items():
-            for budget, expected in zip(SHEET_BUDGETS, values, strict=True):
+        for method, (tuned, values) in REFERENCE.items():
+            for budget, expected in zip(REFERENCE_BUDGETS, values, strict=True):
                 if tuned is None:
                     row = measure(method, name, budget, data, methods.METHODS[method])
                 else:
                     rows = [measure(method, name, budget, data, tuned(z)) for z in methods.PUBLISHED_THRESHOLDS]
                     row = max(rows, key=lambda found: found["f1"])
-                recorder.add(**{**row, "figure": "sheet 11.5", "expected": expected[place]})
+                recorder.add(**{**row, "figure": "reference", "expected": expected[place]})
 
 
 def targets(recorder, config: Config) -> None:
     """The default at pure epsilon against what it must reach, and against the limit without privacy."""
-    for place, name in enumerate(SHEET_NETWORKS):
+    for place, name in enumerate(REFERENCE_NETWORKS):
         data = draw(name, config, config.target_seeds)
         limit = np.mean([discovery.skeleton_f1(discovery.pc(_key(0), r), methods.truth(name)) for r in data])
         for budget, needed in TARGETS.items():

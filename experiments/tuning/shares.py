@@ -1,7 +1,7 @@
 """Where the best share of epsilon for the sum lies, and what lies between it and the default of 0.85.
 
-By the limit law over the formula sheet's table, with and without the correction of the p-value; then by replicates of
-the real test, which knows neither the limit law nor the soft decision.
+By the limit law over the table of docs/theory/partition_gcm.md#winsorising, with and without the correction of the
+p-value; then by replicates of the real test, which knows neither the limit law nor the soft decision.
 """
 
 import functools

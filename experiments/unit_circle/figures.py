@@ -19,7 +19,8 @@ from jaxdp.statistics import unit_circle
 from jaxdp.statistics.unit_circle import Groups
 
 LEVEL = 0.05
-SHIFT = {0.05: 0.09, 0.2: 0.13, 0.5: 0.15}  # p1 - p0 of the alternatives, as in the formula sheet's rows
+# p1 - p0 of the alternatives, as in the table of docs/theory/margin_adaptive.md
+SHIFT = {0.05: 0.09, 0.2: 0.13, 0.5: 0.15}
 PLANTED, PLANTED_SHIFT, REPORTS = 5, 0.2, 10
 SHARES = np.outer([0.5, 0.3, 0.2], [0.6, 0.4])
 

@@ -1,6 +1,6 @@
 """Kernel ridge regression of X and Y with 5-fold cross-validation over 5 ridges x 6 bandwidths, and the GCM statistic.
 
-Section "krr_cv" of the performance sheet: Z normal (n, d), f(z) = exp(-z1^2/2) sin(2 z1), X, Y = f + 0.3 N, scaled by
+Design: Z normal (n, d), f(z) = exp(-z1^2/2) sin(2 z1), X, Y = f + 0.3 N, scaled by
 1/4; contiguous folds; X and Y choose their own pair; 302 fits per data set. Peers: scikit-learn's grid search, and the
 best NumPy we could write (closed-form folds from one Cholesky inverse, or one solve per fold, whichever is faster).
 `small` cases have ridges 0.01..1 in the objective's units, where the fits are good; the others alpha = 10..200.

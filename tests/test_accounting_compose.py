@@ -128,8 +128,8 @@ def test_optimum_of_the_survey(count, published):
     ("epsilon", "count", "published"),
     [(0.05, 20, 0.87), (0.1, 20, 1.79), (1.0, 20, 20.0), (0.1, 100, 4.78), (0.02, 400, 1.76)],
 )
-def test_optimum_of_the_sheet(epsilon, count, published):
-    # Formula sheet on Priv-PC, section 7, column KOV, two decimals; it rounds 4.7746 up.
+def test_optimum_of_the_table(epsilon, count, published):
+    # docs/theory/composition.md#equal-rounds, two decimals; it rounds 4.7746 up.
     assert accounting.optimal_epsilon(epsilon, count, DELTA) == pytest.approx(published, abs=0.0055)
 
 

@@ -128,7 +128,7 @@ def test_flawed_variants_fail(method):
         assert found.lower > epsilon
 
 
-def test_flawed_figures_of_the_sheets():
+def test_flawed_figures():
     assert audit.noisy_rank_loss(1.0) == pytest.approx(1.091, abs=5e-4)
     for count in range(5):
         assert audit.noisy_rank_loss(1.0, level_count=count) <= 1.0 + 1e-6

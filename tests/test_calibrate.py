@@ -25,7 +25,7 @@ def reference(value, sd, scale):
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.5, 0.84688), (3.0, 0.28938), (8.0, 0.026839)])
-def test_values_of_the_formula_sheet(value, expected):
+def test_values_found_by_simulation(value, expected):
     assert float(calibrate.normal_plus_laplace(value, 1.3, 2.1)) == pytest.approx(expected, abs=6e-6)
 
 

@@ -143,7 +143,7 @@ def test_multinomial_law():
     ],
 )
 def test_type_one_error_is_in_the_binomial_window(test, shares, replicates):
-    """n = 500; the levels are asymptotic, so the window is the sheet's 0.045-0.056 widened by sampling error."""
+    """n = 500; the levels are asymptotic, so the window is 0.045-0.056 widened by sampling error."""
     p_values = table_p_values(test, shares, 500, replicates, seed=2)
     rejections = np.sum(p_values <= 0.05)
     assert binom.ppf(1e-6, replicates, 0.045) <= rejections <= binom.ppf(1 - 1e-6, replicates, 0.056)

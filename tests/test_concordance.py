@@ -148,7 +148,7 @@ def test_general_null_variance_nears_a_third():
     assert TIGHT / 3 < values[1] - values[0] <= 1 / 3
 
 
-PROVEN = 0.357  # docs/proofs/kendall_variance.md, last section; the code keeps 0.44
+PROVEN = 0.357  # docs/theory/conditional_kendall.md#how-far-the-constants-are-from-the-truth; the code keeps 0.44
 
 
 def test_general_null_variance_reaches_the_replacement_that_is_proven():

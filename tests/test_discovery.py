@@ -131,7 +131,7 @@ def test_graph_exchange():
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_default_reaches_the_targets_of_the_benchmark(epsilon):
-    """Pure epsilon, n = 1e5: Cancer and Earthquake exactly, Asia at least .78/.77/.83 (formula sheet, 11.5)."""
+    """Pure epsilon, n = 1e5: Cancer and Earthquake exactly, Asia at least .78/.77/.83."""
     scores = {}
     for name in ("cancer", "earthquake", "asia"):
         graphs = [
@@ -254,7 +254,7 @@ def test_rounds_of_sieve_and_examine_cost_what_they_say():
     ("algorithm", "ratio", "true"), [(1, 1, 1.25), (1, 2, 1.06), (2, 2, 1.12), (2, 5, 1.56), (2, 20, 4.73)]
 )
 def test_printed_rounds_cost_more_than_they_claim(algorithm, ratio, true):
-    """The sheet's values (5.1) of rounds that the paper calls 1-DP."""
+    """The values of docs/theory/priv_pc.md#printed-rounds, of rounds that the paper calls 1-DP."""
     assert sieve.printed_round(algorithm, 1.0, 1 / ratio) == pytest.approx(true, abs=0.006)
 
 

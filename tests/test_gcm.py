@@ -53,7 +53,7 @@ def test_good_fits_have_level_and_power():
 
 
 def test_a_fixed_large_ridge_loses_the_level_without_noise():
-    """Sheet 1.4: type-I error 0.41 at n = 200 with ridge 10."""
+    """docs/theory/private_gcm.md#fixed-ridge: type-I error 0.41 at n = 200 with ridge 10."""
     count = rate(jaxdp.GCM(ridge=10.0), 200, 0.0, 1000)
     assert count.rejections > window(1000)[1]
 

@@ -86,7 +86,7 @@ def test_two_firings_stay_within_epsilon():
 
 
 def test_printed_algorithm_exceeds_its_epsilon_and_reports_the_true_one():
-    """16 outputs at the boundary lose 16 epsilon/(4 s1) = 4, four times the claim (sheet section 10)."""
+    """16 outputs at the boundary lose 16 epsilon/(4 s1) = 4, four times the claim."""
     noise = ThresholdNoise(epsilon=1.0, count=1, outputs=16, variant="paper")
     accept = lambda q: laplace.cdf(-q, scale=noise.scales(1.0)[1])  # noqa: E731
     loss = 16 * np.log(accept(0.0) / accept(1.0))

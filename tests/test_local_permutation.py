@@ -39,8 +39,8 @@ def test_the_level_is_exact_given_the_cells(n, alternative):
     assert low <= count.rejections <= high
 
 
-def test_power_of_the_formula_sheet():
-    """Sheet 2.6, one-sided: 0.68 at n = 300, epsilon 1, effect 0.25; 0.65 at n = 1000, effect 0.1."""
+def test_power_of_the_one_sided_test():
+    """One-sided: 0.68 at n = 300, epsilon 1, effect 0.25; 0.65 at n = 1000, effect 0.1."""
     test = jaxdp.LocalPermutation(epsilon=1.0, alternative="greater")
     for n, effect, expected in ((300, 0.25, 0.68), (1000, 0.1, 0.65)):
         design = functools.partial(sine_confounder, n=n, effect=effect)

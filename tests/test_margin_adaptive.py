@@ -1,4 +1,4 @@
-"""MarginAdaptive: exact size, the sheet's power, enumerated sensitivity, the majorant, traced budgets."""
+"""MarginAdaptive: exact size, exact power, enumerated sensitivity, the majorant, traced budgets."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def test_power_and_exact_size(epsilon, far, rare):
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("x64")
-def test_distance_score_has_the_sheets_power():
+def test_distance_score_has_its_power():
     test = prepared(0.1, 300, 300, score_kind="distance")
     critical = test.critical_value()
     assert exact_power(test, critical, 0.65, 0.5) == pytest.approx(0.67, abs=0.02)

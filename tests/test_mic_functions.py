@@ -46,7 +46,7 @@ def test_unknown_laws_are_refused(wrong):
 @pytest.mark.nightly
 @pytest.mark.parametrize("choice", [{"sd": (0.01, 0.03, 0.07, 0.15)}, {"level": functions21.LEVELS}])
 def test_default_error_at_a_thousand_records_and_epsilon_one(choice):
-    """Mean |released - MIC*| over 21 functions at the sheet's or the paper's levels: at most 0.030 (paper 0.051).
+    """Mean |released - MIC*| over 21 functions at our own or the paper's levels: at most 0.030 (paper 0.051).
 
     The defaults were tuned at other levels (odd multiples of 0.05) and other seeds.
     """

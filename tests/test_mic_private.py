@@ -73,13 +73,13 @@ def test_witnesses_reach_both_bounds_at_any_size(records):
     assert move == pytest.approx(mic_sensitivity.two_row_bound(records), rel=1e-9)
 
 
-def test_published_constants_are_looser_and_the_sheets_figures_hold():
+def test_published_constants_are_looser_and_the_figures_hold():
     for n, wanted in ((250, 10.6), (1000, 13.1), (5000, 16.0)):
         assert n * mic_sensitivity.range_bound(n, 40) == pytest.approx(wanted, abs=0.07)
         assert 3.3 < mic_sensitivity.paper_range_bound(n) / mic_sensitivity.range_bound(n, 40) < 3.7
     for n, wanted in ((250, 0.33), (1000, 0.22), (5000, 0.14)):
         bound = mic_sensitivity.mass_bound(n, mic_grids.grids(n**0.6, 15))
-        # The sheet's cells leave the remainder in the last one; ours are balanced, a little less sensitive.
+        # The figures: cells that leave the remainder in the last one; ours are balanced, a little less sensitive.
         assert 0.85 * wanted < bound < wanted + 0.005
         assert mic_sensitivity.paper_mass_bound(n, n**0.6) / bound > 6
 
@@ -175,7 +175,7 @@ def test_mass_bound_holds_under_attack_with_ties():
 
 
 def test_minepys_tie_rule_breaks_the_published_bound():
-    """Sheet 4.3: n = 1000, B = 4; one move changes MICe by more than theorem 3.1 allows, ours stays in bounds."""
+    """n = 1000, B = 4: one move changes MICe by more than theorem 3.1 allows, ours stays in bounds."""
     from jaxdp.statistics import mic
 
     blocks = [((0, 0), 400), ((1, 1), 67), ((1, 2), 133), ((2, 1), 133), ((2, 2), 267)]
@@ -208,7 +208,10 @@ def zero_probability(x, y, n, tables, epsilon_cell, shared=False):
 
 
 def test_published_geometric_mechanism_breaks_its_epsilon_and_a_shared_table_does_not():
-    """Sheet 4.2: n = 3, c = 1, B = 6, G = 3 tables; the event {output = 0} alone shows the loss."""
+    """n = 3, c = 1, B = 6, G = 3 tables; the event {output = 0} alone shows the loss.
+
+    docs/theory/mic.md#published-geometric-mechanism.
+    """
     n, tables = 3, mic_tables.grid_tables(6.0, 1.0, "full")
     assert len(tables) == 3
     corner = (np.full(n, 1 / 6), np.full(n, 1 / 6))
@@ -289,7 +292,7 @@ def test_histograms_move_by_exactly_their_sensitivity():
 
 
 def test_private_ranges_rescue_heavy_tails():
-    """Sheet 4.5: exp(4x) on the public box [0, e^6]; the linear box loses the relation, the transform keeps it."""
+    """exp(4x) on the public box [0, e^6]; the linear box loses the relation, the transform keeps it."""
     rng = np.random.default_rng(0)
     position = rng.uniform(size=1000)
     wave = np.clip(0.5 + 0.4 * np.sin(9 * position), 0, 1)

@@ -152,9 +152,9 @@ def test_an_attack_reaches_the_bounds_of_the_cell_sums():
         (100_000, (1.68, 2.02, 2.37, 2.94)),
     ],
 )
-def test_winsorising_levels_of_the_formula_sheet(n, levels):
+def test_winsorising_levels_of_the_table(n, levels):
     for epsilon, expected in zip((0.5, 1.0, 2.0, 7.0), levels, strict=True):
-        # the sheet's table comes from a grid: it is off by up to 0.01
+        # the table comes from a grid: it is off by up to 0.01
         assert float(jaxdp.PartitionGCM(epsilon=epsilon).level(n)) == pytest.approx(expected, abs=0.0105)
 
 

@@ -122,7 +122,7 @@ def rank_losses(t, shifts, scale):
 
 
 def test_one_threshold_is_private_and_the_whole_rank_is_not():
-    """Sheet 3.3: with Laplace noise of scale 2 Delta/epsilon a decision costs epsilon, the rank 1.09 epsilon."""
+    """With Laplace noise of scale 2 Delta/epsilon a decision costs epsilon, the rank 1.09 epsilon."""
     t = [-6.233, -0.316, 3.977, 3.788, -0.818, -0.42]
     shifts = np.array([1, -1, 1, 1, -1, -1.0])
     full, threshold = rank_losses(t, shifts, scale=2.0)

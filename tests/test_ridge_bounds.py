@@ -1,4 +1,4 @@
-"""Constants of kernel ridge regression: the sheet's table, attacks that reach the bounds, and never pass them.
+"""Constants of kernel ridge regression: their table, attacks that reach the bounds, and never pass them.
 
 The attack works in the limit of many records: the common records are weighted unit feature vectors, one record
 (phi, x, y) is replaced by another, and gradient ascent over all of them maximises the change.
@@ -100,8 +100,8 @@ def ascend(key, ridge_value, chosen):
     return jnp.max(jax.vmap(value)(attacks))
 
 
-# What the attack reaches of each bound. Sheet 1.1: (a), (b) attained for every ridge, (c) for ridge <= 1; 3.1: `one`
-# for ridge <= 1; 1.2: the sum to 0.93, the vector only as far as the sum (its bound is not attained).
+# What the attack reaches of each bound (docs/theory/kernel_ridge.md): (a), (b) attained for every ridge, (c) and `one`
+# for ridge <= 1; the sum to 0.93, the vector only as far as the sum (its bound is not attained).
 REACHES = [
     ("norm", 0.1, 0.99),
     ("norm", 2.0, 0.99),
@@ -203,7 +203,7 @@ def test_no_pair_of_small_data_sets_passes_a_bound(count, ridge_value):
         assert float(jnp.max(values)) <= SLACK * float(bounds[name]), name
 
 
-def test_constants_equal_the_table_of_the_sheet():
+def test_constants_equal_the_table():
     table = {
         ridge_bounds.paper_delta: [5.42, 11.73, 19.2, 48.0, 116.6, 324, 4911, 3.68e5],
         ridge_bounds.delta_vector: [2.13, 3.18, 4.08, 5.87, 7.83, 11.0, 30.1, 192],

@@ -108,7 +108,7 @@ def test_hockey_stick_equals_quadrature(law, density):
         assert exact == pytest.approx(np.trapezoid(gap, x), abs=1e-7)
 
 
-def test_approximate_laws_have_the_widths_of_the_formula_sheet():
+def test_approximate_laws_have_their_widths():
     assert SmoothLaplace(epsilon=1.0, delta=1e-6).width() == pytest.approx(1.44, abs=0.01)
     assert SmoothLaplace(epsilon=0.5, delta=1e-6).width() == pytest.approx(2.78, abs=0.01)
     assert SmoothGaussian(epsilon=1.0, delta=1e-6).width() == pytest.approx(5.90, abs=0.01)

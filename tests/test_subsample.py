@@ -16,7 +16,7 @@ def test_gradient_descent_equals_the_closed_form_for_thousands_of_settings():
     assert np.max(np.abs(rate - closed)) <= 1e-6
 
 
-def test_values_of_the_formula_sheet():
+def test_values_of_the_table():
     with jax.enable_x64(True):
         for epsilon, expected in ((0.5, 0.07243), (1.0, 0.16542), (2.0, 0.43816), (0.3, 0.05), (4.0, 1.0), (1e4, 1.0)):
             assert float(tune.subsample_size(1.0, epsilon)) == pytest.approx(expected, abs=1e-5)

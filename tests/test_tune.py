@@ -1,4 +1,4 @@
-"""Tuning: gradients against differences, the price on false alarms, the sheet's table, the check of the level."""
+"""Tuning: gradients against differences, the price on false alarms, the table of levels, the check of the level."""
 
 import functools
 
@@ -20,7 +20,7 @@ from jaxdp.tune.objective import without_effect
 from jaxdp.tune.search import ranked_options
 
 STEEP = functools.partial(sine_confounder, n=40, effect=0.3, sign=1.0, z_sd=1.0, noise_sd=0.3)
-# Formula sheet on GCM, table 2.3; the three entries whose last digit is rounded off by more than 1 % are exact here.
+# docs/theory/partition_gcm.md#winsorising; the entries whose last digit is off by more than 1 % are exact here.
 TABLE = {
     (100, 0.5): 0.0947,
     (100, 1): 0.27,
@@ -111,7 +111,7 @@ def test_gradient_against_finite_differences_for_budgets_sub_sampling_and_the_sh
             assert np.any(np.abs(expected) > 1e-4), name
 
 
-def test_the_winsorising_level_matches_the_table_of_the_formula_sheet():
+def test_the_winsorising_level_matches_the_table():
     n, epsilon = np.array(list(TABLE)).T
     with jax.enable_x64(True):
         epsilons = np.linspace(0.2, 5.0, 400)
@@ -124,7 +124,7 @@ def test_the_winsorising_level_matches_the_table_of_the_formula_sheet():
 
 
 @pytest.mark.optimised
-def test_the_epsilon_split_matches_the_formula_sheet():
+def test_the_epsilon_split_matches_the_table():
     # integrated, not drawn: no seed
     assert tune.epsilon_split(1000, 1.0) == pytest.approx(0.85, rel=0.10)
 
@@ -132,7 +132,7 @@ def test_the_epsilon_split_matches_the_formula_sheet():
 @pytest.mark.nightly
 @pytest.mark.optimised
 def test_the_epsilon_split_over_the_table():
-    """Within a tenth of the sheet's 0.85 in 16 of 20 cells; in the others more, as 0.85 is not the optimum there."""
+    """Within a tenth of the default 0.85 in 16 of 20 cells; in the others more, as 0.85 is not the optimum there."""
     found = {cell: tune.epsilon_split(*cell) for cell in TABLE}
     beyond = {cell for cell, share in found.items() if abs(share / 0.85 - 1.0) > 0.10}
     assert beyond == {(1e4, 0.5), (1e5, 0.5), (1e5, 1), (1e5, 2)}

@@ -151,7 +151,7 @@ def test_exact_size_for_every_null_rate(groups, epsilon):
 
 
 @pytest.mark.usefixtures("x64")
-def test_power_is_that_of_the_formula_sheet():
+def test_power_is_that_of_the_table():
     for epsilon, far, rare in ((0.1, 0.456, 0.153), (0.3, 0.855, 0.599)):
         test = UnitCircle(epsilon=epsilon, num_cases=300, num_controls=300)
         critical = test.critical_value()
@@ -227,7 +227,7 @@ def decisions(score, scale):
 
 @pytest.mark.usefixtures("x64")
 def test_margin_threshold_with_tight_noise_exceeds_its_epsilon():
-    """The exhibit against "M1 is public": loss 1.053 epsilon at N1 = N0 = 50, epsilon 0.1 (sheet section 10)."""
+    """The exhibit against "M1 is public": loss 1.053 epsilon at N1 = N0 = 50, epsilon 0.1."""
     from jaxdp.independence.marginal.unit_circle import margin_thresholds
 
     groups, threshold, epsilon = Groups(50, 50), chi2.isf(0.05, 1), 0.1

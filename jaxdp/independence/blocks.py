@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import core
+from jaxdp.statistics.per_record import sees_the_batch
 
 
 def ordinary_key(key):
@@ -23,6 +24,24 @@ def deal(key, data, num_blocks: int, shuffle: bool = True):
     order = jax.random.permutation(key, num_records) if shuffle else jnp.arange(num_records)
     order = order[: size * num_blocks].reshape(num_blocks, size)
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], data)
+
+
+def of_blocks(function, key, blocks, num_blocks: int, batch_size: int, wanted: str):
+    """function(key, block) of every block, each computed from its own block alone: real numbers (num_blocks,).
+
+    batch_size: blocks computed together; a function that calls back into Python gets them one by one.
+    """
+
+    def one(pair):
+        value = jnp.asarray(function(*pair))
+        if value.ndim != 0 or jnp.issubdtype(value.dtype, jnp.complexfloating):
+            raise ValueError(f"{wanted} per block, got {value.dtype} of shape {value.shape}.")
+        return value
+
+    pairs = jax.random.split(key, num_blocks), blocks
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pairs)
+    alone = bool(sees_the_batch(jax.make_jaxpr(one)(shapes)))
+    return jax.lax.map(one, pairs, batch_size=None if alone else batch_size)
 
 
 def require_rows(num_records: int, num_blocks: int) -> None:

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check, calibrate, core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.independence.blocks import as_node, deal, ordinary_key, require_rows
+from jaxdp.independence.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
 from jaxdp.mechanisms import smooth_sensitivity
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
 
@@ -78,8 +78,8 @@ class SubsampleAggregate(PrivateTest):
         """Pair (median over blocks, its smooth sensitivity); both private."""
         key_deal, key_blocks = jax.random.split(ordinary_key(key))
         blocks = deal(key_deal, data, self.num_blocks, self.shuffle)
-        keys = jax.random.split(key_blocks, self.num_blocks)
-        values = jax.lax.map(lambda block: self._block_value(*block), (keys, blocks), batch_size=self.batch_size)
+        wanted = "statistic_of must give one real number"
+        values = of_blocks(self._block_value, key_blocks, blocks, self.num_blocks, self.batch_size, wanted)
         return self._summary(values)
 
     def _summary(self, values):

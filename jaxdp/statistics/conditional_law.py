@@ -2,6 +2,9 @@
 
 A law offers `mean(z)`, `sample(key, z)` and `clipped_moments(z, limit)`: mean and variance of
 clip((X - mean(z))/limit, -1, 1) given z, all of shape (n,). Laws are public.
+
+A law is any function, so a test asks it through `means`, `draws`, `bounded_moments` and `moment_bound` below: one
+record at a time, and clipped to what a residual in [-1, 1] can have. Privacy never rests on a law being right.
 """
 
 from typing import Any
@@ -13,11 +16,18 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
+from jaxdp.statistics.per_record import per_record
+
+NAME = "the law of x given z"  # in errors
 
 
 @frozen_pytree
 class ConditionalLaw:
-    """Base of the laws of X given Z."""
+    """Base of the laws of X given Z. Subclasses are pytrees and plain jax.numpy.
+
+    A test hands over one record at a time: z of shape (1,) or (1, d), so n = 1 in the methods below. Returned
+    values that are impossible are clipped; a mean that is NaN leaves the record out.
+    """
 
     def mean(self, z):
         """E[X | z], shape (n,)."""
@@ -60,8 +70,7 @@ class GaussianLaw(ConditionalLaw):
         return self.function(z)
 
     def sample(self, key, z):
-        mean = self.mean(z)
-        return mean + self.noise_sd * jax.random.normal(key, mean.shape, mean.dtype)
+        return _normal_about(self, key, self.mean(z))
 
     def clipped_moments(self, z, limit):
         tau = limit / self.noise_sd
@@ -83,16 +92,18 @@ class GaussianLaw(ConditionalLaw):
 
 @frozen_pytree
 class BernoulliLaw(ConditionalLaw):
-    """X | z is 1 with probability function(z), else 0: a randomised treatment with a known propensity."""
+    """X | z is 1 with probability function(z), else 0: a randomised treatment with a known propensity.
+
+    function: public, static, maps z to shape (n,); clipped to [0, 1], and a record where it is NaN is left out.
+    """
 
     function: Any = jax.tree.static(default=None)
 
     def mean(self, z):
-        return self.function(z)
+        return jnp.clip(self.function(z), 0.0, 1.0)
 
     def sample(self, key, z):
-        mean = self.mean(z)
-        return (jax.random.uniform(key, mean.shape) < mean).astype(mean.dtype)
+        return _coin_about(self, key, self.mean(z))
 
     def clipped_moments(self, z, limit):
         chance = self.mean(z)
@@ -103,3 +114,44 @@ class BernoulliLaw(ConditionalLaw):
 
     def spread(self):
         return 0.5
+
+
+def means(law, z):
+    """E[X | z], (n,), each from its own record; NaN where the law knows no mean."""
+    return per_record(law.mean, z, name=NAME)
+
+
+def draws(law, key, z, mean):
+    """One fresh X for each record, (n,), each from its own record; mean: `means` of the same z."""
+    about = _ABOUT.get(getattr(type(law), "sample", None))
+    if about is not None:
+        return about(law, key, mean)
+    return per_record(lambda key, z: law.sample(key[0], z), jax.random.split(key, mean.shape[0]), z, name=NAME)
+
+
+def bounded_moments(law, z, limit):
+    """`clipped_moments`, each from its own record: mean within [-1, 1], variance within [0, moment_bound].
+
+    What is NaN counts as 0.
+    """
+    mean, variance = per_record(lambda z: law.clipped_moments(z, limit), z, name=NAME)
+    mean, variance = (jnp.nan_to_num(values, nan=0.0) for values in (mean, variance))
+    return jnp.clip(mean, -1.0, 1.0), jnp.clip(variance, 0.0, moment_bound(law, limit))
+
+
+def moment_bound(law, limit):
+    """`variance_bound` where it is a number in (0, 1], else 1: no residual in [-1, 1] has a larger variance."""
+    bound = jnp.asarray(law.variance_bound(limit), float)
+    return jnp.where((bound > 0.0) & (bound <= 1.0), bound, 1.0)
+
+
+def _normal_about(law, key, mean):
+    return mean + law.noise_sd * jax.random.normal(key, mean.shape, mean.dtype)
+
+
+def _coin_about(law, key, mean):
+    return (jax.random.uniform(key, mean.shape) < mean).astype(mean.dtype)
+
+
+# These draw from the key and the record's own mean alone, so they need no key per record.
+_ABOUT: dict[Any, Any] = {GaussianLaw.sample: _normal_about, BernoulliLaw.sample: _coin_about}

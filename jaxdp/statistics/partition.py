@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.data.dataset import CONTINUOUS, Column
+from jaxdp.statistics.per_record import per_record
 
 
 @frozen_pytree
@@ -55,6 +56,9 @@ class Cauchy:
 
     def cdf(self, z):
         return cauchy.cdf((z - self.center) / self.scale)
+
+
+LAWS = (Uniform, Normal, Cauchy)  # elementwise; any other reference is asked about one value at a time
 
 
 def as_matrix(values):
@@ -140,10 +144,17 @@ def _cells_of_axes(z, columns, reference, target: int, axes):
 
 def column_bin(values, column: Column, reference, count: int):
     """Bin of each value of one column, int array in 0, ..., count - 1."""
-    position = reference.cdf(values) * count if column.kind == CONTINUOUS else values
+    position = _share_below(reference, values) * count if column.kind == CONTINUOUS else values
     # NaN fails every comparison of clip; the declared fill is the first bin.
     position = jnp.nan_to_num(position, nan=0.0, posinf=count - 1.0, neginf=0.0)
     return jnp.clip(jnp.floor(position).astype(jnp.int32), 0, count - 1)
+
+
+def _share_below(reference, values):
+    """The reference's cdf of each value (n,), which depends on no other value."""
+    if type(reference) in LAWS:
+        return reference.cdf(values)
+    return per_record(reference.cdf, values, name="the cdf of reference")
 
 
 def cell_sums(values, cell, num_cells: int):

@@ -138,7 +138,8 @@ class PartitionGCM(PrivateTest):
         ss_x, ss_y = (partition.cell_sums(values**2, cell, num_cells) for values in (x, y))
         ss_x = ss_x / jnp.maximum(counts - 1.0, 1.0)[:, None]
         if self.weights is not None:
-            weights = jnp.clip(jnp.broadcast_to(jnp.asarray(self.weights), (num_cells,)), -1.0, 1.0)[:, None]
+            weights = jnp.nan_to_num(jnp.broadcast_to(jnp.asarray(self.weights), (num_cells,)), nan=0.0)
+            weights = jnp.clip(weights, -1.0, 1.0)[:, None]
             x, ss_x = x * weights[cell], ss_x * weights**2
         region = jnp.arange(num_cells) * self.num_regions // num_cells
         return {

@@ -13,9 +13,9 @@ from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence.conditional.local_permutation import enough_copies
-from jaxdp.independence.conditional.resampling import RandomizationTest
+from jaxdp.independence.conditional.resampling import RandomizationTest, column
 from jaxdp.mechanisms import Laplace, RankThreshold, ReportNoisyMax, divide
-from jaxdp.statistics import partition, ridge_bounds, ridge_error
+from jaxdp.statistics import conditional_law, partition, ridge_bounds, ridge_error
 from jaxdp.statistics.kernels import RBF
 from jaxdp.statistics.winsorize import best_level
 
@@ -78,10 +78,10 @@ class CRTThreshold(RandomizationTest):
 class CRTNormal(RandomizationTest):
     """Laplace release of T_0 and of its null variance; the p-value is post-processing, no resamples.
 
-    Statistic: T_0 = sum r_i y_i and V = sum Var(r | z_i) y_i^2. Sensitivity: 2 for T_0 (4 if the law is not
-    symmetric, because the public mean of the clipped residual is subtracted) and the public bound of Var(r | z)
-    for V, replace-one. Privacy: epsilon-DP, 85 % for T_0 (docs/theory/crt.md#normal-null), or zCDP with
-    mechanism=Gaussian(rho).
+    Statistic: T_0 = sum r_i y_i and V = sum Var(r | z_i) y_i^2; a record whose x or mean is missing is left out.
+    Sensitivity: 2 for T_0 (4 if the law is not symmetric, because the public mean of the clipped residual is
+    subtracted) and the public bound of Var(r | z) for V, replace-one, whatever function the law is.
+    Privacy: epsilon-DP, 85 % for T_0 (docs/theory/crt.md#normal-null), or zCDP with mechanism=Gaussian(rho).
     P-value: two-sided, exact for the noise, asymptotic in n. `num_resamples`, `alternative` are not used.
     """
 
@@ -103,9 +103,11 @@ class CRTNormal(RandomizationTest):
     def statistic(self, key, data):
         del key
         limit = self.limits(data.x.shape[0])[0]
-        y, (shift, variance) = self.residual_of_y(data), self.law.clipped_moments(data.z, limit)
-        residual = partition.clip_to(jnp.ravel(data.x) - self.law.mean(data.z), limit)
+        y, (shift, variance) = self.residual_of_y(data), conditional_law.bounded_moments(self.law, data.z, limit)
+        centred = column(partition.as_matrix(data.x), "x") - conditional_law.means(self.law, data.z)
+        residual = partition.clip_to(centred, limit)
         residual = residual if self.law.symmetric else residual - shift
+        residual, variance = (jnp.where(jnp.isnan(centred), 0.0, part) for part in (residual, variance))
         return {
             "statistic": jnp.dot(residual, y, precision="highest"),
             "variance": jnp.dot(variance, y * y, precision="highest"),
@@ -113,7 +115,10 @@ class CRTNormal(RandomizationTest):
 
     def sensitivity(self, num_records):
         budget = self.budget()
-        bounds = {"statistic": self._bound(), "variance": self.law.variance_bound(self.limits(num_records)[0])}
+        bounds = {
+            "statistic": self._bound(),
+            "variance": conditional_law.moment_bound(self.law, self.limits(num_records)[0]),
+        }
         return {name: _sum_sensitivity(bound, budget[name], num_records) for name, bound in bounds.items()}
 
     def p_value(self, key, release):

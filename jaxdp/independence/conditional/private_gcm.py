@@ -39,6 +39,8 @@ class PrivateGCM(PrivateTest):
     far more power.
 
     ridge: units of the objective (ridge/2)|w|^2 + mean squared error; scikit-learn's alpha is n ridge/2.
+    kernel: of rows of z; one of your own must be positive semidefinite with k(z, z) <= 1 for every z: its word is taken
+        for the sensitivity.
     scale_x, scale_y: public; x/scale_x and y/scale_y are clipped to [-1, 1].
     """
 

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import PrivateTest
-from jaxdp.statistics import partition
+from jaxdp.statistics import conditional_law, partition
 from jaxdp.statistics.ridge import krr_residuals
 
 
@@ -21,11 +21,13 @@ from jaxdp.statistics.ridge import krr_residuals
 class RandomizationTest(PrivateTest):
     """Common fields of the conditional randomisation tests.
 
-    law: known law of X given Z (`jaxdp.GaussianLaw`, `jaxdp.BernoulliLaw`, or your own `ConditionalLaw`).
+    law: known law of X given Z (`jaxdp.GaussianLaw`, `jaxdp.BernoulliLaw`, or your own `ConditionalLaw`). It is asked
+        about one record at a time and clipped, so the sensitivity holds for any law; the level needs the true one.
     num_resamples: m. alternative: 'two-sided' ranks |T|, 'greater' ranks T, 'less' ranks -T.
     winsorize: limit of the X residual in units of law.spread() and of y in units of scale_y; the default
         weighs clipping against noise. scale_y: public guess of the spread of y.
-    kernel, ridge: kernel ridge regression of y on z; no kernel means no regression (any statistic is valid).
+    kernel, ridge: kernel ridge regression of y on z; no kernel means no regression (any statistic is valid). A kernel
+        of your own must be positive semidefinite with k(z, z) <= 1 for every z: its word is taken for the sensitivity.
     """
 
     law: Any = None
@@ -46,6 +48,10 @@ class RandomizationTest(PrivateTest):
             raise ValueError(
                 f"{type(self).__name__} needs law=, the known law of X given Z, such as {self.needs_law}; "
                 "without one use PartitionGCM."
+            )
+        if not hasattr(self.law, "clipped_moments"):
+            raise TypeError(
+                f"law must be a jaxdp.ConditionalLaw, such as {self.needs_law}, got {type(self.law).__name__}."
             )
         _check.at_least(1, num_resamples=self.num_resamples)
         _check.one_of(("two-sided", "greater", "less"), alternative=self.alternative)
@@ -70,20 +76,21 @@ class RandomizationTest(PrivateTest):
 
     def residual_of_y(self, data):
         """Winsorised y, or its kernel ridge residuals; shape (n,)."""
-        y = _column(partition.clip_to(partition.as_matrix(data.y), self.limits(data.x.shape[0])[1]), "y")
+        y = column(partition.clip_to(partition.as_matrix(data.y), self.limits(data.x.shape[0])[1]), "y")
         if self.kernel is None:
             return y
         return self.regress(self.kernel, self.ridge, partition.as_matrix(data.z), y[:, None])[:, 0]
 
     def statistic(self, key, data):
         """(T_0, T) with T of shape (m,), folded by the alternative."""
-        score = self._score(data)
+        mean = self._means(data)
+        score = self._score(data, mean)
 
         def resampled(number):
-            return score(self.law.sample(jax.random.fold_in(key, number), data.z))
+            return score(conditional_law.draws(self.law, jax.random.fold_in(key, number), data.z, mean))
 
         copies = jax.lax.map(resampled, jnp.arange(self.num_resamples), batch_size=64)
-        observed = score(_column(partition.as_matrix(data.x), "x"))
+        observed = score(column(partition.as_matrix(data.x), "x"))
         return self._fold(observed), self._fold(copies)
 
     def statistic_of_resamples(self, data, resamples):
@@ -94,15 +101,17 @@ class RandomizationTest(PrivateTest):
         resamples = jnp.asarray(resamples)
         if resamples.ndim != 2 or resamples.shape[1] != data.x.shape[0]:
             raise ValueError(f"resamples must have shape (m, {data.x.shape[0]}), got {resamples.shape}.")
-        score = self._score(data)
-        observed = score(_column(partition.as_matrix(data.x), "x"))
+        score = self._score(data, self._means(data))
+        observed = score(column(partition.as_matrix(data.x), "x"))
         return self._fold(observed), self._fold(score(resamples))
 
-    def _score(self, data):
-        """Function from x, shape (..., n), to sum_i r_i e_i."""
-        limit = self.limits(data.x.shape[0])[0]
+    def _means(self, data):
         # behind a barrier: XLA would compute the mean anew for every resample
-        mean, residual_y = jax.lax.optimization_barrier(self.law.mean(data.z)), self.residual_of_y(data)
+        return jax.lax.optimization_barrier(conditional_law.means(self.law, data.z))
+
+    def _score(self, data, mean):
+        """Function from x, shape (..., n), to sum_i r_i e_i; mean: the law's, (n,)."""
+        limit, residual_y = self.limits(data.x.shape[0])[0], self.residual_of_y(data)
 
         def score(x):
             centred = x - mean.reshape((1,) * (x.ndim - 1) + mean.shape)
@@ -114,7 +123,8 @@ class RandomizationTest(PrivateTest):
         return {"two-sided": jnp.abs, "greater": jnp.positive, "less": jnp.negative}[self.alternative](values)
 
 
-def _column(values, name: str):
+def column(values, name: str):
+    """The one column of a matrix (n, 1), as (n,)."""
     if values.shape[1] != 1:
         raise ValueError(f"{name} must have one column here, got {values.shape[1]}; test one column at a time.")
     return values[:, 0]

@@ -15,7 +15,7 @@ from jaxdp import _check, core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import noise_law
-from jaxdp.independence.blocks import as_node, deal, ordinary_key, require_rows
+from jaxdp.independence.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 
 VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 or 1
@@ -74,16 +74,13 @@ class TestOfTests(PrivateTest):
         """The number of blocks that reject, a float scalar holding an integer."""
         key_deal, key_blocks = jax.random.split(ordinary_key(key))
         blocks = deal(key_deal, data, self.num_blocks, self.shuffle)
-        keys = jax.random.split(key_blocks, self.num_blocks)
-        p_values = jax.lax.map(lambda block: self._block_p_value(*block), (keys, blocks), batch_size=self.batch_size)
+        wanted = "test must give one p-value"
+        p_values = of_blocks(self._block_p_value, key_blocks, blocks, self.num_blocks, self.batch_size, wanted)
         return jnp.sum(p_values <= self.block_level, dtype=int)
 
     def _block_p_value(self, key, block):
         is_test = hasattr(self.test, "statistic")
-        p_value = core.run(self.test, key, block).p_value if is_test else self.test(block)
-        if jnp.ndim(p_value) != 0:
-            raise ValueError(f"test must give one p-value per block, got an array of shape {jnp.shape(p_value)}.")
-        return p_value
+        return core.run(self.test, key, block).p_value if is_test else self.test(block)
 
     def sensitivity(self, num_records):
         require_rows(num_records, self.num_blocks)

@@ -17,8 +17,12 @@ _EXPORTS = {
     "BestTables": "independence.marginal.gwas",
     "BudgetExhausted": "accounting.ledger",
     "CRT": "independence.conditional.crt",
-    "ChosenCells": "independence.conditional.chosen_cells",
+    "CRTNormal": "independence.conditional.private_crt",
+    "CRTRank": "independence.conditional.private_crt",
+    "CRTThreshold": "independence.conditional.private_crt",
     "ChiSquaredLaplace": "independence.marginal.chi2_laplace",
+    "ChosenCells": "independence.conditional.chosen_cells",
+    "Columns": "spec",
     "ConditionalKendall": "independence.conditional.conditional_kendall",
     "ConditionalLaw": "statistics.conditional_law",
     "ConditionalSpearman": "independence.conditional.conditional_spearman",
@@ -46,17 +50,21 @@ _EXPORTS = {
     "MarginAdaptive": "independence.marginal.margin_adaptive",
     "NoisyProportions": "independence.marginal.noisy_proportions",
     "NoisyTableChi2": "independence.marginal.noisy_table_chi2",
+    "Norm": "core",
     "PartitionGCM": "independence.conditional.partition_gcm",
     "PermuteAndFlip": "mechanisms",
     "PrivateCRT": "independence.conditional.private_crt",
     "PrivateGCM": "independence.conditional.private_gcm",
+    "PrivateTest": "core",
     "ProjectedChi2": "independence.marginal.projected_chi2",
     "ProjectedGoodnessOfFit": "independence.marginal.projected_chi2",
     "RBF": "statistics.kernels",
     "RandomStopping": "mechanisms.random_stopping",
     "Relation": "core",
     "ReportNoisyMax": "mechanisms",
+    "Result": "core",
     "Schema": "data",
+    "Sensitivity": "core",
     "SmoothCauchy": "mechanisms.smooth_sensitivity",
     "SmoothGaussian": "mechanisms.smooth_sensitivity",
     "SmoothLaplace": "mechanisms.smooth_sensitivity",
@@ -66,11 +74,13 @@ _EXPORTS = {
     "TableTest": "statistics.association",
     "Tables": "independence.marginal.gwas",
     "TestOfTests": "independence.conditional.test_of_tests",
+    "TestSpec": "spec",
     "TopK": "mechanisms.top_k",
     "UnitCircle": "independence.marginal.unit_circle",
     "all_pairs": "independence.pairs",
     "fresh_key": "noise.keys",
     "kernels": "statistics",
+    "private_test": "_pytree",
     "release": "core",
     "run": "core",
 }
@@ -80,6 +90,7 @@ _MODULES = [
     "discovery",
     "accounting",
     "calibrate",
+    "catalogue",
     "cluster",
     "core",
     "data",
@@ -103,6 +114,11 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"jaxdp.{name}")
     raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
+
+
+def exported_names() -> tuple[str, ...]:
+    """Names of the exported classes and functions; modules are not among them."""
+    return tuple(_EXPORTS)
 
 
 def __dir__() -> list[str]:

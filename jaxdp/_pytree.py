@@ -12,6 +12,9 @@ def frozen_pytree[T](cls: type[T]) -> type[T]:
     return as_pytree(dataclasses.dataclass(frozen=True, kw_only=True)(cls))
 
 
+private_test = frozen_pytree  # the name under which tests of other packages are written
+
+
 def as_pytree[T](cls: type[T]) -> type[T]:
     """Registers a dataclass as a pytree that is rebuilt without `__init__`.
 

@@ -381,5 +381,6 @@ def _rehearse(test, data) -> None:
 
 
 def method_of(test) -> str:
-    """The name a result carries."""
-    return getattr(test, "method", "") or type(test).__name__
+    """The name a result carries: that of the test's spec; a query without one is called after its class."""
+    spec = getattr(test, "spec", None)
+    return getattr(spec, "name", "") or getattr(test, "method", "") or type(test).__name__

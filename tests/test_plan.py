@@ -14,20 +14,20 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp import plan
+from jaxdp import catalogue, plan
 from jaxdp.accounting.renyi import zcdp_epsilon
 from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Column
 from jaxdp.data.schema import Schema
-from jaxdp.independence import registry
 from jaxdp.plan import laws, solve
-from jaxdp.plan.methods import PLANS, squared_correlation
+from jaxdp.plan.methods import plans
 from jaxdp.plan.solve import Question
+from jaxdp.statistics.association import squared_correlation
 
 REPLICATES = 1000
 # given Z the kernel fit of the vote's small blocks is biased, which the formula does not know (docs/planning.md)
-FORMULAS = [name for name, row in PLANS.items() if row.formula is not None and name != "test-of-tests"]
+FORMULAS = [name for name, row in plans().items() if row.formula is not None and name != "test-of-tests"]
 MODEL_ERROR = 0.02  # of a formula, allowed on top of the binomial window
 SCHEMA = {
     "columns": {
@@ -112,7 +112,7 @@ def test_the_vote_without_z_against_simulation():
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", [name for name, row in PLANS.items() if row.has_formula(row.setting, 1e-6)])
+@pytest.mark.parametrize("method", [name for name, row in plans().items() if row.has_formula(row.setting, 1e-6)])
 def test_every_gaussian_formula_against_simulation(method):
     effect = 0.8 if method.startswith("private-gcm") else 0.3
     n = plan.required_n(method, epsilon=4.0, effect=effect, delta=1e-6)
@@ -123,11 +123,11 @@ def test_every_gaussian_formula_against_simulation(method):
 
 
 def test_every_private_method_of_the_command_line_can_be_planned():
-    assert {name for name, row in registry.METHODS.items() if row.private} <= set(plan.METHODS)
+    assert {name for name, entry in catalogue.offered().items() if entry.spec.planning} <= set(plan.METHODS)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", [name for name, row in PLANS.items() if row.formula is None])
+@pytest.mark.parametrize("method", [name for name, row in plans().items() if row.formula is None])
 def test_tests_without_a_formula_are_simulated(method):
     low, high = (plan.power(method, n=60, epsilon=4.0, effect=effect, replicates=100) for effect in (0.1, 2.0))
     assert high > low + 0.2

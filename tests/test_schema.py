@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 import jaxdp
+from jaxdp import catalogue
 from jaxdp.data.coding import ColumnRule, to_numbers
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.schema import Schema, column_rule
-from jaxdp.independence import registry
 
 TOML = """
 [columns.age]
@@ -229,7 +229,7 @@ def test_log_scale_keeps_the_level_where_z_crowds():
         columns = ({"x": x[i], "y": y[i], "z": z[i]} for i in range(replicates))
         data = [schema.read(table, x="x", y="y", given="z") for table in columns]
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *data)
-        test = registry.METHODS["partition-gcm"].make(1.0, data[0].domain)
+        test = catalogue.find("partition-gcm").build(1.0, data[0].domain)
         keys = jax.random.split(jax.random.key(3), replicates)
         p_value = lambda pair: jaxdp.run(test, *pair).p_value  # noqa: E731
         return int(jnp.sum(jax.jit(lambda *a: jax.lax.map(p_value, a, batch_size=20))(keys, stacked) <= 0.05))

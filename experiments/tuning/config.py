@@ -7,10 +7,10 @@ from typing import Any
 
 import jaxdp
 from experiments.tuning import designs
-from jaxdp.plan.methods import squared_correlation
 from jaxdp.plan.setting import Setting
 from jaxdp.simulate.confounder import SineLaw, heteroscedastic_confounder, sine_confounder
 from jaxdp.simulate.discrete import case_control
+from jaxdp.statistics.association import squared_correlation
 
 LAW = SineLaw(complexity=2.0)
 LEVELS = (0.4, 0.7, 1.0, 1.5, 2.2)  # winsorising levels that decision tests choose from

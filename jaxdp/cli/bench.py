@@ -65,12 +65,14 @@ def measure(method: str, n: int, epsilon: float, replicates: int | None) -> dict
 
     import jax
 
-    from jaxdp.independence import simulated
+    from jaxdp import catalogue
     from jaxdp.simulate import power, sine_confounder
+    from jaxdp.spec import Options
 
     design = functools.partial(sine_confounder, n=n, effect=0.25)
     shapes = jax.eval_shape(design, jax.random.key(0))
-    test = simulated.build(method, shapes, epsilon, {}, 0.05)
+    built = catalogue.find(method).build(epsilon, shapes.domain, Options(num_records=n))
+    test = catalogue.with_balanced_groups(built, n)
 
     def timed(count: int, start: int) -> float:
         began = time.perf_counter()

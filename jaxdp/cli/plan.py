@@ -77,15 +77,16 @@ def _replicates(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.plan import METHODS, answer, compare
+    from jaxdp.plan import answer, compare
     from jaxdp.plan.compare import unknown
+    from jaxdp.plan.methods import plan_of
     from jaxdp.report.figures import require_matplotlib
 
     require_matplotlib()
     given = {name: getattr(args, name) for name in ("n", "epsilon", "effect", "power")}
     unknown(**given)
-    if args.method is not None and args.method not in METHODS:
-        raise options.UserError(f"--method must be one of {', '.join(METHODS)}, got {args.method!r}.")
+    if args.method is not None:
+        plan_of(args.method)
     setting = _setting(args)
     folder = options.output_folder(args.out)
     with options.stages(3) as begin:
@@ -184,12 +185,13 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
     """Replicates of the real test at the answer, with and without the effect; None if there is nothing to check."""
     import jax
 
-    from jaxdp.plan.methods import PLANS
+    from jaxdp.plan.methods import plan_of
     from jaxdp.plan.solve import LARGEST_SIMULATED_N, SIMULATION, Question
 
-    if row.reason or not args.replicates or PLANS[row.method].slow:  # those are simulated to begin with
+    plan = plan_of(row.method)
+    if row.reason or not args.replicates or plan.slow:  # those are simulated to begin with
         return None
-    if row.n > LARGEST_SIMULATED_N // (10 if _is_kernel(row.method) else 1):
+    if row.n > LARGEST_SIMULATED_N // (10 if plan.entry.spec.memory else 1):
         return None
     question = Question.of(
         row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed), row.delta
@@ -203,12 +205,6 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
         "level": false.rate,
         "level_interval": list(false.interval()),
     }
-
-
-def _is_kernel(method: str) -> bool:
-    from jaxdp.independence.registry import METHODS
-
-    return method in METHODS and METHODS[method].kernel
 
 
 def write(folder: Path, rows, setting, content: dict, args: argparse.Namespace) -> None:

@@ -159,10 +159,11 @@ def make_cells(args: argparse.Namespace) -> list:
     """The cells of the grid, in the order of the options."""
     import jax
 
-    from jaxdp.independence import simulated
-    from jaxdp.simulate import catalogue
+    from jaxdp import catalogue
+    from jaxdp.simulate import catalogue as designs
     from jaxdp.simulate.cells import Cell
     from jaxdp.simulate.replicates import Design
+    from jaxdp.spec import Options
 
     if not args.method:
         raise options.UserError("--method is missing: `jaxdp simulate --list` shows the names.")
@@ -173,20 +174,23 @@ def make_cells(args: argparse.Namespace) -> list:
     cells = []
     axes = (args.method, args.design or ["schema"], args.n, args.epsilon, args.effect)
     for method, design, n, epsilon, effect in itertools.product(*axes):
+        entry = catalogue.find(method)
         if design == "schema":
             built, law, told = _schema_design(args, method, n, effect, constants["design"])
         else:
-            entry = catalogue.design(design)
-            built, told = entry.build(n, effect, constants["design"]), {}
-            law = entry.law(entry.settings(constants["design"])) if entry.law else None
+            found = designs.design(design)
+            built, told = found.build(n, effect, constants["design"]), {}
+            law = found.law(found.settings(constants["design"])) if found.law else None
         design_at_n = built if isinstance(built, Design) else Design.of(built)
         with jax.enable_x64(args.precision == "float64"):
-            test = simulated.build(method, shape_of(design_at_n), epsilon, constants["method"], args.level, law)
-        if not simulated.is_private(method) and epsilon != args.epsilon[0]:
+            options_of_test = Options(level=args.level, law=law, num_records=n, fields=constants["method"])
+            test = entry.build(epsilon, shape_of(design_at_n).domain, options_of_test)
+            test = catalogue.with_balanced_groups(test, n)
+        if not entry.spec.private and epsilon != args.epsilon[0]:
             continue  # a test without noise has no budget to sweep
         config = {"method": method, "design": design, "n": n, "epsilon": epsilon, "effect": effect, **told}
         config |= {f"{kind}_options": values for kind, values in constants.items() if values}
-        if not simulated.is_private(method):
+        if not entry.spec.private:
             config["epsilon"] = None
         cells.append(Cell(config, test, design_at_n, args.level, args.precision, args.seed))
     return cells
@@ -206,8 +210,8 @@ def remember_last(function):
 
 def _schema_design(args, method: str, n: int, effect: float, constants: dict):
     """(design, None, what the configuration says) of --schema."""
+    from jaxdp import catalogue
     from jaxdp.data.schema import Schema
-    from jaxdp.independence import simulated
     from jaxdp.simulate.shaped import from_schema
 
     schema = Schema.load(args.schema)
@@ -215,7 +219,7 @@ def _schema_design(args, method: str, n: int, effect: float, constants: dict):
     unknown = sorted(constants.keys() - {"strength", "residual_sd", "complexity"})
     if unknown:
         raise options.UserError(f"--design-option {unknown[0]}: a schema has strength, residual_sd and complexity.")
-    codes = simulated.codes_of(method)
+    codes = catalogue.find(method).spec.columns.coded
     design = from_schema(schema, n, effect=effect, codes=codes, **roles, **constants)
     rules = {name: repr(schema.rule(name)) for names in roles.values() for name in names}
     return design, None, {**roles, "columns": rules}
@@ -279,18 +283,18 @@ def summary(rows, folder: Path, seconds: float) -> str:
 
 def listing() -> str:
     """Methods and designs."""
-    from jaxdp.independence import registry, simulated
+    from jaxdp import catalogue
     from jaxdp.simulate.catalogue import DESIGNS
 
-    lines = ["methods (or the class name of any test, such as PartitionGCM)"]
-    for name in simulated.names():
-        row = registry.METHODS.get(name)
-        told = row.summary.partition("; needs --seed")[0] if row else "model-X test; needs sine or shah-peters"
-        lines.append(f"  {name:22s} {told}")
+    lines = ["methods (or package.module:Class of your own)"]
+    for name, entry in catalogue.entries().items():
+        if set(entry.spec.needs) <= {"law"}:
+            told = entry.spec.summary.partition("; needs --seed")[0]
+            lines.append(f"  {name:22s} {told}{'; needs sine or shah-peters' if entry.spec.needs else ''}")
     lines.append("designs, and their constants for --design-option")
-    for entry in DESIGNS.values():
-        constants = ", ".join(f"{key}={value!r}" for key, value in entry.constants.items())
-        lines.append(f"  {entry.name:22s} {entry.summary}\n{'':25s}{constants}")
+    for design in DESIGNS.values():
+        constants = ", ".join(f"{key}={value!r}" for key, value in design.constants.items())
+        lines.append(f"  {design.name:22s} {design.summary}\n{'':25s}{constants}")
     return "\n".join(lines)
 
 

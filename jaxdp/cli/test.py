@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import platform
 import textwrap
@@ -47,17 +48,20 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from jaxdp import catalogue
+    from jaxdp.data.dataset import Domain
     from jaxdp.data.schema import Schema
-    from jaxdp.independence import registry
     from jaxdp.report.figures import require_matplotlib
+    from jaxdp.spec import Options
 
     require_matplotlib()
     schema = Schema.load(args.schema)
     rules = [[schema.rule(name) for name in names] for names in (args.x, args.y, args.given)]
-    method = registry.method(args.method) if args.method else registry.default_method(*rules)
-    if args.seed is None and not method.private:
+    domain = Domain(*(tuple(column for rule in part for column in rule.code_column()) for part in rules))
+    method = catalogue.find(args.method) if args.method else catalogue.default(domain)
+    if args.seed is None and not method.spec.private:
         raise options.UserError(f"{method.name} is not private and releases nothing: give --seed to simulate.")
-    settings = registry.Options(
+    settings = Options(
         level=args.level,
         residual_scale=_pair(args.residual_scale),
         num_cells=args.num_cells,
@@ -68,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     folder = options.output_folder(args.out)
     with options.stages(4) as begin:
         begin("reading the data")
-        data = schema.read(args.data, x=args.x, y=args.y, given=args.given, codes=method.codes)
+        data = schema.read(args.data, x=args.x, y=args.y, given=args.given, codes=method.spec.columns.coded)
         content = answer(data, method, settings, folder, args, ledger, begin)
     print(summary(content, folder))
     return 0
@@ -83,6 +87,7 @@ def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledge
 
     _require_size(method, data.x.shape[0])
     with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
+        settings = dataclasses.replace(settings, num_records=data.x.shape[0])
         test = method.within(args.epsilon, data, settings)
         begin(f"testing {data.x.shape[0]} rows")
         result = jaxdp.run(test, options.make_key(args.seed), data, ledger=ledger)
@@ -99,6 +104,8 @@ def describe(result, method, data, args: argparse.Namespace, test) -> dict:
     """What result.json holds: released and public values only."""
     import jax
     import numpy as np
+
+    from jaxdp import catalogue
 
     cost, p_value = result.cost, float(result.p_value)
     statistic = np.asarray(result.statistic, float)
@@ -121,12 +128,18 @@ def describe(result, method, data, args: argparse.Namespace, test) -> dict:
         "y": args.y,
         "given": args.given,
         "public_columns": [name for role in getattr(test, "public_columns", ()) for name in getattr(args, role)],
-        "test": result.method,
-        "assumption": method.assumption if _has_continuous(data.domain.z) else "",
+        "built": catalogue.described(test),
+        "assumption": method.spec.assumption if _has_continuous(data.domain.z) else "",
         "released": released_values(result.release),
         "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
     }
     return content if args.seed is None else {**content, "seed": args.seed}
+
+
+def built(fields: dict) -> str:
+    """The settings that differ from the test's defaults, in brackets."""
+    told = ", ".join(f"{name} {value}" for name, value in fields.items())
+    return f" ({told})" if told else ""
 
 
 def _verdict(found: bool, p_value: float, level: float) -> str:
@@ -181,7 +194,7 @@ def summary(content: dict, folder: Path) -> str:
         f"  answer     {content['answer']}",
         f"  p-value    {content['p_value']:.6g}",
         f"  statistic  {shown}",
-        f"  method     {content['method']}, n = {content['n']}",
+        f"  method     {content['method']}{built(content['built'])}, n = {content['n']}",
         f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
         f"{content['mode']}",
         f"  files      {folder / 'result.json'}, {folder / 'picture.png'}, {folder / 'report.html'}",

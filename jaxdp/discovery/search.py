@@ -12,6 +12,7 @@ import numpy as np
 from jaxdp import _check
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.optimal import optimal_epsilon
+from jaxdp.catalogue import wants_scores
 from jaxdp.core import Cost, Relation, cost_of, method_of, run
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.counts import Counts
@@ -21,7 +22,6 @@ from jaxdp.discovery.session import Session, opened
 from jaxdp.discovery.skeleton import Question, find_skeleton
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.tables import LEVEL, z_threshold
-from jaxdp.independence.registry import wants_scores
 from jaxdp.noise import keys
 
 NOT_PRIVATE = Cost(epsilon=float("inf"), delta=0.0, rho=float("inf"), relation=Relation.REPLACE_ONE)

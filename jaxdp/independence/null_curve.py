@@ -11,8 +11,6 @@ import numpy as np
 from jaxdp import calibrate
 from jaxdp.core import Release, Result
 
-# Entry of the release that a two-sided p-value measures, and its name for people.
-ENTRIES = {"covariance": "released covariance", "u": "released rank statistic U"}
 AGREEMENT = 1e-3
 
 
@@ -31,10 +29,11 @@ def null_curve(test, result: Result) -> NullCurve | None:
     test: as given to `run`. Everything used is released or public; the other released values stay fixed.
     """
     curve: NullCurve | None = None
-    if result.method in ("GCM", "PrivateGCM") and np.size(result.statistic) == 1:
-        curve = _normal_curve(result)
-    elif isinstance(result.release.value, dict) and test.epsilon is not None:
-        curve = _entry_curve(test, result)
+    entry, label = getattr(getattr(test, "spec", None), "shown", None) or ("", "")
+    if not entry and label and np.size(result.statistic) == 1:
+        curve = _normal_curve(result, label)
+    elif entry and test.epsilon is not None:
+        curve = _entry_curve(test, result, entry, label)
     if curve is None:
         return None
     p_value = float(np.asarray(result.p_value))
@@ -43,15 +42,14 @@ def null_curve(test, result: Result) -> NullCurve | None:
     return curve if abs(reproduced - p_value) <= AGREEMENT * p_value + 1e-12 else None
 
 
-def _normal_curve(result: Result) -> NullCurve:
+def _normal_curve(result: Result, label: str) -> NullCurve:
     statistic = float(np.ravel(np.asarray(result.statistic))[0])
-    return NullCurve(statistic, lambda t: np.asarray(calibrate.normal(np.asarray(t, float), 1.0)), "statistic T")
+    return NullCurve(statistic, lambda t: np.asarray(calibrate.normal(np.asarray(t, float), 1.0)), label)
 
 
-def _entry_curve(test, result: Result) -> NullCurve | None:
+def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | None:
     release = result.release
-    name = next((entry for entry in ENTRIES if entry in release.value), None)
-    if name is None or np.size(release.value[name]) != 1:
+    if not isinstance(release.value, dict) or np.size(release.value.get(name, ())) != 1:
         return None
     final = dataclasses.replace(test, epsilon=stage_epsilons(release)[-1])
     key = jax.random.key(0)  # not drawn from: these p-values are formulas
@@ -61,7 +59,7 @@ def _entry_curve(test, result: Result) -> NullCurve | None:
 
     compiled = jax.jit(jax.vmap(p_value))
     statistic = float(np.asarray(release.value[name]).item())
-    return NullCurve(statistic, lambda t: np.asarray(compiled(np.asarray(t, float))), ENTRIES[name])
+    return NullCurve(statistic, lambda t: np.asarray(compiled(np.asarray(t, float))), label)
 
 
 def stage_epsilons(release: Release) -> list[float]:

@@ -12,6 +12,7 @@ from jaxdp import calibrate, core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, PrivateTest, Release, Sequential
 from jaxdp.data.dataset import Column, Data, Domain
+from jaxdp.spec import TestSpec
 
 
 @frozen_pytree
@@ -23,7 +24,13 @@ class AllPairs(PrivateTest):
     """
 
     test: Any = None
-    method: ClassVar[str] = "AllPairs"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="all-pairs",
+        summary="a test of every pair of many columns, released together",
+        needs=("test",),
+        sees="what the test of one pair sees",
+        theory="docs/theory/partition_gcm.md",
+    )
 
     def __post_init__(self):
         if not hasattr(self.test, "pairwise") and isinstance(self.test, PrivateTest | None):

@@ -17,12 +17,29 @@ from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
 from jaxdp.mechanisms import smooth_sensitivity
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
+from jaxdp.spec import Planning, TestSpec, on_a_line_without_z
+from jaxdp.statistics.association import squared_correlation
 
 CHI_SQUARED_ONE, HALF_NORMAL = "chi-squared-1", "half-normal"
 _NULLS = {
     CHI_SQUARED_ONE: lambda key, shape: jax.random.normal(key, shape) ** 2,
     HALF_NORMAL: lambda key, shape: jnp.abs(jax.random.normal(key, shape)),
 }
+
+
+DEFAULT_BLOCKS = 101
+LEAST_BLOCK, LEAST_BLOCKS = 30, 3  # records below which a block's own limit law is not to be trusted
+
+
+def blocks_for(num_records: int) -> int:
+    """101 blocks, or as many as have 30 records each."""
+    return min(DEFAULT_BLOCKS, max(LEAST_BLOCKS, num_records // LEAST_BLOCK))
+
+
+def _from_domain(cls, epsilon, domain, options):
+    del domain
+    blocks = {} if options.num_records is None else {"num_blocks": blocks_for(options.num_records)}
+    return cls(epsilon=epsilon, statistic_of=squared_correlation, **blocks)
 
 
 @frozen_pytree
@@ -45,7 +62,7 @@ class SubsampleAggregate(PrivateTest):
     """
 
     statistic_of: Any = None
-    num_blocks: int = jax.tree.static(default=101)
+    num_blocks: int = jax.tree.static(default=DEFAULT_BLOCKS)
     lower: ArrayLike = 0.0
     upper: ArrayLike = 10.0
     null: Any = jax.tree.static(default=CHI_SQUARED_ONE)
@@ -53,7 +70,17 @@ class SubsampleAggregate(PrivateTest):
     shuffle: bool = jax.tree.static(default=True)
     batch_size: int = jax.tree.static(default=8)
 
-    method: ClassVar[str] = "SubsampleAggregate"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="subsample-aggregate",
+        summary="noisy median of a statistic over blocks; weak",
+        from_domain=_from_domain,
+        sees="what the block statistic sees: correlation",
+        fits=on_a_line_without_z,
+        planning=Planning(
+            "continuous:subsample_power", least=LEAST_BLOCKS * LEAST_BLOCK, gaussian=False, without_z=True
+        ),
+        theory="docs/theory/subsample_aggregate.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

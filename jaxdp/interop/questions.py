@@ -13,10 +13,10 @@ from jaxdp import _check
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
+from jaxdp.catalogue import wants_scores
 from jaxdp.core import Cost, cost_of, method_of, run
 from jaxdp.data.records import as_records
 from jaxdp.discovery.graph import number
-from jaxdp.independence.registry import wants_scores
 from jaxdp.noise import keys
 
 RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"

@@ -4,11 +4,9 @@ jaxdp.plan.required_n("partition-gcm", epsilon=1.0, effect=0.25, power=0.8)
 """
 
 from jaxdp.plan.compare import Row, answer, compare
-from jaxdp.plan.methods import PLANS
+from jaxdp.plan.methods import plans
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import cost_of_privacy, detectable_effect, minimum_epsilon, power, required_n
-
-METHODS = tuple(PLANS)
 
 __all__ = [
     "METHODS",
@@ -22,3 +20,9 @@ __all__ = [
     "power",
     "required_n",
 ]
+
+
+def __getattr__(name: str):
+    if name == "METHODS":  # names of all tests that can be planned; read from the catalogue when they are asked for
+        return tuple(plans())
+    raise AttributeError(f"module 'jaxdp.plan' has no attribute {name!r}")

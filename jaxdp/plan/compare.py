@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxdp.plan import solve
-from jaxdp.plan.methods import PLANS
+from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import LEVEL, Question
 
@@ -105,14 +105,15 @@ def compare(
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
     wanted = unknown(**given)
     rows = []
-    for name in PLANS if methods is None else methods:
-        if not PLANS[name].applies(setting):
+    for name in plans() if methods is None else methods:
+        plan = plan_of(name)
+        if not plan.applies(setting):
             continue
-        if PLANS[name].slow and methods is None:
+        if plan.slow and methods is None:
             reason = f"{name} is planned by simulation alone, which takes minutes: ask for it by name."
             rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=reason))
             continue
-        own = delta if PLANS[name].gaussian else 0.0
+        own = delta if plan.gaussian else 0.0
         try:
             rows.append(answer(name, **given, level=level, setting=setting, delta=own, replicates=SIMULATED_ROW))
         except ValueError as error:

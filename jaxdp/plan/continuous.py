@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.independence.builders import CONTINUOUS_RESIDUAL_SCALE, DISCRETE_RESIDUAL_SCALE
 from jaxdp.independence.conditional import local_permutation, partition_gcm, partition_stages, private_crt
+from jaxdp.independence.conditional.private_gcm import natural_scale
 from jaxdp.independence.conditional.test_of_tests import TestOfTests
-from jaxdp.independence.registry import CONTINUOUS_RESIDUAL_SCALE, DISCRETE_RESIDUAL_SCALE
+from jaxdp.independence.subsample_aggregate import blocks_for
 from jaxdp.plan import laws
 from jaxdp.plan.setting import Setting
 from jaxdp.statistics import ridge_bounds
@@ -56,12 +58,11 @@ def gcm_power(setting: Setting, n: int, epsilon: float, effect: float, level: fl
     return _normal_power(math.sqrt(n) * mean / sd, level)
 
 
-def private_gcm_power(variant: str):
+def _private_gcm_power(constant):
     """PrivateGCM as published, ridge 10: per-record noise; the fit, which explains next to nothing, counts as 0."""
-    constant = {"tight": ridge_bounds.delta_vector, "paper": ridge_bounds.paper_delta}[variant]
 
     def power(setting: Setting, n: int, epsilon: Budget, effect: float, level: float) -> float:
-        limit = 1.0 / setting.residual_sd if setting.scaled else 1.0
+        limit = 1.0 / setting.residual_sd if setting.scaled else natural_scale(n)
         bend_x, bend_y, _ = setting.profile()
         moments = laws.winsorised_moments(bend_x, bend_y, effect, limit, limit)
         mean = np.mean(moments["plain_mean"])
@@ -71,6 +72,10 @@ def private_gcm_power(variant: str):
         return _normal_power(math.sqrt(n) * mean / math.sqrt(variance), level)
 
     return power
+
+
+private_gcm_tight_power = _private_gcm_power(ridge_bounds.delta_vector)
+private_gcm_paper_power = _private_gcm_power(ridge_bounds.paper_delta)
 
 
 def crt_normal_power(setting: Setting, n: int, epsilon: Budget, effect: float, level: float) -> float:
@@ -109,7 +114,7 @@ def test_of_tests_power(setting: Setting, n: int, epsilon: float, effect: float,
 
 
 def subsample_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
-    """SubsampleAggregate of the squared correlation without Z, 101 blocks: replicates of the blocks' limit laws.
+    """SubsampleAggregate of the squared correlation without Z: replicates of the limit laws of its blocks.
 
     A block of m records has the deviate sqrt((m - 2) ln(1 + t^2/(m - 2))), so its mean is sqrt(-(m - 2) ln(1 - rho^2)).
     """
@@ -117,7 +122,8 @@ def subsample_power(setting: Setting, n: int, epsilon: float, effect: float, lev
     if setting.x.levels or setting.y.levels:
         moments = _observed_moments(setting, effect, (WIDE, WIDE), 0.0)
         squared = float(np.mean(moments["covariance"]) ** 2 / np.mean(moments["var_x"] * moments["var_y"]))
-    return laws.median_power(101, math.sqrt(-(n // 101 - 2) * math.log1p(-squared)), epsilon, level)
+    blocks = blocks_for(n)
+    return laws.median_power(blocks, math.sqrt(-(n // blocks - 2) * math.log1p(-squared)), epsilon, level)
 
 
 def _gcm_ratio(setting: Setting, effect: float) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from jaxdp import _check
 from jaxdp.accounting import renyi
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
-from jaxdp.plan.methods import REFERENCES, SMALLEST_N, Plan, plan_of
+from jaxdp.plan.methods import LEAST_N, Plan, plan_of
 from jaxdp.plan.setting import Setting
 from jaxdp.simulate import power as replicates_of
 
@@ -78,7 +78,7 @@ class Question:
 
     def simulated(self, n: int, epsilon: float, effect: float) -> replicates_of.RejectionRate:
         """Counts over replicates of the real test."""
-        test = self.plan.make(self.setting, float(epsilon), self.level)
+        test = self.plan.make(self.setting, float(epsilon), self.level, int(n))
         if self.delta:
             test = dataclasses.replace(test, epsilon=None, mechanism=Gaussian(rho_of(epsilon, self.delta)))
         design = self.setting.design(int(n), effect, self.plan.form)
@@ -86,7 +86,7 @@ class Question:
 
     def reference(self, n: int, effect: float) -> float:
         """Power of the usual non-private test."""
-        return REFERENCES[self.plan.reference](self.setting, int(n), math.inf, effect, self.level)
+        return self.plan.reference(self.setting, int(n), math.inf, effect, self.level)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -295,7 +295,7 @@ def _smallest_simulated(function, wanted: float, lowest: float, highest: float) 
 
 def _numbers(**given) -> None:
     if "n" in given:
-        _check.at_least(SMALLEST_N, n=given["n"])
+        _check.at_least(LEAST_N, n=given["n"])
     if "power" in given:
         _check.in_range(0.0, 1.0, power=given["power"])
     _check.positive(**{name: given[name] for name in ("epsilon", "effect") if name in given})

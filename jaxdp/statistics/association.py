@@ -88,3 +88,15 @@ class CorrelationTest:
     def __call__(self, data):
         """Two-sided p-value of a block."""
         return 2.0 * norm.sf(self.value(data))
+
+
+def squared_correlation(block):
+    """Squared correlation of one block without Z, as the square of a normal deviate (Wallace 1959, of Student's t).
+
+    n r^2 is not one in small blocks: the median of 101 blocks of ten then rejects a fifth of the nulls.
+    """
+    x, y = (values - jnp.mean(values) for values in (block.x, block.y))
+    share = jnp.sum(x * y) ** 2 / jnp.maximum(jnp.sum(x * x) * jnp.sum(y * y), 1e-30)
+    freedom = max(x.shape[0] - 2, 1)
+    factor = ((8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)) ** 2
+    return -factor * freedom * jnp.log1p(-jnp.minimum(share, 1.0 - 1e-6))

@@ -14,8 +14,10 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence import builders
 from jaxdp.independence.conditional.partition_gcm import PartitionGCM
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import TestSpec
 from jaxdp.statistics import partition
 
 # A record's arrival in a cell of m raises SSx_b by m/(m + 1) (x - mean)^2 < 4 for x in [-1, 1], its departure lowers
@@ -101,7 +103,13 @@ class ChosenCells(PrivateTest):
     scale_x: ArrayLike = 1.0
     scale_y: ArrayLike = 1.0
 
-    method: ClassVar[str] = "ChosenCells"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="chosen-cells",
+        summary="partition-gcm after a private choice of its cells",
+        assumption=builders.WITHIN_CELLS,
+        sees="covariance of X and Y given Z",
+        theory="docs/theory/partition_gcm.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

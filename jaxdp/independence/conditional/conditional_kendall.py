@@ -12,8 +12,10 @@ import jax
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence import builders
 from jaxdp.independence.conditional.rank_test import UNIT_ROUNDOFF, StratifiedRankTest, as_default_float, choose
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import Columns, Planning, TestSpec, all_discrete, on_a_line
 from jaxdp.statistics import concordance
 
 # docs/theory/conditional_kendall.md#sensitivity. Rows: general, one variable binary, both binary. Columns:
@@ -64,7 +66,18 @@ class ConditionalKendall(StratifiedRankTest):
 
     variant: str = jax.tree.static(default="studentised")
 
-    method: ClassVar[str] = "ConditionalKendall"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="conditional-kendall",
+        summary="Kendall's tau within strata; for ordered discrete columns",
+        columns=Columns.CODES,
+        assumption=builders.WITHIN_CELLS,
+        sees="monotone dependence of X and Y given Z",
+        fits=on_a_line,
+        rank=lambda domain: 2 * (bool(domain.z) and on_a_line(domain) and all_discrete(domain)),
+        shown=("u", "released rank statistic U"),
+        planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow"),
+        theory="docs/theory/conditional_kendall.md",
+    )
     maximal_variance: ClassVar[float] = 0.125  # n/9 in general, n/8 for binary strata of two
 
     def __post_init__(self):

@@ -8,7 +8,9 @@ from typing import ClassVar
 import jax
 
 from jaxdp._pytree import frozen_pytree
+from jaxdp.independence import builders
 from jaxdp.independence.conditional.rank_test import StratifiedRankTest, as_default_float, choose
+from jaxdp.spec import Columns, Planning, TestSpec, on_a_line
 from jaxdp.statistics import concordance
 
 # docs/theory/spearman.md#sensitivity: an arrival moves (n - 1) rho by (5n - 7)/(n + 1) < 5; within one
@@ -32,7 +34,17 @@ class ConditionalSpearman(StratifiedRankTest):
     Kendall's given z, and the same without z.
     """
 
-    method: ClassVar[str] = "ConditionalSpearman"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="conditional-spearman",
+        summary="Spearman's rank correlation within strata; for ordered columns, not winsorised",
+        columns=Columns.CODES,
+        assumption=builders.WITHIN_CELLS,
+        sees="monotone dependence of X and Y given Z",
+        fits=on_a_line,
+        shown=("u", "released rank statistic U"),
+        planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow"),
+        theory="docs/theory/conditional_spearman.md",
+    )
     maximal_variance: ClassVar[float] = 1.0
 
     def statistic(self, key, data):

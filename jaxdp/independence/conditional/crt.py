@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jaxdp import calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.independence.conditional.resampling import RandomizationTest
+from jaxdp.independence.conditional.resampling import RandomizationTest, from_law
 from jaxdp.mechanisms import Exact
+from jaxdp.spec import TestSpec
 from jaxdp.statistics import low_rank
 
 
@@ -24,7 +25,15 @@ class CRT(RandomizationTest):
     mechanism: Any = Exact()
 
     regress: ClassVar[Any] = staticmethod(low_rank.krr_residuals)
-    method: ClassVar[str] = "CRT"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="crt",
+        summary="non-private reference for a known law of X given Z, NOT PRIVATE",
+        private=False,
+        from_domain=from_law,
+        needs=("law",),
+        sees="covariance of X and Y given Z",
+        theory="docs/theory/crt.md",
+    )
 
     def budget(self):
         return self.mechanism

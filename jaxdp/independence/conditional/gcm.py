@@ -10,9 +10,16 @@ from jax.typing import ArrayLike
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, num_records
+from jaxdp.independence import builders
 from jaxdp.independence.conditional.residual_products import residual_products, residuals_of
 from jaxdp.mechanisms import Exact
+from jaxdp.spec import TestSpec
 from jaxdp.statistics.kernels import RBF
+
+
+def _from_domain(cls, epsilon, domain, options):
+    del epsilon, domain
+    return cls(**builders.kernel_fields(options))
 
 
 @frozen_pytree
@@ -38,7 +45,18 @@ class GCM(PrivateTest):
     weights: Any = jax.tree.static(default=None)
     num_null: int = jax.tree.static(default=999)
 
-    method: ClassVar[str] = "GCM"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="gcm",
+        summary="non-private reference, NOT PRIVATE; needs --seed",
+        private=False,
+        from_domain=_from_domain,
+        options=builders.KERNEL_OPTIONS,
+        assumption=builders.ACCURATE_FIT,
+        sees="covariance of X and Y given Z",
+        memory=builders.kernel_memory,
+        shown=("", "statistic T"),
+        theory="docs/theory/private_gcm.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

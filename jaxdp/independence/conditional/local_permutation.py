@@ -12,12 +12,20 @@ from jax.typing import ArrayLike
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.independence import builders
 from jaxdp.mechanisms import RankThreshold, Split
+from jaxdp.spec import DECISION, Planning, TestSpec, on_a_line
 from jaxdp.statistics import partition
 from jaxdp.statistics.winsorize import best_level
 
 REFERENCE_BOUND = 2.0  # T_0 = sum x_i y_i with |x|, |y| <= 1
 PERMUTED_BOUND = 6.0  # uniform permutations of neighbours couple by delete and insert, 3 each
+
+
+def _from_domain(cls, epsilon, domain, options):
+    """On a schema's [-1, 1] nothing is winsorised: values are not centred, so that a column off centre would be cut."""
+    fields = {} if domain is None else {"winsorize": 1.0}
+    return cls(epsilon=epsilon, level=options.level, num_cells=options.num_cells, **fields)
 
 
 @frozen_pytree
@@ -43,7 +51,18 @@ class LocalPermutation(PrivateTest):
     scale_x: ArrayLike = 1.0
     scale_y: ArrayLike = 1.0
 
-    method: ClassVar[str] = "LocalPermutation"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="local-permutation",
+        summary="decision at --level only, exact level at any n",
+        publishes=DECISION,
+        from_domain=_from_domain,
+        options=("level", "num_cells"),
+        assumption=builders.WITHIN_CELLS,
+        sees="covariance of X and Y given Z",
+        fits=on_a_line,
+        planning=Planning("continuous:local_permutation_power", narrow=True, gaussian=False),
+        theory="docs/theory/local_permutation.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

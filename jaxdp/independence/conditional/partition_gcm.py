@@ -16,8 +16,10 @@ from jax.typing import ArrayLike
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence import builders
 from jaxdp.independence.conditional.partition_stages import AxisSelection, Standardization, select, standardize
 from jaxdp.mechanisms import Exact, Laplace, divide
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import partition
 from jaxdp.statistics.winsorize import best_level
 
@@ -31,6 +33,16 @@ SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85
 SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (docs/theory/partition_gcm.md#choosing-the-axes)
 STANDARDIZATION_SHARE = 0.2  # for cell centres (docs/theory/partition_gcm.md#cell-means)
 UNIT_ROUNDOFF = 2.0**-53
+
+
+def _from_domain(cls, epsilon, domain, options):
+    """In natural units as it is; on a schema's [-1, 1] about noisy cell means, with a guess of the residual sds."""
+    cells = {} if options.num_cells is None else {"num_cells": options.num_cells}
+    if domain is None and options.residual_scale is None:
+        return cls(epsilon=epsilon, **cells)
+    columns = ((), ()) if domain is None else (domain.x, domain.y)
+    scale_x, scale_y = options.residual_scale or map(builders.residual_scale, columns)
+    return cls(epsilon=epsilon, standardize=domain is not None, scale_x=scale_x, scale_y=scale_y, **cells)
 
 
 @frozen_pytree
@@ -76,7 +88,18 @@ class PartitionGCM(PrivateTest):
     axes: tuple[ArrayLike, ArrayLike] | None = None
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
-    method: ClassVar[str] = "PartitionGCM"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="partition-gcm",
+        summary="within-cell covariance, p-value exact for the noise; recommended for continuous columns",
+        from_domain=_from_domain,
+        options=("residual_scale", "num_cells"),
+        assumption=builders.WITHIN_CELLS,
+        sees="covariance of X and Y given Z",
+        rank=lambda domain: 1,
+        shown=("covariance", "released covariance"),
+        planning=Planning("continuous:partition_gcm_power", narrow=True, gaussian_formula="natural"),
+        theory="docs/theory/partition_gcm.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -13,8 +13,9 @@ from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence.conditional.local_permutation import enough_copies
-from jaxdp.independence.conditional.resampling import RandomizationTest, column
+from jaxdp.independence.conditional.resampling import RandomizationTest, column, from_law
 from jaxdp.mechanisms import Laplace, RankThreshold, ReportNoisyMax, divide
+from jaxdp.spec import DECISION, Planning, TestSpec
 from jaxdp.statistics import conditional_law, partition, ridge_bounds, ridge_error
 from jaxdp.statistics.kernels import RBF
 from jaxdp.statistics.winsorize import best_level
@@ -48,7 +49,17 @@ class CRTThreshold(RandomizationTest):
 
     level: float = jax.tree.static(default=0.05)
 
-    method: ClassVar[str] = "PrivateCRT[threshold]"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="private-crt",
+        summary="decision for a known law of X given Z, exact level at any n",
+        publishes=DECISION,
+        options=("level",),
+        from_domain=from_law,
+        needs=("law",),
+        sees="covariance of X and Y given Z",
+        planning=Planning("continuous:crt_threshold_power", gaussian=False),
+        theory="docs/theory/crt.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -85,7 +96,15 @@ class CRTNormal(RandomizationTest):
     P-value: two-sided, exact for the noise, asymptotic in n. `num_resamples`, `alternative` are not used.
     """
 
-    method: ClassVar[str] = "PrivateCRT[normal]"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="private-crt-normal",
+        summary="p-value for a known law of X given Z, without resamples",
+        from_domain=from_law,
+        needs=("law",),
+        sees="covariance of X and Y given Z",
+        planning=Planning("continuous:crt_normal_power", gaussian_formula="always"),
+        theory="docs/theory/crt.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -149,7 +168,15 @@ class CRTRank(RandomizationTest):
     num_resamples: int = jax.tree.static(default=19)
     kernel: Any = RBF(lengthscale=1.0)
 
-    method: ClassVar[str] = "PrivateCRT[paper]"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="private-crt-paper",
+        summary="rank of the statistic among resamples, as published; weak",
+        from_domain=from_law,
+        needs=("law",),
+        sees="covariance of X and Y given Z",
+        planning=Planning(gaussian=False),
+        theory="docs/theory/crt.md",
+    )
 
     def budget(self):
         return ReportNoisyMax(epsilon=self.epsilon) if self.mechanism is None else self.mechanism

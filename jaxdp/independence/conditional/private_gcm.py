@@ -3,6 +3,7 @@
 Source: GCM paper, Algorithm 1 and Lemma 3.4. Theory: docs/theory/private_gcm.md, docs/theory/kernel_ridge.md.
 """
 
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -13,10 +14,49 @@ from jax.typing import ArrayLike
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.independence import builders
 from jaxdp.independence.conditional.residual_products import residual_products, residuals_of
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import Options, Planning, TestSpec, continuous_given
 from jaxdp.statistics import partition, ridge_bounds, ridge_error
 from jaxdp.statistics.kernels import RBF
+
+_SUMMARIES = {
+    "tight": "published private GCM with the tight noise constant; weak, loses its level as n grows",
+    "paper": "published private GCM as published; weaker still",
+}
+
+
+def natural_scale(num_records: int) -> float:
+    """A bound on the largest of n standard normal values, as the paper scales its data: 1 + sqrt(2 log n)."""
+    return 1.0 + math.sqrt(2.0 * math.log(max(num_records, 2)))
+
+
+def _builder(variant: str):
+    def from_domain(cls, epsilon, domain, options: Options):
+        fields = builders.kernel_fields(options)
+        if domain is None and options.num_records:
+            scale = natural_scale(options.num_records)
+            fields |= {"scale_x": scale, "scale_y": scale}
+        return cls(epsilon=epsilon, variant=variant, **fields)
+
+    return from_domain
+
+
+def _spec(variant: str) -> TestSpec:
+    return TestSpec(
+        name="private-gcm" if variant == "tight" else "private-gcm-paper",
+        summary=_SUMMARIES[variant],
+        from_domain=_builder(variant),
+        options=builders.KERNEL_OPTIONS,
+        assumption=builders.ACCURATE_FIT,
+        sees="covariance of X and Y given Z",
+        memory=builders.kernel_memory,
+        fits=continuous_given,
+        shown=("", "statistic T"),
+        planning=Planning(f"continuous:private_gcm_{variant}_power", gaussian_formula="always"),
+        theory="docs/theory/private_gcm.md",
+    )
 
 
 @frozen_pytree
@@ -51,7 +91,12 @@ class PrivateGCM(PrivateTest):
     scale_y: ArrayLike = 1.0
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
-    method: ClassVar[str] = "PrivateGCM"
+    specs: ClassVar[tuple[TestSpec, ...]] = tuple(_spec(variant) for variant in _SUMMARIES)
+
+    @property
+    def spec(self) -> TestSpec:  # type: ignore[override]
+        """The spec of the variant."""
+        return self.specs[list(_SUMMARIES).index(self.variant)]
 
     def __post_init__(self):
         super().__post_init__()

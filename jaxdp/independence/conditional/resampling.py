@@ -4,6 +4,7 @@ r^(j) are residuals of X (j = 0) or of a resample (j >= 1) from the known mean, 
 e are residuals of Y: Y itself (winsorised), or kernel ridge residuals of it.
 """
 
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
@@ -15,6 +16,14 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import PrivateTest
 from jaxdp.statistics import conditional_law, partition
 from jaxdp.statistics.ridge import krr_residuals
+
+
+def from_law(cls, epsilon, domain, options):
+    """Builder of tests that need the known law of X given Z; a decision is made at the level asked for."""
+    del domain
+    names = {field.name for field in dataclasses.fields(cls)}
+    fields = {"level": options.level} if "level" in names else {}
+    return cls(law=options.law, **({"epsilon": epsilon} if cls.spec.private else {}), **fields)
 
 
 @frozen_pytree

@@ -14,11 +14,26 @@ import jax.numpy as jnp
 from jaxdp import _check, core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.independence import noise_law
+from jaxdp.independence import builders, noise_law
 from jaxdp.independence.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
+from jaxdp.independence.conditional.gcm import GCM
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
+from jaxdp.spec import Planning, TestSpec, on_a_line
 
 VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 or 1
+
+
+DEFAULT_BLOCKS = 15
+LEAST_BLOCK = 30  # records below which a block's own limit law is not to be trusted
+SMALL_BLOCK = 20
+
+
+def _from_domain(cls, epsilon, domain, options):
+    """A vote of GCM; fewer blocks where the default ones would hold less than 20 records."""
+    del domain
+    few = (options.num_records or 10**9) // SMALL_BLOCK
+    blocks = {"num_blocks": max(2, few)} if few < DEFAULT_BLOCKS else {}
+    return cls(epsilon=epsilon, test=GCM(**builders.kernel_fields(options)), **blocks)
 
 
 @frozen_pytree
@@ -45,13 +60,23 @@ class TestOfTests(PrivateTest):
     __test__: ClassVar[bool] = False  # the class is no pytest collection
 
     test: Any = None
-    num_blocks: int = jax.tree.static(default=15)
+    num_blocks: int = jax.tree.static(default=DEFAULT_BLOCKS)
     block_level: float = jax.tree.static(default=0.15)
     randomized: bool = jax.tree.static(default=True)
     shuffle: bool = jax.tree.static(default=True)
     batch_size: int = jax.tree.static(default=8)
 
-    method: ClassVar[str] = "TestOfTests"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="test-of-tests",
+        summary="private vote of GCM over blocks",
+        from_domain=_from_domain,
+        options=builders.KERNEL_OPTIONS,
+        assumption=builders.ACCURATE_FIT,
+        sees="what the block test sees: covariance given Z",
+        fits=on_a_line,
+        planning=Planning("continuous:test_of_tests_power", least=DEFAULT_BLOCKS * LEAST_BLOCK),
+        theory="docs/theory/test_of_tests.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -12,6 +12,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import distance_table
 from jaxdp.mechanisms import Geometric
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics import unit_circle
 
 
@@ -26,7 +27,17 @@ class ChiSquaredLaplace(CaseControlTest):
     P-value: the largest exact tail over null rates (not the chi-squared limit law).
     """
 
-    method: ClassVar[str] = "ChiSquaredLaplace"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="chi2-laplace",
+        summary="noise on chi-squared itself, y a public group label; weak",
+        columns=Columns.GROUPS,
+        from_domain=at_level,
+        options=("level",),
+        sees="any dependence of two binary columns",
+        fits=two_by_two,
+        planning=Planning("tables:chi2_laplace_power", table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/unit_circle.md",
+    )
 
     def score(self, exposed_cases, exposed_controls):
         return unit_circle.chi_squared(exposed_cases, exposed_controls, self.groups)
@@ -49,7 +60,17 @@ class DistanceScore(CaseControlTest):
     P-value: the largest exact tail over null rates. Needs a table of all counts (N1 N0 up to 1.6e7).
     """
 
-    method: ClassVar[str] = "DistanceScore"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="distance-score",
+        summary="distance of a table from a decision, y a public group label",
+        columns=Columns.GROUPS,
+        from_domain=at_level,
+        options=("level",),
+        sees="any dependence of two binary columns",
+        fits=two_by_two,
+        planning=Planning(table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/unit_circle.md",
+    )
 
     def budget(self):
         return Geometric(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism

@@ -22,6 +22,7 @@ from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise import draw, keys, tail, words
+from jaxdp.spec import P_VALUE, SELECTION, Columns, TestSpec
 from jaxdp.statistics import binomial
 from jaxdp.statistics.unit_circle import Groups
 
@@ -113,7 +114,16 @@ class EveryTable(GenomeTest):
     kind: Any = jax.tree.static(default=MarginAdaptive)
     num_tables: int = jax.tree.static(default=1)
 
-    method: ClassVar[str] = "EveryTable"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="every-table",
+        summary="a test of every one of many case/control tables",
+        columns=Columns.GROUPS,
+        publishes=P_VALUE,
+        options=("level",),
+        needs=("tables",),
+        sees="any dependence of two binary columns",
+        theory="docs/theory/gwas.md",
+    )
 
     def resolve(self, shapes):
         num_tables = shapes.exposed_cases.shape[0]
@@ -155,7 +165,16 @@ class BestTables(GenomeTest):
     kind: Any = jax.tree.static(default=MarginAdaptive)
     law: str = jax.tree.static(default="gumbel")
 
-    method: ClassVar[str] = "BestTables"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="best-tables",
+        summary="the tables that depend most, and a test of each",
+        columns=Columns.GROUPS,
+        publishes=SELECTION,
+        options=("level",),
+        needs=("tables",),
+        sees="any dependence of two binary columns",
+        theory="docs/theory/gwas.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -264,7 +283,16 @@ class FirstTables(GenomeTest):
     num_tables: int = jax.tree.static(default=1)
     threshold: Any = None
 
-    method: ClassVar[str] = "FirstTables"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="first-tables",
+        summary="the first tables that depend, by sparse vector",
+        columns=Columns.GROUPS,
+        publishes=SELECTION,
+        options=("level",),
+        needs=("tables",),
+        sees="any dependence of two binary columns",
+        theory="docs/theory/gwas.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -18,6 +18,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import noise_law
 from jaxdp.independence.marginal.case_control import CaseControlTest
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics import binomial, unit_circle
 from jaxdp.statistics.taxicab import flip_score
 from jaxdp.statistics.unit_circle import Groups
@@ -48,7 +49,17 @@ class MarginAdaptive(CaseControlTest):
     lipschitz: float = jax.tree.static(default=0.06)
     thresholds: ArrayLike | None = None
 
-    method: ClassVar[str] = "MarginAdaptive"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="margin-adaptive",
+        summary="two binary columns, y a public group label; recommended for 2x2",
+        columns=Columns.GROUPS,
+        from_domain=at_level,
+        options=("level",),
+        sees="any dependence of two binary columns",
+        fits=two_by_two,
+        planning=Planning("tables:margin_adaptive_power", table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/unit_circle.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -10,6 +10,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.marginal import mic_common, mic_sensitivity
 from jaxdp.independence.marginal.mic_common import MICTest
+from jaxdp.spec import Planning, TestSpec, without_z
 from jaxdp.statistics import mic, mic_cells, mic_grids
 
 
@@ -31,7 +32,14 @@ class MICeLaplace(MICTest):
 
     variant: str = jax.tree.static(default="tight")
 
-    method: ClassVar[str] = "MICeLaplace"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="mice-laplace",
+        summary="maximal information coefficient of equipartitions, Laplace noise",
+        sees="any dependence of two columns",
+        fits=without_z,
+        planning=Planning(slow=True, without_z=True),
+        theory="docs/theory/mic.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -15,6 +15,7 @@ from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.independence.marginal.mic_common import MICTest
 from jaxdp.mechanisms import Geometric
+from jaxdp.spec import Planning, TestSpec, without_z
 from jaxdp.statistics import mic_cells, mic_tables
 
 LATTICE, SPLIT, PAPER = "lattice", "split", "paper"
@@ -48,7 +49,14 @@ class MICrGeometric(MICTest):
     threshold: ArrayLike = 1.5
     num_null: int = jax.tree.static(default=199)
 
-    method: ClassVar[str] = "MICrGeometric"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="micr-geometric",
+        summary="maximal information coefficient of noisy tables, geometric noise",
+        sees="any dependence of two columns",
+        fits=without_z,
+        planning=Planning(slow=True, without_z=True),
+        theory="docs/theory/mic.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -12,6 +12,7 @@ from jaxdp.core import Relation, Sensitivity, Sequential
 from jaxdp.independence.marginal import mic_common, mic_sensitivity
 from jaxdp.independence.marginal.mic_common import MICTest
 from jaxdp.independence.marginal.mic_ranges import MarginalHistograms, transform
+from jaxdp.spec import Planning, TestSpec, without_z
 from jaxdp.statistics import mic, mic_cells
 
 
@@ -43,7 +44,14 @@ class MICrLaplace(MICTest):
     correct_bias: bool = jax.tree.static(default=True)
     axes: Any = None
 
-    method: ClassVar[str] = "MICrLaplace"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="micr-laplace",
+        summary="maximal information coefficient over public ranges, Laplace noise",
+        sees="any dependence of two columns",
+        fits=without_z,
+        planning=Planning(slow=True, without_z=True),
+        theory="docs/theory/mic.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

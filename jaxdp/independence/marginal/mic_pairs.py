@@ -12,6 +12,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import P_VALUE, SELECTION, TestSpec
 from jaxdp.statistics import mic_grids, mic_pairs
 
 
@@ -35,7 +36,14 @@ class MICrPairs(PrivateQuery):
     grid: str = jax.tree.static(default=mic_grids.CAPPED)
     progress: bool = jax.tree.static(default=False)
 
-    method: ClassVar[str] = "MICrPairs"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="micr-pairs",
+        summary="maximal information coefficient of every pair of many columns",
+        publishes=P_VALUE,
+        needs=("columns",),
+        sees="any dependence of two columns",
+        theory="docs/theory/mic.md",
+    )
     one_program: ClassVar[bool] = False
 
     def __post_init__(self):
@@ -136,7 +144,14 @@ class MICrTopPair(MICrPairs):
     Privacy: epsilon-DP by permute-and-flip, whatever the number of pairs.
     """
 
-    method: ClassVar[str] = "MICrTopPair"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="micr-top-pair",
+        summary="the pair of many columns with the largest coefficient",
+        publishes=SELECTION,
+        needs=("columns",),
+        sees="any dependence of two columns",
+        theory="docs/theory/mic.md",
+    )
 
     def p_values(self, key, release, num_null: int = 199):
         raise TypeError("MICrTopPair releases a name, not values: p-values need MICrPairs.")

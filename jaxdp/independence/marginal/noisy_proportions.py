@@ -13,6 +13,7 @@ from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence import noise_law
 from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics import binomial
 
 
@@ -28,7 +29,17 @@ class NoisyProportions(CaseControlTest):
     noisy difference of proportions, an effect size.
     """
 
-    method: ClassVar[str] = "NoisyProportions"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="noisy-proportions",
+        summary="difference of noisy proportions, y a public group label",
+        columns=Columns.GROUPS,
+        from_domain=at_level,
+        options=("level",),
+        sees="any dependence of two binary columns",
+        fits=two_by_two,
+        planning=Planning("tables:noisy_proportions_power", table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/unit_circle.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

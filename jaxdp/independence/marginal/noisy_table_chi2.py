@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxdp import calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.independence.marginal.noisy_table import NoisyTableTest, margins, product, project_to_simplex
+from jaxdp.spec import Columns, Planning, TestSpec, two_columns_of_levels
 
 
 @frozen_pytree
@@ -25,7 +26,15 @@ class NoisyTableChi2(NoisyTableTest):
     `min_expected`. The margins are estimated, so the level is approximate (measured 0.045 to 0.054 at 0.05).
     """
 
-    method: ClassVar[str] = "NoisyTableChi2"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="noisy-table",
+        summary="chi-squared of a noisy table, simulated null; two discrete columns",
+        columns=Columns.CODES,
+        sees="any dependence of two discrete columns",
+        fits=two_columns_of_levels,
+        planning=Planning("tables:noisy_table_power", table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/table_tests.md",
+    )
 
     def p_value(self, key, release):
         total = 1.0 * release.num_records

@@ -15,6 +15,7 @@ from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.independence.marginal.noisy_table import NoisyTableTest, margins, product, project_to_simplex
 from jaxdp.mechanisms import Gaussian
+from jaxdp.spec import Columns, Planning, TestSpec, two_columns_of_levels
 from jaxdp.statistics import contingency
 from jaxdp.statistics.association import chi_squared_tail
 
@@ -34,7 +35,15 @@ class ProjectedChi2(NoisyTableTest):
     `min_expected`.
     """
 
-    method: ClassVar[str] = "ProjectedChi2"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="projected-chi2",
+        summary="projected chi-squared of a noisy table; two discrete columns",
+        columns=Columns.CODES,
+        sees="any dependence of two discrete columns",
+        fits=two_columns_of_levels,
+        planning=Planning("tables:projected_power", table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/table_tests.md",
+    )
 
     def p_value(self, key, release):
         noisy = jnp.asarray(release.value, float)
@@ -82,7 +91,14 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
 
     probabilities: ArrayLike | None = None
 
-    method: ClassVar[str] = "ProjectedGoodnessOfFit"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="goodness-of-fit",
+        summary="projected chi-squared of one discrete column against public probabilities",
+        columns=Columns.CODES,
+        needs=("probabilities",),
+        sees="any departure from the probabilities",
+        theory="docs/theory/table_tests.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

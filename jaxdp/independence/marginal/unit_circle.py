@@ -21,6 +21,7 @@ from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import largest_step
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.noise import tail
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics import binomial, unit_circle
 from jaxdp.statistics.unit_circle import Groups
 
@@ -59,7 +60,17 @@ class UnitCircle(CaseControlTest):
     variant: str = jax.tree.static(default=TIGHT)
     thresholds: ArrayLike | None = None
 
-    method: ClassVar[str] = "UnitCircle"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="unit-circle",
+        summary="chi-squared of two binary columns, y a public group label",
+        columns=Columns.GROUPS,
+        from_domain=at_level,
+        options=("level",),
+        sees="any dependence of two binary columns",
+        fits=two_by_two,
+        planning=Planning("tables:unit_circle_power", table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/unit_circle.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,0 +1,224 @@
+"""Every test by its name, found from what the package exports and what other packages declare; no list is kept here.
+
+A class is in the catalogue if the package exports it and it has a `spec`, or if an installed distribution declares it
+in the entry-point group "jaxdp.tests". Any other class is found as "package.module:Class".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from jaxdp import _check
+from jaxdp.core import cost_of
+from jaxdp.data.dataset import Domain
+from jaxdp.spec import Options, TestSpec
+
+GROUP = "jaxdp.tests"
+ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A test of the catalogue: its spec and the class that it describes."""
+
+    spec: TestSpec
+    cls: type
+
+    @property
+    def name(self) -> str:
+        """The test's only name."""
+        return self.spec.name
+
+    def build(self, epsilon: float, domain: Domain | None = None, options: Options | None = None):
+        """The test for this budget and these public columns; the one builder of every command and search.
+
+        domain: None for data in natural units, else the columns as `spec.columns` wants them.
+        Errors: ValueError for options and fields that the test does not have, and for what it needs and was not given.
+        """
+        options = options or Options()
+        for name in options.given():
+            if name not in self.spec.options:
+                fitting = ", ".join(sorted(e.name for e in entries().values() if name in e.spec.options))
+                raise ValueError(f"{self.name} does not use {name}; it belongs to {fitting}.")
+        _check.in_range(0.0, 1.0, level=options.level)
+        fields = checked_fields(self.cls, options.fields)
+        missing = [need for need in self.spec.needs if need not in fields and getattr(options, need, None) is None]
+        if missing:
+            hint = _HINTS.get(missing[0], "build it in Python")
+            raise ValueError(f"{self.name} needs {' and '.join(missing)}: {hint}.")
+        if set(self.spec.needs) & fields.keys():
+            return self.cls(epsilon=epsilon, **fields)
+        test = self.spec.from_domain(self.cls, epsilon, domain, options)
+        return dataclasses.replace(test, **fields) if fields else test
+
+    def within(self, epsilon: float, data, options: Options | None = None):
+        """`build` for these data, such that the cost is at most epsilon to the last bit.
+
+        A budget's shares add up to it only up to rounding, and a ledger counts what is above it.
+        """
+        test = self.build(epsilon, data.domain, options)
+        if epsilon < np.asarray(cost_of(test, data).epsilon).item() <= epsilon * (1.0 + ROUNDING):
+            test = self.build(epsilon * (1.0 - ROUNDING), data.domain, options)
+        return test
+
+    def memory(self, num_records: int) -> int:
+        """Bytes that the test needs beyond a few copies of the data."""
+        return 0 if self.spec.memory is None else self.spec.memory(num_records)
+
+
+_HINTS = {
+    "law": "give the known law of X given Z, or a design that has one (sine, shah-peters)",
+    "test": "use jaxdp.all_pairs(test, key, features, z)",
+}
+
+
+def specs_of(cls: type) -> tuple[TestSpec, ...]:
+    """The specs that a class itself declares: one, or one for each of its variants."""
+    own = vars(cls)
+    found = own.get("specs") or (own.get("spec"),)
+    return tuple(spec for spec in found if isinstance(spec, TestSpec))
+
+
+def spec_of(test) -> TestSpec:
+    """What a test, or a test of one's own, says about itself. Errors: TypeError where it says nothing."""
+    spec = getattr(test, "spec", None)
+    if not isinstance(spec, TestSpec):
+        name = type(test).__name__
+        raise TypeError(
+            f"{name} does not say how it wants its columns; give the class "
+            f'spec = jaxdp.TestSpec(name="my-test", summary="...", columns=jaxdp.Columns.SCORES).'
+        )
+    return spec
+
+
+def wants_scores(test) -> bool:
+    """Whether a test takes coded x and y as numbers on [-1, 1] instead of codes."""
+    return not spec_of(test).columns.coded
+
+
+@functools.cache
+def entries() -> Mapping[str, Entry]:
+    """All tests by name, in the order of their names. Errors: ValueError where two tests have one name."""
+    found: dict[str, Entry] = {}
+    for cls in (*_exported(), *_declared()):
+        for spec in specs_of(cls):
+            if spec.name in found and found[spec.name].cls is not cls:
+                raise ValueError(f"{cls.__name__} and {found[spec.name].cls.__name__} are both called {spec.name!r}.")
+            found[spec.name] = Entry(spec, cls)
+    return dict(sorted(found.items()))
+
+
+def _exported() -> list[type]:
+    package = importlib.import_module("jaxdp")
+    found = (getattr(package, name) for name in package.exported_names())
+    return [value for value in found if inspect.isclass(value)]
+
+
+def _declared() -> list[type]:
+    """Tests of other installed packages; one that cannot be imported is left out."""
+    found = []
+    for point in metadata.entry_points(group=GROUP):
+        try:
+            found.append(point.load())
+        except Exception:  # another package's mistake must not take our own tests away
+            continue
+    return [value for value in found if inspect.isclass(value)]
+
+
+def find(name: str) -> Entry:
+    """The test of this name, or of "package.module:Class". Errors: ValueError that lists the names."""
+    if ":" in name:
+        return _imported(name)
+    found = entries().get(name)
+    if found is None:
+        close = difflib.get_close_matches(name, entries(), 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it must be one of {', '.join(entries())}."
+        raise ValueError(f"there is no test called {name!r}; {hint}")
+    return found
+
+
+def _imported(place: str) -> Entry:
+    module, _, attribute = place.partition(":")
+    cls = load(place)
+    if not inspect.isclass(cls) or not specs_of(cls):
+        raise ValueError(f"{place} is no test: {attribute} of {module} must be a class with a spec (jaxdp.TestSpec).")
+    return Entry(specs_of(cls)[0], cls)
+
+
+def load(place: str) -> Any:
+    """The object at "package.module:attribute"; modules of the working directory are found too.
+
+    Errors: ValueError if there is none.
+    """
+    module, _, attribute = place.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"{place} cannot be loaded: {error}.") from None
+
+
+def offered() -> dict[str, Entry]:
+    """The tests that a command can build from a budget and columns alone."""
+    return {name: entry for name, entry in entries().items() if not entry.spec.needs}
+
+
+def default(domain: Domain) -> Entry:
+    """The test that fits columns of this coded domain best, by the ranks that the specs give."""
+    fitting = [entry for entry in entries().values() if entry.spec.fits(domain) and not entry.spec.needs]
+    return max(fitting, key=lambda entry: entry.spec.rank(domain))
+
+
+def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a test by name, numbers as floats where the test sweeps over them. Errors: ValueError."""
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for name, value in constants.items():
+        if name not in fields or name in ("epsilon", "mechanism"):
+            known = ", ".join(key for key in fields if key not in ("epsilon", "mechanism"))
+            raise ValueError(f"{cls.__name__} has no constant {name!r}; it has {known}.")
+        if not isinstance(value, bool | int | float | str | list | tuple):
+            raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {value!r}.")
+    static = {name for name, field in fields.items() if field.metadata.get("static")}
+    return {
+        name: float(value) if isinstance(value, int) and not isinstance(value, bool) and name not in static else value
+        for name, value in constants.items()
+    }
+
+
+def with_balanced_groups(test, num_records: int):
+    """A case/control test with the public group sizes of a balanced design, which a traced y cannot tell."""
+    if getattr(test, "num_cases", 0) is None:
+        sizes = {"num_cases": num_records // 2, "num_controls": num_records - num_records // 2}
+        return dataclasses.replace(test, **sizes)
+    return test
+
+
+def described(test) -> dict[str, Any]:
+    """The public fields that a test was built with, as plain numbers and texts: printed with results and plans."""
+    shown = {}
+    for field in dataclasses.fields(test):
+        value = getattr(test, field.name)
+        if value is not None and value != field.default and field.name not in ("epsilon", "mechanism"):
+            shown[field.name] = _plain(value)
+    return shown
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic) or (np.ndim(value) == 0 and hasattr(value, "dtype")):
+        return np.asarray(value).item()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return getattr(value, "__name__", type(value).__name__)

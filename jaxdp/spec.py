@@ -1,0 +1,184 @@
+"""What a test says about itself, once: every command, planner, simulator, audit and plug-in reads it here.
+
+A test carries its `TestSpec` as the class variable `spec`; `jaxdp.catalogue` finds it by name. Nothing else in the
+package may hold a list of tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxdp.data.dataset import CATEGORICAL, Domain
+
+P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
+
+
+class Columns(enum.Enum):
+    """How a test wants x and y.
+
+    SCORES: numbers. Continuous columns lie on [-1, 1], coded ones are spread over [-1, 1], unordered levels become
+    indicators. CODES: codes 0, ..., levels - 1 of discrete columns. GROUPS: codes, and y is a public group label.
+    Z keeps its codes in every case.
+    """
+
+    SCORES = "scores"
+    CODES = "codes"
+    GROUPS = "groups"
+
+    @property
+    def coded(self) -> bool:
+        """Whether discrete x and y arrive as codes."""
+        return self is not Columns.SCORES
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Public settings that a caller may give to a builder; None (or empty) leaves the test's default.
+
+    level: significance level of tests that release a decision. residual_scale: (x, y) guesses of the residual sd in
+    units of the [-1, 1] scaling. num_cells: cells of Z. ridge, lengthscale: of kernel methods. law: the known law of X
+    given Z, for model-X tests. num_records: public number of records, for defaults that grow with it. fields: any
+    further fields of the test's class, by name.
+    """
+
+    level: float = 0.05
+    residual_scale: tuple[float, float] | None = None
+    num_cells: int | None = None
+    ridge: float | None = None
+    lengthscale: float | None = None
+    law: Any = None
+    num_records: int | None = None
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def given(self) -> tuple[str, ...]:
+        """Names of the settings that a test must know to obey."""
+        always = ("level", "law", "num_records", "fields")
+        named = (field.name for field in dataclasses.fields(self) if field.name not in always)
+        return tuple(name for name in named if getattr(self, name) is not None)
+
+
+Builder = Callable[[type, float, Domain | None, Options], Any]
+
+
+def budget_only(cls: type, epsilon: float, domain: Domain | None, options: Options):
+    """The builder of a test that needs nothing but its budget."""
+    del domain, options
+    return cls(epsilon=epsilon)
+
+
+def at_level(cls: type, epsilon: float, domain: Domain | None, options: Options):
+    """The builder of a test that is tuned for, or decides at, a significance level."""
+    del domain
+    return cls(epsilon=epsilon, level=options.level)
+
+
+@dataclasses.dataclass(frozen=True)
+class Planning:
+    """What the planner knows about a test.
+
+    formula: power as a function (setting, n, budget, effect, level), or its place "file:function" in `jaxdp.plan`; None
+    where only simulation serves. narrow: the formula holds for at most one continuous column of Z. gaussian: whether
+    the test takes Gaussian noise; gaussian_formula: where the formula knows it, "never", "natural" (no schema, units of
+    the design), "narrow" or "always". least: records below which the test's own limit law is not to be trusted.
+    slow: simulated at seconds a point, so that comparisons leave it out. reference: the non-private test that its
+    cost is measured against, by its formula's place in `jaxdp.plan`. table: planned for a 2 x 2 table if nothing is
+    said; without_z: for two continuous columns on [-1, 1] without Z.
+    """
+
+    formula: Any = None
+    narrow: bool = False
+    gaussian: bool = True
+    gaussian_formula: str = "never"
+    least: int = 20
+    slow: bool = False
+    reference: str = "continuous:gcm_power"
+    table: bool = False
+    without_z: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class TestSpec:
+    """Everything the rest of the package needs to know about a test.
+
+    name: its only name, in commands, results, ledgers, records. summary: one line for people.
+    columns: how x, y come. publishes: "p-value" or "decision" (a bit at `level`), "selection" (which of many) or
+    "stage" (a public setting of a later test). private: False for references that only simulations may run.
+    from_domain: (class, epsilon, domain, options) -> test, the only builder; domain is None for data in natural units.
+    options: names of the `Options` that the builder reads. needs: options without which it cannot build ("law").
+    assumption: what the level rests on beyond the hypothesis where Z is continuous. sees: the kind of dependence.
+    memory: number of records -> bytes beyond a few copies of the data.
+    fits: whether a question about columns of this coded domain can be asked.
+    rank: how well the test fits such a domain among all; the largest is the default of commands, 0 never is.
+    shown: (entry of the released value, its name for people) whose null law can be drawn; an empty entry is a
+    statistic that is standard normal under the null.
+    planning: None for tests that the planner does not offer. theory: page of the documentation with proofs.
+    """
+
+    __test__ = False  # no pytest collection
+
+    name: str
+    summary: str
+    columns: Columns = Columns.SCORES
+    publishes: str = P_VALUE
+    private: bool = True
+    from_domain: Builder = budget_only
+    options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    assumption: str = ""
+    sees: str = ""
+    memory: Callable[[int], int] | None = None
+    fits: Callable[[Domain], bool] = lambda domain: True
+    rank: Callable[[Domain], int] = lambda domain: 0
+    shown: tuple[str, str] | None = None
+    planning: Planning | None = None
+    theory: str = ""
+
+
+# Predicates of a coded domain (`Setting.domain("codes")`, the rules of a schema), for `fits` and `rank`.
+
+
+def on_a_line(domain: Domain) -> bool:
+    """One column of x and of y, none of them unordered with more than two levels."""
+    return all(len(part) == 1 and not _unordered(part[0]) for part in (domain.x, domain.y))
+
+
+def all_discrete(domain: Domain) -> bool:
+    """Every column has levels."""
+    return all(column.levels for part in (domain.x, domain.y, domain.z) for column in part)
+
+
+def discrete(domain: Domain) -> bool:
+    """One column of x and of y, both with levels."""
+    return all(len(part) == 1 and part[0].levels > 1 for part in (domain.x, domain.y))
+
+
+def two_columns_of_levels(domain: Domain) -> bool:
+    """A table of x and y, without Z."""
+    return discrete(domain) and not domain.z
+
+
+def two_by_two(domain: Domain) -> bool:
+    """A 2 x 2 table, without Z."""
+    return two_columns_of_levels(domain) and domain.x[0].levels == domain.y[0].levels == 2
+
+
+def continuous_given(domain: Domain) -> bool:
+    """x and y continuous, and something to condition on."""
+    return bool(domain.z) and all(len(part) == 1 and not part[0].levels for part in (domain.x, domain.y))
+
+
+def without_z(domain: Domain) -> bool:
+    """x and y on a line, at least one of them continuous, no Z."""
+    return not domain.z and on_a_line(domain) and not discrete(domain)
+
+
+def on_a_line_without_z(domain: Domain) -> bool:
+    """x and y on a line, no Z."""
+    return not domain.z and on_a_line(domain)
+
+
+def _unordered(column) -> bool:
+    return column.kind == CATEGORICAL and column.levels > 2

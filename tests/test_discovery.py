@@ -392,10 +392,10 @@ def test_public_mistakes_raise_before_data_are_read():
 def test_automatic_choice_uses_public_numbers_only():
     choose = discovery.choose_method
     small = as_records(np.zeros((5, 8), int), (2,) * 8)
-    assert choose(small, 1.0) == "table"
+    assert choose(small, 1.0) == "table_pc"
     wide = as_records(np.zeros((5, 30), int), (2,) * 30)
-    assert choose(wide, 1.0) == "svt"
-    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0) == "partition"
+    assert choose(wide, 1.0) == "svt_pc"
+    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0) == "partition_pc"
 
 
 def test_add_or_remove_one_costs_half_the_noise():

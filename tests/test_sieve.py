@@ -176,6 +176,6 @@ def test_command_line_releases_priv_pc(tmp_path):
         "".join(f'[columns.{c}]\nkind = "binary"\nlevels = ["0", "1"]\n' for c in ("a", "b", "c"))
     )
     where = [str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
-    assert main(["discover", *where, "--method", "priv-pc", "--epsilon", "30"]) == 0
+    assert main(["discover", *where, "--method", "priv_pc", "--epsilon", "30"]) == 0
     content = json.loads((tmp_path / "out/result.json").read_text())
     assert (content["mode"], content["epsilon"]) == ("release", 30.0)

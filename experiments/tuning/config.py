@@ -173,12 +173,12 @@ CASES = (
     ),
     _rank(jaxdp.ConditionalKendall, 100),
     _rank(jaxdp.ConditionalSpearman, 100),
-    Case("crt-normal", _crt("normal"), 200, 1.0, 0.25, ("winsorize", "split"), family=KNOWN_LAW),
+    Case("private-crt-normal", _crt("normal"), 200, 1.0, 0.25, ("winsorize", "split"), family=KNOWN_LAW),
     Case(
-        "crt-threshold", _crt("threshold", num_resamples=99), 200, 1.0, 0.3, (), {"winsorize": LEVELS}, family=KNOWN_LAW
+        "private-crt", _crt("threshold", num_resamples=99), 200, 1.0, 0.3, (), {"winsorize": LEVELS}, family=KNOWN_LAW
     ),
     Case(
-        "crt-paper",
+        "private-crt-paper",
         _crt("paper"),
         100,
         2.0,

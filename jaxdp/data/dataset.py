@@ -44,3 +44,14 @@ class Data:
     y: Any
     z: Any = None
     domain: Domain | None = jax.tree.static(default=None)
+
+    def nameless(self) -> "Data":
+        """The same records with columns that have no names: names are no part of a compiled program's identity."""
+        if self.domain is None or not any(column.name for part in _parts(self.domain) for column in part):
+            return self
+        bare = (tuple(dataclasses.replace(column, name="") for column in part) for part in _parts(self.domain))
+        return dataclasses.replace(self, domain=Domain(*bare))
+
+
+def _parts(domain: Domain):
+    return domain.x, domain.y, domain.z

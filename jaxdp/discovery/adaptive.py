@@ -28,6 +28,7 @@ from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.session import opened
 from jaxdp.discovery.sieve import Z, rounding
 from jaxdp.discovery.skeleton import Question, find_skeleton
+from jaxdp.discovery.spec import SearchSpec, search
 from jaxdp.mechanisms import Laplace
 
 MAX_ORDER = 2
@@ -35,6 +36,7 @@ EXPECTED_DEGREE = 3.0
 ROUNDING = 1.0 - 2.0**-40  # shares are rounded down, so that their sum stays within the total
 
 
+@search(SearchSpec("adaptive_pc", "PC with a budget that grows with the order of the question"))
 def adaptive_pc(
     key,
     data,

@@ -6,54 +6,57 @@ import math
 
 from jaxdp import _check
 from jaxdp.data.records import Records, as_records
-from jaxdp.discovery.counts import JOINT_CELLS
 from jaxdp.discovery.graph import Graph
+from jaxdp.discovery.spec import Levels, SearchSpec, best, find, search
 
-METHODS = ("auto", "table", "svt", "priv-pc", "em", "partition")
-SVT_BOUND = 2.0  # sensitivity of a typical query, in records
+AUTO = "auto"
 PARTITION_LEVEL = 0.01
 PARTITION_TESTS_PER_PAIR = 3
 
 
 def discover(
-    key, data, *, epsilon: float, method: str = "auto", max_order: int | None = None, levels=None, ledger=None
+    key, data, *, epsilon: float, method: str = AUTO, max_order: int | None = None, levels=None, ledger=None
 ) -> Graph:
     """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose.
 
-    "table" (`table_pc`), "svt" (`svt_pc`), "priv-pc" (`priv_pc`), "em" (`em_pc`) for coded columns;
-    "partition" (`pc` with `PartitionGCM`) for continuous or mixed ones.
-    Privacy: epsilon-DP under replace-one.
+    method: a name of `jaxdp.discovery.spec.searches()`: "table_pc", "svt_pc", ... for coded columns, "partition_pc" for
+    continuous or mixed ones. Privacy: epsilon-DP under replace-one.
+    Errors: ValueError for a name that does not exist, and for columns that the search does not take.
     """
-    from jaxdp import discovery
-
     records = as_records(data, levels)
-    _check.one_of(METHODS, method=method)
     _check.positive(epsilon=epsilon)
-    if method == "auto":
-        method = choose_method(records, epsilon)
-    if method == "partition":
-        return partition_pc(key, records, epsilon=epsilon, max_order=max_order, ledger=ledger)
-    if method == "em":
-        orders = {} if max_order is None else {"max_order": max_order}
-        return discovery.em_pc(key, records, epsilon=epsilon, ledger=ledger, **orders)
-    search = {"table": discovery.table_pc, "svt": discovery.svt_pc, "priv-pc": discovery.priv_pc}[method]
-    return search(key, records, epsilon=epsilon, max_order=max_order, ledger=ledger)
+    search = find(choose_method(records, epsilon) if method == AUTO else method)
+    spec = search.spec  # type: ignore[attr-defined]
+    if spec.needs:
+        raise ValueError(f"{spec.name} needs {' and '.join(spec.needs)}: call jaxdp.discovery.{spec.name}(...) itself.")
+    if not spec.fits(records.levels):
+        raise ValueError(f"{spec.name} takes coded columns only; use {choose_method(records, epsilon)}.")
+    orders = {} if max_order is None else {"max_order": max_order}
+    return search(key, records, epsilon=epsilon, ledger=ledger, **orders)
 
 
 def choose_method(records: Records, epsilon: float) -> str:
-    """Public choice: the noise of a table's U against that of one sparse-vector answer; both fall as 1/epsilon."""
-    if 0 in records.levels:
-        return "partition"
-    cells, pairs = math.prod(records.levels), max(1, len(records.columns) * (len(records.columns) - 1) // 2)
-    # sd of the sum of cell noise 8/epsilon^2 over the joint table, entering U with gradients of about 1/4
-    table_noise = math.sqrt(8.0 * cells) / (4.0 * epsilon)
-    share = (2.0 * pairs) ** (2.0 / 3.0)
-    query_noise = SVT_BOUND * 2.0 * pairs * (1.0 + share) / (share * epsilon)
-    if cells <= JOINT_CELLS and table_noise <= query_noise:
-        return "table"
-    return "svt"
+    """Name of the search with the least predicted noise: a public choice, from levels and epsilon alone."""
+    return best(records.levels, epsilon).spec.name  # type: ignore[attr-defined]
 
 
+def _any_columns(levels: Levels) -> bool:
+    return True
+
+
+def _last_resort(levels: Levels, epsilon: float) -> float:
+    """Searches of coded columns come first wherever they fit."""
+    return math.inf
+
+
+@search(
+    SearchSpec(
+        "partition_pc",
+        "PC with partition-gcm; for continuous and mixed columns",
+        fits=_any_columns,
+        error=_last_resort,
+    )
+)
 def partition_pc(key, data, *, epsilon: float, max_order: int | None = None, levels=None, ledger=None) -> Graph:
     """PC on continuous, coded or mixed columns with `PartitionGCM`, three tests per pair of columns in all.
 

@@ -19,6 +19,7 @@ from jaxdp.discovery.decision_query import default_query
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.session import opened
 from jaxdp.discovery.skeleton import Search, counted
+from jaxdp.discovery.spec import SearchSpec, search
 from jaxdp.mechanisms import ExponentialMechanism
 
 Z = 4.0
@@ -26,6 +27,7 @@ MAX_ORDER = 2
 COUNT_SHARE = 0.5  # of a call's budget, for how many edges to remove; the rest picks them
 
 
+@search(SearchSpec("em_pc", "EM-PC: conditioning sets by the exponential mechanism, corrected"))
 def em_pc(
     key,
     data,

@@ -19,12 +19,14 @@ from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.session import opened
 from jaxdp.discovery.sieve import Z, rounding
 from jaxdp.discovery.skeleton import find_skeleton
+from jaxdp.discovery.spec import SearchSpec, search
 from jaxdp.mechanisms import Gaussian
 from jaxdp.noise import keys
 
 TESTS_PER_PAIR = 5
 
 
+@search(SearchSpec("gaussian_pc", "PC by sub-sampled Gaussian noise", needs=("delta",)))
 def gaussian_pc(
     key,
     data,

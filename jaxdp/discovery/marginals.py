@@ -20,6 +20,7 @@ from jaxdp.data.records import as_records
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.session import opened
 from jaxdp.discovery.skeleton import find_skeleton
+from jaxdp.discovery.spec import SearchSpec, search
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.tables import LEVEL, z_threshold
 from jaxdp.mechanisms import Gaussian
@@ -108,6 +109,7 @@ class NoisyTables:
         return [key for key in self._tables if wanted <= set(key)]
 
 
+@search(SearchSpec("marginal_pc", "PC on noisy marginal tables", needs=("rho",)))
 def marginal_pc(
     key,
     data,

@@ -24,6 +24,7 @@ from jaxdp.discovery.decision_query import default_query
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.session import opened
 from jaxdp.discovery.skeleton import AHEAD, Question, find_skeleton
+from jaxdp.discovery.spec import Levels, SearchSpec, search
 from jaxdp.independence.conditional.conditional_kendall import PAPER_SENSITIVITY, paper_claim
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, amplified, before_amplification
@@ -36,6 +37,17 @@ UNIT_ROUNDOFF = 2.0**-53
 _START, _PERTURB, _FOLD_IN = jax.jit(SparseVector.init), jax.jit(Laplace.perturb), jax.jit(jax.random.fold_in)
 
 
+TYPICAL_BOUND = 2.0  # sensitivity of a typical query, in records
+
+
+def _predicted_noise(levels: Levels, epsilon: float) -> float:
+    """Scale of the noise of one sparse-vector answer over the reserved pairs, in records."""
+    pairs = max(1, len(levels) * (len(levels) - 1) // 2)
+    share = (2.0 * pairs) ** (2.0 / 3.0)
+    return TYPICAL_BOUND * 2.0 * pairs * (1.0 + share) / (share * epsilon)
+
+
+@search(SearchSpec("svt_pc", "PC by one sparse vector; for many coded columns", error=_predicted_noise))
 def svt_pc(
     key,
     data,
@@ -177,6 +189,7 @@ def printed_round(algorithm: int, epsilon: float, rate: float) -> float:
     return amplified(threshold_loss + base / 2, rate) + epsilon / 2
 
 
+@search(SearchSpec("priv_pc", "Priv-PC: sieve and examine, corrected"))
 def priv_pc(
     key,
     data,

@@ -19,6 +19,7 @@ from jaxdp.discovery.counts import JOINT_CELLS, NoisyCounts
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.session import opened
 from jaxdp.discovery.skeleton import find_skeleton
+from jaxdp.discovery.spec import Levels, SearchSpec, search
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.mechanisms import Geometric
 from jaxdp.statistics import contingency
@@ -66,6 +67,13 @@ def geometric_variance(scale: float) -> float:
     return 2.0 * ratio / (1.0 - ratio) ** 2
 
 
+def _predicted_noise(levels: Levels, epsilon: float) -> float:
+    """sd of the sum of cell noise 8/epsilon^2 over the joint table, entering U with gradients of about 1/4."""
+    cells = math.prod(levels)
+    return math.sqrt(8.0 * cells) / (4.0 * epsilon) if cells <= JOINT_CELLS else math.inf
+
+
+@search(SearchSpec("table_pc", "PC on one noisy joint table; recommended where the table fits", error=_predicted_noise))
 def table_pc(
     key,
     data,

@@ -32,6 +32,7 @@ COMMANDS = {
     "mic": "mic",
     "simulate": "simulate",
     "plan": "plan",
+    "methods": "methods",
     "audit": "audit",
     "ledger": "ledger",
     "report": "report",

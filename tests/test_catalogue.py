@@ -53,6 +53,8 @@ def test_every_spec_points_to_what_exists():
         if planning is not None:
             assert planning.formula is None or callable(formula_at(planning.formula))
             assert callable(formula_at(planning.reference))
+        page = ROOT.parent / entry.spec.theory
+        assert page.is_file(), f"{entry.name} names {entry.spec.theory}"
 
 
 def test_names_that_do_not_exist_are_told_with_what_was_meant():

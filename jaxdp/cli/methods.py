@@ -24,8 +24,8 @@ def run(args: argparse.Namespace) -> int:
     lines = ["tests: jaxdp test --method NAME, and in simulate, plan, audit, bench"]
     for row in tests:
         lines.append(f"  {row['name']:22s} {row['summary']}")
-        told = [f"sees {row['sees']}" if row["sees"] else "", f"publishes a {row['publishes']}", _needs(row["needs"])]
-        lines.append(f"{'':25s}{'; '.join(part for part in told if part)}")
+        parts = [f"sees {row['sees']}" if row["sees"] else "", f"publishes a {row['publishes']}", _needs(row["needs"])]
+        lines.append(f"{'':25s}{'; '.join(part for part in parts if part)}")
     lines.append("searches: jaxdp discover --method NAME")
     for row in searches:
         told = f"; {_needs(row['needs'])}, in Python" if row["needs"] else ""

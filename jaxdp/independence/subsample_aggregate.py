@@ -79,7 +79,7 @@ class SubsampleAggregate(PrivateTest):
         planning=Planning(
             "continuous:subsample_power", least=LEAST_BLOCKS * LEAST_BLOCK, gaussian=False, without_z=True
         ),
-        theory="docs/theory/subsample_aggregate.md",
+        theory="docs/theory/medians.md",
     )
 
     def __post_init__(self):

@@ -43,7 +43,7 @@ class ConditionalSpearman(StratifiedRankTest):
         fits=on_a_line,
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow"),
-        theory="docs/theory/conditional_spearman.md",
+        theory="docs/theory/spearman.md",
     )
     maximal_variance: ClassVar[float] = 1.0
 

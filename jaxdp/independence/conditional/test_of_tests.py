@@ -75,7 +75,7 @@ class TestOfTests(PrivateTest):
         sees="what the block test sees: covariance given Z",
         fits=on_a_line,
         planning=Planning("continuous:test_of_tests_power", least=DEFAULT_BLOCKS * LEAST_BLOCK),
-        theory="docs/theory/test_of_tests.md",
+        theory="docs/theory/votes.md",
     )
 
     def __post_init__(self):

@@ -58,7 +58,7 @@ class MarginAdaptive(CaseControlTest):
         sees="any dependence of two binary columns",
         fits=two_by_two,
         planning=Planning("tables:margin_adaptive_power", table=True, reference="tables:chi_squared_power"),
-        theory="docs/theory/unit_circle.md",
+        theory="docs/theory/margin_adaptive.md",
     )
 
     def __post_init__(self):

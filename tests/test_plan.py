@@ -322,7 +322,7 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
     [
         (["--epsilon", "1", "--power", "0.8"], "give three of"),
         (["--n", "5", "--epsilon", "1", "--effect", "0.2"], "n must be"),
-        (["--method", "magic", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "--method must be one of"),
+        (["--method", "magic", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "method must be one of"),
         (["--x", "a", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "belongs to --schema"),
         (["--epsilon", "-1", "--effect", "0.2", "--power", "0.8"], "finite number > 0"),
     ],

@@ -85,6 +85,14 @@ class CellChoice(PrivateQuery):
         )
 
 
+def _from_domain(cls, epsilon, domain, options):
+    """On a schema's [-1, 1] the values are winsorised wider than residuals need, for they are not centred."""
+    if domain is None and options.residual_scale is None:
+        return cls(epsilon=epsilon)
+    scale_x, scale_y = options.residual_scale or (builders.DISCRETE_RESIDUAL_SCALE,) * 2
+    return cls(epsilon=epsilon, scale_x=scale_x, scale_y=scale_y)
+
+
 @frozen_pytree
 class ChosenCells(PrivateTest):
     """`PartitionGCM` after a private choice of its cells.
@@ -106,6 +114,8 @@ class ChosenCells(PrivateTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="chosen-cells",
         summary="partition-gcm after a private choice of its cells",
+        from_domain=_from_domain,
+        options=("residual_scale",),
         assumption=builders.WITHIN_CELLS,
         sees="covariance of X and Y given Z",
         theory="docs/theory/partition_gcm.md",

@@ -18,7 +18,7 @@ class RankThreshold:
     Value: pair (T_0, T) of a scalar and a vector of m copies; sensitivity: pair of Linf bounds
     (D_0, D). All Z are Laplace of scale (D_0 + D)/epsilon.
     Privacy: epsilon-DP for the decision at this one level only; releasing the rank or a p-value with the
-    same noise is NOT epsilon-DP (up to 1.117 epsilon; docs/theory/crt.md#whole-rank).
+    same noise is NOT epsilon-DP (1.12 epsilon or more; docs/theory/crt.md#whole-rank).
     Level: exact if (T_0, ..., T_m) are exchangeable under the null.
     """
 

@@ -42,8 +42,8 @@ class CRTThreshold(RandomizationTest):
     Sensitivity: Delta = 2 for y without regression, 2 (1 + N(ridge)/sqrt2)^2 for kernel ridge residuals
     (docs/theory/crt.md#statistic, tight), Linf over (T_0, ..., T_m), replace-one neighbours of (x, resamples, y, z)
     rows.
-    Privacy: epsilon-DP for the decision at `level` (docs/theory/crt.md#decision); the whole rank would cost up to
-    1.117 epsilon.
+    Privacy: epsilon-DP for the decision at `level` (docs/theory/crt.md#decision); the whole rank would cost 1.12
+    epsilon or more.
     P-value: `level` if rejected, else 1. Level exact at any n. More resamples never hurt.
     """
 

@@ -94,6 +94,31 @@ def test_strata_of_twenty_records_do_not_save_the_claimed_sensitivity():
     assert largest == pytest.approx(0.4517, abs=1e-4)
 
 
+def chi_squared(table):
+    (a, b), (c, d) = table
+    spread = (a + b) * (c + d) * (a + c) * (b + d)
+    return (a + b + c + d) * (a * d - b * c) ** 2 / spread if spread else 0.0
+
+
+def deletions_until_it_flips(table, threshold):
+    """Fewest records to delete until chi-squared changes sides: positive where it accepts, all records if none do."""
+    accepts = chi_squared(table) <= threshold
+    cells = [range(count + 1) for row in table for count in row]
+    flips = [
+        sum(gone)
+        for gone in itertools.product(*cells)
+        if (chi_squared(np.reshape(table, (2, 2)) - np.reshape(gone, (2, 2))) <= threshold) != accepts
+    ]
+    distance = min(flips, default=int(np.sum(table)))
+    return distance if accepts else -distance
+
+
+def test_greedy_deletions_move_by_one_more_than_the_number_of_records():
+    """docs/theory/em_pc.md#what-was-wrong: neighbours of 20 records."""
+    before, after = (deletions_until_it_flips(table, 3.84) for table in ([[0, 0], [0, 20]], [[1, 0], [0, 19]]))
+    assert (before, after) == (20, -1)
+
+
 @pytest.mark.parametrize(
     ("statistics", "shifts", "loss"),
     [

@@ -1,6 +1,6 @@
 """The 21 functional relations with noise, the benchmark of maximal information coefficients.
 
-Paper 004, appendix E.2.1 (after Reshef et al. 2011, 2016): 100 Gaussian blobs at equal arc lengths along a
+Lazarsfeld et al. 2022, appendix E.2.1 (after Reshef et al. 2011, 2016): 100 Gaussian blobs at equal arc lengths along a
 curve in the unit square, all with one standard deviation, cut to the square. Nine noise levels are set by R^2.
 """
 

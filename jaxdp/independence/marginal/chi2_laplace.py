@@ -36,7 +36,7 @@ class ChiSquaredLaplace(CaseControlTest):
         sees="any dependence of two binary columns",
         fits=two_by_two,
         planning=Planning("tables:chi2_laplace_power", table=True, reference="tables:chi_squared_power"),
-        theory="docs/theory/unit_circle.md",
+        theory="docs/theory/table_tests.md",
     )
 
     def score(self, exposed_cases, exposed_controls):
@@ -69,7 +69,7 @@ class DistanceScore(CaseControlTest):
         sees="any dependence of two binary columns",
         fits=two_by_two,
         planning=Planning(table=True, reference="tables:chi_squared_power"),
-        theory="docs/theory/unit_circle.md",
+        theory="docs/theory/table_tests.md",
     )
 
     def budget(self):

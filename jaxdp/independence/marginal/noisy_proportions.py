@@ -38,7 +38,7 @@ class NoisyProportions(CaseControlTest):
         sees="any dependence of two binary columns",
         fits=two_by_two,
         planning=Planning("tables:noisy_proportions_power", table=True, reference="tables:chi_squared_power"),
-        theory="docs/theory/unit_circle.md",
+        theory="docs/theory/table_tests.md",
     )
 
     def __post_init__(self):

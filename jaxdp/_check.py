@@ -4,6 +4,7 @@ Pytrees are rebuilt with tracers and placeholders, so every check here looks onl
 concrete numbers and lets everything else pass.
 """
 
+import enum
 import math
 import numbers
 
@@ -30,7 +31,20 @@ def _check(values, accept, wanted: str, hint: str) -> None:
         if isinstance(value, str | bool | bytes):
             raise TypeError(f"{name} must be {wanted}, got {value!r}{hint}.")
         if is_concrete(value) and not _every(value, accept):
-            raise ValueError(f"{name} must be {wanted}, got {value}{hint}.")
+            raise ValueError(f"{name} must be {wanted}, got {_told(value)}{hint}.")
+
+
+def _told(value) -> str:
+    return f"others in an array of shape {np.shape(value)}" if np.ndim(value) else f"{value}"
+
+
+def _is_setting(value) -> bool:
+    """Whether a value may be printed: arrays and tables that were given for a setting may be data."""
+    return value is None or isinstance(value, str | numbers.Number | enum.Enum)
+
+
+def _of_setting(value) -> str:
+    return repr(value) if _is_setting(value) else f"a {type(value).__name__}"
 
 
 def positive(hint: str = "", **values) -> None:
@@ -54,14 +68,15 @@ def at_least(low: int, hint: str = "", **values) -> None:
     for name, value in values.items():
         whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         if not whole or int(value) < low:
-            raise ValueError(f"{name} must be a whole number >= {low}, got {value!r}{hint}.")
+            raise ValueError(f"{name} must be a whole number >= {low}, got {_of_setting(value)}{hint}.")
 
 
 def one_of(options, **values) -> None:
     """Raises unless every value is one of the options."""
     for name, value in values.items():
-        if value not in options:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}.")
+        if _is_setting(value) and value in options:
+            continue
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {_of_setting(value)}.")
 
 
 def positive_or_nan(value):

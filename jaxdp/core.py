@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
+from jaxdp.data.admit import admitted
 from jaxdp.noise import keys, tape
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ class PrivateQuery:
 
     method: ClassVar[str] = ""
     one_program: ClassVar[bool] = True  # False: the statistic compiles its own parts, to use all cores or show progress
+    many_columns: ClassVar[bool] = False  # True: x and y may both have more columns than records
     public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
 
     def __post_init__(self):
@@ -247,6 +249,11 @@ def num_records(data) -> int:
     return lengths.pop()
 
 
+def admit(test, data):
+    """The data as arrays, before anything is paid; refused by type, dtype and shape alone."""
+    return admitted(data, many_columns=getattr(test, "many_columns", False))
+
+
 def public_shapes(data):
     """The data with every array replaced by its shape and dtype, which are public."""
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), data)
@@ -254,6 +261,7 @@ def public_shapes(data):
 
 def cost_of(test, data) -> Cost:
     """What a run on data of these shapes will cost, without reading a value."""
+    data = admit(test, data)
     test = resolve(test, data)
     if isinstance(test, Sequential):
         return cost_of(test.first, data) + cost_of(test.second, data)
@@ -279,7 +287,7 @@ def _relation(sensitivity) -> Relation:
 
 def release(test, key, data) -> Release:
     """Returns the noisy statistic, the only thing about `data` that may leave."""
-    mode = keys.mode_of(key)
+    mode, data = keys.mode_of(key), admit(test, data)
     with keys.precision(mode):
         return keys.settle(mode, _execute(test, keys.open_key(key), keys.widen(mode, data))[1])
 
@@ -349,7 +357,7 @@ def run(test, key, data, *, ledger: Account | None = None) -> Result:
     ledger: charged before the data are read; only releases can be charged.
     Errors: ValueError or TypeError on public mistakes (shapes, keys, budgets), before data are read.
     """
-    mode = keys.mode_of(key)
+    mode, data = keys.mode_of(key), admit(test, data)
     with keys.precision(mode):
         if ledger is not None:
             cost = cost_of(test, data)

@@ -2,15 +2,15 @@
 
 import base64
 import html.parser
-import json
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from jaxdp.cli.main import main
-from jaxdp.report import figures
-from jaxdp.report.html import BANNER, write_report
+from jaxdp.cli.options import write_json
+from jaxdp.report import figures, written
+from jaxdp.report.html import BANNER, rebuild_report, write_report
 
 
 class Page(html.parser.HTMLParser):
@@ -44,8 +44,8 @@ def result(**changes):
 
 
 def write_result(folder, content):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "result.json").write_text(json.dumps(content))
+    written.put(folder, "result.json", write_json, content)
+    written.show(folder, ["result.json"])
 
 
 def picture(path, **changes):
@@ -55,8 +55,8 @@ def picture(path, **changes):
 
 def test_the_page_holds_everything_itself(tmp_path):
     write_result(tmp_path, result())
-    picture(tmp_path / "law.png")
-    page = Page(write_report(tmp_path, "A title").read_text())
+    written.put(tmp_path, "law.png", picture)
+    page = Page(write_report(tmp_path, "A title", ["law.png", "result.json"]).read_text())
     assert page.links == []
     assert base64.b64decode(page.images[0].split(",")[1]) == (tmp_path / "law.png").read_bytes()
     for text in ("A title", "Is a independent of b?", "No.", "p_value", "0.25"):
@@ -66,11 +66,14 @@ def test_the_page_holds_everything_itself(tmp_path):
 
 def test_names_are_escaped(tmp_path):
     write_result(tmp_path, result(title="<script>alert(1)</script> & co", x=['"><img src="http://e.org/">']))
-    (tmp_path / "edges.csv").write_text('from,to\n<b>a</b>,"b & c"\n')
-    page = Page(write_report(tmp_path, "<title>").read_text())
+    written.put_text(tmp_path, "edges.csv", 'from,to\n<b>a</b>,"b & c"\n<script>alert(2)</script>,"\'=1+1"\n')
+    page = Page(write_report(tmp_path, "<title>", ["result.json", "edges.csv"]).read_text())
     assert page.links == []
     assert "<script>alert(1)</script> & co" in page.text
     assert "<b>a</b>" in page.text
+    assert "<script>alert(2)</script>" in page.text
+    assert "=1+1" in page.text
+    assert "'=1+1" not in page.text
 
 
 def test_subfolders_are_sections_and_data_are_not_shown(tmp_path):
@@ -78,7 +81,7 @@ def test_subfolders_are_sections_and_data_are_not_shown(tmp_path):
     write_result(tmp_path / "two", result(title="second question", mode="simulation"))
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "secret.csv").write_text("a,b\n12345.678,1\n")
-    page = Page(write_report(tmp_path, "t").read_text())
+    page = Page(rebuild_report(tmp_path, "t").read_text())
     assert page.text.index("first question") < page.text.index("second question")
     assert "12345.678" not in page.text
     assert BANNER in page.text
@@ -86,11 +89,18 @@ def test_subfolders_are_sections_and_data_are_not_shown(tmp_path):
 
 def test_the_report_command_rebuilds_the_same_page(tmp_path, capsys):
     write_result(tmp_path, result())
-    first = write_report(tmp_path, "again").read_text()
+    first = write_report(tmp_path, "again", ["result.json"]).read_text()
     assert main(["report", str(tmp_path), "--title", "again"]) == 0
     assert (tmp_path / "report.html").read_text() == first
     assert str(tmp_path / "report.html") in capsys.readouterr().out
-    (tmp_path / "result.json").write_text("{")
+    (tmp_path / "result.json").write_text('{"title": "canary"}')
+    assert main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "canary" not in page
+    assert "result.json was changed since it was written and is not shown." in page
+    written.drop(tmp_path, "report.html")
+    (tmp_path / "result.json").unlink()
+    written.put_text(tmp_path, "result.json", "{")
     assert main(["report", str(tmp_path)]) == 2
     assert "is not valid JSON" in capsys.readouterr().err
 
@@ -98,14 +108,14 @@ def test_the_report_command_rebuilds_the_same_page(tmp_path, capsys):
 def test_long_values_are_shortened(tmp_path):
     content = result(values=list(range(1000)), rows=[{"pair": i} for i in range(40)], nothing=None)
     write_result(tmp_path, content)
-    page = Page(write_report(tmp_path, "t").read_text())
+    page = Page(write_report(tmp_path, "t", ["result.json"]).read_text())
     assert "(1000 in all)" in page.text
     assert "28 more" in page.text
     assert len(page.text) < 10_000
 
 
 def test_an_empty_folder_says_so(tmp_path):
-    assert "holds no results" in Page(write_report(tmp_path, "t").read_text()).text
+    assert "holds no results" in Page(rebuild_report(tmp_path, "t").read_text()).text
 
 
 @pytest.mark.parametrize("level", [0.001, 0.05, 0.5])

@@ -13,7 +13,6 @@ worker processes start fast.
 from __future__ import annotations
 
 import contextlib
-import csv
 import dataclasses
 import datetime
 import math
@@ -25,6 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from jaxdp import _csv
 from jaxdp._exact import as_fraction
 from jaxdp.accounting import ledger_file
 from jaxdp.accounting.ledger_file import DELTA_UNIT, UNIT
@@ -297,10 +297,7 @@ class Ledger(Uncopied):
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes every charge as a line of a CSV file."""
         names = [field.name for field in dataclasses.fields(Row)]
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(names)
-            writer.writerows([getattr(row, name) for name in names] for row in self.rows())
+        _csv.write(path, names, ([getattr(row, name) for name in names] for row in self.rows()))
 
     def to_dp_event(self) -> Any:
         """The charges as a dp-accounting `ComposedDpEvent`, for its accountants.

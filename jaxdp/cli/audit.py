@@ -47,17 +47,17 @@ def run(args: argparse.Namespace) -> int:
     import jax
 
     from jaxdp import audit
-    from jaxdp.report import figures
+    from jaxdp.report import figures, written
 
     figures.require_matplotlib()
-    folder = options.output_folder(args.out)
+    folder = options.output_folder(args.out, ("result.json", "audit.png"))
     key = None if args.seed is None else jax.random.key(args.seed)
     started = time.monotonic()
     found = audit.audit(args.method, args.epsilon, runs=args.runs, key=key)
     seconds = time.monotonic() - started
     result = {**dataclasses.asdict(found), "holds": found.holds, "seconds": round(seconds, 2), "seed": args.seed}
-    options.write_json(folder / "result.json", result)
-    draw(folder / "audit.png", [found])
+    written.put(folder, "result.json", options.write_json, result)
+    written.put(folder, "audit.png", draw, [found])
     print(summary(found, seconds))
     print(f"wrote {folder / 'result.json'}, {folder / 'audit.png'}")
     return 0

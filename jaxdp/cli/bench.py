@@ -34,10 +34,10 @@ def run(args: argparse.Namespace) -> int:
 
     import jax
 
-    from jaxdp.report import figures
+    from jaxdp.report import figures, written
 
     figures.require_matplotlib()
-    folder = options.output_folder(args.out)
+    folder = options.output_folder(args.out, ("result.json", "bench.png"))
     cells = [(method, n) for method in args.method for n in args.n]
     rows = [
         measure(method, n, args.epsilon, args.replicates) for method, n in options.progress(cells, "timing", len(cells))
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
         "load_at_end": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "jax": jax.__version__,
     }
-    options.write_json(folder / "result.json", {"machine": facts, "rows": rows})
-    draw(folder / "bench.png", rows)
+    written.put(folder, "result.json", options.write_json, {"machine": facts, "rows": rows})
+    written.put(folder, "bench.png", draw, rows)
     print(f"{facts['device']}, {facts['cores']} cores, jax {facts['jax']}, epsilon {args.epsilon:g}")
     print(f"{'method':<22}{'n':>8}{'replicates/s':>15}{'compile s':>12}")
     for row in rows:

@@ -1,17 +1,19 @@
 """`jaxdp demo`: made-up data, real commands, one report. Needs no arguments and no network.
 
 A new part is one function in `PARTS` that writes its made-up data and returns the command to run on them;
-each command writes into a subfolder of its own and report.html shows every subfolder.
+each command writes into a subfolder of its own and report.html shows their results, not the data.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import itertools
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from jaxdp import _csv
 from jaxdp.cli import options
 
 DATA_SEED = 20_240_229  # the data are made up and public; only the noise is fresh
@@ -62,9 +64,9 @@ def add_parser(subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp.cli import main as door
-    from jaxdp.report.html import write_report
+    from jaxdp.report.html import REPORT_NAME, write_report
 
-    folder = options.output_folder(args.out)
+    folder = options.output_folder(args.out, [REPORT_NAME])
     data_folder = options.output_folder(str(folder / "data"))
     commands = [part(data_folder) for part in PARTS.values()]
     shared = ["--epsilon", repr(args.epsilon), *_key_arguments(args.seed, folder, args.epsilon * len(commands))]
@@ -75,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
         if code != door.SUCCESS:
             return code
         print()
-    print(f"report: {write_report(folder, 'jaxdp demo')}")
+    sections = [folder / name for name in PARTS]
+    print(f"report: {write_report(folder, 'jaxdp demo', [], sections)}")
     return door.SUCCESS
 
 
@@ -85,9 +88,9 @@ def _key_arguments(seed: int | None, folder: Path, total: float) -> list[str]:
         return ["--seed", str(seed)]
     from jaxdp.accounting.ledger import Ledger
 
-    path = folder / "demo-ledger.db"
-    for old in folder.glob("demo-ledger.db*"):  # an earlier demo's, about the same made-up data
-        old.unlink()
+    # a ledger is never deleted: an earlier demo's stays, and a new one gets the next number
+    names = itertools.chain(["demo-ledger.db"], (f"demo-ledger-{number}.db" for number in itertools.count(2)))
+    path = next(folder / name for name in names if not (folder / name).exists())
     Ledger.create(str(path), epsilon=total)
     return ["--ledger", str(path)]
 
@@ -101,7 +104,7 @@ def continuous(folder: Path) -> list[str]:
 
     data = simulate.sine_confounder(jax.random.key(DATA_SEED), CONTINUOUS_ROWS, effect=0.25)
     columns = np.stack([np.asarray(values) for values in (data.x, data.y, data.z)], axis=1)
-    rows = ([f"{value:.5f}" for value in row] for row in columns)
+    rows = columns.round(5).tolist()
     return [
         *("test", *_write(folder, "continuous", ["dose", "response", "age_score"], rows, CONTINUOUS_SCHEMA)),
         *("--x", "dose", "--y", "response", "--given", "age_score"),
@@ -132,6 +135,7 @@ def discovery(folder: Path) -> list[str]:
     import numpy as np
 
     from jaxdp.data import networks
+    from jaxdp.report import written
     from jaxdp.simulate.networks import sample_network
 
     network = networks.load("asia")
@@ -145,19 +149,17 @@ def discovery(folder: Path) -> list[str]:
     rows = zip(*columns, strict=True)
     arguments = ["discover", *_write(folder, "asia", list(network.names), rows, schema)]
     arcs = [[network.names[i], network.names[j]] for i, j in zip(*np.nonzero(network.dag), strict=True)]
-    truth = folder / "asia.json"
-    truth.write_text(json.dumps({"names": list(network.names), "directed": arcs, "undirected": []}), encoding="utf-8")
+    graph = {"names": list(network.names), "directed": arcs, "undirected": []}
+    truth = written.put_text(folder, "asia.json", json.dumps(graph))
     return [*arguments, "--truth", str(truth)]
 
 
-def _write(folder: Path, name: str, header: list[str], rows: Iterable[Sequence[str]], schema: str) -> list[str]:
+def _write(folder: Path, name: str, header: list[str], rows: Iterable[Sequence[Any]], schema: str) -> list[str]:
     """Writes name.csv and name.toml; returns them as arguments of a command."""
-    table, schema_path = folder / f"{name}.csv", folder / f"{name}.toml"
-    with table.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    schema_path.write_text(schema, encoding="utf-8")
+    from jaxdp.report import written
+
+    table = written.put(folder, f"{name}.csv", _csv.write, header, rows)
+    schema_path = written.put_text(folder, f"{name}.toml", schema)
     return [str(table), "--schema", str(schema_path)]
 
 

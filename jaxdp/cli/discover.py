@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 
+from jaxdp import _csv
 from jaxdp.cli import options
 
 MIN_ROWS = 2
 EXAMPLE = "example: jaxdp discover survey.csv --schema survey.toml --epsilon 1 --out out/graph"
 AUTO = "auto"
 FILES = ("graph.json", "edges.csv", "graph.png", "report.html")
+WRITTEN = ("graph.png", "graph.json", "result.json", "edges.csv", "graph.dot", "report.html")
 
 
 def add_parser(subparsers) -> None:
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise options.UserError(f"a graph needs at least two columns, got {len(names)}.")
     _require_same_columns(truth, names)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.output_folder(args.out)
+    folder = options.output_folder(args.out, WRITTEN)
     records = as_records(schema.read_table(args.data, names))
     if records.num_records < MIN_ROWS:
         raise options.UserError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
@@ -74,23 +75,26 @@ def run(args: argparse.Namespace) -> int:
 
 def write(graph, folder: Path, *, num_records: int, truth=None, seed: int | None = None) -> str:
     """Writes graph.json, result.json, edges.csv, graph.dot, graph.png and report.html; returns the summary."""
+    from jaxdp.report import written
     from jaxdp.report.graphs import draw_graph
     from jaxdp.report.html import write_report
 
-    options.write_json(folder / "graph.json", graph.to_dict())
+    written.put(folder, "graph.json", options.write_json, graph.to_dict())
     content = describe(graph, num_records, truth, seed)
-    options.write_json(folder / "result.json", content)
-    (folder / "graph.dot").write_text(graph.to_dot(), encoding="utf-8")
-    write_edges(folder / "edges.csv", graph)
-    draw_graph(
-        folder / "graph.png",
+    written.put(folder, "result.json", options.write_json, content)
+    written.put_text(folder, "graph.dot", graph.to_dot())
+    written.put(folder, "edges.csv", write_edges, graph)
+    written.put(
+        folder,
+        "graph.png",
+        draw_graph,
         graph.names,
         graph.cpdag,
         truth=None if truth is None else _in_order(truth, graph.names),
         title=content["title"],
         simulation=graph.mode == "simulation",
     )
-    write_report(folder, "Private causal discovery")
+    write_report(folder, "Private causal discovery", WRITTEN)
     return summary(content, folder)
 
 
@@ -125,15 +129,13 @@ def write_edges(path: Path, graph) -> None:
 
     A search on one noisy table answers by post-processing: its questions cost nothing on top of the table.
     """
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["a", "b", "given", "edge", "independent", "released_value", "epsilon"])
-        for item in graph.decisions:
-            kept = bool(graph.skeleton[item.i, item.j])
-            given = " ".join(graph.names[k] for k in item.given)
-            value = "" if item.value is None else f"{item.value:.6g}"
-            cost = "" if item.epsilon is None else f"{item.epsilon:.6g}"
-            writer.writerow([graph.names[item.i], graph.names[item.j], given, kept, item.independent, value, cost])
+    rows = []
+    for item in graph.decisions:
+        kept = bool(graph.skeleton[item.i, item.j])
+        given = " ".join(graph.names[k] for k in item.given)
+        value, cost = (None if number is None else float(f"{number:.6g}") for number in (item.value, item.epsilon))
+        rows.append([graph.names[item.i], graph.names[item.j], given, kept, item.independent, value, cost])
+    _csv.write(path, ["a", "b", "given", "edge", "independent", "released_value", "epsilon"], rows)
 
 
 def summary(content: dict, folder: Path) -> str:

@@ -10,6 +10,7 @@ from jaxdp.cli import options
 # Where no delta was granted, composed totals are shown at this one.
 SHOWN_DELTA = 1e-6
 MOST_ROWS = 20
+FILES = ("ledger.csv", "ledger.json", "dp_event.json", "waterfall.png")
 
 
 def add_parser(subparsers) -> None:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         print(summary(ledger, notes))
         ledger.verify()
     if args.out is not None:
-        folder = options.output_folder(args.out)
+        folder = options.output_folder(args.out, FILES)
         export(ledger, folder, notes)
         print(f"results in {folder}")
     return 0
@@ -127,16 +128,18 @@ def export(ledger, folder: Path, notes: list[str]) -> None:
     import dataclasses
 
     from jaxdp.accounting import convert
+    from jaxdp.report import written
 
-    ledger.to_csv(folder / "ledger.csv")
+    written.put(folder, "ledger.csv", ledger.to_csv)
     content = {name: dataclasses.asdict(getattr(ledger, name)) for name in ("total", "spent", "remaining")}
     charges = [dataclasses.asdict(row) for row in ledger.rows()]
-    options.write_json(folder / "ledger.json", {"relation": ledger.relation, **content, "charges": charges})
-    options.write_json(folder / "dp_event.json", convert.event_fields(ledger.to_dp_event()))
-    draw(ledger, folder / "waterfall.png", notes)
+    whole = {"relation": ledger.relation, **content, "charges": charges}
+    written.put(folder, "ledger.json", options.write_json, whole)
+    written.put(folder, "dp_event.json", options.write_json, convert.event_fields(ledger.to_dp_event()))
+    written.put(folder, "waterfall.png", draw, ledger, notes)
 
 
-def draw(ledger, path: Path, notes: list[str]) -> Path:
+def draw(path: Path, ledger, notes: list[str]) -> Path:
     """The charges as a waterfall."""
     from jaxdp.report.waterfall import waterfall
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import sys
 from pathlib import Path
 from typing import Any
 
+from jaxdp import _csv
 from jaxdp.cli import options
 
 MIN_ROWS = 10
 TOP_PAIRS = 20
 MOST_LABELS = 40
+FILES_OF_ONE = ("picture.png", "result.json", "report.html")
+FILES_OF_ALL = ("heatmap.png", "result.json", "matrix.csv", "top_pairs.csv", "report.html")
 EXAMPLE = """examples:
   jaxdp mic trial.csv --schema trial.toml --x dose --y response --epsilon 1 --out out/mic
   jaxdp mic trial.csv --schema trial.toml --all-pairs --epsilon 5 --delta 1e-6 --out out/pairs"""
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     for name in names:
         schema.rule(name)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.output_folder(args.out)
+    folder = options.output_folder(args.out, FILES_OF_ALL if args.all_pairs else FILES_OF_ONE)
     table, columns = schema.read_table(args.data, names)
     if table.shape[0] < MIN_ROWS:
         raise options.UserError(f"the data have {table.shape[0]} rows; `mic` needs at least {MIN_ROWS}.")
@@ -92,6 +94,7 @@ def _one_pair(args, names, table, columns, ledger, folder: Path) -> str:
 
     import jaxdp
     from jaxdp.independence.marginal.mic_common import column_bounds
+    from jaxdp.report import written
     from jaxdp.report.figures import p_value_scale, require_matplotlib
     from jaxdp.report.html import write_report
 
@@ -114,10 +117,10 @@ def _one_pair(args, names, table, columns, ledger, folder: Path) -> str:
         "p_value": p_value,
         "noise_sd": _noise_sd(result.release.sensitivity, args.epsilon * (1.0 - (args.range_share or 0.0))),
     }
-    options.write_json(folder / "result.json", content)
-    simulated = result.mode == "simulation"
-    p_value_scale(folder / "picture.png", p_value=p_value, level=0.05, title=content["title"], simulation=simulated)
-    write_report(folder, "Private maximal information coefficient")
+    written.put(folder, "result.json", options.write_json, content)
+    shared = {"p_value": p_value, "level": 0.05, "title": content["title"], "simulation": result.mode == "simulation"}
+    written.put(folder, "picture.png", p_value_scale, **shared)
+    write_report(folder, "Private maximal information coefficient", FILES_OF_ONE)
     return _screen(content, folder)
 
 
@@ -134,7 +137,7 @@ def _all_pairs(args, names, table, columns, ledger, folder: Path) -> str:
     from jaxdp.core import Cost, cost_of
     from jaxdp.independence.marginal import mic_common, mic_laplace
     from jaxdp.independence.marginal.mic_pairs import noise_scale
-    from jaxdp.report import figures
+    from jaxdp.report import figures, written
     from jaxdp.report.html import write_report
     from jaxdp.statistics.mic_pairs import all_pairs
 
@@ -170,15 +173,21 @@ def _all_pairs(args, names, table, columns, ledger, folder: Path) -> str:
         "pairs": found,
         "noise_sd": sd,
     }
-    options.write_json(folder / "result.json", content)
-    _write_rows(
-        folder / "matrix.csv", ["", *names], [[n, *map("{:.6f}".format, r)] for n, r in zip(names, matrix, strict=True)]
-    )
-    top = [[p["x"], p["y"], f"{p['mic']:.6f}"] for p in found[:TOP_PAIRS]]
-    _write_rows(folder / "top_pairs.csv", ["x", "y", "mic"], top)
-    _heat_map(folder / "heatmap.png", names, matrix, content, released.mode == "simulation")
-    write_report(folder, "Private maximal information coefficients")
+    written.put(folder, "result.json", options.write_json, content)
+    write_tables(folder, names, matrix, found)
+    written.put(folder, "heatmap.png", _heat_map, names, matrix, content, released.mode == "simulation")
+    write_report(folder, "Private maximal information coefficients", FILES_OF_ALL)
     return _screen(content, folder)
+
+
+def write_tables(folder: Path, names, matrix, found) -> None:
+    """matrix.csv, all coefficients (d, d), and top_pairs.csv, the largest of `found`."""
+    from jaxdp.report import written
+
+    square = [[name, *row] for name, row in zip(names, matrix.round(6).tolist(), strict=True)]
+    written.put(folder, "matrix.csv", _csv.write, ["", *names], square)
+    top = [[pair["x"], pair["y"], round(pair["mic"], 6)] for pair in found[:TOP_PAIRS]]
+    written.put(folder, "top_pairs.csv", _csv.write, ["x", "y", "mic"], top)
 
 
 def concentrated(epsilon: float, delta: float) -> float:
@@ -192,11 +201,6 @@ def _common(args, rows: int, cost, mode: str, epsilon: float, delta: float) -> d
     return content | ({} if args.seed is None else {"seed": args.seed})
 
 
-def _write_rows(path: Path, header, rows) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
-
-
 def _heat_map(path: Path, names, matrix, content: dict, simulation: bool) -> None:
     from jaxdp.report import figures
 
@@ -207,7 +211,7 @@ def _heat_map(path: Path, names, matrix, content: dict, simulation: bool) -> Non
         labels = [figures.plain(name) for name in names]
         axes.set_xticks(range(len(names)), labels, rotation=90)
         axes.set_yticks(range(len(names)), labels)
-    axes.set_title(content["title"])
+    axes.set_title(figures.plain(content["title"]))
     figures.save(figure, path, simulation)
 
 

@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -164,15 +165,20 @@ def open_ledger(path: str | None, seed: int | None, epsilon: float):
     return ledger
 
 
-def output_folder(path: str) -> Path:
-    """The folder, created if missing. Called before data are read or a budget is charged."""
+def output_folder(path: str, names: Iterable[str] = ()) -> Path:
+    """The folder, created if missing, and ready for files of these names: another's file is not overwritten.
+
+    Called before data are read or a budget is charged.
+    """
+    from jaxdp.report import written
+
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out {path} is a file: name a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / ".jaxdp-can-write"
-    probe.touch()
-    probe.unlink()
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".jaxdp-"):
+        pass
+    written.claim(folder, names)
     return folder
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import dataclasses
 from pathlib import Path
 
+from jaxdp import _csv
 from jaxdp.cli import options
 
 DEFAULT_METHOD = "partition-gcm"
 DEFAULT_REPLICATES = 1000
 CURVE_POINTS = 15
 MOST_CURVES = 8
+FILES = ("power.png", "plan.json", "comparison.csv", "report.html")
 LEVEL_WARNING = 1.2  # times the level: a rate of false alarms surely above it is told
 LEVEL_LOST = "loses its level"
 EXAMPLES = """examples:
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if args.method is not None:
         plan_of(args.method)
     setting = _setting(args)
-    folder = options.output_folder(args.out)
+    folder = options.output_folder(args.out, FILES)
     with options.stages(3) as begin:
         begin("planning")
         if setting is not None and args.method is None:
@@ -209,29 +210,28 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
 
 def write(folder: Path, rows, setting, content: dict, args: argparse.Namespace) -> None:
     """plan.json, comparison.csv, power.png and report.html."""
+    from jaxdp.report import written
     from jaxdp.report.html import write_report
 
-    options.write_json(folder / "plan.json", content)
+    for old in ("comparison.csv", "power.png"):
+        written.drop(folder, old)
+    written.put(folder, "plan.json", options.write_json, content)
     if len(rows) > 1:
-        with (folder / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, [field.name for field in dataclasses.fields(rows[0])])
-            table.writeheader()
-            table.writerows(map(dataclasses.asdict, rows))
-    draw(folder / "power.png", rows, setting, content, args)
-    write_report(folder, "Plan of a private test")
+        names = [field.name for field in dataclasses.fields(rows[0])]
+        written.put(folder, "comparison.csv", _csv.write, names, (dataclasses.astuple(row) for row in rows))
+    answered = [row for row in rows if not row.reason][:MOST_CURVES]
+    if answered:
+        written.put(folder, "power.png", draw, answered, setting, content, args)
+    write_report(folder, "Plan of a private test", FILES)
 
 
-def draw(path: Path, rows, setting, content: dict, args: argparse.Namespace) -> None:
+def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace) -> None:
     """Power against n for the answered tests, the non-private one, and the simulated check."""
     import numpy as np
 
     from jaxdp.plan.solve import AUTO, FORMULA, Question
     from jaxdp.report.power_curve import power_curve
 
-    answered = [row for row in rows if not row.reason][:MOST_CURVES]
-    if not answered:
-        path.unlink(missing_ok=True)
-        return
     best = answered[0]
     grid = sorted({max(20, round(n)) for n in best.n * np.geomspace(0.1, 10.0, CURVE_POINTS)})
     curves, reference = [], None

@@ -13,9 +13,9 @@ def add_parser(subparsers) -> None:
         "report",
         help="build report.html from the files of a results folder",
         description=(
-            "Builds DIR/report.html from the JSON, PNG and CSV files in DIR and its direct subfolders. For a folder of "
-            "`jaxdp simulate`, the table and the pictures are built again from its records too. Several simulation "
-            "folders are merged into --out."
+            "Builds DIR/report.html from the files that commands wrote into DIR and its direct subfolders; other files "
+            "are never shown. For a folder of `jaxdp simulate`, the table and the pictures are built again from its "
+            "records too. Several simulation folders are merged into --out."
         ),
         epilog="example: jaxdp report out/demo; jaxdp report out/new --against out/old",
     )
@@ -26,7 +26,7 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.report.html import write_report
+    from jaxdp.report.html import rebuild_report
 
     folders = [_existing(name) for name in args.folder]
     if args.out or len(folders) > 1:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
         print(pages.write_pages(folder, args.title or "jaxdp simulation"))
     else:
-        print(write_report(folder, title))
+        print(rebuild_report(folder, title))
     return 0
 
 

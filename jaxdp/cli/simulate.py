@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     prepare_devices(args)
     from jaxdp.report.figures import require_matplotlib
-    from jaxdp.simulate import engine
+    from jaxdp.simulate import engine, pages
 
     require_matplotlib()
     cells = make_cells(args)
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         task=args.task,
         of=args.of,
     )
-    folder, started = options.output_folder(args.out), time.monotonic()
+    folder, started = options.output_folder(args.out, pages.FILES), time.monotonic()
     first = _is_first_process()
     with progress(cells, plan, first) as advance:
         rows = engine.run(
@@ -115,9 +115,7 @@ def run(args: argparse.Namespace) -> int:
             advance=advance,
         )
     if first:
-        from jaxdp.simulate.pages import write_pages
-
-        write_pages(folder)
+        pages.write_pages(folder)
         print(summary(rows, folder, time.monotonic() - started))
     return 0
 

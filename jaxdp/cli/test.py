@@ -13,6 +13,7 @@ from jaxdp.cli import options
 
 MIN_ROWS = 10
 MOST_VALUES_WRITTEN = 100
+FILES = ("result.json", "picture.png", "report.html")
 EXAMPLE = "example: jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1"
 
 
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         lengthscale=args.lengthscale,
     )
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.output_folder(args.out)
+    folder = options.output_folder(args.out, FILES)
     with options.stages(4) as begin:
         begin("reading the data")
         data = schema.read(args.data, x=args.x, y=args.y, given=args.given, codes=method.spec.columns.coded)
@@ -83,6 +84,7 @@ def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledge
     import jax
 
     import jaxdp
+    from jaxdp.report import written
     from jaxdp.report.html import write_report
 
     _require_size(method, data.x.shape[0])
@@ -92,11 +94,11 @@ def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledge
         begin(f"testing {data.x.shape[0]} rows")
         result = jaxdp.run(test, options.make_key(args.seed), data, ledger=ledger)
         content = describe(result, method, data, args, test)
-        options.write_json(folder / "result.json", content)
+        written.put(folder, "result.json", options.write_json, content)
         begin("drawing")
-        draw(folder / "picture.png", test, result, content)
+        written.put(folder, "picture.png", draw, test, result, content)
     begin("writing the report")
-    write_report(folder, "Private independence test")
+    write_report(folder, "Private independence test", FILES)
     return content
 
 

@@ -7,24 +7,30 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
+from jaxdp._pytree import as_pytree
+from jaxdp.data import admit
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, described
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@as_pytree
+@dataclasses.dataclass(frozen=True, repr=False)
 class Records:
     """Values (n, d) and one public description per column.
 
     Coded columns hold 0, ..., levels - 1, continuous ones lie in [-1, 1] (`Schema.read_table` makes both).
+    Errors: TypeError or ValueError, by type, dtype and shape alone. Printed, it shows no value.
     """
 
     values: Any
     columns: tuple[Column, ...] = jax.tree.static()
 
     def __post_init__(self):
-        shape = getattr(self.values, "shape", None)
-        if shape is not None and (len(shape) != 2 or shape[1] != len(self.columns)):
-            raise ValueError(f"values must be (n, {len(self.columns)}), one column per description, got {shape}.")
+        if not all(isinstance(column, Column) for column in self.columns):
+            raise TypeError("columns must be a tuple of jaxdp.data.Column, one public description per column.")
+        object.__setattr__(self, "values", admit.table(self.values, len(self.columns)))
+
+    def __repr__(self) -> str:
+        return f"Records({described(self.values)}, columns={self.columns!r})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,10 +76,9 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
     data are private; 0 marks a continuous column scaled to [-1, 1].
     """
     if isinstance(data, Records):
-        return data
-    if isinstance(data, tuple):
-        values, columns = data
-        return Records(values, tuple(columns))
+        return dataclasses.replace(data)  # admitted again: a pytree operation may have put anything into it
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], list | tuple) and levels is None:
+        return Records(data[0], tuple(data[1]))
     if levels is None:
         raise ValueError(
             "levels is needed with a bare array: give levels=(2, 3, ...), public knowledge (0: continuous)."

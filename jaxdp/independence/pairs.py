@@ -11,6 +11,7 @@ import numpy as np
 from jaxdp import calibrate, core
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, PrivateTest, Release, Sequential
+from jaxdp.data import admit
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.spec import TestSpec
 
@@ -24,6 +25,7 @@ class AllPairs(PrivateTest):
     """
 
     test: Any = None
+    many_columns: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="all-pairs",
         summary="a test of every pair of many columns, released together",
@@ -112,8 +114,8 @@ def all_pairs(test, key, features, z=None, *, columns: tuple[Column, ...] | None
     test: PartitionGCM, PrivateGCM or GCM; its budget is the total for all pairs. features: (n, d), d >= 2,
     scaled as x is in `Data`. z: None, (n,) or (n, c). columns: public descriptions of the columns of z.
     """
-    features = jnp.asarray(features) if isinstance(features, jax.Array) else np.asarray(features)
-    if features.ndim != 2 or features.shape[1] < 2:
+    features = admit.real_array("features", features)
+    if len(features.shape) != 2 or features.shape[1] < 2:
         raise ValueError(f"features must have shape (n, d) with d >= 2, got {features.shape}.")
     domain = Domain(z=tuple(columns)) if columns else None
     result = core.run(AllPairs(test=test), key, Data(features, features, z, domain), ledger=ledger)

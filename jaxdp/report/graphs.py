@@ -30,9 +30,15 @@ def draw_graph(path: Path, names, arcs, *, truth=None, title: str = "", simulati
         _edge(axes, places, int(i), int(j), arcs, style)
     for name, (x, y) in zip(names, places, strict=True):
         axes.text(
-            x, y, name, ha="center", va="center", fontsize=9, bbox={"boxstyle": "round", "fc": "white", "ec": "black"}
+            x,
+            y,
+            figures.plain(name),
+            ha="center",
+            va="center",
+            fontsize=9,
+            bbox={"boxstyle": "round", "fc": "white", "ec": "black"},
         )
-    axes.set(title=title, xlim=(-1.35, 1.35), ylim=(-1.25, 1.25), aspect="equal")
+    axes.set(title=figures.plain(title), xlim=(-1.35, 1.35), ylim=(-1.25, 1.25), aspect="equal")
     axes.axis("off")
     if true is not None:
         figure.text(0.01, 0.005, "solid: in the true graph; dashed: not in it; dotted: missed", fontsize=8)

@@ -1,8 +1,8 @@
 """report.html: one self-contained page about the files of a results folder.
 
-The page is a function of the files alone, so it can be rebuilt at any time: every folder (the one named and
-its direct subfolders) that holds results becomes a section with its JSON values, PNG pictures and the CSV
-tables beside them.
+The page is a function of the files alone, so it can be rebuilt at any time: every folder that a command wrote becomes
+a section with its JSON values, PNG pictures and CSV tables. Only files that the command itself wrote are shown, by the
+record that it keeps of them (`report.written`): a file that lies beside them, data above all, never is.
 Two keys of a JSON file are special: "title" heads the section and "answer" opens it.
 """
 
@@ -11,12 +11,16 @@ from __future__ import annotations
 import base64
 import csv
 import html
+import io
 import itertools
 import json
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from jaxdp import _csv
+from jaxdp.report import written
 
 REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30
@@ -55,57 +59,78 @@ $body
 """)
 
 
-def write_report(folder: Path, title: str) -> Path:
-    """Writes folder/report.html from the files below the folder; returns its path."""
+def write_report(folder: Path, title: str, names: Iterable[str], sections: Iterable[Path] = ()) -> Path:
+    """Writes folder/report.html about these files of the folder and about the pages of other folders.
+
+    Only files that `report.written` knows as ours are shown, in this order. sections: folders that commands wrote.
+    """
     folder = Path(folder)
-    subfolders = sorted(path for path in folder.iterdir() if path.is_dir())
-    sections = [part for place in (folder, *subfolders) for part in _section(place)]
-    results = [result for place in (folder, *subfolders) for _, result in _results(place)]
-    simulated = any(isinstance(result, dict) and result.get("mode") == "simulation" for result in results)
+    written.show(folder, [name for name in names if name != REPORT_NAME])
+    return _write(folder, title, (folder, *sections))
+
+
+def rebuild_report(folder: Path, title: str) -> Path:
+    """Writes folder/report.html again, from the records of the folder and of its direct subfolders."""
+    folder = Path(folder)
+    return _write(folder, title, (folder, *(path for path in sorted(folder.iterdir()) if written.has_record(path))))
+
+
+def _write(folder: Path, title: str, places: Iterable[Path]) -> Path:
+    pages = [(place, *written.shown(place)) for place in places]
+    results = {place: _results(place, contents) for place, contents, _ in pages}
+    sections = [
+        part for place, contents, changed in pages for part in _section(place, contents, results[place], changed)
+    ]
+    simulated = any(
+        isinstance(result, dict) and result.get("mode") == "simulation"
+        for found in results.values()
+        for result in found.values()
+    )
     page = _PAGE.substitute(
         title=html.escape(title),
         banner=f'<p class="banner">{BANNER}</p>' if simulated else "",
         body="\n".join(sections) or "<p>This folder holds no results.</p>",
         promises=PROMISES,
     )
-    path = folder / REPORT_NAME
-    path.write_text(page, encoding="utf-8")
-    return path
+    return written.put_text(folder, REPORT_NAME, page)
 
 
-def _section(folder: Path) -> Iterator[str]:
+def _results(folder: Path, contents: Mapping[str, bytes]) -> dict[str, Any]:
+    """Content of every JSON file by name."""
+    found = {}
+    for name in contents:
+        if name.endswith(".json"):
+            try:
+                found[name] = json.loads(contents[name])
+            except ValueError:
+                raise ValueError(f"{folder / name} is not valid JSON: run the command that writes it again.") from None
+    return found
+
+
+def _section(
+    folder: Path, contents: Mapping[str, bytes], results: Mapping[str, Any], changed: Sequence[str]
+) -> Iterator[str]:
     """The HTML of one folder, in parts."""
-    results, pictures = _results(folder), sorted(folder.glob("*.png"))
-    if not (results or pictures):
+    if not (contents or changed):
         return
-    tables = sorted(folder.glob("*.csv"))
-    heads = [result for _, result in results if isinstance(result, dict)]
+    heads = [result for result in results.values() if isinstance(result, dict)]
     heading = next((head["title"] for head in heads if "title" in head), folder.name)
     yield f"<h2>{html.escape(str(heading))}</h2>"
     for head in heads:
         if "answer" in head:
             yield f'<p class="answer">{html.escape(str(head["answer"]))}</p>'
-    yield from map(_figure, pictures)
-    for name, result in results:
+    yield from (_figure(name, content) for name, content in contents.items() if name.endswith(".png"))
+    for name, result in results.items():
         yield f'<p class="small">{html.escape(name)}</p>'
         yield value_table(result)
-    yield from map(_csv_table, tables)
+    yield from (_csv_table(name, content) for name, content in contents.items() if name.endswith(".csv"))
+    for name in changed:
+        yield f'<p class="small">{html.escape(name)} was changed since it was written and is not shown.</p>'
 
 
-def _results(folder: Path) -> list[tuple[str, Any]]:
-    """(name, content) of every JSON file of a folder."""
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            found.append((path.name, json.loads(path.read_text(encoding="utf-8"))))
-        except ValueError:
-            raise ValueError(f"{path} is not valid JSON: run the command that writes it again.") from None
-    return found
-
-
-def _figure(path: Path) -> str:
-    encoded = base64.b64encode(path.read_bytes()).decode("ascii")
-    caption = html.escape(path.stem.replace("_", " "))
+def _figure(name: str, content: bytes) -> str:
+    encoded = base64.b64encode(content).decode("ascii")
+    caption = html.escape(name.removesuffix(".png").replace("_", " "))
     return (
         f'<figure><img alt="{caption}" src="data:image/png;base64,{encoded}">'
         f"<figcaption>{caption}</figcaption></figure>"
@@ -141,11 +166,11 @@ def _text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _csv_table(path: Path) -> str:
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = list(itertools.islice(csv.reader(file), CSV_ROWS_SHOWN + 1)) or [[]]
+def _csv_table(name: str, content: bytes) -> str:
+    lines = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
+    header, *rows = [list(map(_csv.text, line)) for line in itertools.islice(lines, CSV_ROWS_SHOWN + 1)] or [[]]
     body = "".join(_row(row, "td") for row in rows)
-    return f'<p class="small">{html.escape(path.name)}</p><table>{_row(header, "th")}{body}</table>'
+    return f'<p class="small">{html.escape(name)}</p><table>{_row(header, "th")}{body}</table>'
 
 
 def _row(cells: Sequence[str] | Iterable[str], tag: str) -> str:

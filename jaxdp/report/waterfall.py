@@ -32,9 +32,9 @@ def waterfall(
     for panel, (name, (charges, total)) in zip(panels, amounts.items(), strict=True):
         _draw(panel, name, np.asarray(charges, float), total)
     _label(panels[-1], labels)
-    panels[0].set_title(title)
+    panels[0].set_title(figures.plain(title))
     if notes:
-        figure.supxlabel("\n".join(notes), fontsize=8, color=figures.GREY, x=0.01, ha="left")
+        figure.supxlabel("\n".join(map(figures.plain, notes)), fontsize=8, color=figures.GREY, x=0.01, ha="left")
     return figures.save(figure, path, simulation)
 
 
@@ -60,7 +60,9 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
 
 def _label(panel, labels: Sequence[str]) -> None:
     if len(labels) <= MOST_LABELS:
-        panel.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=7)
+        panel.set_xticks(
+            range(len(labels)), [figures.plain(label) for label in labels], rotation=35, ha="right", fontsize=7
+        )
     else:
         step = -(-len(labels) // 10)
         panel.set_xticks(range(0, len(labels), step), [str(number + 1) for number in range(0, len(labels), step)])

@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from jaxdp import _check
+from jaxdp.report import written
 from jaxdp.simulate import record_file, results
 from jaxdp.simulate.cells import Cell, require_distinct
 from jaxdp.simulate.chunks import AHEAD, Chunks
@@ -79,6 +80,7 @@ def run(
     """
     require_distinct(cells)
     folder, devices = Path(folder), tuple(devices or jax.devices())
+    written.claim(folder, [results.TABLE])
     chunks = Chunks(plan.chunk, batch_size=batch_size, memory=memory, devices=devices)
     if not (folder / results.CONFIG).exists():
         chunks.check(cells)  # before anything is written: a test that does not fit its design leaves no folder behind

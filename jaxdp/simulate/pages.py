@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from jaxdp.report import simulation as pictures
-from jaxdp.report.html import write_report
+from jaxdp.report import written
+from jaxdp.report.html import REPORT_NAME, write_report
 from jaxdp.simulate import results
 from jaxdp.simulate.results import Row
 
 AXES = ("effect", "n", "epsilon")  # what a curve may run along, in this order of preference
 RESULT, COMPARISON = "result.json", "comparison"
+PICTURES = P_VALUES, QUANTILES, RATES = "null_p_values.png", "null_qq.png", "rejection_rates.png"
+FILES = (*PICTURES, f"{COMPARISON}.png", RESULT, results.TABLE, f"{COMPARISON}.csv", REPORT_NAME)
 
 
 def write_pages(folder: str | os.PathLike, title: str = "jaxdp simulation") -> Path:
@@ -23,20 +26,21 @@ def write_pages(folder: str | os.PathLike, title: str = "jaxdp simulation") -> P
     folder = Path(folder)
     rows = results.read_rows(folder)
     results.write_table(folder, rows)
-    for old in ("null_p_values.png", "null_qq.png", "rejection_rates.png"):
-        (folder / old).unlink(missing_ok=True)
+    for old in PICTURES:
+        written.drop(folder, old)
     level = rows[0].level
     nulls = [
         pictures.Nulls(label(row, rows), row.histogram, row.p_values) for row in rows if row.is_null and row.replicates
     ]
     if nulls:
-        pictures.null_p_values(folder / "null_p_values.png", nulls)
-        pictures.null_quantiles(folder / "null_qq.png", nulls)
+        written.put(folder, P_VALUES, pictures.null_p_values, nulls)
+        written.put(folder, QUANTILES, pictures.null_quantiles, nulls)
     axis, lines = curves(rows)
     if lines:
-        pictures.power_curves(folder / "rejection_rates.png", axis, lines, level, "rejection rates, Wilson 95 % bands")
-    results.write_json(folder / RESULT, _result(folder, rows, nulls, title))
-    return write_report(folder, title)
+        title_of_curves = "rejection rates, Wilson 95 % bands"
+        written.put(folder, RATES, pictures.power_curves, axis, lines, level, title_of_curves)
+    written.put(folder, RESULT, results.write_json, _result(folder, rows, nulls, title))
+    return write_report(folder, title, FILES)
 
 
 def _result(folder: Path, rows: Sequence[Row], nulls, title: str) -> dict[str, Any]:
@@ -129,10 +133,10 @@ def compare(folder: str | os.PathLike, against: str | os.PathLike) -> list[dict[
         )
         points.append(pictures.Point(0.0, one.rate - other.rate, low, high))
     folder = Path(folder)
-    results.write_csv(folder / f"{COMPARISON}.csv", lines)
+    results.write_csv(folder, f"{COMPARISON}.csv", lines)
     labels = [label(one, [pair[0] for pair in pairs]) for one, _ in pairs]
     names = (folder.resolve().name, Path(against).resolve().name)
-    pictures.differences(folder / f"{COMPARISON}.png", labels, points, names)
+    written.put(folder, f"{COMPARISON}.png", pictures.differences, labels, points, names)
     return lines
 
 

@@ -9,7 +9,6 @@ Rows, pictures and the page are functions of the first two.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import os
@@ -19,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp import _csv
+from jaxdp.report import written
 from jaxdp.simulate import record_file
 from jaxdp.simulate.record_file import Record
 from jaxdp.simulate.replicates import RejectionRate
@@ -230,21 +231,15 @@ def read_rows(folder: str | os.PathLike) -> list[Row]:
 def write_table(folder: str | os.PathLike, rows: Sequence[Row]) -> Path:
     """results.csv: one line per cell."""
     lines = [row.as_dict() for row in rows]
-    path = Path(folder) / TABLE
-    write_csv(path, lines)
-    return path
+    return write_csv(Path(folder), TABLE, lines)
 
 
-def write_csv(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+def write_csv(folder: Path, name: str, lines: Sequence[Mapping[str, Any]]) -> Path:
     """A CSV file with the union of the lines' columns, in order of appearance."""
-    import io
-
     names = list(dict.fromkeys(name for line in lines for name in line))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _text(value) for name, value in line.items()} for line in lines)
-    write_text(path, text.getvalue())
+    return written.put_text(
+        folder, name, _csv.lines(names, ([_text(line.get(name)) for name in names] for line in lines))
+    )
 
 
 def _text(value: Any) -> Any:
@@ -262,8 +257,8 @@ def merge(folders: Sequence[str | os.PathLike], out: str | os.PathLike) -> list[
         values = {config.get(name) for config in configs}
         if len(values) != 1:
             raise ValueError(f"the folders have different {name.replace('_', ' ')}s {sorted(map(str, values))}.")
-    if record_files(out):
-        raise ValueError(f"{out} holds records already: merge into a new folder.")
+    if record_files(out) or (Path(out) / CONFIG).exists():
+        raise ValueError(f"{out} holds a simulation or a file {CONFIG} already: merge into a new folder.")
     cells = {cell["hash"]: cell for config in configs for cell in config["cells"]}
     most = max(config["replicates"] for config in configs)
     config = {**configs[0], "cells": list(cells.values()), "replicates": most}

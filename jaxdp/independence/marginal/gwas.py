@@ -16,6 +16,7 @@ import numpy as np
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.data.dataset import described
 from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, distance_table
 from jaxdp.mechanisms import Laplace
@@ -31,12 +32,19 @@ CORRECTED, PAPER = "corrected", "paper"
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Tables:
-    """Counts of K case/control tables with the same public groups: exposed cases and exposed controls, (K,)."""
+    """Counts of K case/control tables with the same public groups: exposed cases and exposed controls, (K,).
+
+    Private: the counts are exact. Printed, it shows no count.
+    """
 
     exposed_cases: Any
     exposed_controls: Any
+
+    def __repr__(self) -> str:
+        cases, controls = described(self.exposed_cases), described(self.exposed_controls)
+        return f"Tables(exposed_cases={cases}, exposed_controls={controls})"
 
     @classmethod
     def from_genotypes(cls, chunks, case, *, at_least: int = 1):

@@ -47,6 +47,7 @@ class NoisyTableTest(PrivateTest):
         """Reads the public numbers of levels from the domain where they are not given."""
         if shapes.z is not None:
             raise ValueError(f"{self.method} has no conditional form: z must be None.")
+        require_one_column(self.method, shapes, "x", "y")
         if self.levels is not None:
             return self
         domain = shapes.domain
@@ -81,6 +82,14 @@ class NoisyTableTest(PrivateTest):
         counts = jax.lax.map(draw, jnp.arange(self.num_null))
         noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
         return (counts + noise).reshape(self.num_null, *jnp.shape(probabilities))
+
+
+def require_one_column(method: str, shapes, *names: str) -> None:
+    """Raises unless these arrays have shape (n,)."""
+    for name in names:
+        shape = getattr(shapes, name).shape
+        if len(shape) != 1:
+            raise ValueError(f"{method} takes one column {name} of shape (n,), got shape {tuple(shape)}.")
 
 
 def multinomial(key, total: int, probabilities):

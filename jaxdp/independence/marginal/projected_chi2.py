@@ -13,7 +13,13 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
-from jaxdp.independence.marginal.noisy_table import NoisyTableTest, margins, product, project_to_simplex
+from jaxdp.independence.marginal.noisy_table import (
+    NoisyTableTest,
+    margins,
+    product,
+    project_to_simplex,
+    require_one_column,
+)
 from jaxdp.mechanisms import Gaussian
 from jaxdp.spec import Columns, Planning, TestSpec, two_columns_of_levels
 from jaxdp.statistics import contingency
@@ -113,7 +119,7 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
             object.__setattr__(self, "probabilities", jnp.asarray(law, float))
 
     def resolve(self, shapes):
-        del shapes
+        require_one_column(self.method, shapes, "x")
         return self
 
     @property

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from jaxdp import _csv
-from jaxdp.cli import options
+from jaxdp.cli import options, reading
 
 MIN_ROWS = 2
 EXAMPLE = "example: jaxdp discover survey.csv --schema survey.toml --epsilon 1 --out out/graph"
@@ -23,6 +23,7 @@ def add_parser(subparsers) -> None:
         epilog=EXAMPLE,
     )
     options.add_data(parser)
+    options.add_reading(parser)
     parser.add_argument(
         "--columns", type=options.names, metavar="A,B,C", help="columns to use (default: all of the schema)"
     )
@@ -57,19 +58,23 @@ def run(args: argparse.Namespace) -> int:
     _require_same_columns(truth, names)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.output_folder(args.out, WRITTEN)
-    records = as_records(schema.read_table(args.data, names))
-    if records.num_records < MIN_ROWS:
-        raise options.UserError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
-    with terminal_progress():
-        graph = discovery.discover(
-            options.make_key(args.seed),
-            records,
-            epsilon=args.epsilon,
-            method=args.method,
-            max_order=args.max_order,
-            ledger=ledger,
-        )
-    print(write(graph, folder, num_records=records.num_records, truth=truth, seed=args.seed))
+    key = options.make_key(args.seed)
+
+    def search(records, account):
+        if records.num_records < MIN_ROWS:
+            raise options.UserError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
+        settings = {"epsilon": args.epsilon, "method": args.method, "max_order": args.max_order}
+        with terminal_progress():
+            return discovery.discover(key, records, ledger=account, **settings), records.num_records
+
+    graph, num_records = reading.ask(
+        search,
+        lambda source, **how: as_records(schema.read_table(source, names, **how)),
+        reading.Source.of(args, schema, names),
+        options.account(ledger, args.data, folder, ", ".join(names)),
+    )
+    shown = write(graph, folder, num_records=num_records, truth=truth, seed=args.seed)
+    print(shown + options.left(ledger))
     return 0
 
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "test": "test",
     "discover": "discover",
     "mic": "mic",
+    "check": "check",
     "simulate": "simulate",
     "plan": "plan",
     "methods": "methods",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxdp import _csv
-from jaxdp.cli import options
+from jaxdp.cli import options, reading
 
 MIN_ROWS = 10
 TOP_PAIRS = 20
@@ -30,6 +30,7 @@ def add_parser(subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_data(parser)
+    options.add_reading(parser)
     parser.add_argument("--x", metavar="A", help="first column")
     parser.add_argument("--y", metavar="B", help="second column")
     parser.add_argument("--all-pairs", action="store_true", help="every pair of columns, under one budget")
@@ -63,11 +64,21 @@ def run(args: argparse.Namespace) -> int:
         schema.rule(name)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.output_folder(args.out, FILES_OF_ALL if args.all_pairs else FILES_OF_ONE)
-    table, columns = schema.read_table(args.data, names)
-    if table.shape[0] < MIN_ROWS:
-        raise options.UserError(f"the data have {table.shape[0]} rows; `mic` needs at least {MIN_ROWS}.")
-    answer = _all_pairs if args.all_pairs else _one_pair
-    print(answer(args, names, table, columns, ledger, folder))
+    answer, key = _all_pairs if args.all_pairs else _one_pair, options.make_key(args.seed)
+
+    def measure(data, account):
+        table, columns = data
+        if table.shape[0] < MIN_ROWS:
+            raise options.UserError(f"the data have {table.shape[0]} rows; `mic` needs at least {MIN_ROWS}.")
+        return answer(args, names, table, columns, key, account, folder)
+
+    shown = reading.ask(
+        measure,
+        lambda source, **how: schema.read_table(source, names, **how),
+        reading.Source.of(args, schema, names),
+        options.account(ledger, args.data, folder, ("all pairs of " if args.all_pairs else "") + ", ".join(names)),
+    )
+    print(shown + options.left(ledger))
     return 0
 
 
@@ -88,7 +99,7 @@ def _require_consistent(args) -> None:
         raise options.UserError("--columns goes with --all-pairs.")
 
 
-def _one_pair(args, names, table, columns, ledger, folder: Path) -> str:
+def _one_pair(args, names, table, columns, key, account, folder: Path) -> str:
     """Releases one coefficient with its p-value; writes result.json, picture.png and report.html."""
     import jax
 
@@ -107,7 +118,7 @@ def _one_pair(args, names, table, columns, ledger, folder: Path) -> str:
     )
     with jax.enable_x64(True):
         data = jaxdp.Data(table[:, 0], table[:, 1])
-        result = jaxdp.run(test, options.make_key(args.seed), data, ledger=ledger)
+        result = jaxdp.run(test, key, data, ledger=account)
     value, p_value = float(result.statistic), float(result.p_value)
     content = _common(args, table.shape[0], result.cost, result.mode, args.epsilon, 0.0) | {
         "title": f"How strongly are {names[0]} and {names[1]} related?",
@@ -128,7 +139,7 @@ def _noise_sd(sensitivity, epsilon: float) -> float:
     return math.sqrt(2.0) * float(sensitivity.bound) / epsilon
 
 
-def _all_pairs(args, names, table, columns, ledger, folder: Path) -> str:
+def _all_pairs(args, names, table, columns, key, account, folder: Path) -> str:
     """Releases every pair; writes result.json, matrix.csv, top_pairs.csv, heatmap.png and report.html."""
     import jax
     import numpy as np
@@ -153,11 +164,10 @@ def _all_pairs(args, names, table, columns, ledger, folder: Path) -> str:
     rows, pairs = table.shape[0], all_pairs(len(names))
     figures.require_matplotlib()
     with jax.enable_x64(True):
-        key = options.make_key(args.seed)
         test = test.resolve(jax.ShapeDtypeStruct(table.shape, table.dtype))
         cost = Cost(epsilon=args.epsilon, delta=args.delta) if args.delta else cost_of(test, table)
-        if ledger is not None:
-            ledger.charge(test.method, cost, key)
+        if account is not None:
+            account.charge(test.method, cost, key)
         released = jaxdp.release(test, key, table)
         sd = noise_scale(test, rows)
     null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", 199)

@@ -110,6 +110,20 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """--strict, --records and --force: who may see what the form of the file says."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="for callers who are not trusted: charge first, never refuse because of what a record holds (one line is "
+        "one record, a malformed one counts as missing)",
+    )
+    parser.add_argument("--records", type=count, metavar="N", help="the number of records, where that is public")
+    parser.add_argument(
+        "--force", action="store_true", help="go on although a column does not parse (see `jaxdp check`)"
+    )
+
+
 def add_epsilon(parser: argparse.ArgumentParser, default: float | None = None) -> None:
     """--epsilon, required unless a default is given."""
     note = "" if default is None else f" (default {default:g})"
@@ -163,6 +177,23 @@ def open_ledger(path: str | None, seed: int | None, epsilon: float):
     if ledger.total.epsilon is not None:
         ledger.require(Cost(epsilon=epsilon, relation=Relation(ledger.relation)))
     return ledger
+
+
+def account(ledger, data: str, folder: Path, columns: str):
+    """The ledger as an account that writes down what was asked; None without a ledger."""
+    if ledger is None:
+        return None
+    return ledger.asked(columns=_short(columns), source=_short(Path(data).name), result=_short(str(folder.resolve())))
+
+
+def _short(text: str) -> str:
+    text = text.encode(errors="replace").decode()
+    return text if len(text) <= 200 else f"{text[:98]} ... {text[-97:]}"
+
+
+def left(ledger) -> str:
+    """A line of the screen that says what is left after a charge; nothing without a ledger."""
+    return "" if ledger is None else f"\n  budget     {ledger.remaining} left in {ledger.path.name}"
 
 
 def output_folder(path: str, names: Iterable[str] = ()) -> Path:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import os
 import platform
 import textwrap
 from pathlib import Path
 
-from jaxdp.cli import options
+from jaxdp.cli import options, reading
 
 MIN_ROWS = 10
 MOST_VALUES_WRITTEN = 100
@@ -25,6 +26,7 @@ def add_parser(subparsers) -> None:
         epilog=EXAMPLE,
     )
     options.add_data(parser)
+    options.add_reading(parser)
     parser.add_argument("--x", type=options.names, required=True, metavar="A", help="column(s) X, separated by commas")
     parser.add_argument("--y", type=options.names, required=True, metavar="B", help="column(s) Y")
     parser.add_argument("--given", type=options.names, default=[], metavar="C,D", help="columns Z to condition on")
@@ -71,15 +73,29 @@ def run(args: argparse.Namespace) -> int:
     )
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.output_folder(args.out, FILES)
+    account = options.account(ledger, args.data, folder, _asked(args))
+    question = functools.partial(schema.read, x=args.x, y=args.y, given=args.given, codes=method.spec.columns.coded)
     with options.stages(4) as begin:
         begin("reading the data")
-        data = schema.read(args.data, x=args.x, y=args.y, given=args.given, codes=method.spec.columns.coded)
-        content = answer(data, method, settings, folder, args, ledger, begin)
-    print(summary(content, folder))
+        key = options.make_key(args.seed)
+        content = reading.ask(
+            lambda data, account: answer(data, method, settings, folder, args, key, account, begin),
+            question,
+            reading.Source.of(args, schema, [*args.x, *args.y, *args.given]),
+            account,
+            public=[name for role in getattr(method.cls, "public_columns", ()) for name in getattr(args, role)],
+        )
+    print(summary(content, folder) + options.left(ledger))
     return 0
 
 
-def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledger, begin) -> dict:
+def _asked(args: argparse.Namespace) -> str:
+    """The question in one line, for the ledger."""
+    given = f" | {', '.join(args.given)}" if args.given else ""
+    return f"{', '.join(args.x)} ~ {', '.join(args.y)}{given}"
+
+
+def answer(data, method, settings, folder: Path, args: argparse.Namespace, key, account, begin) -> dict:
     """Runs the test and writes result.json, the picture and report.html; returns what result.json holds."""
     import jax
 
@@ -92,7 +108,7 @@ def answer(data, method, settings, folder: Path, args: argparse.Namespace, ledge
         settings = dataclasses.replace(settings, num_records=data.x.shape[0])
         test = method.within(args.epsilon, data, settings)
         begin(f"testing {data.x.shape[0]} rows")
-        result = jaxdp.run(test, options.make_key(args.seed), data, ledger=ledger)
+        result = jaxdp.run(test, key, data, ledger=account)
         content = describe(result, method, data, args, test)
         written.put(folder, "result.json", options.write_json, content)
         begin("drawing")

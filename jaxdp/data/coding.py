@@ -109,10 +109,13 @@ def _is_text(value) -> bool:
 
 
 def to_text(value) -> str:
-    """The text of a level; None and NaN are the empty text."""
+    """The text of a level; None, NaN and what has no text (whole numbers of thousands of digits) are the empty text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return str(value).strip()
+    try:
+        return str(value).strip()
+    except ValueError:
+        return ""
 
 
 def to_numbers(values: Sequence) -> np.ndarray:

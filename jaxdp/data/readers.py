@@ -1,7 +1,8 @@
 """CSV files, data frames and mappings as pieces of raw columns.
 
 Errors speak of files, positions and names that the caller already knows: never of a value, nor of a header
-text that was not asked for (a file without a header line has a record there).
+text that was not asked for (a file without a header line has a record there). Those that the records decide
+(`FormError`) are for the owner of the file and must not be published; strict reading has none.
 """
 
 from __future__ import annotations
@@ -10,91 +11,109 @@ import csv
 import itertools
 import operator
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxdp.data import header, lines
+
 PIECE_ROWS = 65_536
-USUAL_DELIMITERS = (",", ";", "\t", "|")
+OWNER = "for the owner of the file, not for release"
 
 
-def pieces(source: Any, names: Sequence[str], delimiter: str = ",") -> Iterator[Mapping[str, Any]]:
-    """Yields dicts name -> values of consecutive rows; at least one row in all.
+class FormError(ValueError):
+    """A table whose form is wrong where the records stand. Whether it is raised depends on them, so it is private."""
+
+    def __init__(self, sentence: str):
+        super().__init__(f"{sentence} ({OWNER}).")
+
+
+def pieces(
+    source: Any,
+    names: Sequence[str],
+    delimiter: str = ",",
+    *,
+    strict: bool = False,
+    records: int | None = None,
+    faults: Counter[str] | None = None,
+) -> Iterator[Mapping[str, Any]]:
+    """Yields dicts name -> values of consecutive rows; at least one row in all, unless strict.
 
     source: path of a CSV file, a pandas, polars or pyarrow table, or a mapping of name -> (n,) values.
-    Errors: OSError if a file cannot be opened; ValueError or TypeError with one sentence otherwise.
+    strict: nothing that a record holds is an error (`jaxdp.data.lines`). records: public number of rows; strict
+    drops and fills rows up to it, otherwise another number is an error.
+    faults: counts what was passed over (empty lines; strict: malformed ones), for the owner of the file.
+    Errors: OSError if a file cannot be opened; ValueError or TypeError with one sentence otherwise; `FormError`
+    where the records decide it, never if strict.
     """
-    if isinstance(source, str | os.PathLike):
-        yield from _csv_pieces(os.fspath(source), names, delimiter)
+    if not isinstance(source, str | os.PathLike):
+        yield _of_length(_frame_columns(source, names, strict), strict, records)
+    elif strict:
+        yield from lines.pieces(source, names, delimiter, records, faults)
     else:
-        yield _frame_columns(source, names)
+        found = 0
+        for piece in _csv_pieces(os.fspath(source), names, delimiter, Counter() if faults is None else faults):
+            found += len(piece[names[0]])
+            yield piece
+        _require_records(found, records)
 
 
-def _csv_pieces(path: str, names: Sequence[str], delimiter: str) -> Iterator[Mapping[str, Any]]:
+def _require_records(found: int, records: int | None) -> None:
+    if records is not None and found != records:
+        raise FormError(f"the table has {found} rows and not the {records} that were stated")
+
+
+def _of_length(columns: dict[str, np.ndarray], strict: bool, records: int | None) -> dict[str, np.ndarray]:
+    """The columns with the public number of rows."""
+    found = len(next(iter(columns.values())))
+    if not strict:
+        _require_records(found, records)
+        return columns
+    columns = {name: values[:records] for name, values in columns.items()}
+    if records is None or records <= found:
+        return columns
+    empty = np.full(records - found, None, object)
+    return {name: np.concatenate([values, empty]) for name, values in columns.items()}
+
+
+def _csv_pieces(path: str, names: Sequence[str], delimiter: str, faults: Counter[str]) -> Iterator[Mapping[str, Any]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = csv.reader(file, delimiter=delimiter, strict=True)
-            header = [name.strip() for name in next(rows, [])]
-            positions = _positions(path, header, names, delimiter)
+            fields = [name.strip() for name in next(rows, [])]
+            positions = header.positions(path, fields, names, delimiter)
             take = [operator.itemgetter(position) for position in positions]
             count = 0
             while piece := list(itertools.islice(rows, PIECE_ROWS)):
+                rows_read = len(piece)
                 piece = [row for row in piece if row]
-                _require_width(path, piece, len(header), count)
+                faults[lines.EMPTY] += rows_read - len(piece)
+                _require_width(path, piece, len(fields), count)
                 if piece:
                     yield {name: list(map(get, piece)) for name, get in zip(names, take, strict=True)}
                 count += len(piece)
     except UnicodeDecodeError:
-        raise ValueError(f"data file {path} is not UTF-8 text: save it as CSV in UTF-8.") from None
+        raise FormError(f"data file {path} is not UTF-8 text: save it as CSV in UTF-8") from None
     except csv.Error:
-        raise ValueError(
-            f"data file {path} is not well-formed CSV: look for an open quote or an endless field."
+        raise FormError(
+            f"data file {path} is not well-formed CSV: look for an open quote or an endless field"
         ) from None
     if count == 0:
-        raise ValueError(f"data file {path} has a header but no rows.")
-
-
-def _positions(path: str, header: list[str], names: Sequence[str], delimiter: str) -> list[int]:
-    """Where the named columns stand in the header."""
-    if not any(header):
-        raise ValueError(f"data file {path} is empty: it needs a header line and at least one row.")
-    if len(header) == 1:
-        likely = [mark for mark in USUAL_DELIMITERS if mark != delimiter and mark in header[0]]
-        if likely:
-            raise ValueError(
-                f"data file {path} has one column only and looks separated by {likely[0]!r}: "
-                f"write delimiter = {_quoted(likely[0])} at the top of the schema."
-            )
-    for position, name in enumerate(header):
-        first = header.index(name)
-        if first < position:
-            raise ValueError(
-                f"data file {path} names two columns alike, number {first + 1} and number {position + 1}: rename one."
-            )
-    for name in names:
-        if name not in header:
-            raise ValueError(
-                f"column {name!r} is not in the header of {path} ({len(header)} columns): "
-                "check the spelling and that the first line names the columns."
-            )
-    return [header.index(name) for name in names]
-
-
-def _quoted(mark: str) -> str:
-    return '"\\t"' if mark == "\t" else f'"{mark}"'
+        raise FormError(f"data file {path} has a header but no rows")
 
 
 def _require_width(path: str, rows: list[list[str]], width: int, before: int) -> None:
     for number, row in enumerate(rows, start=before + 1):
         if len(row) != width:
-            raise ValueError(
+            raise FormError(
                 f"data file {path}: row {number} does not have the {width} fields of the header; "
-                "quote fields that contain the delimiter."
+                "quote fields that contain the delimiter"
             )
 
 
-def _frame_columns(source: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+def _frame_columns(source: Any, names: Sequence[str], strict: bool) -> dict[str, np.ndarray]:
     """The named columns of a data frame or a mapping, by duck typing."""
     if isinstance(source, Mapping):
         available = list(source)
@@ -114,13 +133,18 @@ def _frame_columns(source: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
             raise ValueError(f"column {name!r} is not in the table ({len(available)} columns): check the spelling.")
         if len(matches) > 1:
             raise ValueError(f"the table has {len(matches)} columns named {name!r}: rename them.")
-        columns[name] = _values(name, source[name])
-    _require_one_length(columns)
+        columns[name] = _values(name, source[name], strict)
+    _require_one_length(columns, strict)
     return columns
 
 
-def _values(name: str, column: Any) -> np.ndarray:
-    """One column as an array (n,) of numbers, booleans or objects."""
+def _values(name: str, column: Any, strict: bool) -> np.ndarray:
+    """One column as an array (n,) of numbers, booleans or objects.
+
+    strict: a list is taken cell by cell, since one odd cell would decide the type of them all.
+    """
+    if strict and isinstance(column, list | tuple):
+        return np.fromiter(column, object, len(column))
     if isinstance(column, np.ma.MaskedArray):
         column = np.ma.filled(column.astype(object), None)
     if hasattr(column, "to_pylist") and column.null_count:
@@ -134,9 +158,9 @@ def _values(name: str, column: Any) -> np.ndarray:
     return values if values.dtype.kind in "biuf" else values.astype(object)
 
 
-def _require_one_length(columns: dict[str, np.ndarray]) -> None:
+def _require_one_length(columns: dict[str, np.ndarray], strict: bool) -> None:
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns differ in length: {', '.join(f'{k!r} has {v}' for k, v in lengths.items())}.")
-    if 0 in lengths.values():
+    if 0 in lengths.values() and not strict:
         raise ValueError("the table has no rows.")

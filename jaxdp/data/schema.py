@@ -29,6 +29,7 @@ import numpy as np
 from jaxdp.data import readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
+from jaxdp.data.tally import Tally
 
 COLUMN_KEYS = ("kind", "bounds", "scale", "levels", "missing", "other")
 SCALES = ("linear", "log")
@@ -91,6 +92,9 @@ class Schema:
         y: str | Sequence[str],
         given: str | Sequence[str] = (),
         codes: bool = False,
+        strict: bool = False,
+        records: int | None = None,
+        tally: Tally | None = None,
     ) -> Data:
         """Reads the columns of one question and returns arrays that public knowledge alone has scaled.
 
@@ -100,7 +104,15 @@ class Schema:
         Continuous columns are clipped to their bounds and scaled to [-1, 1]. In x and y, ordered and two-level
         columns are equally spaced on [-1, 1] and other categorical ones become one -1/1 indicator per level;
         with codes=True all of these are codes 0, ..., L - 1, as in z.
+
+        strict: nothing that a record holds is an error or changes n, for callers who may see errors but not records.
+        A record of a CSV file is then one line, parsed by itself: a line break inside quotes ends it. A malformed
+        line (empty, not UTF-8, badly quoted, too long, other fields than the header's) is a record of empty cells.
+        records: the public number of records. strict drops and fills rows up to it; without strict, another number is
+        an error. tally: counts what did not say what the schema expects; private.
         Errors: OSError, ValueError or TypeError on public mistakes (file, header, names), never quoting a value.
+        Without strict also `readers.FormError` where a record has a wrong form: such an error, and that there was
+        none, depends on records and must not be published.
         """
         x, y, given = as_names("x", x), as_names("y", y), as_names("given", given)
         for role, names in (("x", x), ("y", y)):
@@ -109,7 +121,8 @@ class Schema:
         repeated = duplicates([*x, *y, *given])
         if repeated:
             raise ValueError(f"column {repeated[0]!r} is used twice among x, y and given: name every column once.")
-        table = self._table(source, [*x, *y, *given], scaled=() if codes else (*x, *y))
+        scaled = () if codes else (*x, *y)
+        table = self._table(source, [*x, *y, *given], scaled, strict=strict, records=records, tally=tally)
         take = lambda names: np.concatenate([table[name] for name in names], axis=1)  # noqa: E731
         columns = lambda names, scaled: tuple(c for n in names for c in self._columns(n, scaled))  # noqa: E731
         return Data(
@@ -119,15 +132,24 @@ class Schema:
             domain=Domain(columns(x, not codes), columns(y, not codes), columns(given, False)),
         )
 
-    def read_table(self, source: Any, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[Column, ...]]:
+    def read_table(
+        self,
+        source: Any,
+        names: Sequence[str] | None = None,
+        *,
+        strict: bool = False,
+        records: int | None = None,
+        tally: Tally | None = None,
+    ) -> tuple[np.ndarray, tuple[Column, ...]]:
         """All described columns (or the named ones) as one float64 array (n, d), and their descriptions.
 
-        Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. Errors: as in `read`.
+        Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. strict, records, tally and
+        errors: as in `read`.
         """
         names = as_names("names", self.names if names is None else names)
         if not names or duplicates(names):
             raise ValueError("names must hold at least one column, each once.")
-        table = self._table(source, names, scaled=())
+        table = self._table(source, names, (), strict=strict, records=records, tally=tally)
         return np.concatenate([table[name] for name in names], axis=1), tuple(
             column for name in names for column in self._columns(name, False)
         )
@@ -143,14 +165,30 @@ class Schema:
     def _columns(self, name: str, scaled: bool) -> tuple[Column, ...]:
         return self.rules[name].scaled_columns() if scaled else self.rules[name].code_column()
 
-    def _table(self, source, names: Sequence[str], scaled: Sequence[str]) -> dict[str, np.ndarray]:
+    def _table(
+        self,
+        source,
+        names: Sequence[str],
+        scaled: Sequence[str],
+        strict: bool,
+        records: int | None,
+        tally: Tally | None,
+    ) -> dict[str, np.ndarray]:
         """name -> (n, columns) array; the file is read in pieces, so that only numbers are kept."""
+        if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):
+            raise ValueError(f"records must be a whole number >= 1, got {records!r}.")
         rules = {name: self.rule(name) for name in names}
-        pieces: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        for piece in readers.pieces(source, names, self.delimiter):
-            for name, rule in rules.items():
-                values = rule.scaled(piece[name]) if name in scaled else rule.codes(piece[name])
-                pieces[name].append(values.reshape(len(values), -1))
+        # Shapes are right for no rows at all, too: a strict run may read a file without any.
+        code = {name: rule.scaled if name in scaled else rule.codes for name, rule in rules.items()}
+        columns = {name: len(self._columns(name, name in scaled)) for name in names}
+        pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
+        faults = None if tally is None else tally.faults
+        for piece in readers.pieces(source, names, self.delimiter, strict=strict, records=records, faults=faults):
+            if tally is not None:
+                tally.add_piece(rules, piece)
+            for name in names:
+                values = code[name](piece[name])
+                pieces[name].append(values.reshape(len(values), columns[name]))
         return {name: np.concatenate(parts) for name, parts in pieces.items()}
 
 

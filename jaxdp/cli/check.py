@@ -1,0 +1,74 @@
+"""`jaxdp check`: does a CSV file say what its schema expects? For the owner of the file, not for release."""
+
+from __future__ import annotations
+
+import argparse
+
+from jaxdp.cli import options
+
+EXAMPLE = "example: jaxdp check trial.csv --schema trial.toml"
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "check",
+        help="count unreadable cells and malformed lines; for the owner of the file, not for release",
+        description="Counts cells and lines that do not say what the schema expects. The counts are private: they are "
+        "for the owner of the file and must not be published. Exit code 0 if every column parses, else 2.",
+        epilog=EXAMPLE,
+    )
+    options.add_data(parser)
+    parser.add_argument(
+        "--columns", type=options.names, metavar="A,B,C", help="columns to check (default: all of the schema)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from jaxdp.data import readers
+    from jaxdp.data.schema import Schema
+
+    schema = Schema.load(args.schema)
+    names = args.columns or list(schema.names)
+    rules = {name: schema.rule(name) for name in names}
+    form, tally = _counted(args.data, rules, schema.delimiter, strict=False)
+    _, by_line = _counted(args.data, rules, schema.delimiter, strict=True)
+    shown = by_line if form else tally
+    print(f"{args.data}: {readers.OWNER}")
+    print("\n".join([*_lines(by_line.faults), *_table(shown.columns.values())]))
+    problems = [form.removesuffix(".")] if form else []
+    problems += [f"{column.sentence} ({readers.OWNER})" for column in shown.failing()]
+    if problems:
+        raise options.UserError("; ".join(problems) + ".")
+    return 0
+
+
+def _counted(path: str, rules, delimiter: str, strict: bool):
+    """What is wrong with the file's form (the empty text: nothing), and the counts up to there."""
+    from jaxdp.data import readers
+    from jaxdp.data.tally import Tally
+
+    tally = Tally()
+    try:
+        for piece in readers.pieces(path, list(rules), delimiter, strict=strict, faults=tally.faults):
+            tally.add_piece(rules, piece)
+    except readers.FormError as error:
+        return str(error), tally
+    return "", tally
+
+
+def _lines(faults) -> list[str]:
+    counts = {kind: count for kind, count in faults.items() if count}
+    if not counts:
+        return ["  every line is one record"]
+    listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    return [f"  malformed lines: {listed}; --strict counts them as missing records"]
+
+
+def _table(columns) -> list[str]:
+    names = ("cells", "missing", "unreadable", "unknown", "outside")
+    lines = [f"  {'column':24} {'kind':12}" + "".join(f"{name:>12}" for name in names)]
+    for column in columns:
+        counts = "".join(f"{getattr(column, name):>12}" for name in names)
+        note = "" if column.parses else "  does not parse"
+        lines.append(f"  {column.rule.name[:24]:24} {column.rule.kind:12}{counts}{note}")
+    return lines

@@ -1,0 +1,144 @@
+"""For the owner of a file, never for release: how many cells of each column do not say what the schema expects.
+
+A column in another notation (decimal commas, percent signs, dates) would count as missing throughout, and an answer
+about it would be bought for nothing. The counts are private, so they go to the owner alone; no cell is quoted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_numbers, to_text
+
+FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
+MOST_LOOKED_AT = 1000  # cells per column whose notation is guessed
+_TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
+_NOTATIONS = (
+    ("percentages", re.compile(r"[-+]?[\d.,]+\s*%")),
+    ("numbers with a sign of currency", re.compile(r"[$€£¥]\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*[$€£¥]")),
+    ("dates or times", re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*")),
+    (
+        "numbers with thousands separators",
+        re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d{1,3}([.' \u00a0\u202f]\d{3})+(,\d+)?"),
+    ),
+    ("numbers with a decimal comma", re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")),
+    ("numbers with a unit", re.compile(r"[-+]?\d+(\.\d+)?\s*[^\W\d]+.*")),
+)
+
+
+@dataclasses.dataclass
+class ColumnTally:
+    """Counts of one column. cells: all. missing: empty or marked. The rest that is not `plain` is doubtful."""
+
+    rule: ColumnRule
+    cells: int = 0
+    missing: int = 0
+    unreadable: int = 0
+    unknown: int = 0
+    outside: int = 0
+    notations: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    @property
+    def doubtful(self) -> int:
+        """Cells that count as something else than they say."""
+        return self.unreadable + self.unknown + self.outside
+
+    @property
+    def parses(self) -> bool:
+        """False where half of the cells or more, missing ones aside, are doubtful, or all are missing."""
+        present = self.cells - self.missing
+        return self.cells == 0 or (present > 0 and self.doubtful < max(FAILING_SHARE * present, 1))
+
+    def add(self, values: Sequence) -> None:
+        """Counts some cells."""
+        self.cells += len(values)
+        if self.rule.levels and isinstance(self.rule.levels[0], str):
+            self._add_texts(values)
+        else:
+            self._add_numbers(values)
+
+    def _add_texts(self, values: Sequence) -> None:
+        for text, count in Counter(map(to_text, values)).items():
+            if text in self.rule.levels:
+                continue
+            if text.lower() in MISSING_MARKS:
+                self.missing += count
+            else:
+                self.unknown += count
+                self._guess([text] * min(count, MOST_LOOKED_AT))
+
+    def _add_numbers(self, values: Sequence) -> None:
+        numbers = to_numbers(values)
+        finite = np.isfinite(numbers)
+        texts = [to_text(values[place]) for place in np.flatnonzero(~finite).tolist()]
+        unreadable = [text for text in texts if text.lower() not in MISSING_MARKS]
+        self.missing += len(texts) - len(unreadable)
+        self.unreadable += len(unreadable)
+        self._guess(unreadable)
+        if self.rule.is_continuous:
+            self.outside += int(np.sum(finite & ((numbers < self.rule.lower) | (numbers > self.rule.upper))))
+        else:
+            self.unknown += int(np.sum(finite & ~np.isin(numbers, self.rule.levels)))
+
+    def _guess(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            if self.notations.total() >= MOST_LOOKED_AT:
+                return
+            self.notations[self._notation(text)] += 1
+
+    def _notation(self, text: str) -> str:
+        """A kind of notation; the empty text where none fits."""
+        levels = [str(level).lower() for level in self.rule.levels]
+        if text.lower() in levels:
+            return "levels in another letter case"
+        if levels and text.lower() in _TRUTH and set(levels) <= _TRUTH | {"0.0", "1.0"}:
+            return "truth values in other words"
+        number = float(to_numbers([text])[0])
+        if any(number == float(to_numbers([level])[0]) for level in levels):
+            return "numbers in another form than the levels"
+        return next((name for name, pattern in _NOTATIONS if pattern.fullmatch(text)), "")
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with the column, without a full stop; the empty text where it parses."""
+        if self.parses:
+            return ""
+        name = repr(self.rule.name)
+        if self.missing == self.cells:
+            return f"column {name} does not parse: all of its {self.cells} cells are empty or marked as missing"
+        counts = {"unreadable": self.unreadable, "unknown": self.unknown, "out of bounds": self.outside}
+        shown = " and ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return f"column {name} does not parse: of {self.cells} cells {shown}{self._hint()}"
+
+    def _hint(self) -> str:
+        likely = self.notations.most_common(1)
+        if likely and likely[0][0] and 2 * likely[0][1] > self.notations.total():
+            return f", which look like {likely[0][0]}"
+        return ", in another unit or on another scale than the bounds" if self.outside else ""
+
+
+class Tally:
+    """Counts of every column that is read, and of lines passed over: `Schema.read(..., tally=Tally())`. Private."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, ColumnTally] = {}
+        self.faults: Counter[str] = Counter()
+
+    def add(self, rule: ColumnRule, values: Any) -> None:
+        """Counts some cells of a column."""
+        self.columns.setdefault(rule.name, ColumnTally(rule)).add(values)
+
+    def failing(self) -> list[ColumnTally]:
+        """The columns that do not parse."""
+        return [column for column in self.columns.values() if not column.parses]
+
+    def add_piece(self, rules: Mapping[str, ColumnRule], piece: Mapping[str, Any]) -> None:
+        """Counts a piece of the table, as `readers.pieces` yields it."""
+        for name, rule in rules.items():
+            self.add(rule, piece[name])

@@ -1,0 +1,183 @@
+"""The owner's channel: `jaxdp check`, and columns in another notation, which must not be paid for."""
+
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.cli.main import main
+from jaxdp.data.schema import Schema, column_rule
+from jaxdp.data.tally import ColumnTally, Tally
+
+pytest.importorskip("matplotlib")
+
+OWNER = "for the owner of the file, not for release"
+SCHEMA = """
+delimiter = ";"
+
+[columns.x]
+kind = "continuous"
+bounds = [0, 1]
+
+[columns.k]
+kind = "binary"
+levels = ["true", "false"]
+
+[columns.m]
+kind = "ordinal"
+levels = [1, 2, 3]
+"""
+ROWS = 40
+NUMBERS = {
+    "numbers with a decimal comma": "0,{0:04d}",
+    "percentages": "{0}.25%",
+    "numbers with thousands separators": "1,{0:03d}",
+    "dates or times": "2020-03-{0:02d}",
+    "numbers with a sign of currency": "$0.{0}",
+    "numbers with a unit": "0.{0} kg",
+    "in another unit or on another scale than the bounds": "{0}31337",
+}
+
+
+def write(folder, x="0.{0:04d}", k=("true", "false"), m=("1", "2", "3"), spoiled=ROWS):
+    """A file of three columns; the first `spoiled` records have x in the given notation."""
+    rows = [
+        f"{(x if i < spoiled else '0.{0:04d}').format(i + 10)};{k[i % len(k)]};{m[i % len(m)]}\n" for i in range(ROWS)
+    ]
+    (folder / "d.csv").write_text("x;k;m\n" + "".join(rows), encoding="utf-8")
+    (folder / "s.toml").write_text(SCHEMA)
+    return [str(folder / "d.csv"), "--schema", str(folder / "s.toml")]
+
+
+def refused(folder, capsys, command, *options):
+    """What a command says that refuses, with nothing charged and nothing written."""
+    ledger = jaxdp.Ledger.create(folder / f"{command}.db", epsilon=1.0)
+    table = [str(folder / "d.csv"), "--schema", str(folder / "s.toml"), "--ledger", str(ledger.path)]
+    assert main([command, *table, *options, "--epsilon", "1", "--out", str(folder / "out")]) == 2
+    said = capsys.readouterr()
+    assert (said.out, ledger.rows(), list((folder / "out").iterdir())) == ("", [], [])
+    assert said.err.count("\n") == 1
+    assert OWNER in said.err
+    assert "--force" in said.err
+    return said.err
+
+
+@pytest.mark.parametrize(("notation", "form"), NUMBERS.items(), ids=NUMBERS)
+def test_numbers_in_another_notation_are_refused(tmp_path, capsys, notation, form):
+    table = write(tmp_path, x=form)
+    said = refused(tmp_path, capsys, "test", "--x", "x", "--y", "k")
+    assert "column 'x' does not parse: of 40 cells 40" in said
+    assert notation in said
+    assert main(["check", *table]) == 2
+    shown = capsys.readouterr()
+    assert notation in shown.err
+    for text in (said, shown.out, shown.err):
+        assert not any(form.format(i + 10) in text for i in range(ROWS)), "a cell is quoted"
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "notation"),
+    [
+        ({"k": ("True", "False")}, "k", "levels in another letter case"),
+        ({"k": ("yes", "no")}, "k", "truth values in other words"),
+        ({"k": ("0", "1")}, "k", "truth values in other words"),
+        ({"k": ("zanzibar", "true", "zanzibar")}, "k", ""),
+        ({"m": ("I", "II", "III")}, "m", ""),
+        ({"m": ("2,0", "1,0")}, "m", "decimal comma"),
+        ({"m": ("7", "8")}, "m", ""),
+        ({"m": ("", "NA")}, "m", "all of its 40 cells are empty or marked as missing"),
+    ],
+)
+def test_levels_in_another_notation_are_refused(tmp_path, capsys, columns, name, notation):
+    write(tmp_path, **columns)
+    said = refused(tmp_path, capsys, "discover", "--columns", "k,m")
+    assert f"column '{name}' does not parse" in said
+    assert notation in said
+    assert "zanzibar" not in said
+
+
+def test_mic_refuses_too_and_names_how_many(tmp_path, capsys):
+    write(tmp_path, x="{0}%", m=("x", "y"))
+    said = refused(tmp_path, capsys, "mic", "--x", "x", "--y", "m")
+    assert "and 1 more: jaxdp check" in said
+
+
+@pytest.mark.parametrize(("spoiled", "parses"), [(ROWS // 2 - 1, True), (ROWS // 2, False)])
+def test_half_of_the_cells_decide(tmp_path, spoiled, parses):
+    write(tmp_path, x="{0}%", spoiled=spoiled)
+    tally = Tally()
+    Schema.load(tmp_path / "s.toml").read_table(tmp_path / "d.csv", tally=tally)
+    assert (tally.failing() == []) is parses
+    assert tally.columns["x"].unreadable == spoiled
+
+
+def test_missing_cells_are_no_fault():
+    tally = ColumnTally(column_rule("c", {"kind": "continuous", "bounds": [0, 1]}))
+    tally.add(["", "NA", "nan", "0.5", "7"] + [None] * 10)
+    assert (tally.cells, tally.missing, tally.outside, tally.unreadable) == (15, 13, 1, 0)
+    assert not tally.parses
+    tally.add(["0.5"])
+    assert tally.parses
+    tally.add(np.array([0.5, np.nan, np.inf, -1.0]))
+    assert (tally.missing, tally.outside, tally.unreadable) == (14, 2, 1)
+
+
+def test_force_goes_on(tmp_path, capsys):
+    table = write(tmp_path, x="{0}%")
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    command = ["mic", *table, "--x", "x", "--y", "m", "--epsilon", "1", "--cells", "6", "--force"]
+    assert main([*command, "--ledger", str(ledger.path), "--out", str(tmp_path / "out")]) == 0
+    assert "left in l.db" in capsys.readouterr().out
+    assert len(ledger.rows()) == 1
+
+
+def test_the_number_of_records_may_be_stated(tmp_path, capsys):
+    write(tmp_path)
+    options = ["--x", "x", "--y", "m", "--epsilon", "1", "--records", "41", "--out", str(tmp_path / "out")]
+    assert main(["mic", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), *options]) == 2
+    assert "40 rows and not the 41 that were stated" in capsys.readouterr().err
+
+
+# --- jaxdp check -------------------------------------------------------------------------------------------------
+
+
+def test_a_good_file_passes(tmp_path, capsys):
+    assert main(["check", *write(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert OWNER in shown.out
+    assert "every line is one record" in shown.out
+    assert shown.err == ""
+
+
+def test_cells_and_lines_are_counted(tmp_path, capsys):
+    table = write(tmp_path, x="{0}%", spoiled=3)
+    content = (tmp_path / "d.csv").read_bytes().split(b"\n")
+    content[10:14] = [b"", b'0.5;"true;1', b"0.5;zanzibar;1", b"0.5;true\xff;1"]
+    (tmp_path / "d.csv").write_bytes(b"\n".join(content))
+    assert main(["check", *table]) == 2
+    shown = capsys.readouterr()
+    assert "1 empty" in shown.out
+    assert "1 badly quoted" in shown.out
+    assert "1 not UTF-8" in shown.out
+    counts = {line.split()[0]: line.split()[2:] for line in shown.out.splitlines() if line.startswith("  ")}
+    assert counts["x"] == ["40", "3", "3", "0", "0"]  # the three malformed lines count as missing
+    assert counts["k"] == ["40", "3", "0", "1", "0"]
+    assert OWNER in shown.err
+    assert "zanzibar" not in shown.out + shown.err
+
+
+def test_columns_may_be_chosen(tmp_path, capsys):
+    table = write(tmp_path, x="{0}%")
+    assert main(["check", *table, "--columns", "k,m"]) == 0
+    assert main(["check", *table, "--columns", "nope"]) == 2
+    assert "not in the schema" in capsys.readouterr().err
+
+
+def test_empty_lines_are_told_to_the_owner(tmp_path, capsys):
+    table = write(tmp_path)
+    (tmp_path / "d.csv").write_text((tmp_path / "d.csv").read_text() + "\n\n")
+    out = ["--out", str(tmp_path / "out"), "--seed", "1"]
+    assert main(["mic", *table, "--x", "x", "--y", "m", "--epsilon", "1", "--cells", "6", *out]) == 0
+    shown = capsys.readouterr()
+    assert "2 empty lines were passed over" in shown.err
+    assert OWNER in shown.err
+    assert "empty lines" not in shown.out

@@ -14,7 +14,7 @@ import pytest
 from jax.experimental import sparse
 
 import jaxdp
-from jaxdp import discovery, interop
+from jaxdp import core, discovery, interop
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import ORDINAL, Column, Domain
 from jaxdp.data.records import Records
@@ -327,8 +327,9 @@ def test_printed_data_show_dtypes_shapes_and_the_domain():
     assert repr(jaxdp.Data(texts, texts)) == "Data(x=text[3], y=text[3], z=None)"  # their length is theirs alone
 
 
-def test_what_is_printed_of_answers_is_released():
+def test_what_is_printed_of_answers_is_released(tmp_path):
     """The statistics without noise, and the values, are in no text of a result, release, graph, schema or table."""
+    (tmp_path / "s.toml").write_text('[columns.a]\nkind = "continuous"\nbounds = [0, 1]\n')
     data = jaxdp.Data(column(), column()[::-1], GOOD)
     table = np.stack([column(), GOOD], axis=1)
     codes = np.array([[0, 1], [1, 0], [1, 1]] * 20)
@@ -346,12 +347,22 @@ def test_what_is_printed_of_answers_is_released():
         Records(table, (Column(), Column())),
         tables,
         interop.PrivateQuestions(test, table, epsilon=1.0, levels=(0, 0)),
-        jaxdp.Schema.of({"a": {"kind": "continuous", "bounds": [0, 1]}}) if hasattr(jaxdp.Schema, "of") else data,
+        jaxdp.Schema.load(tmp_path / "s.toml"),
     ]
+    assert shown[2].p_values.dtype == np.float64
     texts = [form(each) for each in shown for form in (repr, str, "{}".format)]
     assert_silent(texts, "printed")
     for text in texts:
         assert not any(value in text for value in hidden if len(value) > 4)
+
+
+def test_sentences_name_the_test():
+    two = np.zeros((ROWS, 2))
+    for test in (jaxdp.NoisyTableChi2(epsilon=1.0, levels=(2, 2)), jaxdp.UnitCircle(epsilon=1.0)):
+        with pytest.raises(ValueError, match=f"^{core.method_of(test)} (tests|takes) one") as caught:
+            jaxdp.run(test, jax.random.key(0), jaxdp.Data(two, GOOD))
+        assert core.method_of(test)
+        assert_silent(texts_of(caught.value), "columns")
 
 
 def test_settings_that_are_data_are_not_quoted():

@@ -104,6 +104,10 @@ class PairwiseResult:
 def as_matrix(values, count: int):
     """Values of pairs i < j, (pairs,), as a symmetric (count, count) matrix with NaN on the diagonal."""
     rows, columns = np.triu_indices(count, k=1)
+    if isinstance(values, np.ndarray):  # of a release: float64, whatever JAX is set to
+        table = np.full((count, count), np.nan, values.dtype)
+        table[rows, columns] = table[columns, rows] = values
+        return table
     matrix = jnp.full((count, count), jnp.nan, values.dtype)
     return matrix.at[rows, columns].set(values).at[columns, rows].set(values)
 

@@ -257,8 +257,10 @@ def merge(folders: Sequence[str | os.PathLike], out: str | os.PathLike) -> list[
         values = {config.get(name) for config in configs}
         if len(values) != 1:
             raise ValueError(f"the folders have different {name.replace('_', ' ')}s {sorted(map(str, values))}.")
-    if record_files(out) or (Path(out) / CONFIG).exists():
-        raise ValueError(f"{out} holds a simulation or a file {CONFIG} already: merge into a new folder.")
+    if record_files(out):
+        raise ValueError(f"{out} holds records already: merge into a new folder.")
+    if (Path(out) / CONFIG).exists():
+        raise ValueError(f"{out} holds a file {CONFIG} already: merge into a new folder.")
     cells = {cell["hash"]: cell for config in configs for cell in config["cells"]}
     most = max(config["replicates"] for config in configs)
     config = {**configs[0], "cells": list(cells.values()), "replicates": most}

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import PrivateTest, Relation, Sensitivity
+from jaxdp.core import PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import noise_law
 from jaxdp.mechanisms import Laplace
 from jaxdp.statistics import binomial
@@ -76,18 +76,18 @@ class CaseControlTest(PrivateTest):
     def resolve(self, shapes):
         """Reads the public group sizes from the public y where they are not given."""
         if len(shapes.x.shape) != 1 or len(shapes.y.shape) != 1:
-            raise ValueError(f"{self.method} tests one binary x against one public group label y of shape (n,).")
+            raise ValueError(f"{method_of(self)} tests one binary x against one public group label y of shape (n,).")
         if shapes.domain is not None:
-            _require_binary(self.method, (*shapes.domain.x, *shapes.domain.y))
+            _require_binary(method_of(self), (*shapes.domain.x, *shapes.domain.y))
         if shapes.z is not None:
-            raise ValueError(f"{self.method} has no conditional form: z must be None.")
+            raise ValueError(f"{method_of(self)} has no conditional form: z must be None.")
         counted = _group_sizes(shapes.y)
         if self.num_cases is not None:
             if counted is not None and counted != self.groups:
                 raise ValueError(f"num_cases and num_controls say {tuple(self.groups)}, y says {tuple(counted)}.")
             return self
         if counted is None:
-            raise ValueError(f"inside jit {self.method} needs num_cases= and num_controls= (public group sizes).")
+            raise ValueError(f"inside jit {method_of(self)} needs num_cases= and num_controls= (public group sizes).")
         return dataclasses.replace(self, num_cases=counted.cases, num_controls=counted.controls)
 
     def statistic(self, key, data):
@@ -122,7 +122,7 @@ class CaseControlTest(PrivateTest):
     def null_tail(self, value, sensitivity, rates=None, mechanism=None):
         """max over null rates of P(score + noise >= value), exact for counts and noise; value of any shape."""
         mechanism = self.budget() if mechanism is None else mechanism
-        survival = noise_law.survival(mechanism, sensitivity, self.method)
+        survival = noise_law.survival(mechanism, sensitivity, method_of(self))
         rates = binomial.rates(self.groups) if rates is None else rates
         one = lambda v: binomial.largest_tail(self.score, survival, v, self.groups, rates)  # noqa: E731
         value = jnp.asarray(value, float)
@@ -133,7 +133,7 @@ class CaseControlTest(PrivateTest):
     def critical_value(self, level: float | None = None):
         """The value from which on the test rejects at `level` (default: its own), a scalar."""
         sensitivity = self.sensitivity(self.groups.total)
-        survival = noise_law.survival(self.budget(), sensitivity, self.method)
+        survival = noise_law.survival(self.budget(), sensitivity, method_of(self))
         bracket = (sensitivity.lower, sensitivity.upper)
         level = self.level if level is None else level
         rates = binomial.rates(self.groups)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.data.dataset import described
 from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, distance_table
@@ -89,7 +89,7 @@ class GenomeTest(PrivateTest):
             _check.at_least(1, **{name: getattr(self, name)})
         _check.in_range(0.0, 0.5, level=self.level)
         if self.epsilon is None:
-            raise ValueError(f"{self.method} takes epsilon=.")
+            raise ValueError(f"{method_of(self)} takes epsilon=.")
 
     @property
     def groups(self) -> Groups:
@@ -99,7 +99,7 @@ class GenomeTest(PrivateTest):
     def single(self) -> CaseControlTest:
         """The test of one table."""
         if self.tested is None:
-            raise ValueError(f"{self.method} learns the number of tables from the data: call resolve first.")
+            raise ValueError(f"{method_of(self)} learns the number of tables from the data: call resolve first.")
         return self.tested
 
     def counts(self, tables: Tables):

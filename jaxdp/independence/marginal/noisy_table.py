@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import noise_law
 from jaxdp.mechanisms import Laplace
 from jaxdp.statistics import contingency
@@ -46,14 +46,14 @@ class NoisyTableTest(PrivateTest):
     def resolve(self, shapes):
         """Reads the public numbers of levels from the domain where they are not given."""
         if shapes.z is not None:
-            raise ValueError(f"{self.method} has no conditional form: z must be None.")
-        require_one_column(self.method, shapes, "x", "y")
+            raise ValueError(f"{method_of(self)} has no conditional form: z must be None.")
+        require_one_column(method_of(self), shapes, "x", "y")
         if self.levels is not None:
             return self
         domain = shapes.domain
         counts = [column.levels for column in (*domain.x, *domain.y)] if domain is not None else []
         if len(counts) != 2 or min(counts) < 2:
-            raise ValueError(f"{self.method} needs the public numbers of levels: give levels=(r, c).")
+            raise ValueError(f"{method_of(self)} needs the public numbers of levels: give levels=(r, c).")
         return dataclasses.replace(self, levels=tuple(counts))
 
     def statistic(self, key, data):
@@ -65,7 +65,7 @@ class NoisyTableTest(PrivateTest):
     def shape(self) -> tuple[int, int]:
         """(r, c)."""
         if self.levels is None:
-            raise ValueError(f"{self.method} needs the public numbers of levels: give levels=(r, c).")
+            raise ValueError(f"{method_of(self)} needs the public numbers of levels: give levels=(r, c).")
         return self.levels
 
     def sensitivity(self, num_records):

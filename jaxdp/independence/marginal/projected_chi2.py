@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
+from jaxdp.core import method_of
 from jaxdp.independence.marginal.noisy_table import (
     NoisyTableTest,
     margins,
@@ -119,7 +120,7 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
             object.__setattr__(self, "probabilities", jnp.asarray(law, float))
 
     def resolve(self, shapes):
-        require_one_column(self.method, shapes, "x")
+        require_one_column(method_of(self), shapes, "x")
         return self
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 # name -> module that holds it; imported on first use, so that `import jaxdp` costs no more than JAX.
 _EXPORTS = {
     "AllPairs": "independence.pairs",
+    "BandGCM": "independence.conditional.band_gcm",
     "BernoulliLaw": "statistics.conditional_law",
     "BestTables": "independence.marginal.gwas",
     "BudgetExhausted": "accounting.ledger",
@@ -26,6 +27,7 @@ _EXPORTS = {
     "ConditionalKendall": "independence.conditional.conditional_kendall",
     "ConditionalLaw": "statistics.conditional_law",
     "ConditionalSpearman": "independence.conditional.conditional_spearman",
+    "ContrastGCM": "independence.conditional.contrast_gcm",
     "CorrelationTest": "statistics.association",
     "Cost": "core",
     "Data": "data",

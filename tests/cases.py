@@ -89,6 +89,7 @@ def case_control(kind, **options):
 
 
 LAW = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
+BandGCM, ContrastGCM = jaxdp.BandGCM, jaxdp.ContrastGCM
 PartitionGCM, PrivateGCM, PrivateCRT = jaxdp.PartitionGCM, jaxdp.PrivateGCM, jaxdp.PrivateCRT
 
 CASES = [
@@ -104,6 +105,20 @@ CASES = [
     ),
     Case("partition_gcm_axes", lambda e: PartitionGCM(epsilon=e), lambda k, n: continuous(k, n, 5)),
     Case("partition_gcm_standardized", lambda e: PartitionGCM(epsilon=e, standardize=True), bounded),
+    Case("band_gcm", lambda e: BandGCM(epsilon=e, enforce_rule=False), continuous, sweep=("epsilon", "scale_x")),
+    Case("band_gcm_columns", lambda e: BandGCM(epsilon=e, enforce_rule=False), several),
+    Case(
+        "band_gcm_released_zcdp",
+        lambda e: BandGCM(mechanism=jaxdp.Gaussian(e), variance="released", enforce_rule=False),
+        continuous,
+        sweep=(),
+    ),
+    Case(
+        "contrast_gcm",
+        lambda e: ContrastGCM(epsilon=e, enforce_rule=False),
+        lambda k, n: continuous(k, n, 2),
+        sweep=("epsilon", "scale_x"),
+    ),
     Case("chosen_cells", lambda e: jaxdp.ChosenCells(epsilon=e, candidates=(2, 4)), continuous),
     Case(
         "private_gcm_tight", lambda e: PrivateGCM(epsilon=e, ridge=1.0), bounded, sweep=("epsilon", "ridge", "kernel")

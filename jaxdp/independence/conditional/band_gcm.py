@@ -1,0 +1,209 @@
+"""BandGCM: X independent of Y given one continuous Z, by differences of neighbours in the order of Z.
+
+Symbols: k = `num_neighbors`, c = scale/2, h = `caliper`, S = `band`, Q = `squares`
+(docs/theory/ordered_neighbours.md).
+"""
+
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence.conditional import level_rule
+from jaxdp.independence.conditional.neighbour_test import (
+    NeighbourTest,
+    as_number,
+    count_columns,
+    mass,
+    sides,
+    split_columns,
+)
+from jaxdp.mechanisms import Laplace, divide
+from jaxdp.statistics import bands, neighbour_order, partition
+from jaxdp.statistics.soft_sign import KERNELS
+
+# Sensitivities under replace-one, for kernels in [-1, 1]: k triples of pairs change, each by at most 3/2k
+# (docs/theory/ordered_neighbours.md#sensitivity).
+BAND_L1 = 3.0
+SQUARES_L1 = 3.0
+PLAIN_L1 = 8.0  # differences of data in [-1, 1] themselves
+PLAIN_SIZE = 4.0  # largest product of two such differences
+SHARES = {"band": 0.85, "squares": 0.15}
+LEAST_SQUARE = 1e-4  # floor of the released mean square, against a variance of zero
+NEIGHBORS = ((500, 1), (5_000, 2), (50_000, 4), (math.inf, 8))  # below n: k
+UNIT_ROUNDOFF = 2.0**-53
+
+
+@frozen_pytree
+class BandGCM(NeighbourTest):
+    """Private test of X independent of Y given Z (one continuous column, any number of coded ones), no law of Z known.
+
+    Statistic: records sorted by z (ties by random priorities of their numbers); S = 1/(2k) times the sum of
+    psi(x_j - x_i) psi(y_j - y_i) over pairs at most k ranks apart, psi(t) = clip(t/c, -1, 1). Coded columns of z
+    sort first and only pairs of one level count. x may have p columns and y q: S is (p, q), p-value Bonferroni's.
+    Sensitivity: 3, for replace-one neighbours, whatever n, k and the law of Z (8 for kernel="plain"); p q times that
+    in L1, sqrt(p q) times in L2.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). variance="released" spends 15 % on Q.
+    P-value: exact for the noise; the null variance is bounded by n (1/9 + 7/(36 k)) whatever the laws of X and Y, or
+    estimated from the released Q. Level: the laws (not only means) of X and of Y given z must change gradually, one
+    of them if the other does not change; `level_rule` says how gradually. Records must be independent given Z.
+
+    num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8.
+    kernel: "soft"; "sign" (c = 0: local Kendall, forgives no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
+        needs variance="released").
+    caliper: pairs farther apart in z do not count; default 4k/n of the range where z has a domain or a reference.
+    variance: "public", or "released": more power where c is wide against the residuals, or n epsilon is large.
+    same_value: only pairs of equal z count, for a whole-number z with many records per value.
+    Missing z sort first, missing x or y count as 0; infinite values are cut to large finite ones.
+    """
+
+    num_neighbors: int | None = jax.tree.static(default=None)
+    kernel: str = jax.tree.static(default="soft")
+    variance: str = jax.tree.static(default="public")
+    same_value: bool = jax.tree.static(default=False)
+
+    method: ClassVar[str] = "BandGCM"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_neighbors is not None:
+            _check.at_least(1, num_neighbors=self.num_neighbors)
+        _check.one_of(KERNELS, kernel=self.kernel)
+        _check.one_of(("public", "released"), variance=self.variance)
+        if self.kernel == "plain" and self.variance == "public":
+            raise ValueError('kernel="plain" has no useful public variance: give variance="released".')
+
+    def budget(self):
+        mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return mechanism if self.variance == "public" else divide(mechanism, SHARES)
+
+    def resolve(self, shapes):
+        continuous, _ = count_columns(shapes)
+        if continuous > 1:
+            raise ValueError(f"BandGCM takes one continuous column of z, got {continuous}; use ContrastGCM.")
+        return super().resolve(shapes)
+
+    def level_rule(self, data):
+        continuous, coded = count_columns(data)
+        count = data.x.shape[0]
+        k = self.neighbors(count)
+        if continuous == 0 or self.same_value:
+            sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
+            return level_rule.LevelRule(level_rule.RUN, sentence)
+        del coded
+        return level_rule.band_rule(count, k, self._noise_variance(count), narrow=self._narrow(data))
+
+    def _noise_variance(self, num_records: int) -> float:
+        """Of S, NaN for a traced budget."""
+        mechanism, sensitivity = self.budget(), self.sensitivity(num_records)
+        if self.variance == "released":
+            mechanism, sensitivity = mechanism["band"], sensitivity["band"]
+        return as_number(mechanism.variance(sensitivity))
+
+    def statistic(self, key, data):
+        """S, (p, q) or a scalar for one pair; a dict of `band` and `squares` for variance="released"."""
+        x, y = sides(data)
+        if self.kernel == "plain":
+            x, y = jnp.clip(x, -1.0, 1.0), jnp.clip(y, -1.0, 1.0)
+        count = x.shape[0]
+        order, near = self._near(key, data)
+        x, y = neighbour_order.in_order(order, x, y)
+        arguments = (x, y, near, self.neighbors(count), self.widths(), self.kernel)
+        total = self._matrix(bands.band_sum(*arguments))
+        if self.variance == "public":
+            return total
+        return {"band": total, "squares": self._matrix(bands.band_squares(*arguments))}
+
+    def _near(self, key, data):
+        """The order of the records and the weight of a pair as a function of two slices of that order."""
+        plain, codes = split_columns(data)
+        count = data.x.shape[0]
+        priority = neighbour_order.priorities(key, count)
+        z = plain[:, 0] if plain.shape[1] else jnp.zeros(count, plain.dtype)
+        largest = float(jnp.finfo(z.dtype).max)
+        z = jnp.clip(jnp.nan_to_num(z, nan=-largest), -largest, largest)
+        order = neighbour_order.order_by_value(z, priority, codes)
+        codes = None if codes is None else codes[order]
+        (values,) = neighbour_order.in_order(order, z)
+        place, caliper = self._places(values, data), self._caliper(count)
+
+        def near(first, second):
+            close = values[second] == values[first] if self.same_value else jnp.ones(values[first].shape, bool)
+            if place is not None:
+                close = close & (place[second] - place[first] <= caliper)
+            if codes is not None:
+                close = close & (codes[first] == codes[second])
+            return close[:, None]
+
+        return order, near
+
+    def _places(self, values, data):
+        """Places of the sorted z under the reference law, or None without a caliper."""
+        reference = self.reference
+        if reference is None and data.domain is not None:
+            reference = partition.default_reference(data)
+        if self.caliper is math.inf or reference is None or self.same_value:
+            return None
+        return mass(reference, values)
+
+    def _caliper(self, num_records: int):
+        return 4.0 * self.neighbors(num_records) / num_records if self.caliper is None else self.caliper
+
+    def neighbors(self, num_records: int) -> int:
+        """k for this number of records."""
+        if self.num_neighbors is not None:
+            return self.num_neighbors
+        return next(k for below, k in NEIGHBORS if num_records < below)
+
+    def largest_sum(self, num_records: int) -> float:
+        return PLAIN_SIZE**2 * num_records * self.neighbors(num_records)
+
+    def sensitivity(self, num_records):
+        if self.variance == "public":
+            return self._bound(BAND_L1, -0.5, 0.5, self.budget(), num_records)
+        plain, budget = self.kernel == "plain", self.budget()
+        size = PLAIN_SIZE if plain else 1.0
+        return {
+            "band": self._bound(PLAIN_L1 if plain else BAND_L1, -0.5 * size, 0.5 * size, budget["band"], num_records),
+            "squares": self._bound(SQUARES_L1 * size**2, 0.0, size**2, budget["squares"], num_records),
+        }
+
+    def _bound(self, bound: float, lower: float, upper: float, mechanism, num_records: int) -> Sensitivity:
+        """Of all pairs of columns together; sums are exact, their division by k is where k is a power of two."""
+        pairs, k = math.prod(self.num_columns[:2]), self.neighbors(num_records)
+        rounding = 0.0 if k & (k - 1) == 0 else 2.0 * pairs * upper * num_records * UNIT_ROUNDOFF
+        return Sensitivity(
+            bound=bound * (pairs if mechanism.norm is Norm.L1 else math.sqrt(pairs)),
+            norm=mechanism.norm,
+            relation=Relation.REPLACE_ONE,
+            error=rounding,
+            lower=lower * num_records,
+            upper=upper * num_records,
+        )
+
+    def pair_p_values(self, key, release):
+        """One p-value for each pair of columns: array (p, q), scalar for one pair."""
+        del key
+        count = release.num_records
+        if self.variance == "public":
+            sd = math.sqrt(bands.null_variance(count, self.neighbors(count))) + self._poison()
+            return self.budget().null_p_value(release.value, sd, release.sensitivity)
+        sd = jnp.sqrt(self._released_variance(release)) + self._poison()
+        return self.budget()["band"].null_p_value(release.value["band"], sd, release.sensitivity["band"])
+
+    def _released_variance(self, release):
+        """Null variance of S from the released Q plus one scale of its noise (#released)."""
+        count = release.num_records
+        k, largest = self.neighbors(count), PLAIN_SIZE**2 if self.kernel == "plain" else 1.0
+        guard = self.budget()["squares"].scale(release.sensitivity["squares"])
+        mean = jnp.clip((release.value["squares"] + guard) / count, LEAST_SQUARE * largest, largest)
+        shared = jnp.minimum(largest / 9.0, mean / 4.0) * (2 * k - 1) / (2 * k)
+        return count * (mean / (4 * k) + shared)
+
+    def headline(self, release):
+        """The noisy sum S over pairs of neighbours."""
+        return release.value if self.variance == "public" else release.value["band"]

@@ -1,0 +1,173 @@
+"""ContrastGCM: X independent of Y given two to five continuous columns of Z, no fit, no cells.
+
+Symbols: m = records of a window, a = its contrast, c = scale/2, h = `caliper`, v = `null_rate`, T = the statistic
+(docs/theory/ordered_neighbours.md#contrast).
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp import _check
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence.conditional import level_rule
+from jaxdp.independence.conditional.neighbour_test import (
+    NeighbourTest,
+    as_number,
+    count_columns,
+    mass,
+    sides,
+    split_columns,
+)
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics import contrasts, hilbert, neighbour_order, partition
+
+DEPTHS = (2, 3, 4, 5)
+# Measured on simulated nulls, not proved: half of the caliper's side and the null variance per record (#null-rate).
+CALIPER = {2: 2.0, 3: 1.5, 4: 1.0, 5: 0.75}
+NULL_RATE = {2: 1.7, 3: 2.2, 4: 2.2, 5: 2.2}
+SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
+FARTHEST = 1e6  # where values of z without bounds are cut, in units of the reference law
+
+
+@frozen_pytree
+class ContrastGCM(NeighbourTest):
+    """Private test of X independent of Y given Z with two to five continuous columns (and any coded ones).
+
+    Statistic: records sorted along a Hilbert curve through the box of Z; in each window of m records that follow each
+    other, a = unit vector orthogonal to (1, z); T = sum over windows of psi(a'x) psi(a'y), psi(t) = clip(t/c, -1, 1).
+    Linear trends of X and Y in z cancel exactly. m = d + 2, or 2 (d + 1) in the symmetric form from 20000 records.
+    Sensitivity: 2 (2m - 1), for replace-one neighbours, whatever n and the law of Z; p q times that in L1 for p and q
+    columns of x and y, sqrt(p q) times in L2.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: exact for the noise; normal null of variance v n, v measured over many laws (bounded by 2m - 1). Level:
+    trends must be close to planes within a window; `level_rule` says how close, and refuses too few records.
+
+    trend_x, trend_y: public functions of z (n, d) or (n,), subtracted from x and y, record by record.
+    caliper: windows that are wider on any axis do not count; default C n^(-1/d) of the range (C = 2, 1.5, 1, 0.75).
+    null_rate: v; default 1.7 for two columns, 2.2 for more; raise it for scales below a quarter of the residuals'.
+    symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.
+    skewed: a column of Z is known to be skewed on linear bounds (refused for three columns and more).
+    reference: default for data without a domain is a standard Cauchy law for every column.
+    Missing z have the lowest place, missing x or y count as 0; infinite values are cut to large finite ones.
+    """
+
+    trend_x: Callable | None = jax.tree.static(default=None)
+    trend_y: Callable | None = jax.tree.static(default=None)
+    null_rate: ArrayLike | None = None
+    symmetric: bool | None = jax.tree.static(default=None)
+    rotation: int = jax.tree.static(default=0)
+    skewed: bool = jax.tree.static(default=False)
+    depth: int = jax.tree.static(default=2)
+
+    method: ClassVar[str] = "ContrastGCM"
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check.at_least(0, rotation=self.rotation)
+        if self.null_rate is not None:
+            _check.positive(null_rate=self.null_rate)
+
+    def budget(self):
+        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+
+    def resolve(self, shapes):
+        depth, _ = count_columns(shapes)
+        if depth < min(DEPTHS):
+            raise ValueError(f"ContrastGCM takes two to five continuous columns of z, got {depth}; use BandGCM.")
+        if depth > max(DEPTHS):
+            self.level_rule(shapes).require()
+        return dataclasses.replace(super().resolve(shapes), depth=depth)
+
+    def level_rule(self, data):
+        depth, _ = count_columns(data)
+        count = data.x.shape[0]
+        if depth not in DEPTHS:
+            return level_rule.contrast_rule(count, max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
+        noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
+        known = (noise, self._rate(depth), self._side(depth, count), self.scale_x)
+        noise, rate, side, scale = map(as_number, known)
+        return level_rule.contrast_rule(
+            count,
+            depth,
+            noise,
+            rate * count,
+            side,
+            symmetric=self.is_symmetric(count),
+            scale=scale,
+            narrow=self._narrow(data),
+            skewed=self.skewed,
+        )
+
+    def statistic(self, key, data):
+        """T, (p, q) or a scalar for one pair."""
+        x, y = sides(data, self.trend_x, self.trend_y)
+        plain, codes = split_columns(data)
+        count, depth = plain.shape
+        reference = partition.default_reference(data) if self.reference is None else self.reference
+        place = mass(reference, plain)
+        priority = neighbour_order.priorities(key, count)
+        bits = min(hilbert.KEY_BITS // depth, hilbert.WORD_BITS, neighbour_order.spare_bits(count) // depth)
+        words = hilbert.hilbert_key(hilbert.moved(place, self.rotation), bits)
+        order = neighbour_order.order_by_words(words[0], words[1], bits * depth, priority, codes)
+        scores = neighbour_order.normal_scores(priority, plain.dtype)
+        symmetric = self.is_symmetric(count)
+        size = contrasts.window_size(depth, symmetric)
+        points = coordinates(reference, plain)
+        x, y, points, scores, place = neighbour_order.in_order(order, x, y, points, scores, place)
+        kept = contrasts.ranges(place, size) <= self._side(depth, count)
+        if codes is not None:
+            kept = kept & (contrasts.ranges(codes[order][:, None], size) == 0)
+        total = contrasts.contrast_sum(x, y, points, scores, kept, self.widths(), symmetric)
+        return self._matrix(total)
+
+    def is_symmetric(self, num_records: int) -> bool:
+        """Whether the symmetric form is used for this number of records."""
+        return num_records >= SYMMETRIC_FROM if self.symmetric is None else self.symmetric
+
+    def _side(self, depth: int, num_records: int):
+        return CALIPER[depth] * num_records ** (-1.0 / depth) if self.caliper is None else self.caliper
+
+    def _rate(self, depth: int):
+        return NULL_RATE[depth] if self.null_rate is None else self.null_rate
+
+    def largest_sum(self, num_records: int) -> float:
+        return 1.0 * num_records
+
+    def sensitivity(self, num_records):
+        pairs, norm = math.prod(self.num_columns[:2]), self.budget().norm
+        size = contrasts.window_size(self.depth, self.is_symmetric(num_records))
+        return Sensitivity(
+            bound=2.0 * (2 * size - 1) * (pairs if norm is Norm.L1 else math.sqrt(pairs)),
+            norm=norm,
+            relation=Relation.REPLACE_ONE,
+            lower=-1.0 * num_records,
+            upper=1.0 * num_records,
+        )
+
+    def pair_p_values(self, key, release):
+        """One p-value for each pair of columns: array (p, q), scalar for one pair."""
+        del key
+        sd = jnp.sqrt(self._rate(self.depth) * release.num_records) + self._poison()
+        return self.budget().null_p_value(release.value, sd, release.sensitivity)
+
+    def headline(self, release):
+        """The noisy sum T over windows of neighbours."""
+        return release.value
+
+
+def coordinates(reference, z):
+    """z (n, d) in units in which planes are fitted: shares of the range between public bounds, or as given.
+
+    Missing values lie at the lower end.
+    """
+    lower, upper = getattr(reference, "lower", None), getattr(reference, "upper", None)
+    if lower is None or upper is None:
+        return jnp.clip(jnp.nan_to_num(z, nan=-FARTHEST), -FARTHEST, FARTHEST)
+    return jnp.clip(jnp.nan_to_num((z - lower) / (upper - lower), nan=0.0), 0.0, 1.0)

@@ -1,0 +1,143 @@
+"""Run, flag or refuse: what n, the columns of Z and the budget say about the level, before a value is read.
+
+No test keeps its level for every law of (X, Y, Z) with continuous Z (Shah and Peters 2020), and a private diagnostic
+sees a bias that matters too rarely to guard the level (docs/theory/ordered_neighbours.md#rule). So the rule is public:
+it says how rough is too rough, and refuses where no sensible roughness is admissible.
+"""
+
+import dataclasses
+import math
+
+from jaxdp.statistics import bands, contrasts
+
+RUN, FLAG, REFUSE = "run", "flag", "refuse"
+BAND_RECORDS = 100  # fewest for one continuous column
+CONTRAST_RECORDS = {2: 200, 3: 500, 4: 1000, 5: 1000}
+CURVATURE_FLAG_BELOW = 10_000  # three columns; four and five are always flagged
+ADMISSIBLE_BIAS = 0.3  # in sd of the released number: moves a level of 0.05 to about 0.06
+SMALL_WIDTH = 1.0 / 16.0  # of the half range: below it a kernel forgives hardly any trend
+STRONG_EFFECT = 0.32  # E S per record at a correlation of a half, for kernels much narrower than the residuals
+NEEDED_Z = 6.0  # below it the power at that effect is under 0.8
+
+
+@dataclasses.dataclass(frozen=True)
+class LevelRule:
+    """What is publicly known about the level of one run.
+
+    verdict: "run", "flag" or "refuse". flags: why it is flagged ("curvature", "low power", "narrow kernel", "labels").
+    sentence: what the level rests on, in one or two sentences for people.
+    jumps: admissible number of places of z at which both laws change by more than c (one column of Z; else NaN).
+    deviation: admissible deviation of the mean of X (of Y: times the ratio of their scales) from a plane in a box
+    of side `side`, in units of the scale of X given to the test; curvature: the same as a second derivative, per
+    unit^2 of the reference law of Z (two columns and more; else NaN).
+    """
+
+    verdict: str
+    sentence: str
+    flags: tuple[str, ...] = ()
+    jumps: float = math.nan
+    deviation: float = math.nan
+    curvature: float = math.nan
+    side: float = math.nan
+
+    def require(self) -> None:
+        """Raises ValueError, with the sentence, where the rule refuses."""
+        if self.verdict == REFUSE:
+            raise ValueError(self.sentence)
+
+
+def band_rule(
+    num_records: int, num_neighbors: int, noise_variance: float, *, narrow: bool = False, labels: bool = False
+) -> LevelRule:
+    """The rule for one continuous column of Z.
+
+    noise_variance: of the noise on S. narrow: the kernel is narrower than 1/16 of the half range.
+    labels: values of Z may be labels of groups, and are compared with other values.
+    """
+    if num_records < BAND_RECORDS:
+        return _refusal(
+            f"with {num_records} records no admissible roughness of X and Y in Z is left: at least {BAND_RECORDS} "
+            "are needed for a continuous Z; give more records, or declare Z categorical."
+        )
+    spread = math.sqrt(bands.null_variance(num_records, num_neighbors) + noise_variance)
+    jumps = 4.0 * ADMISSIBLE_BIAS * spread / (num_neighbors + 1)
+    weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
+    flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
+    sentence = (
+        f"Level holds if, given Z, the laws of X and of Y change gradually with Z: together by more than the kernel's "
+        f"width at no more than {jumps:.1f} places (n={num_records}, {num_neighbors} neighbours)."
+    )
+    if labels:
+        sentence += " Values of Z that are labels, not quantities, belong in kind = categorical."
+    if weak:
+        sentence += " Low power: even a correlation of 0.5 given Z may be missed."
+    return LevelRule(FLAG if flags else RUN, sentence, flags, jumps=jumps)
+
+
+def contrast_rule(
+    num_records: int,
+    depth: int,
+    noise_variance: float,
+    null_variance: float,
+    side: float,
+    *,
+    symmetric: bool,
+    scale: float = 1.0,
+    narrow: bool = False,
+    skewed: bool = False,
+) -> LevelRule:
+    """The rule for `depth` continuous columns of Z.
+
+    noise_variance, null_variance: of the noise on T and of T. side: caliper, as a share of the range.
+    scale: of X, as given to the test. skewed: a column of Z is known to be skewed and has linear bounds.
+    """
+    refusal = _contrast_refusal(num_records, depth, skewed)
+    if refusal:
+        return _refusal(refusal)
+    size = contrasts.window_size(depth, symmetric)
+    # |E T| <= n m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
+    share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * num_records))
+    deviation, radius = 0.5 * scale * share, 0.5 * math.sqrt(depth) * side
+    curved = depth >= 4 or (depth == 3 and num_records < CURVATURE_FLAG_BELOW)
+    flags = _flags(("curvature", curved), ("narrow kernel", narrow))
+    sentence = (
+        f"Level holds if, given Z, the mean of X and of Y deviates from a plane by less than {share / 2:.3f} of their "
+        f"residual scales inside boxes of side {side:.3f} (of the range of Z); n={num_records}, d={depth}. Sharper "
+        "trends inflate false positives: give trend_x and trend_y, drop columns of Z, or use more records."
+    )
+    return LevelRule(
+        FLAG if flags else RUN,
+        sentence,
+        flags,
+        deviation=deviation,
+        curvature=2.0 * deviation / radius**2,
+        side=side,
+    )
+
+
+def _contrast_refusal(num_records: int, depth: int, skewed: bool) -> str:
+    if depth > max(CONTRAST_RECORDS):
+        return (
+            f"{depth} continuous columns of Z are too many for a level that can be believed: use at most "
+            f"{max(CONTRAST_RECORDS)}, or a linear model (PartialCorrelation)."
+        )
+    fewest = CONTRAST_RECORDS[depth]
+    if num_records < fewest:
+        return (
+            f"with {num_records} records and {depth} continuous columns of Z neighbours are too far apart: at least "
+            f"{fewest} records are needed; give more, or drop columns of Z."
+        )
+    if depth >= 3 and skewed:
+        return (
+            "a skewed column of Z on linear bounds puts all records in a corner of the box, where neighbours are far "
+            'apart on its scale: declare scale = "log" for it.'
+        )
+    return ""
+
+
+def _refusal(sentence: str) -> LevelRule:
+    return LevelRule(REFUSE, sentence)
+
+
+def _flags(*named: tuple[str, bool]) -> tuple[str, ...]:
+    return tuple(name for name, raised in named if raised)

@@ -103,7 +103,11 @@ CASES = [
         lambda e: PartitionGCM(epsilon=e),
         lambda k, n: dataclasses.replace(continuous(k, n), z=None),
     ),
-    Case("partition_gcm_axes", lambda e: PartitionGCM(epsilon=e), lambda k, n: continuous(k, n, 5)),
+    Case(
+        "partition_gcm_axes",
+        lambda e: PartitionGCM(epsilon=e, accept_coarse_cells=True),
+        lambda k, n: continuous(k, n, 5),
+    ),
     Case("partition_gcm_standardized", lambda e: PartitionGCM(epsilon=e, standardize=True), bounded),
     Case("band_gcm", lambda e: BandGCM(epsilon=e, enforce_rule=False), continuous, sweep=("epsilon", "scale_x")),
     Case("band_gcm_columns", lambda e: BandGCM(epsilon=e, enforce_rule=False), several),

@@ -162,7 +162,7 @@ NULLS = {
     ),
     "partition_gcm_marginal": plain(PartitionGCM(epsilon=1.0), normal, 1000, LIMIT, "no z: one cell, no bias"),
     "partition_gcm_axes": plain(
-        PartitionGCM(epsilon=7.0),
+        PartitionGCM(epsilon=7.0, accept_coarse_cells=True),
         functools.partial(sine_confounder, dim=5),
         1000,
         LIMIT,
@@ -334,7 +334,7 @@ NULLS = {
         CELLS + "; in each region; noise of V not counted",
     ),
     "partition_gcm_axes_uncorrected": plain(
-        PartitionGCM(epsilon=7.0, correct_level=False),
+        PartitionGCM(epsilon=7.0, correct_level=False, accept_coarse_cells=True),
         functools.partial(sine_confounder, dim=5),
         1000,
         LIMIT,

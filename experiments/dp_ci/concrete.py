@@ -40,7 +40,9 @@ def figure_7(recorder, config, path):
     tests = {
         "PrivGCM (paper)": jaxdp.PrivateGCM(epsilon=EPSILON, variant="paper", kernel=kernel),
         "PrivGCM (tight)": jaxdp.PrivateGCM(epsilon=EPSILON, kernel=kernel),
-        "PartitionGCM": jaxdp.PartitionGCM(epsilon=EPSILON, standardize=True, scale_x=0.3, scale_y=0.3),
+        "PartitionGCM": jaxdp.PartitionGCM(
+            epsilon=EPSILON, standardize=True, scale_x=0.3, scale_y=0.3, accept_coarse_cells=True
+        ),
         "GCM (not private)": jaxdp.GCM(ridge=0.002, kernel=kernel),
     }
     chosen = features if config.name == "full" else ["cement", "age"]

@@ -24,7 +24,7 @@ def gcm_family(n: int, epsilon: float) -> dict:
     return {
         "PrivGCM (paper)": jaxdp.PrivateGCM(epsilon=epsilon, variant="paper", **private),
         "PrivGCM (tight)": jaxdp.PrivateGCM(epsilon=epsilon, variant="tight", **private),
-        "PartitionGCM": jaxdp.PartitionGCM(epsilon=epsilon),
+        "PartitionGCM": jaxdp.PartitionGCM(epsilon=epsilon, accept_coarse_cells=True),  # five columns of z too
         "GCM (good ridge, not private)": jaxdp.GCM(kernel=KERNEL),
         "GCM (ridge 10, not private)": jaxdp.GCM(ridge=10.0, kernel=KERNEL),
     }

@@ -111,7 +111,9 @@ def local_permutation_pc(key, records, epsilon):
 
 
 CONTINUOUS_METHODS = {
-    "partition_pc": lambda key, records, epsilon: discovery.partition_pc(key, records, epsilon=epsilon),
+    "partition_pc": lambda key, records, epsilon: discovery.partition_pc(
+        key, records, epsilon=epsilon, accept_coarse_cells=True
+    ),
     "pc with LocalPermutation": local_permutation_pc,
 }
 

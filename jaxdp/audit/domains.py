@@ -142,7 +142,7 @@ SUBJECTS: dict[str, Subject] = {
     "PrivateCRT-threshold": _crt(num_resamples=19),
     "PrivateCRT-normal": _crt(variant="normal"),
     "PrivateCRT-paper": _crt(variant="paper", num_resamples=19),
-    "PartitionGCM-axes": Subject(_plain("PartitionGCM"), _axes, coupled=True),
+    "PartitionGCM-axes": Subject(_plain("PartitionGCM", accept_coarse_cells=True), _axes, coupled=True),
     "ChosenCells": Subject(_plain("ChosenCells", candidates=(2, 4)), continuous, coupled=True),
     "TestOfTests-shuffled": Subject(
         lambda epsilon, records=RECORDS: jaxdp.TestOfTests(epsilon=epsilon, test=jaxdp.CorrelationTest(), num_blocks=4),

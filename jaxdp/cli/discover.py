@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 
 from jaxdp import _csv
@@ -37,6 +38,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--max-order", type=options.count, metavar="K", help="largest conditioning set (default: no limit)"
     )
+    options.add_accept_coarse_cells(parser)
     parser.add_argument("--truth", metavar="GRAPH.json", help="a graph to compare with")
     options.add_run(parser, "out/discover")
 
@@ -64,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
         if records.num_records < MIN_ROWS:
             raise options.UserError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
         settings = {"epsilon": args.epsilon, "method": args.method, "max_order": args.max_order}
+        settings["accept_coarse_cells"] = args.accept_coarse_cells
         with terminal_progress():
             return discovery.discover(key, records, ledger=account, **settings), records.num_records
 
@@ -120,7 +123,7 @@ def describe(graph, num_records: int, truth, seed: int | None) -> dict:
         "complete": graph.complete,
         "untested": [[graph.names[i], graph.names[j]] for i, j in graph.untested],
         "num_tests": graph.num_tests,
-    }
+    } | ({"note": graph.note} if graph.note else {})
     if truth is not None:
         content["skeleton_f1"] = discovery.skeleton_f1(graph, truth)
         content["shd"] = discovery.shd(graph, truth)
@@ -154,6 +157,8 @@ def summary(content: dict, folder: Path) -> str:
         f"{content['mode']}",
         f"  files      {', '.join(str(folder / name) for name in FILES)}",
     ]
+    if "note" in content:
+        lines.insert(3, textwrap.fill(content["note"], 100, initial_indent="  note       ", subsequent_indent=" " * 13))
     if "skeleton_f1" in content:
         lines.insert(2, f"  truth      skeleton F1 = {content['skeleton_f1']:.3f}, SHD = {content['shd']}")
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)

@@ -137,6 +137,15 @@ def add_epsilon(parser: argparse.ArgumentParser, default: float | None = None) -
     )
 
 
+def add_accept_coarse_cells(parser: argparse.ArgumentParser) -> None:
+    """--accept-coarse-cells, off by default."""
+    parser.add_argument(
+        "--accept-coarse-cells",
+        action="store_true",
+        help="run partition-gcm given 3 or more continuous columns too, where it finds dependence where there is none",
+    )
+
+
 def add_run(parser: argparse.ArgumentParser, out: str) -> None:
     """--out, --seed and --ledger."""
     add_out(parser, out)

@@ -60,6 +60,7 @@ def add_parser(subparsers) -> None:
         metavar="S",
         help="sd of continuous columns about what Z explains, on [-1, 1] (default 0.2; with --schema)",
     )
+    options.add_accept_coarse_cells(parser)
     parser.add_argument(
         "--replicates",
         type=_replicates,
@@ -119,6 +120,7 @@ def _setting(args: argparse.Namespace):
     if args.x is None or args.y is None:
         raise options.UserError("--schema needs --x and --y: name the two columns that are to be tested.")
     fields = {} if args.residual_sd is None else {"residual_sd": args.residual_sd}
+    fields["accept_coarse_cells"] = args.accept_coarse_cells
     return Setting.of_schema(Schema.load(args.schema), args.x, args.y, args.given, **fields)
 
 

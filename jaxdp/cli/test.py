@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import math
 import os
 import platform
 import textwrap
@@ -46,6 +47,7 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
         help="public guess of the residual sd of X and Y (or two: SX,SY) where bounds are scaled to [-1, 1]",
     )
     parser.add_argument("--num-cells", type=options.count, metavar="K", help="public cells that Z is cut into")
+    options.add_accept_coarse_cells(parser)
     parser.add_argument("--ridge", type=options.positive_number, metavar="R", help="ridge of kernel methods")
     parser.add_argument("--lengthscale", type=options.positive_number, metavar="L", help="kernel length on [-1, 1]")
 
@@ -70,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         num_cells=args.num_cells,
         ridge=args.ridge,
         lengthscale=args.lengthscale,
+        fields={"accept_coarse_cells": True} if args.accept_coarse_cells else {},
     )
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.output_folder(args.out, FILES)
@@ -147,6 +150,7 @@ def describe(result, method, data, args: argparse.Namespace, test) -> dict:
         "given": args.given,
         "public_columns": [name for role in getattr(test, "public_columns", ()) for name in getattr(args, role)],
         "built": catalogue.described(test),
+        "cells": _cells(test, data, result.release),
         "assumption": method.spec.assumption if _has_continuous(data.domain.z) else "",
         "released": released_values(result.release),
         "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
@@ -158,6 +162,27 @@ def built(fields: dict) -> str:
     """The settings that differ from the test's defaults, in brackets."""
     told = ", ".join(f"{name} {value}" for name, value in fields.items())
     return f" ({told})" if told else ""
+
+
+def _cells(test, data, release) -> list[dict]:
+    """How each column of Z was cut: bins, and their width on the column's scale (None for levels)."""
+    if not hasattr(test, "axis_bins"):
+        return []
+    found = test.axis_bins(data, release)
+    return [{"column": axis.name, "number": axis.number, "levels": axis.levels, "width": axis.width} for axis in found]
+
+
+def _told_cells(cells: list[dict]) -> str:
+    """The cells in words: how many, and how wide."""
+
+    def axis(cut: dict) -> str:
+        if cut["levels"]:
+            return f"{cut['column']} by its {cut['number']} levels"
+        width = "" if cut["width"] is None else f", each {cut['width']:.3g} wide"
+        return f"{cut['column']} (scaled to [-1, 1]) into {cut['number']} bins{width}"
+
+    total = math.prod(cut["number"] for cut in cells)
+    return f"{total} of Z, which cut {'; '.join(axis(cut) for cut in cells)}"
 
 
 def _verdict(found: bool, p_value: float, level: float) -> str:
@@ -219,10 +244,11 @@ def summary(content: dict, folder: Path) -> str:
     ]
     if content["public_columns"]:
         lines.insert(-1, f"  public     {_listing(content['public_columns'])}: not protected, known to everyone")
-    if content["assumption"]:
-        lines.insert(
-            -1, textwrap.fill(content["assumption"], 100, initial_indent="  assumes    ", subsequent_indent=" " * 13)
-        )
+    told = {"cells": _told_cells(content["cells"]) if content["cells"] else "", "assumes": content["assumption"]}
+    for name, text in told.items():
+        if text:
+            indent = f"  {name:11s}"
+            lines.insert(-1, textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent)))
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
+from typing import Any
 
 from jaxdp import _check
 from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.answerable import largest_order
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import Levels, SearchSpec, best, find, search
 
@@ -15,13 +19,21 @@ PARTITION_TESTS_PER_PAIR = 3
 
 
 def discover(
-    key, data, *, epsilon: float, method: str = AUTO, max_order: int | None = None, levels=None, ledger=None
+    key,
+    data,
+    *,
+    epsilon: float,
+    method: str = AUTO,
+    max_order: int | None = None,
+    levels=None,
+    ledger=None,
+    accept_coarse_cells: bool = False,
 ) -> Graph:
     """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose.
 
     method: a name of `jaxdp.discovery.spec.searches()`: "table_pc", "svt_pc", ... for coded columns, "partition_pc" for
-    continuous or mixed ones. Privacy: epsilon-DP under replace-one.
-    Errors: ValueError for a name that does not exist, and for columns that the search does not take.
+    continuous or mixed ones. accept_coarse_cells: of `partition_pc`, which alone has it. Privacy: epsilon-DP under
+    replace-one. Errors: ValueError for a name that does not exist, and for columns that the search does not take.
     """
     records = as_records(data, levels)
     _check.positive(epsilon=epsilon)
@@ -31,8 +43,10 @@ def discover(
         raise ValueError(f"{spec.name} needs {' and '.join(spec.needs)}: call jaxdp.discovery.{spec.name}(...) itself.")
     if not spec.fits(records.levels):
         raise ValueError(f"{spec.name} takes coded columns only; use {choose_method(records, epsilon)}.")
-    orders = {} if max_order is None else {"max_order": max_order}
-    return search(key, records, epsilon=epsilon, ledger=ledger, **orders)
+    options: dict[str, Any] = {} if max_order is None else {"max_order": max_order}
+    if accept_coarse_cells and "accept_coarse_cells" in inspect.signature(search).parameters:
+        options["accept_coarse_cells"] = True
+    return search(key, records, epsilon=epsilon, ledger=ledger, **options)
 
 
 def choose_method(records: Records, epsilon: float) -> str:
@@ -57,11 +71,22 @@ def _last_resort(levels: Levels, epsilon: float) -> float:
         error=_last_resort,
     )
 )
-def partition_pc(key, data, *, epsilon: float, max_order: int | None = None, levels=None, ledger=None) -> Graph:
+def partition_pc(
+    key,
+    data,
+    *,
+    epsilon: float,
+    max_order: int | None = None,
+    levels=None,
+    ledger=None,
+    accept_coarse_cells: bool = False,
+) -> Graph:
     """PC on continuous, coded or mixed columns with `PartitionGCM`, three tests per pair of columns in all.
 
     epsilon is divided equally over the 3 d(d-1)/2 tests, which are reserved before the data are read; when
     they are used up the search stops with complete=False. Level of each test: 0.01.
+    Conditioning sets stay so small that the test refuses none of them (two of three or more continuous columns): the
+    graph then says so in `note`. accept_coarse_cells lifts this, and a larger max_order needs it.
     Privacy: epsilon-DP under replace-one, by summation.
     """
     from jaxdp.discovery.search import pc
@@ -70,16 +95,26 @@ def partition_pc(key, data, *, epsilon: float, max_order: int | None = None, lev
     records = as_records(data, levels)
     d = len(records.columns)
     tests = max(1, PARTITION_TESTS_PER_PAIR * d * (d - 1) // 2)
-    test = PartitionGCM(epsilon=float(epsilon) / tests)
-    return pc(
+    test = PartitionGCM(epsilon=float(epsilon) / tests, accept_coarse_cells=accept_coarse_cells)
+    last = largest_order(test, records, d - 2)
+    graph = pc(
         key,
         records,
         test=test,
         level=PARTITION_LEVEL,
-        max_order=max_order,
+        max_order=last if max_order is None else max_order,
         max_tests=tests,
         stable=False,
         ledger=ledger,
+    )
+    return graph if max_order is not None or last >= d - 2 else dataclasses.replace(graph, note=limited(last))
+
+
+def limited(order: int) -> str:
+    """What a graph says whose search stopped at this order."""
+    return (
+        f"Conditioning sets have at most {order} columns, since cells of more would find dependence where there is "
+        "none; an edge that only a larger set removes is still there."
     )
 
 

@@ -40,6 +40,7 @@ class Graph:
     `untested` lists the pairs that still had questions, whose edges were kept.
     cost: of the whole search, fixed before the data were read. decisions: the answered questions
     (for methods that answer by post-processing, the answer that removed or kept each edge).
+    note: what the reader must know about how far the search went.
     """
 
     names: tuple[str, ...]
@@ -52,6 +53,7 @@ class Graph:
     untested: tuple[tuple[int, int], ...] = ()
     decisions: tuple[Decision, ...] = ()
     num_tests: int = 0
+    note: str = ""
 
     @property
     def edges(self) -> list[tuple[str, str]]:
@@ -102,7 +104,7 @@ class Graph:
             "complete": self.complete,
             "epsilon": number(self.cost.epsilon),
             "mode": self.mode,
-        }
+        } | ({"note": self.note} if self.note else {})
 
     def to_dot(self) -> str:
         """DOT text."""
@@ -142,7 +144,12 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
     epsilon = content.get("epsilon", "inf")
     cost = Cost(epsilon=float(epsilon), rho=float("inf"), relation=Relation.REPLACE_ONE)
     return graph_from_arcs(
-        names, arcs, complete=bool(content.get("complete", True)), cost=cost, mode=str(content.get("mode", ""))
+        names,
+        arcs,
+        complete=bool(content.get("complete", True)),
+        cost=cost,
+        mode=str(content.get("mode", "")),
+        note=str(content.get("note", "")),
     )
 
 

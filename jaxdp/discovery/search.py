@@ -15,11 +15,12 @@ from jaxdp.accounting.optimal import optimal_epsilon
 from jaxdp.catalogue import wants_scores
 from jaxdp.core import Cost, Relation, cost_of, method_of, run
 from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.answerable import require_answerable
 from jaxdp.discovery.counts import Counts
 from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.metrics import _arcs
 from jaxdp.discovery.session import Session, opened
-from jaxdp.discovery.skeleton import Question, find_skeleton
+from jaxdp.discovery.skeleton import Question, find_skeleton, last_order
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.tables import LEVEL, z_threshold
 from jaxdp.noise import keys
@@ -77,11 +78,15 @@ def pc(
     allowed), instead of the plain sum. Budgets of other kinds: test=jaxdp.interop.PrivateQuestions(..., budget=filter),
     which asks, pays and remembers by itself; the graph then has its guarantee and its mode.
     progress: shows a bar on standard error.
+    Errors: before anything is spent, `CoarseCells` if the test would refuse a question of the orders up to max_order.
     Privacy: that of max_tests runs of the test by sequential composition; epsilon is infinite otherwise
     (non-private tests need a simulation key).
     """
     records = as_records(data, levels) if data is not None else _columns_of(test)
-    ask_of, cost, batched = _asker(test, level, max_tests, delta, records)
+    last = last_order(len(records.columns), max_order)
+    if hasattr(test, "p_value"):
+        require_answerable(getattr(test, "test", None) if _pays_itself(test) else test, records, last)
+    ask_of, cost, batched = _asker(test, level, max_tests, delta, records, last)
     with opened(key, f"pc[{_name(test)}]", cost, ledger) as session:
         if session.mode == keys.RELEASE and np.isinf(number(cost.epsilon)) and np.isinf(number(cost.rho)):
             raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
@@ -93,7 +98,7 @@ def pc(
         return dataclasses.replace(graph, mode=test.mode) if _pays_itself(test) else graph
 
 
-def _asker(test, level: float, max_tests: int | None, delta: float, records: Records):
+def _asker(test, level: float, max_tests: int | None, delta: float, records: Records, last: int):
     """How to answer questions, what that costs in all, and whether questions may be asked together."""
     if isinstance(test, str):
         _check.one_of(("kendall", "chi2", "g"), test=test)
@@ -110,7 +115,7 @@ def _asker(test, level: float, max_tests: int | None, delta: float, records: Rec
         _check.at_least(1, max_tests=max_tests)
         return (
             lambda session: _private_answers(test, session, records, level, max_tests),
-            _times(_cost_of_questions(test, records), max_tests, delta),
+            _times(_cost_of_questions(test, records, last), max_tests, delta),
             False,
         )
     if callable(test):
@@ -118,9 +123,9 @@ def _asker(test, level: float, max_tests: int | None, delta: float, records: Rec
     raise TypeError(f"test must be a test of jaxdp, a callable, 'kendall', 'chi2' or 'g', got {type(test).__name__}.")
 
 
-def _cost_of_questions(test, records: Records) -> Cost:
+def _cost_of_questions(test, records: Records, last: int) -> Cost:
     """Cost of one question. Variants whose cost depends on the question are charged at the dearest order tried."""
-    sets = [tuple(range(2, 2 + order)) for order in range(max(1, len(records.columns) - 1))]
+    sets = [tuple(range(2, 2 + order)) for order in range(max(0, last) + 1)]
     costs = [cost_of(test, records.question(0, 1, given, wants_scores(test))) for given in sets]
     return max(costs, key=lambda cost: (number(cost.epsilon), number(cost.rho)))
 

@@ -50,7 +50,7 @@ def find_skeleton(
     ahead: in turn as well, but `ask` is shown the next questions and answers them up to the first True.
     progress: shows a bar of questions on standard error for searches over two seconds.
     """
-    last = num_columns - 2 if max_order is None else min(max_order, num_columns - 2)
+    last = last_order(num_columns, max_order)
     adjacency = ~np.eye(num_columns, dtype=bool)
     search = Search(adjacency, {}, (), 0)
     if progress or _terminal_bar.get():
@@ -73,6 +73,11 @@ def find_skeleton(
             search.untested = tuple(sorted(rest))
             break
     return search
+
+
+def last_order(num_columns: int, max_order: int | None) -> int:
+    """Size of the largest conditioning set that a search may ask about."""
+    return num_columns - 2 if max_order is None else min(max_order, num_columns - 2)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,10 @@ from jaxdp.accounting.shared import Uncopied
 from jaxdp.catalogue import wants_scores
 from jaxdp.core import Cost, cost_of, method_of, run
 from jaxdp.data.records import as_records
+from jaxdp.discovery.answerable import largest_order
 from jaxdp.discovery.graph import number
+from jaxdp.discovery.skeleton import last_order
+from jaxdp.independence.conditional.coarse_cells import TAKE_THE_RISK, CoarseCells
 from jaxdp.noise import keys
 
 RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
@@ -48,6 +51,9 @@ class PrivateQuestions(Uncopied):
     key: None draws a fresh release key per question; a built-in key makes a simulation (not private).
     exhausted: chosen now, hence free: "raise" `BudgetExhausted`, or answer "dependent" (p-value 0) or
     "independent" (p-value 1) from then on.
+    max_given: the largest conditioning set that will be asked about (default: all other columns). Questions that the
+    test refuses for its coarse cells, and larger sets than max_given, are answered by `exhausted` too, free; with
+    "raise", which would end a search in its middle, the object refuses now if a set up to max_given is refused.
     A question, its mirror and its conditioning set in any order are one question: repeats are free and equal.
     Copies share the budget, pickling raises, threads may ask together.
     Privacy: the whole interaction keeps the budget's guarantee, however the questions are chosen.
@@ -63,6 +69,7 @@ class PrivateQuestions(Uncopied):
         ledger: Ledger | None = None,
         key=None,
         exhausted: str = RAISE,
+        max_given: int | None = None,
         levels: Sequence[int] | None = None,
         names: Sequence[str] | None = None,
     ):
@@ -74,6 +81,14 @@ class PrivateQuestions(Uncopied):
         self.records = as_records(data, levels, names)
         self.names = self.records.names
         self.test, self.ledger = test, ledger
+        self.max_given = last_order(len(self.names), max_given)
+        self._largest = largest_order(test, self.records, self.max_given)
+        if exhausted == RAISE and self._largest < self.max_given:
+            raise CoarseCells(
+                f"{method_of(test)} refuses questions given more than {self._largest} of these columns, since it would "
+                f"find dependence where there is none: give max_given={self._largest} if no larger set is asked about, "
+                f'exhausted="dependent", {TAKE_THE_RISK}.'
+            )
         self.rows: list[Spend] = []
         self._key, self._exhausted = key, exhausted
         if key is not None and keys.mode_of(key) == keys.RELEASE:
@@ -124,6 +139,10 @@ class PrivateQuestions(Uncopied):
 
     def _ask(self, question) -> float:
         i, j, given = question
+        if len(given) > self._largest:
+            if self._exhausted == RAISE:
+                raise ValueError(f"a question given {len(given)} columns, but max_given={self._largest} was promised.")
+            return POLICIES[self._exhausted]
         data = self.records.question(i, j, given, scores=wants_scores(self.test))
         cost = cost_of(self.test, data)
         try:

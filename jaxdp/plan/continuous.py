@@ -16,7 +16,7 @@ from jaxdp.independence.conditional.test_of_tests import TestOfTests
 from jaxdp.independence.subsample_aggregate import blocks_for
 from jaxdp.plan import laws
 from jaxdp.plan.setting import Setting
-from jaxdp.statistics import ridge_bounds
+from jaxdp.statistics import partition, ridge_bounds
 
 Budget = float | laws.Concentrated
 WIDE = 12.0  # sds; a limit beyond it clips nothing
@@ -182,18 +182,28 @@ def _centres(setting: Setting, n: int, epsilon: Any):
     """What the noisy cell means take off X and Y, in their units: equally likely cases, each (2, nodes)."""
     if not setting.scaled:
         return [0.0]
-    cells = partition_stages.coarse_cells(n) if setting.z else 1
+    number, cells = _centring_groups(setting, n)
     bends = [np.asarray(bend) for bend in setting.profile()[:2]]
     units = [1.0 if c.levels else setting.residual_sd for c in (setting.x, setting.y)]
-    number = np.minimum(np.arange(bends[0].size) * cells // bends[0].size, cells - 1)
     # columns with levels sit on both sides of 0; their means move about as far as those of the hidden variable
     means = [
-        np.array([unit * bend[number == c].mean() for c in range(cells)])
+        np.array([unit * bend[number == c].mean() for c in range(number.max() + 1)])
         for unit, bend in zip(units, bends, strict=True)
     ]
     share = partition_gcm.STANDARDIZATION_SHARE * SUM_SHARE
     scale = partition_stages.SUM_L1 / (share * epsilon) / (n / cells)
     kept = 1.0 / (1.0 + 2.0 * scale**2 / partition_stages.TYPICAL_SPREAD)
-    noise = laws.stratified_laplace(CENTRE_CASES, (2, cells)) * scale
+    noise = laws.stratified_laplace(CENTRE_CASES, (2, number.max() + 1)) * scale
     found = kept * np.clip(np.stack(means)[None] + noise, -1.0, 1.0)
     return found[:, :, number] / np.array(units)[None, :, None]
+
+
+def _centring_groups(setting: Setting, n: int) -> tuple[np.ndarray, int]:
+    """Group of the test's cells that each place of the first column of Z lies in, from 0, and groups of all columns."""
+    cell = setting.cell_of_places(n)
+    if not setting.z:
+        return cell, 1
+    bins = partition.bins_per_column(setting.z, partition.target_cells(n))
+    groups = partition.groups_per_column(setting.z, bins, partition_stages.num_centres(n))
+    number = np.asarray(partition.group_of(cell, bins[0], groups[0]))
+    return np.unique(number, return_inverse=True)[1], math.prod(groups)

@@ -104,7 +104,18 @@ class Plan:
 
             law = SineLaw(complexity=CLASSIC_COMPLEXITY)
         domain = setting.domain(self.form) if setting.scaled else None
-        return self.entry.build(epsilon, domain, Options(level=level, law=law, num_records=n))
+        fields = {"accept_coarse_cells": True} if setting.accept_coarse_cells and self.cuts_z else {}
+        return self.entry.build(epsilon, domain, Options(level=level, law=law, num_records=n, fields=fields))
+
+    @property
+    def cuts_z(self) -> bool:
+        """Whether the test refuses columns of z that it would cut into too coarse cells."""
+        return hasattr(self.entry.cls, "refuse_coarse_cells")
+
+    def refuse(self, setting: Setting) -> None:
+        """Raises ValueError, which begins with the name, where the test itself would refuse to run."""
+        if self.cuts_z:
+            self.make(setting, 1.0, 0.05).refuse_coarse_cells(setting.z)
 
 
 def formula_at(place: Any) -> Formula | None:

@@ -35,6 +35,7 @@ class Setting:
         Z uniform. Otherwise the continuous model of the GCM paper (`simulate.sine_confounder`).
     confounding: how far the means of X and Y move with the first column of Z, in residual sds, in opposite
         directions (scaled settings).
+    accept_coarse_cells: plans `PartitionGCM` where it loses its level and refuses to run without this word.
     """
 
     x: Column = Column()
@@ -43,6 +44,7 @@ class Setting:
     scaled: bool = False
     confounding: float = 1.0
     residual_sd: float = RESIDUAL_SD
+    accept_coarse_cells: bool = False
 
     def __post_init__(self):
         _check.non_negative(confounding=self.confounding)
@@ -110,7 +112,7 @@ class Setting:
         place = (np.arange(nodes) + 0.5) / nodes
         if not self.z:
             return np.zeros(nodes, int)
-        bins = partition.bins_per_column(self.z, max(4, n // 8))[0]
+        bins = partition.bins_per_column(self.z, partition.target_cells(n))[0]
         if not self.scaled:
             from scipy.special import ndtri
 
@@ -124,7 +126,7 @@ class Setting:
 
     def num_cells(self, n: int) -> int:
         """Public cells of Z by the default of the tests, max(4, n/8)."""
-        return math.prod(partition.bins_per_column(self.z, max(4, n // 8))) if self.z else 1
+        return math.prod(partition.bins_per_column(self.z, partition.target_cells(n))) if self.z else 1
 
 
 def _scaled_columns(column: Column) -> tuple[Column, ...]:

@@ -56,6 +56,7 @@ class Question:
         _check.at_least(1, replicates=replicates)
         if not plan.applies(setting):
             raise ValueError(f"{method} does not fit these columns; jaxdp.plan.compare lists the tests that do.")
+        plan.refuse(setting)
         if delta:
             _check.in_range(0.0, 1.0, delta=delta)
             if not plan.gaussian:

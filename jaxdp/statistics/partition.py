@@ -1,7 +1,7 @@
 """Public partitions of the space of Z into cells, and sums within cells.
 
 A cell boundary never depends on data: it comes from a public reference law (equal mass under it),
-from public levels, or from something already released.
+from public levels, or from something already released. Groups of cells are unions of whole cells.
 """
 
 import dataclasses
@@ -68,6 +68,11 @@ def as_matrix(values):
     return values[:, None] if values.ndim == 1 else values
 
 
+def target_cells(num_records: int, num_cells: int | None = None) -> int:
+    """Wanted number of cells: as given, or about eight records in each."""
+    return num_cells or max(4, num_records // 8)
+
+
 def bins_per_column(columns: tuple[Column, ...], num_cells: int) -> tuple[int, ...]:
     """How many bins each column gets so that their product is about num_cells; levels are never merged."""
     levels = math.prod(column.levels for column in columns if column.kind != CONTINUOUS)
@@ -76,11 +81,55 @@ def bins_per_column(columns: tuple[Column, ...], num_cells: int) -> tuple[int, .
     return tuple(share if column.kind == CONTINUOUS else column.levels for column in columns)
 
 
-def cell_index(z, columns: tuple[Column, ...], reference, bins: tuple[int, ...]):
-    """Cell of each record in the product partition, int array (n,); z of shape (n, d)."""
+def groups_per_column(columns: tuple[Column, ...], bins: tuple[int, ...], num_groups: int) -> tuple[int, ...]:
+    """How many groups the bins of each column form so that the product is about num_groups; levels stay apart."""
+    return tuple(map(min, bins_per_column(columns, num_groups), bins))
+
+
+def group_of(bins, count: int, groups: int):
+    """Group of each bin 0, ..., count - 1: `groups` <= count runs of neighbours, whose sizes differ by one at most."""
+    if groups == count:
+        return bins
+    size, larger = divmod(count, groups)
+    first = larger * (size + 1)  # bins in the larger groups, which come first
+    return jnp.where(bins < first, bins // (size + 1), larger + (bins - first) // size)
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisBins:
+    """How a column of z is cut: into so many bins, of this width in its own units.
+
+    width: None where bins are levels, or where they are equally likely but not equally wide.
+    """
+
+    name: str
+    number: int
+    levels: bool
+    width: float | None
+
+
+def axis_bins(data, target: int, reference=None) -> tuple[AxisBins, ...]:
+    """Public description of the cells that `cells_of` cuts, a product of bins; () without z."""
+    if data.z is None:
+        return ()
+    columns = columns_of_z(data)
+    reference = default_reference(data) if reference is None else reference
+    counts = bins_per_column(columns, target)
+    return tuple(bins_of_axis(j, c, reference, n) for j, (c, n) in enumerate(zip(columns, counts, strict=True)))
+
+
+def bins_of_axis(position: int, column: Column, reference, number: int) -> AxisBins:
+    """The description of one column of z that is cut into so many bins."""
+    cut = column.kind == CONTINUOUS
+    width = float(reference.upper - reference.lower) / number if cut and isinstance(reference, Uniform) else None
+    return AxisBins(column.name or f"z{position}", number if cut else column.levels, not cut, width)
+
+
+def cell_index(z, columns: tuple[Column, ...], reference, bins: tuple[int, ...], groups: tuple[int, ...] | None = None):
+    """Cell of each record in the product partition, int array (n,); z of shape (n, d). With groups: its group."""
     index = jnp.zeros(z.shape[0], jnp.int32)
-    for j, (column, count) in enumerate(zip(columns, bins, strict=True)):
-        index = index * count + column_bin(z[:, j], column, reference, count)
+    for j, (column, count, kept) in enumerate(zip(columns, bins, groups or bins, strict=True)):
+        index = index * kept + group_of(column_bin(z[:, j], column, reference, count), count, kept)
     return index
 
 
@@ -111,12 +160,14 @@ def clip_to(values, limit):
     return jnp.clip(jnp.nan_to_num(values / limit, nan=0.0), -1.0, 1.0)
 
 
-def cells_of(data, target: int, reference=None, axes=None):
+def cells_of(data, target: int, reference=None, axes=None, num_groups: int | None = None):
     """Cell of each record, int array (n,), and the number of cells, from public knowledge alone.
 
     target: wanted number of cells. reference: law whose quantiles cut continuous columns; None means
     uniform on [-1, 1] if the data have a domain, a standard Cauchy law otherwise.
     axes: pair of (possibly traced) column numbers; the partition then uses these two columns only.
+    num_groups: returns groups instead, about that many. Each is a union of the cells that the other arguments
+    give: a mean taken within groups is then the same for all records of a cell.
     """
     if data.z is None:
         # behind a barrier: XLA would spend seconds on folding sums over a constant cell
@@ -126,20 +177,31 @@ def cells_of(data, target: int, reference=None, axes=None):
         raise ValueError(f"the domain describes {len(columns)} columns of z, the data have {z.shape[1]}.")
     reference = default_reference(data) if reference is None else reference
     if axes is not None:
-        return _cells_of_axes(z, columns, reference, target, axes)
+        return _cells_of_axes(z, columns, reference, target, axes, num_groups)
     bins = bins_per_column(columns, target)
-    return cell_index(z, columns, reference, bins), math.prod(bins)
+    groups = bins if num_groups is None else groups_per_column(columns, bins, num_groups)
+    return cell_index(z, columns, reference, bins, groups), math.prod(groups)
 
 
-def _cells_of_axes(z, columns, reference, target: int, axes):
-    """Product cells of two chosen columns; all of the resolution goes to one column chosen twice."""
-    side = max(2, math.isqrt(target), *(column.levels for column in columns))
-    coarse, fine = (
-        jnp.stack([column_bin(z[:, j], column, reference, count) for j, column in enumerate(columns)])
-        for count in (side, side * side)
-    )
+def axis_side(columns: tuple[Column, ...], target: int) -> int:
+    """Bins of each of two chosen columns; a column chosen twice gets their square."""
+    return max(2, math.isqrt(target), *(column.levels for column in columns))
+
+
+def _cells_of_axes(z, columns, reference, target: int, axes, num_groups: int | None):
+    """Product cells (or groups of them) of two chosen columns; all resolution goes to one column chosen twice."""
+    side = axis_side(columns, target)
+    kept = side if num_groups is None else min(side, axis_side(columns, num_groups))
+
+    def bins(count: int, groups: int):
+        found = (column_bin(z[:, j], column, reference, count) for j, column in enumerate(columns))
+        # levels are as many as groups at most, and stay apart
+        pairs = zip(found, columns, strict=True)
+        return jnp.stack([group_of(b, count, groups) if c.kind == CONTINUOUS else b for b, c in pairs])
+
+    once, twice = bins(side, kept), bins(side**2, kept**2)
     first, second = axes
-    return jnp.where(first == second, fine[first], coarse[first] * side + coarse[second]), side * side
+    return jnp.where(first == second, twice[first], once[first] * kept + once[second]), kept**2
 
 
 def column_bin(values, column: Column, reference, count: int):

@@ -13,8 +13,9 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence import builders
+from jaxdp.independence.conditional import coarse_cells
 from jaxdp.independence.conditional.partition_gcm import PartitionGCM
 from jaxdp.mechanisms import Laplace
 from jaxdp.spec import TestSpec
@@ -102,7 +103,8 @@ class ChosenCells(PrivateTest):
     continuous columns. Level: the choice looks at (X, Z) and at (Y, Z) apart, so that under the hypothesis it does not
     favour chance products; the test is that of the chosen cells.
 
-    candidates: public numbers of bins per column, increasing. Others: as in `PartitionGCM`.
+    candidates: public numbers of bins per column, increasing. Others: as in `PartitionGCM`, which refuses three
+    continuous columns too.
     """
 
     candidates: tuple[int, ...] = jax.tree.static(default=(4, 8, 16, 32))
@@ -110,6 +112,7 @@ class ChosenCells(PrivateTest):
     winsorize: ArrayLike | None = None
     scale_x: ArrayLike = 1.0
     scale_y: ArrayLike = 1.0
+    accept_coarse_cells: bool = jax.tree.static(default=False)
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="chosen-cells",
@@ -131,6 +134,11 @@ class ChosenCells(PrivateTest):
     def budget(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
+    def refuse_coarse_cells(self, columns) -> None:
+        """As in `PartitionGCM`, before the first stage spends."""
+        if not self.accept_coarse_cells:
+            coarse_cells.refuse(method_of(self), columns, chooses_axes=False)
+
     def resolve(self, shapes):
         depth = partition.num_columns(shapes.z)
         if not 1 <= depth <= 3 or any(column.levels for column in partition.columns_of_z(shapes)):
@@ -138,6 +146,7 @@ class ChosenCells(PrivateTest):
         for name in ("x", "y"):
             if partition.num_columns(getattr(shapes, name)) != 1:
                 raise ValueError(f"{name} must have one column for ChosenCells; use PartitionGCM for several.")
+        self.refuse_coarse_cells(partition.columns_of_z(shapes))
         reference = partition.default_reference(shapes) if self.reference is None else self.reference
         choice = CellChoice(
             mechanism=self.budget().share(SELECTION_SHARE),
@@ -154,6 +163,7 @@ class ChosenCells(PrivateTest):
             scale_x=self.scale_x,
             scale_y=self.scale_y,
             select_axes=False,
+            accept_coarse_cells=True,
         )
         return Sequential(first=choice, second=test, then=on_chosen_cells)
 

@@ -84,7 +84,7 @@ class LocalPermutation(PrivateTest):
         tau = self._level_of(data.x.shape[0])
         x = partition.clip_to(scores[0], tau * self.scale_x)
         y = partition.clip_to(scores[1], tau * self.scale_y)
-        target = self.num_cells or max(4, x.shape[0] // 8)
+        target = partition.target_cells(x.shape[0], self.num_cells)
         cell, _ = partition.cells_of(data, target, self.reference)
         order = jnp.argsort(cell)
         x, y, cell = x[order], y[order], cell[order]
@@ -116,6 +116,11 @@ class LocalPermutation(PrivateTest):
         for side in self._sides():
             rejected = rejected | release.value[side]
         return rejected
+
+    def axis_bins(self, data, release=None):
+        """Public description of the cells of z, for people (`partition.AxisBins` for each column)."""
+        del release
+        return partition.axis_bins(data, partition.target_cells(data.x.shape[0], self.num_cells), self.reference)
 
     def _sides(self) -> tuple[str, ...]:
         return ("greater", "less") if self.alternative == "two-sided" else (self.alternative,)

@@ -15,9 +15,16 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence import builders
-from jaxdp.independence.conditional.partition_stages import AxisSelection, Standardization, select, standardize
+from jaxdp.independence.conditional import coarse_cells
+from jaxdp.independence.conditional.partition_stages import (
+    AxisSelection,
+    Standardization,
+    centring_groups,
+    select,
+    standardize,
+)
 from jaxdp.mechanisms import Exact, Laplace, divide
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import partition
@@ -56,8 +63,10 @@ class PartitionGCM(PrivateTest):
     (docs/theory/partition_gcm.md#sensitivity); p q times that in L1 for several columns, sqrt(p q) times in L2.
     Privacy: epsilon-DP (85 % for S, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the noise of S, to second order for that of V (docs/theory/partition_gcm.md#level); level
-    asymptotically exact as V grows and cells shrink, conservative where the noise of V is as large as V. Z with more
-    than three columns: one axis each for X and Y is chosen privately (30 % of the budget).
+    asymptotically exact as V grows and cells shrink, conservative where the noise of V is as large as V.
+    Refused unless accept_coarse_cells: three or more continuous columns of Z, whose cells are too wide at every n
+    (0.5 to 1.0 of the nulls rejected); and more than three columns that are not all coded, of which one axis each for
+    X and Y is chosen privately (30 % of the budget) while the others confound.
 
     reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's
         bounds, or a standard Cauchy law if no domain is known). Never quantiles of the data.
@@ -65,12 +74,14 @@ class PartitionGCM(PrivateTest):
         closed form in n and epsilon (docs/theory/partition_gcm.md#winsorising). scale_x, scale_y: public guesses of the
         residual sd.
     standardize: first release noisy cell means and residual scales of x and y (20 % of the budget), then
-        winsorise about them; for data in [-1, 1] whose conditional means vary more than their residuals.
+        winsorise about them; for data in [-1, 1] whose conditional means vary more than their residuals. Means are
+        taken in groups of whole cells.
     weights: public weight per cell in [-1, 1], array (K,). num_regions: release S and V for this many
         public groups of neighbouring cells (same noise per region), combined by their sum of squares,
         so that covariances of changing sign do not cancel (weighted GCM).
     correct_level: takes the second-order effect of the noise of V out of the p-value; costs a little power. Without it
         the level is lost where that noise is large against V (0.08 at n = 38, epsilon = 8; 0.053 at 1000 and 1).
+    accept_coarse_cells: runs where the level is known to be lost; a small p-value is then no evidence.
     """
 
     reference: Any = None
@@ -84,6 +95,7 @@ class PartitionGCM(PrivateTest):
     standardize: bool = jax.tree.static(default=False)
     correct_level: bool = jax.tree.static(default=True)
     select_axes: bool | None = jax.tree.static(default=None)
+    accept_coarse_cells: bool = jax.tree.static(default=False)
     centers: Any = None
     axes: tuple[ArrayLike, ArrayLike] | None = None
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
@@ -116,11 +128,12 @@ class PartitionGCM(PrivateTest):
         return divide(mechanism, SHARES)
 
     def resolve(self, shapes):
-        """Adds the private stages that data of these shapes need."""
+        """Adds the private stages that data of these shapes need. Errors: `CoarseCells` before anything is spent."""
         test = partition.with_column_counts(self, shapes)
-        depth = partition.num_columns(shapes.z)
-        wants_axes = depth > 3 if self.select_axes is None else self.select_axes
-        if wants_axes and self.axes is None and depth > 1:
+        columns = partition.columns_of_z(shapes)
+        self.refuse_coarse_cells(columns)
+        wants_axes = self._wants_axes(columns)
+        if wants_axes and self.axes is None:
             limits = (1.0, 1.0) if self.standardize else (self.scale_x, self.scale_y)
             selection = AxisSelection(
                 mechanism=self._share(2 * SELECTION_SHARE),
@@ -134,11 +147,21 @@ class PartitionGCM(PrivateTest):
                 mechanism=self._share(STANDARDIZATION_SHARE),
                 reference=self.reference,
                 axes=self.axes,
+                num_cells=self.num_cells,
                 num_columns=test.num_columns[:2],
             )
             rest = test._after(STANDARDIZATION_SHARE, standardize=False)
             return Sequential(first=profile, second=rest, then=standardize)
         return test
+
+    def refuse_coarse_cells(self, columns) -> None:
+        """Raises `CoarseCells` if these columns of z (public) make a true null look false, unless that is accepted."""
+        if not self.accept_coarse_cells:
+            coarse_cells.refuse(method_of(self), columns, self._wants_axes(columns) or self.axes is not None)
+
+    def _wants_axes(self, columns) -> bool:
+        wanted = coarse_cells.needs_axes(columns) if self.select_axes is None else self.select_axes
+        return bool(wanted) and len(columns) > 1
 
     def _share(self, fraction: float):
         return (Laplace(self.epsilon) if self.mechanism is None else self.mechanism).share(fraction)
@@ -153,7 +176,7 @@ class PartitionGCM(PrivateTest):
         x, y = partition.as_matrix(data.x), partition.as_matrix(data.y)
         cell, num_cells = self.cells(data)
         tau = self.level(x.shape[0])
-        center_x, center_y = (0.0, 0.0) if self.centers is None else self.centers.at(data, self.axes)
+        center_x, center_y = self._centers(data)
         x = partition.clip_to(x - center_x, tau * self.scale_x)
         y = partition.clip_to(y - center_y, tau * self.scale_y)
         counts = partition.cell_counts(cell, num_cells, x.dtype)
@@ -169,6 +192,13 @@ class PartitionGCM(PrivateTest):
             "covariance": self._products(x, y, region[cell]),
             "variance": self._products(ss_x, ss_y, region),
         }
+
+    def _centers(self, data):
+        """The released centre of each record's group of cells, (n, p) and (n, q); 0 without the stage."""
+        if self.centers is None:
+            return 0.0, 0.0
+        group, _ = centring_groups(data, self.num_cells, self.reference, self.axes)
+        return self.centers.x[group], self.centers.y[group]
 
     def _products(self, left, right, region):
         """left' right summed within each region: (regions, p, q), without axes of length one for scalars."""
@@ -188,7 +218,7 @@ class PartitionGCM(PrivateTest):
     def sensitivity(self, num_records):
         size = math.prod(self.num_columns[:2])
         budget = self.budget()
-        cells = num_records + (self.num_cells or max(4, num_records // 8))
+        cells = num_records + partition.target_cells(num_records, self.num_cells)
         rounding = cells * num_records * size * UNIT_ROUNDOFF
         variance = VARIANCE_ONE_REGION if self.num_regions == 1 else VARIANCE_REGIONS_L1
         bounds = {"covariance": (COVARIANCE_L1, -1.0, 8.0), "variance": (variance, 0.0, 32.0)}
@@ -243,8 +273,22 @@ class PartitionGCM(PrivateTest):
         one = Sensitivity(COVARIANCE_L1, mechanism.norm, Relation.REPLACE_ONE)
         return best_level(num_records, mechanism.variance(one))
 
+    def axis_bins(self, data, release=None):
+        """Public description of the cells of z, for people: `partition.AxisBins` for each column that is cut.
+
+        release: needed where columns were chosen; its first stage says which.
+        """
+        target = partition.target_cells(data.x.shape[0], self.num_cells)
+        chosen = release.earlier[0].value if release is not None and release.earlier else {}
+        if set(chosen) != {"x", "y"}:
+            return partition.axis_bins(data, target, self.reference)
+        columns, first, second = partition.columns_of_z(data), int(chosen["x"]), int(chosen["y"])
+        reference = partition.default_reference(data) if self.reference is None else self.reference
+        side = partition.axis_side(columns, target)
+        cut = {first: side**2} if first == second else {first: side, second: side}
+        return tuple(partition.bins_of_axis(j, columns[j], reference, number) for j, number in cut.items())
+
     def cells(self, data):
         """Cell of each record and the number of cells (public)."""
-        num_records = data.x.shape[0]
-        target = self.num_cells or max(4, num_records // 8)
+        target = partition.target_cells(data.x.shape[0], self.num_cells)
         return partition.cells_of(data, target, self.reference, self.axes)

@@ -76,34 +76,40 @@ def select(test, query, released):
 
 @frozen_pytree
 class Centers:
-    """Public centres of x and y on a coarse partition: arrays (K, p) and (K, q)."""
+    """Public centres of x and y in each group of cells: arrays (G, p) and (G, q), G of `centring_groups`."""
 
     x: jax.Array
     y: jax.Array
-    reference: Any = None
-
-    def at(self, data, axes):
-        """Centres of each record's cell, (n, p) and (n, q)."""
-        cell, _ = partition.cells_of(data, coarse_cells(data.x.shape[0]), self.reference, axes)
-        return self.x[cell], self.y[cell]
 
 
-def coarse_cells(num_records: int) -> int:
-    """Cells of about 256 records: few enough that noisy means are useful at epsilon 1."""
+def centring_groups(data, num_cells: int | None, reference, axes):
+    """The group of the test's cells that each record lies in, (n,), and the number of groups.
+
+    About 256 records each: few enough groups that noisy means are useful at epsilon 1. A group is a union of cells:
+    a centre that changed inside a cell would put its own step into x and into y there, which is a covariance.
+    """
+    num_records = data.x.shape[0]
+    target = partition.target_cells(num_records, num_cells)
+    return partition.cells_of(data, target, reference, axes, num_groups=num_centres(num_records))
+
+
+def num_centres(num_records: int) -> int:
+    """Wanted number of groups of cells, each with a centre of its own."""
     return max(1, min(32, num_records // 256))
 
 
 @frozen_pytree
 class Standardization(PrivateQuery):
-    """Releases noisy means of x and y on a coarse public partition (values clipped to [-1, 1]).
+    """Releases noisy means of x and y in public groups of the test's cells (values clipped to [-1, 1]).
 
-    Statistic: cell sums of x, of y, and cell counts. Sensitivity: 2 in L1 each, times the number of
+    Statistic: sums of x, of y, and counts in each group. Sensitivity: 2 in L1 each, times the number of
     columns; in L2 2 for sums, times its root, and sqrt(2) for counts; for replace-one neighbours.
     Privacy: 40 % of the budget for each kind of sum, 20 % for the counts.
     """
 
     reference: Any = None
     axes: Any = None
+    num_cells: int | None = jax.tree.static(default=None)
     num_columns: tuple[int, int] = jax.tree.static(default=(1, 1))
 
     method: ClassVar[str] = "Standardization"
@@ -113,13 +119,13 @@ class Standardization(PrivateQuery):
 
     def statistic(self, key, data):
         del key
-        cell, num_cells = partition.cells_of(data, coarse_cells(data.x.shape[0]), self.reference, self.axes)
+        group, num_groups = centring_groups(data, self.num_cells, self.reference, self.axes)
 
         def total(values):
             values = partition.clip_to(partition.as_matrix(values), 1.0)
-            return jax.ops.segment_sum(values, cell, num_cells)
+            return jax.ops.segment_sum(values, group, num_groups)
 
-        count = jax.ops.segment_sum(jnp.ones(cell.shape), cell, num_cells)
+        count = jax.ops.segment_sum(jnp.ones(group.shape), group, num_groups)
         return {"count": count, "sum_x": total(data.x), "sum_y": total(data.y)}
 
     def sensitivity(self, num_records):
@@ -147,4 +153,4 @@ def standardize(test, query, released):
         noise = budget[name].variance(sensitivity[name]) / count**2
         return jnp.clip(released.value[name] / count, -1.0, 1.0) / (1.0 + noise / TYPICAL_SPREAD)
 
-    return dataclasses.replace(test, centers=Centers(x=centers("sum_x"), y=centers("sum_y"), reference=query.reference))
+    return dataclasses.replace(test, centers=Centers(x=centers("sum_x"), y=centers("sum_y")))

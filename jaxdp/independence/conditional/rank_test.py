@@ -16,6 +16,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import PrivateTest, Relation, Sensitivity
 from jaxdp.independence.conditional import strata
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.statistics import partition
 
 UNIT_ROUNDOFF = 2.0**-53
 STATISTIC_SHARE = 0.85
@@ -72,8 +73,14 @@ class StratifiedRankTest(PrivateTest):
         """Private: the strata of the data."""
         return strata.summaries(data, strata.levels_of(data), self._target(data.x.shape[0]), self.reference)
 
+    def axis_bins(self, data, release=None):
+        """Public description of the cells of z, for people; () where distinct rows of z are the strata."""
+        del release
+        target = self._target(data.x.shape[0])
+        return partition.axis_bins(data, target, self.reference) if strata.num_strata(data, target) else ()
+
     def _target(self, num_records: int) -> int:
-        return self.num_cells or max(4, num_records // 8)
+        return partition.target_cells(num_records, self.num_cells)
 
     def _bounds(self, bound_u, bound_v, num_records: int):
         """Both sensitivities: a sum of at most m strata, each rounded a few times, in float64."""

@@ -311,6 +311,7 @@ def _execute(test, key, data) -> tuple[Any, Release]:
     test = resolve(test, data)
     if isinstance(test, Sequential):
         return _execute_sequential(test, key, data)
+    data = data.nameless() if hasattr(data, "nameless") else data  # a name would compile the same program again
     key_statistic, key_noise = jax.random.split(key)
     count = num_records(data)
     sensitivity = test.sensitivity(count)

@@ -100,6 +100,29 @@ class Planning:
 
 
 @dataclasses.dataclass(frozen=True)
+class Example:
+    """Data that a test can run on, and one configuration of it: what the contract suite, audits and level checks draw.
+
+    data: (key, n) -> Data on which the test has something to find. null: the same under its hypothesis.
+    fields: fields of the test's class that this configuration sets; keep them small, so that it runs in milliseconds.
+    label: "" for the first configuration, a word for each further one.
+    reaches: share of each declared bound that an attack reaches, by the path of the bound; a number where there is one.
+    worst_pairs: () -> pairs (data, neighbour) made by hand, where a search does not find them.
+    coupled: the statistic resamples or has stages, so that no pair is worst for one fixed randomness.
+    least: fewest records that the test takes.
+    """
+
+    data: Callable[[Any, int], Any]
+    null: Callable[[Any, int], Any] | None = None
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    label: str = ""
+    reaches: Any = None
+    worst_pairs: Callable[[], list] | None = None
+    coupled: bool = False
+    least: int = 2
+
+
+@dataclasses.dataclass(frozen=True)
 class TestSpec:
     """Everything the rest of the package needs to know about a test.
 
@@ -115,6 +138,7 @@ class TestSpec:
     shown: (entry of the released value, its name for people) whose null law can be drawn; an empty entry is a
     statistic that is standard normal under the null.
     planning: None for tests that the planner does not offer. theory: page of the documentation with proofs.
+    examples: configurations with data to run on, the plainest first.
     """
 
     __test__ = False  # no pytest collection
@@ -135,6 +159,7 @@ class TestSpec:
     shown: tuple[str, str] | None = None
     planning: Planning | None = None
     theory: str = ""
+    examples: tuple[Example, ...] = ()
 
 
 # Predicates of a coded domain (`Setting.domain("codes")`, the rules of a schema), for `fits` and `rank`.

@@ -4,7 +4,8 @@
     result = jaxdp.run(test, jaxdp.fresh_key(), jaxdp.Data(x, y, z))
     statistic, p_value = result
 
-Key of `fresh_key()`: a release. Key of `jax.random.key(seed)`: a simulation, not private.
+Key of `fresh_key()`: a release, in plain Python, never inside `jax.jit` or another transformation.
+Key of `jax.random.key(seed)`: a simulation, not private, which all transformations take.
 """
 
 import importlib

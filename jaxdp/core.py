@@ -287,9 +287,16 @@ def _relation(sensitivity) -> Relation:
 
 def release(test, key, data) -> Release:
     """Returns the noisy statistic, the only thing about `data` that may leave."""
-    mode, data = keys.mode_of(key), admit(test, data)
+    mode = keys.admit(key, test, data)
+    data = admit(test, data)
     with keys.precision(mode):
-        return keys.settle(mode, _execute(test, keys.open_key(key), keys.widen(mode, data))[1])
+        return release_opened(test, keys.open_key(key), data)
+
+
+def release_opened(test, key, data) -> Release:
+    """`release` for a key that an entry point has opened."""
+    mode = keys.mode_of(key)
+    return keys.settle(mode, _execute(test, key, keys.widen(mode, data))[1])
 
 
 @jax.jit
@@ -356,9 +363,11 @@ def run(test, key, data, *, ledger: Account | None = None) -> Result:
     test: any test of the package. data: `jaxdp.Data` (or what the test's statistic takes).
     key: `jaxdp.fresh_key()` for a release, `jax.random.key(seed)` for a simulation (not private).
     ledger: charged before the data are read; only releases can be charged.
-    Errors: ValueError or TypeError on public mistakes (shapes, keys, budgets), before data are read.
+    Errors: ValueError or TypeError on public mistakes (shapes, keys, budgets), RuntimeError for a release inside
+    `jax.jit` or another JAX transformation or under fast-math flags, all before data are read or anything is paid.
     """
-    mode, data = keys.mode_of(key), admit(test, data)
+    mode = keys.admit(key, test, data)
+    data = admit(test, data)
     with keys.precision(mode):
         if ledger is not None:
             cost = cost_of(test, data)
@@ -366,19 +375,25 @@ def run(test, key, data, *, ledger: Account | None = None) -> Result:
                 ledger.require(cost)
                 _rehearse(test, data)
             ledger.charge(method_of(test), cost, key)
-        key_release, key_null = jax.random.split(keys.open_key(key))
-        resolved, released = _execute(test, key_release, keys.widen(mode, data))
-        # certificates and earlier stages are no input of a p-value; as static fields they would recompile it
-        p_value, headline = _p_value(resolved, key_null, dataclasses.replace(released, certificates=(), earlier=()))
-        result = Result(
-            p_value=p_value,
-            statistic=headline,
-            release=released,
-            cost=released.cost,
-            mode=mode,
-            method=method_of(test),
-        )
-        return keys.settle(mode, result)
+        return run_opened(test, keys.open_key(key), data)
+
+
+def run_opened(test, key, data) -> Result:
+    """`run` for a key that an entry point has opened, and paid for."""
+    mode = keys.mode_of(key)
+    key_release, key_null = jax.random.split(key)
+    resolved, released = _execute(test, key_release, keys.widen(mode, data))
+    # certificates and earlier stages are no input of a p-value; as static fields they would recompile it
+    p_value, headline = _p_value(resolved, key_null, dataclasses.replace(released, certificates=(), earlier=()))
+    result = Result(
+        p_value=p_value,
+        statistic=headline,
+        release=released,
+        cost=released.cost,
+        mode=mode,
+        method=method_of(test),
+    )
+    return keys.settle(mode, result)
 
 
 def _rehearse(test, data) -> None:
@@ -386,7 +401,7 @@ def _rehearse(test, data) -> None:
     public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
     blank = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf), jnp.result_type(leaf)), data)
     blank = dataclasses.replace(blank, **public) if public else blank
-    _execute(test, keys.fresh_key().consume("rehearsal"), keys.widen(keys.RELEASE, blank))
+    _execute(test, keys.open_key(keys.fresh_key()), keys.widen(keys.RELEASE, blank))
 
 
 def method_of(test) -> str:

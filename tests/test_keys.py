@@ -14,8 +14,10 @@ import pytest
 
 import jaxdp
 from jaxdp._pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.noise import keys
 from jaxdp.noise.keys import ReleaseKey
+from jaxdp.simulate import replicates
 
 pytestmark = pytest.mark.optimised
 
@@ -33,7 +35,7 @@ def data_of(num_records=64):
 
 
 def test_fresh_keys_differ_and_come_from_the_system(monkeypatch):
-    assert words(jaxdp.fresh_key().consume("a")) != words(jaxdp.fresh_key().consume("a"))
+    assert words(keys.open_key(jaxdp.fresh_key())) != words(keys.open_key(jaxdp.fresh_key()))
     asked = []
 
     def entropy(count):
@@ -41,7 +43,7 @@ def test_fresh_keys_differ_and_come_from_the_system(monkeypatch):
         return SECRET
 
     monkeypatch.setattr("secrets.token_bytes", entropy)
-    assert words(jaxdp.fresh_key().consume("a")) == words(ReleaseKey(SECRET).consume("a"))
+    assert words(keys.open_key(jaxdp.fresh_key())) == words(keys.open_key(ReleaseKey(SECRET)))
     assert asked == [32]
 
 
@@ -60,14 +62,6 @@ def test_release_keys_are_not_made_from_values(material):
         ReleaseKey(material)
 
 
-def test_labels_are_single_use_and_independent():
-    key = ReleaseKey(SECRET)
-    first, second = key.consume("a"), key.consume("b")
-    assert words(first) != words(second)
-    with pytest.raises(ValueError, match="used already"):
-        key.consume("a")
-
-
 def test_second_run_with_one_key_raises():
     key, test = jaxdp.fresh_key(), jaxdp.PartitionGCM(epsilon=1.0)
     jaxdp.run(test, key, data_of())
@@ -80,9 +74,9 @@ def test_split_gives_distinct_keys_and_spends_the_parent():
     key = ReleaseKey(SECRET)
     children = key.split(5)
     assert key.spent
-    assert len({tuple(words(child.consume("run"))) for child in children}) == 5
+    assert len({tuple(words(keys.open_key(child))) for child in children}) == 5
     with pytest.raises(ValueError, match="used already"):
-        key.consume("run")
+        keys.open_key(key)
     with pytest.raises(ValueError, match="used already"):
         key.split(2)
     with pytest.raises(ValueError, match="count"):
@@ -94,7 +88,7 @@ def test_threads_cannot_both_use_a_key():
 
     def take():
         try:
-            outcomes.append(key.consume("run") is not None)
+            outcomes.append(keys.open_key(key) is not None)
         except ValueError:
             outcomes.append(False)
 
@@ -116,7 +110,7 @@ def test_key_is_refused_in_another_process(monkeypatch):
     key = jaxdp.fresh_key()
     monkeypatch.setattr("os.getpid", lambda: -1)
     with pytest.raises(ValueError, match="process"):
-        key.consume("run")
+        keys.open_key(key)
 
 
 def test_key_does_not_reach_a_child_process():
@@ -136,20 +130,62 @@ def test_key_is_not_a_pytree_and_not_an_array():
 
 def test_key_shows_in_no_text(caplog):
     key = ReleaseKey(SECRET)
-    child = words(ReleaseKey(SECRET).consume("run"))
+    child = words(keys.open_key(ReleaseKey(SECRET)))
     forms = [SECRET.hex(), str(SECRET), str(list(SECRET)), *map(str, child), *(f"{word:x}" for word in child)]
     texts = [repr(key), str(key), f"{key}", f"{key:>40}", repr([key]), key.fingerprint]
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("jaxdp").warning("%s %r", key, key)
         result = jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), key, data_of())
     texts += [caplog.text, str(result), repr(result)]
-    for act in (lambda: key.consume("run"), lambda: pickle.dumps(key), lambda: jaxdp.run(None, key, None)):
+    for act in (lambda: keys.open_key(key), lambda: pickle.dumps(key), lambda: jaxdp.run(None, key, None)):
         try:
             act()
         except Exception:
             texts.append(traceback.format_exc())
     assert len(texts) == 12
     assert not [(form, text) for form in forms for text in texts if form in text]
+
+
+def test_an_opened_key_shows_its_words_in_no_text():
+    inner = keys.open_key(ReleaseKey(SECRET))
+    forms = [f"{word}" for word in words(inner)]
+    children = jax.random.split(inner, 2)
+    texts = [repr(inner), str(inner), f"{inner}", repr([inner]), repr(children)]
+    with pytest.raises(TypeError) as refused:
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), inner, data_of())
+    texts.append("".join(traceback.format_exception(refused.value)))
+    forms += [f"{word}" for word in np.ravel(words(children))]
+    assert not [(form, text) for form in forms for text in texts if form in text]
+    with jax.debug_key_reuse(False):
+        assert "0" in repr(jax.random.key(0)).partition("overlaying")[2]  # others print as ever
+
+
+@pytest.mark.parametrize(
+    "use",
+    [jax.random.split, jax.random.normal, jnp.asarray, jax.vmap(lambda key: key), jax.random.key_data, jax.device_put],
+)
+def test_a_release_key_given_to_jax_says_where_it_belongs(use):
+    key = jaxdp.fresh_key()
+    with pytest.raises(TypeError, match=r"this release key is no array: give a jaxdp.fresh_key\(\) to jaxdp.run"):
+        use(key)
+    assert not key.spent
+
+
+def test_a_release_key_given_to_a_mechanism_says_where_it_belongs():
+    key = jaxdp.fresh_key()
+    for mechanism, norm in ((jaxdp.Laplace(1.0), Norm.L1), (jaxdp.RandomStopping(epsilon=1.0), Norm.LINF)):
+        with pytest.raises(TypeError, match=r"opened by jaxdp\.run"):
+            mechanism.perturb(key, jnp.zeros(3), Sensitivity(1.0, norm, Relation.REPLACE_ONE, lower=0.0, upper=1.0))
+    assert not key.spent
+
+
+def test_simulations_and_audits_take_no_release_key():
+    for use in (
+        lambda key: jaxdp.audit.audit("laplace", 1.0, key=key, runs=400),
+        lambda key: replicates.p_values(jaxdp.PartitionGCM(epsilon=1.0), lambda k: data_of(), key, 2),
+    ):
+        with pytest.raises(TypeError, match="release keys are for releases"):
+            use(jaxdp.fresh_key())
 
 
 def test_fingerprint_names_the_key_without_telling_it():
@@ -165,14 +201,15 @@ def test_everything_else_is_refused(key):
 
 
 def test_legacy_keys_are_refused():
-    with pytest.raises(TypeError, match="fresh_key"):
-        keys.mode_of(jax.random.PRNGKey(0))
+    with pytest.raises(TypeError, match=r"fresh_key.*jax.random.wrap_key_data\(key\) of a legacy key"):
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jax.random.PRNGKey(0), data_of())
+    assert keys.admit(jax.random.wrap_key_data(jax.random.PRNGKey(0))) == keys.SIMULATION
 
 
 def test_modes():
-    assert keys.mode_of(jax.random.key(0)) == keys.SIMULATION
-    assert keys.mode_of(jaxdp.fresh_key()) == keys.RELEASE
-    assert keys.mode_of(jaxdp.fresh_key().consume("a")) == keys.RELEASE
+    assert keys.admit(jax.random.key(0)) == keys.mode_of(jax.random.key(0)) == keys.SIMULATION
+    assert keys.admit(jaxdp.fresh_key()) == keys.RELEASE
+    assert keys.mode_of(keys.open_key(jaxdp.fresh_key())) == keys.RELEASE
 
 
 def test_non_private_tests_are_refused():

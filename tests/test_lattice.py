@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp import core
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Geometric, Laplace, RankThreshold, ReportNoisyMax
 from jaxdp.noise import certificate, chacha, lattice, tape
@@ -179,9 +180,8 @@ def test_mechanisms_refuse_what_has_no_certificate():
 
 def test_traced_budget_is_refused_with_a_way_out():
     data = jaxdp.Data(*jnp.zeros((3, 40)))
-    key = jaxdp.fresh_key().consume("run")
     with pytest.raises(ValueError, match="outside jit"):
-        jax.jit(lambda epsilon: jaxdp.run(jaxdp.PartitionGCM(epsilon=epsilon), key, data).p_value)(1.0)
+        jax.jit(lambda epsilon: core.run_opened(jaxdp.PartitionGCM(epsilon=epsilon), key_of(1), data).p_value)(1.0)
 
 
 @pytest.mark.parametrize("ratio", [1e2, 1e5, 1e9])

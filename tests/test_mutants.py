@@ -19,6 +19,7 @@ import test_keys
 import test_lattice
 import test_smooth_release
 import test_sparse_vector_exact
+import test_traces
 
 import jaxdp
 from jaxdp import audit, core
@@ -26,8 +27,8 @@ from jaxdp.audit import epsilon as bounds
 from jaxdp.audit import record, sensitivity
 from jaxdp.mechanisms import Split
 from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian, SmoothLaplace
-from jaxdp.mechanisms.sparse_vector import SparseVector
-from jaxdp.noise import add, cauchy_tables, certificate, digits, keys, lattice, normal_tables
+from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
+from jaxdp.noise import add, cauchy_tables, certificate, digits, keys, lattice, normal_tables, traces
 
 MUTANTS: dict[str, tuple] = {}
 
@@ -219,7 +220,33 @@ def uncharged_stage(monkeypatch):
 @mutant("spent keys accepted", test_keys.test_second_run_with_one_key_raises)
 def spent_accepted(monkeypatch):
     monkeypatch.setattr(keys.ReleaseKey, "spent", False)
-    monkeypatch.setattr(keys.ReleaseKey, "consume", lambda self, label: test_lattice.key_of(1))
+    monkeypatch.setattr(keys.ReleaseKey, "_take", lambda self: bytes(32))
+
+
+@mutant("a trace goes unseen", test_traces.test_a_map_over_devices_that_is_not_compiled_is_a_trace_too)
+def unseen_trace(monkeypatch):
+    monkeypatch.setattr(traces, "is_open", lambda: False)
+
+
+@mutant("a callback goes unseen", test_traces.test_a_callback_is_no_plain_python)
+def unseen_callback(monkeypatch):
+    monkeypatch.setattr(traces, "in_callback", lambda: False)
+
+
+@mutant(
+    "the state of a release serves twice",
+    test_sparse_vector_exact.test_a_state_of_a_release_serves_once,
+    SparseVector.step,
+)
+def lasting_state(monkeypatch):
+    kept = {}
+    real = ReleasedState._take
+    monkeypatch.setattr(ReleasedState, "require_unused", lambda self: None)
+    monkeypatch.setattr(ReleasedState, "_take", lambda self: kept.setdefault(id(self), None) or keep(self))
+
+    def keep(state):
+        kept[id(state)] = real(state)
+        return kept[id(state)]
 
 
 @mutant("one fingerprint for all keys", test_keys.test_fingerprint_names_the_key_without_telling_it)

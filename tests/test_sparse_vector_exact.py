@@ -1,7 +1,9 @@
 """Sparse vector on the lattice: exact loss of transcripts, the sampler, the law of both modes, keys and tapes."""
 
+import copy
 import itertools
 import math
+import pickle
 from fractions import Fraction
 
 import exact_laws as laws
@@ -15,7 +17,7 @@ from test_sparse_vector import transcript_probabilities
 
 import jaxdp
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.mechanisms.sparse_vector import SparseVector
+from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
 from jaxdp.noise import certificate, digits, lattice, tape
 
 ESCAPE = 20
@@ -68,8 +70,8 @@ def test_firings_beyond_the_cap_are_not_released():
     svt = SparseVector(epsilon=50.0, max_firings=2)
     queries = np.full(6, 100.0)
     with jax.enable_x64(True):
-        state, fired = svt.scan(svt.init(key_of(0)), queries)
-        together = svt.answers(key_of(1), queries)
+        state, fired = svt.scan(svt.init(jaxdp.fresh_key()), queries)
+        together = svt.answers(jaxdp.fresh_key(), queries)
     assert np.asarray(fired).tolist() == together.tolist() == [True, True, False, False, False, False]
     assert (int(state.firings), int(state.asked)) == (2, 6)
 
@@ -146,7 +148,7 @@ def test_both_modes_have_the_law_of_the_quadrature(noise, mode):
     queries = np.array([0.5, -1.0, 1.5]) + 2.0
     with jax.enable_x64(True), jax.debug_key_reuse(False):
         keys = jax.random.split(key_of(4) if mode == "release" else jax.random.key(4), replicates)
-        seen = np.asarray(jax.jit(jax.vmap(lambda key: svt.answers(key, jnp.asarray(queries), 2.0)))(keys))
+        seen = np.asarray(jax.jit(jax.vmap(lambda key: svt.answers_opened(key, jnp.asarray(queries), 2.0)))(keys))
     b1, b2 = (float(s) for s in svt.scales())
     centred = queries - 2.0 - (b2 - b1 if noise == "exponential" else 0.0)
     for shown, p in transcript_probabilities(centred, (b1, b2), noise, 2).items():
@@ -159,14 +161,14 @@ def test_steps_scans_and_released_bits_agree():
     queries = jnp.array([1.0, -2.0, 9.0, 0.0])
     with jax.enable_x64(True), jax.debug_key_reuse(False), tape.certified() as found:
         queries = jnp.asarray(np.asarray(queries), float)
-        stepped, answers, used = svt.init(key_of(5)), [], set()
+        stepped, answers, used = svt.init_opened(key_of(5)), [], set()
         for query in queries:
             used.add(np.asarray(jax.random.key_data(stepped.key)).tobytes())
-            stepped, fired = svt.step(stepped, query)
+            stepped, fired = svt.step_opened(stepped, query)
             answers.append(bool(fired))
-        _, looped = jax.lax.scan(svt.step, svt.init(key_of(5)), queries)
-        _, scanned = svt.scan(svt.init(key_of(5)), queries)
-        program = jax.make_jaxpr(lambda key, q: svt.answers(key, q))(key_of(6), queries)
+        _, looped = jax.lax.scan(svt.step_opened, svt.init_opened(key_of(5)), queries)
+        _, scanned = svt.scan_opened(svt.init_opened(key_of(5)), queries)
+        program = jax.make_jaxpr(lambda key, q: svt.answers_opened(key, q))(key_of(6), queries)
     assert answers == looped.tolist() == scanned.tolist()
     assert len(used) == queries.size
     assert not primitives(program.jaxpr) & {"while", "cond"}
@@ -205,15 +207,73 @@ def test_every_draw_is_on_the_tape_and_plays_back():
 def test_release_keys_serve_once_and_mistakes_are_refused():
     key, svt = jaxdp.fresh_key(), SparseVector(epsilon=1.0)
     with jax.enable_x64(True):
+        assert svt.init_opened(key_of(1)).threshold.dtype == np.int64
         state = svt.init(key)
-        assert state.threshold.dtype == np.int64
         with pytest.raises(ValueError, match="already"):
             svt.init(key)
         with pytest.raises(ValueError, match="traced"):
-            jax.jit(lambda epsilon: SparseVector(epsilon=epsilon).init(key_of(1)).threshold)(1.0)
+            jax.jit(lambda epsilon: SparseVector(epsilon=epsilon).init_opened(key_of(1)).threshold)(1.0)
         with pytest.raises(TypeError, match="float64"):
             svt.step(state, jnp.float32(1.0))
     with pytest.raises(TypeError, match="float64"):
-        svt.init(key_of(2))
+        svt.init(jaxdp.fresh_key())
     with pytest.raises(ValueError, match="must be"):
         SparseVector(epsilon=1.0, error=-1.0)
+
+
+@pytest.mark.parametrize("ask", [SparseVector.step, lambda svt, state, query: svt.scan(state, query[None])])
+def test_a_state_of_a_release_serves_once(ask):
+    """A saved state would answer again with the same noise and a counter that stands still."""
+    svt = SparseVector(epsilon=1.0, max_firings=3)
+    with jax.enable_x64(True):
+        query = jnp.asarray(0.5)
+        first = svt.init(jaxdp.fresh_key())
+        second, _ = ask(svt, first, query)
+        for again in (SparseVector.step, SparseVector.scan):
+            with pytest.raises(ValueError, match="used already"):
+                again(svt, first, query)
+        third, _ = ask(svt, second, query)
+        assert [int(state.asked) for state in (first, second, third)] == [0, 1, 2]
+        assert (first.spent, second.spent, third.spent) == (True, True, False)
+
+
+def test_mistakes_leave_a_state_of_a_release_unused():
+    svt = SparseVector(epsilon=1.0)
+    with jax.enable_x64(True):
+        state, query = svt.init(jaxdp.fresh_key()), jnp.asarray(0.5)
+        with pytest.raises(ValueError, match="other settings"):
+            SparseVector(epsilon=50.0).step(state, query)
+        with pytest.raises(TypeError, match="float64"):
+            svt.step(state, jnp.float32(0.5))
+        for traced in (jax.jit(lambda q: svt.step(state, q)[1]), jax.vmap(lambda q: svt.step(state, 0.5)[1])):
+            with pytest.raises(RuntimeError, match="loop in Python"):
+                traced(jnp.ones(2))
+        with pytest.raises(TypeError, match="no array: go on with the state"):
+            jax.lax.scan(svt.step, state, jnp.ones(2))
+        assert not state.spent
+        assert SparseVector(epsilon=1.0).step(state, query)[1].shape == ()
+
+
+def test_a_state_of_a_release_is_secret_and_not_duplicated():
+    svt = SparseVector(epsilon=1.0)
+    with jax.enable_x64(True):
+        inner = svt.init_opened(key_of(3))
+        state = ReleasedState(svt, inner)
+    for act in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="go on with the state"):
+            act(state)
+    assert jax.tree.leaves(state) == [state]
+    assert not hasattr(state, "__dict__")
+    assert not hasattr(state, "threshold")
+    assert str(int(inner.threshold)) not in repr(state) + f"{state}" + str([state])
+    with pytest.raises(TypeError, match="taken out of a release key"):
+        svt.step(inner, jnp.asarray(0.5))
+
+
+def test_states_of_simulations_stay_plain():
+    svt = SparseVector(epsilon=1.0)
+    state = svt.init(jax.random.key(0))
+    copies = state, copy.deepcopy(state), jax.tree.map(lambda leaf: leaf, state)
+    with jax.debug_key_reuse(False):
+        answers = [bool(svt.step(each, 0.0)[1]) for each in copies]
+    assert len(set(answers)) == 1

@@ -144,7 +144,7 @@ def off_lattice(draws: int) -> dict:
         plan = lattice.plan_laplace(1, bound, 1.0)
         while done < draws:
             size = min(1 << 18, draws - done)
-            key = jaxdp.fresh_key().consume("off lattice")
+            key = keys.open_key(jaxdp.fresh_key())
             steps = np.asarray(lattice.add(key, np.zeros(size), plan)) / float(plan.facts.step)
             outside += int(np.sum((steps != np.round(steps)) | (steps < plan.facts.low) | (steps > plan.facts.high)))
             done += size
@@ -157,7 +157,7 @@ def timing(draws: int) -> dict:
     with keys.precision(keys.RELEASE):
         plan = lattice.plan_laplace(1, bound, 1.0)
         draw = jax.jit(lambda key: lattice.add(key, jnp.zeros(1), plan))
-        each = jax.random.split(jaxdp.fresh_key().consume("timing"), draws)
+        each = jax.random.split(keys.open_key(jaxdp.fresh_key()), draws)
         each = [each[i] for i in range(draws)]
         draw(each[0]).block_until_ready()
         seconds, size = np.empty(draws), np.empty(draws)

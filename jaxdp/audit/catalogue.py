@@ -91,9 +91,12 @@ def audit(
     runs = (RUNS if search is None else SEARCH_RUNS) if runs is None else runs
     _check.at_least(400, runs=runs)
     key = jax.random.key(int.from_bytes(np.random.default_rng().bytes(4), "little")) if key is None else key
+    keys.require_simulation(key)
     key_search, key_runs = jax.random.split(key)
     bare = method in ("laplace", "geometric")
     mode = keys.RELEASE if (bare if release is None else release) else keys.SIMULATION
+    if mode == keys.RELEASE:
+        keys.require_releasable()
     if method not in MECHANISMS and attack is None:
         attack = attacked(method, jax.random.fold_in(key_search, pair) if search is None else key_search, generate)
     share, delta = None, 0.0
@@ -219,7 +222,7 @@ def _released_one_by_one(pair: Pair, root, value, runs: int):
         lanes = min(runs, LANES)
         batch = jax.jit(lambda key, value: jax.vmap(lambda k: once(k, value))(jax.random.split(key, lanes)))
         parts = root.split(-(-runs // lanes))
-        found = [np.asarray(batch(part.consume("audit"), value)) for part in parts]
+        found = [np.asarray(batch(keys.open_key(part), value)) for part in parts]
     return np.concatenate(found)[:runs].astype(np.float64)
 
 
@@ -230,7 +233,7 @@ def _repeated(plan, root, value, sensitivity, epsilon: float, runs: int):
         one = plan(1, sensitivity, epsilon)
         pieces = [min(BATCH, runs - start) for start in range(0, runs, BATCH)]
         for number, part in zip(pieces, root.split(len(pieces)), strict=True):
-            found.append(lattice.add(part.consume("audit"), jnp.full(number, value, np.float64), one))
+            found.append(lattice.add(keys.open_key(part), jnp.full(number, value, np.float64), one))
         return np.concatenate([np.asarray(piece) for piece in found])
 
 

@@ -180,7 +180,7 @@ class _Questions:
 
     def perturb(self, key, value, sensitivity):
         del sensitivity
-        fired = self.sieve.answers(key, value)
+        fired = self.sieve.answers_opened(key, value)
         return jnp.sum(jnp.where(fired, 1.0 + jnp.arange(fired.shape[0]), 0.0))
 
 

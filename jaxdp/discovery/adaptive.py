@@ -30,6 +30,7 @@ from jaxdp.discovery.sieve import Z, rounding
 from jaxdp.discovery.skeleton import Question, find_skeleton
 from jaxdp.discovery.spec import SearchSpec, search
 from jaxdp.mechanisms import Laplace
+from jaxdp.noise import keys
 
 MAX_ORDER = 2
 EXPECTED_DEGREE = 3.0
@@ -58,6 +59,7 @@ def adaptive_pc(
     question is reserved before it is answered; when the next does not fit the search stops with complete=False.
     Errors: ValueError before data are read.
     """
+    keys.admit(key, data)
     records = as_records(data, levels)
     _check.positive(epsilon=epsilon, expected_degree=expected_degree)
     _check.at_least(0, max_order=max_order)

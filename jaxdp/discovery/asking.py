@@ -45,7 +45,7 @@ def until_firing(
 def _one_by_one(sparse, state, queries):
     answers: list[bool] = []
     for query in queries:
-        state, fired = sparse.step(state, jnp.asarray(query, float))
+        state, fired = sparse.step_opened(state, jnp.asarray(query, float))
         answers.append(bool(fired))
         if answers[-1]:
             break
@@ -56,7 +56,7 @@ def _one_by_one(sparse, state, queries):
 def _loop(sparse, state, queries, count):
     def one(carried):
         state, asked, _ = carried
-        state, fired = sparse.step(state, queries[asked])
+        state, fired = sparse.step_opened(state, queries[asked])
         return state, asked + 1, fired
 
     more = lambda carried: (carried[1] < count) & ~carried[2]  # noqa: E731

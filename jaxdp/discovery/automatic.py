@@ -12,6 +12,7 @@ from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.answerable import largest_order
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import Levels, SearchSpec, best, find, search
+from jaxdp.noise import keys
 
 AUTO = "auto"
 PARTITION_LEVEL = 0.01
@@ -35,6 +36,7 @@ def discover(
     continuous or mixed ones. accept_coarse_cells: of `partition_pc`, which alone has it. Privacy: epsilon-DP under
     replace-one. Errors: ValueError for a name that does not exist, and for columns that the search does not take.
     """
+    keys.admit(key, data)
     records = as_records(data, levels)
     _check.positive(epsilon=epsilon)
     search = find(choose_method(records, epsilon) if method == AUTO else method)
@@ -92,6 +94,7 @@ def partition_pc(
     from jaxdp.discovery.search import pc
     from jaxdp.independence.conditional.partition_gcm import PartitionGCM
 
+    keys.admit(key, data)
     records = as_records(data, levels)
     d = len(records.columns)
     tests = max(1, PARTITION_TESTS_PER_PAIR * d * (d - 1) // 2)
@@ -126,5 +129,6 @@ def demo(key, epsilon: float = 1.0, num_records: int = 100_000, seed: int = 8) -
     from jaxdp.discovery.tables import table_pc
     from jaxdp.simulate.networks import sample_network
 
+    keys.admit(key)
     records = sample_network(jax.random.key(seed), networks.load("asia"), num_records)
     return table_pc(key, records, epsilon=epsilon), records

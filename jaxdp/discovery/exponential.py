@@ -21,6 +21,7 @@ from jaxdp.discovery.session import opened
 from jaxdp.discovery.skeleton import Search, counted
 from jaxdp.discovery.spec import SearchSpec, search
 from jaxdp.mechanisms import ExponentialMechanism
+from jaxdp.noise import keys
 
 Z = 4.0
 MAX_ORDER = 2
@@ -50,6 +51,7 @@ def em_pc(
     (docs/theory/em_pc.md#what-was-wrong).
     Privacy: epsilon-DP under replace-one, Linf bound 1 of every score; works with release keys.
     """
+    keys.admit(key, data)
     if variant == "greedy":
         raise ValueError(
             "the greedy score of EM-PC is NOT PRIVATE at any stated epsilon (one record changes it by n + 1); "
@@ -67,9 +69,9 @@ def em_pc(
         scored = counted(lambda questions: query.values(counts, questions))
         search = Search(~np.eye(d, dtype=bool), {}, (), 0)
         decisions: list[Decision] = []
-        keys = iter(jax.random.split(session.key, d * (max_order + 1)))
+        calls = iter(jax.random.split(session.key, d * (max_order + 1)))
         for order, i in itertools.product(range(max_order + 1), range(d)):
-            call_key = next(keys)
+            call_key = next(calls)
             neighbours = [int(j) for j in np.flatnonzero(search.adjacency[i])]
             if len(neighbours) <= order:
                 continue

@@ -49,10 +49,11 @@ def gaussian_pc(
     Balle and Kasiviswanathan 2019); adaptive questions are allowed. A comparator: simulation keys only.
     Errors: ValueError before data are read.
     """
+    mode = keys.admit(key, data)
     records = as_records(data, levels)
     _check.positive(epsilon=epsilon)
     _check.in_range(0.0, 1.0, delta=delta)
-    if keys.mode_of(key) == keys.RELEASE:
+    if mode == keys.RELEASE:
         raise ValueError("gaussian_pc is a comparator for simulations; for a release use table_pc or svt_pc.")
     n, d = records.num_records, len(records.columns)
     subset = n if subset is None else subset

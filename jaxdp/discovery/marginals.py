@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, release
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.records import as_records
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.session import opened
@@ -24,6 +24,7 @@ from jaxdp.discovery.spec import SearchSpec, search
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.tables import LEVEL, z_threshold
 from jaxdp.mechanisms import Gaussian
+from jaxdp.noise import keys
 from jaxdp.statistics import contingency
 
 MAX_CELLS = 1 << 22
@@ -130,6 +131,7 @@ def marginal_pc(
     L2 sensitivity sqrt(2 C(d, width)) under replace-one, sqrt(C(d, width)) under add-or-remove-one.
     Errors: ValueError before data are read (budget, continuous columns, too many cells, width).
     """
+    keys.admit(key, data)
     records = as_records(data, levels)
     _check.at_least(2, width=width)
     d = len(records.columns)
@@ -145,7 +147,7 @@ def marginal_pc(
         raise ValueError(f"{len(sizes)} tables have {sum(sizes)} cells, more than {MAX_CELLS}; give a smaller width.")
     threshold = z_threshold(level)
     with opened(key, "marginal_pc", query.budget().cost(relation), ledger) as session:
-        released = release(query, session.key, records)
+        released = release_opened(query, session.key, records)
         pieces = np.split(np.asarray(released.value, np.float64), np.cumsum(sizes)[:-1])
         shapes = {columns: tuple(records.levels[k] for k in columns) for columns in query.tables()}
         tables = {columns: piece.reshape(shapes[columns]) for columns, piece in zip(shapes, pieces, strict=True)}

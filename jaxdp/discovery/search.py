@@ -13,7 +13,7 @@ from jaxdp import _check
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.optimal import optimal_epsilon
 from jaxdp.catalogue import wants_scores
-from jaxdp.core import Cost, Relation, cost_of, method_of, run
+from jaxdp.core import Cost, Relation, cost_of, method_of, run_opened
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.answerable import require_answerable
 from jaxdp.discovery.counts import Counts
@@ -82,6 +82,7 @@ def pc(
     Privacy: that of max_tests runs of the test by sequential composition; epsilon is infinite otherwise
     (non-private tests need a simulation key).
     """
+    keys.admit(key, data)
     records = as_records(data, levels) if data is not None else _columns_of(test)
     last = last_order(len(records.columns), max_order)
     if hasattr(test, "p_value"):
@@ -185,7 +186,7 @@ def _private_answers(test, session: Session, records: Records, level: float, max
                 continue
             i, j, given = question
             data = records.question(i, j, given, scores)
-            result = run(test, jax.random.fold_in(session.key, asked), data)
+            result = run_opened(test, jax.random.fold_in(session.key, asked), data)
             asked += 1
             p_value = number(result.p_value)
             answers.append((p_value > level, p_value, number(result.cost.epsilon)))

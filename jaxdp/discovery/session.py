@@ -44,9 +44,9 @@ class Session:
 def opened(key, method: str, cost: Cost, ledger=None) -> Iterator[Session]:
     """Charges the ledger with the whole cost, then opens the key; releases compute in float64.
 
-    Errors: TypeError for what is no key, `BudgetExhausted` from the ledger; both before data are read.
+    Errors: TypeError for what is no key, `BudgetExhausted` from the ledger, as `keys.admit`; all before data are read.
     """
-    mode = keys.mode_of(key)
+    mode = keys.admit(key)
     with keys.precision(mode):
         if ledger is not None:
             ledger.charge(method, cost, key)

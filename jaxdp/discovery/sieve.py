@@ -34,7 +34,7 @@ from jaxdp.statistics import concordance
 Z = 4.0
 SIEVE_SHARE = 0.5
 UNIT_ROUNDOFF = 2.0**-53
-_START, _PERTURB, _FOLD_IN = jax.jit(SparseVector.init), jax.jit(Laplace.perturb), jax.jit(jax.random.fold_in)
+_START, _PERTURB, _FOLD_IN = jax.jit(SparseVector.init_opened), jax.jit(Laplace.perturb), jax.jit(jax.random.fold_in)
 
 
 TYPICAL_BOUND = 2.0  # sensitivity of a typical query, in records
@@ -68,13 +68,14 @@ def svt_pc(
     Privacy: epsilon-DP under replace-one; a release key draws lattice noise (docs/theory/sparse_vector.md).
     Errors: ValueError before data are read.
     """
+    mode = keys.admit(key, data)
     records = as_records(data, levels)
     error = rounding(records, z)
     sparse = SparseVector(epsilon=epsilon, max_firings=max(1, _num_pairs(records)), error=error)
-    _require_certificate(key, sparse)
+    _require_certificate(mode, sparse)
     with opened(key, "svt_pc", sparse.cost(Relation.REPLACE_ONE), ledger) as session:
         counts, query = Counts(records), default_query(z, records.num_records)
-        state = sparse.init(session.key, raise_by)
+        state = sparse.init_opened(session.key, raise_by)
         decisions: list[Decision] = []
 
         values = Values(counts, query.values)
@@ -103,9 +104,9 @@ def rounding(records: Records, z: float) -> float:
     return roundings * (1.0 + z / 2.0) * UNIT_ROUNDOFF
 
 
-def _require_certificate(key, sparse: SparseVector) -> None:
+def _require_certificate(mode: str, sparse: SparseVector) -> None:
     """What would fail in a release fails before it is paid for."""
-    if keys.mode_of(key) == keys.RELEASE:
+    if mode == keys.RELEASE:
         sparse.certificate()
 
 
@@ -226,10 +227,11 @@ def priv_pc(
     variant="paper".
     Errors: ValueError before data are read.
     """
+    mode = keys.admit(key, data)
     records = as_records(data, levels)
     _check.one_of(("corrected", "paper"), variant=variant)
     _check.positive(epsilon=epsilon)
-    if variant == "paper" and keys.mode_of(key) == keys.RELEASE:
+    if variant == "paper" and mode == keys.RELEASE:
         raise ValueError("variant='paper' is an exhibit with float noise: give a simulation key, jax.random.key(seed).")
     rounds = max(1, _num_pairs(records)) if max_rounds is None else max_rounds
     _check.at_least(1, max_rounds=rounds)
@@ -246,7 +248,7 @@ def priv_pc(
     total = plan.epsilon * rounds if variant == "paper" else float(epsilon)
     error = rounding(records, z)
     if plan.sieve:
-        _require_certificate(key, _sieve(plan.sieve, error, 1 if refresh else rounds))
+        _require_certificate(mode, _sieve(plan.sieve, error, 1 if refresh else rounds))
     cost = Cost(epsilon=total, delta=0.0, rho=total**2 / 2, relation=Relation.REPLACE_ONE)
     method = "priv_pc" if variant == "corrected" else "priv_pc[paper]"
     with opened(key, method, cost, ledger) as session:
@@ -344,7 +346,7 @@ class _Rounds:
 
     def _draw_threshold(self) -> None:
         self._sieve = _sieve(self._plan.sieve, self._error, self._firings)
-        start = _START if self._compiles() else SparseVector.init
+        start = _START if self._compiles() else SparseVector.init_opened
         self._state = start(self._sieve, self._next_key(), -self._tweak)
 
     def _sieved(self, values: np.ndarray) -> list[bool]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, release
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.records import as_records
 from jaxdp.discovery.counts import JOINT_CELLS, NoisyCounts
 from jaxdp.discovery.graph import Decision, Graph
@@ -22,6 +22,7 @@ from jaxdp.discovery.skeleton import find_skeleton
 from jaxdp.discovery.spec import Levels, SearchSpec, search
 from jaxdp.discovery.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.mechanisms import Geometric
+from jaxdp.noise import keys
 from jaxdp.statistics import contingency
 
 LEVEL = 1e-4
@@ -97,11 +98,12 @@ def table_pc(
     add-or-remove-one); sensitivity 2 (1) in L1.
     Errors: ValueError before data are read (budget, too many cells, continuous columns).
     """
+    keys.admit(key, data)
     records = as_records(data, levels)
     query = NoisyHistogram(epsilon=epsilon, levels=_coded_levels(records), relation=relation)
     threshold = z_threshold(level)
     with opened(key, "table_pc", query.budget().cost(relation), ledger) as session:
-        released = release(query, session.key, records)
+        released = release_opened(query, session.key, records)
         joint = np.asarray(released.value, np.float64)
         noisy = NoisyCounts(joint, geometric_variance(HISTOGRAM_BOUNDS[relation] / float(epsilon)))
         decisions: dict[tuple[int, int], Decision] = {}

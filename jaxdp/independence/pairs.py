@@ -13,6 +13,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, PrivateTest, Release, Sequential
 from jaxdp.data import admit
 from jaxdp.data.dataset import Column, Data, Domain
+from jaxdp.noise import keys
 from jaxdp.spec import TestSpec
 
 
@@ -118,6 +119,7 @@ def all_pairs(test, key, features, z=None, *, columns: tuple[Column, ...] | None
     test: PartitionGCM, PrivateGCM or GCM; its budget is the total for all pairs. features: (n, d), d >= 2,
     scaled as x is in `Data`. z: None, (n,) or (n, c). columns: public descriptions of the columns of z.
     """
+    keys.admit(key, features, z)
     features = admit.real_array("features", features)
     if len(features.shape) != 2 or features.shape[1] < 2:
         raise ValueError(f"features must have shape (n, d) with d >= 2, got {features.shape}.")

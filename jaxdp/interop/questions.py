@@ -91,7 +91,7 @@ class PrivateQuestions(Uncopied):
             )
         self.rows: list[Spend] = []
         self._key, self._exhausted = key, exhausted
-        if key is not None and keys.mode_of(key) == keys.RELEASE:
+        if key is not None and keys.admit(key) == keys.RELEASE:
             raise ValueError("a release key works once; leave key out, and every question draws its own.")
         if key is not None and ledger is not None:
             raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
@@ -138,6 +138,8 @@ class PrivateQuestions(Uncopied):
         return i, j, rest
 
     def _ask(self, question) -> float:
+        if self._key is None:
+            keys.require_releasable()
         i, j, given = question
         if len(given) > self._largest:
             if self._exhausted == RAISE:

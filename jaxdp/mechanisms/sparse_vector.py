@@ -19,6 +19,7 @@ from jaxdp._exact import as_fraction, round_down, round_up
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
 from jaxdp.noise import add, certificate, keys, lattice, tape
+from jaxdp.noise.single_use import SingleUse
 
 
 class SparseVectorState(NamedTuple):
@@ -32,6 +33,33 @@ class SparseVectorState(NamedTuple):
     key: jax.Array
     firings: jax.Array
     asked: jax.Array
+
+
+class ReleasedState(SingleUse):
+    """The state of a sparse vector in a release: it serves one `step` or `scan`, which returns the next.
+
+    Its thresholds and its key stay secret; it can't be copied, pickled or carried by `lax.scan`.
+    firings, asked: how many questions fired and were asked so far, both public.
+    """
+
+    __slots__ = ("__sparse", "asked", "firings")
+
+    _what = "this state of a sparse vector in a release"
+    _way_out = "go on with the state that the last step or scan returned"
+
+    def __init__(self, sparse: "SparseVector", state: SparseVectorState):
+        super().__init__(state)
+        self.__sparse = sparse
+        self.firings, self.asked = state.firings, state.asked
+
+    def opened_by(self, sparse: "SparseVector", queries) -> SparseVectorState:
+        """The state itself, once, for the sparse vector that made it; every public mistake leaves it unused."""
+        keys.require_releasable(queries)
+        if jnp.result_type(queries) != jnp.float64:
+            raise TypeError(f"a release needs float64 queries, got {jnp.result_type(queries)}; don't cast them down.")
+        if sparse != self.__sparse:
+            raise ValueError("this state was made by a sparse vector with other settings; go on with that one.")
+        return self._take()
 
 
 @frozen_pytree
@@ -79,29 +107,45 @@ class SparseVector:
         epsilon = _check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
-    def init(self, key, threshold=0.0) -> SparseVectorState:
+    def init(self, key, threshold=0.0) -> SparseVectorState | ReleasedState:
         """The state before the first question: draws the threshold noise once.
 
-        key: a typed JAX key, or `jaxdp.fresh_key()`, which is spent by it; releases run under `jax.enable_x64(True)`.
+        key: a typed JAX key, or `jaxdp.fresh_key()`, which is spent by it; releases run under `jax.enable_x64(True)`,
+        in plain Python, and each of their states serves once.
         """
-        key_threshold, key_queries = jax.random.split(keys.open_key(key))
+        mode = keys.admit(key, self, threshold)
+        state = self.init_opened(keys.open_key(key), threshold)
+        return ReleasedState(self, state) if mode == keys.RELEASE else state
+
+    def init_opened(self, key, threshold=0.0) -> SparseVectorState:
+        """`init` for a key that an entry point has opened."""
+        key_threshold, key_queries = jax.random.split(key)
         law = self._law(key_threshold)
         center, noisy = add.sparse_threshold(key_threshold, jnp.asarray(threshold, float), *law)
         return SparseVectorState(center, noisy, key_queries, jnp.int32(0), jnp.int32(0))
 
-    def step(self, state: SparseVectorState, query) -> tuple[SparseVectorState, jax.Array]:
-        """One question: query >= threshold? Always False once R questions have fired. Works in `lax.scan`.
+    def step(self, state, query):
+        """One question, query >= threshold?, as (next state, answer); always False once R questions have fired.
 
-        With an audit's tape open use `scan` in the place of `lax.scan`.
+        A simulation's works in `lax.scan`; a release uses `scan` in its place, and so does an audit with an open tape.
+        Errors: ValueError for a release's state that has served already, TypeError for one taken apart.
         """
+        return self._asked(SparseVector.step_opened, state, query)
+
+    def step_opened(self, state: SparseVectorState, query) -> tuple[SparseVectorState, jax.Array]:
+        """`step` on a state of `init_opened`."""
         # a release needs its budget concrete, a simulation may have it traced
         ask = SparseVector._ask if keys.mode_of(state.key) == keys.RELEASE else _SIMULATED
         state, fired, key_now = ask(self, state, query)
         fired = tape.play("sparse_answer", query, self._parameters(), key_now, fired)
         return state._replace(firings=state.firings + fired), fired
 
-    def scan(self, state: SparseVectorState, queries) -> tuple[SparseVectorState, jax.Array]:
+    def scan(self, state, queries):
         """`step` on each query (k,) in turn, in one compiled loop: the state after them, and the answers (k,)."""
+        return self._asked(SparseVector.scan_opened, state, queries)
+
+    def scan_opened(self, state: SparseVectorState, queries) -> tuple[SparseVectorState, jax.Array]:
+        """`scan` on a state of `init_opened`."""
 
         def one(carried, query):
             carried, fired, _ = self._ask(carried, query)
@@ -116,12 +160,25 @@ class SparseVector:
 
         One program without a loop; the queries can't depend on earlier answers.
         """
-        key_threshold, key_queries = jax.random.split(keys.open_key(key))
+        keys.admit(key, self, queries, threshold)
+        return self.answers_opened(keys.open_key(key), queries, threshold)
+
+    def answers_opened(self, key, queries, threshold=0.0):
+        """`answers` for a key that an entry point has opened."""
+        key_threshold, key_queries = jax.random.split(key)
         law = self._law(key_threshold)
         center, noisy = add.sparse_threshold(key_threshold, jnp.asarray(threshold, float), *law)
         fired = add.sparse_answers(key_queries, queries, center, noisy, *law)
         fired = fired & (jnp.cumsum(fired) <= self.max_firings)
         return tape.play("sparse_answer", queries, self._parameters(), key_queries, fired)
+
+    def _asked(self, ask, state, queries):
+        """What `ask` says of an opened state; the state of a release is opened and spent here."""
+        if isinstance(state, ReleasedState):
+            after, answers = ask(self, state.opened_by(self, queries), queries)
+            return ReleasedState(self, after), answers
+        keys.admit(state.key)  # the key of a release's state would serve again and again
+        return ask(self, state, queries)
 
     def _ask(self, state: SparseVectorState, query):
         """The answer, the state but for its count of firings, and the key used up."""

@@ -4,6 +4,8 @@ A key is 8 words of 32 bits. Random bits, splits and folds read blocks under dif
 value of one is ever a value of another. There is no way from an integer seed to a key.
 """
 
+from typing import Any
+
 import jax
 import jax.extend.random
 import jax.numpy as jnp
@@ -107,4 +109,21 @@ def wrap(material: bytes):
     if len(material) != 32:
         raise ValueError(f"a release key has 32 bytes, got {len(material)}.")
     words = jnp.asarray(np.frombuffer(material, "<u4").astype(np.uint32))
-    return jax.random.wrap_key_data(words, impl=IMPLEMENTATION)
+    key = jax.random.wrap_key_data(words, impl=IMPLEMENTATION)
+    _hide_words(type(key))
+    return key
+
+
+def _hide_words(kind: type) -> None:
+    """Keys of this implementation print without their words: JAX's own text of a key array shows them."""
+    if getattr(kind.__repr__, "hides_words", False):
+        return
+    shown: Any = kind.__repr__
+
+    def hidden(key) -> str:
+        if jax.random.key_impl(key) == IMPLEMENTATION:
+            return f"Array({key.shape}, dtype={key.dtype.name}) <secret>"
+        return shown(key)
+
+    hidden.hides_words = True  # type: ignore[attr-defined]
+    kind.__repr__ = hidden  # type: ignore[method-assign,assignment]

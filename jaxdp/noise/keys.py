@@ -3,86 +3,55 @@
 import contextlib
 import hashlib
 import hmac
-import os
 import secrets
-import threading
-from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check
-from jaxdp.noise import chacha
+from jaxdp.noise import arithmetic, chacha, traces
+from jaxdp.noise.single_use import SingleUse
 
 SIMULATION = "simulation"
 RELEASE = "release"
-RUN = "run"
 
 
-class ReleaseKey:
+class ReleaseKey(SingleUse):
     """A secret 256-bit key for one release.
 
-    `run` and the other entry points consume it once; a second use raises. Its children by `split` or
-    `consume` are independent of each other. It can't be printed, copied, pickled, used in another
-    process or put into a pytree.
+    `run` and the other entry points consume it once; a second use raises. Its children by `split` are independent of
+    each other. It can't be printed, copied, pickled, used in another process, used inside `jax.jit` or another
+    transformation, or put into a pytree.
     """
 
-    __slots__ = ("__lock", "__material", "__process", "__used")
+    __slots__ = ("__fingerprint",)
+
+    _what = "this release key"
+    _way_out = (
+        "give a jaxdp.fresh_key() to jaxdp.run, jaxdp.release or a search for every release, "
+        "or key.split(n) for n releases"
+    )
 
     def __init__(self, material: bytes):
         if not isinstance(material, bytes) or len(material) != 32:
             raise TypeError("a release key is made by jaxdp.fresh_key(), not from a value of yours.")
-        self.__material = material
-        self.__used: set[str] = set()
-        self.__process = os.getpid()
-        self.__lock = threading.Lock()
-
-    def consume(self, label: str):
-        """The typed JAX key derived for one purpose; each label works once.
-
-        Errors: ValueError on the second use of a label, and in a forked process.
-        """
-        return chacha.wrap(self.__take(label))
+        super().__init__(material)
+        self.__fingerprint = hashlib.sha256(_derive(material, "fingerprint")).hexdigest()
 
     def split(self, count: int) -> list["ReleaseKey"]:
         """`count` independent release keys, for a batch of releases; this key is spent."""
         _check.at_least(1, count=count)
-        root = self.__take(RUN)
+        root = self._take()
         return [ReleaseKey(_derive(root, f"split {index}")) for index in range(count)]
-
-    @property
-    def spent(self) -> bool:
-        """Whether the key has been used for a release."""
-        return RUN in self.__used
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 digest (hex) that identifies the key in a ledger without revealing it."""
-        return hashlib.sha256(_derive(self.__material, "fingerprint")).hexdigest()
+        return self.__fingerprint
 
-    def __take(self, label: str) -> bytes:
-        if os.getpid() != self.__process:
-            raise ValueError("a release key works only in the process that made it; make a fresh key there.")
-        with self.__lock:
-            if label in self.__used:
-                raise ValueError(
-                    "this release key has been used already, and the same noise twice would reveal the data; "
-                    "make a jaxdp.fresh_key() for every release, or key.split(n) for n releases."
-                )
-            self.__used.add(label)
-        return _derive(self.__material, f"use {label}")
-
-    def __repr__(self) -> str:
-        return f"ReleaseKey(<secret>, {'spent' if self.spent else 'unused'})"
-
-    def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
-
-    def __refuse(self, *_) -> NoReturn:
-        raise TypeError("a release key can't be copied, pickled or saved; make a jaxdp.fresh_key() where you need one.")
-
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = __refuse
+    def _take(self) -> bytes:
+        return _derive(super()._take(), "use run")
 
 
 def _derive(material: bytes, label: str) -> bytes:
@@ -93,32 +62,62 @@ def _derive(material: bytes, label: str) -> bytes:
 def fresh_key() -> ReleaseKey:
     """A release key from 32 bytes of the operating system's entropy, for exactly one release.
 
-    For n releases: `jaxdp.fresh_key().split(n)`.
+    For n releases: `jaxdp.fresh_key().split(n)`. Errors: RuntimeError inside `jax.jit` or another transformation.
     """
+    traces.require_plain_python("jaxdp.fresh_key()")
     return ReleaseKey(secrets.token_bytes(32))
 
 
-def mode_of(key) -> str:
-    """'simulation' for a built-in typed JAX key, 'release' for a key of `fresh_key()`.
+def admit(key, *data) -> str:
+    """The mode of a caller's key, 'release' or 'simulation': what every entry point asks first of all.
 
-    Errors: TypeError for anything else, integer seeds and legacy uint32 keys included; ValueError for a
-    release key that is spent.
+    Errors: TypeError for what is no key, integer seeds, legacy keys and keys derived from a release key included;
+    for a release ValueError if the key is spent, RuntimeError under a trace or where arithmetic is not that of IEEE.
     """
     if isinstance(key, ReleaseKey):
-        if key.spent:
-            raise ValueError("this release key has been used already; make a jaxdp.fresh_key() for every release.")
+        require_releasable(*data)
+        key.require_unused()
         return RELEASE
+    if mode_of(key) == RELEASE:
+        raise TypeError(
+            "this key was taken out of a release key, which works once; give a jaxdp.fresh_key() for every release, "
+            "or key.split(n) for n releases."
+        )
+    return SIMULATION
+
+
+def require_releasable(*data) -> None:
+    """Raises RuntimeError where nothing may be released: under a trace, of traced data, or under fast-math flags."""
+    traces.require_plain_python("a release", *data)
+    arithmetic.require_exact()
+
+
+def mode_of(key) -> str:
+    """'simulation' for a built-in typed JAX key, 'release' for an opened release key.
+
+    Errors: TypeError for anything else, integer seeds, legacy uint32 keys and unopened release keys included.
+    """
+    if isinstance(key, ReleaseKey):
+        raise TypeError("a release key is opened by jaxdp.run, jaxdp.release or a search, not by a mechanism itself.")
     dtype = getattr(key, "dtype", None)
     if dtype is None or not jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        legacy = ", or jax.random.wrap_key_data(key) of a legacy key" if dtype == np.uint32 else ""
         raise TypeError(
-            f"key must be jaxdp.fresh_key() (release) or jax.random.key(seed) (simulation), got {type(key).__name__}."
+            f"key must be jaxdp.fresh_key() (release) or jax.random.key(seed) (simulation){legacy}, "
+            f"got {type(key).__name__}."
         )
     return RELEASE if jax.random.key_impl(key) == chacha.IMPLEMENTATION else SIMULATION
 
 
+def require_simulation(key) -> None:
+    """Raises TypeError for a release key: simulations and audits draw many times from one key."""
+    if isinstance(key, ReleaseKey) or mode_of(key) != SIMULATION:
+        raise TypeError("simulations take a built-in key, jax.random.key(seed); release keys are for releases.")
+
+
 def open_key(key):
-    """The JAX key behind what the caller gave; a release key is spent by it."""
-    return key.consume(RUN) if isinstance(key, ReleaseKey) else key
+    """The JAX key behind what the caller gave; a release key is spent by it. Never handed to a caller."""
+    return chacha.wrap(key._take()) if isinstance(key, ReleaseKey) else key
 
 
 @contextlib.contextmanager

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check
+from jaxdp.noise import keys
 from jaxdp.simulate import engine
 from jaxdp.simulate.cells import Cell
-from jaxdp.simulate.replicates import Design, RejectionRate, p_values, require_simulation
+from jaxdp.simulate.replicates import Design, RejectionRate, p_values
 
 __all__ = ["Design", "RejectionRate", "p_values", "rejection_rate"]
 
@@ -45,7 +46,7 @@ def rejection_rate(
 
 def _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder) -> RejectionRate:
     """`rejection_rate` by the engine for grids, in a folder of the caller or a temporary one."""
-    require_simulation(key)
+    keys.require_simulation(key)
     design, devices = Design.of(design), tuple(devices or jax.devices()[:1])
     config = {
         "test": fingerprint(test),

@@ -74,7 +74,7 @@ def p_values(test, design, key, replicates: int, *, batch_size: int | None = Non
     devices: devices that share the replicates, default the first one.
     """
     _check.at_least(1, replicates=replicates)
-    require_simulation(key)
+    keys.require_simulation(key)
     design = Design.of(design)
     devices = tuple(devices or jax.devices()[:1])
     if batch_size is None:
@@ -82,12 +82,6 @@ def p_values(test, design, key, replicates: int, *, batch_size: int | None = Non
     share = -(-replicates // len(devices))
     ids = start + np.arange(share * len(devices), dtype=np.uint32)
     return _p_values(test, design, key, ids, min(batch_size, share), devices)[:replicates]
-
-
-def require_simulation(key) -> None:
-    """Raises TypeError for a release key."""
-    if keys.mode_of(key) != keys.SIMULATION:
-        raise TypeError("simulations take a built-in key, jax.random.key(seed); release keys are for releases.")
 
 
 def default_batch(shapes) -> int:

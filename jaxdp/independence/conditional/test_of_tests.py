@@ -105,7 +105,7 @@ class TestOfTests(PrivateTest):
 
     def _block_p_value(self, key, block):
         is_test = hasattr(self.test, "statistic")
-        return core.run(self.test, key, block).p_value if is_test else self.test(block)
+        return core.run_opened(self.test, key, block).p_value if is_test else self.test(block)
 
     def sensitivity(self, num_records):
         require_rows(num_records, self.num_blocks)

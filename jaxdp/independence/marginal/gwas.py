@@ -384,7 +384,7 @@ class ThresholdNoise:
             fired = asked + second * draw.laplace(key, asked.shape, asked.dtype) >= self.threshold
             fired = fired & (jnp.cumsum(fired) <= self.count)
         else:
-            fired = self._sparse(sensitivity.bound, sensitivity.error).answers(key, asked, self.threshold)
+            fired = self._sparse(sensitivity.bound, sensitivity.error).answers_opened(key, asked, self.threshold)
         reached = jnp.cumsum(fired) - fired < self.count
         answers = jnp.where(reached, fired.astype(jnp.int32), -1)
         return jnp.pad(answers, (0, value.shape[0] - asked.shape[0]), constant_values=-1)

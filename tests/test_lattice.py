@@ -180,7 +180,7 @@ def test_mechanisms_refuse_what_has_no_certificate():
 
 def test_traced_budget_is_refused_with_a_way_out():
     data = jaxdp.Data(*jnp.zeros((3, 40)))
-    with pytest.raises(ValueError, match="outside jit"):
+    with jax.enable_x64(True), pytest.raises(ValueError, match="outside jit"):
         jax.jit(lambda epsilon: core.run_opened(jaxdp.PartitionGCM(epsilon=epsilon), key_of(1), data).p_value)(1.0)
 
 

@@ -203,7 +203,7 @@ def test_costs_and_mistakes():
         (RandomStopping(epsilon=1.0, mean_runs=1e4), ranged, "mean_runs <= 2000"),
     ):
         with keys.precision(keys.RELEASE), pytest.raises(ValueError, match=words):
-            mechanism.perturb(jaxdp.fresh_key(), jnp.zeros(2), bounds)
+            mechanism.perturb(keys.open_key(jaxdp.fresh_key()), jnp.zeros(2), bounds)
     with pytest.raises(ValueError, match="tells K"):
         RandomStopping(epsilon=1.0).best_of(jaxdp.fresh_key(), lambda key: (0.0, 0))
     with pytest.raises(ValueError, match="Linf"):

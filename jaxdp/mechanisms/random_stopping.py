@@ -71,7 +71,7 @@ class RandomStopping:
 
         The score counts as released: it must be part of what that budget pays for.
         """
-        if keys.mode_of(key) == keys.RELEASE:
+        if keys.admit(key) == keys.RELEASE:
             raise ValueError(
                 "best_of has no exact noise for releases: the time it takes tells K; use perturb or jax.random.key."
             )

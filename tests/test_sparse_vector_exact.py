@@ -225,7 +225,7 @@ def test_release_keys_serve_once_and_mistakes_are_refused():
 def test_a_state_of_a_release_serves_once(ask):
     """A saved state would answer again with the same noise and a counter that stands still."""
     svt = SparseVector(epsilon=1.0, max_firings=3)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.debug_key_reuse(False):
         query = jnp.asarray(0.5)
         first = svt.init(jaxdp.fresh_key())
         second, _ = ask(svt, first, query)

@@ -89,6 +89,16 @@ def test_replace_changes_nothing(ledger, verb, table, changed):
     ledger.verify()
 
 
+@pytest.mark.parametrize("repeated", ["txid", "digest"])
+@pytest.mark.parametrize("verb", ["REPLACE", "INSERT"])
+def test_a_charge_that_continues_the_last_one_cannot_take_the_place_of_an_older(ledger, verb, repeated):
+    changed = {"number": "3", "epsilon": "0", "cumulative_epsilon": "750000000000", "txid": "'t'", "digest": "'d'"}
+    del changed[repeated]
+    with pytest.raises(sqlite3.IntegrityError, match=f"UNIQUE constraint failed: charge.{repeated}"):
+        sql(ledger, f"{verb} INTO charge SELECT {columns(ledger, 'charge', changed)} FROM charge WHERE number = 1")
+    assert len(ledger.rows()) == 2
+
+
 @pytest.mark.parametrize("verb", ["UPDATE", "UPDATE OR REPLACE", "UPDATE OR IGNORE"])
 @pytest.mark.parametrize(
     "change",
@@ -221,6 +231,9 @@ def test_a_file_that_another_program_put_into_log_mode_goes_back(ledger, tmp_pat
     sql(ledger, "PRAGMA journal_mode = WAL")
     spend(ledger, 0.125)
     assert [path.name for path in tmp_path.iterdir()] == ["l.db"]
+    connected = sqlite3.connect(ledger.path)
+    assert connected.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+    connected.close()
     shutil.copy(ledger.path, tmp_path / "copy.db")
     assert Ledger.open(tmp_path / "copy.db").spent.epsilon == 0.875
 

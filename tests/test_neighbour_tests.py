@@ -317,6 +317,7 @@ def test_the_order_of_the_file_does_not_matter(test, monkeypatch):
     assert values[0] == values[1]
 
 
+@pytest.mark.optimised  # as users' programs are compiled: vectorised loops with remainders
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_a_window_does_not_feel_its_place_in_the_array(symmetric):
     """Bit for bit: an arrival shifts the windows behind it, and their terms must not change."""

@@ -206,13 +206,13 @@ def _cells_of_axes(z, columns, reference, target: int, axes, num_groups: int | N
 
 def column_bin(values, column: Column, reference, count: int):
     """Bin of each value of one column, int array in 0, ..., count - 1."""
-    position = _share_below(reference, values) * count if column.kind == CONTINUOUS else values
+    position = share_below(reference, values) * count if column.kind == CONTINUOUS else values
     # NaN fails every comparison of clip; the declared fill is the first bin.
     position = jnp.nan_to_num(position, nan=0.0, posinf=count - 1.0, neginf=0.0)
     return jnp.clip(jnp.floor(position).astype(jnp.int32), 0, count - 1)
 
 
-def _share_below(reference, values):
+def share_below(reference, values):
     """The reference's cdf of each value (n,), which depends on no other value."""
     if type(reference) in LAWS:
         return reference.cdf(values)

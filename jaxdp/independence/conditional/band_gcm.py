@@ -148,7 +148,7 @@ class BandGCM(NeighbourTest):
             reference = partition.default_reference(data)
         if self.caliper is math.inf or reference is None or self.same_value:
             return None
-        return mass(reference, values)
+        return mass(reference, values[:, None])[:, 0]
 
     def _caliper(self, num_records: int):
         return 4.0 * self.neighbors(num_records) / num_records if self.caliper is None else self.caliper

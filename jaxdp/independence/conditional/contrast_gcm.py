@@ -49,7 +49,8 @@ class ContrastGCM(NeighbourTest):
     P-value: exact for the noise; normal null of variance v n, v measured over many laws (bounded by 2m - 1). Level:
     trends must be close to planes within a window; `level_rule` says how close, and refuses too few records.
 
-    trend_x, trend_y: public functions of z (n, d) or (n,), subtracted from x and y, record by record.
+    trend_x, trend_y: public functions of z, subtracted from x and y: asked about one record, z of shape (1, d), they
+        return one number (a tuple of one per column for several columns of x or y).
     caliper: windows that are wider on any axis do not count; default C n^(-1/d) of the range (C = 2, 1.5, 1, 0.75).
     null_rate: v; default 1.7 for two columns, 2.2 for more; raise it for scales below a quarter of the residuals'.
     symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.

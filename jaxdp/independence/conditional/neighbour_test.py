@@ -14,6 +14,7 @@ from jaxdp.core import PrivateTest
 from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.independence.conditional.level_rule import SMALL_WIDTH, LevelRule
 from jaxdp.statistics import partition
+from jaxdp.statistics.per_record import per_record
 from jaxdp.statistics.soft_sign import GRID, finite
 
 DEFAULT_SCALE = 0.25  # c = 1/8 for data in [-1, 1]
@@ -99,12 +100,20 @@ class NeighbourTest(PrivateTest):
 
 def sides(data, trend_x=None, trend_y=None):
     """x and y as finite matrices (n, p), (n, q), less public trends of z."""
-    x, y = partition.as_matrix(data.x), partition.as_matrix(data.y)
-    if trend_x is not None:
-        x = x - partition.as_matrix(trend_x(data.z))
-    if trend_y is not None:
-        y = y - partition.as_matrix(trend_y(data.z))
+    x = _detrended(partition.as_matrix(data.x), trend_x, data, "trend_x")
+    y = _detrended(partition.as_matrix(data.y), trend_y, data, "trend_y")
     return finite(x), finite(y)
+
+
+def _detrended(values, trend, data, name: str):
+    """Values (n, p) less a public trend, asked about one record at a time."""
+    if trend is None:
+        return values
+    fitted = per_record(trend, partition.as_matrix(data.z), name=name)
+    fitted = jnp.stack(jax.tree.leaves(fitted), axis=1)
+    if fitted.shape[1] != values.shape[1]:
+        raise ValueError(f"{name} gives {fitted.shape[1]} numbers per record for {values.shape[1]} columns.")
+    return values - fitted.astype(values.dtype)
 
 
 def split_columns(data):
@@ -141,5 +150,6 @@ def as_number(value) -> float:
 
 
 def mass(reference, z):
-    """Place of each value under the reference law, in [0, 1]; a missing value has place 0."""
-    return jnp.clip(jnp.nan_to_num(reference.cdf(z), nan=0.0), 0.0, 1.0)
+    """Places of z (n, d) under the reference law of each column, in [0, 1]; a missing value has place 0."""
+    places = [partition.share_below(reference, z[:, j]) for j in range(z.shape[1])]
+    return jnp.clip(jnp.nan_to_num(jnp.stack(places, axis=1), nan=0.0), 0.0, 1.0)

@@ -322,7 +322,7 @@ def test_the_order_of_the_file_does_not_matter(test, monkeypatch):
 def test_a_window_does_not_feel_its_place_in_the_array(symmetric):
     """Bit for bit: an arrival shifts the windows behind it, and their terms must not change."""
     rng = np.random.default_rng(10)
-    for depth in (2, 3):
+    for depth in (2, 3, 5):
         size = contrasts.window_size(depth, symmetric)
         make = contrasts.symmetric_contrast if symmetric else contrasts.simplex_contrast
 

@@ -92,7 +92,8 @@ def _scaled(row, least):
 
 
 def _centred(row):
-    return row - (jnp.sum(row, axis=0) / row.shape[0])[None]
+    # XLA makes a product of a quotient by a constant
+    return row - _product(jnp.sum(row, axis=0), 1.0 / row.shape[0])[None]
 
 
 def _off(row, basis):

@@ -45,7 +45,9 @@ def measure(n: int, epsilon: float, replicates: int, groups: str = "nested") -> 
     """One row: rejections of the null at level 0.05 by the test as the command line builds it."""
     test = jaxdp.PartitionGCM(epsilon=epsilon, standardize=True, scale_x=0.2, scale_y=0.2)
     started = time.perf_counter()
-    found = jaxdp.power.rejection_rate(test, functools.partial(additive, n=n), jax.random.key(n), replicates, LEVEL)
+    found = jaxdp.power.rejection_rate(
+        test, functools.partial(additive, n=n), jax.random.key(n), replicates, level=LEVEL
+    )
     low, high = found.interval()
     return {
         "n": n,

@@ -24,6 +24,7 @@ COPIED = ("jaxdp", "tests", "experiments", "examples", "docs", "scripts", "pypro
 FIELDS = (
     "path",
     "line",
+    "place",
     "kind",
     "owner",
     "name",
@@ -65,8 +66,7 @@ class Bench:
             if killer:
                 break
         return {
-            **{name: getattr(mutant, name) for name in ("path", "line", "kind", "owner", "name", "old", "new")},
-            "text": source.splitlines()[mutant.line - 1].strip(),
+            **described(mutant, source),
             "status": status,
             "test": killer,
             "tests_run": count,
@@ -124,8 +124,7 @@ def run(root: Path, choose: Callable[[list[Mutant]], Iterable[Mutant]], record: 
         bench = Bench(Path(folder) / "checkout", seconds, commit(root))
         copy_checkout(root, bench.copy)
         for mutant in choose(find(bench.copy)):
-            text = (bench.copy / mutant.path).read_text().splitlines()[mutant.line - 1].strip()
-            if identity({**dataclasses.asdict(mutant), "text": text}) not in known:
+            if identity(described(mutant, (bench.copy / mutant.path).read_text())) not in known:
                 row = bench.judge(mutant)
                 append(record, row)
                 print(f"{row['status']:9s} {row['seconds']:6.1f} s  {mutant.label}  {row['test']}", flush=True)
@@ -141,9 +140,17 @@ def copy_checkout(root: Path, copy: Path) -> None:
             shutil.copy(root / name, copy / name)
 
 
+def described(mutant: Mutant, source: str) -> dict:
+    """The columns of a row that say which mutant it is. place: the column in its line, without the indentation."""
+    line = source.splitlines()[mutant.line - 1]
+    names = ("path", "line", "kind", "owner", "name", "old", "new")
+    told = {name: getattr(mutant, name) for name in names}
+    return told | {"place": mutant.column - (len(line) - len(line.lstrip())), "text": line.strip()}
+
+
 def identity(row: dict) -> tuple[str, ...]:
     """What makes two rows the same mutant: not the line, which moves when lines are added above it."""
-    return tuple(str(row[name]) for name in ("path", "owner", "name", "old", "new", "text"))
+    return tuple(str(row[name]) for name in ("path", "owner", "name", "place", "old", "new", "text"))
 
 
 def read(record: Path) -> list[dict]:

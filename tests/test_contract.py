@@ -4,14 +4,18 @@ import dataclasses
 import functools
 import pickle
 
+import attacks
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import BY_NAME, CASES, NUM_RECORDS
+from cases import ATTACKED, BY_NAME, CASES, NUM_RECORDS, Case
 
 import jaxdp
 from jaxdp import core
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import PrivateTest
+from jaxdp.mechanisms.top_k import TopK
 from jaxdp.statistics.kernels import RBF
 
 PRIVATE = [case for case in CASES if case.private]
@@ -163,11 +167,15 @@ def test_nothing_unnoised_is_in_a_result(case):
         test = test.first
     if case.decision:
         result = compiled_run(test, key(7), data)
-        sizes = [np.size(leaf) for leaf in jax.tree.leaves(result.release.value)]
-        assert max(sizes) == 1  # one bit or one rank, none of the statistics
+        for leaf in map(np.asarray, jax.tree.leaves(result.release.value)):
+            # one bit, one rank, or one answer (yes, no, not reached) for each table: none of the statistics
+            assert leaf.size == 1 or set(leaf.tolist()) <= {-1, 0, 1}
         return
     statistics = jax.tree.leaves(test.statistic(key(8), data))
     released = jax.tree.leaves(core.release(test, key(7), data).value)
+    if isinstance(test.budget(), TopK):
+        assert all(leaf.shape == (test.count,) and leaf.dtype == np.int32 for leaf in released)  # places alone
+        return
     if all(np.all(np.asarray(leaf) == np.round(leaf)) for leaf in released):
         # integer noise gives integers back: most of them must have moved
         same = [np.mean(np.asarray(a) == np.asarray(b)) for a, b in zip(statistics, released, strict=True)]
@@ -177,49 +185,72 @@ def test_nothing_unnoised_is_in_a_result(case):
     assert not raw & {float(v) for leaf in released for v in np.ravel(leaf)}
 
 
-def neighbours(data, rng):
-    """The data and a copy with one record replaced by another record or by extreme values."""
-    n = core.num_records(data)
-    row, donor = rng.integers(n, size=2)
-    scale = rng.choice([0.0, 1.0, 10.0])
-
-    def replace(leaf):
-        new = scale * rng.choice([-1.0, 1.0], size=leaf.shape[1:]) if scale else np.asarray(leaf[donor])
-        return jnp.asarray(np.asarray(leaf)).at[row].set(new)
-
-    return jax.tree.map(replace, data)
+@every(ATTACKED)
+def test_every_bound_is_reached_and_none_is_passed(case):
+    """Worst pairs and a search, in float64; the shares that an attack must reach are the case's own."""
+    attacks.check(case, attacks.attack(case))
 
 
-@every([case for case in PRIVATE if case.attack])
-def test_neighbours_stay_within_the_declared_sensitivity(case):
-    """Random neighbours of small data sets, in float64; resampling uses the same key for both."""
-    rng = np.random.default_rng(9)
-    with jax.enable_x64(True):
-        test = core.resolve(case.test(1.0, 12), case.data(key(0), 12))
-        if isinstance(test, core.Sequential):
-            test = test.first
-        statistic = jax.jit(test.statistic)
-        sensitivity = test.sensitivity(12)
-        for seed in range(40):
-            data = jax.tree.map(lambda a: jnp.asarray(a, float), case.data(key(seed), 12))
-            if "crt" in case.name:  # the resamples are part of a record: keep z, whose law they follow
-                other = dataclasses.replace(neighbours(data, rng), z=data.z)
-            else:
-                other = neighbours(data, rng)
-            other = dataclasses.replace(other, **{name: getattr(data, name) for name in case.fixed})
-            before, after = statistic(key(10), data), statistic(key(10), other)
-            assert_within(before, after, sensitivity)
+@every([case for case in ATTACKED if attacks.caught(case)])
+def test_a_bound_cut_by_a_tenth_is_found(case, monkeypatch):
+    """The same attack on the same query, whose class now declares nine tenths of its sensitivity."""
+    attacks.understate(case, 0.9, monkeypatch.setattr)
+    found = attacks.attack(case)
+    with pytest.raises(AssertionError, match="of its bound"):
+        attacks.check(case, found)
+    assert all(found[path].share > 1.02 for path in attacks.caught(case) if path != "smooth")
 
 
-def assert_within(before, after, sensitivity):
-    is_leaf = lambda node: isinstance(node, core.Sensitivity)  # noqa: E731
-    parts = jax.tree.leaves(sensitivity, is_leaf=is_leaf)
-    for part, a, b in zip(parts, jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
-        change = np.abs(np.ravel(np.asarray(a) - np.asarray(b)))
-        norm = {core.Norm.L1: change.sum(), core.Norm.L2: np.sqrt((change**2).sum()), core.Norm.LINF: change.max()}
-        assert norm[part.norm] <= float(part.bound) * (1 + 1e-9)
-        assert np.all(np.ravel(a) >= float(part.lower) - 1e-9)
-        assert np.all(np.ravel(a) <= float(part.upper) + 1e-9)
+@frozen_pytree
+class ClippedSum(PrivateTest):
+    """A made-up test: the sum of x clipped to [-1, 1], whose true sensitivity is 2; `claim` is a share of that."""
+
+    claim: float = jax.tree.static(default=1.0)
+
+    def budget(self):
+        return jaxdp.Laplace(self.epsilon)
+
+    def statistic(self, key, data):
+        del key
+        return jnp.sum(jnp.clip(data.x, -1.0, 1.0))
+
+    def sensitivity(self, num_records):
+        return core.Sensitivity(
+            2.0 * self.claim, core.Norm.L1, core.Relation.REPLACE_ONE, 1e-12, -1.0 * num_records, 1.0 * num_records
+        )
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"), [(1.0, None), (0.9, "1.1111 of its"), (0.5, "2.0000 of its"), (2.0, "not")]
+)
+def test_a_new_test_with_a_wrong_sensitivity_is_found(claim, message):
+    """Also one that claims twice what is true: the share it says it reaches is not reached."""
+    made_up = Case("made_up", lambda e: ClippedSum(epsilon=e, claim=claim), BY_NAME["partition_gcm"].data, reaches=1.0)
+    found = attacks.attack(made_up)
+    if message is None:
+        attacks.check(made_up, found)
+        return
+    with pytest.raises(AssertionError, match=message):
+        attacks.check(made_up, found)
+
+
+def test_a_value_outside_its_public_range_is_found():
+    """The range of the made-up test, halved."""
+    narrow = lambda e: _Narrow(epsilon=e)  # noqa: E731
+    made_up = Case("narrow", narrow, BY_NAME["partition_gcm"].data, reaches=1.0)
+    with pytest.raises(AssertionError, match="leaves its public range"):
+        attacks.check(made_up, attacks.attack(made_up))
+
+
+@frozen_pytree
+class _Narrow(ClippedSum):
+    def sensitivity(self, num_records):
+        whole = super().sensitivity(num_records)
+        return dataclasses.replace(whole, lower=0.5 * whole.lower, upper=0.5 * whole.upper)
+
+
+def test_every_private_case_says_what_is_reached():
+    assert all(case.reaches is not None for case in ATTACKED)
 
 
 @every(PRIVATE)
@@ -233,7 +264,7 @@ def test_the_program_does_not_depend_on_values(case):
     assert "callback" not in text
 
 
-@every([case for case in PRIVATE if case.attack])
+@every(PRIVATE)
 def test_the_statistic_is_the_one_its_sensitivity_was_computed_for(case):
     """The sensitivity sees a concrete budget, the compiled statistic a traced one: no default may depend on that."""
     data = sample(case.name)

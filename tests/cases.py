@@ -175,8 +175,8 @@ ONE_CELL = "one cell: the bound is that of a record that moves between two cells
 PAPER = "the published constant is true but too large"
 DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
 TWO_PARTS = "U and V each have a bound, and the decision adds both; no record moves both all the way"
-JOINT = "sum of two bounds that are not attained together (sheet 1.2; 0.78 is the largest share known)"
-RANK_VARIANCE = "the part of a record that leaves is proven, not attained (docs/proofs/conditional_rank_tests.md)"
+JOINT = "sum of two bounds not attained together; 0.78 is the largest share known (docs/theory/kernel_ridge.md)"
+RANK_VARIANCE = "the part of a record that leaves is proven, not attained (docs/theory/conditional_kendall.md)"
 OF_FEW_COLUMNS = "few columns leave no room for moves across every boundary; 30 reach it (mic_e_columns)"
 
 CELLS = {"reaches": {"covariance": 0.97, "variance": 1.0}, "worst_pairs": worst.cells, "attack_records": 81}

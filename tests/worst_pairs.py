@@ -24,7 +24,7 @@ def pair(before, after, shape=None):
 
 
 def cells(n=81, shape=None):
-    """`PartitionGCM` and its stages (docs/proofs/partition_gcm.md).
+    """`PartitionGCM` and its stages (docs/theory/partition_gcm.md).
 
     S: a record that adds 4m/(m + 1) to its cell moves to a cell from which it takes as much.
     V: a cell loses a record at its centre (+2) and a cell of one gains the opposite (+4); of several regions: the
@@ -73,7 +73,7 @@ def three_columns(x, y, z):
 
 
 def permutations(n=21):
-    """`LocalPermutation`: delete and insert, 3 each, for about every permutation (sheet 2.6).
+    """`LocalPermutation`: delete and insert, 3 each, for about every permutation (docs/theory/local_permutation.md).
 
     Copies of neighbours are coupled, not equal-keyed: sorted copies are a coupling, and the attack compares those.
     """
@@ -84,7 +84,7 @@ def permutations(n=21):
 
 
 def clusters(n=241):
-    """Kernel ridge residuals, ridge 1 (sheet 3.1): two far clusters, x = 1 on both, y = 1 on one, -1 on the other.
+    """Kernel ridge residuals, ridge 1 (docs/theory/kernel_ridge.md): two far clusters, x = 1, y = 1 on one, else -1.
 
     The fits are orthogonal and as long as they can be; a record with residuals (-3/2, 3/2) in one cluster becomes one
     with (-3/2, -3/2) in the other. One cluster is larger, so that the sum keeps its sign.
@@ -173,14 +173,14 @@ def binary_pair(n=101):
 
 
 def three_and_one():
-    """Definition 6 of the Priv-PC paper (sheet 3.1): a record of a stratum of three turns against both others."""
+    """Definition 6 of the Priv-PC paper: a record of a stratum of three turns against both others."""
     z = np.array([-FAR, -FAR, -FAR, FAR])
     x, y = np.array([0.0, 1.0, 2.0, 0.0]), np.array([0.0, 1.0, 2.0, 0.0])
     return [(Data(x, y, z), Data(x, np.array([3.0, 1.0, 2.0, 0.0]), z))]
 
 
 def corner(n=20, columns=None):
-    """MICr (sheet 4.1): all records in one corner, then one in the opposite corner. columns: of a table (n, d)."""
+    """MICr (docs/theory/mic.md): all records in one corner, then one in the opposite. columns: of a table (n, d)."""
     low = np.full((n, columns or 2), -0.9)
     high = low.copy()
     high[0] = 0.9
@@ -193,7 +193,7 @@ def corner_of_three():
 
 
 def alternating_columns(columns=30, each=33):
-    """MICe (sheet 4.3): columns in turn all low and all high; the last record moves to the front of x.
+    """MICe (docs/theory/mic.md): columns in turn all low and all high; the last record moves to the front of x.
 
     Every boundary then has one record on its wrong side: as many moves as columns, where the bound counts one more.
     """

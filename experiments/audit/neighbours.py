@@ -29,6 +29,7 @@ NUM_PAIRS = 200
 HERE = Path(__file__).parent
 COUPLED = ("local_permutation",)  # copies of neighbours are coupled, not equal-keyed: replayed on equal data
 OF_ROWS_WITH_Z = ("crt_threshold", "crt_normal", "crt_paper", "crt_kernel")  # resamples are part of a record
+OF_TABLES = ("every_table", "first_tables", "best_tables")  # their rows are tables, not people: attacked elsewhere
 LARGEST = 1 << 17  # pairs of one batch
 
 
@@ -96,7 +97,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     path, began = args.out / "neighbours.jsonl", time.monotonic()
     done = {(row["what"], row["name"], row["n"]) for row in rows(path)}
-    private = [name for name in nulls.NULLS if name not in ("gcm", "gcm_columns", "crt", "all_pairs")]
+    private = [name for name in nulls.NULLS if name not in ("gcm", "gcm_columns", "crt", "all_pairs", *OF_TABLES)]
     todo = [(replayed, name, ()) for name in private if ("replay", name, nulls.NULLS[name].n) not in done]
     for name, subject in SUBJECTS.items():
         sizes = [n for n in RECORDS if n >= subject.least and not subject.coupled]

@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,9 @@ import jaxdp
 from experiments.record import provenance
 from jaxdp import calibrate
 from jaxdp._pytree import frozen_pytree
+from jaxdp.core import PrivateTest, Sequential
 from jaxdp.data.dataset import BINARY, ORDINAL, Column, Data, Domain
+from jaxdp.independence.marginal.mic_pairs import MICrPairs
 from jaxdp.independence.pairs import AllPairs
 from jaxdp.simulate import power, sine_confounder
 from jaxdp.statistics.kernels import RBF
@@ -52,6 +54,59 @@ class Null:
     says: str
     decision: bool = False
     most: int = 10**9  # replicates that are affordable
+
+
+@frozen_pytree
+class FamilyWise(PrivateTest):
+    """A test of many hypotheses as one test of the global null: its smallest adjusted p-value."""
+
+    test: Any = None
+
+    def __post_init__(self):
+        """The budget is that of `test`."""
+
+    def resolve(self, shapes):
+        inner = self.test.resolve(shapes)
+        if not isinstance(inner, Sequential):
+            return FamilyWise(test=inner)
+        return dataclasses.replace(inner, second=FamilyWise(test=inner.second), then=then_inside(inner.then))
+
+    def budget(self):
+        return self.test.budget()
+
+    def statistic(self, key, data):
+        return self.test.statistic(key, data)
+
+    def sensitivity(self, num_records):
+        return self.test.sensitivity(num_records)
+
+    def p_value(self, key, release):
+        return jnp.min(self.test.p_value(key, release))
+
+
+@frozen_pytree
+class FamilyOfPairs(MICrPairs):
+    """All coefficients as one test of the global null: the smallest p-value against the largest of all null values."""
+
+    num_null: int = jax.tree.static(default=39)
+
+    one_program: ClassVar[bool] = True
+
+    def p_value(self, key, release):
+        return jnp.min(self.p_values(key, release, self.num_null).family)
+
+    def headline(self, release):
+        return release.value
+
+
+@functools.lru_cache(maxsize=8)
+def then_inside(then):
+    """What a stage's release does to the test inside; cached, so that one program serves all runs."""
+
+    def configure(second, query, released):
+        return FamilyWise(test=then(second.test, query, released))
+
+    return configure
 
 
 @frozen_pytree
@@ -121,6 +176,23 @@ def groups(key, n):
     y = (jnp.arange(n) < n // 2).astype(jnp.int32)
     x = jax.random.bernoulli(key, 0.3, (n,)).astype(jnp.int32)
     return Data(x, y, None, Domain((Column(BINARY, 2),), (Column(BINARY, 2),)))
+
+
+def tables(key, n, size=100):
+    """n case/control tables of `size` people in each group, exposure 0.3 in all."""
+    return jaxdp.Tables(*jnp.sum(jax.random.bernoulli(key, 0.3, (2, n, size)), axis=2))
+
+
+def table_columns(key, n):
+    """A table of three independent columns, uniform on their ranges."""
+    return jax.random.uniform(key, (n, 3), minval=-1.0)
+
+
+def of_tables(kind, says, **options) -> Null:
+    """Six tables of 100 cases and 100 controls, at one level: the family-wise error."""
+    sizes = {"num_cases": 100, "num_controls": 100, "kind": jaxdp.UnitCircle}
+    make = lambda level: FamilyWise(test=kind(level=level, **sizes, **options))  # noqa: E731
+    return Null(make, tables, 6, AT_MOST, says, decision=True, most=10_000)
 
 
 def case_control(kind, says, promise=AT_MOST, **options) -> Null:
@@ -306,6 +378,21 @@ NULLS = {
         EXACT,
         "uniform margins",
     ),
+    "every_table": of_tables(jaxdp.EveryTable, "no table has an effect; family-wise, Bonferroni over 6", epsilon=1.0),
+    "first_tables": of_tables(
+        jaxdp.FirstTables, "no table has an effect; family-wise: any report among 6", epsilon=4.0, count=2
+    ),
+    "best_tables": of_tables(
+        jaxdp.BestTables, "no table has an effect; family-wise over 6, two chosen and tested", epsilon=4.0, count=2
+    ),
+    "mic_pairs": plain(
+        FamilyOfPairs(epsilon=3.0, max_cells=6),
+        table_columns,
+        60,
+        AT_MOST,
+        "three independent uniform columns; family-wise against the largest of 39 null values (none below 0.025)",
+        most=10_000,
+    ),
     "gcm": plain(
         jaxdp.GCM(),
         sine_confounder,
@@ -340,6 +427,12 @@ NULLS = {
         LIMIT,
         "five columns of z, n epsilon = 7000: enough to choose the axes; noise of V not counted",
     ),
+}
+
+
+# Exported queries that reject nothing: what they are checked by instead.
+WITHOUT_LEVEL = {
+    "MICrTopPair": "it names a pair and tests nothing: its law of selection is audited (audit.json)",
 }
 
 

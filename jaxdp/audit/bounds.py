@@ -38,7 +38,7 @@ class Reached:
 
 
 def stages(test, data, key) -> Iterator[tuple[str, Any]]:
-    """Every query that a test releases on such data, with its name: one, or a stage and what follows it.
+    """Every query that a test releases on such data, with the name of its class: one, or a stage and what follows it.
 
     A stage's release (simulated with `key`) configures the next one.
     """
@@ -46,10 +46,10 @@ def stages(test, data, key) -> Iterator[tuple[str, Any]]:
     while isinstance(test, core.Sequential):
         key, key_stage = jax.random.split(key)
         first = core.resolve(test.first, data)
-        yield core.method_of(first), first
+        yield type(first).__name__, first
         released = core.release(first, key_stage, data)
         test = core.resolve(test.then(test.second, first, released), data)
-    yield core.method_of(test), test
+    yield type(test).__name__, test
 
 
 def reached_by(query, pairs: Iterable[tuple[Any, Any]], *, seed: int = 0, view=None) -> dict[str, Reached]:
@@ -59,9 +59,9 @@ def reached_by(query, pairs: Iterable[tuple[Any, Any]], *, seed: int = 0, view=N
     """
     found: dict[str, Reached] = {}
     for pair in pairs:
-        stacked = ([_wide(leaf)[None] for leaf in jax.tree.leaves(side)] for side in pair)
+        before, after = ([_wide(leaf)[None] for leaf in jax.tree.leaves(side)] for side in pair)
         sensitivity = _sensitivity(query, core.num_records(pair[0]))
-        shares, outside = _measure(query, sensitivity, *stacked, jax.tree.structure(pair[0]), seed, view)
+        shares, outside = _measure(query, sensitivity, before, after, jax.tree.structure(pair[0]), seed, view)
         for name, share in shares.items():
             found[name] = _larger(found.get(name), Reached(float(share[0]), pair, float(outside[name][0])))
     return found
@@ -155,8 +155,8 @@ def _measure(query, sensitivity, batch, others, structure, seed: int, view=None)
             return _smooth_shares(query, sensitivity, first, second)
         shares, outside = {}, {}
         bounds: Any = jax.tree.leaves(sensitivity, is_leaf=_is_bound)
-        structure: Any = jax.tree.structure(sensitivity, is_leaf=_is_bound)
-        sides = (structure.flatten_up_to(side) for side in (first, second))
+        parts: Any = jax.tree.structure(sensitivity, is_leaf=_is_bound)
+        sides = (parts.flatten_up_to(side) for side in (first, second))
         for name, bound, a, b in zip(names_of(sensitivity), bounds, *sides, strict=True):
             a, b = (np.asarray(side, float).reshape(len(side), -1) for side in (a, b))
             shares[name] = _size(a - b, bound.norm) / float(bound.bound + 2.0 * np.max(np.asarray(bound.error)))
@@ -194,7 +194,7 @@ def _is_smooth(query) -> bool:
 def _smooth_shares(query, sensitivity: Sensitivity, first, second):
     """Of (value, smooth sensitivity S): the value moves by at most the smaller S, log S by at most the decay."""
     (a, scale_a), (b, scale_b) = ([np.asarray(part, float) for part in side] for side in (first, second))
-    tiny = 1e-12 * float(sensitivity.bound)
+    tiny = 1e-12 * float(np.asarray(sensitivity.bound))
     share = {
         "value": np.abs(a - b) / np.maximum(np.minimum(scale_a, scale_b), tiny),
         "smooth": np.abs(np.log(np.maximum(scale_a, tiny) / np.maximum(scale_b, tiny))) / float(query.budget().decay()),
@@ -211,6 +211,7 @@ class _Climb:
 
     def __init__(self, query, pool, fixed, options, generator, lanes: int, seed: int):
         self.query, (self.replace, self.view), self.rng, self.seed = query, options, generator, seed
+        self.structure: Any
         paths, self.structure = jax.tree_util.tree_flatten_with_path(pool[0])
         self.fixed = [getattr(path[0], "name", "") in fixed if path else False for path, _ in paths]
         self.pool = [np.concatenate(parts) for parts in zip(*map(jax.tree.leaves, pool), strict=True)]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check, core
-from jaxdp.audit import flawed, sensitivity
+from jaxdp.audit import bounds, flawed, sensitivity
 from jaxdp.audit.domains import SUBJECTS
 from jaxdp.audit.epsilon import Bound, lower_bound
 from jaxdp.audit.pairs import MECHANISMS, Pair, project
@@ -105,18 +105,23 @@ def audit(
         exact = mode == keys.RELEASE
         found = sampled_bound(search, search.build(epsilon), neighbours, key_runs, runs, alpha=alpha, release=exact)
         delta = search.delta
-    elif method in SUBJECTS and SUBJECTS[method].coupled:
+    elif method in SUBJECTS and SUBJECTS[method].whole:
         build = SUBJECTS[method].build(epsilon)
         sides = zip(jax.random.split(key_runs), attack, strict=True)
         found = lower_bound(
-            *(whole_runs(build, part, data, runs // 2) for part, data in sides), alpha=alpha, low_bits=False
+            *(whole_runs(build, part, data, runs // 2, SUBJECTS[method].view) for part, data in sides),
+            alpha=alpha,
+            low_bits=False,
         )
     else:
         if method in MECHANISMS:
             chosen = _numbered(MECHANISMS[method](epsilon), pair)
         else:
             test = SUBJECTS[method].build(epsilon)
-            chosen, share = _pair_of(test, attack), attack.ratio
+            if SUBJECTS[method].neighbours is None:
+                chosen, share = _pair_of(test, attack), attack.ratio
+            else:
+                chosen, share = _pair_between(test, *attack)
         delta = chosen.delta
         found = _of_pair(method, chosen, key_runs, runs, epsilon, mode, alpha)
     return Audit(method, epsilon, found.epsilon, alpha, runs, found.event, mode, share, pair, delta)
@@ -125,15 +130,17 @@ def audit(
 def attacked(method: str, key, generate=None):
     """What the audits of a test or a causal search attack, at epsilon 1; serves every epsilon.
 
-    A test: `Attack`, the worst pair for its sensitivity. A test that resamples or has stages, so that no pair is worst
-    for one fixed randomness: the two data sets that a pilot of whole runs tells apart best. A search: five pairs of
-    records, best first.
+    A test: `Attack`, the worst pair for its sensitivity, or the two data sets that its subject names. A test that
+    resamples or has stages, so that no pair is worst for one fixed randomness: the two data sets that a pilot of whole
+    runs tells apart best. A search: five pairs of records, best first.
     """
     search = _search(method)
     if search is not None:
         return worst_neighbours(search, key)
     subject = SUBJECTS[method]
     generate = generate or subject.generate
+    if subject.neighbours is not None:
+        return subject.neighbours()
     if subject.coupled:
         return _pilot(subject.build(1.0), key, generate)
     test = _one_stage(subject.build(1.0), jax.eval_shape(generate, key))
@@ -187,16 +194,23 @@ def _relation_of(test, shapes) -> Relation:
     return core._relation(test.sensitivity(core.num_records(shapes)))
 
 
-def whole_runs(test, key, data, runs: int):
-    """What independent runs of a test release, statistics resampled and noise drawn anew: array (runs,)."""
+def whole_runs(test, key, data, runs: int, view=None):
+    """What independent runs of a test release, statistics resampled and noise drawn anew: array (runs,).
+
+    view: result -> the number that is looked at; default the largest statistic.
+    """
     lanes = min(runs, LANES)
     with jax.debug_key_reuse(False):
-        return np.asarray(_whole(test, key, data, -(-runs // lanes), lanes)).ravel()[:runs]
+        return np.asarray(_whole(test, key, data, -(-runs // lanes), lanes, view or _largest)).ravel()[:runs]
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4))
-def _whole(test, key, data, count: int, lanes: int):
-    one = lambda key: jnp.max(jnp.asarray(core.run(test, key, data).statistic, float))  # noqa: E731
+def _largest(result):
+    return jnp.max(jnp.asarray(result.statistic, float))
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4, 5))
+def _whole(test, key, data, count: int, lanes: int, view):
+    one = lambda key: view(core.run(test, key, data))  # noqa: E731
     return jax.lax.map(one, jax.random.split(key, count * lanes), batch_size=lanes)
 
 
@@ -266,6 +280,15 @@ def _pair_of(test, attack: Attack) -> Pair:
     second = neighbour(first, jax.tree.map(jnp.asarray, attack.replacement), core._relation(bounds))
     first_value, second_value = (test.statistic(jax.random.key(0), version) for version in (first, second))
     return Pair(first_value, second_value, bounds, test.budget())
+
+
+def _pair_between(test, first, second) -> tuple[Pair, float]:
+    """The un-noised values on two given neighbours, and the largest share of a bound that they reach."""
+    test = _one_stage(test, first)
+    reached = bounds.reached_by(test, [(first, second)])
+    before, after = (test.statistic(jax.random.key(0), version) for version in (first, second))
+    pair = Pair(before, after, test.sensitivity(core.num_records(first)), test.budget())
+    return pair, max(found.share for found in reached.values())
 
 
 def _shares(test) -> tuple[float, ...] | None:

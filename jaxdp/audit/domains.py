@@ -22,12 +22,21 @@ class Subject:
 
     coupled: the statistic resamples or has stages, so that no search over one fixed randomness reaches the bound; whole
     runs are audited. least: records that the test needs.
+    neighbours: () -> worst pair of data sets, in the place of a search. view: result of a run -> the number that whole
+    runs on that pair are told apart by; without one the mechanism runs on the two statistics.
     """
 
     build: Callable[..., Any]
     generate: Callable[..., Any]
     coupled: bool = False
     least: int = 2
+    neighbours: Callable[[], tuple[Any, Any]] | None = None
+    view: Callable[[Any], Any] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether whole runs are audited, not the mechanism on two statistics."""
+        return self.coupled and (self.neighbours is None or self.view is not None)
 
 
 def continuous(key, records: int = RECORDS):
@@ -121,6 +130,87 @@ def _axes(key, records: int = RECORDS):
     return jaxdp.simulate.sine_confounder(key, records, effect=0.5, dim=5)
 
 
+def features(key, records: int = RECORDS):
+    """A table of three columns in [-1, 1]."""
+    return jax.random.uniform(key, (records, 3), minval=-1.0, maxval=1.0)
+
+
+def outlier():
+    """All records of `features` in one corner, and one of them in the opposite corner: every coefficient moves."""
+    low = jnp.full((RECORDS, 3), -0.9)
+    return low, low.at[0].set(0.9)
+
+
+def outlier_of_one_pair():
+    """The first pair of `features` alone moves: the record goes to the opposite corner in two columns."""
+    low = jnp.full((RECORDS, 3), -0.9)
+    return low, low.at[0, :2].set(0.9)
+
+
+def two_features(key, records: int = RECORDS):
+    """Two features and one z."""
+    data = continuous(key, records)
+    pair = jnp.stack([data.x, data.y], axis=1)
+    return jaxdp.Data(pair, pair, data.z)
+
+
+def moved():
+    """A record that adds to the covariance of its cell moves to a cell from which it takes as much."""
+    half, far = RECORDS // 2, 1e3
+    z = jnp.concatenate([jnp.full(half, -far), jnp.full(half, far), jnp.array([-far])])
+    x = jnp.full(2 * half + 1, -far).at[-1].set(far)
+    y = jnp.where(z < 0, -far, far).at[-1].set(far)
+    sides = (jnp.stack([x, y], axis=1), z), (jnp.stack([x, y.at[-1].set(-far)], axis=1), z.at[-1].set(far))
+    return tuple(jaxdp.Data(pair, pair, where) for pair, where in sides)
+
+
+TABLES, GROUP = 4, 20  # case/control tables of one person's genotype, and people of each group
+
+
+def many_tables(key, records: int = TABLES):
+    """Counts of case/control tables without effect."""
+    return jaxdp.Tables(*jnp.sum(jax.random.bernoulli(key, 0.3, (2, records, GROUP)), axis=2))
+
+
+def one_genotype():
+    """One person's genotype changes and moves every table by the whole bound of `UnitCircle`: 19 cases become 20."""
+    controls = jnp.full(TABLES, 2)
+    return tuple(jaxdp.Tables(jnp.full(TABLES, cases), controls) for cases in (GROUP - 1, GROUP))
+
+
+def one_rare_genotype():
+    """One person's genotype leaves all tables but the first alone."""
+    controls = jnp.full(TABLES, 2)
+    return tuple(jaxdp.Tables(jnp.full(TABLES, 8).at[0].set(cases), controls) for cases in (GROUP - 1, GROUP))
+
+
+def _genome(name: str, **options):
+    def build(epsilon: float, records: int = RECORDS):
+        del records
+        each = epsilon / TABLES if name == "EveryTable" else epsilon  # K tables cost K epsilon
+        sizes = {"num_cases": GROUP, "num_controls": GROUP, "kind": jaxdp.UnitCircle}
+        return getattr(jaxdp, name)(epsilon=each, **sizes, **options)
+
+    return build
+
+
+def answers(result):
+    """Places of the reported tables, as one number."""
+    fired = result.release.value == 1
+    return jnp.sum(jnp.where(fired, 2.0 ** jnp.arange(TABLES), 0.0))
+
+
+def chosen(result):
+    """Released scores of the table that moves, less the half way; 0 if it was not chosen."""
+    place = result.release.earlier[0].value
+    return jnp.sum(jnp.where(place == 0, result.release.value, 0.0))
+
+
+def _all_pairs(epsilon: float, records: int = RECORDS):
+    del records
+    return jaxdp.AllPairs(test=jaxdp.PartitionGCM(epsilon=epsilon))
+
+
 SUBJECTS: dict[str, Subject] = {
     "PartitionGCM": Subject(_plain("PartitionGCM"), continuous),
     "PrivateGCM": Subject(_plain("PrivateGCM", ridge=1.0), continuous),
@@ -151,4 +241,17 @@ SUBJECTS: dict[str, Subject] = {
         least=20,
     ),
     "SubsampleAggregate": Subject(_median, box, coupled=True, least=20),
+    "ProjectedGoodnessOfFit": Subject(
+        _plain("ProjectedGoodnessOfFit", probabilities=[0.25, 0.5, 0.25], num_null=19), table
+    ),
+    "AllPairs": Subject(_all_pairs, two_features, coupled=True, neighbours=moved),
+    "MICrPairs": Subject(_plain("MICrPairs", max_cells=6), features, coupled=True, neighbours=outlier),
+    "MICrTopPair": Subject(_plain("MICrTopPair", max_cells=6), features, coupled=True, neighbours=outlier_of_one_pair),
+    "EveryTable": Subject(_genome("EveryTable"), many_tables, coupled=True, neighbours=one_genotype),
+    "FirstTables": Subject(
+        _genome("FirstTables", count=1), many_tables, coupled=True, neighbours=one_genotype, view=answers
+    ),
+    "BestTables": Subject(
+        _genome("BestTables", count=2), many_tables, coupled=True, neighbours=one_rare_genotype, view=chosen
+    ),
 }

@@ -204,6 +204,22 @@ def alternating_columns(columns=30, each=33):
     return [(Data(x, y), Data(np.where(x == x[-1], -1.0, x), y))]
 
 
+def between(n=13, shape=None):
+    """`BandGCM`, one neighbour (docs/theory/ordered_neighbours.md): three pairs of signs change by 1/2 each, twice.
+
+    A record that is concordant with both its neighbours in z, themselves discordant, moves between two concordant ones
+    and is discordant with both.
+    """
+    far, quiet = FAR, [(FAR, FAR, 2.0 + k) for k in range(n - 5)]
+    kept = [*quiet, (0.0, 0.0, 0.0), (far, -far, 0.2), (0.0, 0.0, 1.0), (far, far, 1.2)]
+    return [pair([*kept, (2 * far, 2 * far, 0.1)], [*kept, (2 * far, -far, 1.1)], shape)]
+
+
+def between_columns():
+    """The same in several columns of x and y."""
+    return between(shape=several_columns)
+
+
 def sorted_copies(values):
     """A rank does not depend on the order of the copies: sorted ones move no further under any coupling."""
     return {side: (reference, np.sort(copies, axis=-1)) for side, (reference, copies) in values.items()}

@@ -188,6 +188,15 @@ def table_columns(key, n):
     return jax.random.uniform(key, (n, 3), minval=-1.0)
 
 
+def gradual(key, n, dim=1, count=(1, 1)):
+    """Laws that change slowly with z: linear means, noise of sd 1; x and y independent given z."""
+    key_z, key_x, key_y = jax.random.split(key, 3)
+    z = jax.random.uniform(key_z, (n, dim), minval=-1.0)
+    trend = 0.5 * jnp.sum(z, axis=1, keepdims=True)
+    x, y = (trend + jax.random.normal(k, (n, p)) for k, p in zip((key_x, key_y), count, strict=True))
+    return Data(*(values[:, 0] if values.shape[1] == 1 else values for values in (x, y, z)))
+
+
 def of_tables(kind, says, **options) -> Null:
     """Six tables of 100 cases and 100 controls, at one level: the family-wise error."""
     sizes = {"num_cases": 100, "num_controls": 100, "kind": jaxdp.UnitCircle}
@@ -212,6 +221,7 @@ def plain(test, draw, n, promise, says, **more) -> Null:
 
 
 PartitionGCM, PrivateGCM, PrivateCRT = jaxdp.PartitionGCM, jaxdp.PrivateGCM, jaxdp.PrivateCRT
+GRADUAL = "laws of x and y change slowly with z"
 CELLS = "cells narrow against the wave, n V large against the noise"
 WINDOW_OF_BIAS = "the noise hides the bias of the fit"
 NULLS = {
@@ -377,6 +387,31 @@ NULLS = {
         60,
         EXACT,
         "uniform margins",
+    ),
+    "band_gcm": plain(jaxdp.BandGCM(epsilon=1.0, enforce_rule=False), gradual, 1000, LIMIT, GRADUAL, most=20_000),
+    "band_gcm_columns": plain(
+        jaxdp.BandGCM(epsilon=4.0, enforce_rule=False),
+        functools.partial(gradual, count=(2, 3)),
+        1000,
+        LIMIT,
+        GRADUAL + "; Bonferroni over 6",
+        most=20_000,
+    ),
+    "band_gcm_released_zcdp": plain(
+        jaxdp.BandGCM(mechanism=jaxdp.Gaussian(0.5), variance="released", enforce_rule=False),
+        gradual,
+        1000,
+        LIMIT,
+        GRADUAL + "; rho = 0.5",
+        most=20_000,
+    ),
+    "contrast_gcm": plain(
+        jaxdp.ContrastGCM(epsilon=1.0, enforce_rule=False),
+        functools.partial(gradual, dim=2),
+        300,
+        LIMIT,
+        GRADUAL + " in two columns",
+        most=10_000,
     ),
     "every_table": of_tables(jaxdp.EveryTable, "no table has an effect; family-wise, Bonferroni over 6", epsilon=1.0),
     "first_tables": of_tables(

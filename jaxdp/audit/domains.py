@@ -130,6 +130,11 @@ def _axes(key, records: int = RECORDS):
     return jaxdp.simulate.sine_confounder(key, records, effect=0.5, dim=5)
 
 
+def _plane(key, records: int = RECORDS):
+    """Two columns of z, between whose records planes are fitted."""
+    return jaxdp.simulate.sine_confounder(key, records, effect=0.5, dim=2)
+
+
 def features(key, records: int = RECORDS):
     """A table of three columns in [-1, 1]."""
     return jax.random.uniform(key, (records, 3), minval=-1.0, maxval=1.0)
@@ -244,6 +249,8 @@ SUBJECTS: dict[str, Subject] = {
     "ProjectedGoodnessOfFit": Subject(
         _plain("ProjectedGoodnessOfFit", probabilities=[0.25, 0.5, 0.25], num_null=19), table
     ),
+    "BandGCM": Subject(_plain("BandGCM", enforce_rule=False), continuous),
+    "ContrastGCM": Subject(_plain("ContrastGCM", enforce_rule=False), _plane, least=20),
     "AllPairs": Subject(_all_pairs, two_features, coupled=True, neighbours=moved),
     "MICrPairs": Subject(_plain("MICrPairs", max_cells=6), features, coupled=True, neighbours=outlier),
     "MICrTopPair": Subject(_plain("MICrTopPair", max_cells=6), features, coupled=True, neighbours=outlier_of_one_pair),

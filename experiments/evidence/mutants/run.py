@@ -37,7 +37,7 @@ FIELDS = (
     "seconds",
     "commit",
 )
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclasses.dataclass
@@ -51,17 +51,14 @@ class Bench:
 
     def judge(self, mutant: Mutant) -> dict:
         """The row of a mutant."""
-        started, target = time.monotonic(), self.copy / mutant.path
-        source = target.read_text()
+        started, source = time.monotonic(), (self.copy / mutant.path).read_text()
         status, killer, count = UNTESTED, "", 0
         for tests in rounds(self.copy, mutant):
-            target.write_text(mutant.apply(source))
-            try:
-                failed, ran_out = self.tests(tests)
-            finally:
-                target.write_text(source)
+            failed, ran_out = self.mutated(mutant, tests)
+            while failed and not self.passes(failed[0]):  # it fails without the mutant too, and is left out
+                failed, ran_out = self.mutated(mutant, tests)
             count += len(tests.nodes)
-            killer = next((node for node in failed if self.passes(node)), "")
+            killer = failed[0] if failed else ""
             status = KILLED if killer else TIMEOUT if ran_out or status == TIMEOUT else SURVIVED
             if killer:
                 break
@@ -73,6 +70,16 @@ class Bench:
             "seconds": round(time.monotonic() - started, 1),
             "commit": self.commit,
         }
+
+    def mutated(self, mutant: Mutant, tests: Round) -> tuple[list[str], bool]:
+        """`tests` with this change in the copy, which is taken back."""
+        target = self.copy / mutant.path
+        source = target.read_text()
+        target.write_text(mutant.apply(source))
+        try:
+            return self.tests(tests)
+        finally:
+            target.write_text(source)
 
     def passes(self, node: str) -> bool:
         """Whether this test passes in the copy as it is."""
@@ -97,6 +104,7 @@ class Bench:
             "no:xdist",
         ]
         command += [*tests.nodes, *(["-k", tests.narrow] if tests.narrow else [])]
+        command += [f"--deselect={node}" for node, good in self.passing.items() if not good]
         # programs are kept by what they compute, so that a mutant's own are compiled anew and all others are not
         cache = os.environ.get("JAX_COMPILATION_CACHE_DIR", str(self.copy.parent / "programs"))
         settings = {
@@ -111,7 +119,7 @@ class Bench:
             )
         except subprocess.TimeoutExpired:
             return [], True
-        failed = [node.removesuffix(" -") for node in FAILED.findall(done.stdout)]
+        failed = FAILED.findall(done.stdout)
         if done.returncode not in (0, 1, 5) and not failed:
             failed = [tests.nodes[0].split("::")[0]]  # the file could not even be collected
         return failed, False

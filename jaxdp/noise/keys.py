@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import hmac
+import math
 import secrets
 
 import jax
@@ -126,13 +127,25 @@ def precision(mode: str):
     if mode != RELEASE:
         yield
         return
-    cached = jax.config.jax_enable_compilation_cache
-    jax.config.update("jax_enable_compilation_cache", False)
+    before = {name: getattr(jax.config, name) for name in _NO_PROGRAM_ON_DISK}
     try:
+        _configure(_NO_PROGRAM_ON_DISK)
         with jax.enable_x64(True):
             yield
     finally:
-        jax.config.update("jax_enable_compilation_cache", cached)
+        _configure(before)
+
+
+# JAX reads the switch of its cache once per process; only the least compile time holds once a cache is open.
+_NO_PROGRAM_ON_DISK = {
+    "jax_enable_compilation_cache": False,
+    "jax_persistent_cache_min_compile_time_secs": math.inf,
+}
+
+
+def _configure(settings) -> None:
+    for name, value in settings.items():
+        jax.config.update(name, value)
 
 
 def widen(mode: str, data):

@@ -11,7 +11,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxdp.data.dataset import CATEGORICAL, Domain
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Domain
 
 P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
 
@@ -178,6 +178,11 @@ def all_discrete(domain: Domain) -> bool:
 def discrete(domain: Domain) -> bool:
     """One column of x and of y, both with levels."""
     return all(len(part) == 1 and part[0].levels > 1 for part in (domain.x, domain.y))
+
+
+def continuous_columns_of_z(domain: Domain) -> int:
+    """How many columns of Z are continuous."""
+    return sum(column.kind == CONTINUOUS and not column.levels for column in domain.z)
 
 
 def two_columns_of_levels(domain: Domain) -> bool:

@@ -152,6 +152,7 @@ def describe(result, method, data, args: argparse.Namespace, test) -> dict:
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
         "assumption": method.spec.assumption if _has_continuous(data.domain.z) else "",
+        "level_rule": _level_rule(test, data),
         "released": released_values(result.release),
         "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
     }
@@ -170,6 +171,18 @@ def _cells(test, data, release) -> list[dict]:
         return []
     found = test.axis_bins(data, release)
     return [{"column": axis.name, "number": axis.number, "levels": axis.levels, "width": axis.width} for axis in found]
+
+
+def _level_rule(test, data) -> dict | None:
+    """What is publicly known about the level of this run, where the test says so."""
+    from jaxdp.core import public_shapes
+
+    if not hasattr(test, "level_rule"):
+        return None
+    rule = test.level_rule(public_shapes(data))
+    numbers = ("jumps", "deviation", "curvature", "side")
+    known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
+    return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": rule.sentence, **known}
 
 
 def _told_cells(cells: list[dict]) -> str:
@@ -244,7 +257,12 @@ def summary(content: dict, folder: Path) -> str:
     ]
     if content["public_columns"]:
         lines.insert(-1, f"  public     {_listing(content['public_columns'])}: not protected, known to everyone")
-    told = {"cells": _told_cells(content["cells"]) if content["cells"] else "", "assumes": content["assumption"]}
+    rule = content["level_rule"] or {"sentence": "", "flags": []}
+    told = {
+        "cells": _told_cells(content["cells"]) if content["cells"] else "",
+        "assumes": content["assumption"] or rule["sentence"],
+        "flagged": ", ".join(rule["flags"]),
+    }
     for name, text in told.items():
         if text:
             indent = f"  {name:11s}"

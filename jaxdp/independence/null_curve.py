@@ -49,16 +49,18 @@ def _normal_curve(result: Result, label: str) -> NullCurve:
 
 def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | None:
     release = result.release
-    if not isinstance(release.value, dict) or np.size(release.value.get(name, ())) != 1:
+    parts = release.value if isinstance(release.value, dict) else {name: release.value}
+    if np.size(parts.get(name, ())) != 1:
         return None
     final = dataclasses.replace(test, epsilon=stage_epsilons(release)[-1])
     key = jax.random.key(0)  # not drawn from: these p-values are formulas
 
     def p_value(value):
-        return final.p_value(key, dataclasses.replace(release, value={**release.value, name: value}))
+        changed = {**release.value, name: value} if isinstance(release.value, dict) else value
+        return final.p_value(key, dataclasses.replace(release, value=changed))
 
     compiled = jax.jit(jax.vmap(p_value))
-    statistic = float(np.asarray(release.value[name]).item())
+    statistic = float(np.asarray(parts[name]).item())
     return NullCurve(statistic, lambda t: np.asarray(compiled(np.asarray(t, float))), label)
 
 

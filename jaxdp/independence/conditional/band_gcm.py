@@ -19,10 +19,12 @@ from jaxdp.independence.conditional.neighbour_test import (
     as_number,
     count_columns,
     mass,
+    scales,
     sides,
     split_columns,
 )
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.spec import Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import bands, neighbour_order, partition
 from jaxdp.statistics.soft_sign import KERNELS
 
@@ -36,6 +38,17 @@ SHARES = {"band": 0.85, "squares": 0.15}
 LEAST_SQUARE = 1e-4  # floor of the released mean square, against a variance of zero
 NEIGHBORS = ((500, 1), (5_000, 2), (50_000, 4), (math.inf, 8))  # below n: k
 UNIT_ROUNDOFF = 2.0**-53
+
+
+WIDE_SCALE = 1.0  # for columns of levels on [-1, 1], whose differences are all large: then the variance is released
+
+
+def _from_domain(cls, epsilon, domain, options):
+    fields: dict = scales(domain, options)
+    leveled = domain is not None and all(column.levels for part in (domain.x, domain.y) for column in part)
+    if leveled and options.residual_scale is None:
+        fields = {"scale_x": WIDE_SCALE, "scale_y": WIDE_SCALE, "variance": "released"}
+    return cls(epsilon=epsilon, **fields)
 
 
 @frozen_pytree
@@ -66,7 +79,18 @@ class BandGCM(NeighbourTest):
     variance: str = jax.tree.static(default="public")
     same_value: bool = jax.tree.static(default=False)
 
-    method: ClassVar[str] = "BandGCM"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="band-gcm",
+        summary="differences of neighbours in the order of Z; recommended for one continuous Z",
+        from_domain=_from_domain,
+        options=("residual_scale",),
+        sees="covariance of X and Y given Z",
+        fits=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
+        rank=lambda domain: 3 * (continuous_columns_of_z(domain) == 1),
+        shown=("band", "released sum over neighbours"),
+        planning=Planning(),
+        theory="docs/theory/ordered_neighbours.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -22,10 +22,12 @@ from jaxdp.independence.conditional.neighbour_test import (
     as_number,
     count_columns,
     mass,
+    scales,
     sides,
     split_columns,
 )
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import contrasts, hilbert, neighbour_order, partition
 
 DEPTHS = (2, 3, 4, 5)
@@ -34,6 +36,10 @@ CALIPER = {2: 2.0, 3: 1.5, 4: 1.0, 5: 0.75}
 NULL_RATE = {2: 1.7, 3: 2.2, 4: 2.2, 5: 2.2}
 SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
 FARTHEST = 1e6  # where values of z without bounds are cut, in units of the reference law
+
+
+def _from_domain(cls, epsilon, domain, options):
+    return cls(epsilon=epsilon, **scales(domain, options))
 
 
 @frozen_pytree
@@ -67,7 +73,18 @@ class ContrastGCM(NeighbourTest):
     skewed: bool = jax.tree.static(default=False)
     depth: int = jax.tree.static(default=2)
 
-    method: ClassVar[str] = "ContrastGCM"
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="contrast-gcm",
+        summary="contrasts of neighbours that cancel linear trends; recommended for two to five continuous Z",
+        from_domain=_from_domain,
+        options=("residual_scale",),
+        sees="covariance of X and Y given Z",
+        fits=lambda domain: continuous_columns_of_z(domain) >= 2,
+        rank=lambda domain: 3 * (continuous_columns_of_z(domain) >= 2),
+        shown=("windows", "released sum over neighbours"),
+        planning=Planning(),
+        theory="docs/theory/ordered_neighbours.md",
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -18,7 +18,15 @@ from jaxdp.statistics.per_record import per_record
 from jaxdp.statistics.soft_sign import GRID, finite
 
 DEFAULT_SCALE = 0.25  # c = 1/8 for data in [-1, 1]
+NATURAL_SCALE = 1.0  # of residuals in units of their own
 LARGEST_GRID_SUM = 2**53
+
+
+def scales(domain, options) -> dict[str, float]:
+    """`scale_x` and `scale_y` of a builder: as asked for, or the defaults of natural units and of a schema's."""
+    default = NATURAL_SCALE if domain is None else DEFAULT_SCALE
+    scale_x, scale_y = options.residual_scale or (default, default)
+    return {"scale_x": scale_x, "scale_y": scale_y}
 
 
 @frozen_pytree

@@ -51,6 +51,7 @@ levels = [0, 1]
 """
 # Tests of two discrete columns without Z.
 GIVEN = Domain((Column(),), (Column(),), (Column(),))
+TWO_GIVEN = Domain((Column(),), (Column(),), (Column(), Column()))
 TWO_BY_TWO = Domain((Column("binary", 2),), (Column("binary", 2),))
 CANARY_TEXTS = ("xyzzyplugh", "31337.0625", "-27182.8125", "\u2603snow")
 
@@ -107,7 +108,9 @@ def test_a_simulation_writes_result_picture_and_report(files, tmp_path, capsys):
     assert main(arguments(files, tmp_path, "--epsilon", "2", "--seed", "7")) == 0
     printed, result = capsys.readouterr(), result_of(tmp_path)
     assert set(result) >= {"method", "p_value", "statistic", "epsilon", "delta", "relation", "mode", "n"}
-    assert result["method"] == "partition-gcm"
+    assert result["method"] == "band-gcm"
+    assert result["level_rule"]["verdict"] == "run"
+    assert "no more than" in printed.out
     assert result["epsilon"] == pytest.approx(2.0)
     assert (result["delta"], result["relation"], result["mode"]) == (0.0, "replace_one", "simulation")
     assert (result["n"], result["seed"]) == (ROWS, 7)
@@ -123,9 +126,8 @@ def test_a_simulation_writes_result_picture_and_report(files, tmp_path, capsys):
 def test_the_command_says_what_the_library_says(files, tmp_path):
     main(arguments(files, tmp_path, "--epsilon", "2", "--seed", "7"))
     data = Schema.load(files / "s.toml").read(files / "d.csv", x="dose", y="response", given=["age, years"])
-    scale = builders.CONTINUOUS_RESIDUAL_SCALE
     with jax.enable_x64(True):
-        test = jaxdp.PartitionGCM(epsilon=2.0, standardize=True, scale_x=scale, scale_y=scale)
+        test = catalogue.default(GIVEN).build(2.0, data.domain)
         statistic, p_value = jaxdp.run(test, jax.random.key(7), data)
     result = result_of(tmp_path)
     assert result["p_value"] == pytest.approx(float(p_value), rel=1e-9)
@@ -194,6 +196,8 @@ def test_every_method_runs(name, files, tmp_path, capsys):
     columns = {}
     if not fits(GIVEN):
         columns = {"x": "smoker", "y": "case", "given": None} if fits(TWO_BY_TWO) else {"given": None}
+    if fits(TWO_GIVEN) and not fits(GIVEN):
+        columns = {"x": "smoker", "y": "grade", "given": 'dose,"age, years"'}
     assert main(arguments(files, tmp_path, "--epsilon", "20", "--seed", "2", "--method", name, **columns)) == 0
     result, printed = result_of(tmp_path), capsys.readouterr().out
     assert 0.0 <= result["p_value"] <= 1.0

@@ -525,6 +525,17 @@ def test_public_trends_are_subtracted_record_by_record():
     assert float(plain.statistic(key(0), bent)) > 60
 
 
+def test_the_mean_over_curves_is_the_mean_of_its_curves():
+    rng = np.random.default_rng(21)
+    data = jaxdp.Data(*rng.normal(size=(2, 300)), rng.normal(size=(300, 3)))
+    test = jaxdp.ContrastGCM(epsilon=1.0, enforce_rule=False)
+    with jax.enable_x64(True):
+        single = [float(dataclasses.replace(test, rotation=r).statistic(key(0), data)) for r in (0, 1)]
+        mean = float(dataclasses.replace(test, num_rotations=2).statistic(key(0), data))
+    assert mean == sum(single) / 2
+    assert single[0] != single[1]
+
+
 def test_wrong_settings_are_refused():
     for fields, hint in (
         ({"kernel": "plain"}, 'variance="released"'),

@@ -80,10 +80,9 @@ def public_motion(depth: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rotation * np.sign(np.diag(upper)), rng.uniform(size=depth)
 
 
-def moved(position, seed: int):
-    """Points (n, d) of [0, 1] after the public motion, in [0, 1] again."""
+def moved(position, rotation, shift):
+    """Points (n, d) of [0, 1] after a `public_motion`, in [0, 1] again."""
     depth = position.shape[1]
-    rotation, shift = public_motion(depth, seed)
     columns = [position[:, j] - 0.5 for j in range(depth)]
-    turned = [sum(float(rotation[i, j]) * columns[j] for j in range(depth)) for i in range(depth)]
-    return jnp.stack([(turned[i] / depth**0.5 + 0.5 + float(shift[i])) / 2.0 for i in range(depth)], axis=1)
+    turned = [sum(rotation[i, j] * columns[j] for j in range(depth)) for i in range(depth)]
+    return jnp.stack([(turned[i] / depth**0.5 + 0.5 + shift[i]) / 2.0 for i in range(depth)], axis=1)

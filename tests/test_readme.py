@@ -33,7 +33,7 @@ def test_every_file_it_names_is_there():
 
 def test_every_test_it_names_is_exported():
     names = set(re.findall(r"`([A-Z]\w+)(?:\([^`]*)?`", TEXT.split("## Papers, reproduced")[0]))
-    assert {"PartitionGCM", "MarginAdaptive", "MICrLaplace"} <= names
+    assert {"BandGCM", "PartitionGCM", "MarginAdaptive", "MICrLaplace"} <= names
     assert not [name for name in names if not hasattr(jaxdp, name)]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from jaxdp import _check
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import Domain
-from jaxdp.spec import Options, TestSpec
+from jaxdp.spec import Columns, Options, TestSpec
 
 GROUP = "jaxdp.tests"
 ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
@@ -174,9 +174,13 @@ def offered() -> dict[str, Entry]:
     return {name: entry for name, entry in entries().items() if not entry.spec.needs}
 
 
-def default(domain: Domain) -> Entry:
-    """The test that fits columns of this coded domain best, by the ranks that the specs give."""
+def default(domain: Domain, columns: Columns | None = None) -> Entry:
+    """The test that fits columns of this domain best, by the ranks that the specs give.
+
+    domain: with columns as they are coded, or as `columns` wants them: then only tests that want them so.
+    """
     fitting = [entry for entry in entries().values() if entry.spec.fits(domain) and not entry.spec.needs]
+    fitting = [entry for entry in fitting if columns in (None, entry.spec.columns)]
     return max(fitting, key=lambda entry: entry.spec.rank(domain))
 
 

@@ -14,6 +14,7 @@ from jaxdp.cli.main import main
 from jaxdp.core import PrivateQuery, method_of
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.discovery import spec as searches
+from jaxdp.independence.recommended import Recommended
 from jaxdp.plan.methods import formula_at, plans
 from jaxdp.spec import Columns, Options, TestSpec
 
@@ -150,3 +151,13 @@ def test_names_are_no_part_of_a_program():
     structure = [jax.tree.structure(one.nameless()) for one in (named, other)]
     assert structure[0] == structure[1]
     assert jax.tree.structure(named) != jax.tree.structure(other)
+
+
+@pytest.mark.parametrize(("dim", "chosen"), [(1, "BandGCM"), (2, "ContrastGCM")])
+def test_the_recommended_test_is_chosen_for_each_question(dim, chosen):
+    data = jaxdp.simulate.sine_confounder(jax.random.key(0), 300, dim=dim)
+    resolved = Recommended(epsilon=1.0).resolve(data)
+    assert type(resolved).__name__ == chosen
+    assert float(jaxdp.core.cost_of(Recommended(epsilon=0.7), data).epsilon) == pytest.approx(0.7)
+    with_noise = Recommended(mechanism=jaxdp.Gaussian(0.5)).resolve(data)
+    assert float(with_noise.mechanism.rho) == 0.5

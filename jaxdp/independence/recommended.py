@@ -1,0 +1,48 @@
+"""The test that the package recommends for a question's columns, chosen when the columns are known."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from jaxdp import catalogue
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import PrivateTest
+from jaxdp.data.dataset import Column, Domain
+from jaxdp.spec import Columns, Options, TestSpec
+from jaxdp.statistics import partition
+
+
+@frozen_pytree
+class Recommended(PrivateTest):
+    """Private test of X independent of Y given Z by the test whose spec ranks first for these columns.
+
+    One continuous column of Z: `BandGCM`; two to five: `ContrastGCM`; none: `PartitionGCM`. For searches and plug-ins,
+    whose questions differ in their columns. Public: the choice looks at shapes and the domain alone.
+    Privacy and p-value: those of the chosen test. epsilon or mechanism: handed to it.
+    """
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="recommended",
+        summary="the recommended test for the columns of each question; for searches and plug-ins",
+        columns=Columns.SCORES,
+        sees="covariance of X and Y given Z",
+        theory="docs/theory/ordered_neighbours.md",
+    )
+
+    def resolve(self, shapes):
+        """The chosen test, with what it needs for these shapes. Errors: those of the chosen test."""
+        entry = catalogue.default(domain_of(shapes), Columns.SCORES)
+        epsilon = 1.0 if self.epsilon is None else self.epsilon
+        test = entry.build(epsilon, shapes.domain, Options(num_records=shapes.x.shape[0]))
+        if self.mechanism is not None:
+            test = dataclasses.replace(test, epsilon=None, mechanism=self.mechanism)
+        return test.resolve(shapes)
+
+
+def domain_of(shapes) -> Domain:
+    """The domain of the data; all columns continuous where they have none."""
+    if shapes.domain is not None:
+        return shapes.domain
+    roles = (shapes.x, shapes.y, shapes.z)
+    return Domain(*((Column(),) * (0 if role is None else partition.num_columns(role)) for role in roles))

@@ -108,17 +108,29 @@ _MODULES = [
     "statistics",
 ]
 
-__all__ = sorted([*_EXPORTS, *_MODULES])
+__all__ = sorted([*_EXPORTS, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(importlib.import_module(f"jaxdp.{_EXPORTS[name]}"), name)
+    if name == "__version__":
+        return _version()
     if name == "power":
         return importlib.import_module("jaxdp.simulate.power")
     if name in _MODULES:
         return importlib.import_module(f"jaxdp.{name}")
     raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
+
+
+def _version() -> str:
+    """The installed version; "0+unknown" in a copy of the sources that was not installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("jaxdp-dependence")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
 
 
 def exported_names() -> tuple[str, ...]:

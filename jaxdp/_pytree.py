@@ -5,11 +5,18 @@ from typing import dataclass_transform
 
 import jax
 
+from jaxdp._display import one_line
+
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def frozen_pytree[T](cls: type[T]) -> type[T]:
-    """A frozen keyword-only dataclass that is a pytree; `jax.tree.static()` marks static fields."""
-    return as_pytree(dataclasses.dataclass(frozen=True, kw_only=True)(cls))
+    """A frozen keyword-only dataclass that is a pytree; `jax.tree.static()` marks static fields.
+
+    It prints in one line: its class and the fields that differ from their defaults, arrays by shape.
+    """
+    if cls.__repr__ is object.__repr__:
+        cls.__repr__ = one_line  # type: ignore[assignment, method-assign]
+    return as_pytree(dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls))
 
 
 private_test = frozen_pytree  # the name under which tests of other packages are written

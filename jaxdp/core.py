@@ -19,12 +19,16 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp import _check
+from jaxdp._display import NOT_PRIVATE, Compact, Readable, listed, shown, titled
 from jaxdp._pytree import frozen_pytree
 from jaxdp.data.admit import admitted
 from jaxdp.noise import keys, tape
 
 if TYPE_CHECKING:
     from jaxdp.noise.certificate import Certificate
+
+
+Number = jax.Array | np.ndarray | np.floating | float  # one number, or one for each of many
 
 
 class Relation(enum.Enum):
@@ -47,8 +51,8 @@ class Norm(enum.Enum):
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Sensitivity:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Sensitivity(Compact):
     """How far a statistic can move between neighbours, computed without data.
 
     bound: the change of the exact statistic, measured in `norm`, for every pair of neighbours.
@@ -65,16 +69,16 @@ class Sensitivity:
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Cost:
     """A privacy cost: pure epsilon (with delta), and rho of zero-concentrated DP where it is known.
 
     epsilon is infinite for a mechanism that is only rho-zCDP, and for one that is not private.
     """
 
-    epsilon: ArrayLike
-    delta: ArrayLike = 0.0
-    rho: ArrayLike = jnp.inf
+    epsilon: Number
+    delta: Number = 0.0
+    rho: Number = jnp.inf
     relation: Relation = jax.tree.static(default=Relation.REPLACE_ONE)
 
     def __add__(self, other: Cost) -> Cost:
@@ -97,19 +101,23 @@ class Cost:
         return cls(epsilon=0.0, delta=0.0, rho=0.0, relation=relation)
 
     def __str__(self) -> str:
-        parts = [f"epsilon={self.epsilon}", f"relation={self.relation.value}"]
-        if _check.is_concrete(self.delta) and jnp.any(jnp.asarray(self.delta) > 0):
-            parts.insert(1, f"delta={self.delta}")
-        if not _check.is_concrete(self.epsilon) or not jnp.any(jnp.isinf(jnp.asarray(self.epsilon))):
+        # NumPy: inside a traced function jax.numpy would trace even what is concrete
+        parts = [f"epsilon={shown(self.epsilon)}", f"relation={self.relation.value}"]
+        if _check.is_concrete(self.delta) and np.any(np.asarray(self.delta) > 0):
+            parts.insert(1, f"delta={shown(self.delta)}")
+        if not _check.is_concrete(self.epsilon) or not np.any(np.isinf(np.asarray(self.epsilon))):
             return ", ".join(parts)
-        if _check.is_concrete(self.rho) and bool(jnp.all(jnp.isfinite(jnp.asarray(self.rho)))):
-            return ", ".join([f"rho={self.rho} (zCDP)", *parts[1:]])
+        if _check.is_concrete(self.rho) and bool(np.all(np.isfinite(np.asarray(self.rho)))):
+            return ", ".join([f"rho={shown(self.rho)} (zCDP)", *parts[1:]])
         return "NOT PRIVATE (epsilon=inf)"
+
+    def __repr__(self) -> str:
+        return f"Cost({self})"
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Release:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Release(Readable):
     """The noisy statistic and what is public about it.
 
     value: pytree of noisy arrays, the only thing about the data that may leave.
@@ -127,30 +135,42 @@ class Release:
     earlier: tuple[Release, ...] = ()
     certificates: tuple[Certificate, ...] = jax.tree.static(default=())
 
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        values = {"value": self.value, "privacy": str(self.cost), "records": self.num_records}
+        laws = [certificate.law for certificate in self.certificates]
+        more = {"stages": len(self.earlier) + 1, "noise": listed(dict.fromkeys(laws))}
+        return titled("release", self.mode), values | {name: more[name] for name in more if more[name] not in (1, "")}
+
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Result:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Result(Readable):
     """What a test publishes; unpacks to (statistic, p_value). Everything in it is noisy or public."""
 
-    p_value: ArrayLike
-    statistic: ArrayLike
+    p_value: Number
+    statistic: Any
     release: Release
     cost: Cost
     mode: str = jax.tree.static(default=keys.SIMULATION)
     method: str = jax.tree.static(default="")
 
     @property
-    def pvalue(self) -> ArrayLike:
+    def pvalue(self) -> Number:
         """SciPy's spelling of `p_value`."""
         return self.p_value
 
-    def __iter__(self) -> Iterator[ArrayLike]:
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.statistic, self.p_value))
 
     def __str__(self) -> str:
-        note = " NOT PRIVATE: simulation" if self.mode == keys.SIMULATION else ""
-        return f"{self.method}: p_value={self.p_value} statistic={self.statistic} [{self.cost}]{note}"
+        note = f" {NOT_PRIVATE}" if self.mode == keys.SIMULATION else ""
+        numbers = f"p_value={shown(self.p_value)} statistic={shown(self.statistic)}"
+        return f"{self.method}: {numbers} [{self.cost}]{note}"
+
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        numbers = {"p-value": self.p_value, "statistic": self.statistic}
+        records = getattr(self.release, "num_records", None)
+        return titled(self.method or "result", self.mode), {**numbers, "privacy": str(self.cost), "records": records}
 
 
 @runtime_checkable

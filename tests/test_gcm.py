@@ -174,3 +174,15 @@ def test_all_pairs_of_a_private_test_divide_the_budget():
         jaxdp.all_pairs(jaxdp.LocalPermutation(epsilon=1.0), jax.random.key(0), table, z)
     with pytest.raises(ValueError, match="d >= 2"):
         jaxdp.all_pairs(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), table[:, :1], z)
+
+
+def test_adjusted_p_values_of_a_release_stay_float64():
+    table = np.random.default_rng(3).uniform(-1, 1, (120, 4))
+    released = jaxdp.all_pairs(jaxdp.PartitionGCM(epsilon=1.0), jaxdp.fresh_key(), table)
+    for adjusted in (released.p_values, released.holm(), released.benjamini_hochberg()):
+        assert isinstance(adjusted, np.ndarray)
+        assert adjusted.dtype == np.float64
+    pairs = np.triu_indices(4, k=1)
+    ordered = np.sort(released.p_values[pairs])
+    expected = np.minimum(1.0, np.maximum.accumulate(ordered * np.arange(6, 0, -1)))
+    np.testing.assert_allclose(np.sort(released.holm()[pairs]), expected, rtol=1e-14)

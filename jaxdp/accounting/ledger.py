@@ -310,8 +310,22 @@ class Ledger(Uncopied):
         rows = [(row.epsilon, row.delta, row.rho) for row in self.rows()]
         return convert.event_of(rows, fixed_size=self._relation != "add_or_remove_one")
 
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        values = {"file": str(self._path), "relation": self._relation, "granted": str(self.total)}
+        try:
+            return "Ledger", {**values, "spent": str(self.spent), "left": str(self.remaining)}
+        except (LedgerError, OSError) as error:
+            return "Ledger", {**values, "unreadable": str(error)}
+
     def __repr__(self) -> str:
-        return f"Ledger({str(self._path)!r}, {self._relation})"
+        from jaxdp import _display  # not at the top: the ledger itself needs neither JAX nor NumPy
+
+        return _display.as_text(*self._display())
+
+    def _repr_html_(self) -> str:
+        from jaxdp import _display
+
+        return _display.as_html(*self._display())
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check, core
+from jaxdp._display import Readable
 from jaxdp.audit import bounds, flawed, sensitivity
 from jaxdp.audit.domains import SUBJECTS
 from jaxdp.audit.epsilon import Bound, lower_bound
@@ -28,8 +29,8 @@ CANDIDATES = 12  # neighbours of a pilot, for tests that resample
 PILOT_RUNS = 1 << 13  # of each, on each side
 
 
-@dataclasses.dataclass(frozen=True)
-class Audit:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Audit(Readable):
     """Claimed epsilon against what was found. `holds` is False if the claim is refuted.
 
     lower: a lower bound on the true epsilon at confidence 1 - alpha (exact by quadrature for flawed variants,
@@ -48,8 +49,22 @@ class Audit:
     pair: int = 0
     delta: float = 0.0
 
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        doubt = f"with confidence 1 - {self.alpha:g}" if self.runs else "exactly, by quadrature"
+        share = None if self.sensitivity is None else f"{self.sensitivity:.4g} of the declared bound reached"
+        values = {
+            "claimed": f"epsilon={self.claimed}" + (f", delta={self.delta}" if self.delta else ""),
+            "found": f"epsilon >= {self.lower:.4g} {doubt}",
+            "event": self.event,
+            "sensitivity": share,
+            "runs": f"{self.runs} on made-up data, {self.mode}",
+        }
+        verdict = "claim not refuted" if self.holds else "CLAIM REFUTED"
+        return f"audit of {self.method}: {verdict}", {name: values[name] for name in values if values[name]}
+
     @property
     def holds(self) -> bool:
+        """Whether the claim stands."""
         slack = 1e-3 if self.sensitivity is not None else 0.0
         return self.lower <= self.claimed and (self.sensitivity is None or self.sensitivity <= 1.0 + slack)
 

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import core
+from jaxdp._display import Compact
 from jaxdp.core import Norm, Relation, Sensitivity
 
 
-@dataclasses.dataclass(frozen=True)
-class Attack:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Attack(Compact):
     """What the search found: `ratio` is the largest change divided by the declared bound.
 
     data: worst data set; replacement: the rows (length 1) that take the place of its first record (the first

@@ -145,7 +145,7 @@ def _all_pairs(args, names, table, columns, key, account, folder: Path) -> str:
     import numpy as np
 
     import jaxdp
-    from jaxdp.core import Cost, cost_of
+    from jaxdp.core import Cost, cost_of, method_of
     from jaxdp.independence.marginal import mic_common, mic_laplace
     from jaxdp.independence.marginal.mic_pairs import noise_scale
     from jaxdp.report import figures, written
@@ -167,7 +167,7 @@ def _all_pairs(args, names, table, columns, key, account, folder: Path) -> str:
         test = test.resolve(jax.ShapeDtypeStruct(table.shape, table.dtype))
         cost = Cost(epsilon=args.epsilon, delta=args.delta) if args.delta else cost_of(test, table)
         if account is not None:
-            account.charge(test.method, cost, key)
+            account.charge(method_of(test), cost, key)
         released = jaxdp.release(test, key, table)
         sd = noise_scale(test, rows)
     null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", 199)
@@ -179,7 +179,7 @@ def _all_pairs(args, names, table, columns, key, account, folder: Path) -> str:
     content = _common(args, rows, cost, released.mode, args.epsilon, args.delta or 0.0) | {
         "title": f"All {len(found)} pairs of {len(names)} columns",
         "answer": ", ".join(f"{p['x']} ~ {p['y']} {p['mic']:.2f}" for p in found[:3]),
-        "method": test.method,
+        "method": method_of(test),
         "pairs": found,
         "noise_sd": sd,
     }

@@ -80,7 +80,7 @@ def _replicates(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp.plan import answer, compare
-    from jaxdp.plan.compare import unknown
+    from jaxdp.plan.compare import Row, unknown
     from jaxdp.plan.methods import plan_of
     from jaxdp.report.figures import require_matplotlib
 
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     with options.stages(3) as begin:
         begin("planning")
         if setting is not None and args.method is None:
-            rows = compare(setting, **given, level=args.level, delta=args.delta)
+            rows: list[Row] = compare(setting, **given, level=args.level, delta=args.delta)
         else:
             method = args.method or DEFAULT_METHOD
             rows = [answer(method, **given, level=args.level, setting=setting, delta=args.delta)]

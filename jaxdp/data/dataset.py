@@ -4,8 +4,8 @@ import dataclasses
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
+
+from jaxdp._display import described
 
 CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical", "binary"
 
@@ -30,41 +30,6 @@ class Domain:
     x: tuple[Column, ...] = ()
     y: tuple[Column, ...] = ()
     z: tuple[Column, ...] = ()
-
-
-KINDS_OF_DTYPES = {
-    "b": "bool",
-    "c": "complex",
-    "O": "Python objects",
-    "U": "text",
-    "S": "text",
-    "T": "text",
-    "M": "dates",
-    "m": "time spans",
-}
-
-
-def kind_of(dtype: Any) -> str:
-    """The public kind of a dtype: "float", "int" or what else it holds. The length of texts is not told."""
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
-        return "keys"
-    if dtype == np.longdouble and np.dtype(np.longdouble).itemsize > 8:
-        return "long floats"
-    if np.dtype(dtype).kind in KINDS_OF_DTYPES:  # first: NumPy counts time spans among the integers
-        return KINDS_OF_DTYPES[np.dtype(dtype).kind]
-    if jnp.issubdtype(dtype, jnp.floating):
-        return "float"
-    return "int" if jnp.issubdtype(dtype, jnp.integer) else "other things"
-
-
-def described(value: Any) -> str:
-    """An array as its dtype and shape; anything else as its type. Never a value."""
-    if value is None:
-        return "None"
-    if not isinstance(value, np.ndarray | np.generic | jax.Array | jax.ShapeDtypeStruct):
-        return f"<{type(value).__name__}>"
-    kind = kind_of(value.dtype)
-    return f"{value.dtype if kind in ('float', 'int') else kind}{list(value.shape)}"
 
 
 @jax.tree_util.register_dataclass

@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp._display import described
 from jaxdp._pytree import as_pytree
 from jaxdp.data import admit
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, described
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
 
 
 @as_pytree

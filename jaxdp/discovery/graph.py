@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._display import Compact, Readable, listed, printable, titled
 from jaxdp.core import Cost, Relation
 
 
@@ -19,8 +20,8 @@ def number(value: Any) -> float:
     return float(value)
 
 
-@dataclasses.dataclass(frozen=True)
-class Decision:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Decision(Compact):
     """One answered question: is i independent of j given these? value: the released number, if there is one."""
 
     i: int
@@ -31,8 +32,8 @@ class Decision:
     epsilon: float | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Graph:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Graph(Readable):
     """A discovered graph.
 
     names: one per node. skeleton: bool (d, d), symmetric. cpdag: bool (d, d), entry (i, j) without (j, i)
@@ -69,6 +70,18 @@ class Graph:
     def undirected(self) -> list[tuple[str, str]]:
         """Edges without a direction, each once."""
         return [(self.names[i], self.names[j]) for i, j in np.argwhere(np.triu(self.cpdag & self.cpdag.T))]
+
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        arcs = [f"{printable(a)} -> {printable(b)}" for a, b in self.directed]
+        lines = [f"{printable(a)} -- {printable(b)}" for a, b in self.undirected]
+        values = {
+            "nodes": f"{len(self.names)}: {listed(map(printable, self.names))}",
+            "edges": f"{len(arcs) + len(lines)}: {listed([*arcs, *lines])}" if arcs or lines else "none",
+            "privacy": str(self.cost),
+            "answered": f"{self.num_tests} questions" if self.num_tests else None,
+            "complete": None if self.complete else f"no: {len(self.untested)} pairs kept untested",
+        }
+        return titled(self.method or "graph", self.mode), {name: values[name] for name in values if values[name]}
 
     def to_networkx(self):
         """networkx.DiGraph; an undirected edge becomes two arcs. Needs the `plot` extra."""

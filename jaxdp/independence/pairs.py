@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import calibrate, core
+from jaxdp._check import is_concrete
+from jaxdp._display import Readable, titled
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, PrivateTest, Release, Sequential
 from jaxdp.data import admit
@@ -79,8 +81,8 @@ def _then_inside(then):
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class PairwiseResult:
+@dataclasses.dataclass(frozen=True, repr=False)
+class PairwiseResult(Readable):
     """P-values of all pairs as a symmetric (d, d) matrix; the diagonal is NaN. `cost` is that of all pairs."""
 
     p_values: Any
@@ -88,6 +90,24 @@ class PairwiseResult:
     release: Release
     mode: str = jax.tree.static(default="")
     method: str = jax.tree.static(default="")
+
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        return titled(self.method or "all pairs", self.mode), {
+            "p-values": self.p_values,
+            "smallest": self._smallest(),
+            "privacy": f"{self.cost}, for all pairs",
+            "records": getattr(self.release, "num_records", None),
+        }
+
+    def _smallest(self) -> str | None:
+        """The smallest p-value and its pair, None while traced or batched."""
+        if not is_concrete(self.p_values) or np.ndim(self.p_values) != 2:
+            return None
+        table = np.asarray(self.p_values)
+        if np.isnan(table).all():
+            return None
+        i, j = np.unravel_index(np.nanargmin(table), table.shape)
+        return f"{table[i, j]:.6g}, of features {i} and {j}"
 
     def holm(self):
         """Holm-adjusted p-values (family-wise error over the pairs), (d, d)."""
@@ -99,7 +119,9 @@ class PairwiseResult:
 
     def _adjust(self, rule):
         count = self.p_values.shape[0]
-        return as_matrix(rule(self.p_values[np.triu_indices(count, k=1)]), count)
+        with keys.precision(self.mode):
+            adjusted = keys.settle(self.mode, rule(self.p_values[np.triu_indices(count, k=1)]))
+        return as_matrix(adjusted, count)
 
 
 def as_matrix(values, count: int):
@@ -130,5 +152,5 @@ def all_pairs(test, key, features, z=None, *, columns: tuple[Column, ...] | None
         cost=result.cost,
         release=result.release,
         mode=result.mode,
-        method=test.method,
+        method=core.method_of(test),
     )

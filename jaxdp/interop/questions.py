@@ -6,10 +6,12 @@ import dataclasses
 import datetime
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 
 from jaxdp import _check
+from jaxdp._display import Compact, Readable, Rows, listed, printable, titled
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
@@ -26,8 +28,8 @@ RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
 POLICIES = {DEPENDENT: 0.0, INDEPENDENT: 1.0}
 
 
-@dataclasses.dataclass(frozen=True)
-class Spend:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Spend(Compact):
     """One paid question: when, what, its cost, and the sum of all epsilons so far."""
 
     time: str
@@ -41,7 +43,7 @@ class Spend:
     mode: str
 
 
-class PrivateQuestions(Uncopied):
+class PrivateQuestions(Readable, Uncopied):
     """Is column i independent of column j given others? P-values of a private test, under one budget.
 
     test: a private test of the package; one run answers one question. data: `Records`, the pair of
@@ -89,7 +91,7 @@ class PrivateQuestions(Uncopied):
                 f"find dependence where there is none: give max_given={self._largest} if no larger set is asked about, "
                 f'exhausted="dependent", {TAKE_THE_RISK}.'
             )
-        self.rows: list[Spend] = []
+        self.rows: Rows[Spend] = Rows()
         self._key, self._exhausted = key, exhausted
         if key is not None and keys.admit(key) == keys.RELEASE:
             raise ValueError("a release key works once; leave key out, and every question draws its own.")
@@ -113,6 +115,15 @@ class PrivateQuestions(Uncopied):
     def mode(self) -> str:
         """release or simulation."""
         return keys.RELEASE if self._key is None else keys.SIMULATION
+
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        return titled(f"questions to {method_of(self.test)}", self.mode), {
+            "paid": f"{len(self.rows)} questions",
+            "spent": str(self.spent),
+            "guarantee": str(self.guarantee),
+            "columns": listed(map(printable, self.names)),
+            "exhausted": self._exhausted,
+        }
 
     def p_value(self, i: int, j: int, given: Sequence[int] = ()) -> float:
         """The released p-value. Errors: ValueError for columns that overlap or do not exist, `BudgetExhausted`."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from jaxdp._display import Compact, Rows
 from jaxdp.plan import solve
 from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
@@ -21,8 +22,8 @@ _SOLVERS: dict[str, Any] = {
 SIMULATED_ROW = 400  # replicates of a row that has no formula
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Row(Compact):
     """One test: the four quantities, one of which was found, and what privacy costs in records.
 
     delta, rho: of Gaussian noise where it was planned; 0 and None for the test's own pure noise.
@@ -94,7 +95,7 @@ def compare(
     level: float = LEVEL,
     methods: Iterable[str] | None = None,
     delta: float = 0.0,
-) -> list[Row]:
+) -> Rows[Row]:
     """One row for every test that fits the setting, best first; three of n, epsilon, effect, power are given.
 
     Rows without a formula for these columns are simulated with `SIMULATED_ROW` replicates. A test that cannot reach
@@ -122,4 +123,4 @@ def compare(
             rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=str(error), delta=own))
     sign = -1.0 if wanted == "power" else 1.0
     worst = float("inf")
-    return sorted(rows, key=lambda row: worst if row.reason else sign * getattr(row, wanted))
+    return Rows(sorted(rows, key=lambda row: worst if row.reason else sign * getattr(row, wanted)))

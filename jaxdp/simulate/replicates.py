@@ -18,7 +18,7 @@ from jaxdp import _check, core
 from jaxdp.noise import keys
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class RejectionRate:
     """How often a test rejected: counts, not probabilities."""
 
@@ -30,6 +30,11 @@ class RejectionRate:
     def rate(self) -> float:
         """Share of rejections."""
         return self.rejections / self.replicates
+
+    def __repr__(self) -> str:
+        low, high = self.interval() if self.replicates else (0.0, 1.0)
+        share = f"{self.rejections} of {self.replicates} simulated"
+        return f"RejectionRate({self.rate:.4g} at level {self.level:g}: {share}, 95 % interval {low:.4g} to {high:.4g})"
 
     def interval(self, z: float = 1.959964) -> tuple[float, float]:
         """Wilson interval of the rejection probability; z = 1.96 is 95 %."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp import _csv
+from jaxdp._display import listed, shown
 from jaxdp.report import written
 from jaxdp.simulate import record_file
 from jaxdp.simulate.record_file import Record
@@ -28,7 +29,7 @@ CONFIG, RECORDS, TABLE = "config.json", "records", "results.csv"
 IDENTITY = ("method", "design", "n", "epsilon", "effect")  # columns that every table starts with
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Row:
     """One cell: its identity, its counts, the Wilson 95 % interval of its rejection probability.
 
@@ -46,6 +47,13 @@ class Row:
     complete: bool
     histogram: np.ndarray
     p_values: np.ndarray
+
+    def __repr__(self) -> str:
+        named = listed(f"{name}={shown(value)}" for name, value in self.identity.items())
+        state = "complete" if self.complete else "unfinished"
+        low, high = self.interval
+        rate = f"{self.rate:.4g} ({low:.4g} to {high:.4g}) of {self.replicates} simulated"
+        return f"Row({named}: rejects {rate}, {state})"
 
     @property
     def level(self) -> float:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._display import Compact, Readable, one_line, shown
+from jaxdp.core import method_of
 from jaxdp.simulate.replicates import Design, RejectionRate
 
 LEVEL_DOUBT = 0.05  # a tuned test of the default's level fails the check of one null with at most this probability
@@ -14,8 +16,8 @@ GAIN_DOUBT = 1e-3  # and one of the default's power passes for a gain with at mo
 LOSS_DOUBT = 0.01  # or fails for a loss on another declared alternative with at most this one
 
 
-@dataclasses.dataclass(frozen=True)
-class LevelCheck:
+@dataclasses.dataclass(frozen=True, repr=False)
+class LevelCheck(Compact):
     """False alarms of the tuned and of the default test on one null, same fresh replicates.
 
     only_tuned, only_default: replicates in which one of the two rejects and the other does not.
@@ -75,8 +77,8 @@ def _beyond(count: int, trials: int, rate: float, doubt: float) -> bool:
     return bool(count > binom.ppf(1.0 - doubt, trials, rate))
 
 
-@dataclasses.dataclass(frozen=True)
-class Tuned:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Tuned(Readable):
     """A tuned test. `test` is the tuned one if its level held on every null and it gained power, else the default.
 
     values: the tuned numbers. default_values: those of the default. tuned_on: design and nulls in words, seed,
@@ -108,13 +110,29 @@ class Tuned:
         return self.power.rate - self.default_power.rate if self.accepted else 0.0
 
     def __str__(self) -> str:
-        plain = lambda v: np.array2string(np.asarray(v), precision=4)  # noqa: E731
-        changed = ", ".join(
-            [f"{k} {plain(self.default_values[k])} -> {plain(v)}" for k, v in self.values.items()]
-            + [f"{k} = {v}" for k, v in self.options.items()]
-        )
-        state = f"power {self.default_power.rate:.3f} -> {self.power.rate:.3f}" if self.accepted else self.refused
-        return f"{changed}; {state}; tuned on {self.tuned_on['design']}, seed {self.tuned_on['seed']}"
+        state = self._power() if self.accepted else self.refused
+        return f"{self._changed()}; {state}; tuned on {self.tuned_on['design']}, seed {self.tuned_on['seed']}"
+
+    def _changed(self) -> str:
+        """The tuned values in words, arrays by shape."""
+        moves = [f"{k} {shown(self.default_values[k], 4)} -> {shown(v, 4)}" for k, v in self.values.items()]
+        return ", ".join([*moves, *(f"{k} = {shown(v)}" for k, v in self.options.items())])
+
+    def _power(self) -> str:
+        return f"power {self.default_power.rate:.3f} -> {self.power.rate:.3f}"
+
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        held = sum(check.holds for check in self.checks)
+        values = {
+            "tuned": self._changed(),
+            "result": f"{self._power()} on fresh replicates",
+            "level": f"holds on {held} of {len(self.checks)} nulls checked" if self.checks else None,
+            "refused": self.refused,
+            "test": one_line(self.test),
+            "tuned on": f"{self.tuned_on.get('design')}, seed {self.tuned_on.get('seed')}",
+        }
+        title = f"{method_of(self.test)}, {'tuned' if self.accepted else 'not changed'} (simulated data only)"
+        return title, {name: values[name] for name in values if values[name]}
 
 
 def in_words(design: Design) -> str:

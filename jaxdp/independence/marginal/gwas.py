@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check, calibrate
+from jaxdp._display import described
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
-from jaxdp.data.dataset import described
 from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, distance_table
 from jaxdp.mechanisms import Laplace

@@ -395,7 +395,7 @@ def test_automatic_choice_uses_public_numbers_only():
     assert choose(small, 1.0) == "table_pc"
     wide = as_records(np.zeros((5, 30), int), (2,) * 30)
     assert choose(wide, 1.0) == "svt_pc"
-    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0) == "partition_pc"
+    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0) == "recommended_pc"
 
 
 def test_add_or_remove_one_costs_half_the_noise():

@@ -59,7 +59,7 @@ def test_a_release_writes_every_file_and_charges_the_ledger(survey, tmp_path, ca
 def test_users_mistakes_are_one_line(survey, tmp_path, capsys):
     (tmp_path / "other.json").write_text('{"names": ["x", "y"], "directed": [["x", "y"]]}')
     for extra, message in (
-        (["--method", "magic"], "--method"),
+        (["--method", "magic"], "there is no search called"),
         (["--columns", "A"], "at least two"),
         (["--columns", "A,zip"], "not in the schema"),
         (["--truth", str(tmp_path / "other.json")], "different columns"),

@@ -133,6 +133,7 @@ def entries(spy):
         "gaussian_pc": {"epsilon": 1.0, "delta": 1e-6},
         "marginal_pc": {"rho": 1.0},
         "partition_pc": {"epsilon": 1.0},
+        "recommended_pc": {"epsilon": 1.0},
         "pc": {"test": TEST, "max_tests": 3},
     }
     assert {name for name in discovery.__all__ if name == "discover" or name.endswith("pc")} == set(searches)

@@ -21,6 +21,7 @@ _EXPORTS = {
     "marginal_pc": "marginals",
     "NoisyMarginals": "marginals",
     "partition_pc": "automatic",
+    "recommended_pc": "automatic",
     "orient": "orientation",
     "pc": "search",
     "read_graph": "graph",

@@ -11,6 +11,7 @@ from jaxdp.catalogue import wants_scores
 from jaxdp.core import PrivateQuery, method_of
 from jaxdp.data.records import Records
 from jaxdp.independence.conditional.coarse_cells import TAKE_THE_RISK, CoarseCells
+from jaxdp.independence.conditional.level_rule import LevelLost
 
 
 def largest_order(test, records: Records, last: int) -> int:
@@ -25,7 +26,7 @@ def largest_order(test, records: Records, last: int) -> int:
         asked = functools.partial(_question, records.columns, columns, order, wants_scores(test))
         try:
             test.resolve(jax.eval_shape(asked, shape))
-        except CoarseCells:
+        except LevelLost:
             return order - 1
     return last
 

@@ -15,8 +15,8 @@ from jaxdp.discovery.spec import Levels, SearchSpec, best, find, search
 from jaxdp.noise import keys
 
 AUTO = "auto"
-PARTITION_LEVEL = 0.01
-PARTITION_TESTS_PER_PAIR = 3
+TEST_LEVEL = 0.01
+TESTS_PER_PAIR = 3
 
 
 def discover(
@@ -32,8 +32,8 @@ def discover(
 ) -> Graph:
     """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose.
 
-    method: a name of `jaxdp.discovery.spec.searches()`: "table_pc", "svt_pc", ... for coded columns, "partition_pc" for
-    continuous or mixed ones. accept_coarse_cells: of `partition_pc`, which alone has it. Privacy: epsilon-DP under
+    method: a name of `jaxdp.discovery.spec.searches()`: "table_pc", "svt_pc", ... for coded columns, "recommended_pc"
+    for continuous or mixed ones. accept_coarse_cells: of `partition_pc`, which alone has it. Privacy: epsilon-DP under
     replace-one. Errors: ValueError for a name that does not exist, and for columns that the search does not take.
     """
     keys.admit(key, data)
@@ -65,14 +65,7 @@ def _last_resort(levels: Levels, epsilon: float) -> float:
     return math.inf
 
 
-@search(
-    SearchSpec(
-        "partition_pc",
-        "PC with partition-gcm; for continuous and mixed columns",
-        fits=_any_columns,
-        error=_last_resort,
-    )
-)
+@search(SearchSpec("partition_pc", "PC with partition-gcm alone; coarse in Z", fits=_any_columns))
 def partition_pc(
     key,
     data,
@@ -83,28 +76,57 @@ def partition_pc(
     ledger=None,
     accept_coarse_cells: bool = False,
 ) -> Graph:
-    """PC on continuous, coded or mixed columns with `PartitionGCM`, three tests per pair of columns in all.
+    """PC on continuous, coded or mixed columns with `PartitionGCM`; see `recommended_pc` for what is shared.
 
-    epsilon is divided equally over the 3 d(d-1)/2 tests, which are reserved before the data are read; when
-    they are used up the search stops with complete=False. Level of each test: 0.01.
-    Conditioning sets stay so small that the test refuses none of them (two of three or more continuous columns): the
-    graph then says so in `note`. accept_coarse_cells lifts this, and a larger max_order needs it.
+    accept_coarse_cells lifts the limit on conditioning sets, and a larger max_order needs it.
     Privacy: epsilon-DP under replace-one, by summation.
     """
-    from jaxdp.discovery.search import pc
     from jaxdp.independence.conditional.partition_gcm import PartitionGCM
 
-    keys.admit(key, data)
-    records = as_records(data, levels)
+    def make(share):
+        return PartitionGCM(epsilon=share, accept_coarse_cells=accept_coarse_cells)
+
+    return pc_within(key, as_records(data, levels), make, epsilon=epsilon, max_order=max_order, ledger=ledger)
+
+
+@search(
+    SearchSpec(
+        "recommended_pc",
+        "PC with the recommended test of each question; for continuous and mixed columns",
+        fits=_any_columns,
+        error=_last_resort,
+    )
+)
+def recommended_pc(key, data, *, epsilon: float, max_order: int | None = None, levels=None, ledger=None) -> Graph:
+    """PC on continuous, coded or mixed columns with the test that fits each question, three per pair of columns in all.
+
+    One continuous column in the conditioning set: `BandGCM`; two to five: `ContrastGCM`; none: `PartitionGCM`.
+    epsilon is divided equally over the 3 d(d-1)/2 tests, which are reserved before the data are read; when they are
+    used up the search stops with complete=False. Level of each test: 0.01. Conditioning sets stay so small that no
+    test refuses its question; the graph then says so in `note`.
+    Privacy: epsilon-DP under replace-one, by summation.
+    """
+    from jaxdp.independence.recommended import Recommended
+
+    def make(share):
+        return Recommended(epsilon=share)
+
+    return pc_within(key, as_records(data, levels), make, epsilon=epsilon, max_order=max_order, ledger=ledger)
+
+
+def pc_within(key, records: Records, make, *, epsilon: float, max_order: int | None = None, ledger=None) -> Graph:
+    """PC with the tests that `make(share of epsilon)` builds, each at an equal share of a total budget."""
+    from jaxdp.discovery.search import pc
+
     d = len(records.columns)
-    tests = max(1, PARTITION_TESTS_PER_PAIR * d * (d - 1) // 2)
-    test = PartitionGCM(epsilon=float(epsilon) / tests, accept_coarse_cells=accept_coarse_cells)
+    tests = max(1, TESTS_PER_PAIR * d * (d - 1) // 2)
+    test = make(float(epsilon) / tests)
     last = largest_order(test, records, d - 2)
     graph = pc(
         key,
         records,
         test=test,
-        level=PARTITION_LEVEL,
+        level=TEST_LEVEL,
         max_order=last if max_order is None else max_order,
         max_tests=tests,
         stable=False,
@@ -116,8 +138,8 @@ def partition_pc(
 def limited(order: int) -> str:
     """What a graph says whose search stopped at this order."""
     return (
-        f"Conditioning sets have at most {order} columns, since cells of more would find dependence where there is "
-        "none; an edge that only a larger set removes is still there."
+        f"Conditioning sets have at most {order} columns, since the test would find dependence where there is none "
+        "given more; an edge that only a larger set removes is still there."
     )
 
 

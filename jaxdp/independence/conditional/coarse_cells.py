@@ -9,6 +9,7 @@ confounds as a whole.
 import math
 
 from jaxdp.data.dataset import CONTINUOUS, Column
+from jaxdp.independence.conditional.level_rule import LevelLost
 
 MOST_CONTINUOUS = 2
 MOST_COLUMNS = 3  # of more, unless all are coded, the test chooses two
@@ -16,7 +17,7 @@ MOST_COMBINATIONS = 1 << 20  # of levels, each a cell of its own
 TAKE_THE_RISK = "or give accept_coarse_cells=True (--accept-coarse-cells) and take false findings"
 
 
-class CoarseCells(ValueError):
+class CoarseCells(LevelLost):
     """The test would find dependence where there is none; nothing was spent."""
 
 

@@ -20,6 +20,10 @@ STRONG_EFFECT = 0.32  # E S per record at a correlation of a half, for kernels m
 NEEDED_Z = 6.0  # below it the power at that effect is under 0.8
 
 
+class LevelLost(ValueError):
+    """A test would find dependence where there is none, as public numbers say; nothing was spent."""
+
+
 @dataclasses.dataclass(frozen=True)
 class LevelRule:
     """What is publicly known about the level of one run.
@@ -41,9 +45,9 @@ class LevelRule:
     side: float = math.nan
 
     def require(self) -> None:
-        """Raises ValueError, with the sentence, where the rule refuses."""
+        """Raises `LevelLost`, with the sentence, where the rule refuses."""
         if self.verdict == REFUSE:
-            raise ValueError(self.sentence)
+            raise LevelLost(self.sentence)
 
 
 def band_rule(

@@ -218,7 +218,7 @@ def test_a_search_by_partition_stops_at_the_order_that_is_answered(monkeypatch):
     """Every pair is found dependent, so that a search without a limit would reach every order."""
     monkeypatch.setattr(automatic, "TESTS_PER_PAIR", 8)
     dependent = lambda test, key, data: SimpleNamespace(p_value=0.0, cost=test.budget().cost(ONE))  # noqa: E731
-    monkeypatch.setattr(search, "run", dependent)
+    monkeypatch.setattr(search, "run_opened", dependent)
     graph = discovery.partition_pc(jax.random.key(0), chain(5), epsilon=1.0)
     assert {len(item.given) for item in graph.decisions} == {0, 1, 2}
     assert graph.complete

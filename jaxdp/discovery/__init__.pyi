@@ -5,6 +5,7 @@ from jaxdp.discovery.automatic import choose_method as choose_method
 from jaxdp.discovery.automatic import demo as demo
 from jaxdp.discovery.automatic import discover as discover
 from jaxdp.discovery.automatic import partition_pc as partition_pc
+from jaxdp.discovery.automatic import recommended_pc as recommended_pc
 from jaxdp.discovery.exponential import em_pc as em_pc
 from jaxdp.discovery.gaussian import gaussian_pc as gaussian_pc
 from jaxdp.discovery.graph import Decision as Decision

@@ -21,7 +21,7 @@ import numpy as np
 from jaxdp import _check
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import Domain
-from jaxdp.spec import Columns, Options, TestSpec
+from jaxdp.spec import DECISION, P_VALUE, Columns, Options, TestSpec
 
 GROUP = "jaxdp.tests"
 ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
@@ -104,6 +104,23 @@ def spec_of(test) -> TestSpec:
 def wants_scores(test) -> bool:
     """Whether a test takes coded x and y as numbers on [-1, 1] instead of codes."""
     return not spec_of(test).columns.coded
+
+
+def require_any_pair(test) -> None:
+    """Raises ValueError if a test cannot be asked about any two columns: its y is a public group, or it selects.
+
+    Errors: TypeError for what is no test.
+    """
+    if not hasattr(test, "sensitivity"):
+        raise TypeError(f"test must be a private test of jaxdp, got {type(test).__name__}.")
+    spec = spec_of(test)
+    if spec.columns is Columns.GROUPS:
+        raise ValueError(
+            f"{spec.name} compares groups that everybody knows: its y is no feature, so it cannot be asked about any "
+            "pair of columns; use conditional-kendall."
+        )
+    if spec.publishes not in (P_VALUE, DECISION):
+        raise ValueError(f"{spec.name} publishes a {spec.publishes}, no p-value of a pair of columns.")
 
 
 @functools.cache

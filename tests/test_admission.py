@@ -181,7 +181,9 @@ def refused(call, ledger, capfd, name):
         assert caught.__context__ is None, name
         assert not getattr(key, "spent", False), f"{name}: a refusal spent the key"
         assert ledger.rows() == [], f"{name}: a refusal was charged"
-        assert traceback.extract_tb(caught.__traceback__)[-1].filename.endswith(("admit.py", "records.py", "pairs.py"))
+        assert traceback.extract_tb(caught.__traceback__)[-1].filename.endswith(
+            ("admit.py", "records.py", "features.py")
+        )
     return str(caught)
 
 

@@ -1,4 +1,4 @@
-"""All pairs of many features given one Z: one release, kernels and cells shared, p-values as a matrix."""
+"""All pairs of many features given one Z, p-values as a matrix: one release where the test knows how, else one each."""
 
 import dataclasses
 import functools
@@ -13,8 +13,9 @@ from jaxdp._check import is_concrete
 from jaxdp._display import Readable, titled
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, PrivateTest, Release, Sequential
-from jaxdp.data import admit
-from jaxdp.data.dataset import Column, Data, Domain
+from jaxdp.data.dataset import Column
+from jaxdp.independence import pair_by_pair
+from jaxdp.independence.features import Features
 from jaxdp.noise import keys
 from jaxdp.spec import TestSpec
 
@@ -24,7 +25,8 @@ class AllPairs(PrivateTest):
     """A test of every pair i < j of the columns of x, released together.
 
     Privacy: what `test` costs, for all pairs: the sensitivity is that of one pair times the number of pairs
-    (its root in L2), so each pair gets its share of the budget. test: PartitionGCM, PrivateGCM or GCM.
+    (its root in L2), so each pair gets its share of the budget. test: one with `pairwise`, the statistic of all pairs,
+    and `pair_p_values`, such as PartitionGCM; `jaxdp.all_pairs` takes every other test too.
     """
 
     test: Any = None
@@ -40,7 +42,8 @@ class AllPairs(PrivateTest):
     def __post_init__(self):
         if not hasattr(self.test, "pairwise") and isinstance(self.test, PrivateTest | None):
             raise ValueError(
-                f"all pairs can be run with PartitionGCM, PrivateGCM or GCM, got {type(self.test).__name__}."
+                f"{type(self.test).__name__} has no statistic of all pairs together (`pairwise`); use "
+                "jaxdp.all_pairs(test, key, features, z), which takes any test."
             )
 
     def resolve(self, shapes):
@@ -83,11 +86,15 @@ def _then_inside(then):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, repr=False)
 class PairwiseResult(Readable):
-    """P-values of all pairs as a symmetric (d, d) matrix; the diagonal is NaN. `cost` is that of all pairs."""
+    """P-values of all pairs as a symmetric (d, d) matrix; the diagonal is NaN.
+
+    cost: of all pairs together. releases: what was released, one for all pairs together or one for each pair i < j, in
+    the order of `numpy.triu_indices(d, k=1)`.
+    """
 
     p_values: Any
     cost: Cost
-    release: Release
+    releases: tuple[Release, ...]
     mode: str = jax.tree.static(default="")
     method: str = jax.tree.static(default="")
 
@@ -135,22 +142,38 @@ def as_matrix(values, count: int):
     return matrix.at[rows, columns].set(values).at[columns, rows].set(values)
 
 
-def all_pairs(test, key, features, z=None, *, columns: tuple[Column, ...] | None = None, ledger=None) -> PairwiseResult:
-    """Tests every pair of the d columns of features given the same z, in one release.
+def all_pairs(
+    test,
+    key,
+    features,
+    z=None,
+    *,
+    columns: tuple[Column, ...] | None = None,
+    feature_columns: tuple[Column, ...] | None = None,
+    ledger=None,
+) -> PairwiseResult:
+    """Tests every pair of the d columns of features given the same z; the budget of `test` is that of all pairs.
 
-    test: PartitionGCM, PrivateGCM or GCM; its budget is the total for all pairs. features: (n, d), d >= 2,
-    scaled as x is in `Data`. z: None, (n,) or (n, c). columns: public descriptions of the columns of z.
+    test: any test of one x and one y. One with `pairwise` (PartitionGCM, PrivateGCM, BandGCM, GCM, ...) makes one
+    release of all pairs; any other runs pair by pair, each pair with an equal share of the budget.
+    features: (n, d), d >= 2, scaled as x is in `Data`, or codes. feature i of a pair i < j is x, feature j is y.
+    z: None, (n,) or (n, c). columns: public descriptions of the columns of z. feature_columns: those of the features;
+    with them, features with levels reach a test of scores as equally spaced numbers on [-1, 1].
+    ledger: charged once for all pairs, before the data are read.
+    Privacy: that of `test` for everything together, by its own sensitivity for all pairs or by sequential composition.
+    Errors: ValueError for tests whose y is a public group, tests whose mechanism cannot be divided, and by shapes.
     """
-    keys.admit(key, features, z)
-    features = admit.real_array("features", features)
-    if len(features.shape) != 2 or features.shape[1] < 2:
-        raise ValueError(f"features must have shape (n, d) with d >= 2, got {features.shape}.")
-    domain = Domain(z=tuple(columns)) if columns else None
-    result = core.run(AllPairs(test=test), key, Data(features, features, z, domain), ledger=ledger)
+    mode = keys.admit(key, features, z)
+    made = Features.admitted(test, features, z, columns, feature_columns)
+    if hasattr(test, "pairwise"):
+        result = core.run(AllPairs(test=test), key, made.together(), ledger=ledger)
+        values, cost, releases = result.p_value, result.cost, (result.release,)
+    else:
+        values, cost, releases = pair_by_pair.run(test, key, mode, made, ledger=ledger)
     return PairwiseResult(
-        p_values=as_matrix(result.p_value, features.shape[1]),
-        cost=result.cost,
-        release=result.release,
-        mode=result.mode,
+        p_values=as_matrix(values, made.count),
+        cost=cost,
+        releases=releases,
+        mode=mode,
         method=core.method_of(test),
     )

@@ -1,0 +1,130 @@
+"""All pairs of many features by a test of one pair: the budget is divided, reserved and charged before data are read.
+
+A release runs pair after pair; a simulation maps over the pairs of one kind in one compiled program, one at a time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import _check, core
+from jaxdp._exact import as_fraction
+from jaxdp.accounting.composition import compose
+from jaxdp.catalogue import ROUNDING
+from jaxdp.core import Cost
+from jaxdp.independence.features import Features
+from jaxdp.noise import keys
+
+
+def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
+    """(p-values (pairs,), cost of all pairs, releases in the order of the pairs).
+
+    Privacy: sequential composition of equal shares of the test's budget.
+    """
+    with keys.precision(mode):
+        each, cost = _divided(test, features)
+        if ledger is not None:
+            if mode == keys.RELEASE:
+                ledger.require(cost)
+                for data in _kinds(each, features).values():
+                    core._rehearse(each, data)
+            ledger.charge(f"all-pairs[{core.method_of(test)}]", cost, key)
+        root = jax.random.split(keys.open_key(key), len(features.pairs))
+        one_by_one = mode == keys.RELEASE or bool(getattr(test, "public_columns", ()))
+        found = (_in_turn if one_by_one else _mapped)(each, root, features)
+        stack = np.stack if mode == keys.RELEASE else jnp.stack
+        return stack([result.p_value for result in found]), cost, tuple(result.release for result in found)
+
+
+def _in_turn(test, root, features: Features) -> list[core.Result]:
+    asked = (features.question(i, j, features.domain(i, j)) for i, j in features.pairs)
+    return [core.run_opened(test, key, core.admit(test, data)) for key, data in zip(root, asked, strict=True)]
+
+
+def _mapped(test, root, features: Features) -> list[core.Result]:
+    """The same results; one program for each kind of columns."""
+    results: dict[int, core.Result] = {}
+    for domain, places in _places(features).items():
+        pairs = jnp.array([features.pairs[place] for place in places])
+        found = _map(test, root[np.array(places)], features.values, features.z, pairs, domain)
+        for number, place in enumerate(places):
+            results[place] = jax.tree.map(operator.itemgetter(number), _on_host(found))
+    return [results[place] for place in range(len(features.pairs))]
+
+
+@functools.partial(jax.jit, static_argnums=5)
+def _map(test, root, values, z, pairs, domain):
+    def one(asked):
+        key, (i, j) = asked
+        data = Features(values, z, None, None).question(i, j, domain)
+        return core.run(test, key, data)
+
+    return jax.lax.map(one, (root, pairs))
+
+
+def _on_host(found):
+    """Results as NumPy arrays, of which thousands of slices cost nothing; traced ones stay."""
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(found))
+    return found if traced else jax.tree.map(np.asarray, found)
+
+
+def _places(features: Features) -> dict:
+    """Domain of a pair -> places of the pairs that have it."""
+    places: dict = {}
+    for place, (i, j) in enumerate(features.pairs):
+        places.setdefault(features.domain(i, j), []).append(place)
+    return places
+
+
+def _kinds(test, features: Features) -> dict:
+    """One question of each kind."""
+    return {domain: core.admit(test, features.first(places, domain)) for domain, places in _places(features).items()}
+
+
+def _divided(test, features: Features) -> tuple:
+    """The test with its share of the budget, and the cost of all pairs: that of the test or a rounding less."""
+    number = len(features.pairs)
+    each = _share(test, Fraction(1, number))
+    whole, costs = _costs(test, features), _costs(each, features)
+    if not all(_check.is_concrete(leaf) for leaf in jax.tree.leaves([whole, costs])):
+        return each, functools.reduce(operator.add, costs)
+    if any(_rounded_up(whole, costs, name) for name in ("epsilon", "rho")):
+        each = _share(test, (1 - Fraction(ROUNDING)) / number)
+        costs = _costs(each, features)
+    return each, compose(costs)
+
+
+def _costs(test, features: Features) -> list[Cost]:
+    """Cost of every pair; pairs of one kind cost the same."""
+    return [
+        cost
+        for domain, places in _places(features).items()
+        for cost in [core.cost_of(test, features.first(places, domain))] * len(places)
+    ]
+
+
+def _rounded_up(whole: list[Cost], costs: list[Cost], name: str) -> bool:
+    """Whether the shares add up to more than what they are shares of, by rounding alone."""
+    asked, spent = ([np.asarray(getattr(cost, name)).item() for cost in part] for part in (whole, costs))
+    if not np.all(np.isfinite([*asked, *spent])):
+        return False
+    limit = sum(map(as_fraction, asked)) / len(asked)
+    return limit < sum(map(as_fraction, spent)) <= limit * (1 + Fraction(ROUNDING))
+
+
+def _share(test, fraction: Fraction):
+    """The test with this fraction of its budget."""
+    if test.mechanism is None:
+        return dataclasses.replace(test, epsilon=_check.share(test.epsilon, fraction))
+    if not hasattr(test.mechanism, "share"):
+        raise ValueError(
+            f"{type(test.mechanism).__name__} cannot be divided over the pairs: give {core.method_of(test)} epsilon=."
+        )
+    return dataclasses.replace(test, mechanism=test.mechanism.share(fraction))

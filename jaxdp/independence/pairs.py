@@ -103,7 +103,7 @@ class PairwiseResult(Readable):
             "p-values": self.p_values,
             "smallest": self._smallest(),
             "privacy": f"{self.cost}, for all pairs",
-            "records": getattr(self.release, "num_records", None),
+            "records": self.releases[0].num_records if self.releases else None,
         }
 
     def _smallest(self) -> str | None:

@@ -18,7 +18,7 @@ from jaxdp.independence.marginal.gwas import Tables
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.noise import keys, traces
 
-ROWS = 8  # data sets in one call
+ROWS = 50  # data sets in one call
 RECORDS = cases.NUM_RECORDS
 TEST = jaxdp.ConditionalKendall(epsilon=0.5)
 NUMBER = jax.ShapeDtypeStruct((), np.float32)

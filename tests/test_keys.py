@@ -11,12 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 import jaxdp
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import arithmetic, keys
+from jaxdp.noise import keys
 from jaxdp.noise.keys import ReleaseKey
 from jaxdp.simulate import replicates
 
@@ -230,32 +229,10 @@ def test_releases_compute_in_float64_from_float32_data():
     assert jaxdp.run(Probe(epsilon=1.0), jaxdp.fresh_key(), data).p_value.dtype == jnp.float64
 
 
-@pytest.fixture
-def own_compilation_cache(tmp_path):
-    """JAX's cache of compiled programs in a folder of the test, as the settings in force."""
-    settings = {
-        "jax_enable_compilation_cache": True,
-        "jax_compilation_cache_dir": str(tmp_path),
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-        "jax_persistent_cache_min_entry_size_bytes": -1,
-    }
-    arithmetic.require_exact()  # a program without data that a process compiles once, kept from here on
-    before = {name: getattr(jax.config, name) for name in settings}
-    try:
-        for name, value in settings.items():
-            jax.config.update(name, value)
-        compilation_cache.reset_cache()
-        yield settings
-    finally:
-        for name, value in before.items():
-            jax.config.update(name, value)
-        compilation_cache.reset_cache()
-
-
 @pytest.mark.parametrize(
     ("opened", "count"), [(False, 67), (True, 68)], ids=["cache not yet opened", "cache opened by a simulation"]
 )
-def test_nothing_of_a_release_lands_in_the_compilation_cache(tmp_path, own_compilation_cache, opened, count):
+def test_nothing_of_a_release_lands_in_the_compilation_cache(tmp_path, own_programs, opened, count):
     values = np.full(count, 0.7853981633974483)  # sizes of their own: nothing is compiled before
     cells = jaxdp.PartitionGCM(epsilon=1.0, num_cells=3)
     if opened:
@@ -264,4 +241,4 @@ def test_nothing_of_a_release_lands_in_the_compilation_cache(tmp_path, own_compi
     assert bool(programs) == opened  # the cache of this test is the one in use
     jaxdp.run(cells, jaxdp.fresh_key(), jaxdp.Data(values, values, values))
     assert set(tmp_path.rglob("*-cache")) == programs
-    assert {name: getattr(jax.config, name) for name in own_compilation_cache} == own_compilation_cache
+    assert {name: getattr(jax.config, name) for name in own_programs} == own_programs

@@ -130,6 +130,7 @@ def test_the_tool_kills_and_lists_survivors(tmp_path):
         "jaxdp/mechanisms/__init__.py": "",
         "jaxdp/mechanisms/tiny.py": "GUARDED_L1 = 2.0\nOPEN_L1 = 4.0\nBROKEN_L1 = 6.0\n",
         "tests/cases.py": "",
+        "tests/conftest.py": "def pytest_addoption(parser):\n    parser.addoption('--full', action='store_true')\n",
         "tests/test_tiny.py": "from jaxdp.mechanisms import tiny\n\n"
         "def test_guard():\n    assert tiny.GUARDED_L1 >= 2.0\n\n"
         "def test_open():\n    assert tiny.OPEN_L1 > 0\n\ndef test_broken():\n    assert tiny.BROKEN_L1 == 1.0\n",

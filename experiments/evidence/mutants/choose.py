@@ -65,13 +65,13 @@ def all_tests(root: Path) -> tuple[Test, ...]:
     for path in sorted(set((root / "tests").glob("test_*.py")) - {root / "tests" / "test_mutate.py"}):
         tree, source = ast.parse(path.read_text()), path.read_text()
         parts = {name: ast.get_source_segment(source, node) or "" for node in tree.body for name in _names(node)}
-        slow_file = "optimised" in parts.get("pytestmark", "")
+        slow_file = bool(re.search(r"mark\.(optimised|full)\b", parts.get("pytestmark", "")))
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
                 marks = " ".join(ast.unparse(mark) for mark in node.decorator_list)
                 if "nightly" not in marks:
                     text = marks + _closure(node.name, parts)
-                    slow = slow_file or "optimised" in marks
+                    slow = slow_file or bool(re.search(r"mark\.(optimised|full)\b", marks))
                     found.append(Test(f"{path.relative_to(root).as_posix()}::{node.name}", text, slow))
     return tuple(found)
 

@@ -96,6 +96,7 @@ class Bench:
             "pytest",
             "-x",
             "-q",
+            "--full",
             "-rfE",
             "--tb=no",
             "-p",

@@ -1,0 +1,75 @@
+"""The suite's cache of compiled programs: a folder of the checkout that later runs, workers and subprocesses read.
+
+Cache keys hold the program, XLA's version, flags and options (quickly compiled and optimised ones apart). Releases
+write nothing into it (`jaxdp.noise.keys`). `--no-program-cache` turns it off; deleting the folder is always safe.
+"""
+
+import os
+from pathlib import Path
+
+import jax
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+from jaxdp.noise import arithmetic
+
+FOLDER = Path(__file__).resolve().parent.parent / ".jax_cache"
+MOST_BYTES = 2**30
+SETTINGS = {
+    "jax_compilation_cache_dir": str(FOLDER),
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--no-program-cache", action="store_true", help="compile everything anew, keep nothing on disk")
+
+
+def pytest_configure(config):
+    """Sets the cache here and, by the environment, in the processes that tests start; a folder named there is kept."""
+    if config.getoption("--no-program-cache"):
+        os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+        configure({"jax_enable_compilation_cache": False})
+        return
+    for name, value in SETTINGS.items():
+        configure({name: type(value)(os.environ.setdefault(name.upper(), str(value)))})
+    if not hasattr(config, "workerinput"):
+        prune(FOLDER, MOST_BYTES)
+
+
+def configure(settings) -> None:
+    for name, value in settings.items():
+        jax.config.update(name, value)
+
+
+def prune(folder: Path, most_bytes: int) -> None:
+    """Deletes the programs not read for longest until the rest fit, whatever other runs delete at the same time."""
+    found = []
+    for path in folder.glob("*-cache"):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        found.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+    size = sum(size for _, size, _ in found)
+    for _, freed, path in sorted(found):
+        if size <= most_bytes:
+            return
+        path.unlink(missing_ok=True)
+        size -= freed
+
+
+@pytest.fixture
+def own_programs(tmp_path):
+    """A cache of compiled programs in the test's folder; the settings in force, for comparison."""
+    settings = SETTINGS | {"jax_enable_compilation_cache": True, "jax_compilation_cache_dir": str(tmp_path)}
+    arithmetic.require_exact()  # a program without data that a process compiles once, kept from here on
+    before = {name: getattr(jax.config, name) for name in settings}
+    try:
+        configure(settings)
+        compilation_cache.reset_cache()
+        yield settings
+    finally:
+        configure(before)
+        compilation_cache.reset_cache()

@@ -1,0 +1,34 @@
+"""Which tests run: everyday ones, all guards (`--full`), nightly sizes; and that CI runs all guards."""
+
+import types
+from pathlib import Path
+
+import conftest
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize(
+    ("given", "skipped"),
+    [
+        ((), {"full", "nightly", "both"}),
+        (("--full",), {"nightly", "both"}),
+        (("--nightly",), set()),
+        (("--full", "--nightly"), set()),
+    ],
+)
+def test_each_tier_includes_the_ones_before_it(given, skipped):
+    found = set()
+
+    def item(name, *marks):
+        return types.SimpleNamespace(keywords=set(marks), add_marker=lambda mark: found.add(name))
+
+    items = [item("plain"), item("full", "full"), item("nightly", "nightly"), item("both", "full", "nightly")]
+    config = types.SimpleNamespace(getoption=lambda name: name in given)
+    conftest.pytest_collection_modifyitems(config, items)
+    assert found == skipped
+
+
+def test_continuous_integration_runs_every_guard():
+    assert (ROOT / ".ci" / "run").read_text().rstrip().splitlines()[-1] == "scripts/test --full"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -100,26 +101,119 @@ class Planning:
 
 
 @dataclasses.dataclass(frozen=True)
+class BestKnown:
+    """The share of a bound that the best known attack reaches where it is not above `CAUGHT`, and why."""
+
+    share: float
+    because: str
+
+
+CAUGHT = 0.92  # a bound that is reached beyond this share is passed if it is cut by a tenth
+
+
+@dataclasses.dataclass(frozen=True)
+class PairSearch:
+    """How worst neighbours of an example are searched for, beyond the pairs made by hand.
+
+    records: rows of the data sets that are searched; pairs made by hand of that size are where the search starts.
+    rounds: moves of the search; None for the pairs made by hand alone.
+    held: private columns that neighbours share in the search, because the statistic resamples and equal keys couple no
+        others.
+    view: of a batch of statistics, what the release depends on alone (`jaxdp.audit.bounds.reached_by`).
+    replace: generator, data -> neighbour, where rows are not records.
+    view and replace are functions or their place, "package.module:function".
+    """
+
+    records: int = 12
+    rounds: int | None = 20
+    held: tuple[str, ...] = ()
+    view: Callable | str | None = None
+    replace: Callable | str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class AuditSettings:
+    """What an audit of epsilon does otherwise than the example says; having them puts an example on record.
+
+    data: (key, n) -> Data among which neighbours are searched. records: how many records they have.
+    fields: fields of the test's class, in place of those of the example.
+    neighbours: () -> one pair of data sets, in place of a search. view: result of a run -> the number by which whole
+    runs on that pair are told apart; without one the mechanism runs on the two statistics.
+    neighbours and view are functions or their place, "package.module:function".
+    """
+
+    data: Callable[[Any, int], Any] | None = None
+    records: int = 24
+    fields: Mapping[str, Any] | None = None
+    neighbours: Callable[[], tuple[Any, Any]] | str | None = None
+    view: Callable[[Any], Any] | str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Example:
     """Data that a test can run on, and one configuration of it: what the contract suite, audits and level checks draw.
 
-    data: (key, n) -> Data on which the test has something to find. null: the same under its hypothesis.
+    data: (key, n) -> Data on which the test has something to find.
+    null: the same under its hypothesis; without_null: why there is none.
     fields: fields of the test's class that this configuration sets; keep them small, so that it runs in milliseconds.
+    make: (class, epsilon, **fields) -> test, where the class does not take epsilon= itself.
     label: "" for the first configuration, a word for each further one.
-    reaches: share of each declared bound that an attack reaches, by the path of the bound; a number where there is one.
-    worst_pairs: () -> pairs (data, neighbour) made by hand, where a search does not find them.
+    reaches: share of each declared bound that an attack reaches, by the path of the bound ("covariance"; before it the
+        name of the stage where there are several: "AxisSelection.x"); a number where there is one bound; `BestKnown`
+        where it is not above `CAUGHT`.
+    worst_pairs: () -> pairs (data, neighbour) made by hand, where a search does not find them; the function or its
+        place, "package.module:function".
+    search: how others are searched for. audit: what audits of epsilon do otherwise.
     coupled: the statistic resamples or has stages, so that no pair is worst for one fixed randomness.
     least: fewest records that the test takes.
+    costs_more: the cost is above the epsilon that is asked for (published variants that state their true cost, tests of
+        many tables).
+    bounds_only: only its bounds are other numbers than those of another example; they are attacked, and nothing else.
     """
 
     data: Callable[[Any, int], Any]
     null: Callable[[Any, int], Any] | None = None
+    without_null: str = ""
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    make: Callable[..., Any] | None = None
     label: str = ""
     reaches: Any = None
-    worst_pairs: Callable[[], list] | None = None
+    worst_pairs: Callable[[], list] | str | None = None
+    search: PairSearch = PairSearch()
+    audit: AuditSettings | None = None
     coupled: bool = False
     least: int = 2
+    costs_more: bool = False
+    bounds_only: bool = False
+
+    def build(self, cls: type, epsilon, fields: Mapping[str, Any] | None = None):
+        """The test of this class. fields: in place of those of the example."""
+        given = self.fields if fields is None else fields
+        return self.make(cls, epsilon, **given) if self.make else cls(epsilon=epsilon, **given)
+
+    def pairs(self) -> list:
+        """The pairs made by hand."""
+        made = loaded(self.worst_pairs)
+        return [] if made is None else made()
+
+
+def loaded(place):
+    """The function at "package.module:function", imported when it is first needed; anything else as it is."""
+    if not isinstance(place, str):
+        return place
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def with_gaussian_noise(cls: type, rho, **fields):
+    """`Example.make` of a test with Gaussian noise: its budget is rho of zCDP."""
+    return cls(mechanism=importlib.import_module("jaxdp.mechanisms").Gaussian(rho), **fields)
+
+
+def without_noise(cls: type, epsilon, **fields):
+    """`Example.make` of a test that is not private."""
+    del epsilon
+    return cls(**fields)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,10 +5,10 @@ import functools
 
 import jax
 import numpy as np
-from cases import CAUGHT, Short
 
 from jaxdp import core
 from jaxdp.audit import bounds
+from jaxdp.spec import CAUGHT, BestKnown, loaded
 
 ROUNDING = 1e-9
 SLACK = 1e-3  # of a declared share: rounding errors are part of the bound that is reached
@@ -19,8 +19,8 @@ def attack(case):
     """Path of every bound of every stage -> what was reached of it: by the worst pairs, and by search."""
     found = {}
     with jax.enable_x64(True):
-        pairs = case.worst_pairs() if case.worst_pairs else []
-        sample = [] if case.attack_rounds is None else [_sample(case.data, case.attack_records)]
+        pairs, search = case.example.pairs(), case.example.search
+        sample = [] if search.rounds is None else [_sample(case.data, search.records)]
         groups = {str(core.public_shapes(data)): (data, []) for data in sample}
         for before, after in pairs:
             groups.setdefault(str(core.public_shapes(before)), (before, []))[1].append((before, after))
@@ -48,25 +48,27 @@ def _path(prefix, name):
 
 
 def _searched(case, query, starts):
+    search = case.example.search
     return bounds.search(
         query,
         case.data,
-        case.attack_records,
-        fixed=(*case.fixed, *case.held),
+        search.records,
+        fixed=(*case.fixed, *search.held),
         starts=starts,
-        replace=case.replace,
-        view=case.view,
-        rounds=case.attack_rounds,
+        replace=loaded(search.replace),
+        view=loaded(search.view),
+        rounds=search.rounds,
     )
 
 
 def _reached(case, query, pairs):
-    return bounds.reached_by(query, pairs, view=case.view)
+    return bounds.reached_by(query, pairs, view=loaded(case.example.search.view))
 
 
 def declared(case):
     """`reaches` by path; the path of the only bound of one stage is empty."""
-    return case.reaches if isinstance(case.reaches, dict) else {"": case.reaches}
+    reaches = case.example.reaches
+    return reaches if isinstance(reaches, dict) else {"": reaches}
 
 
 def check(case, found):
@@ -74,17 +76,17 @@ def check(case, found):
     wanted = declared(case)
     assert set(found) == set(wanted), f"bounds of {case.name} are {sorted(found)}, reaches= speaks of {sorted(wanted)}"
     for path, reached in found.items():
-        share = wanted[path].share if isinstance(wanted[path], Short) else wanted[path]
+        share = wanted[path].share if isinstance(wanted[path], BestKnown) else wanted[path]
         assert reached.share <= 1.0 + ROUNDING, f"{case.name} {path} moves by {reached.share:.4f} of its bound"
         assert reached.outside == 0.0, f"{case.name} {path} leaves its public range by {reached.outside:.3g}"
         assert reached.share >= share - SLACK, f"{case.name} {path}: {reached.share:.4f} of the bound, not {share}"
-        assert isinstance(wanted[path], Short) or share > CAUGHT
+        assert isinstance(wanted[path], BestKnown) or share > CAUGHT
         assert np.isfinite(reached.share)
 
 
 def caught(case):
     """Paths of the bounds that are reached beyond `CAUGHT`."""
-    return [path for path, share in declared(case).items() if not isinstance(share, Short)]
+    return [path for path, share in declared(case).items() if not isinstance(share, BestKnown)]
 
 
 def understate(case, factor, setattr):
@@ -100,7 +102,8 @@ def understate(case, factor, setattr):
 
 
 def _data_of(case):
-    return case.worst_pairs()[0][0] if case.attack_rounds is None else _sample(case.data, case.attack_records)
+    search = case.example.search
+    return case.example.pairs()[0][0] if search.rounds is None else _sample(case.data, search.records)
 
 
 def _scaled(sensitivity, factor):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxdp import audit
+from jaxdp import audit, examples
 from jaxdp.audit import catalogue
 from jaxdp.audit import epsilon as bounds
 from jaxdp.cli.main import main
@@ -158,10 +158,10 @@ def test_round_of_algorithm_2_by_quadrature():
 
 
 # share of the declared bound that a short search reaches: 1 where the bound is attained by a simple pair
-FOUND = {"UnitCircle": 0.99, "ProjectedChi2": 0.99}
+FOUND = {"unit-circle": 0.99, "projected-chi2": 0.99}
 
 
-@pytest.mark.parametrize("method", ["UnitCircle", "ProjectedChi2", "PartitionGCM"])
+@pytest.mark.parametrize("method", ["unit-circle", "projected-chi2", "partition-gcm"])
 def test_audit_of_a_test_by_name(method):
     found = audit.audit(method, 2.0, runs=20_000, key=jax.random.key(1))
     assert found.holds
@@ -171,19 +171,19 @@ def test_audit_of_a_test_by_name(method):
 
 def test_audit_of_a_test_that_resamples(monkeypatch):
     monkeypatch.setattr(catalogue, "CANDIDATES", 3)
-    found = audit.audit("PrivateCRT-normal", 2.0, runs=20_000, key=jax.random.key(1))
+    found = audit.audit("private-crt-normal", 2.0, runs=20_000, key=jax.random.key(1))
     assert found.holds
     assert found.sensitivity is None
     assert found.lower > 0.1
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", sorted(catalogue.SUBJECTS))
+@pytest.mark.parametrize("method", sorted(name for name, found in examples.all_examples().items() if found.recorded))
 def test_audit_of_every_test(method):
-    whole = catalogue.SUBJECTS[method].coupled
+    whole = examples.find(method).example.coupled
     found = audit.audit(method, 1.0, runs=100_000 if whole else 1_000_000, key=jax.random.key(2))
     assert found.holds
-    assert found.lower > 0.2 or whole or method == "CellChoice"  # its scores move together
+    assert found.lower > 0.2 or whole or method == "chosen-cells-choice"  # its scores move together
 
 
 @pytest.mark.parametrize(

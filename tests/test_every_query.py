@@ -1,79 +1,75 @@
-"""Every exported query has a contract case, an audit and a level, each with a record; no list is kept here."""
+"""Every exported query has an example that is attacked, audited and measured, on record; no list is kept here."""
 
 import functools
 import inspect
 import json
 
 import pytest
-from cases import CASES, QUERIES
+from cases import BY_NAME
 
 import jaxdp
 from experiments.audit import nulls
-from jaxdp.audit.domains import SUBJECTS
+from jaxdp import catalogue, examples
 from jaxdp.core import PrivateQuery
+from jaxdp.spec import BestKnown
 
 EXPORTED = sorted(
     (
         thing
-        for thing in (getattr(jaxdp, name) for name in jaxdp.__all__)
-        if inspect.isclass(thing) and issubclass(thing, PrivateQuery)
+        for thing in (getattr(jaxdp, name) for name in jaxdp.exported_names())
+        if inspect.isclass(thing) and issubclass(thing, PrivateQuery) and not inspect.isabstract(thing)
     ),
     key=lambda kind: kind.__name__,
 )
 RECORDS = nulls.HERE
+ENTRIES = [*catalogue.entries().values()]
 
 
-@functools.cache
-def of_contract():
-    """Case -> classes of the queries that it runs."""
-    return {case.name: classes(case.test(1.0)) for case in [*CASES, *QUERIES]}
+def every_entry(test):
+    return pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)(test)
 
 
-@functools.cache
-def of_audits():
-    """Subject -> classes of the queries that it audits."""
-    return {name: classes(subject.build(1.0)) for name, subject in SUBJECTS.items()}
+def test_every_exported_query_is_in_the_catalogue():
+    described = {entry.cls for entry in ENTRIES}
+    assert len(described) >= 30
+    base = {jaxdp.PrivateTest}
+    assert set(EXPORTED) - base <= described, "a query without a spec: give its class spec = jaxdp.TestSpec(...)"
 
 
-@functools.cache
-def of_levels():
-    """Null -> classes of the tests that it rejects or not."""
-    return {name: classes(null.make(0.05)) for name, null in nulls.NULLS.items()}
+@every_entry
+def test_every_test_has_a_case_and_says_what_is_reached(entry):
+    found = examples.of(entry)
+    assert found, f"{entry.name} has no example: give its spec examples=(jaxdp.Example(data),)"
+    assert {one.name for one in found} <= set(BY_NAME)
+    assert not found[0].example.bounds_only, f"the first example of {entry.name} must run the whole contract"
+    for one in found:
+        shares = one.example.reaches if isinstance(one.example.reaches, dict) else {"": one.example.reaches}
+        for share in shares.values():
+            said = share is not None or not entry.spec.private
+            assert said, f"{one.name} does not say what share of its bound an attack reaches"
+            assert not isinstance(share, BestKnown) or share.because
 
 
-def classes(query):
-    """A query's class and its bases, and those of the one that it wraps."""
-    found = set(type(query).__mro__)
-    inner = getattr(query, "test", None)
-    return found | (classes(inner) if isinstance(inner, PrivateQuery) else set())
+@every_entry
+def test_every_private_test_has_a_recorded_audit(entry):
+    missing = {one.name for one in examples.of(entry) if one.recorded} - audited()
+    assert not missing, f"no audit is recorded in {RECORDS / 'audit.json'}: experiments.audit.run --extend tests"
 
 
-def names(table, kind):
-    return {name for name, kinds in table.items() if kind in kinds}
-
-
-def test_the_exports_are_found():
-    assert len(EXPORTED) >= 20
-    assert {jaxdp.EveryTable, jaxdp.MICrTopPair, jaxdp.AllPairs} <= set(EXPORTED)
-
-
-@pytest.mark.parametrize("kind", EXPORTED, ids=lambda kind: kind.__name__)
-def test_every_exported_query_is_checked(kind):
-    assert names(of_contract(), kind), f"{kind.__name__} has no contract case: add a row to tests/cases.py"
-    private = any(case.private for case in [*CASES, *QUERIES] if kind in of_contract()[case.name])
-    audits, levels = names(of_audits(), kind), names(of_levels(), kind)
-    assert audits or not private, f"{kind.__name__} has no audit: add a subject to jaxdp/audit/domains.py"
-    assert not private or audits & audited(), f"no audit of {kind.__name__} is recorded in {RECORDS / 'audit.json'}"
-    if kind.__name__ in nulls.WITHOUT_LEVEL:
-        assert not levels, f"{kind.__name__} has a null and a reason for having none"
-        return
-    assert levels, f"{kind.__name__} has no level: add a null, or a reason, to experiments/audit/nulls.py"
-    assert levels & set(recorded_levels()), f"no level of {kind.__name__} is recorded in {RECORDS / 'nulls.jsonl'}"
+@every_entry
+def test_every_test_has_a_recorded_level(entry):
+    for one in examples.of(entry):
+        if one.example.without_null or one.example.bounds_only:
+            assert one.example.null is None, f"{one.name} has a null and a reason for having none"
+            continue
+        assert one.example.null is not None, f"{one.name} has no level: give its example null=, or without_null="
+        assert one.name in nulls.NULLS, f"{one.name} has a null of no size: add it to experiments/audit/nulls.py"
+        assert one.name in recorded_levels(), f"no level of {one.name} is recorded in {RECORDS / 'nulls.jsonl'}"
 
 
 @functools.cache
 def audited():
-    """Subjects with a recorded audit of at least 1e4 runs; all of them hold."""
+    """Examples with a recorded audit of at least 1e4 runs; all of them hold."""
     rows = json.loads((RECORDS / "audit.json").read_text())["tests"]
     assert all(row["holds"] for row in rows)
     return {row["method"] for row in rows if row["runs"] >= 10_000}
@@ -84,5 +80,6 @@ def recorded_levels():
     return nulls.finished(RECORDS / "nulls.jsonl")
 
 
-def test_reasons_belong_to_exports():
-    assert set(nulls.WITHOUT_LEVEL) <= {kind.__name__ for kind in EXPORTED}
+def test_records_speak_of_examples():
+    assert audited() <= set(examples.all_examples())
+    assert {nulls.NULLS[name].example or name for name in recorded_levels()} <= set(examples.all_examples())

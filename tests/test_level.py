@@ -19,7 +19,7 @@ def test_every_configuration_of_the_contract_table_has_a_null():
     assert all("uncorrected" in name for name in set(nulls.NULLS) - set(BY_NAME))
 
 
-@pytest.mark.parametrize("name", ["goodness_of_fit", "vote", "margin_adaptive"])
+@pytest.mark.parametrize("name", ["goodness-of-fit", "test-of-tests", "margin-adaptive"])
 def test_level_at_ten_thousand_nulls(name):
     row = nulls.measure(name, 10_000, jax.random.key(1))
     assert row["holds"], row["levels"]
@@ -28,17 +28,25 @@ def test_level_at_ten_thousand_nulls(name):
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(nulls.NULLS))
 def test_level_of_nightly_size(name):
-    cheap = ("partition_gcm", "crt_normal", "vote", "goodness_of_fit", "margin_adaptive", "kendall_codes")
+    cheap = (
+        "partition-gcm",
+        "private-crt-normal",
+        "test-of-tests",
+        "goodness-of-fit",
+        "margin-adaptive",
+        "conditional-kendall-codes",
+    )
     row = nulls.measure(name, 100_000 if name in cheap else 10_000, jax.random.key(2))
     assert row["holds"], row["levels"]
 
 
 def test_a_test_that_rejects_too_often_is_reported(monkeypatch):
     """The same test on data with a small effect: its rejections leave the window at both levels."""
-    null = nulls.NULLS["crt_normal"]
-    shifted = dataclasses.replace(null, draw=functools.partial(jaxdp.simulate.sine_confounder, effect=0.2), n=200)
-    monkeypatch.setitem(nulls.NULLS, "crt_normal", shifted)
-    row = nulls.measure("crt_normal", 2000, jax.random.key(3))
+    null = nulls.NULLS["private-crt-normal"]
+    monkeypatch.setitem(nulls.NULLS, "private-crt-normal", dataclasses.replace(null, n=200))
+    shifted = functools.partial(jaxdp.simulate.sine_confounder, n=200, effect=0.2)
+    monkeypatch.setattr(nulls, "draw", lambda name: shifted)
+    row = nulls.measure("private-crt-normal", 2000, jax.random.key(3))
     assert [part["holds"] for part in row["levels"]] == [False, False]
 
 
@@ -50,18 +58,18 @@ def test_windows_and_their_sides():
 def test_rows_are_kept_and_torn_lines_measured_again(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(nulls, "measure", lambda name, count, key, show: calls.append(name) or made(name, count))
-    arguments = ["nulls", "--replicates", "50", "--out", str(tmp_path), "--names", "vote", "gcm"]
+    arguments = ["nulls", "--replicates", "50", "--out", str(tmp_path), "--names", "test-of-tests", "gcm"]
     monkeypatch.setattr("sys.argv", arguments)
     nulls.main()
     nulls.main()
-    assert calls == ["vote", "gcm"]
+    assert calls == ["test-of-tests", "gcm"]
     path = tmp_path / "nulls.jsonl"
     path.write_text(path.read_text()[:-40])
     nulls.main()
-    assert calls == ["vote", "gcm", "gcm"]
+    assert calls == ["test-of-tests", "gcm", "gcm"]
     monkeypatch.setattr("sys.argv", [*arguments, "--replicates", "60"])
     nulls.main()
-    assert calls[3:] == ["vote", "gcm"]
+    assert calls[3:] == ["test-of-tests", "gcm"]
     assert {row["replicates"] for row in nulls.finished(path).values()} == {60}
 
 

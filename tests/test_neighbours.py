@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 
 from experiments.audit import neighbours
+from jaxdp import examples
 from jaxdp.audit import record
-from jaxdp.audit.domains import SUBJECTS
 from jaxdp.independence.marginal.unit_circle import UnitCircle
 
 
 def test_attack_reaches_an_attained_bound():
-    row = neighbours.attack("UnitCircle", 20, 20_000)
+    row = neighbours.attack("unit-circle", 20, 20_000)
     assert row["holds"]
     assert row["pairs"] >= 19_000
     assert row["largest_share_of_bound"] > 0.99
@@ -25,19 +25,19 @@ def test_a_bound_cut_by_a_tenth_is_caught(monkeypatch):
         return dataclasses.replace(bound, bound=0.9 * bound.bound)
 
     monkeypatch.setattr(UnitCircle, "sensitivity", cut)
-    assert not neighbours.attack("UnitCircle", 20, 2000)["holds"]
+    assert not neighbours.attack("unit-circle", 20, 2000)["holds"]
 
 
 def test_replay_of_a_configuration(monkeypatch):
-    assert neighbours.replayed("goodness_of_fit", 30)["holds"]
+    assert neighbours.replayed("goodness-of-fit", 30)["holds"]
     monkeypatch.setattr(record, "_distance", lambda *rest: float("inf"))
-    row = neighbours.replayed("goodness_of_fit", 2)
+    row = neighbours.replayed("goodness-of-fit", 2)
     assert not row["holds"]
     assert row["differences"][0]["what"] == "value moved further than declared"
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", sorted(name for name, subject in SUBJECTS.items() if not subject.coupled))
+@pytest.mark.parametrize("name", sorted(neighbours.attackable()))
 def test_attacks_of_nightly_size(name):
-    for n in (size for size in neighbours.RECORDS if size >= SUBJECTS[name].least):
+    for n in (size for size in neighbours.RECORDS if size >= examples.find(name).example.least):
         assert neighbours.attack(name, n, 1_000_000, seed=1)["holds"], n

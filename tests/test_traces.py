@@ -17,6 +17,7 @@ from jaxdp.core import Cost
 from jaxdp.independence.marginal.gwas import Tables
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.noise import keys, traces
+from jaxdp.simulate.examples import codes
 
 ROWS = 50  # data sets in one call
 RECORDS = cases.NUM_RECORDS
@@ -189,14 +190,14 @@ def test_entries_work_outside_a_transformation(every_entry):
     """The refusals above are due to the transformations."""
     spy, calls = every_entry
     for name, data, call in calls:
-        if name in ("ledger", "fresh key", "split", "release kendall_codes"):
+        if name in ("ledger", "fresh key", "split", "release conditional-kendall-codes"):
             call(jaxdp.fresh_key(), data)
     assert spy.charged == 1
     spy.charged = 0
 
 
 def test_a_map_over_devices_that_is_not_compiled_is_a_trace_too():
-    data = blank(lambda key: cases.coded(2, 3, 2)(key, RECORDS))
+    data = blank(lambda key: codes(key, RECORDS, (2, 3, 2)))
 
     key = jaxdp.fresh_key()
 
@@ -209,7 +210,7 @@ def test_a_map_over_devices_that_is_not_compiled_is_a_trace_too():
 
 
 def test_a_key_as_a_static_argument_is_refused_too():
-    data = cases.coded(2, 3, 2)(jax.random.key(1), RECORDS)
+    data = codes(jax.random.key(1), RECORDS, (2, 3, 2))
     with pytest.raises(RuntimeError, match="loop in Python"):
         jax.jit(lambda key, d: jaxdp.run(TEST, key, d).p_value, static_argnums=0)(jaxdp.fresh_key(), data)
 
@@ -267,4 +268,4 @@ def test_keys_taken_out_of_a_release_key_are_refused(take, kind):
     key = inner if kind == 0 else jax.random.split(inner)[0]
     for other in (take, lambda t, k, d: SparseVector(epsilon=1.0).init(k)):
         with pytest.raises(TypeError, match="taken out of a release key"):
-            other(TEST, key, cases.coded(2, 3, 2)(jax.random.key(1), RECORDS))
+            other(TEST, key, codes(jax.random.key(1), RECORDS, (2, 3, 2)))

@@ -19,31 +19,27 @@ import jax
 
 from experiments.audit import nulls
 from experiments.record import provenance
-from jaxdp import audit, core
-from jaxdp.audit.domains import SUBJECTS
+from jaxdp import audit, core, examples
 from jaxdp.audit.sensitivity import neighbour
 from jaxdp.core import Relation
 
 RECORDS = (2, 3, 5, 20, 100)
 NUM_PAIRS = 200
 HERE = Path(__file__).parent
-COUPLED = ("local_permutation",)  # copies of neighbours are coupled, not equal-keyed: replayed on equal data
-OF_ROWS_WITH_Z = ("crt_threshold", "crt_normal", "crt_paper", "crt_kernel")  # resamples are part of a record
-OF_TABLES = ("every_table", "first_tables", "best_tables")  # their rows are tables, not people: attacked elsewhere
 LARGEST = 1 << 17  # pairs of one batch
 
 
 def attack(name: str, n: int, pairs: int, seed: int = 0) -> dict:
     """One row of `sensitivity`: half of the pairs are random, the rest are coordinate moves from the best of them."""
-    subject, started = SUBJECTS[name], time.perf_counter()
+    subject, started = examples.find(name), time.perf_counter()
     ratio, tried, rounds = 0.0, 0, max(1, pairs // LARGEST)
     share = pairs // rounds
     with jax.enable_x64(True):
         for number in range(rounds):
             found = audit.falsify(
-                subject.build(1.0, n),
+                subject.audited(1.0, n),
                 jax.random.fold_in(jax.random.key(seed), number),
-                functools.partial(subject.generate, records=n),
+                functools.partial(subject.searched, n=n),
                 starts=share // 2,
                 moves=share // 32,
                 climbs=0,
@@ -56,8 +52,7 @@ def attack(name: str, n: int, pairs: int, seed: int = 0) -> dict:
 def replayed(name: str, count: int = NUM_PAIRS, seed: int = 0) -> dict:
     """One row of `replay`."""
     null, started = nulls.NULLS[name], time.perf_counter()
-    test = null.make(0.05)
-    draw = jax.jit(functools.partial(null.draw, n=null.n))
+    test, draw = nulls.make(name, 0.05), jax.jit(nulls.draw(name))
     found = audit.replay(test, jax.random.key(seed), pairs_of(name, test, draw, count, seed))
     row = {"what": "replay", "name": name, "n": null.n, "pairs": count}
     row["differences"] = [dataclasses.asdict(difference) for difference in found]
@@ -69,15 +64,32 @@ def pairs_of(name, test, draw, count: int, seed: int):
     for i in range(count):
         keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), i))
         data, other = (draw(key) for key in keys)
-        if name in COUPLED:
+        if held(name):  # copies of neighbours are coupled, not equal-keyed: replayed on equal data
             yield data, data
             continue
         row = jax.tree.map(lambda leaf: leaf[:1], other)
         if i % 3 == 0:
             row = jax.tree.map(lambda leaf: 1e3 * leaf if jax.numpy.issubdtype(leaf.dtype, float) else leaf, row)
-        if name in OF_ROWS_WITH_Z:
+        if getattr(test, "law", None) is not None:  # resamples are part of a record
             row = dataclasses.replace(row, z=data.z[:1])
         yield data, neighbour(data, row, relation_of(test, data))
+
+
+def held(name: str) -> bool:
+    """Whether equal keys couple only neighbours that share some private column."""
+    return bool(nulls.configured(name).example.search.held)
+
+
+def attackable() -> dict[str, examples.Configured]:
+    """Examples whose audit is on record, by name, of which a search over one fixed randomness reaches the bound."""
+    return {
+        name: found for name, found in examples.all_examples().items() if found.recorded and not found.example.coupled
+    }
+
+
+def replayable() -> list[str]:
+    """Nulls of private tests whose rows are people; families of pairs and tables are attacked elsewhere."""
+    return [name for name, null in nulls.NULLS.items() if null.replayed and nulls.configured(name).private]
 
 
 def relation_of(test, data) -> Relation:
@@ -97,10 +109,9 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     path, began = args.out / "neighbours.jsonl", time.monotonic()
     done = {(row["what"], row["name"], row["n"]) for row in rows(path)}
-    private = [name for name in nulls.NULLS if name not in ("gcm", "gcm_columns", "crt", "all_pairs", *OF_TABLES)]
-    todo = [(replayed, name, ()) for name in private if ("replay", name, nulls.NULLS[name].n) not in done]
-    for name, subject in SUBJECTS.items():
-        sizes = [n for n in RECORDS if n >= subject.least and not subject.coupled]
+    todo = [(replayed, name, ()) for name in replayable() if ("replay", name, nulls.NULLS[name].n) not in done]
+    for name, subject in attackable().items():
+        sizes = [n for n in RECORDS if n >= subject.example.least]
         todo += [(attack, name, (n, args.pairs)) for n in sizes if ("sensitivity", name, n) not in done]
     for number, (act, name, rest) in enumerate(todo):
         if time.monotonic() - began > args.seconds:

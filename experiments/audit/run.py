@@ -23,7 +23,7 @@ import numpy as np
 
 import jaxdp
 from experiments.record import provenance
-from jaxdp import audit
+from jaxdp import audit, examples
 from jaxdp.audit import catalogue
 from jaxdp.audit.searches import sampled_bound
 from jaxdp.cli.audit import draw
@@ -60,15 +60,20 @@ def flawed() -> list[dict]:
     return [timed(functools.partial(audit.audit, method, e)) for method in sorted(catalogue.FLAWED) for e in EPSILONS]
 
 
-def of_tests(runs: int, seed: int, chosen=tuple(catalogue.SUBJECTS), done=()):
+def on_record() -> list[str]:
+    """Examples whose audits are on record."""
+    return [name for name, found in examples.all_examples().items() if found.recorded]
+
+
+def of_tests(runs: int, seed: int, chosen=(), done=()):
     """Every test at three epsilons and on five pairs, each the worst that an attack of its own found.
 
     Tests that resample or have stages run as a whole, a tenth of the runs; the rest by their mechanism on the two
     statistics.
     """
-    for pair, method in itertools.product(range(PAIRS), chosen):
-        subject = catalogue.SUBJECTS[method]
-        if pair and subject.neighbours is not None:
+    for pair, method in itertools.product(range(PAIRS), chosen or on_record()):
+        subject = examples.find(method)
+        if pair and subject.settings.neighbours is not None:
             continue  # one pair, made by hand
         size = runs // 10 if subject.whole else runs
         left = [epsilon for epsilon in EPSILONS if (method, epsilon, pair) not in done]

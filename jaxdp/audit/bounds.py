@@ -18,8 +18,8 @@ import numpy as np
 
 from jaxdp import core
 from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.simulate.examples import FAR
 
-FAR = 1e3  # a value beyond every clipping limit in use
 EXTREMES = np.array([-FAR, -1.0, 0.0, 1.0, FAR])
 LANES, ROUNDS = 32, 30
 

@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import _check, core
+from jaxdp import _check, core, examples
 from jaxdp._display import Readable
 from jaxdp.audit import bounds, flawed, sensitivity
-from jaxdp.audit.domains import SUBJECTS
 from jaxdp.audit.epsilon import Bound, lower_bound
 from jaxdp.audit.pairs import MECHANISMS, Pair, project
 from jaxdp.audit.searches import FLAWED_SEARCHES, SEARCHES, Search, sampled_bound, worst_neighbours
@@ -20,6 +19,7 @@ from jaxdp.audit.sensitivity import Attack, falsify, neighbour
 from jaxdp.core import Relation
 from jaxdp.mechanisms import Geometric, Laplace
 from jaxdp.noise import keys, lattice
+from jaxdp.spec import loaded
 
 BATCH = 1 << 18
 _BARE: dict[str, Any] = {"laplace": Laplace, "geometric": Geometric}  # audited by many draws of one plan
@@ -70,8 +70,9 @@ class Audit(Readable):
 
 
 def subjects() -> list[str]:
-    """Names of mechanisms, flawed variants, tests and searches."""
-    return [*MECHANISMS, *FLAWED, *SUBJECTS, *SEARCHES, *FLAWED_SEARCHES]
+    """Names of mechanisms, flawed variants, examples of tests (`jaxdp.examples`) and searches."""
+    tests = (name for name, found in examples.all_examples().items() if found.claims_epsilon)
+    return [*MECHANISMS, *FLAWED, *tests, *SEARCHES, *FLAWED_SEARCHES]
 
 
 def audit(
@@ -86,7 +87,7 @@ def audit(
     release: bool | None = None,
     attack=None,
 ) -> Audit:
-    """Audits a mechanism, a test of the package, a causal search, or a flawed variant by name (`subjects()`).
+    """Audits a mechanism, an example of a test, a causal search, or a flawed variant by name (`subjects()`).
 
     epsilon: the claim. runs: in all, half on each neighbour; default 1e6, of searches 1e5. key: of simulations, default
     fresh entropy. pair: which of five pairs of neighbours: of a mechanism they are fixed, of a test each is the worst
@@ -120,11 +121,11 @@ def audit(
         exact = mode == keys.RELEASE
         found = sampled_bound(search, search.build(epsilon), neighbours, key_runs, runs, alpha=alpha, release=exact)
         delta = search.delta
-    elif method in SUBJECTS and SUBJECTS[method].whole:
-        build = SUBJECTS[method].build(epsilon)
+    elif method not in MECHANISMS and examples.find(method).whole:
+        test, view = examples.find(method).audited(epsilon), loaded(examples.find(method).settings.view)
         sides = zip(jax.random.split(key_runs), attack, strict=True)
         found = lower_bound(
-            *(whole_runs(build, part, data, runs // 2, SUBJECTS[method].view) for part, data in sides),
+            *(whole_runs(test, part, data, runs // 2, view) for part, data in sides),
             alpha=alpha,
             low_bits=False,
         )
@@ -132,8 +133,8 @@ def audit(
         if method in MECHANISMS:
             chosen = _numbered(MECHANISMS[method](epsilon), pair)
         else:
-            test = SUBJECTS[method].build(epsilon)
-            if SUBJECTS[method].neighbours is None:
+            test = examples.find(method).audited(epsilon)
+            if examples.find(method).settings.neighbours is None:
                 chosen, share = _pair_of(test, attack), attack.ratio
             else:
                 chosen, share = _pair_between(test, *attack)
@@ -145,20 +146,20 @@ def audit(
 def attacked(method: str, key, generate=None):
     """What the audits of a test or a causal search attack, at epsilon 1; serves every epsilon.
 
-    A test: `Attack`, the worst pair for its sensitivity, or the two data sets that its subject names. A test that
+    A test: `Attack`, the worst pair for its sensitivity, or the two data sets that its example names. A test that
     resamples or has stages, so that no pair is worst for one fixed randomness: the two data sets that a pilot of whole
     runs tells apart best. A search: five pairs of records, best first.
     """
     search = _search(method)
     if search is not None:
         return worst_neighbours(search, key)
-    subject = SUBJECTS[method]
-    generate = generate or subject.generate
-    if subject.neighbours is not None:
-        return subject.neighbours()
-    if subject.coupled:
-        return _pilot(subject.build(1.0), key, generate)
-    test = _one_stage(subject.build(1.0), jax.eval_shape(generate, key))
+    subject = examples.find(method)
+    generate = generate or subject.searched
+    if subject.settings.neighbours is not None:
+        return loaded(subject.settings.neighbours)()
+    if subject.example.coupled:
+        return _pilot(subject.audited(1.0), key, generate)
+    test = _one_stage(subject.audited(1.0), jax.eval_shape(generate, key))
     return falsify(test, key, generate, weights=_shares(test))
 
 

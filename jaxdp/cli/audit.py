@@ -17,9 +17,10 @@ def add_parser(subparsers) -> None:
         description=(
             "Runs a mechanism or test many times on two worst-case neighbours and reports a lower bound on its true "
             "epsilon. METHOD is laplace, geometric, gaussian, noisy-max, exponential, top-k, rank, sparse-vector, "
-            "cauchy, student, smooth-laplace, smooth-gaussian, random-stopping, the class name of a test "
-            "(PartitionGCM, ...), a causal search (svt_pc, priv_pc, em_pc, adaptive_pc, table_pc, ...), or a published "
-            "variant whose claim is false: noisy-permutation, algorithm-2, algorithm-3, micr-geom, priv_pc-paper."
+            "cauchy, student, smooth-laplace, smooth-gaussian, random-stopping, a test by its name "
+            "(partition-gcm, ...) or that of another of its configurations (partition-gcm-axes, ...), a causal search "
+            "(svt_pc, priv_pc, em_pc, adaptive_pc, table_pc, ...), or a published variant whose claim is false: "
+            "noisy-permutation, algorithm-2, algorithm-3, micr-geom, priv_pc-paper."
         ),
         epilog="example: jaxdp audit laplace --epsilon 1 --runs 1e7",
     )

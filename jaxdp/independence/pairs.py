@@ -15,9 +15,17 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, PrivateTest, Release, Sequential
 from jaxdp.data.dataset import Column
 from jaxdp.independence import pair_by_pair
+from jaxdp.independence.conditional import partition_examples
+from jaxdp.independence.conditional.partition_gcm import PartitionGCM
 from jaxdp.independence.features import Features
 from jaxdp.noise import keys
-from jaxdp.spec import TestSpec
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Example, TestSpec
+
+
+def _of_cells(cls, epsilon, **fields):
+    """All pairs by `PartitionGCM`."""
+    return cls(test=PartitionGCM(epsilon=epsilon, **fields))
 
 
 @frozen_pytree
@@ -37,6 +45,18 @@ class AllPairs(PrivateTest):
         needs=("test",),
         sees="what the test of one pair sees",
         theory="docs/theory/partition_gcm.md",
+        examples=(
+            Example(
+                examples.three_features,
+                null=examples.separate_features,
+                make=_of_cells,
+                reaches=partition_examples.REACHED,
+                worst_pairs=f"{partition_examples.WORST}:cells_of_features",
+                search=partition_examples.SEARCH,
+                audit=AuditSettings(examples.two_features, neighbours=f"{partition_examples.WORST}:moved"),
+                coupled=True,
+            ),
+        ),
     )
 
     def __post_init__(self):

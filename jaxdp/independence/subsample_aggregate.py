@@ -17,8 +17,9 @@ from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
 from jaxdp.mechanisms import smooth_sensitivity
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
-from jaxdp.spec import Planning, TestSpec, on_a_line_without_z
-from jaxdp.statistics.association import squared_correlation
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, on_a_line_without_z
+from jaxdp.statistics.association import CorrelationTest, squared_correlation
 
 CHI_SQUARED_ONE, HALF_NORMAL = "chi-squared-1", "half-normal"
 _NULLS = {
@@ -80,6 +81,17 @@ class SubsampleAggregate(PrivateTest):
             "continuous:subsample_power", least=LEAST_BLOCKS * LEAST_BLOCK, gaussian=False, without_z=True
         ),
         theory="docs/theory/medians.md",
+        examples=(
+            Example(
+                examples.pair,
+                null=examples.normal,
+                fields={"statistic_of": CorrelationTest().value, "num_blocks": 4, "num_null": 39},
+                reaches={"value": 1.0, "smooth": 0.99},
+                audit=AuditSettings(examples.uniform),
+                coupled=True,
+                least=20,
+            ),
+        ),
     )
 
     def __post_init__(self):

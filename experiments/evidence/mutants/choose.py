@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from experiments.evidence.mutants.find import Mutant
+from jaxdp import examples
 
 MOST = 24  # tests of one round
 GUARD = re.compile("bound|sensitiv|attack|budget|cost|share|charge|noise|reach|law|key|constant|level|epsilon|exact")
@@ -115,13 +116,23 @@ def users(root: Path, path: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def contract_cases(root: Path, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the contract suite's cases whose test is one of these classes."""
-    pattern = _any([name for name in names if name[0].isupper()])
-    source = (root / "tests" / "cases.py").read_text()
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    cases = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Case" and node.args]
-    found = [case.args[0].value for case in cases if pattern and pattern.search(ast.get_source_segment(source, case))]
-    return tuple(name for name in found if isinstance(name, str))
+    """Names of the contract suite's cases whose test is one of these classes, or is built on one."""
+    kinds = {name for name in names if name[0].isupper()}
+    found = [name for name, one in examples.all_examples().items() if kinds & classes(one.build(1.0))]
+    pattern, source = _any(kinds), (root / "tests" / "cases.py").read_text()
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and node.args]
+    cases = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "internal"]
+    named = [case.args[0].value for case in cases if pattern and pattern.search(ast.get_source_segment(source, case))]
+    return (*found, *(name for name in named if isinstance(name, str)))
+
+
+def classes(thing) -> set[str]:
+    """Names of the classes of a test, of their bases, and of the tests and kernels inside it."""
+    inside = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
+    found = {kind.__name__ for kind in type(thing).__mro__}
+    return found.union(
+        *(classes(part) for part in inside if dataclasses.is_dataclass(part) and not isinstance(part, type))
+    )
 
 
 def _any(words) -> re.Pattern | None:

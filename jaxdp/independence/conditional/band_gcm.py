@@ -4,6 +4,7 @@ Symbols: k = `num_neighbors`, c = scale/2, h = `caliper`, S = `band`, Q = `squar
 (docs/theory/ordered_neighbours.md).
 """
 
+import functools
 import math
 from typing import ClassVar
 
@@ -24,7 +25,8 @@ from jaxdp.independence.conditional.neighbour_test import (
     split_columns,
 )
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.spec import Planning, TestSpec, continuous_columns_of_z
+from jaxdp.simulate import examples
+from jaxdp.spec import Example, PairSearch, Planning, TestSpec, continuous_columns_of_z, with_gaussian_noise
 from jaxdp.statistics import bands, neighbour_order, partition
 from jaxdp.statistics.soft_sign import KERNELS
 
@@ -49,6 +51,10 @@ def _from_domain(cls, epsilon, domain, options):
     if leveled and options.residual_scale is None:
         fields = {"scale_x": WIDE_SCALE, "scale_y": WIDE_SCALE, "variance": "released"}
     return cls(epsilon=epsilon, **fields)
+
+
+EXAMPLE = {"enforce_rule": False}  # few records, too few for the level
+WORST = "jaxdp.independence.conditional.worst_pairs_neighbours"
 
 
 @frozen_pytree
@@ -90,6 +96,35 @@ class BandGCM(NeighbourTest):
         shown=("band", "released sum over neighbours"),
         planning=Planning(),
         theory="docs/theory/ordered_neighbours.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=examples.gradual,
+                fields=EXAMPLE,
+                reaches=1.0,
+                worst_pairs=f"{WORST}:between",
+                search=PairSearch(records=13),
+            ),
+            Example(
+                examples.several_columns,
+                null=functools.partial(examples.gradual, count=(2, 3)),
+                fields=EXAMPLE,
+                label="columns",
+                reaches=1.0,
+                worst_pairs=f"{WORST}:between_columns",
+                search=PairSearch(records=13),
+            ),
+            Example(
+                examples.continuous,
+                null=examples.gradual,
+                fields={"variance": "released", **EXAMPLE},
+                make=with_gaussian_noise,
+                label="released-zcdp",
+                reaches={"band": 1.0, "squares": 1.0},
+                worst_pairs=f"{WORST}:between",
+                search=PairSearch(records=13),
+            ),
+        ),
     )
 
     def __post_init__(self):

@@ -13,6 +13,7 @@ from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import builders
+from jaxdp.independence.conditional.kendall_examples import EXAMPLES
 from jaxdp.independence.conditional.rank_test import UNIT_ROUNDOFF, StratifiedRankTest, as_default_float, choose
 from jaxdp.mechanisms import Laplace
 from jaxdp.spec import Columns, Planning, TestSpec, all_discrete, on_a_line
@@ -77,6 +78,7 @@ class ConditionalKendall(StratifiedRankTest):
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow"),
         theory="docs/theory/conditional_kendall.md",
+        examples=EXAMPLES,
     )
     maximal_variance: ClassVar[float] = 0.125  # n/9 in general, n/8 for binary strata of two
 

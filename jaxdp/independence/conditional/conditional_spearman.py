@@ -9,8 +9,10 @@ import jax
 
 from jaxdp._pytree import frozen_pytree
 from jaxdp.independence import builders
+from jaxdp.independence.conditional import kendall_examples
 from jaxdp.independence.conditional.rank_test import StratifiedRankTest, as_default_float, choose
-from jaxdp.spec import Columns, Planning, TestSpec, on_a_line
+from jaxdp.simulate import confounder, examples
+from jaxdp.spec import Columns, Example, Planning, TestSpec, on_a_line
 from jaxdp.statistics import concordance
 
 # docs/theory/spearman.md#sensitivity: an arrival moves (n - 1) rho by (5n - 7)/(n + 1) < 5; within one
@@ -44,6 +46,32 @@ class ConditionalSpearman(StratifiedRankTest):
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow"),
         theory="docs/theory/spearman.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                reaches=kendall_examples.reached(0.97, 0.73),
+                worst_pairs=f"{kendall_examples.WORST}:ranks",
+                audit=kendall_examples.AUDIT,
+            ),
+            Example(
+                examples.continuous,
+                fields=kendall_examples.JOINS,
+                label="joins",
+                reaches={"u": 0.97, "v": 0.97},
+                worst_pairs=f"{kendall_examples.WORST}:joining_ranks",
+                search=kendall_examples.PAIRS_ALONE,
+                bounds_only=True,
+            ),
+            Example(
+                examples.pair,
+                label="marginal",
+                reaches=kendall_examples.reached(0.97, 0.73),
+                worst_pairs=f"{kendall_examples.WORST}:one_stratum",
+                search=kendall_examples.PAIRS_ALONE,
+                bounds_only=True,
+            ),
+        ),
     )
     maximal_variance: ClassVar[float] = 1.0
 

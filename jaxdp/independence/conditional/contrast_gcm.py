@@ -5,6 +5,7 @@ Symbols: m = records of a window, a = its contrast, c = scale/2, h = `caliper`, 
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import ClassVar
@@ -28,7 +29,8 @@ from jaxdp.independence.conditional.neighbour_test import (
     split_columns,
 )
 from jaxdp.mechanisms import Laplace
-from jaxdp.spec import Planning, TestSpec, continuous_columns_of_z
+from jaxdp.simulate import examples
+from jaxdp.spec import BestKnown, Example, PairSearch, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import contrasts, hilbert, neighbour_order, partition
 
 DEPTHS = (2, 3, 4, 5)
@@ -41,6 +43,9 @@ FARTHEST = 1e6  # where values of z without bounds are cut, in units of the refe
 
 def _from_domain(cls, epsilon, domain, options):
     return cls(epsilon=epsilon, **scales(domain, options))
+
+
+_WINDOWS = "found by search alone: no pair is known in which all windows of a record change sign"
 
 
 @frozen_pytree
@@ -88,6 +93,16 @@ class ContrastGCM(NeighbourTest):
         shown=("windows", "released sum over neighbours"),
         planning=Planning(),
         theory="docs/theory/ordered_neighbours.md",
+        examples=(
+            Example(
+                functools.partial(examples.continuous, dim=2),
+                null=functools.partial(examples.gradual, dim=2),
+                fields={"enforce_rule": False},
+                reaches=BestKnown(0.84, _WINDOWS),
+                search=PairSearch(records=20),
+                least=20,
+            ),
+        ),
     )
 
     def __post_init__(self):

@@ -9,7 +9,8 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence.conditional.resampling import RandomizationTest, from_law
 from jaxdp.mechanisms import Exact
-from jaxdp.spec import TestSpec
+from jaxdp.simulate import confounder, examples
+from jaxdp.spec import Example, TestSpec, without_noise
 from jaxdp.statistics import low_rank
 
 
@@ -33,6 +34,14 @@ class CRT(RandomizationTest):
         needs=("law",),
         sees="covariance of X and Y given Z",
         theory="docs/theory/crt.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW, "num_resamples": 39},
+                make=without_noise,
+            ),
+        ),
     )
 
     def budget(self):

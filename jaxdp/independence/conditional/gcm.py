@@ -13,7 +13,8 @@ from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, num_records
 from jaxdp.independence import builders
 from jaxdp.independence.conditional.residual_products import residual_products, residuals_of
 from jaxdp.mechanisms import Exact
-from jaxdp.spec import TestSpec
+from jaxdp.simulate import confounder, examples
+from jaxdp.spec import Example, TestSpec, without_noise
 from jaxdp.statistics.kernels import RBF
 
 
@@ -56,6 +57,16 @@ class GCM(PrivateTest):
         memory=builders.kernel_memory,
         shown=("", "statistic T"),
         theory="docs/theory/private_gcm.md",
+        examples=(
+            Example(examples.continuous, null=confounder.sine_confounder, fields={"ridge": 0.1}, make=without_noise),
+            Example(
+                examples.several_columns,
+                null=examples.separate_columns,
+                fields={"ridge": 0.1, "num_null": 99},
+                make=without_noise,
+                label="columns",
+            ),
+        ),
     )
 
     def __post_init__(self):

@@ -18,6 +18,7 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence import builders
 from jaxdp.independence.conditional import coarse_cells
+from jaxdp.independence.conditional.partition_examples import EXAMPLES
 from jaxdp.independence.conditional.partition_stages import (
     AxisSelection,
     Standardization,
@@ -111,6 +112,7 @@ class PartitionGCM(PrivateTest):
         shown=("covariance", "released covariance"),
         planning=Planning("continuous:partition_gcm_power", narrow=True, gaussian_formula="natural"),
         theory="docs/theory/partition_gcm.md",
+        examples=EXAMPLES,
     )
 
     def __post_init__(self):

@@ -15,13 +15,18 @@ from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence.conditional.local_permutation import enough_copies
 from jaxdp.independence.conditional.resampling import RandomizationTest, column, from_law
 from jaxdp.mechanisms import Laplace, RankThreshold, ReportNoisyMax, divide
-from jaxdp.spec import DECISION, Planning, TestSpec
+from jaxdp.simulate import confounder, examples
+from jaxdp.spec import DECISION, AuditSettings, BestKnown, Example, PairSearch, Planning, TestSpec
 from jaxdp.statistics import conditional_law, partition, ridge_bounds, ridge_error
 from jaxdp.statistics.kernels import RBF
 from jaxdp.statistics.winsorize import best_level
 
 PLAIN_BOUND = 2.0  # sum r_i y_i with |r|, |y| <= 1 (docs/theory/crt.md#statistic); attained
 SHARES = {"statistic": 0.85, "variance": 0.15}
+
+
+_WORST = "jaxdp.independence.conditional.worst_pairs_ridge"
+_DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
 
 
 def PrivateCRT(*, variant: str = "threshold", **fields):
@@ -59,6 +64,27 @@ class CRTThreshold(RandomizationTest):
         sees="covariance of X and Y given Z",
         planning=Planning("continuous:crt_threshold_power", gaussian=False),
         theory="docs/theory/crt.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW, "num_resamples": 39},
+                reaches={"0": 1.0, "1": 1.0},
+                worst_pairs=f"{_WORST}:rows_turned",
+                search=PairSearch(records=13),
+                audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
+                coupled=True,
+            ),
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW, "kernel": RBF(lengthscale=1.0), "ridge": 1.0, "num_resamples": 39},
+                label="kernel",
+                reaches={"0": 0.98, "1": BestKnown(0.7, _DRAWN)},
+                worst_pairs=f"{_WORST}:clusters",
+                coupled=True,
+            ),
+        ),
     )
 
     def __post_init__(self):
@@ -104,6 +130,18 @@ class CRTNormal(RandomizationTest):
         sees="covariance of X and Y given Z",
         planning=Planning("continuous:crt_normal_power", gaussian_formula="always"),
         theory="docs/theory/crt.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW},
+                reaches={"statistic": 1.0, "variance": 1.0},
+                worst_pairs=f"{_WORST}:rows_turned",
+                search=PairSearch(records=13),
+                audit=AuditSettings(examples.strong),
+                coupled=True,
+            ),
+        ),
     )
 
     def __post_init__(self):
@@ -176,6 +214,17 @@ class CRTRank(RandomizationTest):
         sees="covariance of X and Y given Z",
         planning=Planning(gaussian=False),
         theory="docs/theory/crt.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW},
+                reaches=BestKnown(0.45, "the published constant is true but too large"),
+                worst_pairs=f"{_WORST}:clusters",
+                audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
+                coupled=True,
+            ),
+        ),
     )
 
     def budget(self):

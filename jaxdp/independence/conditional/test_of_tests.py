@@ -18,7 +18,9 @@ from jaxdp.independence import builders, noise_law
 from jaxdp.independence.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
 from jaxdp.independence.conditional.gcm import GCM
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
-from jaxdp.spec import Planning, TestSpec, on_a_line
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, on_a_line
+from jaxdp.statistics.association import CorrelationTest
 
 VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 or 1
 
@@ -76,6 +78,26 @@ class TestOfTests(PrivateTest):
         fits=on_a_line,
         planning=Planning("continuous:test_of_tests_power", least=DEFAULT_BLOCKS * LEAST_BLOCK),
         theory="docs/theory/votes.md",
+        examples=(
+            Example(
+                examples.pair,
+                null=examples.normal,
+                fields={"test": CorrelationTest(), "num_blocks": 4},
+                reaches=1.0,
+                audit=AuditSettings(examples.uniform),
+                coupled=True,
+                least=20,
+            ),
+            Example(
+                examples.pair,
+                fields={"test": CorrelationTest(), "num_blocks": 4, "shuffle": False},
+                label="in-order",
+                reaches=1.0,
+                audit=AuditSettings(examples.uniform),
+                least=20,
+                bounds_only=True,
+            ),
+        ),
     )
 
     def __post_init__(self):

@@ -19,11 +19,13 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, distance_table
+from jaxdp.independence.marginal.unit_circle import UnitCircle
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise import draw, keys, tail, words
-from jaxdp.spec import P_VALUE, SELECTION, Columns, TestSpec
+from jaxdp.simulate import examples
+from jaxdp.spec import P_VALUE, SELECTION, AuditSettings, Columns, Example, PairSearch, TestSpec
 from jaxdp.statistics import binomial
 from jaxdp.statistics.unit_circle import Groups
 
@@ -110,6 +112,37 @@ class GenomeTest(PrivateTest):
         )
 
 
+def _counts(key, n: int) -> Tables:
+    """n tables, a tenth of them with an effect."""
+    return Tables(*examples.case_control_counts(key, n))
+
+
+def _equal_counts(key, n: int) -> Tables:
+    """n tables of 100 cases and 100 controls, none with an effect."""
+    return Tables(*examples.equal_counts(key, n))
+
+
+def _equal_counts_of_an_audit(key, n: int) -> Tables:
+    """n small tables, none with an effect."""
+    return Tables(*examples.equal_counts(key, n, examples.GROUP))
+
+
+def _audit(neighbours: str, view: str | None = None, **fields) -> AuditSettings:
+    """An audit on four tables, by the names of a pair and of what is looked at."""
+    return AuditSettings(
+        _equal_counts_of_an_audit,
+        records=4,
+        neighbours=f"{_WORST}:{neighbours}",
+        view=view and f"{_WORST}:{view}",
+        fields={**_GROUPS, **fields} if fields else None,
+    )
+
+
+_WORST = "jaxdp.independence.marginal.worst_pairs_tables"
+_GENOTYPES = PairSearch(replace=f"{_WORST}:genotype")
+_GROUPS = {"num_cases": examples.GROUP, "num_controls": examples.GROUP, "kind": UnitCircle}
+
+
 @frozen_pytree
 class EveryTable(GenomeTest):
     """One 2x2 test on every table, `epsilon` for each: K tables cost K epsilon.
@@ -131,6 +164,18 @@ class EveryTable(GenomeTest):
         needs=("tables",),
         sees="any dependence of two binary columns",
         theory="docs/theory/gwas.md",
+        examples=(
+            Example(
+                _counts,
+                null=_equal_counts,
+                fields=_GROUPS,
+                reaches=1.0,
+                search=_GENOTYPES,
+                audit=_audit("one_genotype"),
+                coupled=True,
+                costs_more=True,
+            ),
+        ),
     )
 
     def resolve(self, shapes):
@@ -182,6 +227,22 @@ class BestTables(GenomeTest):
         needs=("tables",),
         sees="any dependence of two binary columns",
         theory="docs/theory/gwas.md",
+        examples=(
+            Example(
+                _counts,
+                null=_equal_counts,
+                fields={**_GROUPS, "count": 2},
+                reaches={"TableSelection": 1.0, "ChosenTables": 0.99},
+                search=_GENOTYPES,
+                audit=AuditSettings(
+                    _equal_counts_of_an_audit,
+                    records=4,
+                    neighbours=f"{_WORST}:one_rare_genotype",
+                    view=f"{_WORST}:chosen",
+                ),
+                coupled=True,
+            ),
+        ),
     )
 
     def __post_init__(self):
@@ -300,6 +361,23 @@ class FirstTables(GenomeTest):
         needs=("tables",),
         sees="any dependence of two binary columns",
         theory="docs/theory/gwas.md",
+        examples=(
+            Example(
+                _counts,
+                null=_equal_counts,
+                fields={**_GROUPS, "count": 2},
+                reaches=0.99,
+                search=_GENOTYPES,
+                audit=AuditSettings(
+                    _equal_counts_of_an_audit,
+                    records=4,
+                    neighbours=f"{_WORST}:one_genotype",
+                    view=f"{_WORST}:answers",
+                    fields={**_GROUPS, "count": 1},
+                ),
+                coupled=True,
+            ),
+        ),
     )
 
     def __post_init__(self):

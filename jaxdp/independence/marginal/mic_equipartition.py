@@ -10,8 +10,11 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.marginal import mic_common, mic_sensitivity
 from jaxdp.independence.marginal.mic_common import MICTest
-from jaxdp.spec import Planning, TestSpec, without_z
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, Planning, TestSpec, without_z
 from jaxdp.statistics import mic, mic_cells, mic_grids
+
+_OF_FEW_COLUMNS = "few columns leave no room for moves across every boundary; 30 reach it"
 
 
 @frozen_pytree
@@ -39,6 +42,25 @@ class MICeLaplace(MICTest):
         fits=without_z,
         planning=Planning(slow=True, without_z=True),
         theory="docs/theory/mic.md",
+        examples=(
+            Example(
+                examples.pair,
+                null=examples.uniform,
+                fields={"max_cells": 6, "num_null": 39},
+                reaches=BestKnown(0.5, _OF_FEW_COLUMNS),
+                audit=AuditSettings(examples.uniform),
+                least=4,
+            ),
+            Example(
+                examples.pair,
+                fields={"max_cells": 60, "c": 2, "num_null": 19},
+                label="columns",
+                reaches=0.95,
+                worst_pairs="jaxdp.independence.marginal.worst_pairs_mic:alternating_columns",
+                search=PairSearch(rounds=None),
+                bounds_only=True,
+            ),
+        ),
     )
 
     def __post_init__(self):

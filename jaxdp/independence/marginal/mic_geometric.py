@@ -15,7 +15,8 @@ from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.independence.marginal.mic_common import MICTest
 from jaxdp.mechanisms import Geometric
-from jaxdp.spec import Planning, TestSpec, without_z
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, without_z
 from jaxdp.statistics import mic_cells, mic_tables
 
 LATTICE, SPLIT, PAPER = "lattice", "split", "paper"
@@ -56,6 +57,17 @@ class MICrGeometric(MICTest):
         fits=without_z,
         planning=Planning(slow=True, without_z=True),
         theory="docs/theory/mic.md",
+        examples=(
+            Example(
+                examples.pair,
+                null=examples.uniform,
+                fields={"max_cells": 6, "num_null": 39},
+                reaches=1.0,
+                worst_pairs="jaxdp.independence.marginal.worst_pairs_mic:corner",
+                audit=AuditSettings(examples.uniform),
+                least=4,
+            ),
+        ),
     )
 
     def __post_init__(self):

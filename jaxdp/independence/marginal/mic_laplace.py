@@ -12,7 +12,8 @@ from jaxdp.core import Relation, Sensitivity, Sequential
 from jaxdp.independence.marginal import mic_common, mic_sensitivity
 from jaxdp.independence.marginal.mic_common import MICTest
 from jaxdp.independence.marginal.mic_ranges import MarginalHistograms, transform
-from jaxdp.spec import Planning, TestSpec, without_z
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, without_z
 from jaxdp.statistics import mic, mic_cells
 
 
@@ -51,6 +52,27 @@ class MICrLaplace(MICTest):
         fits=without_z,
         planning=Planning(slow=True, without_z=True),
         theory="docs/theory/mic.md",
+        examples=(
+            Example(
+                examples.pair,
+                null=examples.uniform,
+                fields={"num_null": 39},
+                reaches=1.0,
+                worst_pairs="jaxdp.independence.marginal.worst_pairs_mic:corner",
+                audit=AuditSettings(examples.uniform, fields={"max_cells": 6, "num_null": 39}),
+                least=4,
+            ),
+            Example(
+                examples.pair,
+                null=examples.uniform,
+                fields={"max_cells": 6, "num_null": 39, "range_share": 0.3},
+                label="ranges",
+                reaches={"MarginalHistograms": 1.0, "MICrLaplace": 1.0},
+                worst_pairs="jaxdp.independence.marginal.worst_pairs_mic:corner",
+                coupled=True,
+                least=4,
+            ),
+        ),
     )
 
     def __post_init__(self):

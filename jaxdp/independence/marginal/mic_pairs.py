@@ -12,8 +12,11 @@ from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.mechanisms import Laplace
-from jaxdp.spec import P_VALUE, SELECTION, TestSpec
+from jaxdp.simulate import examples
+from jaxdp.spec import P_VALUE, SELECTION, AuditSettings, Example, PairSearch, TestSpec, with_gaussian_noise
 from jaxdp.statistics import mic_grids, mic_pairs
+
+_WORST = "jaxdp.independence.marginal.worst_pairs_mic"
 
 
 @frozen_pytree
@@ -43,6 +46,29 @@ class MICrPairs(PrivateQuery):
         needs=("columns",),
         sees="any dependence of two columns",
         theory="docs/theory/mic.md",
+        examples=(
+            Example(
+                examples.features,
+                null=examples.uniform_features,
+                fields={"max_cells": 6},
+                reaches=1.0,
+                worst_pairs=f"{_WORST}:corner_of_three",
+                search=PairSearch(rounds=3),
+                audit=AuditSettings(examples.uniform_features, neighbours=f"{_WORST}:outlier"),
+                coupled=True,
+            ),
+            Example(
+                examples.features,
+                fields={"max_cells": 6},
+                make=with_gaussian_noise,
+                label="zcdp",
+                reaches=1.0,
+                worst_pairs=f"{_WORST}:corner_of_three",
+                search=PairSearch(rounds=3),
+                coupled=True,
+                bounds_only=True,
+            ),
+        ),
     )
     one_program: ClassVar[bool] = False
 
@@ -151,6 +177,18 @@ class MICrTopPair(MICrPairs):
         needs=("columns",),
         sees="any dependence of two columns",
         theory="docs/theory/mic.md",
+        examples=(
+            Example(
+                examples.features,
+                without_null="it names a pair and tests nothing: its law of selection is audited (audit.json)",
+                fields={"max_cells": 6},
+                reaches=1.0,
+                worst_pairs=f"{_WORST}:corner_of_three",
+                search=PairSearch(rounds=3),
+                audit=AuditSettings(examples.uniform_features, neighbours=f"{_WORST}:outlier_of_one_pair"),
+                coupled=True,
+            ),
+        ),
     )
 
     def p_values(self, key, release, num_null: int = 199):

@@ -3,6 +3,7 @@
 Source: Gaboardi, Lim, Rogers and Vadhan 2016 (MCIndep); docs/theory/table_tests.md#noisy-table.
 """
 
+import functools
 from typing import ClassVar
 
 import jax
@@ -11,7 +12,8 @@ import jax.numpy as jnp
 from jaxdp import calibrate
 from jaxdp._pytree import frozen_pytree
 from jaxdp.independence.marginal.noisy_table import NoisyTableTest, margins, product, project_to_simplex
-from jaxdp.spec import Columns, Planning, TestSpec, two_columns_of_levels
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, two_columns_of_levels
 
 
 @frozen_pytree
@@ -34,6 +36,15 @@ class NoisyTableChi2(NoisyTableTest):
         fits=two_columns_of_levels,
         planning=Planning("tables:noisy_table_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
+        examples=(
+            Example(
+                functools.partial(examples.codes, levels=(3, 3, 0)),
+                null=functools.partial(examples.leaning_codes, levels=(3, 3, 0)),
+                fields={"num_null": 39},
+                reaches=1.0,
+                audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
+            ),
+        ),
     )
 
     def p_value(self, key, release):

@@ -21,7 +21,8 @@ from jaxdp.independence.marginal.case_control import CaseControlTest
 from jaxdp.independence.marginal.margin_adaptive import largest_step
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.noise import tail
-from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics import binomial, unit_circle
 from jaxdp.statistics.unit_circle import Groups
 
@@ -70,6 +71,18 @@ class UnitCircle(CaseControlTest):
         fits=two_by_two,
         planning=Planning("tables:unit_circle_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/unit_circle.md",
+        examples=(
+            Example(
+                examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)
+            ),
+            Example(
+                examples.groups,
+                null=examples.equal_groups,
+                fields={"null": "estimated"},
+                label="estimated",
+                reaches={"norm": 0.99, "margin": 1.0},
+            ),
+        ),
     )
 
     def __post_init__(self):

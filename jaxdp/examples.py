@@ -1,0 +1,107 @@
+"""Every example of every test by its name: what the contract suite, audits and level checks run; no list is kept here.
+
+The first example of a test has the test's name, a further one the test's name, a hyphen and its label.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from jaxdp import catalogue
+from jaxdp.catalogue import Entry
+from jaxdp.core import cost_of
+from jaxdp.spec import AuditSettings, Example, with_gaussian_noise
+
+RECORDS = 60  # of the data that a test is tried on
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Configured:
+    """A test of the catalogue in the configuration of one of its examples."""
+
+    entry: Entry
+    example: Example
+
+    @property
+    def name(self) -> str:
+        """Name of the test and label of the example."""
+        return "-".join(part for part in (self.entry.name, self.example.label) if part)
+
+    @property
+    def private(self) -> bool:
+        """Whether it may be released."""
+        return self.entry.spec.private
+
+    @property
+    def recorded(self) -> bool:
+        """Whether its audit is on record: the first example of a private test, and those that say how."""
+        return self.private and (self.example is self.entry.spec.examples[0] or self.example.audit is not None)
+
+    @property
+    def claims_epsilon(self) -> bool:
+        """Whether its cost is an epsilon, which an audit can refute."""
+        return self.private and self.example.make is not with_gaussian_noise
+
+    @property
+    def whole(self) -> bool:
+        """Whether audits look at whole runs, not at the mechanism on two statistics."""
+        return self.example.coupled and (self.settings.neighbours is None or self.settings.view is not None)
+
+    @property
+    def settings(self) -> AuditSettings:
+        """What audits do otherwise."""
+        return self.example.audit or AuditSettings()
+
+    def build(self, epsilon, num_records: int | None = None, fields: Mapping[str, Any] | None = None):
+        """The test, with balanced groups for so many records. fields: in place of those of the example."""
+        test = self.example.build(self.entry.cls, epsilon, fields)
+        return test if num_records is None else catalogue.with_balanced_groups(test, num_records)
+
+    def audited(self, epsilon: float, num_records: int | None = None):
+        """The test that an audit runs: its cost is epsilon."""
+        count = self.settings.records if num_records is None else num_records
+        if self.example.costs_more:
+            shapes = jax.eval_shape(functools.partial(self.searched, n=count), jax.random.key(0))
+            epsilon = epsilon / float(cost_of(self.build(1.0, count, self.settings.fields), shapes).epsilon)
+        return self.build(epsilon, count, self.settings.fields)
+
+    def searched(self, key, n: int | None = None):
+        """Data among which an audit searches for neighbours."""
+        draw = self.settings.data or self.example.data
+        return draw(key, self.settings.records if n is None else n)
+
+
+def of(entry: Entry) -> list[Configured]:
+    """The examples of a test, the plainest first."""
+    return [Configured(entry, example) for example in entry.spec.examples]
+
+
+@functools.cache
+def all_examples() -> Mapping[str, Configured]:
+    """All examples of the catalogue by name. Errors: ValueError where two have one name."""
+    found: dict[str, Configured] = {}
+    for entry in catalogue.entries().values():
+        for one in of(entry):
+            if one.name in found:
+                raise ValueError(f"two examples are called {one.name!r}; give one another label.")
+            found[one.name] = one
+    return found
+
+
+def find(name: str) -> Configured:
+    """The example of this name, or the first one of "package.module:Class". Errors: ValueError if there is none."""
+    if ":" in name:
+        found = of(catalogue.find(name))
+        if not found:
+            raise ValueError(f"{name} has no example: give its spec examples=(jaxdp.Example(data),).")
+        return found[0]
+    if name not in all_examples():
+        close = difflib.get_close_matches(name, all_examples(), 1)
+        raise ValueError(f"there is no example called {name!r}" + (f"; did you mean {close[0]!r}?" if close else "."))
+    return all_examples()[name]

@@ -97,7 +97,7 @@ def test_the_tests_that_name_a_constant_come_first(mutants):
     mutant = next(m for m in mutants if m.name == "VARIANCE_ONE_REGION")
     first, *others = rounds(ROOT, mutant)
     assert "tests/test_partition_gcm.py::test_an_attack_reaches_the_variance_bounds" in first.nodes
-    assert any("partition_gcm" in tests.narrow for tests in others)
+    assert any("partition-gcm" in tests.narrow for tests in others)
     nodes = [node for tests in (first, *others) for node in tests.nodes]
     assert len(nodes) == len(set(nodes))
 

@@ -203,7 +203,8 @@ def gradual(key, n: int, dim: int = 1, count: tuple[int, int] = (1, 1)) -> Data:
     z = jax.random.uniform(key_z, (n, dim), minval=-1.0)
     trend = 0.5 * jnp.sum(z, axis=1, keepdims=True)
     x, y = (trend + jax.random.normal(k, (n, p)) for k, p in zip((key_x, key_y), count, strict=True))
-    return Data(*(values[:, 0] if values.shape[1] == 1 else values for values in (x, y, z)))
+    x, y, z = (values[:, 0] if values.shape[1] == 1 else values for values in (x, y, z))
+    return Data(x, y, z)
 
 
 def two_data_sets(before, after, shape=None):

@@ -97,8 +97,13 @@ def budget(value):
 
 
 def share(value, fraction):
-    """A fraction of a budget, rounded down as the decimals they are written as: shares never add up to more."""
+    """A fraction of a budget, rounded down as the decimals they are written as: shares never add up to more.
+
+    A traced fraction becomes NaN if not > 0; releases, which need exact shares, refuse what is traced.
+    """
     value = budget(value)
+    if isinstance(fraction, jax.core.Tracer):
+        return value * positive_or_nan(fraction)
     if isinstance(value, float):
         return round_down(as_fraction(value) * as_fraction(fraction))
     return value * float(fraction)

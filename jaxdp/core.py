@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check
 from jaxdp._display import NOT_PRIVATE, Compact, Readable, listed, shown, titled
+from jaxdp._layout import automatic_layout
 from jaxdp._pytree import frozen_pytree
 from jaxdp.data.admit import admitted
 from jaxdp.noise import keys, tape
@@ -305,7 +306,8 @@ def _relation(sensitivity) -> Relation:
     return relations.pop()
 
 
-def release(test, key, data) -> Release:
+@automatic_layout
+def release(test: Any, key: Any, data: Any) -> Release:
     """Returns the noisy statistic, the only thing about `data` that may leave."""
     mode = keys.admit(key, test, data)
     data = admit(test, data)
@@ -377,7 +379,8 @@ class Account(Protocol):
         """Writes the cost down durably, or raises."""
 
 
-def run(test, key, data, *, ledger: Account | None = None) -> Result:
+@automatic_layout
+def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Result:
     """Runs a test once: release, then p-value from the release alone.
 
     test: any test of the package. data: `jaxdp.Data` (or what the test's statistic takes).

@@ -161,3 +161,29 @@ def test_the_recommended_test_is_chosen_for_each_question(dim, chosen):
     assert float(jaxdp.core.cost_of(Recommended(epsilon=0.7), data).epsilon) == pytest.approx(0.7)
     with_noise = Recommended(mechanism=jaxdp.Gaussian(0.5)).resolve(data)
     assert float(with_noise.mechanism.rho) == 0.5
+
+
+def test_twelve_questions_with_names_of_their_own_compile_once():
+    """Warm questions: the same test and shapes, other column names."""
+    test = jaxdp.PartitionGCM(epsilon=1.0, accept_coarse_cells=True)
+    data = jaxdp.simulate.sine_confounder(jax.random.key(0), 37)
+    compiled = []
+
+    def count(event, seconds, **more):
+        compiled.append(event)
+
+    def ask(number):
+        domain = Domain(*((Column(name=f"{part}{number}"),) for part in "xyz"))
+        return jaxdp.run(test, jax.random.key(number), dataclasses.replace(data, domain=domain))
+
+    ask(0)
+    jax.monitoring.register_event_duration_secs_listener(count)
+    try:
+        for number in range(1, 13):
+            ask(number)
+        found = [event for event in compiled if event == "/jax/core/compile/backend_compile_duration"]
+        jax.jit(lambda x: x + 41.0)(1.0)  # the counter counts
+    finally:
+        jax.monitoring.unregister_event_duration_listener(count)
+    assert not found
+    assert "/jax/core/compile/backend_compile_duration" in compiled

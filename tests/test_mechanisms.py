@@ -181,3 +181,28 @@ def test_shares_of_a_budget_never_add_up_to_more():
         ):
             parts = make(epsilon=float(epsilon)).budget().parts.values()
             assert sum(as_fraction(part.epsilon) for part in parts) <= as_fraction(float(epsilon))
+
+
+@pytest.mark.parametrize(("mechanism", "budget"), [(jaxdp.Laplace(2.0), "epsilon"), (jaxdp.Gaussian(2.0), "rho")])
+def test_shares_of_a_budget_can_be_differentiated(mechanism, budget):
+    def amounts(share):
+        parts = jaxdp.mechanisms.divide(mechanism, {"a": share, "b": 1.0 - share}).parts
+        return getattr(parts["a"], budget), getattr(parts["b"], budget)
+
+    values, slopes = amounts(0.25), jax.jacobian(amounts)(0.25)
+    assert values == (0.5, 1.5)
+    np.testing.assert_allclose(jax.jit(amounts)(0.25), values, rtol=1e-6)
+    np.testing.assert_allclose(slopes, (2.0, -2.0), rtol=1e-6)
+
+    def too_much(share):
+        return getattr(jaxdp.mechanisms.divide(mechanism, {"a": share, "b": 1.0}).parts["a"], budget)
+
+    assert float(jax.jit(too_much)(1.0)) == pytest.approx(1.0, rel=1e-6) == too_much(1.0)
+    assert float(jax.grad(too_much)(1.0)) == pytest.approx(0.5, rel=1e-6)  # of 2 s / (1 + s)
+    assert np.isnan(jax.jit(too_much)(-0.5))
+
+
+def test_exact_shares_stay_exact():
+    parts = jaxdp.mechanisms.divide(jaxdp.Laplace(0.1), {"a": 0.85, "b": 1 - 0.85}).parts
+    assert all(isinstance(part.epsilon, float) for part in parts.values())
+    assert sum(as_fraction(part.epsilon) for part in parts.values()) <= as_fraction(0.1)

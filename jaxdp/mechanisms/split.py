@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxdp._exact import as_fraction
 from jaxdp._pytree import frozen_pytree
@@ -43,12 +44,21 @@ class Split:
         return functools.reduce(operator.add, (part.cost(relation) for part in self.parts.values()))
 
 
-def divide(mechanism, shares: dict[str, float]):
-    """One budget divided over named parts; a `Split` with these names passes through."""
+def divide(mechanism: Any, shares: dict[str, Any]) -> Split:
+    """One budget divided over named parts; a `Split` with these names passes through.
+
+    shares: numbers > 0, divided by their sum where that is more than 1. Traced ones can be differentiated.
+    """
     if isinstance(mechanism, Split):
         if set(mechanism.parts) != set(shares):
             raise ValueError(f"mechanism must have parts {sorted(shares)}, got {sorted(mechanism.parts)}.")
         return mechanism
-    # 0.85 and 1 - 0.85 add up to a little more than one
-    total = max(sum(map(as_fraction, shares.values())), Fraction(1))
-    return Split(parts={name: mechanism.share(as_fraction(part) / total) for name, part in shares.items()})
+    if any(isinstance(part, jax.core.Tracer) for part in shares.values()):
+        whole = sum(shares.values())
+        # not the larger of the two: its gradient is halved where they are equal, as shares mostly are
+        parts: dict[str, Any] = {name: jnp.where(whole > 1.0, part / whole, part) for name, part in shares.items()}
+    else:
+        # 0.85 and 1 - 0.85 add up to a little more than one
+        total = max(sum(map(as_fraction, shares.values())), Fraction(1))
+        parts = {name: as_fraction(part) / total for name, part in shares.items()}
+    return Split(parts={name: mechanism.share(part) for name, part in parts.items()})

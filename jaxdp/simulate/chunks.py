@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxdp import _check
+from jaxdp._layout import device_list, in_mesh
 from jaxdp.simulate import replicates
 from jaxdp.simulate.cells import Cell
 from jaxdp.simulate.record_file import BINS, Record
@@ -81,14 +82,14 @@ class Chunks:
         if memory is not None:
             _check.positive(memory=memory)
         self.size, self.batch_size, self.memory = size, batch_size, memory
-        self.devices = tuple(devices or jax.devices()[:1])
+        self.devices = device_list(devices) or tuple(jax.devices()[:1])
         self._free = 0.0
 
     def check(self, cells: Sequence[Cell]) -> None:
         """Traces the test of every kind of cell on its design; raises what they raise."""
         seen = set()
         for cell in cells:
-            with precision(cell):
+            with precision(cell), in_mesh(replicates.mesh_of(self.devices[:1])):
                 arguments = _arguments(cell, 0, 1)
                 name = _shape_of(arguments)
                 if name not in seen:
@@ -99,7 +100,7 @@ class Chunks:
 
     def start(self, cell: Cell, start: int, stop: int):
         """Begins a chunk, at most `size` replicates; `finish` waits for it."""
-        with precision(cell):
+        with precision(cell), in_mesh(replicates.mesh_of(self.devices)):
             program, arguments = self.program(cell), _arguments(cell, start, stop)
             return time.perf_counter(), program.compiled(*arguments)
 
@@ -123,7 +124,7 @@ class Chunks:
 
     def program(self, cell: Cell) -> Program:
         """The compiled program that serves this cell."""
-        with precision(cell):
+        with precision(cell), in_mesh(replicates.mesh_of(self.devices)):
             arguments = _arguments(cell, 0, 1)
             return self._fit(cell, arguments)
 

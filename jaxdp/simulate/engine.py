@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from jaxdp import _check
+from jaxdp._layout import device_list
 from jaxdp.report import written
 from jaxdp.simulate import record_file, results
 from jaxdp.simulate.cells import Cell, require_distinct
@@ -67,7 +68,7 @@ def run(
     resume: bool = False,
     batch_size: int | str = "auto",
     memory: int | None = None,
-    devices: Sequence[Any] | None = None,
+    devices: jax.sharding.Mesh | Sequence[Any] | None = None,
     advance: Callable[[Cell, int], None] = lambda cell, replicates: None,
 ) -> list[results.Row]:
     """Simulates a grid into a folder and returns one row per cell of the folder, as far as records are there.
@@ -79,7 +80,7 @@ def run(
     Errors: ValueError on public mistakes, before anything is simulated.
     """
     require_distinct(cells)
-    folder, devices = Path(folder), tuple(devices or jax.devices())
+    folder, devices = Path(folder), device_list(devices) or tuple(jax.devices())
     written.claim(folder, [results.TABLE])
     chunks = Chunks(plan.chunk, batch_size=batch_size, memory=memory, devices=devices)
     if not (folder / results.CONFIG).exists():

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import _check
+from jaxdp._layout import device_list
 from jaxdp.noise import keys
 from jaxdp.simulate import engine
 from jaxdp.simulate.cells import Cell
@@ -47,7 +48,7 @@ def rejection_rate(
 def _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder) -> RejectionRate:
     """`rejection_rate` by the engine for grids, in a folder of the caller or a temporary one."""
     keys.require_simulation(key)
-    design, devices = Design.of(design), tuple(devices or jax.devices()[:1])
+    design, devices = Design.of(design), device_list(devices) or tuple(jax.devices()[:1])
     config = {
         "test": fingerprint(test),
         "design": fingerprint(design),

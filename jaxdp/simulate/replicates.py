@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxdp import _check, core
+from jaxdp._layout import device_list, in_mesh, on_host
 from jaxdp.noise import keys
 
 
@@ -76,17 +77,19 @@ def p_values(test, design, key, replicates: int, *, batch_size: int | None = Non
     design: callable key -> Data, best `functools.partial(jaxdp.simulate.sine_confounder, n=1000, effect=0.2)`: its
         floats and arrays become arguments of the program too, everything else is static.
     key: simulation key. batch_size: replicates in flight per device (memory), default from the data's shapes.
-    devices: devices that share the replicates, default the first one.
+    devices: devices that share the replicates (a sequence, or a mesh whatever its axes), default the first one.
     """
     _check.at_least(1, replicates=replicates)
     keys.require_simulation(key)
     design = Design.of(design)
-    devices = tuple(devices or jax.devices()[:1])
+    devices = device_list(devices) or tuple(jax.devices()[:1])
     if batch_size is None:
         batch_size = default_batch(jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
     share = -(-replicates // len(devices))
     ids = start + np.arange(share * len(devices), dtype=np.uint32)
-    return _p_values(test, design, key, ids, min(batch_size, share), devices)[:replicates]
+    with in_mesh(mesh_of(devices)) as replaced:
+        found = _p_values(*on_host((test, design, key)), ids, min(batch_size, share), devices)[:replicates]
+    return jnp.asarray(np.asarray(found)) if replaced else found  # an array of our mesh has no place in the caller's
 
 
 def default_batch(shapes) -> int:

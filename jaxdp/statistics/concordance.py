@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxdp._layout import automatic_layout
+
 KENDALL_OFFSET = 2.5  # divisor n_i + 5/2 keeps the optimal weights 9 n (n-1)/(2 (2n+5)) of Korn
 
 
@@ -35,6 +37,7 @@ class Strata(NamedTuple):
     ties_b: jax.Array
 
 
+@automatic_layout
 def kendall_s(a, b):
     """Kendall's S = concordant minus discordant pairs of a, b (n,), exact int64, in O(n log n).
 
@@ -46,12 +49,14 @@ def kendall_s(a, b):
         return jnp.sum(strata_of_records(a, b).s)
 
 
+@automatic_layout
 def kendall_tau(a, b):
     """Kendall's tau-a = 2 S/(n(n - 1)), 0 for n < 2; sensitivity 4/n under replace-one."""
     n = jnp.shape(a)[0]
     return _as_default_float(kendall_s(a, b) * (2.0 / max(n * (n - 1), 1)))
 
 
+@automatic_layout
 def conditional_kendall(a, b, block):
     """U = sum over blocks of S_i/(n_i + 5/2), as a float: the default conditional Kendall statistic.
 
@@ -65,6 +70,7 @@ def conditional_kendall(a, b, block):
     return _as_default_float(u)
 
 
+@automatic_layout
 def spearman(a, b):
     """Tie-safe Spearman rho = 3 sum A_i B_i/(n(n^2 - 1)), 0 for n < 2; sensitivity 6/(n + 1)."""
     _same_length(a, b)
@@ -74,6 +80,7 @@ def spearman(a, b):
     return _as_default_float(rho)
 
 
+@automatic_layout
 def conditional_spearman(a, b, block):
     """U_rho = sum over blocks of (n_i - 1) rho_i, as a float (docs/theory/spearman.md#sensitivity)."""
     _same_length(a, b, block)

@@ -10,11 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._layout import automatic_layout
 from jaxdp.statistics import mic_cells, mic_grids, mic_minepy, mic_scores
 
 __all__ = ["characteristic_matrix_e", "characteristic_matrix_r", "mic_e", "mic_r", "mic_star"]
 
 
+@automatic_layout
 def mic_e(x, y, *, budget: float, c: float, grid: str = mic_grids.CAPPED, priority=None):
     """MICe in [0, 1]: the best normalised mutual information over grids of equal numbers of records.
 
@@ -29,6 +31,7 @@ def mic_e(x, y, *, budget: float, c: float, grid: str = mic_grids.CAPPED, priori
     return _largest(characteristic_matrix_e(x, y, budget=budget, c=c, grid=grid, priority=priority))
 
 
+@automatic_layout
 def mic_r(x, y, *, bounds, budget: float, c: float, grid: str = mic_grids.CAPPED):
     """MICr in [0, 1]: the best normalised mutual information over grids of equal ranges (paper, definition 4.1).
 
@@ -38,6 +41,7 @@ def mic_r(x, y, *, bounds, budget: float, c: float, grid: str = mic_grids.CAPPED
     return _largest(characteristic_matrix_r(x, y, bounds=bounds, budget=budget, c=c, grid=grid))
 
 
+@automatic_layout
 def characteristic_matrix_e(x, y, *, budget: float, c: float, grid: str = mic_grids.CAPPED, priority=None):
     """Equicharacteristic matrix of MICe, as `characteristic_matrix_r`; arguments as `mic_e`."""
     x, y = _columns(x, y)
@@ -58,6 +62,7 @@ def _mass_matrix(x, y, priority, sizes):
     return _matrix(sizes, _pair_scores(features, sizes, mic_cells.MASS))
 
 
+@automatic_layout
 def characteristic_matrix_r(x, y, *, bounds, budget: float, c: float, grid: str = mic_grids.CAPPED):
     """Range equicharacteristic matrix: entry [k - 2, l - 2] is the best score with k rows (y), l columns (x).
 

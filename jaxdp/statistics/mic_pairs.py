@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._layout import automatic_layout
 from jaxdp.statistics import mic_blocks, mic_cells, mic_grids, mic_scores
 
 _CALLS = 8  # per bucket: shared out among the processor cores
@@ -23,6 +24,7 @@ def all_pairs(num_columns: int) -> np.ndarray:
     return np.stack(np.triu_indices(num_columns, 1), axis=1).astype(np.int32)
 
 
+@automatic_layout
 def mic_e_pairs(table, pairs=None, *, budget: float, c: float, grid: str = mic_grids.CAPPED, progress: bool = False):
     """MICe of columns of `table` (n, d) for `pairs` (m, 2), default all i < j: array (m,).
 
@@ -34,6 +36,7 @@ def mic_e_pairs(table, pairs=None, *, budget: float, c: float, grid: str = mic_g
     return _pairs(mic_cells.ranks(table, priority), pairs, mic_cells.MASS, budget, c, grid, progress)
 
 
+@automatic_layout
 def mic_r_pairs(table, pairs=None, *, bounds, budget: float, c: float, grid: str = mic_grids.CAPPED, progress=False):
     """MICr of columns of `table` (n, d) for `pairs` (m, 2), default all i < j: array (m,).
 

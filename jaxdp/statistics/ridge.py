@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 
 from jaxdp import _check
+from jaxdp._layout import automatic_layout
 from jaxdp.statistics.kernels import HIGHEST
 
 REFINEMENT_STEPS = 2
@@ -25,6 +26,7 @@ def alpha_of(ridge, num_records: int):
     return num_records * _check.positive_or_nan(ridge) / 2.0
 
 
+@automatic_layout
 def krr_residuals(kernel, ridge, z, targets):
     """In-sample residuals of kernel ridge regression, one solve for all targets.
 
@@ -44,6 +46,7 @@ def residuals_of_gram(gram, ridge, targets):
     return (alpha * weights).reshape(jnp.shape(targets))
 
 
+@automatic_layout
 def leave_one_out_residuals(kernel, ridge, z, targets):
     """Residual of each record under the fit without it, in closed form; alpha stays n ridge/2.
 
@@ -57,6 +60,7 @@ def leave_one_out_residuals(kernel, ridge, z, targets):
     return (weights / jnp.sum(half**2, axis=0)[:, None]).reshape(jnp.shape(targets))
 
 
+@automatic_layout
 def k_fold_residuals(kernel, ridge, z, targets, num_folds: int = 5):
     """Residual of each record under the fit without its fold, in closed form; alpha stays n ridge/2.
 

@@ -134,13 +134,13 @@ def additive(key, n):
 @pytest.mark.optimised
 def test_level_given_two_columns_with_additive_means():
     """111 bins a column here, and five groups, which do not divide them: 20 of 20 are rejected if groups cut cells."""
-    test = jaxdp.PartitionGCM(epsilon=4.0, standardize=True, scale_x=0.2, scale_y=0.2)
+    test = jaxdp.PartitionGCM(epsilon=4.0, standardize=True, scale_x=0.2, scale_y=0.2, accept_coarse_cells=True)
     count = jaxdp.power.rejection_rate(test, functools.partial(additive, n=100_000), jax.random.key(3), 20)
     assert count.rejections <= 5  # binomial(20, 0.06): beyond it at 4e-4
 
 
-@pytest.mark.parametrize("columns", [(LINE,) * 3, (LINE,) * 5, (LINE,) * 3 + (CODED,)])
-def test_three_continuous_columns_are_refused_before_anything_is_spent(columns, tmp_path):
+@pytest.mark.parametrize("columns", [(LINE,) * 2, (LINE,) * 5, (LINE,) * 2 + (CODED,)])
+def test_two_continuous_columns_are_refused_before_anything_is_spent(columns, tmp_path):
     data = described(columns, 400)
     ledger = jaxdp.Ledger.create(str(tmp_path / "l.db"), epsilon=5.0)
     for test in (
@@ -148,13 +148,44 @@ def test_three_continuous_columns_are_refused_before_anything_is_spent(columns, 
         jaxdp.PartitionGCM(epsilon=1.0, standardize=True),
         jaxdp.PartitionGCM(mechanism=jaxdp.Gaussian(0.5), select_axes=False),
         jaxdp.AllPairs(test=jaxdp.PartitionGCM(epsilon=1.0)),
+        jaxdp.LocalPermutation(epsilon=1.0),
+        jaxdp.ConditionalKendall(epsilon=1.0),
+        jaxdp.ConditionalKendall(epsilon=1.0, relation=jaxdp.Relation.ADD_OR_REMOVE_ONE, num_cells=4),
+        jaxdp.ConditionalSpearman(epsilon=1.0),
     ):
-        with pytest.raises(CoarseCells, match="accept_coarse_cells=True"):
+        with pytest.raises(CoarseCells, match=r"Use contrast-gcm, .* accept_coarse_cells=True"):
             core.run(test, jaxdp.fresh_key(), data, ledger=ledger)
     assert float(ledger.spent.epsilon) == 0.0
-    with pytest.raises(CoarseCells, match="at most 2"):
+    with pytest.raises(CoarseCells, match="at most 1 of them"):
         jaxdp.all_pairs(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), np.zeros((400, 2)), data.z)
-    assert core.resolve(jaxdp.PartitionGCM(epsilon=1.0, accept_coarse_cells=True), data) is not None
+    for kind in (jaxdp.PartitionGCM, jaxdp.LocalPermutation, jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman):
+        assert core.resolve(kind(epsilon=1.0, accept_coarse_cells=True), data) is not None
+
+
+CUT = (jaxdp.PartitionGCM, jaxdp.LocalPermutation, jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman)
+
+
+@pytest.mark.parametrize("kind", CUT)
+def test_what_is_known_about_the_level_follows_the_public_columns(kind):
+    rule = lambda columns, **fields: kind(epsilon=1.0, **fields).level_rule(described(columns, 400))  # noqa: E731
+    assert (rule((CODED, CODED)).verdict, rule((CODED, CODED)).sentence) == ("run", "")
+    one = rule((LINE, CODED))
+    assert (one.verdict, one.flags) == ("flag", ("cells",))
+    assert "band-gcm" in one.sentence
+    two = rule((LINE, LINE))
+    assert two.verdict == "refuse"
+    assert "contrast-gcm" in two.sentence
+    accepted = rule((LINE, LINE), accept_coarse_cells=True)
+    assert (accepted.verdict, accepted.flags) == ("flag", ("coarse cells",))
+    without = dataclasses.replace(described((LINE,), 400), z=None, domain=None)
+    assert kind(epsilon=1.0).level_rule(without).verdict == "run"
+
+
+def test_whole_numbers_without_a_domain_are_strata_of_a_rank_test():
+    z = jax.random.randint(jax.random.key(0), (400, 2), 0, 3)
+    data = dataclasses.replace(described((CODED, CODED), 400, domain=False), z=z)
+    assert jaxdp.ConditionalKendall(epsilon=1.0).level_rule(data).verdict == "run"
+    assert core.resolve(jaxdp.ConditionalKendall(epsilon=1.0), data) is not None
 
 
 def test_undeclared_columns_count_as_continuous():
@@ -166,7 +197,7 @@ def test_undeclared_columns_count_as_continuous():
 
 def test_a_choice_of_axes_is_refused_and_coded_columns_are_cut_whole():
     with pytest.raises(CoarseCells, match="select_axes=False"):
-        core.resolve(jaxdp.PartitionGCM(epsilon=1.0), described((LINE, LINE, CODED, CODED), 400))
+        core.resolve(jaxdp.PartitionGCM(epsilon=1.0), described((LINE, CODED, CODED, CODED), 400))
     whole = core.resolve(jaxdp.PartitionGCM(epsilon=1.0), described((CODED,) * 5, 400))
     assert isinstance(whole, jaxdp.PartitionGCM)
     assert whole.cells(described((CODED,) * 5, 400))[1] == 3**5
@@ -175,7 +206,7 @@ def test_a_choice_of_axes_is_refused_and_coded_columns_are_cut_whole():
 
 
 def test_chosen_cells_refuse_before_their_first_stage():
-    data = described((LINE,) * 3, 400, domain=False)
+    data = described((LINE,) * 2, 400, domain=False)
     with pytest.raises(CoarseCells, match="chosen-cells"):
         core.run(jaxdp.ChosenCells(epsilon=1.0), jaxdp.fresh_key(), data)
     accepted = jaxdp.ChosenCells(epsilon=1.0, candidates=(2, 4), accept_coarse_cells=True)
@@ -183,14 +214,14 @@ def test_chosen_cells_refuse_before_their_first_stage():
 
 
 def test_plans_refuse_where_the_test_does():
-    three = plan.Setting(scaled=True, z=(LINE,) * 3)
+    two = plan.Setting(scaled=True, z=(LINE,) * 2)
     question = {"n": 500, "epsilon": 1.0, "effect": 0.4}
     for engine in ("auto", "simulation"):
         with pytest.raises(CoarseCells, match="partition-gcm"):
-            plan.power("partition-gcm", **question, setting=three, engine=engine, replicates=4)
-    rows = plan.compare(three, **question, methods=["partition-gcm"])
+            plan.power("partition-gcm", **question, setting=two, engine=engine, replicates=4)
+    rows = plan.compare(two, **question, methods=["partition-gcm"])
     assert "accept_coarse_cells" in rows[0].reason
-    accepted = plan.Setting(scaled=True, z=(LINE,) * 3, accept_coarse_cells=True)
+    accepted = plan.Setting(scaled=True, z=(LINE,) * 2, accept_coarse_cells=True)
     asked = Question.of("partition-gcm", accepted, 0.05, "auto", 4, None)
     assert asked.plan.make(accepted, 1.0, 0.05).accept_coarse_cells
 
@@ -205,13 +236,13 @@ def chain(d, n=400, coded=0):
     return as_records(values, (0,) * (d - coded) + (2,) * coded, tuple("abcdefgh"[:d]))
 
 
-@pytest.mark.parametrize(("coded", "order"), [(0, 2), (3, 2), (4, 3), (5, 3), (6, 4)])
+@pytest.mark.parametrize(("coded", "order"), [(0, 1), (3, 1), (4, 1), (5, 3), (6, 4)])
 def test_orders_that_are_answered_depend_on_public_columns_alone(coded, order):
     test, records = jaxdp.PartitionGCM(epsilon=1.0), chain(6, coded=coded)
     assert largest_order(test, records, 4) == order
     assert largest_order(test, records, 1) == 1
     assert largest_order(dataclasses.replace(test, accept_coarse_cells=True), records, 4) == 4
-    assert largest_order(jaxdp.ConditionalKendall(epsilon=1.0), records, 4) == 4
+    assert largest_order(jaxdp.ConditionalKendall(epsilon=1.0), records, 4) == max(order, 4 * (coded >= 5))
 
 
 def test_a_search_by_partition_stops_at_the_order_that_is_answered(monkeypatch):
@@ -220,13 +251,13 @@ def test_a_search_by_partition_stops_at_the_order_that_is_answered(monkeypatch):
     dependent = lambda test, key, data: SimpleNamespace(p_value=0.0, cost=test.budget().cost(ONE))  # noqa: E731
     monkeypatch.setattr(search, "run_opened", dependent)
     graph = discovery.partition_pc(jax.random.key(0), chain(5), epsilon=1.0)
-    assert {len(item.given) for item in graph.decisions} == {0, 1, 2}
+    assert {len(item.given) for item in graph.decisions} == {0, 1}
     assert graph.complete
-    assert "at most 2 columns" in graph.note
+    assert "at most 1 column" in graph.note
     assert graph.to_dict()["note"] == graph.note == discovery.graph_from_dict(graph.to_dict()).note
     told = cli.discover.summary(cli.discover.describe(graph, 400, None, None), Path("out"))
-    assert "at most 2 columns" in told
-    assert discovery.partition_pc(jax.random.key(0), chain(4), epsilon=1.0).note == ""
+    assert "at most 1 column" in told
+    assert discovery.partition_pc(jax.random.key(0), chain(3), epsilon=1.0).note == ""
     wide = discovery.partition_pc(jax.random.key(0), chain(5), epsilon=1.0, accept_coarse_cells=True)
     assert 3 in {len(item.given) for item in wide.decisions}
 
@@ -235,27 +266,27 @@ def test_searches_refuse_at_their_start(tmp_path):
     records, test = chain(6), jaxdp.PartitionGCM(epsilon=0.1)
     ledger = jaxdp.Ledger.create(str(tmp_path / "l.db"), epsilon=50.0)
     asked = {"test": test, "max_tests": 5}
-    with pytest.raises(CoarseCells, match="max_order=2"):
+    with pytest.raises(CoarseCells, match="max_order=1"):
         discovery.pc(jaxdp.fresh_key(), records, **asked, ledger=ledger)
-    with pytest.raises(CoarseCells, match="max_order=2"):
-        discovery.partition_pc(jaxdp.fresh_key(), records, epsilon=1.0, max_order=3, ledger=ledger)
+    with pytest.raises(CoarseCells, match="max_order=1"):
+        discovery.partition_pc(jaxdp.fresh_key(), records, epsilon=1.0, max_order=2, ledger=ledger)
     assert float(ledger.spent.epsilon) == 0.0
-    assert discovery.pc(jax.random.key(0), records, **asked, max_order=2).num_tests == 5
+    assert discovery.pc(jax.random.key(0), records, **asked, max_order=1).num_tests == 5
 
 
 def test_questions_of_other_libraries_refuse_now_or_answer_as_chosen():
     records, test = chain(6), jaxdp.PartitionGCM(epsilon=0.1)
     make = functools.partial(interop.PrivateQuestions, test, records, epsilon=1.0, key=jax.random.key(0))
-    with pytest.raises(CoarseCells, match="max_given=2"):
+    with pytest.raises(CoarseCells, match="max_given=1"):
         make()
-    limited = make(max_given=2)
-    assert 0.0 <= limited.p_value(0, 1, (2, 3)) <= 1.0
+    limited = make(max_given=1)
+    assert 0.0 <= limited.p_value(0, 1, (2,)) <= 1.0
     with pytest.raises(ValueError, match="promised"):
-        limited.p_value(0, 1, (2, 3, 4))
+        limited.p_value(0, 1, (2, 3))
     dependent = make(exhausted="dependent")
-    assert dependent.p_value(0, 1, (2, 3, 4)) == 0.0
+    assert dependent.p_value(0, 1, (2, 3)) == 0.0
     assert float(dependent.spent.epsilon) == 0.0
-    with pytest.raises(CoarseCells, match="max_order=2"):
+    with pytest.raises(CoarseCells, match="max_order=1"):
         discovery.pc(jax.random.key(0), None, test=dependent)
 
 
@@ -272,7 +303,7 @@ def files(tmp_path):
 
 
 def test_the_command_line_refuses_and_tells_its_cells(files, tmp_path, capsys):
-    question = ["test", *files, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1"]
+    question = ["test", *files, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1", "--method", "partition-gcm"]
     assert main([*question, "--given", "c,d,e"]) == 2
     assert "--accept-coarse-cells" in capsys.readouterr().err
     assert main(["discover", *files, "--epsilon", "1", "--seed", "1", "--max-order", "4"]) == 2

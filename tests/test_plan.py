@@ -252,7 +252,7 @@ def test_mistakes_are_named():
         plan.power("test-of-tests", n=100, epsilon=1.0, effect=0.1)
     with pytest.raises(ValueError, match="give three of"):
         plan.answer("partition-gcm", n=100, effect=0.1)
-    two = plan.Setting(scaled=True, z=(Column(), Column()))
+    two = plan.Setting(scaled=True, z=(Column(), Column()), accept_coarse_cells=True)
     with pytest.raises(ValueError, match="no power formula"):
         plan.power("partition-gcm", n=100, epsilon=1.0, effect=0.1, setting=two, engine="formula")
 

@@ -106,7 +106,7 @@ def local_permutation_pc(key, records, epsilon):
     """PC with LocalPermutation: tests, level and budget of `discovery.partition_pc`."""
     d = len(records.columns)
     tests = PARTITION_TESTS_PER_PAIR * d * (d - 1) // 2
-    test = jaxdp.LocalPermutation(epsilon=epsilon / tests, level=PARTITION_LEVEL)
+    test = jaxdp.LocalPermutation(epsilon=epsilon / tests, level=PARTITION_LEVEL, accept_coarse_cells=True)
     return discovery.pc(key, records, test=test, level=PARTITION_LEVEL, max_tests=tests, stable=False)
 
 

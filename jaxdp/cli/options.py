@@ -142,7 +142,7 @@ def add_accept_coarse_cells(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-coarse-cells",
         action="store_true",
-        help="run partition-gcm given 3 or more continuous columns too, where it finds dependence where there is none",
+        help="run tests that cut Z into cells given 2 or more continuous columns too, at the price of false findings",
     )
 
 

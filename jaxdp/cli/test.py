@@ -180,7 +180,7 @@ def _level_rule(test, data) -> dict | None:
     if not hasattr(test, "level_rule"):
         return None
     rule = test.level_rule(public_shapes(data))
-    numbers = ("jumps", "deviation", "curvature", "side")
+    numbers = ("jumps", "deviation", "curvature", "side", "law_error")
     known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
     return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": rule.sentence, **known}
 
@@ -261,6 +261,7 @@ def summary(content: dict, folder: Path) -> str:
     told = {
         "cells": _told_cells(content["cells"]) if content["cells"] else "",
         "assumes": content["assumption"] or rule["sentence"],
+        "level": rule["sentence"] if content["assumption"] else "",
         "flagged": ", ".join(rule["flags"]),
     }
     for name, text in told.items():

@@ -137,8 +137,9 @@ def pc_within(key, records: Records, make, *, epsilon: float, max_order: int | N
 
 def limited(order: int) -> str:
     """What a graph says whose search stopped at this order."""
+    columns = f"{order} column{'s' * (order != 1)}"
     return (
-        f"Conditioning sets have at most {order} columns, since the test would find dependence where there is none "
+        f"Conditioning sets have at most {columns}, since the test would find dependence where there is none "
         "given more; an edge that only a larger set removes is still there."
     )
 

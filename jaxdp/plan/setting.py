@@ -35,7 +35,7 @@ class Setting:
         Z uniform. Otherwise the continuous model of the GCM paper (`simulate.sine_confounder`).
     confounding: how far the means of X and Y move with the first column of Z, in residual sds, in opposite
         directions (scaled settings).
-    accept_coarse_cells: plans `PartitionGCM` where it loses its level and refuses to run without this word.
+    accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
     """
 
     x: Column = Column()

@@ -13,9 +13,10 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders
-from jaxdp.independence.conditional import coarse_cells, partition_examples
+from jaxdp.independence.conditional import partition_examples
+from jaxdp.independence.conditional.coarse_cells import WithinCells
 from jaxdp.independence.conditional.partition_gcm import PartitionGCM
 from jaxdp.mechanisms import Laplace
 from jaxdp.simulate import confounder, examples
@@ -103,7 +104,7 @@ def _first_stage(cls, epsilon, **fields):
 
 
 @frozen_pytree
-class ChosenCells(PrivateTest):
+class ChosenCells(WithinCells):
     """`PartitionGCM` after a private choice of its cells.
 
     15 % of the budget chooses the bins of each column of Z out of `candidates` (`CellChoice`), the rest runs
@@ -111,7 +112,7 @@ class ChosenCells(PrivateTest):
     continuous columns. Level: the choice looks at (X, Z) and at (Y, Z) apart, so that under the hypothesis it does not
     favour chance products; the test is that of the chosen cells.
 
-    candidates: public numbers of bins per column, increasing. Others: as in `PartitionGCM`, which refuses three
+    candidates: public numbers of bins per column, increasing. Others: as in `PartitionGCM`, which refuses two
     continuous columns too.
     """
 
@@ -120,7 +121,6 @@ class ChosenCells(PrivateTest):
     winsorize: ArrayLike | None = None
     scale_x: ArrayLike = 1.0
     scale_y: ArrayLike = 1.0
-    accept_coarse_cells: bool = jax.tree.static(default=False)
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="chosen-cells",
@@ -164,11 +164,6 @@ class ChosenCells(PrivateTest):
 
     def budget(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
-
-    def refuse_coarse_cells(self, columns) -> None:
-        """As in `PartitionGCM`, before the first stage spends."""
-        if not self.accept_coarse_cells:
-            coarse_cells.refuse(method_of(self), columns, chooses_axes=False)
 
     def resolve(self, shapes):
         depth = partition.num_columns(shapes.z)

@@ -54,6 +54,8 @@ class ConditionalKendall(StratifiedRankTest):
     tie-corrected null variance V. Two binary variables: divisor n_i and the exact hypergeometric variance,
     the Cochran-Mantel-Haenszel numerator. x, y: one column each; ties are allowed, NaN counts as 0.
     Strata: joint levels of the coded columns of z, public bins of the continuous ones.
+    Refused unless accept_coarse_cells: two or more continuous columns of z. One is flagged (`level_rule`), and ranks
+    forgive no trend within a cell, however small the residuals: `BandGCM` (kernel="sign" is its Kendall form).
     Sensitivity (docs/theory/conditional_kendall.md#sensitivity, #variance), replace-one: U 3 (2 if x or y is binary or
     z is absent, 1 if both hold for x and y), V 0.44 (3/8 if both are binary); add-or-remove-one: U 3/2 (1 if x or y is
     binary), V 1/3 (1/4). The number of strata and their sizes stay private.

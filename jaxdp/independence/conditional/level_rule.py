@@ -28,12 +28,15 @@ class LevelLost(ValueError):
 class LevelRule:
     """What is publicly known about the level of one run.
 
-    verdict: "run", "flag" or "refuse". flags: why it is flagged ("curvature", "low power", "narrow kernel", "labels").
+    verdict: "run", "flag" or "refuse". flags: why it is flagged ("curvature", "low power", "narrow kernel", "labels",
+    "cells", "coarse cells", "fit", "small blocks").
     sentence: what the level rests on, in one or two sentences for people.
     jumps: admissible number of places of z at which both laws change by more than c (one column of Z; else NaN).
     deviation: admissible deviation of the mean of X (of Y: times the ratio of their scales) from a plane in a box
     of side `side`, in units of the scale of X given to the test; curvature: the same as a second derivative, per
     unit^2 of the reference law of Z (two columns and more; else NaN).
+    law_error: admissible error of the known mean of X given Z, root mean square over records, in residual sds of X
+    (tests that are given that law; else NaN).
     """
 
     verdict: str
@@ -43,6 +46,7 @@ class LevelRule:
     deviation: float = math.nan
     curvature: float = math.nan
     side: float = math.nan
+    law_error: float = math.nan
 
     def require(self) -> None:
         """Raises `LevelLost`, with the sentence, where the rule refuses."""
@@ -117,6 +121,34 @@ def contrast_rule(
         curvature=2.0 * deviation / radius**2,
         side=side,
     )
+
+
+def law_rule(num_records: int, noise_share: float = 0.0) -> LevelRule:
+    """The rule for a test that is given the law of X given Z (docs/theory/crt.md#misspecification).
+
+    noise_share: smallest variance that noise adds to the statistic, as a share of the statistic's own.
+    """
+    error = ADMISSIBLE_BIAS * math.sqrt((1.0 + noise_share) / num_records)
+    sentence = (
+        f"Level rests on the law of X given Z that was given: it holds if that law's mean is right to {error:.3f} of "
+        f"X's residual sd (root mean square over the {num_records} records, where Y follows the error); three times "
+        "that error can reject 15 % of true nulls, ten times most of them."
+    )
+    return LevelRule(RUN, sentence, law_error=error)
+
+
+def fit_rule(block: int, least: int, *, given: bool) -> LevelRule:
+    """The rule for a vote of tests over blocks of `block` records; given: whether they condition on columns of Z."""
+    flags = _flags(("fit", given), ("small blocks", block < least))
+    sentences = []
+    if given:
+        sentences.append(
+            f"Level is that of the test within one block: what its fit on Z leaves unexplained in {block} records "
+            "counts as dependence, and nothing checks the fit; band-gcm and contrast-gcm need none."
+        )
+    if block < least:
+        sentences.append(f"Blocks of fewer than {least} records are too small for that test's own limit law.")
+    return LevelRule(FLAG if flags else RUN, " ".join(sentences), flags)
 
 
 def _contrast_refusal(num_records: int, depth: int, skewed: bool) -> str:

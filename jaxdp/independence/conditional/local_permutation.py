@@ -12,8 +12,9 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import builders
+from jaxdp.independence.conditional.coarse_cells import WithinCells
 from jaxdp.mechanisms import RankThreshold, Split
 from jaxdp.simulate import examples
 from jaxdp.spec import DECISION, AuditSettings, Example, PairSearch, Planning, TestSpec, on_a_line
@@ -34,7 +35,7 @@ _WORST = "jaxdp.independence.conditional.worst_pairs_permutations"
 
 
 @frozen_pytree
-class LocalPermutation(PrivateTest):
+class LocalPermutation(WithinCells):
     """Private local permutation test of X independent of Y given Z; releases the decision only.
 
     Statistic: T_0 = sum x_i y_i and T_j = sum x_i y_pi_j(i) for uniform permutations pi_j within the public
@@ -43,6 +44,8 @@ class LocalPermutation(PrivateTest):
     Privacy: epsilon-DP for the decision at `level`; two-sided runs each side at (level/2, epsilon/2).
     P-value: `level` if rejected, else 1 (valid: P(p <= t) <= t). Exact level at any n and number of
     permutations if X is independent of Y given the cell; no variance estimate is needed.
+
+    Refused unless accept_coarse_cells: two or more continuous columns of Z, which cells cut too coarsely.
 
     num_permutations: m >= 1/level - 1 (two-sided: 2/level - 1). reference, num_cells: as in `PartitionGCM`.
     """
@@ -94,6 +97,12 @@ class LocalPermutation(PrivateTest):
         share = 1.0 / len(self._sides())
         mechanism = RankThreshold(epsilon=_check.share(self.epsilon, share), level=self._side_level())
         return Split(parts=dict.fromkeys(self._sides(), mechanism))
+
+    def resolve(self, shapes):
+        """This test. Errors: `CoarseCells` before anything is spent."""
+        if shapes.z is not None:
+            self.refuse_coarse_cells(partition.columns_of_z(shapes))
+        return self
 
     def statistic(self, key, data):
         """Dict side -> (T_0, T of shape (m,)); `less` carries the opposite sign."""

@@ -15,9 +15,9 @@ from jax.typing import ArrayLike
 
 from jaxdp import _check, calibrate
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential, method_of
+from jaxdp.core import Norm, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders
-from jaxdp.independence.conditional import coarse_cells
+from jaxdp.independence.conditional.coarse_cells import WithinCells, needs_axes
 from jaxdp.independence.conditional.partition_examples import EXAMPLES
 from jaxdp.independence.conditional.partition_stages import (
     AxisSelection,
@@ -54,7 +54,7 @@ def _from_domain(cls, epsilon, domain, options):
 
 
 @frozen_pytree
-class PartitionGCM(PrivateTest):
+class PartitionGCM(WithinCells):
     """Private test of X independent of Y given Z by within-cell covariance.
 
     Statistic: x, y winsorised to [-1, 1]; Z-space cut into K public cells; S = sum over cells of the
@@ -65,9 +65,10 @@ class PartitionGCM(PrivateTest):
     Privacy: epsilon-DP (85 % for S, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the noise of S, to second order for that of V (docs/theory/partition_gcm.md#level); level
     asymptotically exact as V grows and cells shrink, conservative where the noise of V is as large as V.
-    Refused unless accept_coarse_cells: three or more continuous columns of Z, whose cells are too wide at every n
-    (0.5 to 1.0 of the nulls rejected); and more than three columns that are not all coded, of which one axis each for
-    X and Y is chosen privately (30 % of the budget) while the others confound.
+    Refused unless accept_coarse_cells: two or more continuous columns of Z, whose cells are too wide (two: 0.10 to
+    0.23 of the nulls rejected at n = 1000; three and more: 0.5 to 1.0 at every n), use `ContrastGCM`; and more than
+    three columns that are not all coded, of which one axis each for X and Y is chosen privately (30 % of the budget)
+    while the others confound. One continuous column is flagged (`level_rule`): `BandGCM` needs no cells.
 
     reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's
         bounds, or a standard Cauchy law if no domain is known). Never quantiles of the data.
@@ -96,7 +97,6 @@ class PartitionGCM(PrivateTest):
     standardize: bool = jax.tree.static(default=False)
     correct_level: bool = jax.tree.static(default=True)
     select_axes: bool | None = jax.tree.static(default=None)
-    accept_coarse_cells: bool = jax.tree.static(default=False)
     centers: Any = None
     axes: tuple[ArrayLike, ArrayLike] | None = None
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
@@ -156,13 +156,11 @@ class PartitionGCM(PrivateTest):
             return Sequential(first=profile, second=rest, then=standardize)
         return test
 
-    def refuse_coarse_cells(self, columns) -> None:
-        """Raises `CoarseCells` if these columns of z (public) make a true null look false, unless that is accepted."""
-        if not self.accept_coarse_cells:
-            coarse_cells.refuse(method_of(self), columns, self._wants_axes(columns) or self.axes is not None)
+    def _chooses_axes(self, columns) -> bool:
+        return self._wants_axes(columns) or self.axes is not None
 
     def _wants_axes(self, columns) -> bool:
-        wanted = coarse_cells.needs_axes(columns) if self.select_axes is None else self.select_axes
+        wanted = needs_axes(columns) if self.select_axes is None else self.select_axes
         return bool(wanted) and len(columns) > 1
 
     def _share(self, fraction: float):

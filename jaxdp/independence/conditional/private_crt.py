@@ -189,6 +189,12 @@ class CRTNormal(RandomizationTest):
         """The noisy T_0."""
         return release.value["statistic"]
 
+    def _noise_share(self, num_records):
+        noise = self.budget()["statistic"].variance(self.sensitivity(num_records)["statistic"])
+        most = num_records * conditional_law.moment_bound(self.law, self.limits(num_records)[0])  # |y| <= 1
+        share = noise / most
+        return float(share) if _check.is_concrete(share) and jnp.ndim(share) == 0 else 0.0
+
     def _bound(self) -> float:
         return PLAIN_BOUND if self.law.symmetric else 2.0 * PLAIN_BOUND
 

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
-from jaxdp.core import PrivateTest, Relation, Sensitivity
+from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.conditional import strata
+from jaxdp.independence.conditional.coarse_cells import WithinCells
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.statistics import partition
 
@@ -25,7 +26,7 @@ MAX_RECORDS = 10**7
 
 
 @frozen_pytree
-class StratifiedRankTest(PrivateTest):
+class StratifiedRankTest(WithinCells):
     """Base of the rank tests; `levels` and `num_strata` are filled in from the public shapes of the data.
 
     reference: public law whose quantiles cut continuous columns of z (default as in `PartitionGCM`).
@@ -55,7 +56,12 @@ class StratifiedRankTest(PrivateTest):
         return divide(mechanism, {"u": STATISTIC_SHARE, "v": 1.0 - STATISTIC_SHARE})
 
     def resolve(self, shapes):
-        """Adds what is public about the columns; ValueError on shapes the test cannot take."""
+        """Adds what is public about the columns; ValueError on shapes the test cannot take.
+
+        Errors: `CoarseCells` before anything is spent.
+        """
+        if strata.is_cut(shapes):
+            self.refuse_coarse_cells(partition.columns_of_z(shapes))
         if self.relation is Relation.ADD_OR_REMOVE_ONE:
             if self.num_cells is None and strata.is_cut(shapes):
                 raise ValueError(
@@ -78,6 +84,9 @@ class StratifiedRankTest(PrivateTest):
         del release
         target = self._target(data.x.shape[0])
         return partition.axis_bins(data, target, self.reference) if strata.num_strata(data, target) else ()
+
+    def _cut_columns(self, data):
+        return partition.columns_of_z(data) if strata.is_cut(data) else ()
 
     def _target(self, num_records: int) -> int:
         return partition.target_cells(num_records, self.num_cells)

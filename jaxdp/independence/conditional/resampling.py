@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import PrivateTest
+from jaxdp.independence.conditional.level_rule import LevelRule, law_rule
 from jaxdp.statistics import conditional_law, partition
 from jaxdp.statistics.ridge import krr_residuals
 
@@ -73,6 +74,15 @@ class RandomizationTest(PrivateTest):
         if shapes.z is None:
             raise ValueError(f"{type(self).__name__} needs z, which the law of X is conditional on.")
         return partition.with_column_counts(self, shapes)
+
+    def level_rule(self, data) -> LevelRule:
+        """How wrong the law may be, for data (or shapes) of this size; public."""
+        return law_rule(data.x.shape[0], self._noise_share(data.x.shape[0]))
+
+    def _noise_share(self, num_records: int) -> float:
+        """Smallest variance that noise adds to the statistic, as a share of its own; 0 is safe."""
+        del num_records
+        return 0.0
 
     def default_winsorize(self, num_records: int):
         """Winsorising level in units of the spread."""

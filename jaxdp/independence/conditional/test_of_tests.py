@@ -17,6 +17,7 @@ from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders, noise_law
 from jaxdp.independence.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
 from jaxdp.independence.conditional.gcm import GCM
+from jaxdp.independence.conditional.level_rule import LevelRule, fit_rule
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 from jaxdp.simulate import examples
 from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, on_a_line
@@ -113,6 +114,11 @@ class TestOfTests(PrivateTest):
             # Continuous noise has no atoms to break.
             object.__setattr__(self, "randomized", False)
         object.__setattr__(self, "test", as_node(self.test))
+
+    def level_rule(self, data) -> LevelRule:
+        """What the level of the vote rests on, for data (or shapes) of this size; public."""
+        block = data.x.shape[0] // self.num_blocks
+        return fit_rule(block, LEAST_BLOCK, given=data.z is not None)
 
     def budget(self):
         return Geometric(_check.budget(self.epsilon)) if self.mechanism is None else self.mechanism

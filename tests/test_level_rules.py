@@ -1,0 +1,92 @@
+"""What tests say about their level before a value is read: known laws, votes, and what the command line prints."""
+
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.cli.main import main
+from jaxdp.core import public_shapes
+
+N = 400
+
+
+def misjudged(key, n: int, error: float):
+    """X is N(error y, 1) and y = 1 or -1 is a function of z; the law says N(0, 1)."""
+    key_z, key_x = jax.random.split(key)
+    z = jax.random.normal(key_z, (n,))
+    y = jnp.sign(z)
+    return jaxdp.Data(error * y + jax.random.normal(key_x, (n,)), y, z)
+
+
+def given_law(**fields):
+    return jaxdp.PrivateCRT(law=jaxdp.GaussianLaw(function=jnp.zeros_like), **fields)
+
+
+def rejections(test, error: float, replicates: int) -> int:
+    design = functools.partial(misjudged, n=N, error=error)
+    return int(jaxdp.power.rejection_rate(test, design, jax.random.key(1), replicates).rejections)
+
+
+def test_the_error_of_a_law_that_a_level_bears_is_the_one_printed():
+    """A bias of 0.3 sd rejects 0.06, and of 3 sd 0.85 (normal tails; the noise's are heavier)."""
+    test = given_law(epsilon=2.0, variant="normal")
+    rule = test.level_rule(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
+    assert 0.3 / np.sqrt(N) < rule.law_error < 0.1
+    assert f"{rule.law_error:.3f}" in rule.sentence
+    assert rejections(test, rule.law_error, 1000) <= 85  # binomial(1000, 0.06): beyond it at 1e-3
+    assert rejections(test, 10 * rule.law_error, 100) >= 65  # binomial(100, 0.85): below it at 1e-6
+
+
+def test_decisions_about_a_known_law_count_no_noise_as_help():
+    for variant in ("threshold", "paper"):
+        rule = given_law(epsilon=2.0, variant=variant).level_rule(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
+        assert rule.law_error == pytest.approx(0.3 / np.sqrt(N))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "given", "flags"), [(10, True, ("fit",)), (20, True, ("fit", "small blocks")), (10, False, ())]
+)
+def test_a_vote_is_flagged_where_blocks_fit_or_are_small(blocks, given, flags):
+    data = misjudged(jax.random.key(0), N, 0.0)
+    data = data if given else jaxdp.Data(data.x, data.y)
+    rule = jaxdp.TestOfTests(epsilon=1.0, test=jaxdp.GCM(), num_blocks=blocks).level_rule(public_shapes(data))
+    assert rule.flags == flags
+    assert (rule.verdict == "flag") == bool(flags)
+    assert (rule.sentence == "") == (not flags)
+
+
+@pytest.fixture
+def question(tmp_path):
+    rows = np.random.default_rng(0).uniform(-1, 1, (120, 4))
+    (tmp_path / "t.csv").write_text("a,b,c,d\n" + "".join(",".join(f"{v:.4f}" for v in row) + "\n" for row in rows))
+    schema = "\n".join(f'[columns.{name}]\nkind = "continuous"\nbounds = [-1, 1]\n' for name in "abcd")
+    (tmp_path / "s.toml").write_text(schema)
+    place = ["--schema", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
+    return ["test", str(tmp_path / "t.csv"), *place, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1"]
+
+
+@pytest.mark.parametrize(
+    ("method", "flag"),
+    [("partition-gcm", "cells"), ("conditional-kendall", "cells"), ("test-of-tests", "fit, small blocks")],
+)
+def test_the_command_line_prints_the_flag_beside_the_p_value(question, method, flag, tmp_path, capsys):
+    assert main([*question, "--given", "c", "--method", method]) == 0
+    told = capsys.readouterr().out
+    assert f"flagged    {flag}" in told
+    assert "band-gcm" in " ".join(told.split())
+    rule = json.loads((tmp_path / "out" / "result.json").read_text())["level_rule"]
+    assert (rule["verdict"], ", ".join(rule["flags"])) == ("flag", flag)
+
+
+@pytest.mark.parametrize(
+    "method", ["partition-gcm", "chosen-cells", "local-permutation", "conditional-kendall", "conditional-spearman"]
+)
+def test_the_command_line_refuses_cells_of_two_continuous_columns(question, method, tmp_path, capsys):
+    assert main([*question, "--given", "c,d", "--method", method]) == 2
+    assert "contrast-gcm" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "result.json").exists()

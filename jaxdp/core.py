@@ -299,7 +299,9 @@ def resolve(test, data):
 
 
 def _relation(sensitivity) -> Relation:
-    is_leaf = lambda node: isinstance(node, Sensitivity)  # noqa: E731
+    def is_leaf(node):
+        return isinstance(node, Sensitivity)
+
     relations = {part.relation for part in jax.tree.leaves(sensitivity, is_leaf=is_leaf)}
     if len(relations) != 1:
         raise ValueError(f"one release needs one neighbouring relation, got {sorted(map(str, relations))}.")

@@ -104,7 +104,9 @@ def subsampled_gaussian_multiplier(
             single = dp_event.SampledWithoutReplacementDpEvent(num_records, subset, single)
         return dp_event.SelfComposedDpEvent(single, rounds)
 
-    accountant = lambda: rdp.RdpAccountant(_ORDERS, relation)  # noqa: E731
+    def accountant():
+        return rdp.RdpAccountant(_ORDERS, relation)
+
     # the default bracket starts at 0, where the divergence divides by zero
     bracket = LowerEndpointAndGuess(_SMALLEST_MULTIPLIER, 10.0)
     return float(calibrate_dp_mechanism(accountant, event, epsilon, delta, bracket_interval=bracket))

@@ -126,7 +126,9 @@ def _wide(leaf):
 
 @functools.partial(jax.jit, static_argnums=3)
 def _statistics(query, leaves, seed, structure):
-    one = lambda leaves: query.statistic(jax.random.key(seed), structure.unflatten(leaves))  # noqa: E731
+    def one(leaves):
+        return query.statistic(jax.random.key(seed), structure.unflatten(leaves))
+
     return jax.lax.map(one, leaves)
 
 

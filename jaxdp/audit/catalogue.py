@@ -226,7 +226,9 @@ def _largest(result):
 
 @functools.partial(jax.jit, static_argnums=(3, 4, 5))
 def _whole(test, key, data, count: int, lanes: int, view):
-    one = lambda key: view(core.run(test, key, data))  # noqa: E731
+    def one(key):
+        return view(core.run(test, key, data))
+
     return jax.lax.map(one, jax.random.split(key, count * lanes), batch_size=lanes)
 
 
@@ -246,9 +248,15 @@ def _released(method: str, pair: Pair, runs: int, epsilon: float):
 def _released_one_by_one(pair: Pair, root, value, runs: int):
     """Independent releases, each with its own key; budgets and bounds are concrete, as exact noise needs them."""
     with keys.precision(keys.RELEASE):
-        whole = lambda part: jnp.issubdtype(jnp.result_type(part), jnp.integer)  # noqa: E731
+
+        def whole(part):
+            return jnp.issubdtype(jnp.result_type(part), jnp.integer)
+
         value = jax.tree.map(lambda part: jnp.asarray(part, np.int64 if whole(part) else np.float64), value)
-        once = lambda key, value: project(pair.mechanism.perturb(key, value, pair.sensitivity), pair)  # noqa: E731
+
+        def once(key, value):
+            return project(pair.mechanism.perturb(key, value, pair.sensitivity), pair)
+
         lanes = min(runs, LANES)
         batch = jax.jit(lambda key, value: jax.vmap(lambda k: once(k, value))(jax.random.split(key, lanes)))
         parts = root.split(-(-runs // lanes))

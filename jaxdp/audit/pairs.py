@@ -53,7 +53,10 @@ def project(output, pair: Pair):
     parts = output if isinstance(output, dict) else {"": output}
     total = 0.0
     for name, part in parts.items():
-        pick = lambda tree, name=name: tree[name] if isinstance(output, dict) else tree  # noqa: E731
+
+        def pick(tree, name=name):
+            return tree[name] if isinstance(output, dict) else tree
+
         mechanism = pair.mechanism[name] if isinstance(output, dict) else pair.mechanism
         if not hasattr(mechanism, "noise"):
             total = total + part
@@ -99,7 +102,9 @@ def gaussian_rho(epsilon: float, delta: float) -> float:
     from scipy.optimize import brentq
     from scipy.stats import norm
 
-    curve = lambda m: norm.cdf(m / 2 - epsilon / m) - math.exp(epsilon) * norm.cdf(-m / 2 - epsilon / m)  # noqa: E731
+    def curve(m):
+        return norm.cdf(m / 2 - epsilon / m) - math.exp(epsilon) * norm.cdf(-m / 2 - epsilon / m)
+
     return brentq(lambda m: curve(m) - delta, 1e-3, 20.0 + 2.0 * epsilon) ** 2 / 2.0
 
 

@@ -55,7 +55,10 @@ def falsify(
     test = core.resolve(test, shapes)
     if isinstance(test, core.Sequential):
         raise ValueError("a staged test is attacked stage by stage: give its first query, then its resolved test.")
-    measure = lambda pair: change(test, pair, weights)  # noqa: E731
+
+    def measure(pair):
+        return change(test, pair, weights)
+
     pair = functools.partial(_pair, generate, box, corners)
     with jax.debug_key_reuse(False):
         scored = jax.jit(jax.vmap(lambda key: (made := pair(key), measure(made))))
@@ -100,7 +103,9 @@ def neighbour(data, replacement, relation: Relation):
 
 
 def _statistics(test, data, replacement, bounds):
-    is_bound = lambda node: isinstance(node, Sensitivity)  # noqa: E731
+    def is_bound(node):
+        return isinstance(node, Sensitivity)
+
     structure: Any
     flat, structure = jax.tree.flatten(bounds, is_leaf=is_bound)
     other = neighbour(data, replacement, flat[0].relation)
@@ -142,7 +147,10 @@ def _walk(measure, generate, box, moves, key, pair):
         proposal = _moved(key_move, pair, fresh)
         found = measure(proposal)
         better = found >= score
-        keep = lambda new, old: jnp.where(better, new, old)  # noqa: E731
+
+        def keep(new, old):
+            return jnp.where(better, new, old)
+
         return (jax.tree.map(keep, proposal, pair), jnp.where(better, found, score)), None
 
     (pair, score), _ = jax.lax.scan(step, (pair, measure(pair)), jax.random.split(key, moves))
@@ -186,7 +194,10 @@ def _climb(measure, box, climbs, pair):
         proposal = _with_floats(pair, nudged)
         found = measure(proposal)
         better = found >= score
-        keep = lambda new, old: jnp.where(better, new, old)  # noqa: E731
+
+        def keep(new, old):
+            return jnp.where(better, new, old)
+
         return (jax.tree.map(keep, proposal, pair), jnp.where(better, found, score)), None
 
     sizes = jnp.geomspace(0.5, 1e-3, climbs)

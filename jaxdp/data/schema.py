@@ -123,8 +123,13 @@ class Schema:
             raise ValueError(f"column {repeated[0]!r} is used twice among x, y and given: name every column once.")
         scaled = () if codes else (*x, *y)
         table = self._table(source, [*x, *y, *given], scaled, strict=strict, records=records, tally=tally)
-        take = lambda names: np.concatenate([table[name] for name in names], axis=1)  # noqa: E731
-        columns = lambda names, scaled: tuple(c for n in names for c in self._columns(n, scaled))  # noqa: E731
+
+        def take(names):
+            return np.concatenate([table[name] for name in names], axis=1)
+
+        def columns(names, scaled):
+            return tuple(c for n in names for c in self._columns(n, scaled))
+
         return Data(
             _squeeze(take(x)),
             _squeeze(take(y)),

@@ -59,7 +59,9 @@ def _loop(sparse, state, queries, count):
         state, fired = sparse.step_opened(state, queries[asked])
         return state, asked + 1, fired
 
-    more = lambda carried: (carried[1] < count) & ~carried[2]  # noqa: E731
+    def more(carried):
+        return (carried[1] < count) & ~carried[2]
+
     return jax.lax.while_loop(more, one, (state, jnp.int32(0), jnp.asarray(False)))
 
 

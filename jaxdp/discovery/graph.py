@@ -121,7 +121,10 @@ class Graph(Readable):
 
     def to_dot(self) -> str:
         """DOT text."""
-        quote = lambda name: json.dumps(name)  # noqa: E731
+
+        def quote(name):
+            return json.dumps(name)
+
         lines = [f"  {quote(name)};" for name in self.names]
         lines += [f"  {quote(a)} -> {quote(b)};" for a, b in self.directed]
         lines += [f"  {quote(a)} -> {quote(b)} [dir=none];" for a, b in self.undirected]

@@ -153,6 +153,9 @@ def marginal_pc(
         tables = {columns: piece.reshape(shapes[columns]) for columns, piece in zip(shapes, pieces, strict=True)}
         variance = float(query.budget().variance(query.sensitivity(records.num_records)))
         noisy = NoisyTables(tables, records.levels, variance)
-        ask = lambda questions: list(scores(noisy, questions, statistic, min_variance) < threshold)  # noqa: E731
+
+        def ask(questions):
+            return list(scores(noisy, questions, statistic, min_variance) < threshold)
+
         search = find_skeleton(d, ask, max_order=width - 2 if max_order is None else max_order, batched=True)
         return session.graph(records, search)

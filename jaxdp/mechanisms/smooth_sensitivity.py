@@ -275,7 +275,10 @@ class SmoothLaplace(_SmoothApproximate):
         """Integral of max(p - e^epsilon q, 0) for p = Laplace(0, 1), q = Laplace(shift, ratio); exact, (g,)."""
         # log(p/q) is linear between the two centres and beyond them: one root at most on each piece.
         shift, ratio = np.broadcast_arrays(shift, ratio)
-        loss = lambda x: np.abs(x - shift) / ratio - np.abs(x) + np.log(ratio) - epsilon  # noqa: E731
+
+        def loss(x):
+            return np.abs(x - shift) / ratio - np.abs(x) + np.log(ratio) - epsilon
+
         far = 2000.0 * np.ones_like(shift)
         total = np.zeros_like(shift)
         for low, high in ((-far, np.zeros_like(shift)), (np.zeros_like(shift), shift), (shift, far)):
@@ -330,8 +333,13 @@ class SmoothGaussian(_SmoothApproximate):
         outer = -0.5 * (b + np.where(b >= 0, half, -half))
         first, second = outer / a, np.where(outer == 0, 0.0, c / np.where(outer == 0, 1.0, outer))
         low, high = np.minimum(first, second), np.maximum(first, second)
-        over = lambda f: f(high) - f(low)  # noqa: E731
-        beyond = lambda f: f(low) + f(-high)  # noqa: E731
+
+        def over(f):
+            return f(high) - f(low)
+
+        def beyond(f):
+            return f(low) + f(-high)
+
         p_in, q_in = over(ndtr), over(lambda x: ndtr((x - shift) / ratio))
         p_out = beyond(ndtr)
         q_out = ndtr((low - shift) / ratio) + ndtr(-(high - shift) / ratio)
@@ -345,7 +353,10 @@ def _laplace_mass(start, end):
     """Laplace(0, 1) probability of [start, end], without cancellation in the tails."""
     flip = start > 0
     low, high = np.where(flip, -end, start), np.where(flip, -start, end)
-    below = lambda x: np.where(x < 0, 0.5 * np.exp(-np.abs(x)), 1.0 - 0.5 * np.exp(-np.abs(x)))  # noqa: E731
+
+    def below(x):
+        return np.where(x < 0, 0.5 * np.exp(-np.abs(x)), 1.0 - 0.5 * np.exp(-np.abs(x)))
+
     return np.where(end > start, below(high) - below(low), 0.0)
 
 

@@ -251,7 +251,10 @@ def _log_mixed(epsilon: float, factor: Fraction) -> Fraction:
     _check.positive(epsilon=epsilon)
     exact = as_fraction(epsilon)
     with decimal.localcontext(decimal.Context(prec=120, Emin=-999999, Emax=999999)):
-        quotient = lambda part: decimal.Decimal(part.numerator) / decimal.Decimal(part.denominator)  # noqa: E731
+
+        def quotient(part):
+            return decimal.Decimal(part.numerator) / decimal.Decimal(part.denominator)
+
         return Fraction((1 + quotient(factor) * (quotient(exact).exp() - 1)).ln())
 
 

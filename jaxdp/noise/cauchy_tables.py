@@ -95,7 +95,10 @@ class StudentLaw:
         root = (middle * middle + 4 * degrees * square).sqrt()
         # the stable one first, the other from their product, -degrees
         outer = -(middle + root * (1 if middle >= 0 else -1)) / (2 * shift)
-        tails = lambda x: (1 + x * x / degrees).ln() * (degrees + 1) / 2  # noqa: E731
+
+        def tails(x):
+            return (1 + x * x / degrees).ln() * (degrees + 1) / 2
+
         return max(abs(ratio.ln() + tails((x - shift) / ratio) - tails(x)) for x in (outer, -degrees / outer))
 
 

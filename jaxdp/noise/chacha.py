@@ -65,7 +65,10 @@ def _stream(key, count: int, nonce):
         raise ValueError(f"one key gives at most 2^36 words, asked for {count}; split the key.")
     chunks = -(-needed // _CHUNK)
     start = lax.iota(np.uint32, chunks) * np.uint32(_CHUNK)
-    part = lambda first: blocks(key, first + lax.iota(np.uint32, _CHUNK), nonce)  # noqa: E731
+
+    def part(first):
+        return blocks(key, first + lax.iota(np.uint32, _CHUNK), nonce)
+
     return lax.map(part, start).ravel()[:count]
 
 

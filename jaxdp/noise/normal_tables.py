@@ -98,7 +98,10 @@ class LaplaceLaw(_ApproximateLaw):
     def favoured(shift: Decimal, ratio: Decimal, epsilon: Decimal) -> list[tuple[Decimal, Decimal]]:
         """log(p/q) is linear between the two centres and beyond them: one root at most on each piece."""
         constant = ratio.ln() - epsilon
-        loss = lambda x: abs(x - shift) / ratio - abs(x) + constant  # noqa: E731
+
+        def loss(x):
+            return abs(x - shift) / ratio - abs(x) + constant
+
         found = []
         for low, high in ((-FAR, Decimal(0)), (Decimal(0), shift), (shift, FAR)):
             at_low, at_high = loss(low), loss(high)

@@ -24,7 +24,10 @@ def random_words(key, shape: tuple[int, ...]):
     """
     count = math.prod(shape)
     own = jax.random.key_impl(key) == "threefry2x32" and jax.config.jax_threefry_partitionable and count < 2**32
-    built_in = lambda key: jax.random.bits(key, shape, jnp.uint32)  # noqa: E731
+
+    def built_in(key):
+        return jax.random.bits(key, shape, jnp.uint32)
+
     if not own:
         return built_in(key)
     return jax.lax.platform_dependent(key, cpu=lambda key: _words(key, shape, count), default=built_in)

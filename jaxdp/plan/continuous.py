@@ -147,7 +147,10 @@ def _cell_sums(setting: Setting, n: int, effect: float, limits, shift) -> tuple[
     _, _, ratio = setting.profile()
     expected = n * ratio / setting.num_cells(n) if setting.z else np.full(ratio.shape, float(n))
     moments = laws.within_cells(_observed_moments(setting, effect, limits, shift), setting.cell_of_places(n))
-    total = lambda values: float(np.mean(n * laws.occupied(expected) * values))  # noqa: E731
+
+    def total(values):
+        return float(np.mean(n * laws.occupied(expected) * values))
+
     null = total(moments["var_x"] * moments["var_y"])
     return total(moments["covariance"]), total(moments["product_variance"]), null
 

@@ -89,7 +89,10 @@ def winsorised_moments(
         y, square = _clipped_normal(center - shift_y, limit_y)
     else:
         y, square = _stepped_normal(center, shift_y, limit_y, steps[1])
-    mean = lambda values: np.sum(weight * values, axis=1)  # noqa: E731
+
+    def mean(values):
+        return np.sum(weight * values, axis=1)
+
     ex, ey, exy = mean(x), mean(y), mean(x * y)
     covariance = exy - ex * ey
     centred = (x - ex[:, None]) ** 2 * (square - 2.0 * y * ey[:, None] + ey[:, None] ** 2)
@@ -110,7 +113,10 @@ def within_cells(moments: dict[str, np.ndarray], cell: np.ndarray) -> dict[str, 
     """Moments of records of one cell, where means move between the places (k,) of that cell (k,)."""
     cell = np.unique(cell, return_inverse=True)[1]
     count = np.bincount(cell)
-    average = lambda values: (np.bincount(cell, values) / count)[cell]  # noqa: E731
+
+    def average(values):
+        return (np.bincount(cell, values) / count)[cell]
+
     x, y = (moments[name] - average(moments[name]) for name in ("mean_x", "mean_y"))
     return {
         **moments,
@@ -292,7 +298,10 @@ def largest_quantile_power(null, other, scale: float, level: float) -> float:
 
     A law is a pair (values, weights), numpy (k,).
     """
-    tail = lambda law, t: float(law[1] @ laplace_tail(t - law[0], scale))  # noqa: E731
+
+    def tail(law, t):
+        return float(law[1] @ laplace_tail(t - law[0], scale))
+
     reach = 60.0 * scale
     low, high = -reach, reach + max(float(values.max()) for values, _ in null)
     for _ in range(STEPS):
@@ -313,9 +322,10 @@ def two_noises_power(mean: float, sd: float, null_sd: float, scale: float, level
     deviate = np.linspace(-8.0, 8.0, 801)
     mass = np.exp(-0.5 * deviate**2)
     mass /= mass.sum()
-    beyond = lambda t, center, width: float(  # noqa: E731
-        mass @ (tail(t - center - width * deviate) + tail(t + center + width * deviate))
-    )
+
+    def beyond(t, center, width):
+        return float(mass @ (tail(t - center - width * deviate) + tail(t + center + width * deviate)))
+
     low, high = 0.0, 10.0 * (null_sd + 6.0 * scale)
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
@@ -353,9 +363,15 @@ def vote_power(blocks: int, block_level: float, chance: float, epsilon: float, l
     reach = int(np.ceil(60.0 / epsilon)) + 2
     value = np.arange(-reach, blocks + reach + 1)
     step = np.exp(-epsilon)
-    noise = lambda k: (1.0 - step) / (1.0 + step) * step ** np.abs(k)  # noqa: E731
+
+    def noise(k):
+        return (1.0 - step) / (1.0 + step) * step ** np.abs(k)
+
     count = np.arange(blocks + 1)
-    law = lambda rate: noise(value[:, None] - count[None, :]) @ binom.pmf(count, blocks, rate)  # noqa: E731
+
+    def law(rate):
+        return noise(value[:, None] - count[None, :]) @ binom.pmf(count, blocks, rate)
+
     null, other = law(block_level), law(chance)
     at_least = np.cumsum(null[::-1])[::-1]
     more = at_least - null
@@ -388,9 +404,14 @@ def _median_power(blocks, mean, epsilon, level):
         return step * steps, step * mechanism.width() * jnp.exp(rung * spread)
 
     keys = jax.random.split(jax.random.key(7), 2 * MEDIAN_DRAWS)
-    draw = lambda part, shift: jax.lax.map(lambda k: one(k, shift), part, batch_size=200)  # noqa: E731
+
+    def draw(part, shift):
+        return jax.lax.map(lambda k: one(k, shift), part, batch_size=200)
+
     null, other = draw(keys[:MEDIAN_DRAWS], 0.0), draw(keys[MEDIAN_DRAWS:], mean)
-    tail = lambda law, t: jnp.mean(0.5 - jnp.arctan((t - law[0]) / law[1]) / jnp.pi)  # noqa: E731
+
+    def tail(law, t):
+        return jnp.mean(0.5 - jnp.arctan((t - law[0]) / law[1]) / jnp.pi)
 
     def halve(_, ends):
         middle = 0.5 * (ends[0] + ends[1])

@@ -274,7 +274,9 @@ def _smallest_simulated(function, wanted: float, lowest: float, highest: float) 
     """By doubling, then by interpolation: probit of power is close to linear in the root of the argument."""
     from scipy.special import ndtri
 
-    probit = lambda power: float(ndtri(min(max(power, 1e-4), 1.0 - 1e-4)))  # noqa: E731
+    def probit(power):
+        return float(ndtri(min(max(power, 1e-4), 1.0 - 1e-4)))
+
     low, at_low, high = lowest, None, max(lowest, FIRST_TRY)
     while (at_high := function(high)) < wanted:
         low, at_low, high = high, at_high, 2.0 * high

@@ -27,11 +27,19 @@ def kendall_power(setting: Setting, n: int, epsilon: float, effect: float, level
     row = sum(0 < c.levels <= 2 for c in (setting.x, setting.y))
     agreement, untied = _rank_profile(setting, effect)
     offset = 0.0 if binary else concordance.KENDALL_OFFSET
-    pairs = lambda count: 0.5 * count * (count - 1.0) / np.maximum(count + offset, 1.0)  # noqa: E731
+
+    def pairs(count):
+        return 0.5 * count * (count - 1.0) / np.maximum(count + offset, 1.0)
+
     if binary:  # 1 - p^3 - q^3 = 3 p q
-        variance = lambda count: np.maximum(count - 1.0, 0.0) / 9.0  # noqa: E731
+
+        def variance(count):
+            return np.maximum(count - 1.0, 0.0) / 9.0
     else:
-        variance = lambda count: count * (count - 1.0) / (9.0 * (count + offset)) * _free(setting, count)  # noqa: E731
+
+        def variance(count):
+            return count * (count - 1.0) / (9.0 * (count + offset)) * _free(setting, count)
+
     bounds = conditional_kendall.KENDALL_BOUNDS[row], conditional_kendall.VARIANCE_BOUNDS[row]
     cap = conditional_kendall.ConditionalKendall.maximal_variance
     expected = _stratum_sizes(setting, n)

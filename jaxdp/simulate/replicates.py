@@ -61,7 +61,10 @@ class Design:
             return design
         if not isinstance(design, functools.partial) or design.args:
             return cls({}, design)
-        is_number = lambda value: isinstance(value, float | jax.Array | np.ndarray | np.floating)  # noqa: E731
+
+        def is_number(value):
+            return isinstance(value, float | jax.Array | np.ndarray | np.floating)
+
         numbers = {name: value for name, value in design.keywords.items() if is_number(value)}
         settings = tuple(item for item in design.keywords.items() if not is_number(item[1]))
         return cls(numbers, design.func, settings)

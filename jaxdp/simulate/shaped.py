@@ -75,9 +75,9 @@ def shaped(
         matrix = jnp.concatenate([v.reshape(n, -1) for v in values], axis=1)
         return matrix[:, 0] if matrix.shape[1] == 1 else matrix
 
-    describe = lambda rules, scaled: tuple(  # noqa: E731
-        column for rule in rules for column in (rule.scaled_columns() if scaled else rule.code_column())
-    )
+    def describe(rules, scaled):
+        return tuple(column for rule in rules for column in (rule.scaled_columns() if scaled else rule.code_column()))
+
     return Data(
         columns(rules_x, jnp.sin, noise_x),
         columns(rules_y, jnp.cos, noise_y),

@@ -178,7 +178,10 @@ def _strata_of_records(a, b, block) -> Strata:
     discordant = jnp.zeros(n, jnp.int64).at[order].set(_larger_before(start_b[order]))
     score_a = (2 * (start_a - start) + equal_a - size).astype(float)
     score_b = (2 * (start_b - start) + equal_b - size).astype(float)
-    total = lambda v: jax.ops.segment_sum(v, start, n)  # noqa: E731
+
+    def total(v):
+        return jax.ops.segment_sum(v, start, n)
+
     return Strata(
         size=total(jnp.ones(n, jnp.int64)),
         s=total(size - equal_a - equal_b + equal_ab) // 2 - 2 * total(discordant),
@@ -210,7 +213,10 @@ def _runs_of_records(*columns):
         changed |= jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])[:n]
     start = jax.lax.cummax(jnp.where(changed, position, 0))
     length = jax.ops.segment_sum(jnp.ones(n, jnp.int64), start, n)[start]
-    restore = lambda v: jnp.zeros(n, jnp.int64).at[order].set(v)  # noqa: E731
+
+    def restore(v):
+        return jnp.zeros(n, jnp.int64).at[order].set(v)
+
     return restore(start), restore(length)
 
 

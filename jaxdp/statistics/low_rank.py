@@ -72,7 +72,10 @@ def krr_residuals(kernel, ridge_level, z, targets):
     No reverse-mode gradient (it loops); under vmap both run.
     """
     z = kernels.as_points(z)
-    exact = lambda _: ridge.krr_residuals(kernel, ridge_level, z, targets)  # noqa: E731
+
+    def exact(_):
+        return ridge.krr_residuals(kernel, ridge_level, z, targets)
+
     if z.shape[0] < 4 * MOST_RANK:
         return exact(None)
     alpha = ridge.alpha_of(ridge_level, z.shape[0])

@@ -62,7 +62,10 @@ def grids(budget: float, c: float, shape: str = CAPPED) -> tuple[Grid, ...]:
 @functools.lru_cache(maxsize=64)
 def buckets(sizes: tuple[Grid, ...], problems: int = _FEW, most: int = MOST_PROGRAMS) -> tuple[Bucket, ...]:
     """The grids in at most `most` groups of one padded size, quick to compile and compute for `problems` pairs."""
-    alike = lambda grid: (grid.parts, grid.master)  # noqa: E731
+
+    def alike(grid):
+        return (grid.parts, grid.master)
+
     classes = [list(members) for _, members in itertools.groupby(sorted(sizes, key=alike), alike)]
     choices = _partitions(classes, most)
     _, ends = min(choices, key=lambda choice: len(choice[1]) * _PROGRAM + problems * choice[0])
@@ -103,5 +106,7 @@ def _work(padded: tuple[int, int, int], cells: int, number: int) -> float:
 
 
 def _bucket(members: list[Grid]) -> Bucket:
-    most = lambda name: max(getattr(grid, name) for grid in members)  # noqa: E731
+    def most(name):
+        return max(getattr(grid, name) for grid in members)
+
     return Bucket(most("master"), most("fixed"), most("parts"), tuple(members))

@@ -154,7 +154,10 @@ def feature_residuals(features, ridge_value, z, targets, *, batch_size: int = CH
     n, q = columns.shape
     size = min(batch_size, n)
     count = -(-n // size)
-    pad = lambda a: jnp.pad(a, ((0, count * size - n), (0, 0))).reshape(count, size, -1)  # noqa: E731
+
+    def pad(a):
+        return jnp.pad(a, ((0, count * size - n), (0, 0))).reshape(count, size, -1)
+
     chunks = (pad(z.astype(columns.dtype)), pad(columns), pad(jnp.ones((n, 1), columns.dtype)))
     width = jax.eval_shape(features.features, chunks[0][0]).shape[1]
 
@@ -177,7 +180,10 @@ def feature_residuals(features, ridge_value, z, targets, *, batch_size: int = CH
 
 def _second_moments(features, z, real):
     """Phi'Phi over the real rows; for paired features three of the four blocks, the fourth is a transpose."""
-    dot = lambda a, b: jnp.matmul(a.T, b, precision=kernels.HIGHEST)  # noqa: E731
+
+    def dot(a, b):
+        return jnp.matmul(a.T, b, precision=kernels.HIGHEST)
+
     if not hasattr(features, "halves"):
         phi = real * features.features(z)
         return dot(phi, phi)

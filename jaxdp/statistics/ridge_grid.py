@@ -80,8 +80,11 @@ def cross_validate(kernel, ridges, z, targets, *, num_folds=5, method="auto", st
         trace=TRACE_TOLERANCE[name] if tolerance is None else tolerance,
     )
     fit, certified = {"auto": _auto, "krylov": _krylov, "low_rank": _low_rank}[method](problem, plan, limits)
+
     # a loop, not cond: under vmap cond would solve everything twice for every data set
-    exactly = lambda _: (_exact(problem, plan), jnp.array(True))  # noqa: E731
+    def exactly(_):
+        return (_exact(problem, plan), jnp.array(True))
+
     return jax.lax.while_loop(lambda pair: ~pair[1], exactly, (fit, certified))[0]
 
 
@@ -166,7 +169,10 @@ def _auto(problem: _Problem, plan: _Plan, limits: _Limits):
 
         def one(item):
             kernel, own, served = item
-            by_krylov = lambda: _lanczos(gram_of(kernel), alphas, problem.targets, plan, limits)  # noqa: E731
+
+            def by_krylov():
+                return _lanczos(gram_of(kernel), alphas, problem.targets, plan, limits)
+
             return jax.lax.cond(served, lambda: own, by_krylov)
 
         return jax.lax.map(one, (problem.kernel, scores, served))
@@ -198,7 +204,10 @@ def _of_features(problem: _Problem, kernel, plan: _Plan, limits: _Limits, ranks)
     def attempt(factor, ranks) -> _Scores:
         rank, *later = ranks
         factor = low_rank.extend(factor, kernel, problem.z, rank, STOP_EARLY * certified, allowed)
-        further = lambda factor: attempt(factor, later)  # noqa: E731
+
+        def further(factor):
+            return attempt(factor, later)
+
         hopeful = factor.trace <= allowed.get(rank, 0.0)
         otherwise = (lambda factor: jax.lax.cond(hopeful, further, refuse, factor)) if later else refuse
         return jax.lax.cond(factor.trace <= certified, solve, otherwise, factor)
@@ -284,7 +293,10 @@ def _lanczos(gram, alphas, targets, plan: _Plan, limits: _Limits) -> _Scores:
 def _run_lanczos(gram, mask, start, length, alphas, plan: _Plan, steps: int, stop) -> _Krylov:
     (n, columns), folds = start.shape, plan.train.shape[1]
     q, dtype = columns // folds, gram.dtype
-    empty = lambda *shape: jnp.zeros((steps, *shape), dtype)  # noqa: E731
+
+    def empty(*shape):
+        return jnp.zeros((steps, *shape), dtype)
+
     floor = FREEZE[dtype.name] * n
 
     def advance(run: _Krylov) -> _Krylov:
@@ -299,7 +311,10 @@ def _run_lanczos(gram, mask, start, length, alphas, plan: _Plan, steps: int, sto
         pivot = diagonal + alphas[:, None] - factor * run.norm
         right = jnp.where(run.step == 0, length, -factor * run.right)
         images = image.reshape(n, folds, q)
-        put = lambda rows, row: jax.lax.dynamic_update_index_in_dim(rows, row, run.step, 0)  # noqa: E731
+
+        def put(rows, row):
+            return jax.lax.dynamic_update_index_in_dim(rows, row, run.step, 0)
+
         return _Krylov(
             step=run.step + 1,
             previous=run.current,

@@ -103,7 +103,9 @@ def settings_at(point, epsilon) -> SieveSettings:
 
 @jax.jit
 def _tune_sieve(epsilon, margins, rounds, weights):
-    objective = lambda point: -expected_errors(settings_at(point, epsilon), margins, rounds, weights)  # noqa: E731
+    def objective(point):
+        return -expected_errors(settings_at(point, epsilon), margins, rounds, weights)
+
     shares = jnp.array(START_SHARES)
     starts = (jnp.log(shares / (1.0 - shares)), jnp.array(START_TWEAKS))
     points, values = descent.ascend(objective, starts, steps=STEPS)
@@ -135,7 +137,11 @@ def order_budgets(epsilon: float, margins, counts):
 
 @jax.jit
 def _tune_orders(epsilon, margins, counts):
-    budgets = lambda logits: epsilon * jax.nn.softmax(logits) / counts  # noqa: E731
-    objective = lambda logits: -jnp.log(order_errors(budgets(logits), margins, counts))  # noqa: E731
+    def budgets(logits):
+        return epsilon * jax.nn.softmax(logits) / counts
+
+    def objective(logits):
+        return -jnp.log(order_errors(budgets(logits), margins, counts))
+
     points, _ = descent.ascend(objective, jnp.log(counts)[None], steps=STEPS)
     return budgets(points[0])

@@ -58,7 +58,9 @@ def _minimise(epsilon):
     """ln(n/m) at the unconstrained minimum. The start solves the small-epsilon limit."""
     import optax
 
-    objective = lambda s: noise_objective(s, epsilon)  # noqa: E731
+    def objective(s):
+        return noise_objective(s, epsilon)
+
     optimizer = optax.lbfgs()
     step_of = optax.value_and_grad_from_state(objective)
 

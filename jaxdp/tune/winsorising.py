@@ -42,7 +42,9 @@ def winsorising_level(n, epsilon):
 @jax.jit
 def _levels(n, noise_variance):
     def one(n, noise_variance):
-        score = lambda log_tau: jnp.log(efficiency(jnp.exp(log_tau), n, noise_variance))  # noqa: E731
+        def score(log_tau):
+            return jnp.log(efficiency(jnp.exp(log_tau), n, noise_variance))
+
         start = jnp.log(jnp.full((1,), START_LEVEL))
         return jnp.exp(descent.ascend(score, start, steps=STEPS)[0][0])
 
@@ -120,7 +122,10 @@ def _sum_law(sd, scale):
     """Places (POINTS,) and weights of N(0, sd^2) + Laplace(scale)."""
     place = jnp.linspace(-1.0, 1.0, POINTS) * (NORMAL_REACH * sd + LAPLACE_REACH * scale)
     u, r = jnp.abs(place) / sd, sd / scale
-    side = lambda sign: jnp.exp(0.5 * r * r - sign * u * r + jax.scipy.special.log_ndtr(sign * u - r))  # noqa: E731
+
+    def side(sign):
+        return jnp.exp(0.5 * r * r - sign * u * r + jax.scipy.special.log_ndtr(sign * u - r))
+
     density = side(1.0) + side(-1.0)
     return place, density / jnp.sum(density)
 

@@ -248,7 +248,10 @@ class PartitionGCM(WithinCells):
             if self.correct_level:
                 sd = mechanism.widened(covariance, sd, sensitivity, variance_noise)
             return mechanism.null_p_value(covariance, sd, sensitivity)
-        total = lambda sd: jnp.sqrt(sd**2 + mechanism.variance(sensitivity))  # noqa: E731
+
+        def total(sd):
+            return jnp.sqrt(sd**2 + mechanism.variance(sensitivity))
+
         key_null, key_noise, key_again = jax.random.split(key, 3)
         shape = (self.num_null, *jnp.shape(sd))
         null = sd[None] * jax.random.normal(key_null, shape) + mechanism.noise(key_noise, sensitivity, shape)

@@ -51,7 +51,10 @@ class AxisSelection(PrivateQuery):
 
         def scores(values, limit):
             values = partition.clip_to(partition.as_matrix(values), limit)
-            within = lambda b: -jnp.sum(partition.sums_of_squares(values, b, max(counts)))  # noqa: E731
+
+            def within(b):
+                return -jnp.sum(partition.sums_of_squares(values, b, max(counts)))
+
             return jnp.stack([within(b) for b in bins]) / values.shape[1]
 
         return {"x": scores(data.x, self.limit_x), "y": scores(data.y, self.limit_y)}

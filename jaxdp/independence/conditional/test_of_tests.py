@@ -161,8 +161,14 @@ class TestOfTests(PrivateTest):
 
 def _binomial(trials: int, rate: float) -> list[float]:
     """Binomial probabilities in double precision, on the host."""
-    log_pmf = lambda j: (  # noqa: E731
-        math.lgamma(trials + 1) - math.lgamma(j + 1) - math.lgamma(trials - j + 1)
-        + j * math.log(rate) + (trials - j) * math.log1p(-rate)
-    )  # fmt: skip
+
+    def log_pmf(j):
+        return (
+            math.lgamma(trials + 1)
+            - math.lgamma(j + 1)
+            - math.lgamma(trials - j + 1)
+            + j * math.log(rate)
+            + (trials - j) * math.log1p(-rate)
+        )
+
     return [math.exp(log_pmf(j)) for j in range(trials + 1)]

@@ -99,7 +99,10 @@ class CaseControlTest(PrivateTest):
         """(c11, c10): people with x = 1 among the cases and the controls. NaN counts as 0."""
         exposed = _is_one(data.x)
         case = _is_one(data.y)
-        count = lambda mask, most: jnp.clip(jnp.sum(mask, dtype=jnp.int32), 0, most)  # noqa: E731
+
+        def count(mask, most):
+            return jnp.clip(jnp.sum(mask, dtype=jnp.int32), 0, most)
+
         cases, controls = count(exposed & case, self.num_cases), count(exposed & ~case, self.num_controls)
         return cases.astype(float), controls.astype(float)
 
@@ -124,7 +127,10 @@ class CaseControlTest(PrivateTest):
         mechanism = self.budget() if mechanism is None else mechanism
         survival = noise_law.survival(mechanism, sensitivity, method_of(self))
         rates = binomial.rates(self.groups) if rates is None else rates
-        one = lambda v: binomial.largest_tail(self.score, survival, v, self.groups, rates)  # noqa: E731
+
+        def one(v):
+            return binomial.largest_tail(self.score, survival, v, self.groups, rates)
+
         value = jnp.asarray(value, float)
         tail = jax.lax.map(one, value.ravel()).reshape(value.shape) if value.ndim else one(value)
         # Release noise saturates at the window's edges: the lower edge holds everything below it.

@@ -67,7 +67,10 @@ def _carriers(genotypes, case, at_least):
     if genotypes.ndim != 2 or genotypes.shape[0] != case.shape[0]:
         raise ValueError(f"a genotype block must have shape ({case.shape[0]}, k), got {genotypes.shape}.")
     carrier = genotypes >= at_least  # NaN compares false: not a carrier
-    count = lambda rows: jnp.sum(carrier & rows[:, None], axis=0, dtype=jnp.int32)  # noqa: E731
+
+    def count(rows):
+        return jnp.sum(carrier & rows[:, None], axis=0, dtype=jnp.int32)
+
     return count(case), count(~case)
 
 

@@ -70,7 +70,10 @@ class NoisyProportions(CaseControlTest):
         rate = jnp.clip(
             jnp.sum(release.value) / self.groups.total, 0.5 / self.groups.total, 1 - 0.5 / self.groups.total
         )
-        survival = lambda x: two_laplace_tail(x, scale / self.groups.cases, scale / self.groups.controls)  # noqa: E731
+
+        def survival(x):
+            return two_laplace_tail(x, scale / self.groups.cases, scale / self.groups.controls)
+
         value = jnp.abs(self.headline(release))
         sides = [
             binomial.tail(lambda a, b, s=sign: s * self._difference(a, b), survival, value, self.groups, rate[None])[0]

@@ -78,7 +78,10 @@ class NoisyTableTest(PrivateTest):
         """`num_null` noisy tables (m, *shape): multinomial with these probabilities, plus fresh noise."""
         key_counts, key_noise = jax.random.split(key)
         flat = jnp.maximum(jnp.ravel(probabilities), 0.0)
-        draw = lambda i: multinomial(jax.random.fold_in(key_counts, i), release.num_records, flat)  # noqa: E731
+
+        def draw(i):
+            return multinomial(jax.random.fold_in(key_counts, i), release.num_records, flat)
+
         counts = jax.lax.map(draw, jnp.arange(self.num_null))
         noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
         return (counts + noise).reshape(self.num_null, *jnp.shape(probabilities))

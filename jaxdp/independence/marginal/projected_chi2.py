@@ -87,7 +87,10 @@ class ProjectedChi2(NoisyTableTest):
         clean = project_to_simplex(jnp.ravel(table), total).reshape(self.shape)
         rows, columns = margins(clean)
         metric = projected_metric(jnp.ravel(product(rows, columns)), self._noise_share(release))
-        fit = lambda _, law: _gauss_newton(law, jnp.ravel(table) / total, metric)  # noqa: E731
+
+        def fit(_, law):
+            return _gauss_newton(law, jnp.ravel(table) / total, metric)
+
         rows, columns = jax.lax.fori_loop(0, FIT_STEPS, fit, (rows, columns))
         residual = jnp.ravel(table) / total - jnp.ravel(product(rows, columns))
         fitted = product(jnp.maximum(rows, 0.0), jnp.maximum(columns, 0.0))
@@ -167,7 +170,10 @@ def projected_metric(probabilities, noise_share):
     covariance = jnp.diag(probabilities) - jnp.outer(probabilities, probabilities) + noise_share * jnp.eye(size)
     inverse = jnp.linalg.inv(covariance)
     projection = jnp.eye(size) - 1.0 / size
-    dot = lambda a, b: jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)  # noqa: E731
+
+    def dot(a, b):
+        return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
+
     return dot(projection, dot(inverse, projection))
 
 

@@ -183,12 +183,18 @@ class UnitCircle(CaseControlTest):
             rate_interval(release.value["margin"], self.groups.total, budget["margin"], sensitivity["margin"], miss)
             for miss in (MISS_SHARE * level for level in LEVELS)
         ]
-        between = lambda a, b, count: a + (b - a) * jnp.linspace(0.0, 1.0, count)  # noqa: E731
+
+        def between(a, b, count):
+            return a + (b - a) * jnp.linspace(0.0, 1.0, count)
+
         rings = [
             jnp.concatenate([between(a, b, FURTHER_RATES) for a, b in zip(inner, outer, strict=True)])
             for inner, outer in itertools.pairwise(ends)
         ]
-        tail = lambda rates: self.null_tail(value, sensitivity["norm"], rates, budget["norm"])  # noqa: E731
+
+        def tail(rates):
+            return self.null_tail(value, sensitivity["norm"], rates, budget["norm"])
+
         tails = jnp.concatenate(
             [tail(between(ends[0][0], ends[0][1], ESTIMATED_RATES))[None], jax.lax.map(tail, jnp.stack(rings))]
         )
@@ -225,16 +231,21 @@ def _chernoff(observed, end: float, limit):
 
 
 def _divergence(a, b):
-    term = lambda x, y: jnp.where(x > 0, x * jnp.log(jnp.maximum(x, 1e-30) / jnp.maximum(y, 1e-30)), 0.0)  # noqa: E731
+    def term(x, y):
+        return jnp.where(x > 0, x * jnp.log(jnp.maximum(x, 1e-30) / jnp.maximum(y, 1e-30)), 0.0)
+
     return term(a, b) + term(1.0 - a, 1.0 - b)
 
 
 def _quantile(survival, probability: float, scale):
     """x with P(noise >= x) = probability, by bisection."""
-    halve = lambda _, ends: (  # noqa: E731
-        jnp.where(survival(0.5 * (ends[0] + ends[1])) > probability, 0.5 * (ends[0] + ends[1]), ends[0]),
-        jnp.where(survival(0.5 * (ends[0] + ends[1])) > probability, ends[1], 0.5 * (ends[0] + ends[1])),
-    )
+
+    def halve(_, ends):
+        return (
+            jnp.where(survival(0.5 * (ends[0] + ends[1])) > probability, 0.5 * (ends[0] + ends[1]), ends[0]),
+            jnp.where(survival(0.5 * (ends[0] + ends[1])) > probability, ends[1], 0.5 * (ends[0] + ends[1])),
+        )
+
     return jax.lax.fori_loop(0, 50, halve, (jnp.zeros_like(scale), 50.0 * scale))[1]
 
 
@@ -244,8 +255,13 @@ def margin_thresholds(groups: Groups, scale, level: float, threshold):
     The exact limit of the paper's Monte Carlo threshold for the margin M1 = m and these public groups.
     """
     half = np.arange(groups.total // 2 + 1) / groups.total
-    statistic = lambda cases, controls: unit_circle.norm(cases, controls, groups, threshold)  # noqa: E731
-    survival = lambda x: tail.laplace(x, scale)  # noqa: E731
+
+    def statistic(cases, controls):
+        return unit_circle.norm(cases, controls, groups, threshold)
+
+    def survival(x):
+        return tail.laplace(x, scale)
+
     low = binomial.quantiles(statistic, survival, level, groups, half, 40.0 * scale)
     # u is the same for (c11, c10) and (N1 - c11, N0 - c10), so the margins m and N - m agree.
     return jnp.concatenate([low, low[: groups.total - half.size + 1][::-1]])

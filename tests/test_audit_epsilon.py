@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxdp import audit, examples
+from jaxdp import audit, core, examples
 from jaxdp.audit import catalogue
 from jaxdp.audit import epsilon as bounds
 from jaxdp.cli.main import main
@@ -167,6 +167,23 @@ def test_audit_of_a_test_by_name(method):
     assert found.holds
     assert FOUND.get(method, 0.3) < found.sensitivity <= 1.0 + 1e-3
     assert found.lower > 0.2
+
+
+def test_audit_of_a_test_of_ones_own():
+    found = audit.audit("examples.cell_signs:CellSigns", 1.0, runs=20_000, key=jax.random.key(1))
+    assert found.holds
+    assert 0.9 < found.sensitivity <= 1.0 + 1e-3
+    assert found.lower > 0.4
+
+
+def test_the_cost_of_an_audited_test_is_the_claim():
+    """Many tables cost a multiple of the epsilon of each, and so do published variants with their true cost."""
+    for name in ("every-table", "conditional-kendall-paper"):
+        found = examples.find(name)
+        test = found.audited(1.0)
+        cost = core.cost_of(test, found.searched(jax.random.key(0)))
+        assert float(cost.epsilon) == pytest.approx(1.0, rel=1e-6), name
+        assert float(test.epsilon) < 0.6, name
 
 
 def test_audit_of_a_test_that_resamples(monkeypatch):

@@ -2,11 +2,11 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jaxdp
 from experiments.tuning import designs
+from jaxdp import catalogue
 from jaxdp.plan.setting import Setting
 from jaxdp.simulate.confounder import SineLaw, heteroscedastic_confounder, sine_confounder
 from jaxdp.simulate.discrete import case_control
@@ -22,11 +22,11 @@ SINE, KNOWN_LAW, GROUPS, LINE, CURVES = "sine", "known law", "groups", "line", "
 class Case:
     """One test: leaves tuned by gradient, fields chosen on a grid, the effect tuned on, and what is held out.
 
+    name: of the test in the catalogue, and a word where it has several cases. fields: of its class.
     note: what was made smaller so that 10^5 replicates of each null are possible.
     """
 
     name: str
-    make: Callable[[float, int], Any]
     n: int
     epsilon: float
     effect: float
@@ -36,6 +36,12 @@ class Case:
     optimizer: str = "lbfgs"
     patience: int = 1  # times the number of steps: Adam needs more
     note: str = ""
+    fields: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def make(self, epsilon: float, n: int):
+        """The test for n records, in balanced groups."""
+        kind = catalogue.find(self.name.split(" ")[0]).cls
+        return catalogue.with_balanced_groups(kind(epsilon=epsilon, **self.fields), n)
 
 
 def tuned_on(case: Case):
@@ -127,35 +133,14 @@ def _others(case: Case, effect: float) -> dict[str, Any]:
     }
 
 
-def _groups(n: int) -> dict[str, int]:
-    return {"num_cases": n // 2, "num_controls": n - n // 2}
+def _rank(name: str, n: int):
+    return Case(name, n, 2.0, 0.5, ("split",), {"num_cells": (n // 25, n // 16, n // 12, n // 8)})
 
 
-def _crt(variant: str, **fields):
-    return lambda e, n: jaxdp.PrivateCRT(epsilon=e, law=LAW, variant=variant, **fields)
-
-
-def _private_gcm(variant: str):
-    return lambda e, n: jaxdp.PrivateGCM(epsilon=e, variant=variant, scale_x=2.0, scale_y=2.0)
-
-
-def _rank(cls, n: int):
-    sizes = (n // 25, n // 16, n // 12, n // 8)
-    return Case(
-        "conditional-kendall" if cls is jaxdp.ConditionalKendall else "conditional-spearman",
-        lambda e, n: cls(epsilon=e),
-        n,
-        2.0,
-        0.5,
-        ("split",),
-        {"num_cells": sizes},
-    )
-
-
+WIDE = {"scale_x": 2.0, "scale_y": 2.0}
 CASES = (
     Case(
         "partition-gcm",
-        lambda e, n: jaxdp.PartitionGCM(epsilon=e),
         300,
         1.0,
         0.4,
@@ -164,42 +149,47 @@ CASES = (
     ),
     Case(
         "partition-gcm 1000",
-        lambda e, n: jaxdp.PartitionGCM(epsilon=e),
         1000,
         0.5,
         0.25,
         ("winsorize", "split"),
         {"num_cells": (60, 80, 100, 125, 160)},
     ),
-    _rank(jaxdp.ConditionalKendall, 100),
-    _rank(jaxdp.ConditionalSpearman, 100),
-    Case("private-crt-normal", _crt("normal"), 200, 1.0, 0.25, ("winsorize", "split"), family=KNOWN_LAW),
+    _rank("conditional-kendall", 100),
+    _rank("conditional-spearman", 100),
+    Case("private-crt-normal", 200, 1.0, 0.25, ("winsorize", "split"), family=KNOWN_LAW, fields={"law": LAW}),
     Case(
-        "private-crt", _crt("threshold", num_resamples=99), 200, 1.0, 0.3, (), {"winsorize": LEVELS}, family=KNOWN_LAW
+        "private-crt",
+        200,
+        1.0,
+        0.3,
+        (),
+        {"winsorize": LEVELS},
+        family=KNOWN_LAW,
+        fields={"law": LAW, "num_resamples": 99},
     ),
     Case(
         "private-crt-paper",
-        _crt("paper"),
         100,
         2.0,
         0.6,
         (),
         {"kernel": (None,), "winsorize": (0.7, 1.0, 1.5, 2.2)},
         family=KNOWN_LAW,
+        fields={"law": LAW},
     ),
     Case(
         "local-permutation",
-        lambda e, n: jaxdp.LocalPermutation(epsilon=e, num_permutations=39),
         100,
         4.0,
         0.6,
         (),
         {"winsorize": (0.7, 1.0, 1.5), "num_cells": (8, 12)},
         note="39 permutations, n = 100",
+        fields={"num_permutations": 39},
     ),
     Case(
         "margin-adaptive",
-        lambda e, n: jaxdp.MarginAdaptive(epsilon=e, **_groups(n)),
         200,
         0.5,
         0.4,
@@ -209,7 +199,6 @@ CASES = (
     ),
     Case(
         "unit-circle",
-        lambda e, n: jaxdp.UnitCircle(epsilon=e, **_groups(n)),
         1000,
         1.0,
         0.15,
@@ -219,7 +208,6 @@ CASES = (
     ),
     Case(
         "unit-circle estimated",
-        lambda e, n: jaxdp.UnitCircle(epsilon=e, null="estimated", **_groups(n)),
         1000,
         1.0,
         0.15,
@@ -227,39 +215,39 @@ CASES = (
         family=GROUPS,
         optimizer="adam",
         patience=4,
+        fields={"null": "estimated"},
     ),
     Case(
         "private-gcm",
-        _private_gcm("tight"),
         100,
         8.0,
         1.0,
         ("ridge", "bandwidth", "scale_x", "scale_y"),
         optimizer="adam",
         patience=4,
+        fields=WIDE,
     ),
     Case(
         "private-gcm-paper",
-        _private_gcm("paper"),
         100,
         16.0,
         1.5,
         ("ridge", "bandwidth", "scale_x", "scale_y"),
         optimizer="adam",
         patience=4,
+        fields={"variant": "paper", **WIDE},
     ),
     Case(
         "test-of-tests",
-        lambda e, n: jaxdp.TestOfTests(epsilon=e, test=jaxdp.GCM()),
         450,
         1.0,
         0.3,
         (),
         {"num_blocks": (9, 11, 15, 21), "block_level": (0.1, 0.15, 0.2)},
+        fields={"test": jaxdp.GCM()},
     ),
     Case(
         "subsample-aggregate",
-        lambda e, n: jaxdp.SubsampleAggregate(epsilon=e, statistic_of=squared_correlation, num_null=39),
         1010,
         2.0,
         0.3,
@@ -267,10 +255,10 @@ CASES = (
         {"num_blocks": (31, 51, 101), "upper": (5.0, 10.0)},
         family=LINE,
         note="39 null draws, no Z",
+        fields={"statistic_of": squared_correlation, "num_null": 39},
     ),
     Case(
         "micr-laplace",
-        lambda e, n: jaxdp.MICrLaplace(epsilon=e, bounds=UNIT_SQUARE),
         40,
         3.0,
         1.0,
@@ -278,10 +266,10 @@ CASES = (
         {"max_cells": (8.0, 12.0, 20.0), "c": (3.0, 10.0)},
         family=CURVES,
         note="n = 40",
+        fields={"bounds": UNIT_SQUARE},
     ),
     Case(
         "mice-laplace",
-        lambda e, n: jaxdp.MICeLaplace(epsilon=e),
         100,
         4.0,
         1.0,
@@ -292,7 +280,6 @@ CASES = (
     ),
     Case(
         "micr-geometric",
-        lambda e, n: jaxdp.MICrGeometric(epsilon=e, bounds=UNIT_SQUARE, num_null=99),
         50,
         4.0,
         1.0,
@@ -300,6 +287,7 @@ CASES = (
         {"max_cells": (8.0, 12.0, 20.0), "threshold": (0.0, 1.5)},
         family=CURVES,
         note="n = 50, 99 null draws",
+        fields={"bounds": UNIT_SQUARE, "num_null": 99},
     ),
 )
 

@@ -89,6 +89,8 @@ def audit(
 ) -> Audit:
     """Audits a mechanism, an example of a test, a causal search, or a flawed variant by name (`subjects()`).
 
+    method: "package.module:Class" too, a test of one's own, on the first example of its spec.
+
     epsilon: the claim. runs: in all, half on each neighbour; default 1e6, of searches 1e5. key: of simulations, default
     fresh entropy. pair: which of five pairs of neighbours: of a mechanism they are fixed, of a test each is the worst
     of an attack of its own, of a causal search they are the best of one attack.
@@ -101,7 +103,7 @@ def audit(
     if method in FLAWED:
         loss, event = FLAWED[method](epsilon)
         return Audit(method, epsilon, loss, 0.0, 0, event, "quadrature")
-    if method not in subjects():
+    if method not in subjects() and ":" not in method:
         raise ValueError(f"method must be one of {', '.join(subjects())}, got {method!r}.")
     search = _search(method)
     runs = (RUNS if search is None else SEARCH_RUNS) if runs is None else runs

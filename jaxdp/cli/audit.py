@@ -18,7 +18,7 @@ def add_parser(subparsers) -> None:
             "Runs a mechanism or test many times on two worst-case neighbours and reports a lower bound on its true "
             "epsilon. METHOD is laplace, geometric, gaussian, noisy-max, exponential, top-k, rank, sparse-vector, "
             "cauchy, student, smooth-laplace, smooth-gaussian, random-stopping, a test by its name "
-            "(partition-gcm, ..., package.module:Class) or that of another of its examples (partition-gcm-axes, ...), a "
+            "(partition-gcm, ..., package.module:Class) or that of another of its examples (partition-gcm-axes), a "
             "causal search (svt_pc, priv_pc, em_pc, adaptive_pc, table_pc, ...), or a published variant whose claim is "
             "false: noisy-permutation, algorithm-2, algorithm-3, micr-geom, priv_pc-paper."
         ),

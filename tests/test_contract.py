@@ -22,8 +22,16 @@ from jaxdp.statistics.kernels import RBF
 PRIVATE = [case for case in CASES if case.private]
 
 
-def every(cases):
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+FIRST = {type(case.test(1.0)): case.name for case in reversed(CASES)}  # further cases of a class are its variants
+
+
+def every(cases, variants=pytest.mark.full):
+    """Each of these cases; variants of a class are of the full tier, unless asked for with no mark.
+
+    The scope keeps the tests of one case together, which share its compiled programs.
+    """
+    rows = [pytest.param(case, id=case.name, marks=() if case.name in FIRST.values() else variants) for case in cases]
+    return pytest.mark.parametrize("case", rows, scope="module")
 
 
 def key(seed):
@@ -35,7 +43,13 @@ def sample(name, seed=0, n=NUM_RECORDS):
     return BY_NAME[name].data(key(seed), n)
 
 
-compiled_run = jax.jit(jaxdp.run)
+traces = []
+
+
+@jax.jit
+def compiled_run(test, key, data):
+    traces.append(1)
+    return jaxdp.run(test, key, data)
 
 
 @every(CASES)
@@ -80,29 +94,25 @@ def test_jit_agrees_with_eager(case):
     np.testing.assert_allclose(compiled.p_value, eager.p_value, rtol=2e-3, atol=1e-5)
 
 
+@pytest.mark.full
 @every(CASES)
 def test_vmap_and_map_agree(case):
+    """Runs by twos in a loop are the runs that one does by hand."""
     test = case.test(1.0)
 
     def one(seed):
         key_data, key_test = jax.random.split(jax.random.fold_in(key(3), seed))
-        return jaxdp.run(test, key_test, case.data(key_data, NUM_RECORDS)).p_value
+        data = case.data(key_data, NUM_RECORDS)
+        return jaxdp.run(test, key_test, data).p_value, key_test, data
 
-    seeds = jnp.arange(4)
-    together = jax.jit(jax.vmap(one))(seeds)
-    in_turn = jax.jit(lambda s: jax.lax.map(one, s))(seeds)
-    np.testing.assert_allclose(together, in_turn, rtol=2e-3, atol=1e-5)
+    found, keys, data = jax.jit(lambda seeds: jax.lax.map(one, seeds, batch_size=2))(jnp.arange(4))
+    for place, p_value in enumerate(found):
+        by_hand = compiled_run(test, keys[place], jax.tree.map(lambda leaf: leaf[place], data))  # noqa: B023
+        np.testing.assert_allclose(p_value, by_hand.p_value, rtol=2e-3, atol=1e-5)
 
 
 @every(CASES)
 def test_one_program_serves_a_sweep(case):
-    traces = []
-
-    @jax.jit
-    def run(test, key, data):
-        traces.append(1)
-        return jaxdp.run(test, key, data).p_value
-
     new_values = {
         "epsilon": (0.5, 2.0),
         "ridge": (0.5, 2.0),
@@ -110,29 +120,35 @@ def test_one_program_serves_a_sweep(case):
         "kernel": (RBF(lengthscale=0.7), RBF(lengthscale=1.3)),
     }
     first = case.test(1.0)
-    run(first, key(0), sample(case.name, 0))
-    run(first, key(1), sample(case.name, 1))
+    compiled_run(first, key(0), sample(case.name, 0))
+    before = len(traces)
+    compiled_run(first, key(1), sample(case.name, 1))
     for field in case.sweep:
         for value in new_values[field]:
-            run(dataclasses.replace(first, **{field: value}), key(2), sample(case.name, 2))
-    assert len(traces) == 1
+            compiled_run(dataclasses.replace(first, **{field: value}), key(2), sample(case.name, 2))
+    assert len(traces) == before
 
 
+@pytest.mark.full
 @every(PRIVATE)
-def test_gradients_of_the_p_value_are_finite(case):
+def test_gradients_are_finite_and_a_bad_traced_budget_poisons_the_result(case):
+    """One program, whose budget is traced from the start."""
     data = sample(case.name)
-    gradient = jax.jit(jax.grad(lambda test: jnp.mean(jaxdp.run(test, key(4), data).p_value), allow_int=True))(
-        jax.tree.map(lambda leaf: jnp.asarray(leaf, float), case.test(1.0))
-    )
-    for leaf in jax.tree.leaves(gradient):
+
+    @jax.jit
+    def p_value_and_gradient(epsilon):
+        def mean(test):
+            p_value = jaxdp.run(test, key(4), data).p_value
+            return jnp.mean(p_value), p_value
+
+        test = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), case.test(epsilon))
+        gradient, p_value = jax.grad(mean, has_aux=True, allow_int=True)(test)
+        return p_value, gradient
+
+    good, gradient = p_value_and_gradient(1.0)
+    for leaf in (good, *jax.tree.leaves(gradient)):
         assert np.all(np.isfinite(leaf))
-
-
-@every(PRIVATE)
-def test_a_bad_traced_budget_poisons_the_result(case):
-    data = sample(case.name)
-    p_value = jax.jit(lambda e: jaxdp.run(case.test(e), key(5), data).p_value)(-1.0)
-    assert np.all(np.isnan(p_value))
+    assert np.all(np.isnan(p_value_and_gradient(-1.0)[0]))
 
 
 def with_bad_values(data, case):
@@ -192,13 +208,13 @@ def test_nothing_unnoised_is_in_a_result(case):
     assert not raw & {float(v) for leaf in released for v in np.ravel(leaf)}
 
 
-@every(ATTACKED)
+@every(ATTACKED, variants=())
 def test_every_bound_is_reached_and_none_is_passed(case):
     """Worst pairs and a search, in float64; the shares that an attack must reach are the case's own."""
     attacks.check(case, attacks.attack(case))
 
 
-@every([case for case in ATTACKED if attacks.caught(case)])
+@every([case for case in ATTACKED if attacks.caught(case)], variants=())
 def test_a_bound_cut_by_a_tenth_is_found(case, monkeypatch):
     """The same attack on the same query, whose class now declares nine tenths of its sensitivity."""
     attacks.understate(case, 0.9, monkeypatch.setattr)

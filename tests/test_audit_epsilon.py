@@ -90,6 +90,7 @@ REACHED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", sorted(catalogue.MECHANISMS))
 def test_every_mechanism_keeps_its_claim_on_every_pair(method):
     for epsilon, pair in ((1.0, 0), (1.0, 1), (1.0, 2), (1.0, 3), (1.0, 4), (0.5, 0), (2.0, 0)):
@@ -161,6 +162,7 @@ def test_round_of_algorithm_2_by_quadrature():
 FOUND = {"unit-circle": 0.99, "projected-chi2": 0.99}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["unit-circle", "projected-chi2", "partition-gcm"])
 def test_audit_of_a_test_by_name(method):
     found = audit.audit(method, 2.0, runs=20_000, key=jax.random.key(1))
@@ -186,6 +188,7 @@ def test_the_cost_of_an_audited_test_is_the_claim():
         assert float(test.epsilon) < 0.6, name
 
 
+@pytest.mark.full
 def test_audit_of_a_test_that_resamples(monkeypatch):
     monkeypatch.setattr(catalogue, "CANDIDATES", 3)
     found = audit.audit("private-crt-normal", 2.0, runs=20_000, key=jax.random.key(1))

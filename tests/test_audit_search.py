@@ -111,17 +111,20 @@ def test_search_reaches_a_tight_bound_and_never_passes_it(n):
     assert found.pairs > 64
 
 
+@pytest.mark.full
 def test_search_under_add_or_remove():
     test = BoundedSum(epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE)
     found = audit.falsify(test, jax.random.key(0), rows, **SEARCH)
     assert 0.999 < found.ratio <= 1 + 1e-5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("broken", [HalvedBound, ScaledByMaximum], ids=["halved", "rescaled"])
 def test_search_breaks_false_bounds(broken):
     assert audit.falsify(broken(epsilon=1.0), jax.random.key(0), rows, **SEARCH).ratio > 1.1
 
 
+@pytest.mark.full
 def test_gradient_steps_alone_find_the_bound():
     # no corners, no moves: only the climb can leave the interior
     search = {"starts": 16, "moves": 1, "climbs": 30, "corners": 0.0}
@@ -129,6 +132,7 @@ def test_gradient_steps_alone_find_the_bound():
     assert audit.falsify(BoundedSum(epsilon=1.0), jax.random.key(1), small, **search).ratio > 0.95
 
 
+@pytest.mark.full
 def test_search_of_the_recommended_test():
     found = audit.falsify(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(2), functools.partial(rows, n=20))
     assert 0.6 < found.ratio <= 1.0
@@ -154,6 +158,7 @@ def neighbours(count, seed=0, n=30, dim=1):
         yield data, neighbour(data, other, Relation.REPLACE_ONE)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("test", "dim"),
     [

@@ -32,6 +32,7 @@ def bound(name, epsilon, tables, runs=RUNS):
 NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in ("priv_pc", "em_pc")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["svt_pc", *NIGHTLY])
 def test_walked_runs_have_the_law_of_single_runs(name):
     search, records = searches.SEARCHES[name].build(2.0), neighbours(OPPOSED)[0]
@@ -44,6 +45,7 @@ def test_walked_runs_have_the_law_of_single_runs(name):
     assert scipy.stats.chi2_contingency(table[:, table.sum(0) > 0]).pvalue > 1e-6
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["svt_pc", "priv_pc-one-round", "adaptive_pc"])
 def test_sound_searches_keep_their_claim(name):
     assert 0.1 < bound(name, 3.0, TOGETHER) <= 3.0
@@ -72,6 +74,7 @@ def test_a_search_that_pays_for_one_question_of_all_is_refuted(monkeypatch):
     assert bound("adaptive_pc", 2.0, TOGETHER) > 2.0
 
 
+@pytest.mark.full
 def test_the_published_search_is_refuted_at_the_epsilon_of_its_authors():
     found = audit.audit("priv_pc-paper", 1.0, runs=400, key=jax.random.key(0))
     assert not found.holds

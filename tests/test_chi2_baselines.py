@@ -123,6 +123,7 @@ def test_multinomial_law():
         assert statistic < chi2.isf(1e-6, keep.sum())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("test", "shares", "replicates"),
     [
@@ -149,6 +150,7 @@ def test_type_one_error_is_in_the_binomial_window(test, shares, replicates):
     assert binom.ppf(1e-6, replicates, 0.045) <= rejections <= binom.ppf(1 - 1e-6, replicates, 0.056)
 
 
+@pytest.mark.full
 def test_power_grows_with_dependence_and_scarce_cells_never_reject():
     tilted = SHARES + 0.06 * np.array([[1, -1], [0, 0], [-1, 1]])
     for test in (

@@ -190,7 +190,12 @@ def test_values_of_the_data_never_appear(files, tmp_path, capsys):
         assert canary.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.png"))
 
 
-@pytest.mark.parametrize("name", list(catalogue.offered()))
+EVERYDAY = ("partition-gcm", "band-gcm", "unit-circle")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in EVERYDAY else pytest.mark.full) for name in catalogue.offered()]
+)
 def test_every_method_runs(name, files, tmp_path, capsys):
     fits = catalogue.find(name).spec.fits
     columns = {}
@@ -243,6 +248,7 @@ def test_huge_kernels_are_refused_before_they_start(files, tmp_path, capsys, mon
     assert "GB" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_demo_needs_no_arguments_and_no_network(tmp_path, capsys, monkeypatch):
     import socket
 
@@ -279,6 +285,7 @@ def test_help_is_instant_and_the_module_runs():
     assert subprocess.run([sys.executable, "-c", code], timeout=1500).returncode == 0
 
 
+@pytest.mark.full
 def test_as_a_process(files, tmp_path):
     command = [sys.executable, "-m", "jaxdp"]
     good = arguments(files, tmp_path, "--epsilon", "1", given=None)

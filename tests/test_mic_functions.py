@@ -14,6 +14,7 @@ from jaxdp.statistics.mic_pairs import data_sets
 pytestmark = pytest.mark.optimised
 
 
+@pytest.mark.full
 def test_levels_order_the_noise_and_the_coefficient():
     laws = [functions21.law(12, level) for level in (0.2, 0.5, 0.9)]
     assert laws[0].sd > laws[1].sd > laws[2].sd

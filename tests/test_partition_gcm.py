@@ -180,6 +180,7 @@ def window(replicates, level=0.05, alpha=1e-6):
     return stats.binom.ppf([alpha / 2, 1 - alpha / 2], replicates, level)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("design", [sine_confounder, heteroscedastic_confounder])
 @pytest.mark.parametrize("n", [300, 1000])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 7.0])
@@ -190,6 +191,7 @@ def test_type_one_error_at_ten_thousand_nulls(design, n, epsilon):
     assert low <= count.rejections <= high
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 7.0])
 def test_type_one_error_at_ten_thousand_records(epsilon):
     test = jaxdp.PartitionGCM(epsilon=epsilon)
@@ -199,12 +201,14 @@ def test_type_one_error_at_ten_thousand_records(epsilon):
     assert low <= count.rejections <= high
 
 
+@pytest.mark.full
 def test_too_few_cells_lose_the_level_through_bias():
     test = jaxdp.PartitionGCM(epsilon=7.0, num_cells=2)
     count = jaxdp.power.rejection_rate(test, functools.partial(sine_confounder, n=1000), jax.random.key(13), 2000)
     assert count.rejections > window(2000)[1]
 
 
+@pytest.mark.full
 def test_power_where_the_published_test_is_at_its_level():
     design = functools.partial(sine_confounder, n=1000, effect=0.25)
     ours = jaxdp.power.rejection_rate(jaxdp.PartitionGCM(epsilon=1.0), design, jax.random.key(14), 1000)
@@ -214,6 +218,7 @@ def test_power_where_the_published_test_is_at_its_level():
     assert theirs.rejections <= window(200)[1]
 
 
+@pytest.mark.full
 def test_power_at_ten_thousand_records():
     design = functools.partial(sine_confounder, n=10_000, effect=0.1)
     count = jaxdp.power.rejection_rate(jaxdp.PartitionGCM(epsilon=0.5), design, jax.random.key(15), 300)
@@ -247,6 +252,7 @@ def test_the_statistic_equals_a_plain_loop():
     assert got["variance"][0] == pytest.approx(variance, abs=1e-12)
 
 
+@pytest.mark.full
 def test_regions_see_a_covariance_that_changes_sign():
     def design(key, n):
         data = sine_confounder(key, n)
@@ -264,6 +270,7 @@ def test_regions_see_a_covariance_that_changes_sign():
     assert regional > plain_rate + 0.3
 
 
+@pytest.mark.full
 def test_axis_selection_finds_the_column_that_matters():
     design = functools.partial(sine_confounder, n=10_000, dim=5)
     key_data, key_run = jax.random.split(jax.random.key(20))
@@ -274,6 +281,7 @@ def test_axis_selection_finds_the_column_that_matters():
     assert count.rejections <= window(400)[1]
 
 
+@pytest.mark.full
 def test_standardisation_wins_on_scaled_data_with_strong_means():
     domain = Domain(z=(Column(),))
 

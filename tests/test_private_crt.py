@@ -27,6 +27,7 @@ def rate(test, n, effect, replicates, seed=0):
     return jaxdp.power.rejection_rate(test, design, jax.random.key(seed), replicates)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "fields",
     [
@@ -54,6 +55,7 @@ def test_the_exact_level_holds_at_twenty_records():
     assert low <= count.rejections <= high
 
 
+@pytest.mark.full
 def test_power_beats_the_published_release():
     ours, normal, published = (
         rate(jaxdp.PrivateCRT(epsilon=1.0, law=LAW, variant=variant), 1000, 0.25, 300).rate
@@ -145,6 +147,7 @@ def test_the_published_constant_is_larger_than_the_tight_one():
             assert float(ridge_bounds.delta_one(ridge)) == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.full
 def test_non_private_crt_is_exact_and_two_sided():
     count = rate(jaxdp.CRT(law=LAW, num_resamples=19), 50, 0.0, 4000)
     low, high = window(4000)
@@ -163,6 +166,7 @@ def test_a_law_is_required_and_few_resamples_are_refused():
         jaxdp.PrivateCRT(epsilon=1.0, law=LAW, variant="best")
 
 
+@pytest.mark.full
 def test_bernoulli_law_moments_match_simulation():
     law = jaxdp.BernoulliLaw(function=lambda z: 0.2 + 0.5 * (z > 0))
     z = jnp.array([-1.0, 1.0])

@@ -37,6 +37,7 @@ def test_every_test_it_names_is_exported():
     assert not [name for name in names if not hasattr(jaxdp, name)]
 
 
+@pytest.mark.full
 @pytest.mark.optimised
 def test_the_example_runs(monkeypatch):
     monkeypatch.chdir(ROOT)

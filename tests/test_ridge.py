@@ -39,6 +39,7 @@ def test_residuals_equal_scikit_learn(kind, ridge_value, d):
     np.testing.assert_allclose(single, wanted, atol=1e-4, rtol=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("ridge_value", "folds"), [(0.01, 5), (1.0, 7), (0.01, 53)])
 def test_closed_form_cross_validation_equals_refitting(ridge_value, folds):
     z, targets = sample(53, 2)

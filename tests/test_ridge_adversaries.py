@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.full
 def test_no_adversarial_system_passes_a_bound():
     found = adversaries.attack({2: 30, 5: 30, 12: 20, 40: 20}, seed=1)
     assert found["above"] == 0

@@ -62,6 +62,7 @@ def dependence(data, given=True):
 ORDERED = ("sine", "shah-peters", "post-nonlinear", "heteroscedastic", "heavy-tailed", "discrete", "mixed")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ORDERED)
 def test_given_z_the_null_is_null_and_the_alternative_is_not(name):
     null, alternative = drawn(name, 0.0), drawn(name, 0.3)

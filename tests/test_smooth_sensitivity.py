@@ -137,6 +137,7 @@ def coded(key, n, effect):
     return jaxdp.Data(x.astype(float), y.astype(float))
 
 
+@pytest.mark.full
 def test_median_test_keeps_its_level_and_finds_strong_dependence():
     test = SubsampleAggregate(epsilon=1.0, statistic_of=TableTest().value, num_blocks=15, num_null=99)
 

@@ -141,6 +141,7 @@ def test_far_queries_are_clipped_on_both_sides():
     assert fired.tolist() == [True, True, False, False, False]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 @pytest.mark.parametrize("mode", ["simulation", "release"])
 def test_both_modes_have_the_law_of_the_quadrature(noise, mode):

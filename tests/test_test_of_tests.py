@@ -108,6 +108,7 @@ def release_of(test, value):
     return Release(value, sensitivity, test.budget().cost(sensitivity.relation), 100)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("mechanism", "law"),
     [
@@ -135,6 +136,7 @@ def test_null_p_values_are_uniform_with_an_exact_block_test():
     assert np.max(np.abs(grid - (np.arange(p.size) + 0.5) / p.size)) < bound + 0.5 / p.size
 
 
+@pytest.mark.full
 def test_deterministic_p_value_is_conservative_and_less_powerful():
     tulap = TestOfTests(epsilon=1.0, test=correlation_p_value)
     plain = TestOfTests(epsilon=1.0, test=correlation_p_value, randomized=False)

@@ -1,6 +1,6 @@
 """CPU seconds of every test, its processes' included, whatever else the machine does meanwhile.
 
-`pytest --cpu-times FILE` writes them, a JSON line each; `python tests/cpu_times.py FILE ...` prints what each file of
+`pytest --cpu-times=FILE` writes them, a JSON line each; `python tests/cpu_times.py FILE ...` prints what each file of
 tests costs and the dearest tests, over all those runs.
 """
 

@@ -216,6 +216,7 @@ def test_definition_six_moves_by_two_whatever_n():
     assert change > 3 * 4.5 / np.sqrt(n - 1)
 
 
+@pytest.mark.full
 def test_null_variances_match_permutations():
     rng = np.random.default_rng(3)
     a, b = rng.integers(0, 3, 60), rng.integers(0, 4, 60)

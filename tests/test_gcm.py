@@ -46,6 +46,7 @@ def test_the_statistic_equals_sklearn_and_a_formula():
     assert float(got.p_value) == pytest.approx(2 * stats.norm.sf(abs(t)), abs=1e-8)
 
 
+@pytest.mark.full
 def test_good_fits_have_level_and_power():
     test = jaxdp.GCM(ridge=0.003)
     assert rate(test, 200, 0.0, 2000).rejections <= window(2000)[1]
@@ -58,6 +59,7 @@ def test_a_fixed_large_ridge_loses_the_level_without_noise():
     assert count.rejections > window(1000)[1]
 
 
+@pytest.mark.full
 def test_private_gcm_is_at_its_level_at_small_n_and_loses_it_at_large_epsilon():
     small = jaxdp.PrivateGCM(epsilon=1.0, scale_x=4.0, scale_y=4.0)
     assert rate(small, 200, 0.0, 2000).rejections <= window(2000)[1]
@@ -131,6 +133,7 @@ def features(seed=0, n=600):
     return table, z
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "test",
     [

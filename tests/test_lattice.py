@@ -48,6 +48,7 @@ def draw(name, key):
     return mechanism.perturb(key, widened(value), bound)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_same_integers_under_jit_and_vmap(name):
     keys = jax.random.split(key_of(1), 3)

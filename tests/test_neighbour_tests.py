@@ -122,6 +122,7 @@ def contrast_per_place(x, y, z, priority):
     return contrast(x, y, z, priority, per_place=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("statistic", "depth", "bound", "planted"),
     [
@@ -155,6 +156,7 @@ def test_the_attacked_bound_is_the_declared_one():
     assert (released["band"].bound, released["squares"].bound) == (8.0, 48.0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("statistic", "sound", "depth", "bound"),
     [
@@ -317,6 +319,7 @@ def test_the_order_of_the_file_does_not_matter(test, monkeypatch):
     assert values[0] == values[1]
 
 
+@pytest.mark.full
 @pytest.mark.optimised  # as users' programs are compiled: vectorised loops with remainders
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_a_window_does_not_feel_its_place_in_the_array(symmetric):

@@ -54,6 +54,7 @@ def agree(predicted, counted):
     assert low - MODEL_ERROR <= predicted <= high + MODEL_ERROR, (predicted, counted)
 
 
+@pytest.mark.full
 def test_the_planned_records_give_the_planned_power():
     n = plan.required_n("partition-gcm", epsilon=1.0, effect=0.25, power=0.8)
     counted = simulated("partition-gcm", n, 1.0, 0.25, replicates=4000)  # sd 0.0064
@@ -89,6 +90,7 @@ def test_every_formula_against_simulation(method, epsilon):
     agree(plan.power(method, n=n, epsilon=epsilon, effect=effect), counted)
 
 
+@pytest.mark.full
 def test_gaussian_noise_is_planned_for_epsilon_and_delta():
     rho = solve.rho_of(1.0, 1e-6)
     assert zcdp_epsilon(rho, 1e-6) <= 1.0 < zcdp_epsilon(1.001 * rho, 1e-6)
@@ -133,6 +135,7 @@ def test_tests_without_a_formula_are_simulated(method):
     assert high > low + 0.2
 
 
+@pytest.mark.full
 def test_a_schema_is_planned_as_the_command_line_tests_it():
     schema = Schema.from_dict(SCHEMA)
     setting = plan.Setting.of_schema(schema, "dose", "response", ["age"])
@@ -145,6 +148,7 @@ def test_a_schema_is_planned_as_the_command_line_tests_it():
     )
 
 
+@pytest.mark.full
 def test_the_inverses_agree_with_each_other():
     for method in ("partition-gcm", "unit-circle", "test-of-tests"):
         n = plan.required_n(method, epsilon=1.0, effect=0.2)
@@ -155,6 +159,7 @@ def test_the_inverses_agree_with_each_other():
         assert min(at(effect=0.25), at(epsilon=1.5), at(n=2 * n)) > at()
 
 
+@pytest.mark.full
 def test_simulation_finds_nearly_the_same_effect_as_the_formula():
     formula = plan.detectable_effect("margin-adaptive", n=200, epsilon=1.0)
     replicated = plan.detectable_effect("margin-adaptive", n=200, epsilon=1.0, engine="simulation", replicates=1000)
@@ -209,6 +214,7 @@ def test_the_normal_table_and_the_vote():
     assert laws.vote_power(15, 0.15, 0.15, 1.0, 0.05) == pytest.approx(0.05, abs=1e-9)
 
 
+@pytest.mark.full
 def test_the_comparison_lists_what_fits_best_first():
     schema = Schema.from_dict(SCHEMA)
     rows = plan.compare(

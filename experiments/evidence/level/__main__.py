@@ -1,5 +1,6 @@
 """Level of PartitionGCM given two continuous columns, its centres in groups of whole cells.
 
+    python -m experiments.evidence.level suite     (the stress suite: see suite.py)
     python -m experiments.evidence.level [--quick] [--json experiments/evidence/level/nested_cells.json]
 
 x and y are independent given z = (z1, z2), uniform on the square; both have the mean 0.3 (sin 3 z1 + sin 3 z2) and a
@@ -9,6 +10,7 @@ residual sd of 0.2. The row `cut` repeats n = 1e5 with groups that cut through c
 import argparse
 import functools
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
+from experiments.evidence.level import suite
 from experiments.record import provenance
 from jaxdp.data import Column, Domain
 from jaxdp.independence.conditional import partition_gcm, partition_stages
@@ -43,7 +46,7 @@ def groups_that_cut(data, num_cells, reference, axes):
 
 def measure(n: int, epsilon: float, replicates: int, groups: str = "nested") -> dict:
     """One row: rejections of the null at level 0.05 by the test as the command line builds it."""
-    test = jaxdp.PartitionGCM(epsilon=epsilon, standardize=True, scale_x=0.2, scale_y=0.2)
+    test = jaxdp.PartitionGCM(epsilon=epsilon, standardize=True, scale_x=0.2, scale_y=0.2, accept_coarse_cells=True)
     started = time.perf_counter()
     found = jaxdp.power.rejection_rate(
         test, functools.partial(additive, n=n), jax.random.key(n), replicates, level=LEVEL
@@ -63,6 +66,8 @@ def measure(n: int, epsilon: float, replicates: int, groups: str = "nested") -> 
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["suite"]:
+        return suite.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the replicates, n up to 1e5")
     parser.add_argument("--json", default="out/nested_cells.json")

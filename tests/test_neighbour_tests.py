@@ -503,7 +503,9 @@ def test_the_rule_states_how_rough_is_too_rough():
     assert f"{rule.jumps:.1f} places" in rule.sentence
     assert "low power" in dataclasses.replace(band, epsilon=0.05).level_rule(shapes(200, 1)).flags
     rule = contrast.level_rule(shapes(1000, 2))
-    assert rule.verdict == level_rule.RUN
+    assert rule.flags == ("curvature",)
+    assert contrast.level_rule(shapes(10_000, 2)).verdict == level_rule.RUN
+    assert "labels, not quantities" in band.level_rule(shapes(200, 1)).sentence
     assert rule.deviation == pytest.approx(0.5 * math.sqrt(0.3 * math.sqrt(1700 + 8 * 49) / 4000))
     assert rule.curvature == pytest.approx(2 * rule.deviation / (2 * rule.side**2 / 4))
     assert contrast.level_rule(shapes(1000, 3)).flags == ("curvature",)

@@ -13,7 +13,7 @@ from jaxdp.statistics import bands, contrasts
 RUN, FLAG, REFUSE = "run", "flag", "refuse"
 BAND_RECORDS = 100  # fewest for one continuous column
 CONTRAST_RECORDS = {2: 200, 3: 500, 4: 1000, 5: 1000}
-CURVATURE_FLAG_BELOW = 10_000  # three columns; four and five are always flagged
+CURVATURE_FLAG_BELOW = 10_000  # two and three columns; four and five are always flagged
 ADMISSIBLE_BIAS = 0.3  # in sd of the released number: moves a level of 0.05 to about 0.06
 SMALL_WIDTH = 1.0 / 16.0  # of the half range: below it a kernel forgives hardly any trend
 STRONG_EFFECT = 0.32  # E S per record at a correlation of a half, for kernels much narrower than the residuals
@@ -73,10 +73,9 @@ def band_rule(
     flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
     sentence = (
         f"Level holds if, given Z, the laws of X and of Y change gradually with Z: together by more than the kernel's "
-        f"width at no more than {jumps:.1f} places (n={num_records}, {num_neighbors} neighbours)."
+        f"width at no more than {jumps:.1f} places (n={num_records}, {num_neighbors} neighbours). Values of Z that are "
+        "labels, not quantities, belong in kind = categorical."
     )
-    if labels:
-        sentence += " Values of Z that are labels, not quantities, belong in kind = categorical."
     if weak:
         sentence += " Low power: even a correlation of 0.5 given Z may be missed."
     return LevelRule(FLAG if flags else RUN, sentence, flags, jumps=jumps)
@@ -106,7 +105,7 @@ def contrast_rule(
     # |E T| <= n m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
     share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * num_records))
     deviation, radius = 0.5 * scale * share, 0.5 * math.sqrt(depth) * side
-    curved = depth >= 4 or (depth == 3 and num_records < CURVATURE_FLAG_BELOW)
+    curved = depth >= 4 or num_records < CURVATURE_FLAG_BELOW
     flags = _flags(("curvature", curved), ("narrow kernel", narrow))
     sentence = (
         f"Level holds if, given Z, the mean of X and of Y deviates from a plane by less than {share / 2:.3f} of their "

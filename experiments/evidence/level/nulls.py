@@ -24,7 +24,7 @@ class Null:
 
     z: (generator, n, d) -> (n, d). bounds: of Z. mean: z (n, d) -> (n,), of X and of Y. noise: (generator, z) -> (n,)
     for X and for Y. binary: X and Y are coins whose log odds is the mean. by_column: the mean is summed over columns.
-    of: "sheet" for nulls that constants were chosen on, "held out" otherwise.
+    of: "tuned" for nulls that constants were chosen on, "held out" otherwise.
     """
 
     z: Callable
@@ -35,7 +35,7 @@ class Null:
     binary: bool = False
     by_column: bool = True
     shared: Callable | None = None  # (generator, z) -> mean of X and of Y, drawn anew for each data set
-    of: str = "sheet"
+    of: str = "tuned"
 
     def draw(self, generator: np.random.Generator, n: int, depth: int):
         """x (n,), y (n,), z (n, d) or None, in natural units; coins as 0 and 1."""

@@ -14,14 +14,19 @@ from jaxdp.mechanisms import Laplace
 from jaxdp.statistics import partition
 
 
+def design(key, n, effect):
+    """A confounder Z of X and Y, and an effect of X on Y; effect 0 is the hypothesis."""
+    return jaxdp.simulate.sine_confounder(key, n, effect=effect)
+
+
 def example(key, n):
-    """Data that the test can run on: a confounder, and an effect of X on Y."""
-    return jaxdp.simulate.sine_confounder(key, n, effect=0.5)
+    """Data on which the test has something to find."""
+    return design(key, n, 0.5)
 
 
 def null(key, n):
-    """The same without the effect."""
-    return jaxdp.simulate.sine_confounder(key, n)
+    """Data under the hypothesis."""
+    return design(key, n, 0.0)
 
 
 @jaxdp.private_test

@@ -19,9 +19,12 @@ from jaxdp._pytree import private_test as private_test
 from jaxdp.accounting.ledger import BudgetExhausted as BudgetExhausted
 from jaxdp.accounting.ledger import Ledger as Ledger
 from jaxdp.core import Cost as Cost
+from jaxdp.core import Mechanism as Mechanism
 from jaxdp.core import Norm as Norm
+from jaxdp.core import PrivateQuery as PrivateQuery
 from jaxdp.core import PrivateTest as PrivateTest
 from jaxdp.core import Relation as Relation
+from jaxdp.core import Release as Release
 from jaxdp.core import Result as Result
 from jaxdp.core import Sensitivity as Sensitivity
 from jaxdp.core import release as release

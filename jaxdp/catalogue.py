@@ -12,7 +12,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -52,10 +52,7 @@ class Entry:
                 raise ValueError(f"{self.name} does not use {name}; it belongs to {fitting}.")
         _check.in_range(0.0, 1.0, level=options.level)
         fields = checked_fields(self.cls, options.fields)
-        missing = [need for need in self.spec.needs if need not in fields and getattr(options, need, None) is None]
-        if missing:
-            hint = _HINTS.get(missing[0], "build it in Python")
-            raise ValueError(f"{self.name} needs {' and '.join(missing)}: {hint}.")
+        _refuse(self, [need for need in self.spec.needs if need not in fields and getattr(options, need, None) is None])
         if set(self.spec.needs) & fields.keys():
             return self.cls(epsilon=epsilon, **fields)
         test = self.spec.from_domain(self.cls, epsilon, domain, options)
@@ -80,6 +77,18 @@ _HINTS = {
     "law": "give the known law of X given Z, or a design that has one (sine, shah-peters)",
     "test": "use jaxdp.all_pairs(test, key, features, z)",
 }
+
+
+def _refuse(entry: Entry, missing: Sequence[str]) -> None:
+    """Raises ValueError if anything is missing that a test needs."""
+    if missing:
+        hint = _HINTS.get(missing[0], "build it in Python")
+        raise ValueError(f"{entry.name} needs {' and '.join(missing)}: {hint}.")
+
+
+def require_buildable(entry: Entry) -> None:
+    """Raises ValueError for a test that needs more than a budget and columns."""
+    _refuse(entry, entry.spec.needs)
 
 
 def specs_of(cls: type) -> tuple[TestSpec, ...]:

@@ -176,20 +176,59 @@ class Result(Readable):
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Adds noise to a statistic; built from its budget, calibrated by a sensitivity."""
+    """Releases a statistic with noise; built from its budget, calibrated by a sensitivity. Every mechanism offers this.
 
-    def perturb(self, key, value, sensitivity): ...
+    A mechanism is a frozen pytree (`jaxdp.private_test` makes one). In a release it draws by `jaxdp.noise.add`, which
+    leaves a certificate; without one nothing is released. A class with `private = False` adds no noise, and only
+    simulations may run it.
+    """
 
-    def cost(self, relation: Relation) -> Cost: ...
+    def perturb(self, key, value, sensitivity):
+        """What is released of `value`, whose change between neighbours `sensitivity` bounds. key: an opened key."""
+
+    def cost(self, relation: Relation) -> Cost:
+        """What one `perturb` costs, known without data."""
+        ...
+
+    def share(self, fraction):
+        """The mechanism that a fraction of this budget buys, rounded down so that shares never add up to more.
+
+        Needed by tests of several parts or stages, and by `jaxdp.all_pairs`.
+        """
 
 
 @runtime_checkable
 class AdditiveMechanism(Mechanism, Protocol):
-    """A mechanism that adds independent noise of a known law, so a null can carry the same noise."""
+    """A mechanism that adds independent noise of a known law, so that a null can carry the same noise.
 
-    def noise(self, key, sensitivity, shape=()): ...
+    Needed by tests whose p-value draws its null (`num_null`), such as PartitionGCM with regions.
+    """
 
-    def scale(self, sensitivity): ...
+    norm: ClassVar[Norm]  # in which it wants the bound of a sensitivity
+
+    def noise(self, key, sensitivity, shape=()):
+        """Draws of the noise alone, public post-processing."""
+
+    def scale(self, sensitivity):
+        """Scale of the noise for this sensitivity."""
+
+
+@runtime_checkable
+class NullMechanism(AdditiveMechanism, Protocol):
+    """An additive mechanism that knows the law of a normal statistic plus its noise, so that p-values are exact for it.
+
+    Needed by tests of one noisy normal statistic: PartitionGCM, BandGCM, ContrastGCM, PrivateGCM, CRTNormal, the rank
+    tests. `Laplace`, `Gaussian` and `Exact` offer it.
+    """
+
+    def variance(self, sensitivity):
+        """Variance of the noise for this sensitivity."""
+
+    def null_p_value(self, value, sd, sensitivity):
+        """P(|N(0, sd^2) + noise| >= |value|)."""
+
+    def widened(self, value, sd, sensitivity, variance_noise):
+        """`sd` enlarged for noise of this variance in sd^2, so that `null_p_value` keeps its level."""
 
 
 @frozen_pytree

@@ -407,9 +407,9 @@ def test_order_budgets_add_up_and_beat_an_even_division():
 
 def test_mistakes_are_named():
     design = functools.partial(sine_confounder, n=20, effect=0.5)
-    with pytest.raises(ValueError, match="leaves must be some of"):
+    with pytest.raises(ValueError, match=r"leaves of .* must be some of"):
         tune.tune(jaxdp.PartitionGCM(epsilon=1.0), ["magic"], design=design, key=jax.random.key(0))
-    with pytest.raises(ValueError, match="does not have all of"):
+    with pytest.raises(ValueError, match=r"leaves of .* must be some of"):
         tune.tune(jaxdp.PartitionGCM(epsilon=1.0), ["ridge"], design=design, key=jax.random.key(0))
     with pytest.raises(ValueError, match="effect"):
         tune.tune(

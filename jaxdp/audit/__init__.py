@@ -4,6 +4,7 @@ Everything here runs on made-up data. An audit can refute a privacy claim; it ca
 """
 
 from jaxdp.audit.catalogue import Audit, attacked, audit, subjects
+from jaxdp.audit.contract import Contract, Finding, check_contract
 from jaxdp.audit.epsilon import Bound, events_bound, lower_bound, outcomes_bound
 from jaxdp.audit.flawed import algorithm_2_loss, algorithm_3_loss, noisy_rank_loss
 from jaxdp.audit.record import Difference, replay
@@ -13,11 +14,14 @@ __all__ = [
     "Attack",
     "Audit",
     "Bound",
+    "Contract",
     "Difference",
+    "Finding",
     "algorithm_2_loss",
     "algorithm_3_loss",
     "attacked",
     "audit",
+    "check_contract",
     "events_bound",
     "falsify",
     "lower_bound",

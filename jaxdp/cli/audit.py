@@ -28,6 +28,9 @@ def add_parser(subparsers) -> None:
     options.add_epsilon(parser, default=1.0)
     parser.add_argument("--runs", type=_runs, metavar="N", help="runs in all (default 1e6; of a causal search 1e5)")
     parser.add_argument("--seed", type=options.seed, metavar="N", help="seed of the search and of simulated runs")
+    parser.add_argument(
+        "--contract", action="store_true", help="check everything that a test promises, on the examples of its spec"
+    )
     options.add_out(parser, "out/audit")
 
 
@@ -50,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp import audit
     from jaxdp.report import figures, written
 
+    if args.contract:
+        return contract(args)
     figures.require_matplotlib()
     folder = options.output_folder(args.out, ("result.json", "audit.png"))
     key = None if args.seed is None else jax.random.key(args.seed)
@@ -62,6 +67,20 @@ def run(args: argparse.Namespace) -> int:
     print(summary(found, seconds))
     print(f"wrote {folder / 'result.json'}, {folder / 'audit.png'}")
     return 0
+
+
+def contract(args: argparse.Namespace) -> int:
+    """Checks the contract of a test: 0 if it holds, 1 if it is broken."""
+    import dataclasses
+
+    from jaxdp import audit
+    from jaxdp.report import written
+
+    folder = options.output_folder(args.out, ("result.json",))
+    found = audit.check_contract(args.method, seed=args.seed or 0)
+    written.put(folder, "result.json", options.write_json, {**dataclasses.asdict(found), "holds": found.holds})
+    print(f"{found}\nwrote {folder / 'result.json'}")
+    return 0 if found.holds else 1
 
 
 def summary(found, seconds: float) -> str:

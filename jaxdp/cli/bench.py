@@ -17,12 +17,14 @@ def add_parser(subparsers) -> None:
         "bench",
         help="replicates per second of tests on this machine",
         description=(
-            "Times simulated runs (draw data, test, p-value) on the first device: compilation apart from running, the "
-            "best of three runs. Writes result.json and bench.png."
+            "Times simulated runs (draw data of the test's example or a confounder, test, p-value) on the first "
+            "device: compilation apart from running, the best of three runs. Writes result.json and bench.png."
         ),
         epilog="example: jaxdp bench --method partition-gcm,private-gcm --n 300,1000 --out out/bench",
     )
-    parser.add_argument("--method", type=options.names, default=list(METHODS), metavar="M", help="tests, by commas")
+    parser.add_argument(
+        "--method", type=options.names, default=list(METHODS), metavar="M", help="tests, or package.module:Class"
+    )
     parser.add_argument("--n", type=options.counts, default=[300, 1000], metavar="N", help="records (default 300,1000)")
     parser.add_argument("--replicates", type=options.count, metavar="R", help="replicates per run (default: about 3 s)")
     options.add_epsilon(parser, default=1.0)
@@ -66,12 +68,13 @@ def measure(method: str, n: int, epsilon: float, replicates: int | None) -> dict
     import jax
 
     from jaxdp import catalogue
-    from jaxdp.simulate import power, sine_confounder
+    from jaxdp.simulate import power
     from jaxdp.spec import Options
 
-    design = functools.partial(sine_confounder, n=n, effect=0.25)
+    entry = catalogue.find(method)
+    design = functools.partial(design_of(entry), n)
     shapes = jax.eval_shape(design, jax.random.key(0))
-    built = catalogue.find(method).build(epsilon, shapes.domain, Options(num_records=n))
+    built = entry.build(epsilon, shapes.domain, Options(num_records=n))
     test = catalogue.with_balanced_groups(built, n)
 
     def timed(count: int, start: int) -> float:
@@ -94,6 +97,15 @@ def measure(method: str, n: int, epsilon: float, replicates: int | None) -> dict
         "seconds": best,
         "compile_seconds": max(first - again, 0.0),
     }
+
+
+def design_of(entry):
+    """Data that a test is timed on: (n, key) -> Data; those of its spec where it has an example."""
+    from jaxdp.simulate import sine_confounder
+
+    if not entry.spec.examples:
+        return lambda n, key: sine_confounder(key, n, effect=0.25)
+    return lambda n, key: entry.spec.examples[0].data(key, n)
 
 
 def draw(path: Path, rows) -> None:

@@ -33,7 +33,7 @@ def add_parser(subparsers) -> None:
         "--method",
         default=AUTO,
         metavar="M",
-        help="search, such as table_pc (default: what fits the columns)",
+        help="search, such as table_pc, or a test for PC, package.module:Class too (default: what fits the columns)",
     )
     parser.add_argument(
         "--max-order", type=options.count, metavar="K", help="largest conditioning set (default: no limit)"
@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
     from jaxdp.data.records import as_records
     from jaxdp.data.schema import Schema
+    from jaxdp.discovery.automatic import named
     from jaxdp.discovery.skeleton import terminal_progress
-    from jaxdp.discovery.spec import find
 
     if args.method != AUTO:
-        find(args.method)
+        named(args.method)
     schema = Schema.load(args.schema)
     truth = discovery.read_graph(args.truth) if args.truth else None
     names = args.columns or list(schema.names)

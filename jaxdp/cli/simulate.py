@@ -35,8 +35,12 @@ def add_parser(subparsers) -> None:
         epilog=EXAMPLE,
     )
     grid = parser.add_argument_group("grid")
-    grid.add_argument("--method", type=options.names, default=[], metavar="M", help="tests, by commas (see --list)")
-    grid.add_argument("--design", type=options.names, default=[], metavar="D", help="designs, by commas (see --list)")
+    grid.add_argument(
+        "--method", type=options.names, default=[], metavar="M", help="tests, or package.module:Class (see --list)"
+    )
+    grid.add_argument(
+        "--design", type=options.names, default=[], metavar="D", help="designs, or package.module:function (see --list)"
+    )
     grid.add_argument("--n", type=options.counts, default=[1000], metavar="N", help="records (default 1000)")
     grid.add_argument("--epsilon", type=_budgets, default=[1.0], metavar="E", help="budgets (default 1)")
     grid.add_argument("--effect", type=_effects, default=[0.0], metavar="F", help="effects (default 0, the null)")
@@ -289,7 +293,7 @@ def listing() -> str:
         if set(entry.spec.needs) <= {"law"}:
             told = entry.spec.summary.partition("; needs --seed")[0]
             lines.append(f"  {name:22s} {told}{'; needs sine or shah-peters' if entry.spec.needs else ''}")
-    lines.append("designs, and their constants for --design-option")
+    lines.append("designs (or package.module:function of (key, n, effect)), and their constants for --design-option")
     for design in DESIGNS.values():
         constants = ", ".join(f"{key}={value!r}" for key, value in design.constants.items())
         lines.append(f"  {design.name:22s} {design.summary}\n{'':25s}{constants}")

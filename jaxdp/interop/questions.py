@@ -15,7 +15,7 @@ from jaxdp._display import Compact, Readable, Rows, listed, printable, titled
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
-from jaxdp.catalogue import wants_scores
+from jaxdp.catalogue import require_any_pair, wants_scores
 from jaxdp.core import Cost, cost_of, method_of, run
 from jaxdp.data.records import as_records
 from jaxdp.discovery.answerable import largest_order
@@ -46,7 +46,7 @@ class Spend(Compact):
 class PrivateQuestions(Readable, Uncopied):
     """Is column i independent of column j given others? P-values of a private test, under one budget.
 
-    test: a private test of the package; one run answers one question. data: `Records`, the pair of
+    test: any private test, your own included; one run answers one question. data: `Records`, the pair of
     `Schema.read_table`, or an array with `levels=` (and `names=`).
     epsilon: total budget, by summation; or budget: any filter of `jaxdp.accounting` for adaptively chosen
     releases. ledger: charged for every question as well (releases only).
@@ -77,8 +77,7 @@ class PrivateQuestions(Readable, Uncopied):
     ):
         if (epsilon is None) == (budget is None):
             raise ValueError("give epsilon=2.0, the total budget of all questions, or budget=, a filter; one of them.")
-        if not (hasattr(test, "p_value") and hasattr(test, "sensitivity")):
-            raise TypeError(f"test must be a private test of jaxdp, got {type(test).__name__}.")
+        require_any_pair(test)
         _check.one_of((RAISE, DEPENDENT, INDEPENDENT), exhausted=exhausted)
         self.records = as_records(data, levels, names)
         self.names = self.records.names

@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.shares import share_of
 from jaxdp.noise import add, draw
 
 
@@ -32,6 +33,10 @@ class Geometric:
         """Scale of the two-sided geometric law, bound/epsilon."""
         self._require(sensitivity)
         return sensitivity.bound / _check.positive_or_nan(self.epsilon)
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return share_of(self, fraction)
 
     def noise(self, key, sensitivity, shape=()):
         """Float-typed integer draws of the noise alone, for null distributions."""

@@ -5,6 +5,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.shares import share_of
 from jaxdp.noise import add
 
 
@@ -25,6 +26,10 @@ class ReportNoisyMax:
         """Index of the selected score along the last axis, int array."""
         _require_linf(self, sensitivity)
         return add.argmax_exponential(key, value, sensitivity, _check.budget(self.epsilon))
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return share_of(self, fraction)
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP; epsilon^2/2-zCDP."""
@@ -57,6 +62,10 @@ class ExponentialMechanism:
         """Index of the selected score along the last axis, int array."""
         _require_linf(self, sensitivity)
         return add.argmax_gumbel(key, value, sensitivity, _check.budget(self.epsilon))
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return share_of(self, fraction)
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP; epsilon^2/8-zCDP (bounded range)."""

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.shares import share_of
 from jaxdp.noise import add, draw, keys
 
 MOST_RUNS = 1 << 20  # ends the search for K where float32 sums no longer grow
@@ -85,6 +86,10 @@ class RandomStopping:
 
         first = run(jax.random.fold_in(key_runs, 0))
         return jax.lax.fori_loop(1, count, step, first)[1]
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return share_of(self, fraction)
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP."""

@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.shares import share_of
 from jaxdp.noise import add
 
 
@@ -36,6 +37,10 @@ class RankThreshold:
         count = math.floor(self.level * (copies.shape[-1] + 1) + 1e-9) - 1
         moves = [add.reach(part) for part in sensitivity]
         return add.rank_at_most(key, reference, copies, sum(moves), _check.budget(self.epsilon), count)
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return share_of(self, fraction)
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP for the decision."""

@@ -10,6 +10,7 @@ one lattice step of about 2^-11 of the public range), the center down to the lat
 into the range. Releases draw from exact tables with a certificate (docs/theory/smooth_sensitivity.md).
 """
 
+import dataclasses
 import functools
 import math
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.shares import share_of
 from jaxdp.noise import add, draw, smooth_ladder
 from jaxdp.noise.cauchy_tables import CauchyLaw, StudentLaw
 from jaxdp.noise.certificate import exact
@@ -85,6 +87,10 @@ class _SmoothNoise:
     def noise(self, key, smooth, shape=()):
         """Noise alone, before rounding; smooth broadcasts with shape."""
         return self.width() * smooth * self.draws(key, shape)
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return share_of(self, fraction)
 
     def null(self, key, value, lower, upper):
         """Float draws of the law of `perturb` for public values in a public range: null distributions."""
@@ -196,6 +202,11 @@ class _SmoothApproximate(_SmoothNoise):
     noise_width: float | None = jax.tree.static(default=None)
 
     exact_law: ClassVar[Any]
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys, of epsilon and of delta."""
+        shares = {name: _check.share(getattr(self, name), fraction) for name in ("epsilon", "delta")}
+        return dataclasses.replace(self, **shares)
 
     def _default_decay(self) -> float:
         raise NotImplementedError

@@ -39,6 +39,10 @@ class Split:
             for part_key, (name, part) in zip(keys, sorted(self.parts.items()), strict=True)
         }
 
+    def share(self, fraction: float):
+        """The same parts, each with a fraction of its budget."""
+        return Split(parts={name: part.share(fraction) for name, part in self.parts.items()})
+
     def cost(self, relation: Relation) -> Cost:
         """The sum of the parts' costs."""
         return functools.reduce(operator.add, (part.cost(relation) for part in self.parts.values()))

@@ -7,6 +7,7 @@ from jax.typing import ArrayLike
 from jaxdp import _check
 from jaxdp._pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.shares import share_of
 from jaxdp.noise import add, draw, keys
 
 GUMBEL, EXPONENTIAL = "gumbel", "exponential"
@@ -61,6 +62,10 @@ class TopK:
             place = jnp.arange(remaining.shape[0] - 1)
             remaining = remaining[place + (place >= index)]
         return jnp.stack(chosen)
+
+    def share(self, fraction: float):
+        """The mechanism that a fraction of this budget buys."""
+        return share_of(self, fraction)
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP."""

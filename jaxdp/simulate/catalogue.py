@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxdp.catalogue import load
 from jaxdp.simulate import confounder, discrete, functions21
 from jaxdp.simulate.confounder import SineLaw
 from jaxdp.simulate.replicates import Design
@@ -124,7 +125,22 @@ DESIGNS = {
 
 
 def design(name: str) -> Entry:
-    """The design of this name. Errors: ValueError that lists them."""
+    """The design of this name, or of "package.module:function", a function (key, n, effect, ...) -> Data.
+
+    Keyword-only parameters of such a function are its constants; an attribute `law`, constants -> the law of X given Z,
+    serves model-X tests. Errors: ValueError that lists the names.
+    """
+    if ":" in name:
+        return _imported(name)
     if name not in DESIGNS:
         raise ValueError(f"design must be one of {', '.join(DESIGNS)}, got {name!r}.")
     return DESIGNS[name]
+
+
+def _imported(place: str) -> Entry:
+    function = load(place)
+    parameters = inspect.signature(function).parameters if callable(function) else {}
+    if not {"n", "effect"} <= set(parameters):
+        raise ValueError(f"{place} is no design: it must be a function (key, n, effect) -> Data; effect 0 is the null.")
+    summary = (inspect.getdoc(function) or place).partition("\n")[0]
+    return _entry(place, function, summary, law=getattr(function, "law", None))

@@ -4,7 +4,7 @@ tuned = jaxdp.tune.tune(jaxdp.PartitionGCM(epsilon=1.0), ["winsorize", "split"],
 tuned.test, tuned.values, tuned.tuned_on
 """
 
-from jaxdp.tune.leaves import LEAVES, Leaf
+from jaxdp.tune.leaves import LEAVES, Leaf, offered
 from jaxdp.tune.objective import Sample, SoftPower
 from jaxdp.tune.result import LevelCheck, Tuned
 from jaxdp.tune.search import null_family, tune
@@ -24,6 +24,7 @@ __all__ = [
     "expected_errors",
     "noise_objective",
     "null_family",
+    "offered",
     "order_budgets",
     "order_errors",
     "sieve_settings",

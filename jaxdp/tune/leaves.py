@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp import _check
 from jaxdp.mechanisms import Gaussian, Laplace, Split
@@ -114,25 +115,58 @@ LEAVES = {
 }
 
 
+def leaf_of(name: str) -> Leaf:
+    """The leaf of this name; a name that is none of `LEAVES` is a positive number among the fields of the test."""
+    return LEAVES.get(name) or _field(name)
+
+
+def offered(test, num_records: int) -> tuple[str, ...]:
+    """Names of the leaves that can be tuned in this test, among them positive numbers that are fields of its own.
+
+    What is no leaf but a static field (a number of cells, say) is tuned by `grid=`.
+    """
+    names = [*LEAVES, *(field for field in _own_fields(test) if field not in LEAVES)]
+    return tuple(name for name in names if _value(test, name, num_records) is not None)
+
+
+def _own_fields(test) -> list[str]:
+    """Fields of the test's class that are leaves of its pytree, less its budget."""
+    fields = (field for field in dataclasses.fields(test) if not field.metadata.get("static"))
+    return [field.name for field in fields if field.name not in ("epsilon", "mechanism")]
+
+
+def _value(test, name: str, num_records: int):
+    """The leaf's value as an array, None where the test has no such number."""
+    if name not in LEAVES and name not in _own_fields(test):
+        return None
+    try:
+        value = leaf_of(name).get(test, num_records)
+    except (AttributeError, TypeError, ValueError, KeyError):
+        return None
+    numeric = isinstance(value, float | int | np.ndarray | np.generic | jax.Array) and not isinstance(value, bool)
+    if not numeric or not np.all(np.isfinite(leaf_of(name).back(jnp.asarray(value, float)))):
+        return None
+    return jnp.asarray(value, float)
+
+
 def start_of(test, names: tuple[str, ...], num_records: int) -> dict[str, Any]:
     """Unconstrained values of the named leaves as the test has them. Errors: ValueError, TypeError."""
-    unknown = [name for name in names if name not in LEAVES]
+    found = offered(test, num_records)
+    unknown = [name for name in names if name not in found]
     if unknown or not names:
-        raise ValueError(f"leaves must be some of {', '.join(LEAVES)}, got {', '.join(unknown) or 'none'}.")
-    try:
-        values = {name: LEAVES[name].get(test, num_records) for name in names}
-    except AttributeError:
-        raise ValueError(f"{type(test).__name__} does not have all of {', '.join(names)}.") from None
-    return {name: jnp.asarray(LEAVES[name].back(jnp.asarray(value, float)), float) for name, value in values.items()}
+        told = f"must be some of {', '.join(found)}" if found else "can't be tuned; give static fields by grid="
+        raise ValueError(f"leaves of {type(test).__name__} {told}, got {', '.join(unknown) or 'none'}.")
+    values = {name: _value(test, name, num_records) for name in names}
+    return {name: jnp.asarray(leaf_of(name).back(value), float) for name, value in values.items()}
 
 
 def values_of(point: dict[str, Any]) -> dict[str, Any]:
     """The values that an unconstrained point stands for."""
-    return {name: LEAVES[name].onto(value) for name, value in point.items()}
+    return {name: leaf_of(name).onto(value) for name, value in point.items()}
 
 
 def at(test, point: dict[str, Any]):
     """The test with the leaves of an unconstrained point; epsilon in all is as before."""
     for name, value in values_of(point).items():
-        test = LEAVES[name].put(test, value)
+        test = leaf_of(name).put(test, value)
     return test

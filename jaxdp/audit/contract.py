@@ -1,0 +1,303 @@
+"""The contract of a test, checked on the examples of its spec: what anybody's own test must keep.
+
+A check can refute a claim; it can't prove one. What it needs to know stands in the spec: data, null, fields, the share
+of each bound that an attack reaches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import catalogue, core, examples
+from jaxdp.audit import bounds
+from jaxdp.examples import Configured
+from jaxdp.noise import keys
+from jaxdp.simulate import power
+from jaxdp.spec import DECISION, P_VALUE, Columns, loaded
+
+RECORDS, NULL_RECORDS = 60, 200
+REPLICATES, LEVEL = 400, 0.05
+FALSE_ALARM = 1e-5  # probability that a test at its level is called broken
+CLOSE = 2e-3  # relative; float32 programs that add up in another order
+ROUNDING = 1e-9
+SLACK = 1e-3  # of a declared share: rounding errors are part of the bound that is reached
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One check on one example: what was checked, and what is wrong ("" if nothing is)."""
+
+    check: str
+    example: str
+    wrong: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        label = f" [{self.example}]" if self.example else ""
+        return f"{'BROKEN' if self.wrong else 'ok':7s}{self.check}{label}{': ' if self.wrong or self.note else ''}" + (
+            self.wrong or self.note
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Contract:
+    """What was checked of a test. holds: whether nothing is wrong."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not any(finding.wrong for finding in self.findings)
+
+    def __str__(self) -> str:
+        verdict = "keeps the contract as far as these checks see" if self.holds else "BREAKS THE CONTRACT"
+        return "\n".join([f"{self.name} {verdict}", *(f"  {finding}" for finding in self.findings)])
+
+
+def check_contract(test, *, seed: int = 0) -> Contract:
+    """Checks a test on every example of its spec, on made-up data.
+
+    test: a name of the catalogue, "package.module:Class", or a class with a spec.
+    Checked: `jit` and `vmap` give what a plain run gives; bad values change neither shapes nor finiteness; the cost is
+    the budget asked for; a release draws certified noise; an attack passes no declared bound, no public range, and
+    reaches the share of each bound that `reaches` states (not for `coupled` examples, which `jaxdp.audit.audit` runs
+    whole); the level on `null`. Errors: ValueError for a test without examples.
+    """
+    entry = entry_of(test)
+    if not entry.spec.examples:
+        raise ValueError(
+            f"{entry.name} has no example data: give its spec examples=(jaxdp.Example(data),), data being a function "
+            "(key, n) -> Data."
+        )
+    found = []
+    for configured in examples.of(entry):
+        one = _Checked(configured, jax.random.key(seed))
+        checks = {"bounds": _bounds} if configured.example.bounds_only else CHECKS
+        for name, check in checks.items():
+            for wrong, note in check(one):
+                found.append(Finding(name, configured.example.label, wrong, note))
+    return Contract(entry.name, tuple(found))
+
+
+def entry_of(test) -> catalogue.Entry:
+    """The entry of a name, a place, or a class with a spec."""
+    if isinstance(test, catalogue.Entry):
+        return test
+    return catalogue.find(test) if isinstance(test, str) else catalogue.Entry(catalogue.spec_of(test), test)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Checked:
+    """A test on one of its examples."""
+
+    configured: Configured
+    key: Any
+
+    @property
+    def entry(self):
+        return self.configured.entry
+
+    @property
+    def example(self):
+        return self.configured.example
+
+    def test(self, epsilon: float = 1.0, num_records: int = RECORDS):
+        return self.configured.build(epsilon, max(num_records, self.example.least))
+
+    def data(self, number: int = 0, num_records: int = RECORDS):
+        return self.example.data(jax.random.fold_in(self.key, number), max(num_records, self.example.least))
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Columns that neighbours share."""
+        groups = ("y",) if self.entry.spec.columns is Columns.GROUPS else ()
+        return tuple(dict.fromkeys((*groups, *getattr(self.entry.cls, "public_columns", ()))))
+
+    @functools.cached_property
+    def plain(self):
+        """A simulated run in plain Python."""
+        return core.run(self.test(), self._key(1), self.data())
+
+    def _key(self, number: int):
+        return jax.random.fold_in(jax.random.clone(self.key), 1000 + number)
+
+
+Found = Iterator[tuple[str, str]]  # (what is wrong or "", a note or "")
+
+
+def _p_values(one: _Checked) -> Found:
+    p_value = np.asarray(one.plain.p_value)
+    good = bool(np.all((p_value >= 0) & (p_value <= 1)))
+    yield ("" if good else "a p-value lies outside [0, 1] or is NaN"), ""
+
+
+def _jit(one: _Checked) -> Found:
+    compiled = jax.jit(core.run)(one.test(), one._key(1), one.data())
+    yield _apart(compiled.p_value, one.plain.p_value, "jax.jit(jaxdp.run) and jaxdp.run"), ""
+
+
+def _vmap(one: _Checked) -> Found:
+    test, seeds = one.test(), jnp.arange(3)
+
+    def run(seed):
+        key = jax.random.fold_in(one._key(2), seed)
+        return core.run(test, key, one.example.data(jax.random.fold_in(key, 1), _rows(one))).p_value
+
+    together, in_turn = (jax.jit(way)(seeds) for way in (jax.vmap(run), functools.partial(jax.lax.map, run)))
+    yield _apart(together, in_turn, "jax.vmap and jax.lax.map"), ""
+
+
+def _rows(one: _Checked) -> int:
+    return max(RECORDS, one.example.least)
+
+
+def _apart(first, second, what: str) -> str:
+    first, second = np.asarray(first), np.asarray(second)
+    if first.shape == second.shape and np.allclose(first, second, rtol=CLOSE, atol=1e-5, equal_nan=True):
+        return ""
+    return f"{what} give different p-values"
+
+
+def _bad_values(one: _Checked) -> Found:
+    """NaN, infinite and huge entries, or codes that no level has, in every private column."""
+    result = core.run(one.test(), one._key(3), _spoiled(one.data(), one.public))
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(result.release.value)]
+    if shapes != [np.shape(leaf) for leaf in jax.tree.leaves(one.plain.release.value)]:
+        yield "bad values in the data change the shape of what is released", ""
+    finite = bool(np.all(np.isfinite(np.asarray(result.p_value))))
+    yield ("" if finite else "bad values in the data (NaN, infinity, unknown codes) make the p-value NaN"), ""
+
+
+def _spoiled(data, public: tuple[str, ...]):
+    def spoil(path, leaf):
+        if getattr(path[0], "name", "") in public:
+            return leaf
+        real = jnp.issubdtype(leaf.dtype, jnp.floating)
+        worst = (jnp.nan, jnp.inf, -jnp.inf, 1e30) if real else (-1, -999, 99, 2**31 - 1)
+        return leaf.at[:4].set(jnp.asarray(worst[: len(leaf)], leaf.dtype).reshape(-1, *[1] * (leaf.ndim - 1)))
+
+    return jax.tree_util.tree_map_with_path(spoil, data)
+
+
+def _cost(one: _Checked) -> Found:
+    """The cost, known before the data are read, is the budget asked for."""
+    if not one.entry.spec.private:
+        return
+    epsilon, self_priced = 0.75, one.example.costs_more or not one.configured.claims_epsilon
+    planned = core.cost_of(one.test(epsilon), one.data())
+    charged = core.run(one.test(epsilon), one._key(4), one.data()).cost
+    if float(charged.epsilon) > float(planned.epsilon) * (1 + 1e-6):
+        yield "a run costs more than what is charged before it", ""
+    asked = float(planned.epsilon)
+    if not self_priced and not asked <= epsilon * (1 + 1e-6):
+        yield f"epsilon={epsilon} costs {asked:.6g}", ""
+    yield "", ("" if asked >= epsilon * (1 - 1e-6) else f"epsilon={epsilon} spends {asked:.6g} only")
+
+
+def _release(one: _Checked) -> Found:
+    if not one.entry.spec.private:
+        return
+    data = jax.tree.map(np.asarray, one.data())
+    try:
+        result = core.run(one.test(), keys.fresh_key(), data)
+    except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+        yield f"a release fails: {error}", ""
+        return
+    p_value = np.asarray(result.p_value)
+    good = result.mode == keys.RELEASE and bool(np.all((p_value >= 0) & (p_value <= 1)))
+    yield ("" if good else "a release gives no p-value in [0, 1]"), ""
+
+
+def _bounds(one: _Checked) -> Found:
+    """An attack on every declared bound of every stage."""
+    if one.example.coupled:
+        yield "", "the statistic resamples or has stages: audit whole runs by jaxdp audit"
+        return
+    for path, (reached, wanted) in attacked(one).items():
+        name = path or "the bound"
+        if reached.share > 1.0 + ROUNDING:
+            yield f"{name}: neighbours move the statistic by {reached.share:.4f} of what is declared", ""
+        elif reached.outside > 0:
+            yield f"{name}: a value leaves its public range", ""
+        elif wanted is not None and reached.share < wanted - SLACK:
+            yield f"{name}: the attack reaches {reached.share:.4f}, the spec says {wanted}", ""
+        else:
+            yield "", f"{name} is reached to {reached.share:.4f}"
+
+
+def attacked(one: _Checked) -> dict[str, tuple[bounds.Reached, float | None]]:
+    """What the attack reached of every bound, and what the spec says that it reaches (None: nothing)."""
+    how, pairs = one.example.search, one.example.pairs()
+    count = max(how.records, one.example.least)
+    found: dict[str, bounds.Reached] = {}
+    with jax.enable_x64(True), jax.debug_key_reuse(False):
+        data = [] if how.rounds is None else [one.data(num_records=count)]
+        groups: dict[str, tuple[Any, list]] = {str(core.public_shapes(sample)): (sample, []) for sample in data}
+        for pair in pairs:
+            groups.setdefault(str(core.public_shapes(pair[0])), (pair[0], []))[1].append(pair)
+        for number, (sample, starts) in enumerate(groups.values()):
+            test = one.test(1.0, core.num_records(sample))
+            every = [*bounds.stages(test, sample, jax.random.key(0))]
+            for stage, query in every:
+                prefix = "" if len(every) == 1 else f"{stage}."
+                if data and number == 0:
+                    reached = bounds.search(
+                        query,
+                        one.example.data,
+                        count,
+                        fixed=(*one.public, *how.held),
+                        starts=starts,
+                        replace=loaded(how.replace),
+                        view=loaded(how.view),
+                        rounds=how.rounds,
+                    )
+                else:
+                    reached = bounds.reached_by(query, starts, view=loaded(how.view))
+                for name, best in reached.items():
+                    path = f"{prefix}{name}".rstrip(".")
+                    found = bounds.larger(found, {path: best})
+    return {path: (best, _wanted(one.example.reaches, path)) for path, best in found.items()}
+
+
+def _wanted(reaches, path: str) -> float | None:
+    found = reaches.get(path) if isinstance(reaches, Mapping) else reaches
+    return getattr(found, "share", found)
+
+
+def _drawn(draw, count: int, key):
+    return draw(key, count)
+
+
+def _level(one: _Checked) -> Found:
+    from scipy.stats import binom
+
+    if one.example.null is None or one.entry.spec.publishes not in (P_VALUE, DECISION):
+        yield "", "no null in the example"
+        return
+    count = max(NULL_RECORDS, one.example.least)
+    design = functools.partial(_drawn, one.example.null, count)
+    p_values = power.p_values(one.test(1.0, count), design, one._key(5), REPLICATES)
+    rejected = int(np.sum(np.asarray(p_values) <= LEVEL * (1 + 1e-6)))
+    broken = float(binom.sf(rejected - 1, REPLICATES, LEVEL)) < FALSE_ALARM
+    told = f"rejects {rejected} of {REPLICATES} nulls at level {LEVEL}"
+    yield (told, "") if broken else ("", told)
+
+
+CHECKS: dict[str, Callable[[_Checked], Found]] = {
+    "p-values": _p_values,
+    "jit": _jit,
+    "vmap": _vmap,
+    "bad values": _bad_values,
+    "cost": _cost,
+    "release": _release,
+    "bounds": _bounds,
+    "level": _level,
+}

@@ -1,0 +1,44 @@
+"""A test of the catalogue, built when a question's columns are known: what searches ask with."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+
+from jaxdp._pytree import frozen_pytree
+from jaxdp.core import PrivateTest
+from jaxdp.spec import Options, TestSpec
+
+
+@frozen_pytree
+class ByName(PrivateTest):
+    """Private test that its entry of the catalogue builds for the columns of each question, by the one builder of all.
+
+    entry: `jaxdp.catalogue.find(name)`. level: significance level that tests of decisions decide at. fields: further
+    fields of the test's class, as pairs of a name and a value.
+    Privacy and p-value: those of the built test.
+    """
+
+    entry: Any = jax.tree.static(default=None)
+    level: float = jax.tree.static(default=0.05)
+    fields: tuple[tuple[str, Any], ...] = jax.tree.static(default=())
+
+    @property
+    def spec(self) -> TestSpec:
+        """That of the entry."""
+        return self.entry.spec
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Those of the entry's class."""
+        return getattr(self.entry.cls, "public_columns", ())
+
+    def resolve(self, shapes):
+        """The built test, with what it needs for these shapes. Errors: those of the builder and of the test."""
+        options = Options(level=self.level, num_records=shapes.x.shape[0], fields=dict(self.fields))
+        test = self.entry.build(1.0 if self.epsilon is None else self.epsilon, shapes.domain, options)
+        if self.mechanism is not None:
+            test = dataclasses.replace(test, epsilon=None, mechanism=self.mechanism)
+        return test.resolve(shapes)

@@ -21,7 +21,7 @@ from jaxdp.spec import Columns, Options, TestSpec
 ROOT = Path(jaxdp.__file__).parent
 EXPORTED = [getattr(jaxdp, name) for name in jaxdp.exported_names()]
 QUERIES = [cls for cls in EXPORTED if inspect.isclass(cls) and issubclass(cls, PrivateQuery)]
-BASES = {jaxdp.PrivateTest}
+BASES = {jaxdp.PrivateQuery, jaxdp.PrivateTest}
 SCALED = Domain((Column(),), (Column(),), (Column(),))
 
 

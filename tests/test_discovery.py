@@ -129,6 +129,7 @@ def test_graph_exchange():
             graph_from_dict(content)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_default_reaches_the_targets_of_the_benchmark(epsilon):
     """Pure epsilon, n = 1e5: Cancer and Earthquake exactly, Asia at least .78/.77/.83."""

@@ -19,6 +19,7 @@ def test_every_configuration_of_the_contract_table_has_a_null():
     assert all("uncorrected" in name for name in set(nulls.NULLS) - set(BY_NAME))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["goodness-of-fit", "test-of-tests", "margin-adaptive"])
 def test_level_at_ten_thousand_nulls(name):
     row = nulls.measure(name, 10_000, jax.random.key(1))

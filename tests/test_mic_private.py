@@ -207,6 +207,7 @@ def zero_probability(x, y, n, tables, epsilon_cell, shared=False):
     return chance
 
 
+@pytest.mark.full
 def test_published_geometric_mechanism_breaks_its_epsilon_and_a_shared_table_does_not():
     """n = 3, c = 1, B = 6, G = 3 tables; the event {output = 0} alone shows the loss.
 
@@ -328,6 +329,7 @@ def test_mass_p_values_hold_their_level_for_skewed_and_tied_margins():
     assert np.mean(found <= 0.5) >= stats.binom.ppf(1e-6, 400, 0.5) / 400 - 0.05
 
 
+@pytest.mark.full
 def test_range_p_values_hold_their_level_on_uniform_margins_and_find_dependence():
     test = jaxdp.MICrLaplace(epsilon=4.0, bounds=BOX, max_cells=12.0, c=2, num_null=199)
     null = p_values(test, lambda key, n: jaxdp.Data(*jax.random.uniform(key, (2, n))), 400, 60)

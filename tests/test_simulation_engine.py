@@ -51,6 +51,7 @@ def environment(devices=1):
     return {**os.environ, "XLA_FLAGS": flags, "NPROC": "16", "JAX_PLATFORMS": "cpu"}
 
 
+@pytest.mark.full
 def test_one_and_eight_devices_count_the_same(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", DEVICES, str(HERE), str(tmp_path)],

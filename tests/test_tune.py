@@ -68,6 +68,7 @@ GRADIENT_CASES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", GRADIENT_CASES)
 def test_gradient_against_finite_differences_for_every_leaf_of_a_test(case):
     make, names = GRADIENT_CASES[case]
@@ -89,6 +90,7 @@ def test_every_leaf_of_the_table_has_a_gradient_case():
     assert {name for _, names in GRADIENT_CASES.values() for name in names} == set(LEAVES)
 
 
+@pytest.mark.full
 def test_gradient_against_finite_differences_for_budgets_sub_sampling_and_the_share():
     margins = np.array([3.0, 20.0, 60.0, -5.0, -30.0, -80.0, -200.0])
     with jax.enable_x64(True):
@@ -111,6 +113,7 @@ def test_gradient_against_finite_differences_for_budgets_sub_sampling_and_the_sh
             assert np.any(np.abs(expected) > 1e-4), name
 
 
+@pytest.mark.full
 def test_the_winsorising_level_matches_the_table():
     n, epsilon = np.array(list(TABLE)).T
     with jax.enable_x64(True):
@@ -123,6 +126,7 @@ def test_the_winsorising_level_matches_the_table():
     assert np.all(np.diff(many) > 0)  # less noise, less clipping
 
 
+@pytest.mark.full
 @pytest.mark.optimised
 def test_the_epsilon_split_matches_the_table():
     # integrated, not drawn: no seed
@@ -170,6 +174,7 @@ def _climb(objective, test, starts, sample, steps):
 _rates = jax.jit(lambda objective, test, sample: objective.rates(test, sample))
 
 
+@pytest.mark.full
 def test_unconstrained_soft_power_stops_conditioning_on_z_and_the_price_prevents_it():
     design = Design.of(STEEP)
     sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 24)
@@ -205,6 +210,7 @@ def widely_winsorised():
     return default, tuned
 
 
+@pytest.mark.full
 def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_cost(widely_winsorised):
     default, tuned = widely_winsorised
     assert tuned.accepted
@@ -225,6 +231,7 @@ def test_a_tuned_test_says_what_it_was_tuned_on_and_keeps_its_cost(widely_winsor
     assert LEAVES["split"].get(concentrated, 100) == pytest.approx(0.9)
 
 
+@pytest.mark.full
 def test_a_tuned_test_keeps_its_level_and_gains_power_on_a_design_it_was_not_tuned_on(widely_winsorised):
     tests = widely_winsorised[0], widely_winsorised[1].test
     other = functools.partial(HUNDRED, complexity=4.0, sign=1.0)  # another wave and sign; the smaller effect below
@@ -241,6 +248,7 @@ def test_a_tuned_test_keeps_its_level_and_gains_power_on_a_design_it_was_not_tun
     assert counts[0.6][1].rate > counts[0.6][0].rate + 0.08
 
 
+@pytest.mark.full
 def test_the_check_runs_as_many_replicates_as_fit_into_its_time(widely_winsorised):
     tests, key = (widely_winsorised[0], widely_winsorised[1].test), jax.random.key(9)
     few, many = (search._paired(tests, Design.of(HUNDRED), key, 4000, seconds) for seconds in (0.0, 1e6))
@@ -340,6 +348,7 @@ def test_a_tuned_test_that_breaks_the_level_is_refused():
     assert tuned.gain == 0.0
 
 
+@pytest.mark.full
 def test_the_grid_of_choices_uses_common_random_numbers():
     design = Design.of(functools.partial(sine_confounder, n=60, effect=0.9))
     sample = tune.Sample.draw((design, without_effect(design)), jax.random.key(0), 64)
@@ -374,6 +383,7 @@ def test_the_grid_chooses_cells_and_master_factor_of_mic():
     assert tuned.gain > 0.1
 
 
+@pytest.mark.full
 def test_sieve_settings_make_fewer_errors_than_the_published_split():
     margins = np.concatenate([np.linspace(40.0, 1200.0, 20), -np.linspace(40.0, 1200.0, 300)])
     tuned = tune.sieve_settings(1.0, margins, 25)

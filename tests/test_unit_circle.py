@@ -341,7 +341,7 @@ def test_groups_come_from_y_and_mistakes_are_named():
     assert UnitCircle(epsilon=1.0).resolve(data).groups == groups
     with pytest.raises(ValueError, match=r"say \(20, 30\), y says \(30, 20\)"):
         jaxdp.run(UnitCircle(epsilon=1.0, num_cases=20, num_controls=30), jax.random.key(0), data)
-    with pytest.raises(ValueError, match="inside jit UnitCircle needs num_cases"):
+    with pytest.raises(ValueError, match="inside jit unit-circle needs num_cases"):
         jax.jit(lambda d: jaxdp.run(UnitCircle(epsilon=1.0), jax.random.key(0), d).p_value)(data)
     with pytest.raises(ValueError, match="go together"):
         UnitCircle(epsilon=1.0, num_cases=3)

@@ -42,6 +42,7 @@ def p_values(test, draw, replicates, seed):
     return np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=100))(keys))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", TESTS)
 @pytest.mark.parametrize("shape", [(3, 3, 3), (2, 2, 4)])
 def test_level_and_power(kind, shape):

@@ -142,6 +142,7 @@ def test_family_wise_error_of_the_sequential_form():
     assert float(mechanism.threshold) == pytest.approx(threshold, rel=1e-4)
 
 
+@pytest.mark.full
 def test_family_wise_error_and_power_of_the_selection_form():
     test = BestTables(epsilon=4.0, count=3, level=0.2, kind=UnitCircle, **SMALL)
 

@@ -20,6 +20,7 @@ def window(replicates, level=0.05, alpha=1e-6):
     return stats.binom.ppf([alpha / 2, 1 - alpha / 2], replicates, level)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("n", "alternative"),
     [(20, "two-sided"), (20, "greater"), (300, "two-sided"), pytest.param(300, "greater", marks=pytest.mark.nightly)],

@@ -457,6 +457,7 @@ def null_data(key_data, null, count=200):
     return jaxdp.Data(shared + noise[0], shared + noise[1], z)
 
 
+@pytest.mark.full
 @pytest.mark.optimised
 def test_level_of_the_band_at_200_records():
     """3 nulls x 1000 replicates in one batched program; 0.05 + 4 standard errors."""

@@ -69,6 +69,7 @@ def test_a_variance_released_with_noise_of_its_own_size_is_planned_as_it_is_judg
         agree(question.power(38, 8.0, effect), simulated("partition-gcm", 38, 8.0, effect, replicates=4000))
 
 
+@pytest.mark.full
 def test_formula_against_simulation():
     predicted = plan.power("conditional-kendall", n=300, epsilon=1.0, effect=0.25)
     assert 0.2 < predicted < 0.95  # neither near the level nor near one

@@ -36,6 +36,7 @@ print("same")
 """
 
 
+@pytest.mark.full
 def test_one_or_eight_devices_and_any_batch_give_the_same():
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "NPROC": "16"}
     done = subprocess.run(
@@ -49,6 +50,7 @@ def test_one_or_eight_devices_and_any_batch_give_the_same():
     assert done.stdout.strip() == "same", done.stderr[-2000:]
 
 
+@pytest.mark.full
 def test_replicates_do_not_depend_on_the_batch_or_on_where_a_run_starts():
     test = jaxdp.PartitionGCM(epsilon=1.0)
     design = functools.partial(sine_confounder, n=60)

@@ -8,6 +8,7 @@ from test_conditional_kendall import domain
 
 import jaxdp
 from jaxdp.core import Relation
+from jaxdp.data.dataset import ORDINAL, Column, Domain
 from jaxdp.statistics import concordance
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
@@ -67,3 +68,26 @@ def test_binary_arrival_attains_the_declared_bound():
 def test_no_small_replacement_passes_the_declared_bound():
     assert moves(general, 5, (2, 3, 3))["replace"] <= declared((3, 3, 2), REPLACE)
     assert moves(binary, 6, (2, 2, 2))["replace"] <= declared((2, 2, 2), REPLACE)
+
+
+# docs/theory/spearman.md: U 5 on an arrival, 10 on a replacement, 6 without strata; V 3 and 4
+SPEARMAN = {
+    ((3, 3, 2), ADD): (5.0, 3.0),
+    ((3, 3, 2), REPLACE): (10.0, 4.0),
+    ((3, 3, 0), REPLACE): (6.0, 4.0),
+    ((2, 3, 2), ADD): (5.0, 3.0),
+    ((2, 3, 2), REPLACE): (10.0, 4.0),
+    ((2, 2, 2), ADD): (5.0, 3.0),
+    ((2, 2, 2), REPLACE): (10.0, 4.0),
+    ((2, 2, 0), REPLACE): (6.0, 4.0),
+}
+
+
+@pytest.mark.parametrize(("shape", "relation"), SPEARMAN, ids=str)
+def test_spearman_declares_the_documented_bounds(shape, relation):
+    """No attack reaches more than three quarters of V's bound, so that a cut of the proven one shows only here."""
+    test = jaxdp.ConditionalSpearman(epsilon=1.0, relation=relation)
+    columns = [np.zeros(50, int) if levels else None for levels in shape]
+    described = [(Column(ORDINAL, levels),) if levels else () for levels in shape]
+    bounds = jaxdp.core.resolve(test, jaxdp.Data(*columns, domain=Domain(*described))).sensitivity(50)
+    assert (float(bounds["u"].bound), float(bounds["v"].bound)) == SPEARMAN[shape, relation]

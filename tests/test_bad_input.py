@@ -38,6 +38,7 @@ class Case:
         if self.prepare is not None:
             self.prepare(folder)
         options = {"--x": "dose", "--y": "effect", "--given": "age,sex", "--epsilon": "1", "--seed": "1"}
+        options |= {"--method": "partition-gcm"}  # the default asks for a hundred records
         options |= {"--schema": str(schema), "--out": str(folder / "out")}
         options |= {
             name: None if value is None else value.replace("DIR", str(folder)) for name, value in self.options.items()

@@ -53,7 +53,7 @@ MALFORMED = {
     "UTF-16": "no,1,0.5".encode("utf-16"),
 }
 COMMANDS = {
-    "test": ["test", "--x", "a", "--y", "b", "--given", "c", "--epsilon", "1"],
+    "test": ["test", "--x", "a", "--y", "b", "--given", "c", "--epsilon", "1", "--method", "partition-gcm"],
     "test of a public column": ["test", "--x", "a", "--y", "a2", "--method", "margin-adaptive", "--epsilon", "1"],
     "discover": ["discover", "--columns", "a,b", "--epsilon", "1"],
     "mic": ["mic", "--x", "b", "--y", "c", "--epsilon", "1", "--cells", "6"],

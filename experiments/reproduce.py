@@ -22,6 +22,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEVEL = 0.05
+PAGE = "docs/evidence/reproduced.md"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,7 @@ def main() -> int:
     parser.add_argument("--data", type=pathlib.Path, default=os.environ.get("JAXDP_DATA"), help="folder of data files")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/reproduce"))
     parser.add_argument("--table-only", action="store_true", help="build the table from rows that are there")
-    parser.add_argument("--readme", type=pathlib.Path, help="put the short table between this file's markers")
+    parser.add_argument("--page", type=pathlib.Path, help=f"put the short table between this page's markers ({PAGE})")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.paper if name not in EXPERIMENTS]
     if unknown:
@@ -72,8 +73,8 @@ def main() -> int:
     failed = [] if arguments.table_only else [n for n in chosen if not run(n, size_name, arguments)]
     lines = write_table(arguments.out, size_name)
     print(f"{lines} lines: {arguments.out / 'reproduce.csv'}, {arguments.out / 'reproduce.md'}")
-    if arguments.readme:
-        insert(arguments.readme, (arguments.out / "reproduce_short.md").read_text())
+    if arguments.page:
+        insert(arguments.page, (arguments.out / "reproduce_short.md").read_text())
     for name in failed:
         print(f"{name} FAILED: {arguments.out / size_name / name / 'log.txt'}", file=sys.stderr)
     return 1 if failed else 0
@@ -144,19 +145,17 @@ def run_times(out: pathlib.Path, size: str) -> list[str]:
 MARKERS = ("<!-- reproduced: begin -->", "<!-- reproduced: end -->")
 
 
-def insert(readme: pathlib.Path, text: str) -> None:
+def insert(page: pathlib.Path, text: str) -> None:
     """Replaces what stands between the two markers of a file."""
-    before, found, rest = readme.read_text().partition(MARKERS[0])
+    before, found, rest = page.read_text().partition(MARKERS[0])
     _, closed, after = rest.partition(MARKERS[1])
     if not (found and closed):
-        raise ValueError(
-            f"{readme} lacks the markers {MARKERS[0]} and {MARKERS[1]}; write them where the table belongs."
-        )
-    readme.write_text(f"{before}{MARKERS[0]}\n{text}{MARKERS[1]}{after}")
+        raise ValueError(f"{page} lacks the markers {MARKERS[0]} and {MARKERS[1]}; write them where the table belongs.")
+    page.write_text(f"{before}{MARKERS[0]}\n{text}{MARKERS[1]}{after}")
 
 
 def short(table: list[dict[str, Any]]) -> list[str]:
-    """A table for the README: where a paper gives a number, the first cell of each figure, subject and method."""
+    """A table for `PAGE`: where a paper gives a number, the first cell of each figure, subject and method."""
     text = [
         "| paper | figure | cell | method | quantity | paper's number | ours | interval | seconds | device |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -228,7 +227,7 @@ def dp_ci_lines(row: dict[str, Any]) -> Iterator[Line]:
     interval = (row["low"], row["high"]) if "low" in row else None
     yield Line(
         "dp_ci",
-        f"figure {row['figure']}" if row["figure"] else "README",
+        f"figure {row['figure']}" if row["figure"] else "power at n = 1000",
         cell_text(row, "n", "epsilon", "complexity", "dim", "effect", "num_resamples", "feature"),
         row["method"],
         row.get("quantity", "rejection rate"),
@@ -306,7 +305,7 @@ def unit_circle_lines(row: dict[str, Any]) -> Iterator[Line]:
 
 def wilson(rate: float, replicates: int) -> tuple[float, float]:
     """Wilson interval of a rate."""
-    from jaxdp.simulate.replicates import RejectionRate
+    from jaxdp.simulate.engine.replicates import RejectionRate
 
     return RejectionRate(round(rate * replicates), replicates, LEVEL).interval()
 

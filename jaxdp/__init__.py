@@ -1,5 +1,7 @@
 """Differentially private dependence testing in JAX.
 
+    answer = jaxdp.test(frame, x="dose", y="response", given="age", epsilon=1.0, schema="trial.toml")
+
     test = jaxdp.PartitionGCM(epsilon=1.0)
     result = jaxdp.run(test, jaxdp.fresh_key(), jaxdp.Data(x, y, z))
     statistic, p_value = result
@@ -14,58 +16,63 @@ from typing import Any
 # name -> module that holds it; imported on first use, so that `import jaxdp` costs no more than JAX.
 _EXPORTS = {
     "AllPairs": "independence.pairs",
-    "BandGCM": "independence.conditional.band_gcm",
+    "Answer": "one_call.answer",
+    "BandGCM": "independence.continuous.band_gcm",
     "BernoulliLaw": "statistics.conditional_law",
-    "BestTables": "independence.marginal.gwas",
+    "BestTables": "independence.tables.gwas",
     "BudgetExhausted": "accounting.ledger",
-    "CRT": "independence.conditional.crt",
-    "CRTNormal": "independence.conditional.private_crt",
-    "CRTRank": "independence.conditional.private_crt",
-    "CRTThreshold": "independence.conditional.private_crt",
-    "ChiSquaredLaplace": "independence.marginal.chi2_laplace",
-    "ChosenCells": "independence.conditional.chosen_cells",
+    "CRT": "independence.continuous.crt",
+    "CRTNormal": "independence.continuous.private_crt",
+    "CRTThreshold": "independence.continuous.private_crt",
+    "ChiSquaredLaplace": "independence.tables.chi2_laplace",
+    "ChosenCells": "independence.continuous.chosen_cells",
     "Columns": "spec",
-    "ConditionalKendall": "independence.conditional.conditional_kendall",
+    "ConditionalKendall": "independence.ranks.conditional_kendall",
     "ConditionalLaw": "statistics.conditional_law",
-    "ConditionalSpearman": "independence.conditional.conditional_spearman",
-    "ContrastGCM": "independence.conditional.contrast_gcm",
-    "CorrelationTest": "statistics.association",
+    "ConditionalSpearman": "independence.ranks.conditional_spearman",
+    "ContrastGCM": "independence.continuous.contrast_gcm",
+    "CorrelationTest": "statistics.tables.association",
     "Cost": "core",
     "Data": "data",
-    "DistanceScore": "independence.marginal.chi2_laplace",
-    "EveryTable": "independence.marginal.gwas",
+    "DistanceScore": "independence.tables.chi2_laplace",
+    "EveryTable": "independence.tables.gwas",
     "Example": "spec",
     "ExponentialMechanism": "mechanisms",
-    "FirstTables": "independence.marginal.gwas",
-    "GCM": "independence.conditional.gcm",
+    "FirstTables": "independence.tables.gwas",
+    "FeatureGCM": "independence.continuous.feature_gcm",
+    "GCM": "independence.continuous.gcm",
     "Gaussian": "mechanisms",
     "GaussianLaw": "statistics.conditional_law",
     "Geometric": "mechanisms",
     "Laplace": "mechanisms",
-    "LaplaceKernel": "statistics.kernels",
+    "LaplaceKernel": "statistics.kernel_ridge.kernels",
     "Ledger": "accounting.ledger",
-    "Linear": "statistics.kernels",
-    "LocalPermutation": "independence.conditional.local_permutation",
-    "MICeLaplace": "independence.marginal.mic_equipartition",
-    "MICrGeometric": "independence.marginal.mic_geometric",
-    "MICrLaplace": "independence.marginal.mic_laplace",
-    "MICrPairs": "independence.marginal.mic_pairs",
-    "MICrTopPair": "independence.marginal.mic_pairs",
-    "MarginAdaptive": "independence.marginal.margin_adaptive",
-    "NoisyProportions": "independence.marginal.noisy_proportions",
-    "NoisyTableChi2": "independence.marginal.noisy_table_chi2",
+    "Linear": "statistics.kernel_ridge.kernels",
+    "LinearRegression": "independence.continuous.linear_regression",
+    "LocalPermutation": "independence.continuous.local_permutation",
+    "MICeLaplace": "independence.mic.mic_equipartition",
+    "MICrGeometric": "independence.mic.mic_geometric",
+    "MICrLaplace": "independence.mic.mic_laplace",
+    "MICrPairs": "independence.mic.mic_pairs",
+    "MICrTopPair": "independence.mic.mic_pairs",
+    "MarginAdaptive": "independence.tables.margin_adaptive",
+    "NoisyProportions": "independence.tables.noisy_proportions",
+    "NoisyTableChi2": "independence.tables.noisy_table_chi2",
+    "MeanDifference": "independence.continuous.mean_difference",
     "Mechanism": "core",
     "Norm": "core",
-    "PartitionGCM": "independence.conditional.partition_gcm",
+    "PartialCorrelation": "independence.continuous.partial_correlation",
+    "PartitionGCM": "independence.continuous.partition_gcm",
     "PermuteAndFlip": "mechanisms",
     "Planning": "spec",
     "PrivateQuery": "core",
-    "PrivateCRT": "independence.conditional.private_crt",
-    "PrivateGCM": "independence.conditional.private_gcm",
+    "PrivateCRT": "independence.continuous.private_crt",
+    "PrivateGCM": "independence.continuous.private_gcm",
     "PrivateTest": "core",
-    "ProjectedChi2": "independence.marginal.projected_chi2",
-    "ProjectedGoodnessOfFit": "independence.marginal.projected_chi2",
-    "RBF": "statistics.kernels",
+    "ProjectedChi2": "independence.tables.projected_chi2",
+    "ProjectedGoodnessOfFit": "independence.tables.projected_chi2",
+    "QuantileTable": "independence.tables.quantile_table",
+    "RBF": "statistics.kernel_ridge.kernels",
     "RandomStopping": "mechanisms.random_stopping",
     "Relation": "core",
     "Release": "core",
@@ -73,43 +80,48 @@ _EXPORTS = {
     "Result": "core",
     "Schema": "data",
     "Sensitivity": "core",
+    "Session": "one_call.session",
     "SmoothCauchy": "mechanisms.smooth_sensitivity",
     "SmoothGaussian": "mechanisms.smooth_sensitivity",
     "SmoothLaplace": "mechanisms.smooth_sensitivity",
     "SmoothStudent": "mechanisms.smooth_sensitivity",
     "Split": "mechanisms",
-    "SubsampleAggregate": "independence.subsample_aggregate",
-    "TableTest": "statistics.association",
-    "Tables": "independence.marginal.gwas",
-    "TestOfTests": "independence.conditional.test_of_tests",
+    "SubsampleAggregate": "independence.meta.subsample_aggregate",
+    "ContingencyTest": "statistics.tables.association",
+    "Tables": "independence.tables.gwas",
+    "TestOfTests": "independence.meta.test_of_tests",
     "TestSpec": "spec",
     "TopK": "mechanisms.top_k",
-    "UnitCircle": "independence.marginal.unit_circle",
+    "UnitCircle": "independence.tables.unit_circle",
+    "discover": "one_call.discover",
+    "mic": "one_call.mic",
+    "test": "one_call.test",
     "all_pairs": "independence.pairs",
-    "fresh_key": "noise.keys",
+    "fresh_key": "randomness.keys",
     "kernels": "statistics",
-    "private_test": "_pytree",
+    "private_test": "_base.pytree",
     "release": "core",
     "run": "core",
 }
-_MODULES = [
-    "audit",
-    "tune",
-    "discovery",
-    "accounting",
-    "calibrate",
-    "catalogue",
-    "cluster",
-    "core",
-    "data",
-    "interop",
-    "mechanisms",
-    "noise",
-    "plan",
-    "power",
-    "simulate",
-    "statistics",
-]
+_MODULES = {
+    "accounting": "accounting",
+    "audit": "audit",
+    "null_laws": "null_laws",
+    "catalogue": "catalogue",
+    "cluster": "cluster",
+    "core": "core",
+    "data": "data",
+    "discovery": "discovery",
+    "interop": "interop",
+    "mechanisms": "mechanisms",
+    "noise": "noise",
+    "plan": "plan",
+    "power": "simulate.power",
+    "published": "published",
+    "simulate": "simulate",
+    "statistics": "statistics",
+    "tune": "tune",
+}
 
 __all__ = sorted([*_EXPORTS, *_MODULES, "__version__"])
 
@@ -118,22 +130,10 @@ def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(importlib.import_module(f"jaxdp.{_EXPORTS[name]}"), name)
     if name == "__version__":
-        return _version()
-    if name == "power":
-        return importlib.import_module("jaxdp.simulate.power")
+        return importlib.import_module("jaxdp._base.version").version()
     if name in _MODULES:
-        return importlib.import_module(f"jaxdp.{name}")
+        return importlib.import_module(f"jaxdp.{_MODULES[name]}")
     raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
-
-
-def _version() -> str:
-    """The installed version; "0+unknown" in a copy of the sources that was not installed."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("jaxdp-dependence")
-    except metadata.PackageNotFoundError:
-        return "0+unknown"
 
 
 def exported_names() -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Every test by its name, found from what the package exports and what other packages declare; no list is kept here.
 
-A class is in the catalogue if the package exports it and it has a `spec`, or if an installed distribution declares it
-in the entry-point group "jaxdp.tests". Any other class is found as "package.module:Class".
+A class is in the catalogue if `jaxdp` or `jaxdp.published` exports it and it has a `spec`, or if an installed
+distribution declares it in the entry-point group "jaxdp.tests". Any other class is found as "package.module:Class".
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp import _check
+from jaxdp._base import check
+from jaxdp._base.variants import settings_beyond_fields
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import Domain
-from jaxdp.spec import DECISION, P_VALUE, Columns, Options, TestSpec
+from jaxdp.spec import DECISION, KINDS_SEEN, P_VALUE, Columns, Options, TestSpec
 
 GROUP = "jaxdp.tests"
 ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
@@ -50,7 +51,7 @@ class Entry:
             if name not in self.spec.options:
                 fitting = ", ".join(sorted(e.name for e in entries().values() if name in e.spec.options))
                 raise ValueError(f"{self.name} does not use {name}; it belongs to {fitting}.")
-        _check.in_range(0.0, 1.0, level=options.level)
+        check.in_range(0.0, 1.0, level=options.level)
         fields = checked_fields(self.cls, options.fields)
         _refuse(self, [need for need in self.spec.needs if need not in fields and getattr(options, need, None) is None])
         if set(self.spec.needs) & fields.keys():
@@ -91,11 +92,10 @@ def require_buildable(entry: Entry) -> None:
     _refuse(entry, entry.spec.needs)
 
 
-def specs_of(cls: type) -> tuple[TestSpec, ...]:
-    """The specs that a class itself declares: one, or one for each of its variants."""
-    own = vars(cls)
-    found = own.get("specs") or (own.get("spec"),)
-    return tuple(spec for spec in found if isinstance(spec, TestSpec))
+def own_spec(cls: type) -> TestSpec | None:
+    """The spec that a class itself declares."""
+    found = vars(cls).get("spec")
+    return found if isinstance(found, TestSpec) else None
 
 
 def spec_of(test) -> TestSpec:
@@ -137,16 +137,19 @@ def entries() -> Mapping[str, Entry]:
     """All tests by name, in the order of their names. Errors: ValueError where two tests have one name."""
     found: dict[str, Entry] = {}
     for cls in (*_exported(), *_declared()):
-        for spec in specs_of(cls):
-            if spec.name in found and found[spec.name].cls is not cls:
-                raise ValueError(f"{cls.__name__} and {found[spec.name].cls.__name__} are both called {spec.name!r}.")
-            found[spec.name] = Entry(spec, cls)
+        spec = own_spec(cls)
+        if spec is None:
+            continue
+        if spec.name in found and found[spec.name].cls is not cls:
+            raise ValueError(f"{cls.__name__} and {found[spec.name].cls.__name__} are both called {spec.name!r}.")
+        found[spec.name] = Entry(spec, cls)
     return dict(sorted(found.items()))
 
 
 def _exported() -> list[type]:
-    package = importlib.import_module("jaxdp")
-    found = (getattr(package, name) for name in package.exported_names())
+    """What the package exports, and its published wing."""
+    packages = [importlib.import_module(name) for name in ("jaxdp", "jaxdp.published")]
+    found = (getattr(package, name) for package in packages for name in package.exported_names())
     return [value for value in found if inspect.isclass(value)]
 
 
@@ -176,9 +179,10 @@ def find(name: str) -> Entry:
 def _imported(place: str) -> Entry:
     module, _, attribute = place.partition(":")
     cls = load(place)
-    if not inspect.isclass(cls) or not specs_of(cls):
+    spec = own_spec(cls) if inspect.isclass(cls) else None
+    if spec is None:
         raise ValueError(f"{place} is no test: {attribute} of {module} must be a class with a spec (jaxdp.TestSpec).")
-    return Entry(specs_of(cls)[0], cls)
+    return Entry(spec, cls)
 
 
 def load(place: str) -> Any:
@@ -200,22 +204,35 @@ def offered() -> dict[str, Entry]:
     return {name: entry for name, entry in entries().items() if not entry.spec.needs}
 
 
-def default(domain: Domain, columns: Columns | None = None) -> Entry:
+def default(domain: Domain, columns: Columns | None = None, sees: str | None = None) -> Entry:
     """The test that fits columns of this domain best, by the ranks that the specs give.
 
     domain: with columns as they are coded, or as `columns` wants them: then only tests that want them so.
+    sees: "linear", "monotone" or "any", the kind of dependence that the test must be built to see; None for the test
+    that is recommended to a user without a wish. Errors: ValueError where no test sees that kind in such columns.
     """
+    check.one_of((None, *KINDS_SEEN), sees=sees)
     fitting = [entry for entry in entries().values() if entry.spec.fits(domain) and not entry.spec.needs]
     fitting = [entry for entry in fitting if columns in (None, entry.spec.columns)]
-    return max(fitting, key=lambda entry: entry.spec.rank(domain))
+    if sees is None:
+        return max(fitting, key=lambda entry: entry.spec.rank(domain))
+    serving = [entry for entry in fitting if sees in entry.spec.serves(domain)]
+    if not serving:
+        known = [kind for kind in KINDS_SEEN if any(kind in entry.spec.serves(domain) for entry in fitting)]
+        raise ValueError(
+            f"no test sees {sees!r} dependence in these columns; "
+            + (f"there is one for {' and '.join(known)}." if known else "name one by its method.")
+        )
+    return max(serving, key=lambda entry: entry.spec.serves(domain)[sees])
 
 
 def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a test by name, numbers as floats where the test sweeps over them. Errors: ValueError."""
     fields = {field.name: field for field in dataclasses.fields(cls)}
+    taken = (*fields, *settings_beyond_fields(cls))
     for name, value in constants.items():
-        if name not in fields or name in ("epsilon", "mechanism"):
-            known = ", ".join(key for key in fields if key not in ("epsilon", "mechanism"))
+        if name not in taken or name in ("epsilon", "mechanism"):
+            known = ", ".join(key for key in taken if key not in ("epsilon", "mechanism"))
             raise ValueError(f"{cls.__name__} has no constant {name!r}; it has {known}.")
         if not isinstance(value, bool | int | float | str | list | tuple):
             raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {value!r}.")

@@ -18,12 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._display import NOT_PRIVATE, Compact, Readable, listed, shown, titled
-from jaxdp._layout import automatic_layout
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, shown, titled
+from jaxdp._base.layout import automatic_layout
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.admit import admitted
-from jaxdp.noise import keys, tape
+from jaxdp.noise.source import Source, opened
+from jaxdp.randomness import keys
 
 if TYPE_CHECKING:
     from jaxdp.noise.certificate import Certificate
@@ -104,11 +105,11 @@ class Cost:
     def __str__(self) -> str:
         # NumPy: inside a traced function jax.numpy would trace even what is concrete
         parts = [f"epsilon={shown(self.epsilon)}", f"relation={self.relation.value}"]
-        if _check.is_concrete(self.delta) and np.any(np.asarray(self.delta) > 0):
+        if check.is_concrete(self.delta) and np.any(np.asarray(self.delta) > 0):
             parts.insert(1, f"delta={shown(self.delta)}")
-        if not _check.is_concrete(self.epsilon) or not np.any(np.isinf(np.asarray(self.epsilon))):
+        if not check.is_concrete(self.epsilon) or not np.any(np.isinf(np.asarray(self.epsilon))):
             return ", ".join(parts)
-        if _check.is_concrete(self.rho) and bool(np.all(np.isfinite(np.asarray(self.rho)))):
+        if check.is_concrete(self.rho) and bool(np.all(np.isfinite(np.asarray(self.rho)))):
             return ", ".join([f"rho={shown(self.rho)} (zCDP)", *parts[1:]])
         return "NOT PRIVATE (epsilon=inf)"
 
@@ -146,12 +147,18 @@ class Release(Readable):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, repr=False)
 class Result(Readable):
-    """What a test publishes; unpacks to (statistic, p_value). Everything in it is noisy or public."""
+    """What a test publishes; unpacks to (statistic, p_value). Everything in it is noisy or public.
+
+    effect: how strong the dependence is, on the scale that the test's `spec.effect` names; interval: its 95 % interval
+    (low, high). Both are post-processing of the release (no further cost), and None where a test offers none.
+    """
 
     p_value: Number
     statistic: Any
     release: Release
     cost: Cost
+    effect: Any = None
+    interval: Any = None
     mode: str = jax.tree.static(default=keys.SIMULATION)
     method: str = jax.tree.static(default="")
 
@@ -170,6 +177,8 @@ class Result(Readable):
 
     def _display(self) -> tuple[str, dict[str, Any]]:
         numbers = {"p-value": self.p_value, "statistic": self.statistic}
+        if self.effect is not None:
+            numbers |= {"effect": self.effect, "interval": self.interval}
         records = getattr(self.release, "num_records", None)
         return titled(self.method or "result", self.mode), {**numbers, "privacy": str(self.cost), "records": records}
 
@@ -178,13 +187,14 @@ class Result(Readable):
 class Mechanism(Protocol):
     """Releases a statistic with noise; built from its budget, calibrated by a sensitivity. Every mechanism offers this.
 
-    A mechanism is a frozen pytree (`jaxdp.private_test` makes one). In a release it draws by `jaxdp.noise.add`, which
-    leaves a certificate; without one nothing is released. A class with `private = False` adds no noise, and only
-    simulations may run it.
+    A mechanism is a frozen pytree (`jaxdp.private_test` makes one). It draws by a law of the source it is given:
+    `source.laplace(value, sensitivity, epsilon)`, say (`jaxdp.noise.source.Source` lists them); several draws take
+    `source.split(count)`. In a release a draw leaves a certificate; without one nothing is released. A class with
+    `private = False` adds no noise, and only simulations may run it.
     """
 
-    def perturb(self, key, value, sensitivity):
-        """What is released of `value`, whose change between neighbours `sensitivity` bounds. key: an opened key."""
+    def perturb(self, source: Source, value, sensitivity):
+        """What is released of `value`, whose change between neighbours `sensitivity` bounds."""
 
     def cost(self, relation: Relation) -> Cost:
         """What one `perturb` costs, known without data."""
@@ -256,7 +266,7 @@ class PrivateQuery:
         if self.epsilon is not None and self.mechanism is not None:
             raise ValueError(f"{type(self).__name__} takes epsilon= or mechanism=, not both.")
         if self.epsilon is not None:
-            _check.positive(epsilon=self.epsilon)
+            check.positive(epsilon=self.epsilon)
 
     def budget(self):
         """The mechanism in force: `mechanism`, or what `epsilon` buys."""
@@ -287,6 +297,14 @@ class PrivateTest(PrivateQuery):
     def headline(self, release: Release):
         """The released number people look at: `Result.statistic`."""
         return release.value
+
+    def effect(self, key, release: Release):
+        """(estimate, (low, high)): an effect size and its 95 % interval, post-processing of the release.
+
+        None where the test offers none; `spec.effect` says what it is.
+        """
+        del key, release
+        return None
 
 
 @frozen_pytree
@@ -353,13 +371,12 @@ def release(test: Any, key: Any, data: Any) -> Release:
     mode = keys.admit(key, test, data)
     data = admit(test, data)
     with keys.precision(mode):
-        return release_opened(test, keys.open_key(key), data)
+        return release_opened(test, opened(key), data)
 
 
-def release_opened(test, key, data) -> Release:
-    """`release` for a key that an entry point has opened."""
-    mode = keys.mode_of(key)
-    return keys.settle(mode, _execute(test, key, keys.widen(mode, data))[1])
+def release_opened(test, source: Source, data) -> Release:
+    """`release` for a source that an entry point has opened."""
+    return keys.settle(source.mode, _execute(test, source, keys.widen(source.mode, data))[1])
 
 
 @jax.jit
@@ -369,44 +386,50 @@ def _statistic(test, key, data):
 
 
 @jax.jit
-def _p_value(test, key, release: Release):
+def _answer(test, key, release: Release):
+    """p-value, headline, effect size with its interval (None, None without)."""
     p_value, headline = test.p_value(key, release), test.headline(release)
+    found = test.effect(jax.random.fold_in(key, 1), release) if hasattr(test, "effect") else None
     # A budget that was not > 0 under tracing is NaN in the cost; a decision would hide it.
     spoiled = jnp.isnan(release.cost.epsilon) | jnp.isnan(release.cost.rho)
-    return jnp.where(spoiled, jnp.nan, p_value), headline
+    effect, interval = (None, None) if found is None else found
+    p_value, effect, interval = jax.tree.map(
+        lambda number: jnp.where(spoiled, jnp.nan, number), (p_value, effect, interval)
+    )
+    return p_value, headline, effect, interval
 
 
-def _execute(test, key, data) -> tuple[Any, Release]:
+def _execute(test, source: Source, data) -> tuple[Any, Release]:
     """The release, and the test with every stage resolved: both public."""
     test = resolve(test, data)
     if isinstance(test, Sequential):
-        return _execute_sequential(test, key, data)
+        return _execute_sequential(test, source, data)
     data = data.nameless() if hasattr(data, "nameless") else data  # a name would compile the same program again
-    key_statistic, key_noise = jax.random.split(key)
+    for_statistic, noise = source.split()
     count = num_records(data)
     sensitivity = test.sensitivity(count)
     relation = _relation(sensitivity)
     mechanism = test.budget()
-    keys.require_release_path(key, mechanism)
+    source.require_noise(mechanism)
     compute = _statistic if test.one_program else type(test).statistic
-    value = compute(test, key_statistic, data)
-    with tape.certified() as certificates:
-        noisy = mechanism.perturb(key_noise, value, sensitivity)
-    keys.require_certificates(key, mechanism, certificates)
+    value = compute(test, for_statistic.key, data)
+    noise = noise.collecting()
+    noisy = mechanism.perturb(noise, value, sensitivity)
+    noise.require_certificates(mechanism)
     return test, Release(
         value=noisy,
         sensitivity=sensitivity,
         cost=mechanism.cost(relation),
         num_records=None if relation is Relation.ADD_OR_REMOVE_ONE else count,
-        mode=keys.mode_of(key),
-        certificates=tuple(certificates),
+        mode=source.mode,
+        certificates=noise.certificates,
     )
 
 
-def _execute_sequential(test: Sequential, key, data) -> tuple[Any, Release]:
-    key_first, key_second = jax.random.split(key)
-    query, first = _execute(test.first, key_first, data)
-    resolved, second = _execute(test.then(test.second, query, first), key_second, data)
+def _execute_sequential(test: Sequential, source: Source, data) -> tuple[Any, Release]:
+    for_first, for_second = source.split()
+    query, first = _execute(test.first, for_first, data)
+    resolved, second = _execute(test.then(test.second, query, first), for_second, data)
     return resolved, dataclasses.replace(second, cost=first.cost + second.cost, earlier=(first, *second.earlier))
 
 
@@ -439,19 +462,22 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
                 ledger.require(cost)
                 _rehearse(test, data)
             ledger.charge(method_of(test), cost, key)
-        return run_opened(test, keys.open_key(key), data)
+        return run_opened(test, opened(key), data)
 
 
-def run_opened(test, key, data) -> Result:
-    """`run` for a key that an entry point has opened, and paid for."""
-    mode = keys.mode_of(key)
-    key_release, key_null = jax.random.split(key)
-    resolved, released = _execute(test, key_release, keys.widen(mode, data))
+def run_opened(test, source: Source, data) -> Result:
+    """`run` for a source that an entry point has opened, and paid for."""
+    mode = source.mode
+    for_release, for_null = source.split()
+    resolved, released = _execute(test, for_release, keys.widen(mode, data))
     # certificates and earlier stages are no input of a p-value; as static fields they would recompile it
-    p_value, headline = _p_value(resolved, key_null, dataclasses.replace(released, certificates=(), earlier=()))
+    bare = dataclasses.replace(released, certificates=(), earlier=())
+    p_value, headline, effect, interval = _answer(resolved, for_null.key, bare)
     result = Result(
         p_value=p_value,
         statistic=headline,
+        effect=effect,
+        interval=interval,
         release=released,
         cost=released.cost,
         mode=mode,
@@ -465,7 +491,7 @@ def _rehearse(test, data) -> None:
     public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
     blank = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf), jnp.result_type(leaf)), data)
     blank = dataclasses.replace(blank, **public) if public else blank
-    _execute(test, keys.open_key(keys.fresh_key()), keys.widen(keys.RELEASE, blank))
+    _execute(test, opened(keys.fresh_key()), keys.widen(keys.RELEASE, blank))
 
 
 def method_of(test) -> str:

@@ -19,6 +19,7 @@ from jaxdp.core import cost_of
 from jaxdp.spec import AuditSettings, Example, with_gaussian_noise
 
 RECORDS = 60  # of the data that a test is tried on
+PRICED = 6  # steps to the budget whose cost is given
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,10 +67,12 @@ class Configured:
     def audited(self, epsilon: float, num_records: int | None = None):
         """The test that an audit runs: its cost is epsilon."""
         count = self.settings.records if num_records is None else num_records
-        if self.example.costs_more:
+        asked = epsilon
+        if self.example.price != (1.0, 1.0):
             shapes = jax.eval_shape(functools.partial(self.searched, n=count), jax.random.key(0))
-            epsilon = epsilon / float(cost_of(self.build(1.0, count, self.settings.fields), shapes).epsilon)
-        return self.build(epsilon, count, self.settings.fields)
+            for _ in range(PRICED):  # the price may depend on the budget
+                asked *= epsilon / float(cost_of(self.build(asked, count, self.settings.fields), shapes).epsilon)
+        return self.build(asked, count, self.settings.fields)
 
     def searched(self, key, n: int | None = None):
         """Data among which an audit searches for neighbours."""

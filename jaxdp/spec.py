@@ -12,9 +12,15 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxdp._base.places import loaded
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Domain
 
 P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
+
+
+# Kinds of dependence that a user can wish to see; each includes the ones before it.
+LINEAR, MONOTONE, ANY = "linear", "monotone", "any"
+KINDS_SEEN = (LINEAR, MONOTONE, ANY)
 
 
 class Columns(enum.Enum):
@@ -166,8 +172,8 @@ class Example:
     search: how others are searched for. audit: what audits of epsilon do otherwise.
     coupled: the statistic resamples or has stages, so that no pair is worst for one fixed randomness.
     least: fewest records that the test takes.
-    costs_more: the cost is above the epsilon that is asked for (published variants that state their true cost, tests of
-        many tables).
+    price: smallest and largest cost in units of the epsilon asked for; other than (1, 1) where a test states its true
+        cost (published forms, tests of many tables).
     bounds_only: only its bounds are other numbers than those of another example; they are attacked, and nothing else.
     """
 
@@ -183,7 +189,7 @@ class Example:
     audit: AuditSettings | None = None
     coupled: bool = False
     least: int = 2
-    costs_more: bool = False
+    price: tuple[float, float] = (1.0, 1.0)
     bounds_only: bool = False
 
     def build(self, cls: type, epsilon, fields: Mapping[str, Any] | None = None):
@@ -195,14 +201,6 @@ class Example:
         """The pairs made by hand."""
         made = loaded(self.worst_pairs)
         return [] if made is None else made()
-
-
-def loaded(place):
-    """The function at "package.module:function", imported when it is first needed; anything else as it is."""
-    if not isinstance(place, str):
-        return place
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def with_gaussian_noise(cls: type, rho, **fields):
@@ -226,11 +224,19 @@ class TestSpec:
     from_domain: (class, epsilon, domain, options) -> test, the only builder; domain is None for data in natural units.
     options: names of the `Options` that the builder reads. needs: options without which it cannot build ("law").
     assumption: what the level rests on beyond the hypothesis where Z is continuous. sees: the kind of dependence.
+    effect: what `Result.effect` estimates, in words; empty where the test has no effect size. own_units: what it is
+    multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
     memory: number of records -> bytes beyond a few copies of the data.
     fits: whether a question about columns of this coded domain can be asked.
     rank: how well the test fits such a domain among all; the largest is the default of commands, 0 never is.
+    serves: for a user who says what kind of dependence to see (`KINDS_SEEN`), how well the test serves each kind for
+        such a domain, among all; kinds that are left out it does not serve.
     shown: (entry of the released value, its name for people) whose null law can be drawn; an empty entry is a
     statistic that is standard normal under the null.
+    variants: values of `variant=` and the class that each builds, "package.module:Class", "" for this one, which has
+    `jaxdp._base.variants.Variants` among its bases.
+    true_epsilon: of a published mechanism (`jaxdp.published`), the epsilon that it really has, in words; recommended
+    tests cost what is asked for and leave it empty.
     planning: None for tests that the planner does not offer. theory: page of the documentation with proofs.
     examples: configurations with data to run on, the plainest first.
     """
@@ -247,13 +253,42 @@ class TestSpec:
     needs: tuple[str, ...] = ()
     assumption: str = ""
     sees: str = ""
+    effect: str = ""
+    own_units: Callable[[tuple, tuple], float] | None = None
     memory: Callable[[int], int] | None = None
     fits: Callable[[Domain], bool] = lambda domain: True
     rank: Callable[[Domain], int] = lambda domain: 0
+    serves: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None
+    variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    true_epsilon: str = ""
     planning: Planning | None = None
     theory: str = ""
     examples: tuple[Example, ...] = ()
+
+    def as_published(
+        self,
+        name: str,
+        summary: str,
+        *,
+        true_epsilon: str,
+        examples: tuple[Example, ...],
+        planning: Planning | None = None,
+    ) -> TestSpec:
+        """The spec of the form that a paper states: chosen by name alone, without an effect or variants of its own."""
+        return dataclasses.replace(
+            self,
+            name=name,
+            summary=summary,
+            true_epsilon=true_epsilon,
+            examples=examples,
+            planning=planning,
+            variants={},
+            rank=lambda domain: 0,
+            serves=lambda domain: {},
+            effect="",
+            own_units=None,
+        )
 
 
 # Predicates of a coded domain (`Setting.domain("codes")`, the rules of a schema), for `fits` and `rank`.
@@ -272,6 +307,11 @@ def all_discrete(domain: Domain) -> bool:
 def discrete(domain: Domain) -> bool:
     """One column of x and of y, both with levels."""
     return all(len(part) == 1 and part[0].levels > 1 for part in (domain.x, domain.y))
+
+
+def one_of_each(domain: Domain) -> bool:
+    """One column of x and one of y, of any kind."""
+    return len(domain.x) == len(domain.y) == 1
 
 
 def continuous_columns_of_z(domain: Domain) -> int:

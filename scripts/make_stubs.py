@@ -9,7 +9,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = '"""Written by scripts/make_stubs.py from the exports of this package: what type checkers see."""\n'
-PLACES = {"power": "jaxdp.simulate"}  # modules that are exported from elsewhere
 PLAIN = {"jaxdp": ["__version__: str", "", "def exported_names() -> tuple[str, ...]: ..."]}  # what is no import
 
 
@@ -24,7 +23,8 @@ def stub(package: str) -> str:
     """The text of one stub."""
     module = importlib.import_module(package)
     found = {name: f"{package}.{place}" for name, place in module._EXPORTS.items()}
-    found |= {name: PLACES.get(name, package) for name in getattr(module, "_MODULES", ())}
+    places = {name: f"{package}.{place}" for name, place in getattr(module, "_MODULES", {}).items()}
+    found |= {name: place.rpartition(".")[0] for name, place in places.items()}
     lines = [
         f"from {found[name]} import {name} as {name}" for name in sorted(found, key=lambda n: (found[n], _kind(n), n))
     ]

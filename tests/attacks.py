@@ -7,62 +7,28 @@ import jax
 import numpy as np
 
 from jaxdp import core
+from jaxdp.audit import attack as attacks
 from jaxdp.audit import bounds
-from jaxdp.spec import CAUGHT, BestKnown, loaded
+from jaxdp.audit.attack import ROUNDING, SLACK
+from jaxdp.spec import CAUGHT, BestKnown
 
-ROUNDING = 1e-9
-SLACK = 1e-3  # of a declared share: rounding errors are part of the bound that is reached
 STAGE_KEY = 5  # what stages release to the ones after them
 
 
 def attack(case):
     """Path of every bound of every stage -> what was reached of it: by the worst pairs, and by search."""
-    found = {}
-    with jax.enable_x64(True):
-        pairs, search = case.example.pairs(), case.example.search
-        sample = [] if search.rounds is None else [_sample(case.data, search.records)]
-        groups = {str(core.public_shapes(data)): (data, []) for data in sample}
-        for before, after in pairs:
-            groups.setdefault(str(core.public_shapes(before)), (before, []))[1].append((before, after))
-        for number, (data, starts) in enumerate(groups.values()):
-            for prefix, query in _stages(case, data):
-                act = _searched if sample and number == 0 else _reached
-                reached = act(case, query, starts)
-                found = bounds.larger(found, {_path(prefix, name): best for name, best in reached.items()})
-    return found
+    return attacks.attack(case.test, case.example, _sample(case), jax.random.key(STAGE_KEY), held=case.fixed)
+
+
+def _sample(case):
+    search = case.example.search
+    return None if search.rounds is None else _drawn(case.data, max(search.records, case.example.least))
 
 
 @functools.cache
-def _sample(draw, n):
+def _drawn(draw, n):
     with jax.enable_x64(True):
         return draw(jax.random.key(0), n)
-
-
-def _stages(case, data):
-    every = [*bounds.stages(case.test(1.0, core.num_records(data)), data, jax.random.key(STAGE_KEY))]
-    return [("" if len(every) == 1 else name, query) for name, query in every]
-
-
-def _path(prefix, name):
-    return ".".join(part for part in (prefix, name) if part)
-
-
-def _searched(case, query, starts):
-    search = case.example.search
-    return bounds.search(
-        query,
-        case.data,
-        search.records,
-        fixed=(*case.fixed, *search.held),
-        starts=starts,
-        replace=loaded(search.replace),
-        view=loaded(search.view),
-        rounds=search.rounds,
-    )
-
-
-def _reached(case, query, pairs):
-    return bounds.reached_by(query, pairs, view=loaded(case.example.search.view))
 
 
 def declared(case):
@@ -92,18 +58,14 @@ def caught(case):
 def understate(case, factor, setattr):
     """Every stage of the case declares `factor` times its sensitivity; setattr: (class, name, value)."""
     with jax.enable_x64(True):
-        queries = {type(query): query for _, query in _stages(case, _data_of(case))}
+        data = case.example.pairs()[0][0] if _sample(case) is None else _sample(case)
+        queries = {type(query): query for _, query in attacks.stages(case.test, data, jax.random.key(STAGE_KEY))}
     for kind, query in queries.items():
         if hasattr(query.budget(), "decay"):  # a smooth sensitivity is part of the statistic
             setattr(kind, "statistic", _with_less_noise(kind.statistic, factor))
             bounds._statistics.clear_cache()
         else:
             setattr(kind, "sensitivity", _scaled(kind.sensitivity, factor))
-
-
-def _data_of(case):
-    search = case.example.search
-    return case.example.pairs()[0][0] if search.rounds is None else _sample(case.data, search.records)
 
 
 def _scaled(sensitivity, factor):

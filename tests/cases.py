@@ -10,14 +10,14 @@ import numpy as np
 
 import jaxdp
 from jaxdp import examples
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.catalogue import with_balanced_groups
 from jaxdp.core import Norm, PrivateQuery, PrivateTest, Sensitivity, cost_of
 from jaxdp.data.records import as_records
-from jaxdp.discovery.counts import Counts
-from jaxdp.discovery.decision_query import default_query
-from jaxdp.discovery.marginals import NoisyMarginals
-from jaxdp.discovery.tables import NoisyHistogram
+from jaxdp.discovery.engine.counts import Counts
+from jaxdp.discovery.engine.decision_query import default_query
+from jaxdp.discovery.methods.marginal_pc import NoisyMarginals
+from jaxdp.discovery.methods.table_pc import NoisyHistogram
 from jaxdp.simulate.examples import records
 from jaxdp.spec import BestKnown, Columns, Example, PairSearch, with_gaussian_noise
 

@@ -1,7 +1,7 @@
 """The suite's cache of compiled programs: a folder of the checkout that later runs, workers and subprocesses read.
 
 Cache keys hold the program, XLA's version, flags and options (quickly compiled and optimised ones apart). Releases
-write nothing into it (`jaxdp.noise.keys`). `--no-program-cache` turns it off; deleting the folder is always safe.
+write nothing into it (`jaxdp.randomness.keys`). `--no-program-cache` turns it off; deleting the folder is always safe.
 """
 
 import os
@@ -11,10 +11,10 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from jaxdp.noise import arithmetic
+from jaxdp.randomness import arithmetic
 
 FOLDER = Path(__file__).resolve().parent.parent / ".jax_cache"
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 SETTINGS = {
     "jax_compilation_cache_dir": str(FOLDER),
     "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -35,7 +35,7 @@ def pytest_configure(config):
     for name, value in SETTINGS.items():
         configure({name: type(value)(os.environ.setdefault(name.upper(), str(value)))})
     if not hasattr(config, "workerinput"):
-        prune(FOLDER, MOST_BYTES)
+        prune(FOLDER, MAX_BYTES)
 
 
 def configure(settings) -> None:

@@ -48,7 +48,10 @@ def selection_law(table, scores, escape_bits: int) -> dict[int, Fraction]:
     """The law of argmax of scores + geometric noise, lowest index on ties."""
     noise = digit_law(table)
     values = sorted({score + m for score in scores for m in range(len(noise))})
-    below = lambda score, limit: sum(noise[: max(0, limit - score)], Fraction(0))  # noqa: E731
+
+    def below(score, limit):
+        return sum(noise[: max(0, limit - score)], Fraction(0))
+
     law = {}
     for i, score in enumerate(scores):
         total = Fraction(0)

@@ -6,12 +6,12 @@ import sys
 import jax
 import jax.numpy as jnp
 
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data.dataset import Data
 from jaxdp.mechanisms import Laplace
-from jaxdp.simulate import engine
-from jaxdp.simulate.cells import Cell
+from jaxdp.simulate.engine import grid
+from jaxdp.simulate.engine.settings import Setting
 
 
 @frozen_pytree
@@ -36,9 +36,9 @@ def uniforms(key, n, effect=0.0):
     return Data(x, x)
 
 
-def cells(effects=(0.0, 0.5), n=12):
+def settings(effects=(0.0, 0.5), n=12):
     return [
-        Cell(
+        Setting(
             {"method": "noisy-mean", "design": "uniforms", "n": n, "epsilon": 1.0, "effect": effect},
             NoisyMean(epsilon=1.0),
             functools.partial(uniforms, n=n, effect=effect),
@@ -48,16 +48,16 @@ def cells(effects=(0.0, 0.5), n=12):
 
 
 def main(folder, replicates, chunk):
-    engine.SECONDS_BETWEEN_WRITES = 0.0
-    plan = engine.Plan(int(replicates), chunk=int(chunk), keep_p_values=True)
+    grid.SECONDS_BETWEEN_WRITES = 0.0
+    plan = grid.Plan(int(replicates), chunk=int(chunk), keep_p_values=True)
     said = []
 
-    def advance(cell, count):
+    def advance(setting, count):
         if not said:
-            said.append(cell)
+            said.append(setting)
             print("begun", flush=True)
 
-    engine.run(cells(), folder, plan, resume=True, advance=advance)
+    grid.run(settings(), folder, plan, resume=True, advance=advance)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 from scipy import optimize, stats
 
 from jaxdp import accounting
-from jaxdp._exact import as_fraction, round_down, round_up
+from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.accounting import convert, renyi
 from jaxdp.core import Cost, Relation
 from jaxdp.mechanisms import Gaussian, Laplace

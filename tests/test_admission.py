@@ -249,9 +249,10 @@ def test_searches_refuse_them_too(search, ledger, capfd):
 
 def test_data_frames_are_refused_with_the_way_out(ledger, capfd):
     for name, kind in FRAMES.items():
-        call = lambda key, paid, kind=kind: jaxdp.run(  # noqa: E731
-            jaxdp.PartitionGCM(epsilon=1.0), key, placed(pandas(kind), "x"), ledger=paid
-        )
+
+        def call(key, paid, kind=kind):
+            return jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), key, placed(pandas(kind), "x"), ledger=paid)
+
         told = refused(call, ledger, capfd, name)
         assert f"pandas.{kind}" in told
         assert "jaxdp.Schema" in told

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp._exact import as_fraction
+from jaxdp._base.rounding import as_fraction
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column, Domain
 from jaxdp.independence import pair_by_pair
 

@@ -13,10 +13,10 @@ import pytest
 
 import jaxdp
 from jaxdp import core, discovery, interop, mechanisms, tune
-from jaxdp._exact import as_fraction
+from jaxdp._base.rounding import as_fraction
 from jaxdp.data.dataset import CONTINUOUS, ORDINAL, Column
 from jaxdp.data.records import Records
-from jaxdp.discovery import automatic
+from jaxdp.discovery import choose
 
 BUILT = {
     "TopK": lambda kind: kind(epsilon=0.7, count=2),
@@ -105,7 +105,7 @@ def test_discover_runs_pc_with_a_named_test():
 def test_a_named_test_is_built_for_the_columns_of_each_question():
     """As `jaxdp test` builds it: partition-gcm standardises on a schema's columns, by scales of their kind."""
     found = jaxdp.catalogue.find("partition-gcm")
-    asked = automatic.catalogue.Entry(found.spec, found.cls)
+    asked = choose.catalogue.Entry(found.spec, found.cls)
     from jaxdp.independence.by_name import ByName
 
     table = records()
@@ -123,8 +123,8 @@ def test_a_decision_is_made_at_the_level_of_the_search():
 
     entry = jaxdp.catalogue.find("local-permutation")
     data = records().question(0, 1, (2,), entry.spec.columns is jaxdp.Columns.SCORES)
-    test = ByName(entry=entry, epsilon=1.0, level=automatic.TEST_LEVEL).resolve(core.public_shapes(data))
-    assert test.level == automatic.TEST_LEVEL
+    test = ByName(entry=entry, epsilon=1.0, level=choose.TEST_LEVEL).resolve(core.public_shapes(data))
+    assert test.level == choose.TEST_LEVEL
 
 
 def test_searches_stay_within_what_a_test_takes():
@@ -171,8 +171,8 @@ def test_numbers_of_ones_own_tests_can_be_tuned():
     test = Stretched(epsilon=1.0)
     assert {"stretch", "winsorize", "scale_x", "split"} <= set(tune.offered(test, 100))
     assert not {"ridge", "bandwidth", "weights", "epsilon"} & set(tune.offered(test, 100))
-    point = tune.leaves.start_of(test, ("stretch",), 100)
+    point = tune.tunable.start_of(test, ("stretch",), 100)
     assert float(point["stretch"]) == pytest.approx(np.log(2.0))
-    assert float(tune.leaves.at(test, point).stretch) == pytest.approx(2.0)
+    assert float(tune.tunable.at(test, point).stretch) == pytest.approx(2.0)
     with pytest.raises(ValueError, match=r"leaves of Stretched must be some of .*stretch.*, got num_cells"):
-        tune.leaves.start_of(test, ("num_cells",), 100)
+        tune.tunable.start_of(test, ("num_cells",), 100)

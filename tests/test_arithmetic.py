@@ -8,12 +8,12 @@ import jax
 import pytest
 
 import jaxdp
-from jaxdp.noise import arithmetic, keys
+from jaxdp.randomness import arithmetic, keys
 
 # A release that says so if it pays or reads; its flags are looked up, then found out by what they do.
 PROGRAM = """
 import jax, numpy as np, jaxdp
-from jaxdp.noise import arithmetic, keys
+from jaxdp.randomness import arithmetic, keys
 
 class Spy:
     def require(self, cost):

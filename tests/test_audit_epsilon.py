@@ -12,6 +12,8 @@ from jaxdp import audit, core, examples
 from jaxdp.audit import catalogue
 from jaxdp.audit import epsilon as bounds
 from jaxdp.cli.main import main
+from jaxdp.mechanisms.sparse_vector import amplified
+from jaxdp.published import true_losses
 
 pytestmark = pytest.mark.optimised
 
@@ -142,7 +144,7 @@ def test_rank_quadrature_against_counting():
     rng = np.random.default_rng(2)
     noisy = statistics + rng.laplace(scale=2.0, size=(400_000, 4))
     counts = np.bincount(np.sum(noisy[:, 1:] >= noisy[:, :1], axis=1), minlength=4)
-    law = audit.flawed.noisy_rank_law(statistics, 1.0)
+    law = true_losses.noisy_rank_law(statistics, 1.0)
     assert law.sum() == pytest.approx(1.0, abs=1e-9)
     assert scipy.stats.chisquare(counts, law / law.sum() * counts.sum()).pvalue > 1e-6
 
@@ -151,11 +153,9 @@ def test_round_of_algorithm_2_by_quadrature():
     # the loss of the printed threshold noise on the subsample, then amplification, is the closed form
     ratio, epsilon = 20.0, 1.0
     sieve = np.log1p(ratio * np.expm1(epsilon / 2))
-    loss = audit.flawed.sparse_vector_loss(2 / (np.sqrt(ratio) * sieve), 4 / sieve)
-    assert audit.flawed.amplified(loss, ratio) + epsilon / 2 == pytest.approx(
-        audit.algorithm_2_loss(epsilon, ratio), rel=1e-3
-    )
-    assert audit.flawed.sparse_vector_loss(2 / sieve, 4 / sieve) == pytest.approx(sieve, rel=1e-3)
+    loss = true_losses.sparse_vector_loss(2 / (np.sqrt(ratio) * sieve), 4 / sieve)
+    assert amplified(loss, 1 / ratio) + epsilon / 2 == pytest.approx(audit.algorithm_2_loss(epsilon, ratio), rel=1e-3)
+    assert true_losses.sparse_vector_loss(2 / sieve, 4 / sieve) == pytest.approx(sieve, rel=1e-3)
 
 
 # share of the declared bound that a short search reaches: 1 where the bound is attained by a simple pair

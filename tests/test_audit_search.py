@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import audit, calibrate
-from jaxdp._pytree import frozen_pytree
+from jaxdp import audit, null_laws
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit.sensitivity import neighbour
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.noise import add
 
 pytestmark = pytest.mark.optimised
 
@@ -39,7 +38,7 @@ class BoundedSum(PrivateTest):
         return Sensitivity(bound, Norm.L1, self.relation, lower=-1.0 * num_records, upper=1.0 * num_records)
 
     def p_value(self, key, release):
-        return calibrate.normal(release.value, 1.0)
+        return null_laws.normal(release.value, 1.0)
 
 
 @frozen_pytree
@@ -61,18 +60,18 @@ class ScaledByMaximum(BoundedSum):
 class ValueScaled(jaxdp.ReportNoisyMax):
     """Laplace noise whose scale depends on the private value."""
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source, value, sensitivity):
         spread = dataclasses.replace(sensitivity, bound=1.0 + jnp.abs(value))
-        return add.laplace(key, value, spread, self.epsilon)
+        return source.laplace(value, spread, self.epsilon)
 
 
 @frozen_pytree
 class OneKey(jaxdp.ReportNoisyMax):
     """Two draws with one key."""
 
-    def perturb(self, key, value, sensitivity):
-        first = add.laplace(key, value, sensitivity, self.epsilon / 2)
-        return 0.5 * (first + add.laplace(key, value, sensitivity, self.epsilon / 2))
+    def perturb(self, source, value, sensitivity):
+        first = source.laplace(value, sensitivity, self.epsilon / 2)
+        return 0.5 * (first + source.laplace(value, sensitivity, self.epsilon / 2))
 
 
 @frozen_pytree
@@ -128,7 +127,10 @@ def test_search_breaks_false_bounds(broken):
 def test_gradient_steps_alone_find_the_bound():
     # no corners, no moves: only the climb can leave the interior
     search = {"starts": 16, "moves": 1, "climbs": 30, "corners": 0.0}
-    small = lambda key: jax.tree.map(lambda leaf: 0.1 * leaf, rows(key))  # noqa: E731
+
+    def small(key):
+        return jax.tree.map(lambda leaf: 0.1 * leaf, rows(key))
+
     assert audit.falsify(BoundedSum(epsilon=1.0), jax.random.key(1), small, **search).ratio > 0.95
 
 

@@ -9,9 +9,10 @@ import scipy.stats
 
 from jaxdp import audit
 from jaxdp.audit import catalogue, searches
-from jaxdp.audit.lanes import walk
-from jaxdp.discovery import adaptive, sieve
+from jaxdp.audit.many_runs import walk
+from jaxdp.discovery.methods import priv_pc
 from jaxdp.mechanisms.sparse_vector import SparseVector
+from jaxdp.published import curate
 
 pytestmark = pytest.mark.optimised
 
@@ -51,7 +52,7 @@ def test_sound_searches_keep_their_claim(name):
     assert 0.1 < bound(name, 3.0, TOGETHER) <= 3.0
 
 
-class Unexamined(sieve._Rounds):
+class Unexamined(priv_pc.Rounds):
     """Examines with the exact query."""
 
     def _examine(self, value):
@@ -59,18 +60,20 @@ class Unexamined(sieve._Rounds):
 
 
 def test_a_search_that_examines_without_noise_is_refuted(monkeypatch):
-    monkeypatch.setattr(sieve, "_Rounds", Unexamined)
+    monkeypatch.setattr(priv_pc, "Rounds", Unexamined)
     assert bound("priv_pc-one-round", 1.0, TOGETHER) > 1.0
 
 
 def test_a_sieve_with_a_hundredth_of_its_noise_is_refuted(monkeypatch):
-    loud = lambda epsilon, error, firings=1: SparseVector(epsilon=100.0 * epsilon, max_firings=firings)  # noqa: E731
-    monkeypatch.setattr(sieve, "_sieve", loud)
+    def loud(epsilon, error, above=1):
+        return SparseVector(epsilon=100.0 * epsilon, max_above=above)
+
+    monkeypatch.setattr(priv_pc, "_sieve", loud)
     assert bound("priv_pc-one-round", 1.0, TOGETHER) > 1.0
 
 
 def test_a_search_that_pays_for_one_question_of_all_is_refuted(monkeypatch):
-    monkeypatch.setattr(adaptive._Plan, "reserve", lambda plan, question: 2.0)
+    monkeypatch.setattr(curate._Plan, "reserve", lambda plan, question: 2.0)
     assert bound("adaptive_pc", 2.0, TOGETHER) > 2.0
 
 

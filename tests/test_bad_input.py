@@ -323,6 +323,6 @@ def test_an_exhausted_budget_is_exit_code_3(tmp_path, capsys, monkeypatch):
     def refuse(*_, **__):
         raise BudgetExhausted("the ledger has epsilon=0 left and this run costs epsilon=1.")
 
-    monkeypatch.setattr("jaxdp.run", refuse, raising=False)
+    monkeypatch.setattr("jaxdp.core.run", refuse)
     assert main(Case().arguments(tmp_path)) == 3
     assert capsys.readouterr().err.count("\n") == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import certificate, digits, gaussian_tables, lattice
+from jaxdp.noise import certificate, discrete_gaussian, lattice, samplers
 
 pytestmark = pytest.mark.optimised
 
@@ -124,17 +124,17 @@ def test_exponential_mechanism_law_and_bounds(epsilon):
 @pytest.mark.parametrize("bits", [1, 7, 63, 64, 65, 128, 192])
 def test_limbs_are_most_significant_first(bits):
     number = (1 << bits) - 3 if bits > 2 else 1
-    limbs = digits.limbs_of(number, 3)
+    limbs = samplers.limbs_of(number, 3)
     assert sum(limb << 64 * (2 - i) for i, limb in enumerate(limbs)) == number
 
 
 def random_words(rows: int, size: int, number: int):
-    return np.array(digits.limbs_of(number, rows), np.uint64)[:, None].repeat(size, 1)
+    return np.array(samplers.limbs_of(number, rows), np.uint64)[:, None].repeat(size, 1)
 
 
 def test_sampler_compares_with_exactly_these_thresholds():
     table = certificate.geometric_digits(Fraction(1, 3), 7)
-    layout, thresholds = digits.layout_of(table.digits), digits.packed((*table.digits, table.zero))
+    layout, thresholds = samplers.layout_of(table.digits), samplers.packed((*table.digits, table.zero))
     assert sum(layout) == 7
     assert len(layout) == 2
     with jax.enable_x64(True):
@@ -143,10 +143,10 @@ def test_sampler_compares_with_exactly_these_thresholds():
             numbers = [(t - (i == hit), bits) for i, (t, bits) in enumerate(table.digits)]
             for zero in (table.zero[0] - 1, table.zero[0]):
                 for sign in (0, 2**63):
-                    rows = np.array([*digits.packed(numbers), *digits.limbs_of(zero, 2), sign], np.uint64)[:, None]
+                    rows = np.array([*samplers.packed(numbers), *samplers.limbs_of(zero, 2), sign], np.uint64)[:, None]
                     magnitude = 1 + (2**hit if hit >= 0 else 0)
                     expected = 0 if zero < table.zero[0] else -magnitude if sign else magnitude
-                    assert digits.two_sided(rows, thresholds, layout).tolist() == [expected]
+                    assert samplers.two_sided(rows, thresholds, layout).tolist() == [expected]
 
 
 def test_lexicographic_comparison_of_wide_integers():
@@ -157,14 +157,14 @@ def test_lexicographic_comparison_of_wide_integers():
             # few distinct limbs, so that ties in the leading limb are common
             a, b = rng.integers(0, 3, (2, width)).astype(np.uint64) + np.uint64(2**64 - 3)
             number = [sum(int(limb) << 64 * (width - 1 - i) for i, limb in enumerate(side)) for side in (a, b)]
-            assert bool(digits.below(a[:, None], b[:, None])[0]) == (number[0] < number[1])
+            assert bool(samplers.below(a[:, None], b[:, None])[0]) == (number[0] < number[1])
 
 
 def test_escape_and_window_masks():
     with jax.enable_x64(True):
         words = np.array([0, 2**14 - 1, 2**14, 2**64 - 1], np.uint64)
-        assert digits.escapes(words, 50).tolist() == [True, True, False, False]
-        points = digits.anywhere(np.arange(64, dtype=np.uint64), np.int64(-5), np.int64(20), np.uint64(31))
+        assert samplers.escapes(words, 50).tolist() == [True, True, False, False]
+        points = samplers.anywhere(np.arange(64, dtype=np.uint64), np.int64(-5), np.int64(20), np.uint64(31))
         assert sorted(set(points.tolist())) == list(range(-5, 21))
 
 
@@ -174,7 +174,7 @@ def test_binary_search_of_tables():
         table = np.sort(rng.integers(0, 2**63, entries).astype(np.uint64))
         probes = np.concatenate([table, table - np.uint64(1), [np.uint64(0), np.uint64(2**64 - 1)]])
         with jax.enable_x64(True):
-            found = digits.table_draw(probes[None, :], table[:, None])
+            found = samplers.table_draw(probes[None, :], table[:, None])
         assert found.tolist() == [int(np.sum(table <= probe)) for probe in probes]
 
 
@@ -197,7 +197,7 @@ def gaussian_weight(x: int, variance: Fraction) -> Fraction:
 
 def test_gaussian_table_has_the_discrete_gaussian_law():
     variance = Fraction(37, 3)
-    tables = gaussian_tables.gaussian_tables(variance)
+    tables = discrete_gaussian.gaussian_tables(variance)
     assert tables.bases == (1,)
     atoms = table_atoms(tables.tables[0])
     total = sum(gaussian_weight(x, variance) for x in range(-200, 201))
@@ -208,7 +208,7 @@ def test_gaussian_table_has_the_discrete_gaussian_law():
 
 def test_convolved_gaussian_is_as_close_as_certified():
     variance = Fraction(64**2) + 1024 * Fraction(25, 2)
-    tables = gaussian_tables.gaussian_tables(variance)
+    tables = discrete_gaussian.gaussian_tables(variance)
     assert tables.bases == (1, 32)
     fine, coarse = (table_atoms(table) for table in tables.tables)
     total = 1 + 2 * sum(gaussian_weight(x, variance) for x in range(1, 2200))
@@ -227,7 +227,7 @@ def renyi(first, other, order: float) -> float:
 
 def test_gaussian_certificate_against_renyi_divergences():
     moves, rho = 3, Fraction(1, 8)
-    facts, tables = gaussian_tables.gaussian(Fraction(moves**2), rho, Fraction(1), 0, 3, 1)
+    facts, tables = discrete_gaussian.gaussian(Fraction(moves**2), rho, Fraction(1), 0, 3, 1)
     assert facts.rho <= rho
     assert tables.bases == (1,)
     atoms = np.array([float(signed(table_atoms(tables.tables[0]), x)) for x in range(tables.reach + 1)])

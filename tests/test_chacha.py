@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.noise import chacha
+from jaxdp.randomness import chacha
 
 pytestmark = pytest.mark.optimised
 
@@ -71,7 +71,10 @@ def test_long_streams_run_in_chunks_without_repeats():
 
 def test_streams_do_not_depend_on_jit_or_vmap():
     keys = jax.random.split(chacha.wrap(MATERIAL), 3)
-    draw = lambda key: jax.random.bits(key, (40,), np.uint32)  # noqa: E731
+
+    def draw(key):
+        return jax.random.bits(key, (40,), np.uint32)
+
     with jax.debug_key_reuse(False):
         eager = np.stack([draw(key) for key in keys])
         assert np.array_equal(eager, jax.vmap(draw)(keys))

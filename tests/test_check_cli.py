@@ -181,3 +181,39 @@ def test_empty_lines_are_told_to_the_owner(tmp_path, capsys):
     assert "2 empty lines were passed over" in shown.err
     assert OWNER in shown.err
     assert "empty lines" not in shown.out
+
+
+def sites(folder, step=""):
+    """A file whose column z holds ten site numbers, declared continuous."""
+    rng = np.random.default_rng(0)
+    (x, y), z = rng.uniform(-1, 1, (2, 200)), rng.integers(10, size=200)
+    rows = [f"{x[i]:.4f},{y[i]:.4f},{z[i]}\n" for i in range(200)]
+    (folder / "d.csv").write_text("x,y,z\n" + "".join(rows))
+    bounds = {"x": "[-1, 1]", "y": "[-1, 1]", "z": "[0, 9]"}
+    schema = [f'[columns.{name}]\nkind = "continuous"\nbounds = {bound}\n' for name, bound in bounds.items()]
+    (folder / "s.toml").write_text("".join(schema) + step)
+    return [str(folder / "d.csv"), "--schema", str(folder / "s.toml")]
+
+
+def test_the_owner_is_warned_of_codes_that_are_declared_continuous(tmp_path, capsys):
+    question = ["--x", "x", "--y", "y", "--given", "z", "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out")]
+    for step, strict, warned in (("", [], True), ("", ["--strict"], False), ("step = 1\n", [], False)):
+        table = sites(tmp_path, step)
+        assert main(["test", *table, *question, *strict, "--overwrite"]) == 0
+        shown = capsys.readouterr()
+        assert ("looks like codes" in shown.err) == warned
+        assert (OWNER in shown.err) == warned
+        assert "looks like codes" not in shown.out + (tmp_path / "out" / "result.json").read_text()
+        assert ("records with equal Z" in " ".join(shown.out.split())) == bool(step)
+    tally, rng = ColumnTally(column_rule("k", {"kind": "continuous", "bounds": [0, 1000]})), np.random.default_rng(1)
+    tally.add(rng.integers(200, size=200).astype(float))  # 200 labels in 200 records: about 126 differ
+    assert tally.tied
+    tally.add(rng.uniform(0, 1000, 200))
+    assert not tally.tied
+    assert main(["check", *sites(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "'z'" in told
+    assert "kind = categorical" in told
+    assert "'x'" not in told
+    assert main(["check", *sites(tmp_path, "step = 1\n")]) == 0
+    assert "warning" not in capsys.readouterr().out

@@ -10,10 +10,11 @@ from scipy.stats import binom, chi2, chi2_contingency, chisquare, laplace
 
 import jaxdp
 from jaxdp.core import Release
-from jaxdp.independence.marginal.noisy_proportions import two_laplace_tail
-from jaxdp.independence.marginal.noisy_table import multinomial, project_to_simplex
-from jaxdp.independence.marginal.projected_chi2 import projected_metric
+from jaxdp.independence.tables.noisy_proportions import two_laplace_tail
+from jaxdp.independence.tables.noisy_table import multinomial, project_to_simplex
+from jaxdp.independence.tables.projected_chi2 import projected_metric
 from jaxdp.mechanisms import Gaussian
+from jaxdp.noise.source import FloatNoise
 
 SHARES = np.outer([0.5, 0.3, 0.2], [0.6, 0.4])
 
@@ -40,7 +41,7 @@ def table_p_values(test, shares, total, replicates, seed):
     def one(key):
         key_table, key_noise, key_null = jax.random.split(key, 3)
         table = multinomial(key_table, total, jnp.ravel(jnp.asarray(shares, float))).reshape(np.shape(shares))
-        noisy = test.budget().perturb(key_noise, table, blank.sensitivity)
+        noisy = test.budget().perturb(FloatNoise(key_noise), table, blank.sensitivity)
         return test.p_value(key_null, Release(noisy, blank.sensitivity, blank.cost, total))
 
     keys = jax.random.split(jax.random.key(seed), replicates)
@@ -91,7 +92,10 @@ def test_projected_minimum_beats_a_search():
         value, fitted = test._distance(jnp.asarray(noisy), release)
         clean = np.asarray(project_to_simplex(jnp.ravel(noisy), 500.0)).reshape(3, 2) / 500
         metric = np.asarray(projected_metric(np.outer(clean.sum(1), clean.sum(0)).ravel(), test._noise_share(release)))
-        distance = lambda p: 500 * (noisy.ravel() / 500 - p) @ metric @ (noisy.ravel() / 500 - p)  # noqa: E731
+
+        def distance(p):
+            return 500 * (noisy.ravel() / 500 - p) @ metric @ (noisy.ravel() / 500 - p)
+
         rows, columns = np.asarray(fitted).sum(1), np.asarray(fitted).sum(0)
         assert distance(np.outer(rows, columns).ravel()) == pytest.approx(float(value), rel=1e-8)
         for scale in (1e-4, 1e-2):
@@ -179,7 +183,7 @@ def test_noisy_proportions_size_power_and_effect():
         key_cases, key_controls, key_noise = jax.random.split(key, 3)
         cases = jnp.sum(jax.random.bernoulli(key_cases, rate_cases, (100,)), dtype=float)
         controls = jnp.sum(jax.random.bernoulli(key_controls, rate_controls, (150,)), dtype=float)
-        noisy = test.budget().perturb(key_noise, jnp.stack([cases, controls]), sensitivity)
+        noisy = test.budget().perturb(FloatNoise(key_noise), jnp.stack([cases, controls]), sensitivity)
         release = Release(noisy, sensitivity, test.budget().cost(sensitivity.relation), 250)
         return test.p_value(None, release), test.headline(release)
 

@@ -9,8 +9,8 @@ from scipy.stats import binom
 import jaxdp
 from jaxdp.core import Relation
 from jaxdp.data import Column, Data, Domain
-from jaxdp.independence.conditional import conditional_kendall as kendall
-from jaxdp.independence.conditional import conditional_spearman as spearman
+from jaxdp.independence.ranks import conditional_kendall as kendall
+from jaxdp.independence.ranks import conditional_spearman as spearman
 
 pytestmark = pytest.mark.optimised
 
@@ -18,7 +18,9 @@ TESTS = [jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman]
 
 
 def domain(levels_x, levels_y, *levels_z):
-    column = lambda levels: Column("ordinal", levels) if levels else Column()  # noqa: E731
+    def column(levels):
+        return Column("ordinal", levels) if levels else Column()
+
     return Domain(x=(column(levels_x),), y=(column(levels_y),), z=tuple(column(levels) for levels in levels_z))
 
 

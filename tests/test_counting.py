@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from jaxdp.data.records import as_records
-from jaxdp.discovery import counts, table_scores
-from jaxdp.statistics import contingency
-from jaxdp.statistics.bitmaps import Bitmaps
+from jaxdp.discovery.engine import counts, table_scores
+from jaxdp.statistics.tables import contingency
+from jaxdp.statistics.tables.bitmaps import Bitmaps
 
 LEVELS = (1, 2, 3, 4, 5, 2, 3)
 
@@ -46,7 +46,7 @@ def test_bitmaps_keep_the_order_of_the_sets(engine, codes):
 
 
 def test_sets_of_many_cells_are_counted_from_records(engine, codes, monkeypatch):
-    monkeypatch.setattr("jaxdp.statistics.bitmaps.MOST_CORNERS", 1)
+    monkeypatch.setattr("jaxdp.statistics.bitmaps.MAX_CORNERS", 1)
     assert np.array_equal(engine.tables(np.array([[2, 3, 4]]))[0], counted(codes, (2, 3, 4)))
 
 
@@ -74,9 +74,9 @@ def test_both_engines_put_dirty_codes_into_the_nearest_level(dirty):
 def test_cubes_joint_tables_and_bitmaps_agree_in_every_order_of_axes(codes, monkeypatch):
     records = as_records(codes, LEVELS)
     cube = counts.Counts(records)
-    monkeypatch.setattr("jaxdp.discovery.counts.CUBE_CELLS", 1)
+    monkeypatch.setattr("jaxdp.discovery.engine.counts.CUBE_CELLS", 1)
     summed = counts.Counts(records)
-    monkeypatch.setattr("jaxdp.discovery.counts.JOINT_CELLS", 1)
+    monkeypatch.setattr("jaxdp.discovery.engine.counts.JOINT_CELLS", 1)
     packed = counts.Counts(records)
     for sets in ([(0, 1, 2), (0, 5, 2), (0, 1, 6)], [(3, 1), (3, 5)], [(6, 0, 4, 1), (2, 0, 4, 5)]):
         for source in (cube, summed, packed):
@@ -110,8 +110,8 @@ def test_joint_table_traces():
 @pytest.mark.parametrize("most_corners", [512, 4])
 def test_padded_batches_hold_the_same_counts_and_scores(codes, monkeypatch, most_corners):
     """Empty levels before the last change no statistic; sets of many cells are counted another way."""
-    monkeypatch.setattr("jaxdp.discovery.counts.JOINT_CELLS", 1)
-    monkeypatch.setattr("jaxdp.statistics.bitmaps.MOST_CORNERS", most_corners)
+    monkeypatch.setattr("jaxdp.discovery.engine.counts.JOINT_CELLS", 1)
+    monkeypatch.setattr("jaxdp.statistics.bitmaps.MAX_CORNERS", most_corners)
     source = counts.Counts(as_records(codes, LEVELS))
     questions = [(i, j, given) for i, j in itertools.combinations(range(7), 2) for given in ((), (3,), (4, 2))]
     questions = [(i, j, given) for i, j, given in questions if not {i, j} & set(given)]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import _csv
+from jaxdp._base import csv_files
 from jaxdp.cli import discover as discover_command
 from jaxdp.cli import mic as mic_command
 from jaxdp.discovery import graph_from_dict, read_graph
 from jaxdp.discovery.graph import Decision
-from jaxdp.simulate import results
+from jaxdp.simulate.engine import results
 
 FORMULAS = (
     "=1+1",
@@ -38,21 +38,21 @@ def read(text):
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_formulas_are_escaped_and_read_back(text):
-    assert _csv.cell(text) == "'" + text
-    assert _csv.text(read(_csv.lines([text], [[text]]))[1][0]) == text
-    assert read(_csv.lines([text], []))[0][0].startswith("'")
+    assert csv_files.cell(text) == "'" + text
+    assert csv_files.text(read(csv_files.lines([text], [[text]]))[1][0]) == text
+    assert read(csv_files.lines([text], []))[0][0].startswith("'")
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_other_text_is_as_it_is(text):
-    assert _csv.cell(text) == text
-    assert _csv.text(text) == text
+    assert csv_files.cell(text) == text
+    assert csv_files.text(text) == text
 
 
 @pytest.mark.parametrize("value", [-1, -0.25, -1e-7, 0.5, True, False, np.float64(-2.5), np.int32(-3), float("-inf")])
 def test_numbers_are_no_text(value):
-    assert read(_csv.lines(["a"], [[value]]))[1] == [str(value)]
-    assert _csv.cell(None) is None
+    assert read(csv_files.lines(["a"], [[value]]))[1] == [str(value)]
+    assert csv_files.cell(None) is None
 
 
 def test_only_one_place_writes_csv():
@@ -64,16 +64,16 @@ def test_only_one_place_writes_csv():
         if isinstance(node, ast.Attribute) and node.attr in ("writer", "DictWriter", "to_csv", "savetxt")
         if not (node.attr == "to_csv" and isinstance(node.value, ast.Name) and node.value.id == "ledger")
     }
-    assert writers == {"_csv.py"}
+    assert writers == {"_base/csv_files.py"}
 
 
 def assert_safe(path, *names):
     """No cell of the file begins a formula unless it is a number; the names are there once the escape is taken off."""
     cells = [cell for row in read(path.read_bytes().decode()) for cell in row]
     for cell in cells:
-        if cell.startswith(_csv.FORMULA_STARTS):
+        if cell.startswith(csv_files.FORMULA_STARTS):
             float(cell)
-    found = {_csv.text(cell) for cell in cells}
+    found = {csv_files.text(cell) for cell in cells}
     assert set(names) <= found
 
 
@@ -99,7 +99,7 @@ def test_the_edges_and_the_graph(tmp_path):
     discover_command.write_edges(tmp_path / "edges.csv", graph)
     assert_safe(tmp_path / "edges.csv", names[0], names[1], names[2])
     line = read((tmp_path / "edges.csv").read_text())[1]
-    assert line[3:] == ["True", "False", "-0.25", "0.1"]
+    assert line[3:] == ["True", "False", "-0.25", "0.1", ""]
     from jaxdp.cli.options import write_json
 
     write_json(tmp_path / "graph.json", graph.to_dict())
@@ -122,9 +122,9 @@ def test_the_matrix_of_coefficients(tmp_path):
     assert_safe(tmp_path / "matrix.csv", *names)
     assert_safe(tmp_path / "top_pairs.csv", *names[:2])
     header, first = read((tmp_path / "matrix.csv").read_text())[:2]
-    assert header[1:] == [_csv.cell(name) for name in names]
+    assert header[1:] == [csv_files.cell(name) for name in names]
     assert float(first[1]) == 1.0
 
 
 def test_other_values_are_written_by_their_text():
-    assert read(_csv.lines(["when"], [[datetime.date(2026, 1, 2)]])) == [["when"], ["2026-01-02"]]
+    assert read(csv_files.lines(["when"], [[datetime.date(2026, 1, 2)]])) == [["when"], ["2026-01-02"]]

@@ -13,14 +13,14 @@ from jaxdp.statistics import concordance
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 
-# docs/theory/conditional_kendall.md#variance. A replacement of general records is proven to 0.357; 0.44 is declared.
+# docs/theory/conditional_kendall.md#variance
 DOCUMENTED = {
     ((3, 3, 2), ADD): 1 / 3,
-    ((3, 3, 2), REPLACE): 0.44,
-    ((3, 3, 1), REPLACE): 0.44,
+    ((3, 3, 2), REPLACE): 0.357,
+    ((3, 3, 1), REPLACE): 0.357,
     ((2, 3, 2), ADD): 1 / 3,
-    ((2, 3, 2), REPLACE): 0.44,
-    ((2, 3, 1), REPLACE): 0.44,
+    ((2, 3, 2), REPLACE): 0.357,
+    ((2, 3, 1), REPLACE): 0.357,
     ((2, 2, 2), ADD): 0.25,
     ((2, 2, 2), REPLACE): 0.375,
     ((2, 2, 1), REPLACE): 0.375,

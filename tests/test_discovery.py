@@ -14,16 +14,19 @@ from jaxdp import discovery
 from jaxdp.core import Relation
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
-from jaxdp.discovery import exponential, sieve, table_scores
-from jaxdp.discovery.counts import Counts
-from jaxdp.discovery.decision_query import default_query
+from jaxdp.discovery.engine import table_scores
+from jaxdp.discovery.engine.counts import Counts
+from jaxdp.discovery.engine.decision_query import default_query
+from jaxdp.discovery.engine.orientation import cpdag_of, is_acyclic, meek
+from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import graph_from_arcs, graph_from_dict
+from jaxdp.discovery.methods import em_pc, priv_pc
+from jaxdp.discovery.methods.pc import d_separated
 from jaxdp.discovery.metrics import cpdag_f1, shd, skeleton_f1
-from jaxdp.discovery.orientation import cpdag_of, is_acyclic, meek
-from jaxdp.discovery.search import d_separated
-from jaxdp.discovery.skeleton import find_skeleton
 from jaxdp.mechanisms.sparse_vector import amplified
-from jaxdp.simulate.networks import sample_network
+from jaxdp.noise.source import FloatNoise
+from jaxdp.published.priv_pc import printed_round, published_round
+from jaxdp.simulate.designs.networks import sample_network
 
 networkx = pytest.importorskip("networkx")
 SEARCHES = [discovery.table_pc, discovery.svt_pc, discovery.priv_pc, discovery.em_pc]
@@ -67,12 +70,15 @@ def test_d_separation_equals_networkx(seed):
 def test_cpdag_is_the_union_of_all_equivalent_dags(seed):
     dag = random_dag(seed, d=5, density=0.5)
     pairs = [tuple(pair) for pair in np.argwhere(np.triu(dag | dag.T))]
-    colliders = lambda g: {  # noqa: E731
-        (i, k, j)
-        for k in range(5)
-        for i, j in itertools.combinations(np.flatnonzero(g[:, k]), 2)
-        if not (g[i, j] or g[j, i])
-    }
+
+    def colliders(g):
+        return {
+            (i, k, j)
+            for k in range(5)
+            for i, j in itertools.combinations(np.flatnonzero(g[:, k]), 2)
+            if not (g[i, j] or g[j, i])
+        }
+
     union = np.zeros_like(dag)
     for flips in itertools.product([False, True], repeat=len(pairs)):
         other = np.zeros_like(dag)
@@ -156,7 +162,10 @@ def test_large_budget_equals_the_search_without_noise(search, name):
         assert np.array_equal(found.cpdag, exact.cpdag)
     else:
         query = default_query(z, records.num_records)
-        ask = lambda questions: [query.value(counts, question) >= 0 for question in questions]  # noqa: E731
+
+        def ask(questions):
+            return [query.value(counts, question) >= 0 for question in questions]
+
         exact = find_skeleton(len(records.columns), ask, max_order=None, batched=False)
         assert np.array_equal(found.skeleton, exact.adjacency)
 
@@ -164,18 +173,19 @@ def test_large_budget_equals_the_search_without_noise(search, name):
 def test_batched_and_sequential_searches_agree():
     records = draw("asia", 20_000)
     counts = Counts(records)
-    ask = lambda questions: list(table_scores.scores(counts, questions) < 3.9)  # noqa: E731
+
+    def ask(questions):
+        return list(table_scores.scores(counts, questions) < 3.9)
+
     together = find_skeleton(8, ask, max_order=None, batched=True)
     in_turn = find_skeleton(8, ask, max_order=None, batched=False)
     assert np.array_equal(together.adjacency, in_turn.adjacency)
     assert together.separators == in_turn.separators
 
 
-def test_counting_engine_with_and_without_the_joint_table(monkeypatch):
+def test_counting_engine_with_and_without_the_joint_table():
     records = draw("survey", 3000)
-    whole = Counts(records)
-    monkeypatch.setattr("jaxdp.discovery.counts.JOINT_CELLS", 1)
-    by_set = Counts(records)
+    whole, by_set = Counts(records), Counts(records, joint_cells=1)
     for question in [(0, 1, ()), (4, 2, (5, 0)), (3, 5, (1,))]:
         assert np.array_equal(whole.pair_given(*question), by_set.pair_given(*question))
 
@@ -230,21 +240,21 @@ def test_exponential_scores_are_lipschitz():
     for _ in range(300):
         scores = rng.normal(0, 3, rng.integers(1, 6))
         moved = scores + rng.uniform(-1, 1, scores.size)
-        assert np.max(np.abs(exponential.count_scores(scores) - exponential.count_scores(moved))) <= 1.0 + 1e-12
-    sharp = exponential.count_scores(np.array([5.0, 4.0, -3.0]))
+        assert np.max(np.abs(em_pc.count_scores(scores) - em_pc.count_scores(moved))) <= 1.0 + 1e-12
+    sharp = em_pc.count_scores(np.array([5.0, 4.0, -3.0]))
     assert sharp.tolist() == [-5.0, -4.0, -0.0, -4.0] or np.argmax(sharp) == 2
-    assert exponential.removals(jax.random.key(0), np.array([50.0, -50.0, 60.0]), 40.0) in ([0, 2], [2, 0])
+    assert em_pc.removals(FloatNoise(jax.random.key(0)), np.array([50.0, -50.0, 60.0]), 40.0) in ([0, 2], [2, 0])
     with pytest.raises(ValueError, match="NOT PRIVATE"):
         discovery.em_pc(jax.random.key(0), draw("cancer", 100), epsilon=1.0, variant="greedy")
 
 
 def test_rounds_of_sieve_and_examine_cost_what_they_say():
     for rate, share in ((1.0, 0.5), (0.25, 0.5), (0.25, 0.7)):
-        plan = sieve.corrected_round(0.4, rate, 1.0, 1.0, share)
+        plan = priv_pc.corrected_round(0.4, rate, 1.0, 1.0, share)
         loss = 1.0 / plan.scale_threshold + 2.0 / plan.scale_query
         assert amplified(loss, rate) + 1.0 / plan.scale_examine == pytest.approx(0.4, rel=1e-12)
     n, m, epsilon = 10_000, 2000, 1.0
-    paper = sieve.published_round(epsilon, n, m)
+    paper = published_round(epsilon, n, m)
     true = 36 / math.sqrt(297)
     loss = true / paper.scale_threshold + 2 * true / paper.scale_query
     assert paper.epsilon == pytest.approx(math.log1p(m / n * math.expm1(loss)) + true / paper.scale_examine, rel=1e-9)
@@ -256,7 +266,7 @@ def test_rounds_of_sieve_and_examine_cost_what_they_say():
 )
 def test_printed_rounds_cost_more_than_they_claim(algorithm, ratio, true):
     """The values of docs/theory/priv_pc.md#printed-rounds, of rounds that the paper calls 1-DP."""
-    assert sieve.printed_round(algorithm, 1.0, 1 / ratio) == pytest.approx(true, abs=0.006)
+    assert printed_round(algorithm, 1.0, 1 / ratio) == pytest.approx(true, abs=0.006)
 
 
 def test_the_number_of_rounds_is_a_hard_budget():
@@ -271,7 +281,7 @@ def test_the_number_of_rounds_is_a_hard_budget():
 
 
 def test_failed_examinations_are_charged(monkeypatch):
-    monkeypatch.setattr(sieve._Rounds, "_examine", lambda self, value: -1.0)
+    monkeypatch.setattr(priv_pc.Rounds, "_examine", lambda self, value: -1.0)
     graph = discovery.priv_pc(jax.random.key(1), draw("cancer", 5000), epsilon=50.0, max_rounds=4)
     assert not graph.complete
     assert np.sum(np.triu(graph.skeleton)) == 10  # nothing passed, and four failures used up the four rounds
@@ -395,8 +405,8 @@ def test_automatic_choice_uses_public_numbers_only():
     small = as_records(np.zeros((5, 8), int), (2,) * 8)
     assert choose(small, 1.0) == "table_pc"
     wide = as_records(np.zeros((5, 30), int), (2,) * 30)
-    assert choose(wide, 1.0) == "svt_pc"
-    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0) == "recommended_pc"
+    assert choose(wide, 1.0) == "max_min_pc"
+    assert choose(as_records(np.zeros((5, 2)), (2, 0)), 1.0) == "moment_pc"
 
 
 def test_add_or_remove_one_costs_half_the_noise():

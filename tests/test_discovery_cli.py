@@ -11,7 +11,7 @@ from jaxdp.accounting.ledger import Ledger
 from jaxdp.cli.main import main
 from jaxdp.data import networks
 from jaxdp.discovery.graph import graph_from_arcs, read_graph
-from jaxdp.simulate.networks import sample_network
+from jaxdp.simulate.designs.networks import sample_network
 
 pytest.importorskip("matplotlib")
 
@@ -45,7 +45,8 @@ def test_a_release_writes_every_file_and_charges_the_ledger(survey, tmp_path, ca
     assert main(command(survey, *extra)) == 0
     assert "skeleton F1 = " in capsys.readouterr().out
     content = json.loads((tmp_path / "out/graph.json").read_text())
-    assert set(content) == {"names", "directed", "undirected", "complete", "epsilon", "mode"}
+    assert set(content) == {"names", "directed", "undirected", "complete", "epsilon", "mode", "note"}
+    assert "table_pc was chosen" in content["note"]
     assert (content["complete"], content["epsilon"], content["mode"]) == (True, 1.0, "release")
     assert read_graph(tmp_path / "out/graph.json").names == ("A", "S", "E", "O", "R", "T")
     rows = list(csv.DictReader((tmp_path / "out/edges.csv").open()))

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import discovery, interop
+from jaxdp import discovery, interop, published
 from jaxdp.accounting.convert import subsampled_gaussian_multiplier
 from jaxdp.accounting.optimal import optimal_epsilon
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
-from jaxdp.discovery import exponential
-from jaxdp.discovery.adaptive import order_budgets
-from jaxdp.discovery.counts import Counts
-from jaxdp.discovery.decision_query import default_query
-from jaxdp.discovery.skeleton import find_skeleton
-from jaxdp.simulate.networks import sample_network
+from jaxdp.discovery.engine.counts import Counts
+from jaxdp.discovery.engine.decision_query import default_query
+from jaxdp.discovery.engine.skeleton import find_skeleton
+from jaxdp.discovery.methods import em_pc
+from jaxdp.noise.source import FloatNoise
+from jaxdp.published.curate import order_budgets
+from jaxdp.simulate.designs.networks import sample_network
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,10 @@ def collider():
 
 def exact_skeleton(records, max_order):
     counts, query = Counts(records), default_query(4.0, records.num_records)
-    ask = lambda questions: list(query.values(counts, questions) >= 0)  # noqa: E731
+
+    def ask(questions):
+        return list(query.values(counts, questions) >= 0)
+
     return find_skeleton(len(records.columns), ask, max_order=max_order, batched=True).adjacency
 
 
@@ -45,7 +49,10 @@ def test_order_budgets_minimise_the_weighted_error(total):
 
     questions, weights, margin = [28.0, 30.0, 12.0], [3.0, 2.0, 1.0], 20.0
     found = order_budgets(total, questions, weights, margin)
-    error = lambda e: np.sum(np.array(weights) * questions * np.exp(-margin * np.array(e)))  # noqa: E731
+
+    def error(e):
+        return np.sum(np.array(weights) * questions * np.exp(-margin * np.array(e)))
+
     assert np.dot(found, questions) == pytest.approx(total, rel=1e-12)
     best = minimize(
         error,
@@ -58,19 +65,19 @@ def test_order_budgets_minimise_the_weighted_error(total):
 
 
 def test_adaptive_budgets_stay_within_the_total_and_reach_the_exact_search(cancer):
-    graph = discovery.adaptive_pc(jax.random.key(1), cancer, epsilon=1.0)
+    graph = published.adaptive_pc(jax.random.key(1), cancer, epsilon=1.0)
     spent = [item.epsilon for item in graph.decisions]
     assert sum(spent) <= 1.0
     assert len(set(spent)) > 1  # budgets differ between orders
     assert float(graph.cost.epsilon) == 1.0
-    sure = discovery.adaptive_pc(jax.random.key(1), cancer, epsilon=1e6)
+    sure = published.adaptive_pc(jax.random.key(1), cancer, epsilon=1e6)
     assert np.array_equal(sure.skeleton, exact_skeleton(cancer, 2))
 
 
 def test_adaptive_pc_releases_and_charges(cancer, tmp_path):
     ledger = jaxdp.Ledger.create(str(tmp_path / "l.db"), epsilon=2.0)
     few = as_records(np.asarray(cancer.values)[:2000, :3], (2, 2, 2))
-    graph = discovery.adaptive_pc(jaxdp.fresh_key(), few, epsilon=2.0, ledger=ledger)
+    graph = published.adaptive_pc(jaxdp.fresh_key(), few, epsilon=2.0, ledger=ledger)
     assert graph.mode == "release"
     assert float(ledger.spent.epsilon) == pytest.approx(2.0)
 
@@ -87,20 +94,20 @@ def test_sub_sampled_gaussian_noise_is_what_the_accountant_allows(cancer):
     assert spent(noise) <= 1.0 < spent(0.97 * noise)
     # rho-zCDP of 50 rounds converts to about the same epsilon
     assert jaxdp.accounting.zcdp_epsilon(25.0 / noise**2, 1e-6) == pytest.approx(1.0, rel=0.03)
-    sure = discovery.gaussian_pc(jax.random.key(1), cancer, epsilon=500.0, delta=1e-6, max_order=2)
+    sure = published.gaussian_pc(jax.random.key(1), cancer, epsilon=500.0, delta=1e-6, max_order=2)
     assert np.array_equal(sure.skeleton, exact_skeleton(cancer, 2))
-    short = discovery.gaussian_pc(jax.random.key(1), cancer, epsilon=1.0, delta=1e-6, max_tests=3)
+    short = published.gaussian_pc(jax.random.key(1), cancer, epsilon=1.0, delta=1e-6, max_tests=3)
     assert not short.complete
     assert short.num_tests == 3
     assert (float(short.cost.epsilon), float(short.cost.delta)) == (1.0, 1e-6)
     with pytest.raises(ValueError, match="comparator"):
-        discovery.gaussian_pc(jaxdp.fresh_key(), cancer, epsilon=1.0, delta=1e-6)
+        published.gaussian_pc(jaxdp.fresh_key(), cancer, epsilon=1.0, delta=1e-6)
 
 
 def test_exponential_calls_pick_each_owner_once_and_release_its_set(collider):
     owners = np.array([0, 0, 1, 2, 2])
     scores = np.array([50.0, 60.0, -80.0, 40.0, 70.0])
-    assert sorted(exponential.removals(jax.random.key(0), scores, 1e3, owners=owners)) == [1, 4]
+    assert sorted(em_pc.removals(FloatNoise(jax.random.key(0)), scores, 1e3, owners=owners)) == [1, 4]
     graph = discovery.em_pc(jax.random.key(2), collider, epsilon=1e4)
     assert set(graph.directed) == {("a", "c"), ("b", "c")}
     assert graph.undirected == []
@@ -110,7 +117,7 @@ def test_picks_of_pairs_follow_the_exponential_mechanism():
     """Two owners that are sure to go: the first pick has weights exp(e s/2), e = (1/2)(8)/2 = 2."""
     owners, scores = np.array([0, 0, 1]), np.array([30.0, 29.5, 29.0])
     runs = 200
-    first = [exponential.removals(jax.random.key(seed), scores, 8.0, owners=owners)[0] for seed in range(runs)]
+    first = [em_pc.removals(FloatNoise(jax.random.key(seed)), scores, 8.0, owners=owners)[0] for seed in range(runs)]
     weights = np.exp(2.0 * (scores - scores.max()) / 2.0)
     for position, probability in enumerate(weights / weights.sum()):
         spread = 4.9 * np.sqrt(probability * (1 - probability) / runs)  # two-sided 1e-6
@@ -177,7 +184,7 @@ def test_filters_inside_a_search_stop_it(cancer):
 def test_searches_count_their_questions_on_a_terminal(cancer, monkeypatch):
     import tqdm
 
-    from jaxdp.discovery.skeleton import terminal_progress
+    from jaxdp.discovery.engine.skeleton import terminal_progress
 
     counted = []
 
@@ -204,7 +211,10 @@ def permutation_variance(size, rows, columns):
     """Exact variance of S/(n + 5/2) given both margins with ties (Kendall 1970, section 4.4)."""
     t, u = np.array(rows, float), np.array(columns, float)
     pairs, triples = lambda x: np.sum(x * (x - 1)), lambda x: np.sum(x * (x - 1) * (x - 2))
-    weighted = lambda x: np.sum(x * (x - 1) * (2 * x + 5))  # noqa: E731
+
+    def weighted(x):
+        return np.sum(x * (x - 1) * (2 * x + 5))
+
     value = (size * (size - 1) * (2 * size + 5) - weighted(t) - weighted(u)) / 18
     value += pairs(t) * pairs(u) / (2 * size * (size - 1))
     if size > 2:

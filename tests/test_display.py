@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import _display, interop, plan
+from jaxdp import interop, plan
+from jaxdp._base import display
 from jaxdp.audit.catalogue import Audit
 from jaxdp.audit.sensitivity import Attack
 from jaxdp.data.dataset import Column
 from jaxdp.data.records import Records
 from jaxdp.discovery.graph import Decision, graph_from_arcs
-from jaxdp.simulate.replicates import RejectionRate
-from jaxdp.simulate.results import Row
+from jaxdp.simulate.engine.replicates import RejectionRate
+from jaxdp.simulate.engine.results import Row
 from jaxdp.tune.result import LevelCheck, Tuned
 
 NASTY = '<b onclick="x">a & b</b>'
-MOST_LINES = 12
+MAX_LINES = 12
 TEST = jaxdp.PartitionGCM(epsilon=1.0)
 RATES = [RejectionRate(k, 1000, 0.05) for k in (50, 400, 600)]
 
@@ -75,7 +76,7 @@ def tuned(refused=""):
 
 def planned(count=3):
     row = plan.Row("partition-gcm", "power", 100, 1.0, 0.3, 0.123456789, None, "formula", reason=NASTY)
-    return _display.Rows([row] * count)
+    return display.Rows([row] * count)
 
 
 READABLE = {
@@ -129,7 +130,7 @@ class Cells(html.parser.HTMLParser):
 def test_a_few_lines_and_a_table(name):
     thing = READABLE[name]()
     text = repr(thing)
-    assert 2 <= len(text.splitlines()) <= MOST_LINES
+    assert 2 <= len(text.splitlines()) <= MAX_LINES
     assert "array(" not in text
     assert max(map(len, text.splitlines())) < 250
     page = Cells(thing._repr_html_())
@@ -176,7 +177,7 @@ def test_no_unnoised_value_and_no_key_word():
     assert not [number for number in numbers if number in told]
     assert key.fingerprint not in told
     words = np.asarray(jax.random.key_data(jax.random.key(123456789)))
-    shown = repr(jaxdp.Data(jnp.zeros(3), jnp.zeros(3))) + _display.shown(jax.random.key(123456789))
+    shown = repr(jaxdp.Data(jnp.zeros(3), jnp.zeros(3))) + display.shown(jax.random.key(123456789))
     assert str(words[-1]) not in shown
 
 
@@ -224,7 +225,7 @@ def test_ledger_shows_what_is_left_and_survives_a_lost_file(tmp_path):
     jaxdp.run(TEST, jaxdp.fresh_key(), jaxdp.Data(*table.T), ledger=ledger)
     assert re.search(r"left +epsilon=2,", repr(ledger))
     assert re.search(r"spent +epsilon=1,", repr(ledger))
-    assert len(repr(ledger).splitlines()) <= MOST_LINES
+    assert len(repr(ledger).splitlines()) <= MAX_LINES
     assert "<td>left</td>" in ledger._repr_html_()
     ledger.path.unlink()
     assert "unreadable" in repr(ledger)
@@ -233,5 +234,5 @@ def test_ledger_shows_what_is_left_and_survives_a_lost_file(tmp_path):
 def test_a_default_is_left_out_and_a_change_is_shown():
     assert repr(TEST) == "PartitionGCM(epsilon=1.0)"
     assert repr(jaxdp.PartitionGCM(epsilon=1.0, winsorize=0.25)) == "PartitionGCM(epsilon=1.0, winsorize=0.25)"
-    assert repr(_display.Rows()) == "[]"
+    assert repr(display.Rows()) == "[]"
     assert repr(planned(40)).endswith("... (40 rows in all)")

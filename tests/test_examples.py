@@ -9,7 +9,7 @@ import pytest
 
 import jaxdp
 from jaxdp import catalogue, core, examples
-from jaxdp.spec import loaded
+from jaxdp._base.places import loaded
 
 ROOT = Path(jaxdp.__file__).parent
 NAMES = sorted(examples.all_examples())

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp.independence.conditional.residual_products import residual_products
-from jaxdp.simulate.confounder import sine_confounder
-from jaxdp.statistics.kernels import RBF
+from jaxdp.independence.continuous.residual_products import residual_products
+from jaxdp.simulate.designs.confounder import sine_confounder
+from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 
 def window(replicates, level=0.05, alpha=1e-6):
@@ -91,7 +91,10 @@ def test_several_columns_use_the_largest_statistic():
     def null(key, n):
         key_z, key_x, key_y = jax.random.split(key, 3)
         z = jax.random.normal(key_z, (n,))
-        make = lambda k: 0.5 * z[:, None] + jax.random.normal(k, (n, 2))  # noqa: E731
+
+        def make(k):
+            return 0.5 * z[:, None] + jax.random.normal(k, (n, 2))
+
         return jaxdp.Data(make(key_x), make(key_y), z)
 
     test = jaxdp.GCM(ridge=0.003, num_null=199)

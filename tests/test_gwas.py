@@ -12,7 +12,7 @@ from test_lattice import key_of
 
 import jaxdp
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.independence.marginal.gwas import (
+from jaxdp.independence.tables.gwas import (
     BestTables,
     EveryTable,
     FirstTables,
@@ -21,16 +21,21 @@ from jaxdp.independence.marginal.gwas import (
     decide,
     first_threshold,
 )
-from jaxdp.independence.marginal.unit_circle import UnitCircle
+from jaxdp.independence.tables.unit_circle import UnitCircle
 from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
 from jaxdp.mechanisms.top_k import TopK
+from jaxdp.noise.source import FloatNoise, LatticeNoise, peeled
+from jaxdp.published.unit_circle import PaperThresholdNoise
 
 SMALL = {"num_cases": 20, "num_controls": 20}
 
 
 def null_tables(key, num_tables, rate=0.3, size=20):
     key_cases, key_controls = jax.random.split(key)
-    draw = lambda k: jnp.sum(jax.random.bernoulli(k, rate, (num_tables, size)), axis=1)  # noqa: E731
+
+    def draw(k):
+        return jnp.sum(jax.random.bernoulli(k, rate, (num_tables, size)), axis=1)
+
     return Tables(draw(key_cases), draw(key_controls))
 
 
@@ -39,13 +44,13 @@ def transcript_law(queries, noise, bound):
     first, second = noise.scales(bound)
     grid = (np.arange(200_000) + 0.5) / 200_000
     rho = expon.ppf(grid) * first - first if first > 0 else np.zeros(1)
-    if noise.variant == "paper":
+    if isinstance(noise, PaperThresholdNoise):
         fires = [laplace.sf(rho - q, scale=second) for q in queries]
     else:
         fires = [expon.sf((rho - q) / second + 1.0) for q in queries]
     law = {}
     for answers in itertools.product((0, 1), repeat=len(queries)):
-        if sum(answers) >= noise.count:  # the run stops at the last allowed firing
+        if sum(answers) >= noise.count:  # the run stops at the last allowed above-threshold answer
             stop = np.cumsum(answers).tolist().index(noise.count) + 1
             if any(answers[stop:]):
                 continue
@@ -80,19 +85,22 @@ def test_corrected_algorithm_stays_within_epsilon_and_reaches_most_of_it():
     assert short > 1.05 * epsilon
 
 
-def test_two_firings_stay_within_epsilon():
+def test_two_above_threshold_answers_stay_within_epsilon():
     noise = ThresholdNoise(epsilon=1.0, count=2, outputs=3)
     assert 0.3 < worst_loss(noise, 0.2, [[0.0, 0.1, -0.1], [5.0, -3.0, -3.0]]) <= 1.0 + 1e-3
 
 
 def test_printed_algorithm_exceeds_its_epsilon_and_reports_the_true_one():
     """16 outputs at the boundary lose 16 epsilon/(4 s1) = 4, four times the claim."""
-    noise = ThresholdNoise(epsilon=1.0, count=1, outputs=16, variant="paper")
-    accept = lambda q: laplace.cdf(-q, scale=noise.scales(1.0)[1])  # noqa: E731
+    noise = PaperThresholdNoise(epsilon=1.0, count=1, outputs=16)
+
+    def accept(q):
+        return laplace.cdf(-q, scale=noise.scales(1.0)[1])
+
     loss = 16 * np.log(accept(0.0) / accept(1.0))
     assert loss == pytest.approx(4.0)
     assert float(noise.cost(Relation.REPLACE_ATTRIBUTE).epsilon) == pytest.approx(loss)
-    assert worst_loss(ThresholdNoise(epsilon=1.0, count=1, outputs=4, variant="paper"), 1.0, [[0.0] * 4]) > 0.99
+    assert worst_loss(PaperThresholdNoise(epsilon=1.0, count=1, outputs=4), 1.0, [[0.0] * 4]) > 0.99
     tables = null_tables(jax.random.key(0), 16)
     result = jaxdp.run(
         FirstTables(epsilon=1.0, count=1, variant="paper", kind=UnitCircle, **SMALL), jax.random.key(1), tables
@@ -113,7 +121,8 @@ def test_perturb_has_the_enumerated_law(mode):
     noise = ThresholdNoise(epsilon=2.0, count=1, outputs=3)
     queries = np.array([0.2, -0.3, 0.1])
     sensitivity = Sensitivity(0.5, Norm.LINF, Relation.REPLACE_ATTRIBUTE)
-    perturb = jax.jit(jax.vmap(lambda k: noise.perturb(k, jnp.asarray(queries, float), sensitivity)))
+    source = LatticeNoise if mode == "release" else FloatNoise
+    perturb = jax.jit(jax.vmap(lambda k: noise.perturb(source(k), jnp.asarray(queries, float), sensitivity)))
     with jax.enable_x64(True):
         keys = jax.random.split(key_of(2) if mode == "release" else jax.random.key(2), 15_000)
         answers = np.asarray(perturb(keys))
@@ -133,7 +142,7 @@ def test_family_wise_error_of_the_sequential_form():
     def any_report(key):
         key_tables, key_noise = jax.random.split(key)
         scores = resolved.statistic(None, null_tables(key_tables, 60))
-        return jnp.any(mechanism.perturb(key_noise, scores, sensitivity) == 1)
+        return jnp.any(mechanism.perturb(FloatNoise(key_noise), scores, sensitivity) == 1)
 
     families = np.asarray(jax.jit(jax.vmap(any_report))(jax.random.split(jax.random.key(4), 400)))
     assert families.sum() <= binom.ppf(1 - 1e-6, 400, 0.2)
@@ -166,16 +175,16 @@ def test_one_shot_gumbel_equals_peeling():
     mechanism = TopK(epsilon=epsilon, count=2)
     sensitivity = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ATTRIBUTE)
     keys = jax.random.split(jax.random.key(7), 30_000)
-    one_shot = np.asarray(jax.vmap(lambda k: mechanism.perturb(k, jnp.asarray(scores), sensitivity))(keys))
-    peeled = np.asarray(
-        jax.vmap(lambda k: mechanism._peel(k, jnp.asarray(scores), sensitivity))(
-            jax.random.split(jax.random.key(8), 30_000)
-        )
-    )
+    one_shot = np.asarray(jax.vmap(lambda k: mechanism.perturb(FloatNoise(k), jnp.asarray(scores), sensitivity))(keys))
+
+    def one_by_one(k):
+        return peeled(FloatNoise(k), "argmax_gumbel", jnp.asarray(scores), sensitivity, epsilon / 2, 2)
+
+    in_turn = np.asarray(jax.vmap(one_by_one)(jax.random.split(jax.random.key(8), 30_000)))
     weight = np.exp(epsilon / 2 * scores / 2)
     for a, b in itertools.permutations(range(4), 2):
         probability = weight[a] / weight.sum() * weight[b] / (weight.sum() - weight[a])
-        for drawn in (one_shot, peeled):
+        for drawn in (one_shot, in_turn):
             seen = np.sum((drawn[:, 0] == a) & (drawn[:, 1] == b))
             assert binom.ppf(1e-7, 30_000, probability) <= seen <= binom.isf(1e-7, 30_000, probability)
 
@@ -228,7 +237,7 @@ def test_shared_null_curve_equals_the_exact_tail():
     test = EveryTable(epsilon=1.0, kind=UnitCircle, **SMALL).resolve(Tables(jnp.zeros(1), jnp.zeros(1)))
     single = test.single()
     values = jnp.linspace(1.2, 6.0, 40)
-    from jaxdp.independence.marginal.gwas import null_curve
+    from jaxdp.independence.tables.gwas import null_curve
 
     exact = np.asarray(single.null_tail(values, single.sensitivity(40)))
     np.testing.assert_allclose(np.asarray(null_curve(single, values)), exact, rtol=5e-3)
@@ -247,8 +256,8 @@ def test_releases_and_mistakes():
     (facts,) = result.release.certificates
     assert 29.9 < facts.epsilon <= 30
     assert float(facts.moves * facts.step) >= float(first.resolve(tables).single().move())
-    with pytest.raises(ValueError, match="use a simulation key"):
-        jaxdp.run(dataclasses.replace(first, variant="paper"), jaxdp.fresh_key(), tables)
+    printed = jaxdp.run(dataclasses.replace(first, variant="paper"), jaxdp.fresh_key(), tables)
+    assert (printed.mode, float(printed.cost.epsilon)) == ("release", 30.0 * 3 / 4)
     with pytest.raises(ValueError, match="count must be at most the number of tables"):
         jaxdp.run(BestTables(epsilon=1.0, count=9, **SMALL), jax.random.key(0), tables)
     with pytest.raises(ValueError, match="num_controls must be given"):

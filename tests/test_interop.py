@@ -11,7 +11,7 @@ import jaxdp
 from jaxdp import interop
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.data import networks
-from jaxdp.simulate.networks import sample_network
+from jaxdp.simulate.designs.networks import sample_network
 
 TEST = jaxdp.ConditionalKendall(epsilon=5.0)
 
@@ -121,7 +121,10 @@ def test_pgmpy_runs_on_private_answers(records):
         ci_test=interop.pgmpy_ci_test(questions), variant="stable", significance_level=0.01, return_type="pdag"
     ).fit(frame)
     edges = {frozenset(edge) for edge in found.causal_graph_.edges()}
-    ask = lambda i, j, given: questions.p_value(i, j, given)  # noqa: E731
+
+    def ask(i, j, given):
+        return questions.p_value(i, j, given)
+
     before = len(questions.rows)
     ours = jaxdp.discovery.pc(jax.random.key(0), records, test=ask, level=0.01)
     assert edges == {frozenset(edge) for edge in ours.edges}

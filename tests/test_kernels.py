@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import pairwise
 
-from jaxdp.statistics import kernels
+from jaxdp.statistics.kernel_ridge import kernels
 
 RNG = np.random.default_rng(3)
 Z, OTHER = RNG.normal(size=(30, 3)), RNG.normal(size=(20, 3))

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import keys
-from jaxdp.noise.keys import ReleaseKey
-from jaxdp.simulate import replicates
+from jaxdp.randomness import keys
+from jaxdp.randomness.keys import ReleaseKey
+from jaxdp.simulate.engine import replicates
 
 pytestmark = pytest.mark.optimised
 
@@ -123,8 +123,8 @@ def test_key_is_not_a_pytree_and_not_an_array():
     key = ReleaseKey(SECRET)
     assert jax.tree.leaves(key) == [key]
     assert not hasattr(key, "__dict__")
-    for function in (jnp.asarray, jax.jit(lambda key: key)):
-        with pytest.raises(TypeError):
+    for function, error in ((jnp.asarray, TypeError), (jax.jit(lambda key: key), RuntimeError)):
+        with pytest.raises(error, match="this release key"):
             function(key)
 
 
@@ -168,6 +168,16 @@ def test_a_release_key_given_to_jax_says_where_it_belongs(use):
     key = jaxdp.fresh_key()
     with pytest.raises(TypeError, match=r"this release key is no array: give a jaxdp.fresh_key\(\) to jaxdp.run"):
         use(key)
+    assert not key.spent
+
+
+@pytest.mark.parametrize("arguments", [(), (jnp.zeros(3),)])
+def test_a_release_key_given_to_a_compiled_function_says_where_it_belongs(arguments):
+    key = jaxdp.fresh_key()
+    with pytest.raises(
+        RuntimeError, match=r"release key can't be an argument of jax.jit: give a jaxdp.fresh_key\(\) to"
+    ):
+        jax.jit(lambda *given: 1)(*arguments, key)
     assert not key.spent
 
 

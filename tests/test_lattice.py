@@ -13,7 +13,9 @@ import jaxdp
 from jaxdp import core
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Geometric, Laplace, RankThreshold, ReportNoisyMax
-from jaxdp.noise import certificate, chacha, lattice, tape
+from jaxdp.noise import certificate, lattice
+from jaxdp.noise.source import LatticeNoise
+from jaxdp.randomness import chacha
 
 pytestmark = pytest.mark.optimised
 
@@ -39,13 +41,15 @@ NAMES = sorted(RELEASES)
 
 
 def widened(value):
-    whole = lambda leaf: jnp.issubdtype(leaf.dtype, jnp.integer)  # noqa: E731
+    def whole(leaf):
+        return jnp.issubdtype(leaf.dtype, jnp.integer)
+
     return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, np.int64 if whole(leaf) else np.float64)), value)
 
 
 def draw(name, key):
     mechanism, value, bound = RELEASES[name]
-    return mechanism.perturb(key, widened(value), bound)
+    return mechanism.perturb(LatticeNoise(key), widened(value), bound)
 
 
 @pytest.mark.full
@@ -72,8 +76,9 @@ def test_golden_release():
 @pytest.mark.parametrize("name", NAMES)
 def test_no_loop_depends_on_data(name):
     with jax.enable_x64(True):
-        program = jax.make_jaxpr(lambda key, value: RELEASES[name][0].perturb(key, value, RELEASES[name][2]))(
-            key_of(1), widened(RELEASES[name][1])
+        mechanism, value, bound = RELEASES[name]
+        program = jax.make_jaxpr(lambda key, value: mechanism.perturb(LatticeNoise(key), value, bound))(
+            key_of(1), widened(value)
         )
     used = primitives(program.jaxpr)
     assert not used & {"while", "cond"}
@@ -102,10 +107,11 @@ def test_outputs_are_steps_inside_the_window(name):
     mechanism, _, bound = RELEASES[name]
     values = np.where(np.arange(50_000) % 2, 1e30, -1e30)
     values = np.where(values > 0, 2**60, -(2**60)) if name == "geometric" else values
-    with jax.enable_x64(True), tape.certified() as found:
+    source = LatticeNoise(key_of(2))
+    with jax.enable_x64(True):
         bound = Sensitivity(2.0 * values.size, bound.norm, bound.relation, lower=-50.0, upper=50.0)
-        noisy = np.asarray(mechanism.perturb(key_of(2), jnp.asarray(values), bound))
-    (facts,) = found
+        noisy = np.asarray(mechanism.perturb(source, jnp.asarray(values), bound))
+    (facts,) = source.certificates
     steps = noisy / float(facts.step)
     assert np.array_equal(steps, np.round(steps))
     assert facts.low <= steps.min() <= steps.max() <= facts.high
@@ -151,7 +157,10 @@ def test_mechanisms_refuse_what_has_no_certificate():
     value, good = jnp.float32(0.0), sensitivity()
     with jax.enable_x64(True):
         value = jnp.zeros(())
-        release = lambda bound=good, epsilon=1.0, v=value: lattice.laplace(key_of(1), v, bound, epsilon)  # noqa: E731
+
+        def release(bound=good, epsilon=1.0, v=value):
+            return lattice.laplace(key_of(1), v, bound, epsilon)
+
         for bad in (sensitivity(lower=None), sensitivity(upper=None)):
             with pytest.raises(ValueError, match="public range"):
                 release(bad)
@@ -168,7 +177,7 @@ def test_mechanisms_refuse_what_has_no_certificate():
         with pytest.raises(TypeError, match="float64"):
             release(v=jnp.zeros((), jnp.float32))
         with pytest.raises(TypeError, match="whole numbers"):
-            Geometric(1.0).perturb(key_of(1), jnp.zeros(3), good)
+            Geometric(1.0).perturb(LatticeNoise(key_of(1)), jnp.zeros(3), good)
         with pytest.raises(ValueError, match="jit"):
             jax.jit(lambda epsilon: release(epsilon=epsilon)[0])(1.0)
         with pytest.raises(ValueError, match="one vector"):
@@ -181,8 +190,15 @@ def test_mechanisms_refuse_what_has_no_certificate():
 
 def test_traced_budget_is_refused_with_a_way_out():
     data = jaxdp.Data(*jnp.zeros((3, 40)))
+
+    def p_value(epsilon, source):
+        return core.run_opened(jaxdp.PartitionGCM(epsilon=epsilon), source, data).p_value
+
+    fixed = LatticeNoise(key_of(1))
     with jax.enable_x64(True), pytest.raises(ValueError, match="outside jit"):
-        jax.jit(lambda epsilon: core.run_opened(jaxdp.PartitionGCM(epsilon=epsilon), key_of(1), data).p_value)(1.0)
+        jax.jit(lambda epsilon, key: p_value(epsilon, LatticeNoise(key)))(1.0, key_of(1))
+    with jax.enable_x64(True), pytest.raises(RuntimeError, match="traced value"):
+        jax.jit(lambda epsilon: p_value(epsilon, fixed))(1.0)
 
 
 @pytest.mark.parametrize("ratio", [1e2, 1e5, 1e9])
@@ -209,8 +225,8 @@ def test_release_carries_its_certificates():
 def test_release_without_certified_noise_is_refused():
     @jax.tree_util.register_dataclass
     class HomeMade(Laplace):
-        def perturb(self, key, value, sensitivity):
-            return value + self.noise(key, sensitivity)
+        def perturb(self, source, value, sensitivity):
+            return value + self.noise(source.key, sensitivity)
 
     test = jaxdp.PartitionGCM(mechanism=jaxdp.Split(parts={"covariance": HomeMade(1.0), "variance": HomeMade(1.0)}))
     with pytest.raises(ValueError, match="no certified noise"):

@@ -10,14 +10,17 @@ import pytest
 from jax.experimental import io_callback
 
 import jaxdp
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Sensitivity
 from jaxdp.data.dataset import Column
 from jaxdp.statistics import conditional_law, partition
-from jaxdp.statistics.kernels import RBF
+from jaxdp.statistics.kernel_ridge.kernels import RBF
 from jaxdp.statistics.per_record import per_record
 
-constant = lambda value: lambda z: jnp.full(z.shape, value)  # noqa: E731
+
+def constant(value):
+    return lambda z: jnp.full(z.shape, value)
+
 
 FUNCTIONS = {
     "nan": constant(np.nan),
@@ -96,8 +99,12 @@ OTHERS = np.array([[1.0, 1.0, 0.5], [0.0, -1.0, -0.5], [np.nan, 1.0, np.nan]])
 
 def reached(make):
     """Largest change over all pairs of records, over the bound: (functions, parts), for laws of every function."""
-    is_bound = lambda node: isinstance(node, Sensitivity)  # noqa: E731
-    widest = lambda part: jnp.max(jnp.max(part, axis=0) - jnp.min(part, axis=0))  # noqa: E731
+
+    def is_bound(node):
+        return isinstance(node, Sensitivity)
+
+    def widest(part):
+        return jnp.max(jnp.max(part, axis=0) - jnp.min(part, axis=0))
 
     def of_law(which):
         test = make(which)
@@ -136,7 +143,9 @@ DAILY = [*(("normal", law) for law in LAWS), ("threshold", "own")]
     ],
 )
 def test_no_function_given_as_law_breaks_the_declared_bound(fields, law):
-    make = lambda which: jaxdp.PrivateCRT(epsilon=1.0, law=LAWS[law](which), winsorize=1e-3, **TESTS[fields])  # noqa: E731
+    def make(which):
+        return jaxdp.PrivateCRT(epsilon=1.0, law=LAWS[law](which), winsorize=1e-3, **TESTS[fields])
+
     ratios = reached(make)
     assert len(FUNCTIONS) >= 20
     assert np.all(np.isfinite(ratios))
@@ -158,8 +167,13 @@ def test_records_without_a_mean_or_an_x_are_left_out():
 
 def spy(function):
     """The function, computed outside JAX on whatever it is given at once."""
-    given = lambda z: jax.ShapeDtypeStruct(z.shape, z.dtype)  # noqa: E731
-    compute = lambda z: np.asarray(function(np.asarray(z)), np.asarray(z).dtype)  # noqa: E731
+
+    def given(z):
+        return jax.ShapeDtypeStruct(z.shape, z.dtype)
+
+    def compute(z):
+        return np.asarray(function(np.asarray(z)), np.asarray(z).dtype)
+
     return {
         "pure_callback": lambda z: jax.pure_callback(compute, given(z), z, vmap_method="broadcast_all"),
         "io_callback": lambda z: io_callback(compute, given(z), z),

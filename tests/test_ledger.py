@@ -17,11 +17,11 @@ import pytest
 
 import jaxdp
 from jaxdp import core
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.accounting.ledger import RELATIONS, BudgetExhausted, Ledger, LedgerError
 from jaxdp.core import Cost, Norm, PrivateTest, Relation, Sensitivity, run
 from jaxdp.mechanisms import Gaussian, Laplace
-from jaxdp.noise import keys
+from jaxdp.randomness import keys
 
 
 def spend(ledger, epsilon=0.0, **amounts):

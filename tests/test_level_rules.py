@@ -60,6 +60,18 @@ def test_a_vote_is_flagged_where_blocks_fit_or_are_small(blocks, given, flags):
     assert (rule.sentence == "") == (not flags)
 
 
+def test_a_median_over_blocks_takes_blocks_of_thirty_and_flags_smaller_ones():
+    def test(**fields):
+        return jaxdp.SubsampleAggregate(epsilon=1.0, statistic_of=lambda block: jnp.mean(block.x), **fields)
+
+    data = jaxdp.Data(jnp.zeros(N), jnp.zeros(N))
+    assert test().blocks(N) == 13
+    assert test().blocks(10_000) == 101
+    assert test().level_rule(data).verdict == "run"
+    assert test(num_blocks=101).level_rule(data).flags == ("small blocks",)
+    assert "30" in test(num_blocks=101).level_rule(data).sentence
+
+
 @pytest.fixture
 def question(tmp_path):
     rows = np.random.default_rng(0).uniform(-1, 1, (120, 4))
@@ -90,3 +102,20 @@ def test_the_command_line_refuses_cells_of_two_continuous_columns(question, meth
     assert main([*question, "--given", "c,d", "--method", method]) == 2
     assert "contrast-gcm" in capsys.readouterr().err
     assert not (tmp_path / "out" / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), [(["c"], "kernel's width is 5 of a and 1.25 of b"), (["c", "d"], "of a and")]
+)
+def test_what_is_admissible_is_told_in_the_units_of_the_columns(given, told):
+    """c is an eighth of half the bounds; the deviation from a plane is told as well for two columns."""
+    rows = np.random.default_rng(0).uniform(-1, 1, (4, 300))
+    bounds = {"a": (0, 80), "b": (-10, 10), "c": (-1, 1), "d": (-1, 1)}
+    table = {"a": 40 + 40 * rows[0], "b": 10 * rows[1], "c": rows[2], "d": rows[3]}
+    answer = jaxdp.test(table, x="a", y="b", given=given, epsilon=1.0, bounds=bounds, key=jax.random.key(0))
+    rule = answer.content["level_rule"]
+    assert told in rule["sentence"]
+    if len(given) == 2:
+        assert (
+            f"deviation is {40 * rule['deviation']:.3g} of a and {10 * rule['deviation']:.3g} of b" in rule["sentence"]
+        )

@@ -10,8 +10,8 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.data import Column, Domain
-from jaxdp.independence.conditional import local_permutation
-from jaxdp.simulate.confounder import sine_confounder
+from jaxdp.independence.continuous import local_permutation
+from jaxdp.simulate.designs.confounder import sine_confounder
 
 pytestmark = pytest.mark.optimised
 

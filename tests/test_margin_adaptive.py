@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, laplace
 
 import jaxdp
-from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, largest_step, lipschitz_majorant
+from jaxdp.independence.tables.margin_adaptive import MarginAdaptive, largest_step, lipschitz_majorant
 from jaxdp.mechanisms import Gaussian
 
 pytestmark = pytest.mark.optimised

@@ -12,8 +12,9 @@ from scipy import stats
 
 import jaxdp
 from jaxdp import mechanisms
-from jaxdp._exact import as_fraction
+from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
+from jaxdp.noise.source import FloatNoise
 
 LAW = jaxdp.GaussianLaw(function=lambda z: z, noise_sd=1.0)
 
@@ -31,7 +32,7 @@ def sensitivity(norm, bound=3.0):
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_additive_noise_has_its_law_and_no_other(name):
     mechanism, norm, law = ADDITIVE[name]
-    noisy = mechanism.perturb(jax.random.key(0), jnp.full(DRAWS, 7.0), sensitivity(norm))
+    noisy = mechanism.perturb(FloatNoise(jax.random.key(0)), jnp.full(DRAWS, 7.0), sensitivity(norm))
     noise = np.asarray(noisy) - 7.0
     assert stats.kstest(noise, law().cdf).pvalue > 1e-4
     for wrong in (0.5, 2.0):
@@ -44,7 +45,7 @@ def test_additive_noise_has_its_law_and_no_other(name):
 def test_geometric_noise_has_its_law_and_no_other():
     mechanism = mechanisms.Geometric(0.5)
     one = sensitivity(Norm.L1, 2.0)
-    noise = np.asarray(mechanism.perturb(jax.random.key(0), jnp.full(DRAWS, 5.0), one)) - 5.0
+    noise = np.asarray(mechanism.perturb(FloatNoise(jax.random.key(0)), jnp.full(DRAWS, 5.0), one)) - 5.0
     assert np.all(noise == np.round(noise))
     edges = np.arange(-10, 11)
     observed = np.array([(noise == k).sum() for k in edges])
@@ -85,7 +86,7 @@ def test_selection_probabilities(kind):
     epsilon, bound = 2.0, 1.5
     mechanism = getattr(mechanisms, kind)(epsilon=epsilon)
     scores = jnp.tile(jnp.asarray(SCORES, jnp.float32), (DRAWS, 1))
-    picks = mechanism.perturb(jax.random.key(2), scores, sensitivity(Norm.LINF, bound))
+    picks = mechanism.perturb(FloatNoise(jax.random.key(2)), scores, sensitivity(Norm.LINF, bound))
     counts = np.bincount(np.asarray(picks), minlength=3)
     factor = epsilon / (2 * bound)
     weights = np.exp(factor * SCORES)
@@ -111,7 +112,9 @@ def test_rank_threshold_compares_with_the_right_noise():
     mechanism = mechanisms.RankThreshold(epsilon=1.0, level=0.5)
     parts = (sensitivity(Norm.LINF, 2.0), sensitivity(Norm.LINF, 6.0))
     keys = jax.random.split(jax.random.key(3), DRAWS)
-    decide = jax.jit(jax.vmap(lambda key: mechanism.perturb(key, (jnp.array(8.0), jnp.array([0.0])), parts)))
+    decide = jax.jit(
+        jax.vmap(lambda key: mechanism.perturb(FloatNoise(key), (jnp.array(8.0), jnp.array([0.0])), parts))
+    )
     rate = float(jnp.mean(decide(keys)))
     # 1 + #{T_1 + Z_1 >= T_0 + Z_0} <= 1 iff Z_1 - Z_0 < 8, both Laplace of scale 8: F(1) = 1 - (2 + 1)/(4 e)
     expected = 1 - 3 / (4 * math.e)
@@ -133,7 +136,7 @@ def test_split_draws_independent_noise():
     split = mechanisms.Split(parts={"a": mechanisms.Laplace(1.0), "b": mechanisms.Laplace(1.0)})
     one = sensitivity(Norm.L1, 1.0)
     zeros = {"a": jnp.zeros(DRAWS), "b": jnp.zeros(DRAWS)}
-    noise = split.perturb(jax.random.key(4), zeros, {"a": one, "b": one})
+    noise = split.perturb(FloatNoise(jax.random.key(4)), zeros, {"a": one, "b": one})
     assert abs(stats.spearmanr(noise["a"], noise["b"]).statistic) < 5 / math.sqrt(DRAWS)
 
 
@@ -161,7 +164,9 @@ def test_the_wrong_norm_is_refused():
     with pytest.raises(ValueError, match="L1 bound"):
         mechanisms.Laplace(1.0).scale(sensitivity(Norm.L2))
     with pytest.raises(ValueError, match="Linf bound"):
-        mechanisms.ReportNoisyMax(epsilon=1.0).perturb(jax.random.key(0), jnp.zeros(3), sensitivity(Norm.L1))
+        mechanisms.ReportNoisyMax(epsilon=1.0).perturb(
+            FloatNoise(jax.random.key(0)), jnp.zeros(3), sensitivity(Norm.L1)
+        )
 
 
 def test_a_budget_is_required_and_only_one():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp._layout import automatic_layout
+from jaxdp._base.layout import automatic_layout
 
 SCRIPT = """
 import functools, jax, numpy as np, jaxdp, tempfile

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxdp.cli.main import main
-from jaxdp.cli.mic import concentrated
+from jaxdp.one_call.mic import concentrated
 
 SCHEMA = """
 [columns.x]
@@ -91,21 +91,24 @@ def test_constant_tied_missing_and_outlying_values_have_declared_answers(tmp_pat
     """A column with gaps and outliers scores as the same column clipped by hand; without variation all is 0."""
     rng = np.random.default_rng(0)
     clean = rng.uniform(0, 10, 80)
-    clean[:4] = [0, 0, 10, 0]
+    clean[:4] = [5, 5, 10, 5]  # what is missing counts as the middle
     other = np.clip(clean + rng.normal(size=80), 0, 10)
     odd = ["", "nan", "1e9", "-inf", *map(repr, clean[4:].tolist())]
     rows = zip(odd, clean.tolist(), other.tolist(), ["5"] * 80, ["2"] * 80, strict=True)
     names = ["odd", "clean", "other", "five", "two"]
     (tmp_path / "d.csv").write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]) + "\n")
     (tmp_path / "s.toml").write_text("".join(f'[columns.{n}]\nkind="continuous"\nbounds=[0, 10]\n' for n in names))
-    files = [str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--out", str(tmp_path / "o")]
+    files = [str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--out", str(tmp_path / "o"), "--overwrite"]
     chosen = ["--all-pairs", "--epsilon", "1000", "--cells", "9", "--seed", "1"]
     assert main(["mic", *files, *chosen]) == 0
     found = {
         frozenset((p["x"], p["y"])): p["mic"] for p in json.loads((tmp_path / "o/result.json").read_text())["pairs"]
     }
     noise = json.loads((tmp_path / "o/result.json").read_text())["noise_sd"]
-    of = lambda *pair: found[frozenset(pair)]  # noqa: E731
+
+    def of(*pair):
+        return found[frozenset(pair)]
+
     assert of("odd", "other") == pytest.approx(of("clean", "other"), abs=25 * noise)
     assert of("odd", "clean") > 0.9 > of("clean", "other") > 0.4
     assert max(of("five", "two"), of("five", "odd"), of("two", "clean")) == 0.0, "below chance, clipped"

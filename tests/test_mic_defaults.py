@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from jaxdp.independence.marginal import mic_parameters
+from jaxdp.independence.mic import mic_parameters
 
 RECORDED = pathlib.Path(__file__).parents[1] / "experiments" / "mic" / "results" / "tuning.csv"
 WORSE = 1.05  # times the least error among the B tried: it is flat there, and a smaller B is quicker

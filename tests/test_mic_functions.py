@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp.simulate import functions21
+from jaxdp.simulate.designs import functions21
 from jaxdp.statistics import mic_star
-from jaxdp.statistics.mic_pairs import data_sets
+from jaxdp.statistics.mic.mic_pairs import data_sets
 
 pytestmark = pytest.mark.optimised
 
@@ -29,7 +29,10 @@ def test_samples_follow_the_masses():
     assert all(v.min() >= 0 and v.max() <= 1 for v in points)
     cells = [np.linspace(0, 1, 5)] * 2
     counts = np.histogram2d(points[1], points[0], cells)[0]
-    inside = lambda c: stats.norm.cdf((cells[0][:, None] - c) / law.sd)  # noqa: E731
+
+    def inside(c):
+        return stats.norm.cdf((cells[0][:, None] - c) / law.sd)
+
     joint = np.diff(inside(law.y), axis=0) @ np.diff(inside(law.x), axis=0).T
     assert stats.chisquare(counts.ravel(), 20_000 * (joint / joint.sum()).ravel()).pvalue > 1e-6
     masses = functions21.masses(law, 40, 30)

@@ -12,11 +12,12 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp.audit import flawed
-from jaxdp.audit.flawed import truncated_geometric
 from jaxdp.core import Norm, cost_of, num_records, public_shapes
-from jaxdp.independence.marginal import mic_common, mic_parameters, mic_ranges, mic_sensitivity
-from jaxdp.statistics import information, mic_grids, mic_pairs, mic_tables
+from jaxdp.independence.mic import mic_common, mic_parameters, mic_ranges, mic_sensitivity
+from jaxdp.published import true_losses
+from jaxdp.published.true_losses import truncated_geometric
+from jaxdp.statistics.mic import mic_grids, mic_pairs, mic_tables
+from jaxdp.statistics.tables import information
 
 BOX = ((0.0, 1.0), (0.0, 1.0))
 
@@ -164,9 +165,9 @@ def test_mass_bound_holds_under_attack_with_ties():
     n = 16
     test = jaxdp.MICeLaplace(epsilon=1.0, max_cells=6.0, c=2)
     priority = jax.random.bits(jax.random.key(1), (2, n), jnp.uint32)
-    from jaxdp.statistics import mic
+    from jaxdp.statistics.mic import coefficients
 
-    statistic = batch_of(lambda x, y: mic.mic_e(x, y, budget=6.0, c=2, priority=tuple(priority)))
+    statistic = batch_of(lambda x, y: coefficients.mic_e(x, y, budget=6.0, c=2, priority=tuple(priority)))
     with jax.enable_x64(True):
         found = climb(statistic, n, 150, np.random.default_rng(2))
     bound = test.sensitivity(n).bound
@@ -176,15 +177,15 @@ def test_mass_bound_holds_under_attack_with_ties():
 
 def test_minepys_tie_rule_breaks_the_published_bound():
     """n = 1000, B = 4: one move changes MICe by more than theorem 3.1 allows, ours stays in bounds."""
-    from jaxdp.statistics import mic
+    from jaxdp.statistics.mic import coefficients
 
     blocks = [((0, 0), 400), ((1, 1), 67), ((1, 2), 133), ((2, 1), 133), ((2, 2), 267)]
     y, x = np.concatenate([np.tile(cell, (count, 1)) for cell, count in blocks]).astype(float).T
     moved_x, moved_y = x.copy(), y.copy()
     moved_x[400], moved_y[400] = 2.0, 2.0
     with jax.enable_x64(True):
-        rule = jax.jit(functools.partial(mic.mic_e, budget=4.0, c=15, grid="minepy"))
-        ours = jax.jit(functools.partial(mic.mic_e, budget=4.0, c=15))
+        rule = jax.jit(functools.partial(coefficients.mic_e, budget=4.0, c=15, grid="minepy"))
+        ours = jax.jit(functools.partial(coefficients.mic_e, budget=4.0, c=15))
         published = abs(float(rule(x, y)) - float(rule(moved_x, moved_y)))
         bounded = abs(float(ours(x, y)) - float(ours(moved_x, moved_y)))
     assert published > 0.5 > 0.1 > mic_sensitivity.paper_mass_bound(1000, 4.0)
@@ -223,7 +224,7 @@ def test_published_geometric_mechanism_breaks_its_epsilon_and_a_shared_table_doe
         assert chance == pytest.approx(wanted, rel=0.02)
         losses[epsilon] = math.log(chance[0] / chance[1])
         # the audit's exhibit counts the same from integers alone
-        assert losses[epsilon] == pytest.approx(flawed.published_mic_loss(epsilon, n=3), rel=1e-9)
+        assert losses[epsilon] == pytest.approx(true_losses.published_mic_loss(epsilon, n=3), rel=1e-9)
         assert epsilon + 1.5 < losses[epsilon] <= 3 * epsilon, "the true cost is G epsilon"
         alone = [zero_probability(*data, n, tables, epsilon / 2, shared=True) for data in (corner, outlier)]
         assert abs(math.log(alone[0] / alone[1])) <= epsilon

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from jaxdp import statistics
-from jaxdp.statistics import (
-    information,
-    mic,
+from jaxdp.statistics.mic import (
+    coefficients,
     mic_axis,
+    mic_bins,
     mic_blocks,
-    mic_cells,
     mic_companions,
     mic_grids,
     mic_pairs,
     mic_scores,
 )
+from jaxdp.statistics.tables import information
 
 FIXTURE = pathlib.Path(__file__).parent / "data" / "mic_minepy_1_2_6.csv"
 BOX = ((0.0, 1.0), (0.0, 1.0))
@@ -83,7 +83,9 @@ def test_mic_r_against_brute_force(grid, budget):
     x, y = scatter(3)
     cells = [functools.partial(reference.range_cells, v, 0.0, 1.0) for v in (x, y)]
     expected = reference.coefficient(*cells, budget, 2, grid == "full")
-    assert float(mic.mic_r(x, y, bounds=BOX, budget=budget, c=2, grid=grid)) == pytest.approx(expected, abs=1e-12)
+    assert float(coefficients.mic_r(x, y, bounds=BOX, budget=budget, c=2, grid=grid)) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("grid", ["capped", "full"])
@@ -92,7 +94,7 @@ def test_mic_e_against_brute_force(grid):
     ranks = [np.argsort(np.argsort(v)) for v in (x, y)]
     cells = [functools.partial(reference.rank_cells, r) for r in ranks]
     expected = reference.coefficient(*cells, 12.3, 2, grid == "full")
-    assert float(mic.mic_e(x, y, budget=12.3, c=2, grid=grid)) == pytest.approx(expected, abs=1e-12)
+    assert float(coefficients.mic_e(x, y, budget=12.3, c=2, grid=grid)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_every_bucketing_gives_the_same_scores():
@@ -113,7 +115,7 @@ def test_few_programs_for_ten_thousand_records():
     sizes = mic_grids.grids(10_000**0.6, 15)
     for problems in (1, 1000, 10**6):
         groups = mic_grids.buckets(sizes, problems)
-        assert len(groups) <= mic_grids.MOST_PROGRAMS <= 12
+        assert len(groups) <= mic_grids.MAX_PROGRAMS <= 12
         assert sorted(grid for bucket in groups for grid in bucket.grids) == sorted(sizes)
         for bucket in groups:
             assert all(grid <= (bucket.fixed, bucket.parts, bucket.master) for grid in bucket.grids)
@@ -125,7 +127,7 @@ def test_a_single_coefficient_compiles_few_programs():
     jax.monitoring.register_event_duration_secs_listener(listener := lambda name, *_, **__: compiled.append(name))
     try:
         x, y = scatter(9, 211)
-        mic.mic_r(x, y, bounds=BOX, budget=40.0, c=5.5)
+        coefficients.mic_r(x, y, bounds=BOX, budget=40.0, c=5.5)
     finally:
         jax.monitoring.unregister_event_duration_listener(listener)
     assert 1 <= sum("backend_compile" in name for name in compiled) <= 12
@@ -149,8 +151,8 @@ def test_minepys_rule_on_tie_free_data_against_its_stored_values():
     for row in minepy_fixture():
         x, y = fixture_pair(row["kind"], row["n"], row["seed"])
         settings = {"budget": max(row["n"] ** row["alpha"], 4.0), "c": row["c"], "grid": "minepy"}
-        matrix = mic.characteristic_matrix_e(x, y, **settings)
-        assert float(mic.mic_e(x, y, **settings)) == pytest.approx(row["mic"], abs=1e-9)
+        matrix = coefficients.characteristic_matrix_e(x, y, **settings)
+        assert float(coefficients.mic_e(x, y, **settings)) == pytest.approx(row["mic"], abs=1e-9)
         assert float(mic_companions.total_information(matrix)) == pytest.approx(row["tic"], abs=1e-8)
         assert float(mic_companions.maximum_asymmetry(matrix)) == pytest.approx(row["mas"], abs=1e-9)
         assert float(mic_companions.maximum_edge_value(matrix)) == pytest.approx(row["mev"], abs=1e-9)
@@ -165,7 +167,7 @@ def test_minepys_rule_with_ties_against_the_baseball_values():
         table = np.array([[float(v) for v in row[5:]] for row in list(csv.reader(file))[1:]])
     with open(f"{folder}/mice_minepy_baseball.csv") as file:
         stored = list(csv.DictReader(file))
-    score = jax.jit(lambda x, y: mic.mic_e(x, y, budget=337**0.6, c=15, grid="minepy"))
+    score = jax.jit(lambda x, y: coefficients.mic_e(x, y, budget=337**0.6, c=15, grid="minepy"))
     for i in np.random.default_rng(0).integers(0, len(stored), 25):
         row = stored[i]
         found = score(jnp.asarray(table[:, int(row["i"])]), jnp.asarray(table[:, int(row["j"])]))
@@ -180,7 +182,7 @@ def test_pairs_equal_single_calls_and_data_sets():
     many = mic_pairs.mic_r_pairs(table, bounds=bounds, budget=12.0, c=3)
     pairs = mic_pairs.all_pairs(5)
     for value, (i, j) in zip(np.asarray(many), pairs, strict=True):
-        one = mic.mic_r(table[:, i], table[:, j], bounds=BOX, budget=12.0, c=3)
+        one = coefficients.mic_r(table[:, i], table[:, j], bounds=BOX, budget=12.0, c=3)
         assert value == pytest.approx(float(one), abs=1e-12)
     sets = mic_pairs.data_sets(table[:, [0, 1]].T, table[:, [2, 3]].T, bounds=BOX, budget=12.0, c=3)
     np.testing.assert_allclose(sets, np.asarray(many)[[1, 5]], atol=1e-12)
@@ -215,27 +217,29 @@ def test_counting_by_bits_equals_adding_records(monkeypatch):
 
 def test_single_precision_is_close():
     x, y = scatter(6, 60)
-    exact = float(mic.mic_r(x, y, bounds=BOX, budget=12.0, c=3))
-    single = float(mic.mic_r(x.astype(np.float32), y.astype(np.float32), bounds=BOX, budget=12.0, c=3))
+    exact = float(coefficients.mic_r(x, y, bounds=BOX, budget=12.0, c=3))
+    single = float(coefficients.mic_r(x.astype(np.float32), y.astype(np.float32), bounds=BOX, budget=12.0, c=3))
     assert single == pytest.approx(exact, abs=5e-6)
 
 
 def test_exchanging_the_columns_transposes_the_matrix():
     x, y = scatter(7, 60)
-    forward = mic.characteristic_matrix_r(x, y, bounds=BOX, budget=12.0, c=3)
-    np.testing.assert_allclose(forward, mic.characteristic_matrix_r(y, x, bounds=BOX, budget=12.0, c=3).T, atol=1e-12)
+    forward = coefficients.characteristic_matrix_r(x, y, bounds=BOX, budget=12.0, c=3)
+    np.testing.assert_allclose(
+        forward, coefficients.characteristic_matrix_r(y, x, bounds=BOX, budget=12.0, c=3).T, atol=1e-12
+    )
     allowed = np.outer(range(2, 7), range(2, 7)) <= 12
     np.testing.assert_array_equal(np.isfinite(forward), allowed)
 
 
 def test_mic_star_of_known_laws():
-    known = mic.mic_star(jnp.stack([jnp.ones((6, 6)), jnp.eye(6)]))
+    known = coefficients.mic_star(jnp.stack([jnp.ones((6, 6)), jnp.eye(6)]))
     np.testing.assert_allclose(known, [0.0, 1.0], atol=1e-12)
     density = np.random.default_rng(0).uniform(size=(5, 6))
     every = [
         reference.best_over_segments(t, k) / np.log2(k) for t in (density, density.T) for k in range(2, t.shape[0] + 1)
     ]
-    assert float(mic.mic_star(density)) == pytest.approx(max(every), abs=1e-12)
+    assert float(coefficients.mic_star(density)) == pytest.approx(max(every), abs=1e-12)
 
 
 CONSTANT, RAMP = np.full(100, 0.3), np.linspace(0, 1, 100)
@@ -244,12 +248,12 @@ FIXTURE_SIZE = {"budget": 100**0.6, "c": 15.0, "grid": "minepy"}
 
 @pytest.mark.parametrize(("x", "y"), [(CONSTANT, RAMP), (RAMP, CONSTANT), (CONSTANT, CONSTANT)])
 def test_constant_columns_share_no_range_information(x, y):
-    assert float(mic.mic_r(x[:60], y[:60], bounds=BOX, budget=12.0, c=3)) == pytest.approx(0.0, abs=1e-14)
-    assert float(mic.mic_e(x, y, **FIXTURE_SIZE)) == pytest.approx(0.0, abs=1e-14)
+    assert float(coefficients.mic_r(x[:60], y[:60], bounds=BOX, budget=12.0, c=3)) == pytest.approx(0.0, abs=1e-14)
+    assert float(coefficients.mic_e(x, y, **FIXTURE_SIZE)) == pytest.approx(0.0, abs=1e-14)
 
 
 def test_tied_columns_look_independent_to_mic_e():
-    ties = float(mic.mic_e(np.zeros(60), np.zeros(60), budget=12.0, c=3))
+    ties = float(coefficients.mic_e(np.zeros(60), np.zeros(60), budget=12.0, c=3))
     draws = np.random.default_rng(0).uniform(size=(200, 2, 60))
     null = mic_pairs.halves(
         jnp.argsort(jnp.concatenate([draws[:, 0], draws[:, 1]]).T, axis=0).astype(jnp.int32),
@@ -259,12 +263,12 @@ def test_tied_columns_look_independent_to_mic_e():
     assert ties <= float(jnp.max(null)), "the two scramblings of the record numbers are related"
     for count in (7, 1000, 4096):
         for stream in (1, 2):
-            assert len(np.unique(mic_cells.record_priority(count, stream))) == count
+            assert len(np.unique(mic_bins.record_priority(count, stream))) == count
 
 
 def test_two_rows_and_two_clusters():
-    assert float(mic.mic_r([0.1, 0.9], [0.2, 0.7], bounds=BOX, budget=4, c=2)) == pytest.approx(1.0)
-    assert float(mic.mic_e([0.1, 0.9], [0.2, 0.7], budget=4, c=2)) == pytest.approx(1.0)
+    assert float(coefficients.mic_r([0.1, 0.9], [0.2, 0.7], bounds=BOX, budget=4, c=2)) == pytest.approx(1.0)
+    assert float(coefficients.mic_e([0.1, 0.9], [0.2, 0.7], budget=4, c=2)) == pytest.approx(1.0)
 
 
 def test_bad_values_follow_the_declared_policy():
@@ -274,28 +278,31 @@ def test_bad_values_follow_the_declared_policy():
     clean = x.copy()
     clean[:4] = [0.0, 1.0, 0.0, 1.0]
     settings = {"bounds": BOX, "budget": 12.0, "c": 3}
-    found = [float(mic.mic_r(v[:60], y[:60], **settings)) for v in (odd, clean)]
+    found = [float(coefficients.mic_r(v[:60], y[:60], **settings)) for v in (odd, clean)]
     assert found[0] == found[1]
     low = x.copy()
     low[0] = -5.0
     missing = np.where(np.arange(100) == 0, np.nan, low)
     for keep, settings in ((60, {"budget": 12.0, "c": 3}), (100, FIXTURE_SIZE)):
-        found = [float(mic.mic_e(v[:keep], y[:keep], **settings)) for v in (low, missing)]
+        found = [float(coefficients.mic_e(v[:keep], y[:keep], **settings)) for v in (low, missing)]
         assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=((1, 0), (0, 1)), budget=4, c=1), "lower < upper"),
-        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=((0, 1),), budget=4, c=1), "bounds"),
-        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=3.9, c=1), "budget must be a number >= 4"),
-        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=float("nan"), c=1), "budget"),
-        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=4, c=0), "c must be"),
-        (lambda: mic.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=4, c=1, grid="minepy"), "minepy"),
-        (lambda: mic.mic_e([0.1, 0.2], [0.1], budget=4, c=1), "one length"),
-        (lambda: mic.mic_e([0.1], [0.1], budget=4, c=1), "n >= 2"),
-        (lambda: mic.mic_e([0.1, 0.2], [0.1, 0.2], budget=4, c=1, grid="odd"), "grid must be one of"),
+        (lambda: coefficients.mic_r([0.1, 0.2], [0.1, 0.2], bounds=((1, 0), (0, 1)), budget=4, c=1), "lower < upper"),
+        (lambda: coefficients.mic_r([0.1, 0.2], [0.1, 0.2], bounds=((0, 1),), budget=4, c=1), "bounds"),
+        (
+            lambda: coefficients.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=3.9, c=1),
+            "budget must be a number >= 4",
+        ),
+        (lambda: coefficients.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=float("nan"), c=1), "budget"),
+        (lambda: coefficients.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=4, c=0), "c must be"),
+        (lambda: coefficients.mic_r([0.1, 0.2], [0.1, 0.2], bounds=BOX, budget=4, c=1, grid="minepy"), "minepy"),
+        (lambda: coefficients.mic_e([0.1, 0.2], [0.1], budget=4, c=1), "one length"),
+        (lambda: coefficients.mic_e([0.1], [0.1], budget=4, c=1), "n >= 2"),
+        (lambda: coefficients.mic_e([0.1, 0.2], [0.1, 0.2], budget=4, c=1, grid="odd"), "grid must be one of"),
         (lambda: mic_pairs.mic_r_pairs(np.ones((4, 3)), bounds=[[0, 1]], budget=4, c=1), "bounds"),
         (lambda: mic_pairs.mic_e_pairs(np.ones((4, 3)), [[0, 3]], budget=4, c=1), "columns 0 to 2"),
     ],

@@ -28,7 +28,9 @@ from jaxdp.audit import record, sensitivity
 from jaxdp.mechanisms import Split
 from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian, SmoothLaplace
 from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
-from jaxdp.noise import add, cauchy_tables, certificate, digits, keys, lattice, normal_tables, traces
+from jaxdp.noise import certificate, lattice, samplers
+from jaxdp.noise.smooth import rungs, scaled_cauchy, scaled_normal
+from jaxdp.randomness import keys, traces
 
 MUTANTS: dict[str, tuple] = {}
 
@@ -84,7 +86,7 @@ def too_few_digits(monkeypatch):
 
 @mutant("escape dropped", test_certificate.test_escape_and_window_masks)
 def escape_dropped(monkeypatch):
-    monkeypatch.setattr(digits, "escapes", lambda bits, escape_bits: jnp.zeros(bits.shape, bool))
+    monkeypatch.setattr(samplers, "escapes", lambda bits, escape_bits: jnp.zeros(bits.shape, bool))
 
 
 selections = functools.partial(test_certificate.test_selection_is_pure_dp_for_all_small_scores, None)
@@ -138,19 +140,25 @@ def steps_with(change):
 
 @mutant("half-even rounding", test_lattice.test_statistic_is_rounded_down_on_the_lattice)
 def half_even(monkeypatch):
-    change = lambda x, low, high: jnp.clip(jnp.round(x), low, high).astype(np.int64)  # noqa: E731
+    def change(x, low, high):
+        return jnp.clip(jnp.round(x), low, high).astype(np.int64)
+
     monkeypatch.setattr(lattice, "_steps", steps_with(change))
 
 
 @mutant("no clip", test_lattice.test_public_range_clips_each_coordinate)
 def no_clip(monkeypatch):
-    change = lambda x, low, high: jnp.floor(jnp.nan_to_num(x, posinf=1e6)).astype(np.int64)  # noqa: E731
+    def change(x, low, high):
+        return jnp.floor(jnp.nan_to_num(x, posinf=1e6)).astype(np.int64)
+
     monkeypatch.setattr(lattice, "_steps", steps_with(change))
 
 
 @mutant("NaN kept", test_lattice.test_public_range_clips_each_coordinate)
 def nan_kept(monkeypatch):
-    change = lambda x, low, high: jnp.clip(jnp.floor(x), low, high).astype(np.int64)  # noqa: E731
+    def change(x, low, high):
+        return jnp.clip(jnp.floor(x), low, high).astype(np.int64)
+
     monkeypatch.setattr(lattice, "_steps", steps_with(change))
 
 
@@ -203,7 +211,7 @@ def budget_twice(monkeypatch):
     def divide(mechanism, shares):
         return Split(parts=dict.fromkeys(shares, mechanism))
 
-    monkeypatch.setattr("jaxdp.independence.conditional.partition_gcm.divide", divide)
+    monkeypatch.setattr("jaxdp.independence.continuous.partition_gcm.divide", divide)
 
 
 @mutant("a stage that is not charged", test_lattice.test_stages_are_charged)
@@ -272,9 +280,9 @@ transcripts = functools.partial(
 def one_move_of_two(monkeypatch):
     real = certificate.sparse_vector
 
-    def sparse_vector(moves, first, firing, step, firings):
-        facts, tables = real(moves, first, firing, step, firings)
-        return facts, dataclasses.replace(tables, query=real(moves, first, 2 * firing, step, firings)[1].query)
+    def sparse_vector(moves, first, each, step, above):
+        facts, tables = real(moves, first, each, step, above)
+        return facts, dataclasses.replace(tables, query=real(moves, first, 2 * each, step, above)[1].query)
 
     monkeypatch.setattr(certificate, "sparse_vector", sparse_vector)
 
@@ -310,11 +318,11 @@ def sparse_rounding_left_out(monkeypatch):
     monkeypatch.setattr(certificate, "sparse_vector", lambda moves, *rest: real(moves - 1, *rest))
 
 
-@mutant("sparse vector: firings beyond the cap", test_sparse_vector_exact.test_firings_beyond_the_cap_are_not_released)
+@mutant("sparse vector: answers beyond the cap", test_sparse_vector_exact.test_answers_beyond_the_cap_are_not_released)
 def uncapped(monkeypatch):
     real = SparseVector._ask
     monkeypatch.setattr(
-        SparseVector, "_ask", lambda self, state, query: real(self, state._replace(firings=0 * state.firings), query)
+        SparseVector, "_ask", lambda self, state, query: real(self, state._replace(above=0 * state.above), query)
     )
 
 
@@ -324,7 +332,7 @@ def one_query_noise(monkeypatch):
 
     def ask(self, state, query):
         after, fired, key = real(self, state, query)
-        return after._replace(key=state.key), fired, key
+        return after._replace(source=state.source), fired, key
 
     monkeypatch.setattr(SparseVector, "_ask", ask)
 
@@ -349,10 +357,10 @@ def narrow_laplace(monkeypatch):
 
 @mutant("smooth sensitivity: Gaussian pays for equal scales alone", exact_delta, SmoothGaussian, 1e-2)
 def equal_scales(monkeypatch):
-    real = normal_tables.GaussianLaw.divergence.__func__
+    real = scaled_normal.GaussianLaw.divergence.__func__
     same = classmethod(lambda cls, shift, ratio, epsilon: real(cls, shift, Decimal(1), epsilon))
-    monkeypatch.setattr(normal_tables.GaussianLaw, "divergence", same)
-    monkeypatch.setattr(normal_tables.GaussianLaw, "widths", lambda self: [self.width * Fraction(9, 10)])
+    monkeypatch.setattr(scaled_normal.GaussianLaw, "divergence", same)
+    monkeypatch.setattr(scaled_normal.GaussianLaw, "widths", lambda self: [self.width * Fraction(9, 10)])
 
 
 @mutant(
@@ -361,8 +369,8 @@ def equal_scales(monkeypatch):
     3.0,
 )
 def one_degree_of_three(monkeypatch):
-    monkeypatch.setattr(cauchy_tables.StudentLaw, "widths", lambda self: [Fraction(1)])
-    monkeypatch.setattr(cauchy_tables.StudentLaw, "spent", lambda self, width, table: (self.epsilon, Fraction(0)))
+    monkeypatch.setattr(scaled_cauchy.StudentLaw, "widths", lambda self: [Fraction(1)])
+    monkeypatch.setattr(scaled_cauchy.StudentLaw, "spent", lambda self, width, table: (self.epsilon, Fraction(0)))
 
 
 @mutant(
@@ -370,21 +378,21 @@ def one_degree_of_three(monkeypatch):
     test_smooth_release.test_rungs_cover_the_sensitivity_and_climb_no_further_than_paid,
 )
 def scale_rounded_down(monkeypatch):
-    real = add.smooth_grid
+    real = rungs.smooth_grid
 
     def grid(*arguments):
         steps, rung, step, spread = real(*arguments)
         return steps, rung - 1, step, spread
 
-    monkeypatch.setattr(add, "smooth_grid", grid)
+    monkeypatch.setattr(rungs, "smooth_grid", grid)
 
 
 @mutant(
     "smooth sensitivity: noise of the lowest rung", test_smooth_release.test_both_modes_have_the_exact_law, "release", 0
 )
 def lowest_rung(monkeypatch):
-    real = digits.laddered
-    monkeypatch.setattr(digits, "laddered", lambda bits, center, rung, *rest: real(bits, center, 0 * rung, *rest))
+    real = samplers.laddered
+    monkeypatch.setattr(samplers, "laddered", lambda bits, center, rung, *rest: real(bits, center, 0 * rung, *rest))
 
 
 sound_replay = test_audit_search.test_replay_finds_nothing_in_sound_tests
@@ -393,8 +401,8 @@ faulty_replay = test_audit_search.test_replay_names_the_fault
 
 @mutant("one key for all parts", sound_replay, jaxdp.PartitionGCM(epsilon=1.0), 1)
 def parts_share_key(monkeypatch):
-    def perturb(self, key, value, sensitivity):
-        return {name: part.perturb(key, value[name], sensitivity[name]) for name, part in self.parts.items()}
+    def perturb(self, source, value, sensitivity):
+        return {name: part.perturb(source, value[name], sensitivity[name]) for name, part in self.parts.items()}
 
     monkeypatch.setattr(Split, "perturb", perturb)
     monkeypatch.setattr(test_audit_search, "NUM_PAIRS", 2)
@@ -448,7 +456,10 @@ def blind_to_keys(monkeypatch):
 @mutant("auditor: replay compares no scales", faulty_replay, test_audit_search.ScaleFromData, "noise parameters")
 def blind_to_parameters(monkeypatch):
     real = record._compare
-    keep = lambda found: (d for d in found if d.what != "noise parameters")  # noqa: E731
+
+    def keep(found):
+        return (d for d in found if d.what != "noise parameters")
+
     monkeypatch.setattr(record, "_compare", lambda *a: keep(real(*a)))
 
 

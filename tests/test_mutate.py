@@ -12,7 +12,7 @@ from experiments.evidence.mutants.choose import rounds
 from experiments.evidence.mutants.find import find, of_source, scaled
 
 ROOT = Path(__file__).parent.parent
-STAGES = "jaxdp/independence/conditional/partition_stages.py"
+STAGES = "jaxdp/independence/continuous/partition_stages.py"
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +23,14 @@ def mutants():
 @pytest.mark.parametrize(
     ("path", "name", "old", "new"),
     [
-        ("jaxdp/independence/conditional/partition_gcm.py", "COVARIANCE_L1", "8.0", "7.2"),
-        ("jaxdp/independence/conditional/partition_gcm.py", "SHARES", "0.85", "0.935"),
+        ("jaxdp/independence/continuous/partition_gcm.py", "COVARIANCE_L1", "8.0", "7.2"),
+        ("jaxdp/independence/continuous/partition_gcm.py", "SHARES", "0.85", "0.935"),
         (STAGES, "COUNT_L2", "2.0", "1.8"),
         (STAGES, "SCORE_SENSITIVITY", "4.0", "3.6"),
         ("jaxdp/mechanisms/sparse_vector.py", "scales", "2.0", "1.8"),
         ("jaxdp/mechanisms/gaussian.py", "selector", "8.0", "8.8"),
         ("jaxdp/mechanisms/gaussian.py", "scale", "2.0", "1.8"),
-        ("jaxdp/discovery/search.py", "_private_answers", "asked", "0"),
+        ("jaxdp/discovery/methods/pc.py", "_private_answers", "asked", "0"),
     ],
 )
 def test_known_constants_are_found(mutants, path, name, old, new):

@@ -13,8 +13,8 @@ import pytest
 import jaxdp
 from jaxdp import core
 from jaxdp.data.dataset import CATEGORICAL, Column, Domain
-from jaxdp.independence.conditional import band_gcm, contrast_gcm, level_rule
-from jaxdp.statistics import bands, contrasts, hilbert, neighbour_order
+from jaxdp.independence.continuous import band_gcm, contrast_gcm, level_rule
+from jaxdp.statistics.neighbours import bands, contrasts, hilbert, neighbour_order
 from jaxdp.statistics.partition import Uniform
 
 SIZE = 12  # records of the attacked data sets
@@ -233,7 +233,10 @@ def slow_band(x, y, z, k, width):
     """S by a double loop in float64, in units of 2^-20; z without ties."""
     order = np.argsort(z)
     x, y = x[order], y[order]
-    psi = lambda t: np.round(np.clip(t / width, -1, 1) * 1024)  # noqa: E731
+
+    def psi(t):
+        return np.round(np.clip(t / width, -1, 1) * 1024)
+
     pairs = [(i, i + j) for j in range(1, k + 1) for i in range(len(x) - j)]
     return int(sum(psi(x[j] - x[i]) * psi(y[j] - y[i]) for i, j in pairs))
 
@@ -403,6 +406,41 @@ def test_same_value_ignores_jumps_between_values():
     assert p_values[True] > 0.05
 
 
+def sites(key, num_sites: int, values: int, n=1000):
+    """Site numbers declared continuous, with effects that X and Y share; they are independent within a site."""
+    key_z, key_effect, key_x, key_y = jax.random.split(key, 4)
+    site = jax.random.randint(key_z, (n,), 0, num_sites)
+    effect = 0.25 * jax.random.normal(key_effect, (num_sites,))[site]
+    x, y = (jnp.clip(effect + 0.25 * jax.random.normal(k, (n,)), -1, 1) for k in (key_x, key_y))
+    return jaxdp.Data(x, y, 2.0 * site / (num_sites - 1) - 1.0, Domain(z=(Column(values=values),)))
+
+
+def test_a_declared_step_keeps_the_level_of_site_numbers():
+    """The band rejects nearly always; pairs of one value keep the level (binomial(400, 0.05): beyond 40 at 1e-4)."""
+    test = jaxdp.BandGCM(epsilon=8.0)
+
+    def rejections(values):
+        design = functools.partial(sites, num_sites=200, values=values)
+        return int(jaxdp.power.rejection_rate(test, design, key(1), 400).rejections)
+
+    assert rejections(200) <= 40
+    assert rejections(0) > 300
+
+
+def test_equal_values_alone_are_compared_where_the_step_leaves_few():
+    def rule(values, n=1000, test=None):
+        domain = Domain(z=(Column(values=values),) * (2 if test else 1))
+        shapes = core.public_shapes(jaxdp.Data(jnp.zeros(n), jnp.zeros(n), jnp.zeros((n, len(domain.z))), domain))
+        return (test or jaxdp.BandGCM(epsilon=1.0)).level_rule(shapes)
+
+    assert "equal Z" in rule(250).sentence  # k = 2: 1000/4
+    assert rule(251).flags == ("labels",)
+    assert "categorical" in rule(251).sentence
+    assert rule(0).flags == ()
+    assert "step" in rule(0).sentence
+    assert rule(5, n=20_000, test=jaxdp.ContrastGCM(epsilon=1.0)).flags == ("labels",)
+
+
 def test_missing_and_infinite_values_have_a_place():
     rng = np.random.default_rng(15)
     x, y = rng.normal(size=(2, 250))
@@ -485,7 +523,7 @@ def test_the_rule_refuses_before_anything_is_spent(tmp_path):
         (jaxdp.ContrastGCM(epsilon=1.0), 199, 2, "at least 200"),
         (jaxdp.ContrastGCM(epsilon=1.0), 499, 3, "at least 500"),
         (jaxdp.ContrastGCM(epsilon=1.0), 999, 4, "at least 1000"),
-        (jaxdp.ContrastGCM(epsilon=1.0), 5000, 6, "PartialCorrelation"),
+        (jaxdp.ContrastGCM(epsilon=1.0), 5000, 6, "partial-correlation"),
         (jaxdp.ContrastGCM(epsilon=1.0, skewed=True), 5000, 3, "log"),
         (jaxdp.ContrastGCM(epsilon=1.0), 5000, 1, "use BandGCM"),
     ):
@@ -496,7 +534,9 @@ def test_the_rule_refuses_before_anything_is_spent(tmp_path):
 
 
 def test_the_rule_states_how_rough_is_too_rough():
-    shapes = lambda n, d: jaxdp.Data(*(jax.ShapeDtypeStruct(s, float) for s in ((n,), (n,), (n, d))))  # noqa: E731
+    def shapes(n, d):
+        return jaxdp.Data(*(jax.ShapeDtypeStruct(s, float) for s in ((n,), (n,), (n, d))))
+
     band, contrast = jaxdp.BandGCM(epsilon=1.0), jaxdp.ContrastGCM(epsilon=1.0, scale_x=1.0, scale_y=1.0)
     rule = band.level_rule(shapes(200, 1))
     assert (rule.verdict, rule.flags) == ("run", ())
@@ -506,7 +546,7 @@ def test_the_rule_states_how_rough_is_too_rough():
     rule = contrast.level_rule(shapes(1000, 2))
     assert rule.flags == ("curvature",)
     assert contrast.level_rule(shapes(10_000, 2)).verdict == level_rule.RUN
-    assert "labels, not quantities" in band.level_rule(shapes(200, 1)).sentence
+    assert "rests on Z being quantities" in band.level_rule(shapes(200, 1)).sentence
     assert rule.deviation == pytest.approx(0.5 * math.sqrt(0.3 * math.sqrt(1700 + 8 * 49) / 4000))
     assert rule.curvature == pytest.approx(2 * rule.deviation / (2 * rule.side**2 / 4))
     assert contrast.level_rule(shapes(1000, 3)).flags == ("curvature",)
@@ -523,7 +563,10 @@ def test_public_trends_are_subtracted_record_by_record():
     rng = np.random.default_rng(19)
     z = rng.normal(size=(400, 2))
     noise = 0.1 * rng.normal(size=(2, 400))
-    bend = lambda z: 9.0 * z[:, 0] * z[:, 1]  # noqa: E731
+
+    def bend(z):
+        return 9.0 * z[:, 0] * z[:, 1]
+
     test = jaxdp.ContrastGCM(epsilon=8.0, caliper=1.0, trend_x=bend, trend_y=bend)
     bent = jaxdp.Data(noise[0] + bend(z), noise[1] + bend(z), z)
     plain = dataclasses.replace(test, trend_x=None, trend_y=None)
@@ -534,12 +577,21 @@ def test_public_trends_are_subtracted_record_by_record():
 def test_the_mean_over_curves_is_the_mean_of_its_curves():
     rng = np.random.default_rng(21)
     data = jaxdp.Data(*rng.normal(size=(2, 300)), rng.normal(size=(300, 3)))
-    test = jaxdp.ContrastGCM(epsilon=1.0, enforce_rule=False)
+    test = jaxdp.ContrastGCM(epsilon=1.0, num_rotations=1, enforce_rule=False)
     with jax.enable_x64(True):
         single = [float(dataclasses.replace(test, rotation=r).statistic(key(0), data)) for r in (0, 1)]
         mean = float(dataclasses.replace(test, num_rotations=2).statistic(key(0), data))
     assert mean == sum(single) / 2
     assert single[0] != single[1]
+
+
+def test_the_null_rate_belongs_to_the_number_of_curves():
+    """A smaller variance may be claimed only where four curves are averaged."""
+    test = jaxdp.ContrastGCM(epsilon=1.0)
+    assert [(test.curves(d), test._rate(d)) for d in contrast_gcm.DEPTHS] == [(4, 1.7), (4, 2.0), (1, 2.2), (1, 2.2)]
+    for curves in (1, 2):
+        few = dataclasses.replace(test, num_rotations=curves)
+        assert [few._rate(d) for d in contrast_gcm.DEPTHS] == [1.7, 2.2, 2.2, 2.2]
 
 
 def test_wrong_settings_are_refused():

@@ -7,7 +7,7 @@ import pytest
 from experiments.audit import neighbours
 from jaxdp import examples
 from jaxdp.audit import record
-from jaxdp.independence.marginal.unit_circle import UnitCircle
+from jaxdp.independence.tables.unit_circle import UnitCircle
 
 
 def test_attack_reaches_an_attained_bound():

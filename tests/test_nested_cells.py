@@ -18,10 +18,11 @@ from jaxdp import cli, core, discovery, interop, plan
 from jaxdp.cli.main import main
 from jaxdp.data import Column, Domain
 from jaxdp.data.records import as_records
-from jaxdp.discovery import automatic, search
-from jaxdp.discovery.answerable import largest_order
-from jaxdp.independence.conditional import partition_gcm, partition_stages
-from jaxdp.independence.conditional.coarse_cells import CoarseCells
+from jaxdp.discovery import choose
+from jaxdp.discovery.engine.answerable import largest_order
+from jaxdp.discovery.methods import pc
+from jaxdp.independence.continuous import partition_gcm, partition_stages
+from jaxdp.independence.continuous.coarse_cells import CoarseCells
 from jaxdp.plan import continuous
 from jaxdp.plan.solve import Question
 from jaxdp.statistics import partition
@@ -35,7 +36,10 @@ LAWS = (None, partition.Uniform(lower=-2.0, upper=2.0), partition.Normal(mean=0.
 def values(columns, n, seed=0):
     """Records of z, (n, d), the values of continuous columns spread over and beyond [-1, 1]."""
     rng = np.random.default_rng(seed)
-    draw = lambda c: rng.integers(0, c.levels, n) if c.levels else rng.normal(0.0, 0.8, n)  # noqa: E731
+
+    def draw(c):
+        return rng.integers(0, c.levels, n) if c.levels else rng.normal(0.0, 0.8, n)
+
     return np.stack([np.asarray(draw(column), np.float32) for column in columns], 1)
 
 
@@ -167,7 +171,9 @@ CUT = (jaxdp.PartitionGCM, jaxdp.LocalPermutation, jaxdp.ConditionalKendall, jax
 
 @pytest.mark.parametrize("kind", CUT)
 def test_what_is_known_about_the_level_follows_the_public_columns(kind):
-    rule = lambda columns, **fields: kind(epsilon=1.0, **fields).level_rule(described(columns, 400))  # noqa: E731
+    def rule(columns, **fields):
+        return kind(epsilon=1.0, **fields).level_rule(described(columns, 400))
+
     assert (rule((CODED, CODED)).verdict, rule((CODED, CODED)).sentence) == ("run", "")
     one = rule((LINE, CODED))
     assert (one.verdict, one.flags) == ("flag", ("cells",))
@@ -247,15 +253,18 @@ def test_orders_that_are_answered_depend_on_public_columns_alone(coded, order):
 
 def test_a_search_by_partition_stops_at_the_order_that_is_answered(monkeypatch):
     """Every pair is found dependent, so that a search without a limit would reach every order."""
-    monkeypatch.setattr(automatic, "TESTS_PER_PAIR", 8)
-    dependent = lambda test, key, data: SimpleNamespace(p_value=0.0, cost=test.budget().cost(ONE))  # noqa: E731
-    monkeypatch.setattr(search, "run_opened", dependent)
+    monkeypatch.setattr(choose, "TESTS_PER_PAIR", 8)
+
+    def dependent(test, key, data):
+        return SimpleNamespace(p_value=0.0, cost=test.budget().cost(ONE))
+
+    monkeypatch.setattr(pc, "run_opened", dependent)
     graph = discovery.partition_pc(jax.random.key(0), chain(5), epsilon=1.0)
     assert {len(item.given) for item in graph.decisions} == {0, 1}
     assert graph.complete
     assert "at most 1 column" in graph.note
     assert graph.to_dict()["note"] == graph.note == discovery.graph_from_dict(graph.to_dict()).note
-    told = cli.discover.summary(cli.discover.describe(graph, 400, None, None), Path("out"))
+    told = cli.discover.summary(cli.discover.describe(graph, 400, None), Path("out"))
     assert "at most 1 column" in told
     assert discovery.partition_pc(jax.random.key(0), chain(3), epsilon=1.0).note == ""
     wide = discovery.partition_pc(jax.random.key(0), chain(5), epsilon=1.0, accept_coarse_cells=True)
@@ -306,7 +315,10 @@ def test_the_command_line_refuses_and_tells_its_cells(files, tmp_path, capsys):
     question = ["test", *files, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1", "--method", "partition-gcm"]
     assert main([*question, "--given", "c,d,e"]) == 2
     assert "--accept-coarse-cells" in capsys.readouterr().err
-    assert main(["discover", *files, "--epsilon", "1", "--seed", "1", "--max-order", "4"]) == 2
+    assert (
+        main(["discover", *files, "--epsilon", "1", "--seed", "1", "--max-order", "4", "--method", "recommended_pc"])
+        == 2
+    )
     assert "max_order=2" in capsys.readouterr().err
     assert main([*question, "--given", "c,d,e", "--accept-coarse-cells"]) == 0
     told = " ".join(capsys.readouterr().out.split())

@@ -9,9 +9,9 @@ from scipy.stats import chi2
 
 from jaxdp.data import networks
 from jaxdp.data.records import Records, as_records
-from jaxdp.discovery.orientation import is_acyclic
-from jaxdp.simulate.networks import sample_network
-from jaxdp.statistics import contingency
+from jaxdp.discovery.engine.orientation import is_acyclic
+from jaxdp.simulate.designs.networks import sample_network
+from jaxdp.statistics.tables import contingency
 
 BIF = """network unknown { }
 variable rain { type discrete [ 2 ] { yes, no }; }

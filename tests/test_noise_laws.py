@@ -9,7 +9,9 @@ import pytest
 import scipy.stats
 
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import add, chacha, keys
+from jaxdp.noise import lattice
+from jaxdp.noise.source import FloatNoise, LatticeNoise
+from jaxdp.randomness import chacha, keys
 
 pytestmark = pytest.mark.optimised
 
@@ -26,23 +28,28 @@ def release_key(number: int):
     return chacha.wrap((1000 + number).to_bytes(32, "little"))
 
 
+def source_of(release: bool):
+    """What draws from a key in this mode."""
+    return LatticeNoise if release else FloatNoise
+
+
 @functools.lru_cache
 def released(law: str, size: int = DRAWS):
     """Release noise of scale 3 (Laplace, geometric) or sd 3 (Gaussian), `size` draws."""
     with jax.enable_x64(True):
         if law == "gaussian":
             bound = sensitivity(3.0 * size**0.5, Norm.L2)
-            return np.asarray(add.gaussian(release_key(1), jnp.zeros(size), bound, size / 2.0))
+            return np.asarray(LatticeNoise(release_key(1)).gaussian(jnp.zeros(size), bound, size / 2.0))
         bound, zeros = sensitivity(3.0 * size), jnp.zeros(size, int if law == "geometric" else float)
-        return np.asarray(getattr(add, law)(release_key(2), zeros, bound, 1.0 * size))
+        return np.asarray(getattr(LatticeNoise(release_key(2)), law)(zeros, bound, 1.0 * size))
 
 
 @functools.lru_cache
 def simulated(law: str, size: int = DRAWS):
-    key = jax.random.key(5)
+    source = FloatNoise(jax.random.key(5))
     if law == "gaussian":
-        return np.asarray(add.gaussian(key, jnp.zeros(size), sensitivity(3.0, Norm.L2), 0.5))
-    return np.asarray(getattr(add, law)(key, jnp.zeros(size), sensitivity(3.0), 1.0))
+        return np.asarray(source.gaussian(jnp.zeros(size), sensitivity(3.0, Norm.L2), 0.5))
+    return np.asarray(getattr(source, law)(jnp.zeros(size), sensitivity(3.0), 1.0))
 
 
 LAWS = {"laplace": scipy.stats.laplace(scale=3.0), "gaussian": scipy.stats.norm(scale=3.0)}
@@ -112,7 +119,10 @@ def selections(law: str, release: bool, size: int):
     """Selected indices of `size` runs."""
     scores = jnp.array(SCORES)
     bound = sensitivity(1.0, Norm.LINF)
-    one = lambda key: getattr(add, law)(key, scores, bound, EPSILON)  # noqa: E731
+
+    def one(key):
+        return getattr(source_of(release)(key), law)(scores, bound, EPSILON)
+
     key = release_key(3) if release else jax.random.key(3)
     return np.asarray(jax.jit(lambda key: jax.lax.map(one, jax.random.split(key, size), batch_size=500))(key))
 
@@ -140,7 +150,10 @@ def test_rank_decision_law(release):
     size, scale = 20_000, 2.0
     reference, others = jnp.asarray(3.0), jnp.array([0.0, 1.0, 2.5])
     key = release_key(4) if release else jax.random.key(4)
-    one = lambda key: add.rank_at_most(key, reference, others, 2.0, 1.0, 0)  # noqa: E731
+
+    def one(key):
+        return source_of(release)(key).rank_at_most(reference, others, 2.0, 1.0, 0)
+
     with jax.enable_x64(release):
         reference, others = jnp.asarray(3.0, float), jnp.array([0.0, 1.0, 2.5], float)
         rejected = jax.jit(lambda key: jax.lax.map(one, jax.random.split(key, size), batch_size=500))(key)
@@ -162,7 +175,7 @@ def test_no_draw_leaves_lattice_or_window_in_1e8(law):
         size = 1_000_000
         with jax.enable_x64(True):
             bound = sensitivity(3.0 * size, Norm.L2 if law == "gaussian" else Norm.L1)
-            draw = getattr(add.lattice, law)
+            draw = getattr(lattice, law)
             zeros = jnp.zeros(size, int if law == "geometric" else float)
             noisy, facts = draw(release_key(10 + number), zeros, bound, 1.0 * size)
         steps = np.asarray(noisy) / float(facts.step)

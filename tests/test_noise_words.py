@@ -5,18 +5,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.noise.words import random_words
+from jaxdp.randomness.threefry_words import random_words
 
 
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 @pytest.mark.parametrize("shape", [(), (7,), (0,), (2, 3, 4)])
 def test_words_are_those_of_the_built_in_generator(impl, shape):
-    word = lambda make: np.asarray(make(jax.random.key(3, impl=impl), shape))  # noqa: E731
+    def word(make):
+        return np.asarray(make(jax.random.key(3, impl=impl), shape))
+
     np.testing.assert_array_equal(word(random_words), word(lambda key, s: jax.random.bits(key, s, jnp.uint32)))
 
 
 def test_words_of_many_keys_and_a_key_used_twice():
-    keys = lambda: jax.random.split(jax.random.key(1), 4)  # noqa: E731
+    def keys():
+        return jax.random.split(jax.random.key(1), 4)
+
     built_in = jax.vmap(lambda key: jax.random.bits(key, (5,), jnp.uint32))(keys())
     np.testing.assert_array_equal(jax.vmap(lambda key: random_words(key, (5,)))(keys()), built_in)
     np.testing.assert_array_equal(jax.lax.map(lambda key: random_words(key, (5,)), keys()), built_in)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +13,8 @@ from scipy import optimize, stats
 import jaxdp
 from jaxdp import core
 from jaxdp.data import Column, Domain
-from jaxdp.independence.conditional import partition_gcm, partition_stages
-from jaxdp.simulate.confounder import heteroscedastic_confounder, sine_confounder
+from jaxdp.independence.continuous import partition_gcm, partition_stages
+from jaxdp.simulate.designs.confounder import heteroscedastic_confounder, sine_confounder
 from jaxdp.statistics import winsorize
 
 pytestmark = pytest.mark.optimised
@@ -70,6 +71,21 @@ def test_an_attack_reaches_the_variance_bounds():
     assert 0.9 * partition_gcm.VARIANCE_REGIONS_L1 < found <= partition_gcm.VARIANCE_REGIONS_L1 + 1e-12
 
 
+def test_one_cell_moves_by_four_and_no_more():
+    """All corners of the proof, and the pair that approaches the bound; a plain sum of products would do as much."""
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=6)))
+    x, y, x2, y2, m, k = corners.T
+    assert np.abs((x2 - m) * (y2 - k) - (x - m) * (y - k)).max() == partition_gcm.COVARIANCE_ONE_CELL
+    data = [jaxdp.Data(np.append(np.full(80, -1.0), 1.0), np.append(np.full(80, -1.0), end)) for end in (1.0, -1.0)]
+    test = jaxdp.core.resolve(jaxdp.PartitionGCM(epsilon=1.0, winsorize=1.0), data[0])
+    bound = test.sensitivity(81)["covariance"].bound
+    with jax.enable_x64(True):
+        values = [float(test.statistic(jax.random.key(0), one)["covariance"]) for one in data]
+    assert 0.98 * bound < abs(values[0] - values[1]) <= bound == 4.0
+    with_z = jaxdp.core.resolve(test, jaxdp.Data(data[0].x, data[0].y, data[0].x))
+    assert with_z.sensitivity(81)["covariance"].bound == 8.0
+
+
 def climb(name, regions, bound, restarts=6, steps=120, n=24, levels=3):
     """Hill climbing over data sets on {-1, 0, 1} and one replaced record; the largest change found."""
     test = plain(levels, num_regions=regions)
@@ -80,7 +96,10 @@ def climb(name, regions, bound, restarts=6, steps=120, n=24, levels=3):
     def changes(x, y, z, record):
         key = jax.random.key(0)
         before = test.statistic(key, jaxdp.Data(x, y, z, domain))[name]
-        put = lambda a, v: a.at[0].set(v)  # noqa: E731
+
+        def put(a, v):
+            return a.at[0].set(v)
+
         other = jaxdp.Data(put(x, record[0]), put(y, record[1]), put(z, record[2]), domain)
         return jnp.sum(jnp.abs(test.statistic(key, other)[name] - before))
 

@@ -15,15 +15,16 @@ from scipy import stats
 
 import jaxdp
 from jaxdp import catalogue, plan
-from jaxdp.accounting.renyi import zcdp_epsilon
+from jaxdp.accounting.renyi import zcdp_epsilon, zcdp_rho
 from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Column
 from jaxdp.data.schema import Schema
-from jaxdp.plan import laws, solve
+from jaxdp.plan import laws
+from jaxdp.plan.changes import changes
 from jaxdp.plan.methods import plans
 from jaxdp.plan.solve import Question
-from jaxdp.statistics.association import squared_correlation
+from jaxdp.statistics.tables.association import squared_correlation
 
 REPLICATES = 1000
 # given Z the kernel fit of the vote's small blocks is biased, which the formula does not know (docs/planning.md)
@@ -93,7 +94,7 @@ def test_every_formula_against_simulation(method, epsilon):
 
 @pytest.mark.full
 def test_gaussian_noise_is_planned_for_epsilon_and_delta():
-    rho = solve.rho_of(1.0, 1e-6)
+    rho = zcdp_rho(1.0, 1e-6)
     assert zcdp_epsilon(rho, 1e-6) <= 1.0 < zcdp_epsilon(1.001 * rho, 1e-6)
     n = plan.required_n("partition-gcm", epsilon=1.0, effect=0.3, delta=1e-6)
     assert n > plan.required_n("partition-gcm", epsilon=1.0, effect=0.3)  # one number gains nothing from delta
@@ -276,6 +277,39 @@ def test_the_command_answers_and_writes_its_files(tmp_path, capsys):
     assert str(content["n"]) in capsys.readouterr().out
 
 
+SCALED_LINE = plan.Setting(scaled=True)
+
+
+def test_a_search_takes_refused_numbers_of_records_for_powerless():
+    """The band refuses fewer than 100 records, where the search begins."""
+    found = plan.required_n("band-gcm", epsilon=8.0, effect=1.5, setting=SCALED_LINE, replicates=60)
+    assert found == pytest.approx(100, abs=3)
+    with pytest.raises(ValueError, match="at most 5"):
+        plan.power(
+            "contrast-gcm", n=1000, epsilon=1.0, effect=0.3, setting=plan.Setting(scaled=True, z=(Column(),) * 6)
+        )
+
+
+def test_a_plan_says_what_it_finds_where_the_data_are_not_as_planned():
+    """Halved residuals under the same guess of their scale: the kernel is twice as wide against them."""
+    row = plan.Row("band-gcm", "n", 470, 1.0, 0.25, 0.8, None, "simulation")
+    found = {c.name: c for c in changes(row, SCALED_LINE, level=0.05, replicates=200, key=jax.random.key(1))}
+    assert set(found) == {"heavy tails", "half the residual scale", "means of three sds"}
+    assert found["half the residual scale"].power < 0.75 < found["heavy tails"].interval[1]
+    assert found["means of three sds"].interval[0] < found["means of three sds"].power
+    table = plan.Row("noisy-table", "n", 500, 1.0, 0.25, 0.8, None, "formula")
+    assert changes(table, plan.Setting.table(), level=0.05, replicates=200, key=jax.random.key(1)) == []
+
+
+def test_heavy_tails_have_the_planned_sd():
+    draw = jax.jit(plan.Setting(z=(), scaled=True, tails=5.0, residual_sd=0.01).design(200_000, 0.0))
+    x = np.asarray(draw(jax.random.key(0)).x) / 0.01
+    assert np.std(x) == pytest.approx(1.0, abs=0.03)
+    assert stats.kurtosis(x) > 2.0
+    with pytest.raises(ValueError, match="tails"):
+        plan.Setting(tails=1.5)
+
+
 def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
     schema, out = tmp_path / "s.toml", tmp_path / "plan"
     schema.write_text(TOML)
@@ -288,6 +322,16 @@ def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
     assert powers == sorted(powers, reverse=True)
     assert len(powers) >= 3
     assert "cost of privacy" in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_a_test_that_refuses_few_records_is_planned_all_the_same():
+    setting = plan.Setting.of_schema(Schema.from_dict(SCHEMA), "dose", "response", ["age"])
+    given = {"setting": setting, "epsilon": 3.0, "effect": 0.5}
+    (few,) = plan.compare(**given, n=40, methods=["band-gcm"])
+    assert "at least 100 are needed" in few.reason  # the comparison goes on
+    needed = plan.required_n("band-gcm", **given, power=0.8, replicates=60)
+    assert 100 <= needed <= 400
 
 
 def test_the_correlation_of_a_small_block_is_the_square_of_a_normal_deviate():
@@ -308,7 +352,10 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
         for name, n in (("median", 3030), ("sum", 4000), ("x", 9000))
     ]
     levels = {"median": (0.16, 0.26), "sum": (0.04, 0.06), "x": (0.2, 0.3)}
-    found = lambda row, setting, args: {"level": 0.21, "level_interval": levels[row.method]}  # noqa: E731
+
+    def found(row, setting, args):
+        return {"level": 0.21, "level_interval": levels[row.method]}
+
     monkeypatch.setattr(cli_plan, "check", found)
     asked = argparse.Namespace(method=None, level=0.05)
     kept, checked = cli_plan.keeping_level(rows, plan.Setting(), asked)

@@ -11,14 +11,15 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp.simulate import power, replicates
-from jaxdp.simulate.confounder import sine_confounder
+from jaxdp.simulate import power
+from jaxdp.simulate.designs.confounder import sine_confounder
+from jaxdp.simulate.engine import replicates
 
 pytestmark = pytest.mark.optimised
 
 DEVICES_SCRIPT = """
 import functools, jax, numpy as np, jaxdp
-from jaxdp.simulate.confounder import SineLaw, sine_confounder
+from jaxdp.simulate.designs.confounder import SineLaw, sine_confounder
 assert len(jax.devices()) == 8
 design = functools.partial(sine_confounder, n=50, effect=0.3)
 for test in (

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp.independence.conditional import private_crt
-from jaxdp.simulate.confounder import SineLaw, sine_confounder
-from jaxdp.statistics import ridge_bounds
+from jaxdp.independence.continuous import private_crt
+from jaxdp.simulate.designs.confounder import SineLaw, sine_confounder
+from jaxdp.statistics.kernel_ridge import ridge_bounds
 
 pytestmark = pytest.mark.optimised
 

@@ -12,11 +12,13 @@ from scipy import stats
 import jaxdp
 from jaxdp import audit, core
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.independence.conditional import chosen_cells
+from jaxdp.independence.continuous import chosen_cells
 from jaxdp.mechanisms import random_stopping
 from jaxdp.mechanisms.random_stopping import RandomStopping
-from jaxdp.noise import chacha, keys, random_runs
-from jaxdp.simulate.confounder import sine_confounder
+from jaxdp.noise import random_runs
+from jaxdp.noise.source import FloatNoise, LatticeNoise, opened
+from jaxdp.randomness import chacha, keys
+from jaxdp.simulate.designs.confounder import sine_confounder
 
 ONE = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE)
 ETAS = (0.0, 0.5, 1.0)
@@ -151,7 +153,7 @@ def law_of_the_best(mechanism, scores):
 
 def test_random_stopping_has_the_law_of_the_best_noisy_run():
     scores, draws, mechanism = np.array([0.0, 1.5, 3.0]), 20_000, RandomStopping(epsilon=3.0, mean_runs=5.0)
-    found = jax.jit(jax.vmap(lambda k: mechanism.perturb(k, jnp.asarray(scores, jnp.float32), ONE)))(
+    found = jax.jit(jax.vmap(lambda k: mechanism.perturb(FloatNoise(k), jnp.asarray(scores, jnp.float32), ONE)))(
         jax.random.split(jax.random.key(4), draws)
     )
     expected = draws * law_of_the_best(mechanism, scores)
@@ -163,7 +165,7 @@ def test_random_stopping_in_a_release_has_the_same_law():
     scores, draws, mechanism = np.array([0.0, 1.5, 3.0]), 4000, RandomStopping(epsilon=3.0, mean_runs=2.0)
     ranged = dataclasses.replace(ONE, lower=-4.0, upper=4.0)
     with keys.precision(keys.RELEASE):
-        once = jax.vmap(lambda key: mechanism.perturb(key, jnp.asarray(scores), ranged))
+        once = jax.vmap(lambda key: mechanism.perturb(LatticeNoise(key), jnp.asarray(scores), ranged))
         drawn = jax.jit(lambda key: once(jax.random.split(key, draws)))(chacha.wrap(bytes(range(32))))
     expected = draws * law_of_the_best(mechanism, scores)
     assert stats.chisquare(np.bincount(np.asarray(drawn), minlength=3), expected).pvalue > 1e-6
@@ -185,7 +187,9 @@ def test_the_certificate_of_random_stopping_sums_to_its_budget():
 def test_an_audit_of_random_stopping_stays_below_the_claim():
     mechanism, draws = RandomStopping(epsilon=3.0, mean_runs=4.0), 30_000
     parts = jax.random.split(jax.random.key(9), (2, draws))
-    run = jax.jit(lambda keys, scores: jax.lax.map(lambda k: mechanism.perturb(k, scores, ONE), keys, batch_size=500))
+    run = jax.jit(
+        lambda keys, scores: jax.lax.map(lambda k: mechanism.perturb(FloatNoise(k), scores, ONE), keys, batch_size=500)
+    )
     outputs = [np.asarray(run(k, jnp.array(s))) for k, s in zip(parts, ([0.0, -3.0], [-1.0, -2.0]), strict=True)]
     bound = audit.events_bound(*outputs)
     assert 0.2 < bound.epsilon <= 3.0  # Laplace scores are not the worst base; the exact factor is tested above
@@ -203,12 +207,12 @@ def test_costs_and_mistakes():
         (RandomStopping(epsilon=1.0, mean_runs=1e4), ranged, "mean_runs <= 2000"),
     ):
         with keys.precision(keys.RELEASE), pytest.raises(ValueError, match=words):
-            mechanism.perturb(keys.open_key(jaxdp.fresh_key()), jnp.zeros(2), bounds)
+            mechanism.perturb(opened(jaxdp.fresh_key()), jnp.zeros(2), bounds)
     with pytest.raises(ValueError, match="tells K"):
         RandomStopping(epsilon=1.0).best_of(jaxdp.fresh_key(), lambda key: (0.0, 0))
     with pytest.raises(ValueError, match="Linf"):
         RandomStopping(epsilon=1.0).perturb(
-            jax.random.key(0), jnp.zeros(2), Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)
+            FloatNoise(jax.random.key(0)), jnp.zeros(2), Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE)
         )
     with pytest.raises(ValueError, match="mean_runs"):
         RandomStopping(epsilon=1.0, mean_runs=0.5)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from jaxdp import audit
-from jaxdp.independence.conditional.conditional_kendall import PAPER_SENSITIVITY
-from jaxdp.statistics import concordance, ridge_bounds
+from jaxdp.published.priv_pc import PAPER_SENSITIVITY
+from jaxdp.statistics import concordance
+from jaxdp.statistics.kernel_ridge import ridge_bounds
 
 
 def residual_products(on_first_hub, n=2000, alpha=10.0):
@@ -40,11 +41,17 @@ def weight(n):
 
 def move_of_definition_6(left, joined, rest):
     """Largest change when a row goes from a stratum of `left` to one of `joined`; rest: weight of all others."""
-    pairs = lambda n: n * (n - 1.0) / 2.0  # noqa: E731
+
+    def pairs(n):
+        return n * (n - 1.0) / 2.0
+
     before = np.sqrt(rest + weight(left) + weight(joined))
     after = np.sqrt(rest + weight(left - 1) + weight(joined + 1))
     before, after = (np.where(root > 0, root, np.inf) for root in (before, after))
-    share = lambda n, root: 9.0 / ((2.0 * n + 5.0) * root)  # noqa: E731
+
+    def share(n, root):
+        return 9.0 / ((2.0 * n + 5.0) * root)
+
     return (
         pairs(left - 1) * np.abs(share(left, before) - share(left - 1, after))
         + (left - 1) * share(left, before)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.statistics import kernels, random_features, ridge, ridge_bounds
+from jaxdp.statistics.kernel_ridge import kernels, random_features, ridge, ridge_bounds
 
 RNG = np.random.default_rng(11)
 Z = RNG.normal(size=(301, 3)).astype(np.float32)

@@ -128,7 +128,10 @@ def test_every_kind_of_row_becomes_lines(table):
 
 def test_the_papers_figures_stand_beside_ours(table):
     lines, text = table
-    find = lambda **wanted: [line for line in lines if all(line[k] == v for k, v in wanted.items())]  # noqa: E731
+
+    def find(**wanted):
+        return [line for line in lines if all(line[k] == v for k, v in wanted.items())]
+
     (null,) = find(figure="figure 1", source="dp_ci")
     assert (null["paper"], null["ours"], null["low"], null["replicates"]) == ("0.05", "0.06", "0.03", "100")
     assert find(figure="figure 3")[0]["paper"] == "stays near 0.05"
@@ -145,7 +148,7 @@ def test_the_papers_figures_stand_beside_ours(table):
 
 
 def test_the_short_table_goes_between_the_markers_of_a_file(table, tmp_path):
-    file = tmp_path / "README.md"
+    file = tmp_path / "page.md"
     file.write_text("before\n{}\nold\n{}\nafter\n".format(*reproduce.MARKERS))
     short = (tmp_path / "reproduce_short.md").read_text()
     assert "took 0.2 minutes" in short
@@ -154,3 +157,12 @@ def test_the_short_table_goes_between_the_markers_of_a_file(table, tmp_path):
     file.write_text("no markers\n")
     with pytest.raises(ValueError, match="lacks the markers"):
         reproduce.insert(file, short)
+
+
+def test_the_page_of_the_documentation_takes_the_table(table, tmp_path):
+    page = (reproduce.ROOT / reproduce.PAGE).read_text(encoding="utf-8")
+    assert [page.count(marker) for marker in reproduce.MARKERS] == [1, 1]
+    (tmp_path / "page.md").write_text(page)
+    reproduce.insert(tmp_path / "page.md", "new\n")
+    assert "new" in (tmp_path / "page.md").read_text()
+    assert "spellman23" not in (tmp_path / "page.md").read_text()

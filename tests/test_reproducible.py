@@ -11,7 +11,8 @@ import functools, hashlib, sys
 import jax, jax.numpy as jnp, numpy as np
 import jaxdp
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import add, chacha, keys
+from jaxdp.noise.source import LatticeNoise
+from jaxdp.randomness import chacha, keys
 from jaxdp.statistics import contingency, concordance
 
 def digest(*arrays):
@@ -23,10 +24,10 @@ with keys.precision("release"):
     rng = np.random.default_rng(0)
     value = rng.normal(size=40)
     noise = [
-        np.asarray(law(jax.random.fold_in(root, i), np.rint(value).astype(np.int64) if law is add.geometric else value,
-                       scalar(norm), 0.5))
-        for i, (law, norm) in enumerate(((add.laplace, Norm.L1), (add.geometric, Norm.L1), (add.gaussian, Norm.L2),
-                                         (add.argmax_exponential, Norm.LINF), (add.argmax_gumbel, Norm.LINF)))
+        np.asarray(getattr(LatticeNoise(jax.random.fold_in(root, i)), law)(
+            np.rint(value).astype(np.int64) if law == "geometric" else value, scalar(norm), 0.5))
+        for i, (law, norm) in enumerate((("laplace", Norm.L1), ("geometric", Norm.L1), ("gaussian", Norm.L2),
+                                         ("argmax_exponential", Norm.LINF), ("argmax_gumbel", Norm.LINF)))
     ]
     codes = rng.integers(0, 3, size=(2, 5000))
     table = np.asarray(contingency.table(list(jnp.asarray(codes)), (3, 3)))

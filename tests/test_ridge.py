@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from jaxdp.statistics import kernels, ridge, ridge_error
+from jaxdp.statistics.kernel_ridge import kernels, ridge, ridge_error
 
 
 def sample(n, d, seed=0):
@@ -20,7 +20,10 @@ def sklearn_model(kind, n, ridge_value, z):
     if kind == "rbf":
         return KernelRidge(alpha=alpha, kernel="rbf", gamma=0.5 / 0.49), kernels.RBF(lengthscale=0.7), z
     if kind == "laplace":
-        wrapped = lambda a, b: np.exp(-np.linalg.norm(a - b) / 0.7)  # noqa: E731
+
+        def wrapped(a, b):
+            return np.exp(-np.linalg.norm(a - b) / 0.7)
+
         return KernelRidge(alpha=alpha, kernel=wrapped), kernels.LaplaceKernel(lengthscale=0.7), z
     return KernelRidge(alpha=alpha, kernel="linear"), kernels.Linear(radius=9.0), z / 9.0
 

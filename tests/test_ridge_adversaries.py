@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.audit import ridge as adversaries
-from jaxdp.statistics import kernels, ridge, ridge_error
+from jaxdp.statistics.kernel_ridge import kernels, ridge, ridge_error
 
 pytestmark = [
     pytest.mark.optimised,
@@ -54,9 +54,12 @@ def test_a_solve_without_refinement_is_caught(monkeypatch):
     z, signs = rng.normal(size=(20, 1)), rng.choice([-1.0, 1.0], (20, 2))
     system = adversaries.System(kernels.RBF, 1.0, 1e-3, z, signs)
     assert max(adversaries.ratios(system).values()) <= 1.0
-    rough = lambda gram, alpha, factor, columns: (  # noqa: E731
-        jax.scipy.linalg.cho_solve((factor.astype(np.float32), True), columns.astype(np.float32)).astype(np.float64)
-    )
+
+    def rough(gram, alpha, factor, columns):
+        return jax.scipy.linalg.cho_solve((factor.astype(np.float32), True), columns.astype(np.float32)).astype(
+            np.float64
+        )
+
     monkeypatch.setattr(ridge, "solve_refined", rough)
     other = dataclasses.replace(system, z=np.concatenate([z, z[:1]]), targets=np.concatenate([signs, signs[:1]]))
     assert adversaries.ratios(other)["residual"] > 1.0  # another size: traced anew

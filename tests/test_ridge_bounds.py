@@ -12,7 +12,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxdp.statistics import kernels, ridge, ridge_bounds
+from jaxdp.statistics.kernel_ridge import kernels, ridge, ridge_bounds
 
 RESTARTS, STEPS, POINTS, DEPTH = 32, 300, 6, 4
 SLACK = 1.0 + 1e-4  # float32 attack values
@@ -146,7 +146,10 @@ def test_planted_factor_two_errors_are_caught():
     n, u, n1 = (
         float(f(1.0)) for f in (ridge_bounds.norm_bound, ridge_bounds.record_bound, ridge_bounds.shrunk_norm_bound)
     )
-    own = lambda norm: 2.0 * (1.0 + norm / np.sqrt(2.0)) ** 2  # noqa: E731
+
+    def own(norm):
+        return 2.0 * (1.0 + norm / np.sqrt(2.0)) ** 2
+
     assert found <= 2.0 * n1 * u + own(n)
     for planted in (n1 * u + own(n), 2.0 * n1 * u + own(n) / 2.0, 2.0 * n1 * u + own(n / 2.0)):
         assert found > planted
@@ -175,11 +178,19 @@ def neighbour_changes(key, ridge_value, count):
         return residuals, clipped, loo
 
     (r, c, loo), (r2, c2, _) = fits(before), fits(after)
+
     # rows 1..count-1 of the first are rows 0..count-2 of the second; the odd one out is row 0 against the last
-    aligned = lambda a: jnp.roll(a, 1, axis=0)  # noqa: E731
+    def aligned(a):
+        return jnp.roll(a, 1, axis=0)
+
     r2, c2 = aligned(r2), aligned(c2)
-    product = lambda a: a[:, 0] * a[:, 1]  # noqa: E731
-    limited = lambda a: jnp.clip(product(a), -0.5, 0.5)  # noqa: E731
+
+    def product(a):
+        return a[:, 0] * a[:, 1]
+
+    def limited(a):
+        return jnp.clip(product(a), -0.5, 0.5)
+
     return {
         "sum": jnp.abs(jnp.sum(product(r) - product(r2))),
         "vector": jnp.sum(jnp.abs(product(r) - product(r2))),

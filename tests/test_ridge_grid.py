@@ -9,7 +9,7 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
-from jaxdp.statistics import kernels, low_rank, ridge, ridge_grid
+from jaxdp.statistics.kernel_ridge import kernels, low_rank, ridge, ridge_grid
 
 GAMMAS = np.array([0.1, 1.0, 10.0])
 

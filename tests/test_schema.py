@@ -11,8 +11,9 @@ from scipy import stats
 
 import jaxdp
 from jaxdp import catalogue
-from jaxdp.data.coding import ColumnRule, to_numbers
+from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column
+from jaxdp.data.notation import to_numbers
 from jaxdp.data.schema import Schema, column_rule
 
 TOML = """
@@ -172,8 +173,8 @@ def test_missing_marks_go_to_missing_unless_declared(mark):
         assert declared.codes([mark])[0] == 3
 
 
-def test_defaults_are_the_lower_bound_and_the_first_level():
-    assert column_rule("c", {"kind": "continuous", "bounds": [2, 4]}).codes(["?"])[0] == -1.0
+def test_defaults_are_the_middle_and_the_first_level():
+    assert column_rule("c", {"kind": "continuous", "bounds": [2, 4]}).codes(["?"])[0] == 0.0
     rule = column_rule("c", {"kind": "ordinal", "levels": ["low", "high"]})
     np.testing.assert_array_equal(rule.codes(["", "middling", "high"]), [0, 0, 1])
 
@@ -231,9 +232,27 @@ def test_log_scale_keeps_the_level_where_z_crowds():
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *data)
         test = catalogue.find("partition-gcm").build(1.0, data[0].domain)
         keys = jax.random.split(jax.random.key(3), replicates)
-        p_value = lambda pair: jaxdp.run(test, *pair).p_value  # noqa: E731
+
+        def p_value(pair):
+            return jaxdp.run(test, *pair).p_value
+
         return int(jnp.sum(jax.jit(lambda *a: jax.lax.map(p_value, a, batch_size=20))(keys, stacked) <= 0.05))
 
     most = stats.binom.ppf(1 - 1e-6, replicates, 0.05)
     assert rejections("linear") > 2 * most
     assert rejections("log") <= most
+
+
+def test_a_step_says_how_many_values_are_possible():
+    rule = column_rule("age", {"kind": "continuous", "bounds": [18, 90], "step": 1})
+    assert [column.values for column in rule.code_column()] == [73]
+    assert column_rule("c", {"kind": "continuous", "bounds": [0, 0.3], "step": 0.1}).code_column()[0].values == 4
+    assert column_rule("c", {"kind": "continuous", "bounds": [0, 1]}).code_column()[0].values == 0
+
+
+@pytest.mark.parametrize("step", [0, -1, 100, 1e-12, "one", True])
+def test_a_step_is_a_distance_within_the_bounds(step):
+    with pytest.raises((ValueError, TypeError), match="step"):
+        column_rule("age", {"kind": "continuous", "bounds": [18, 90], "step": step})
+    with pytest.raises(ValueError, match="takes levels, not step"):
+        column_rule("age", {"kind": "ordinal", "levels": [1, 2], "step": 1})

@@ -10,8 +10,8 @@ from scipy import stats
 import jaxdp
 from jaxdp.data import networks
 from jaxdp.data.schema import Schema
-from jaxdp.simulate import catalogue, confounder, discrete, functions21
-from jaxdp.simulate.replicates import Design
+from jaxdp.simulate.designs import by_name, confounder, discrete, functions21
+from jaxdp.simulate.engine.replicates import Design
 
 N, CELLS = 20_000, 500
 NULL, CLEAR = stats.norm.isf(0.5e-6), 8.0
@@ -27,7 +27,7 @@ def sample(design, seed):
 
 @functools.cache
 def drawn(name, effect, **constants):
-    design = catalogue.design(name).build(N, effect, constants)
+    design = by_name.design(name).build(N, effect, constants)
     return sample(design, 20)
 
 
@@ -189,8 +189,8 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="at least one column"):
         jaxdp.simulate.from_schema(SCHEMA, 10, x=[], y="age")
     with pytest.raises(ValueError, match="so effect must be 0"):
-        catalogue.design("network").build(10, 1.0, {"x": "asia", "y": "smoke"})
+        by_name.design("network").build(10, 1.0, {"x": "asia", "y": "smoke"})
     with pytest.raises(ValueError, match="outer_x must be one of"):
-        catalogue.design("post-nonlinear").build(10, 0.0, {"outer_x": "sin"})(jax.random.key(0))
+        by_name.design("post-nonlinear").build(10, 0.0, {"outer_x": "sin"})(jax.random.key(0))
     with pytest.raises(ValueError, match="of the kind of"):
-        catalogue.design("sine").build(10, 0.0, {"dim": 1.5})
+        by_name.design("sine").build(10, 0.0, {"dim": 1.5})

@@ -16,25 +16,28 @@ from scipy import stats
 import jaxdp
 from jaxdp import cluster
 from jaxdp.cli.main import main
-from jaxdp.simulate import catalogue, engine, pages, results
-from jaxdp.simulate.cells import Cell
-from jaxdp.simulate.chunks import Chunks
-from jaxdp.simulate.engine import Plan
-from jaxdp.simulate.replicates import RejectionRate
+from jaxdp.simulate.designs import by_name
+from jaxdp.simulate.engine import grid as engine
+from jaxdp.simulate.engine import pages, results
+from jaxdp.simulate.engine.chunks import Chunks
+from jaxdp.simulate.engine.grid import Plan
+from jaxdp.simulate.engine.replicates import RejectionRate
+from jaxdp.simulate.engine.settings import Setting
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from simulation_worker import NoisyMean, cells, uniforms  # noqa: E402
+from simulation_worker import NoisyMean, settings, uniforms  # noqa: E402
 
 DEVICES = """
 import json, sys, jax
 sys.path.insert(0, sys.argv[1])
 import jaxdp
-from jaxdp.simulate import catalogue, engine, results
-from jaxdp.simulate.cells import Cell
-from simulation_worker import cells
+from jaxdp.simulate.designs import by_name
+from jaxdp.simulate.engine import grid as engine
+from jaxdp.simulate.engine.settings import Setting
+from simulation_worker import settings
 assert len(jax.devices()) == 8
-grid = [*cells(), Cell({"m": "p"}, jaxdp.PartitionGCM(epsilon=1.0), catalogue.design("sine").build(60, 0.5))]
+grid = [*settings(), Setting({"m": "p"}, jaxdp.PartitionGCM(epsilon=1.0), by_name.design("sine").build(60, 0.5))]
 for name, devices, batch in (("one", 1, "auto"), ("eight", 8, 16)):
     plan = engine.Plan(1001, chunk=400)
     engine.run(grid, f"{sys.argv[2]}/{name}", plan, devices=jax.devices()[:devices], batch_size=batch)
@@ -92,27 +95,27 @@ def test_two_processes_count_what_one_does(tmp_path):
 
 
 def test_batches_tasks_and_resuming_change_nothing(tmp_path):
-    whole = engine.run(cells(), tmp_path / "whole", Plan(700, chunk=100))
+    whole = engine.run(settings(), tmp_path / "whole", Plan(700, chunk=100))
     expected = table(tmp_path / "whole")
     for batch in (1, 33):
-        engine.run(cells(), tmp_path / f"batch{batch}", Plan(700, chunk=100), batch_size=batch)
+        engine.run(settings(), tmp_path / f"batch{batch}", Plan(700, chunk=100), batch_size=batch)
         assert table(tmp_path / f"batch{batch}") == expected
     for task in (2, 0, 1):
-        engine.run(cells(), tmp_path / "tasks", Plan(700, chunk=100, task=task, of=3))
+        engine.run(settings(), tmp_path / "tasks", Plan(700, chunk=100, task=task, of=3))
     assert table(tmp_path / "tasks") == expected
     for replicates in (250, 300, 700):
-        rows = engine.run(cells(), tmp_path / "grown", Plan(replicates, chunk=100), resume=True)
+        rows = engine.run(settings(), tmp_path / "grown", Plan(replicates, chunk=100), resume=True)
         assert [row.replicates for row in rows] == [replicates, replicates]
     assert [(row.rejections, row.hash) for row in rows] == [(row.rejections, row.hash) for row in whole]
     starts = [record.start for record in results.read_records([tmp_path / "grown"])]
     assert starts[:5] == [0, 100, 200, 250, 300]
 
 
-def test_counts_are_those_of_rejection_rate_with_the_cells_key(tmp_path):
-    cell = cells()[1]
-    row = engine.run([cell], tmp_path, Plan(300, chunk=128, keep_p_values=True))[0]
-    key = jax.random.fold_in(jax.random.key(0), cell.number)
-    values = np.asarray(jaxdp.power.p_values(cell.test, cell.design, key, 300))
+def test_counts_are_those_of_rejection_rate_with_the_settings_key(tmp_path):
+    setting = settings()[1]
+    row = engine.run([setting], tmp_path, Plan(300, chunk=128, keep_p_values=True))[0]
+    key = jax.random.fold_in(jax.random.key(0), setting.number)
+    values = np.asarray(jaxdp.power.p_values(setting.test, setting.design, key, 300))
     np.testing.assert_allclose(row.p_values, values, rtol=1e-6)
     assert row.rejections == np.sum(values <= 0.05 * (1 + 1e-6))
     np.testing.assert_array_equal(row.histogram, np.histogram(np.nextafter(values, 0), 100, (0, 1))[0])
@@ -120,23 +123,23 @@ def test_counts_are_those_of_rejection_rate_with_the_cells_key(tmp_path):
 
 
 def test_rejection_rate_goes_on_with_its_folder(tmp_path):
-    cell, key = cells()[1], jax.random.key(9)
-    rate = functools.partial(jaxdp.power.rejection_rate, cell.test, cell.design, key)
+    setting, key = settings()[1], jax.random.key(9)
+    rate = functools.partial(jaxdp.power.rejection_rate, setting.test, setting.design, key)
     expected = rate(2500)
     assert rate(2500, memory=200_000) == expected
     first = rate(1200, folder=tmp_path)
     assert first == rate(1200)
     assert rate(2500, folder=tmp_path) == expected
     assert [record.start for record in results.read_records([tmp_path])] == [0, 1000, 1200, 2000]
-    other = jaxdp.power.rejection_rate(NoisyMean(epsilon=0.3), cell.design, key, 1000, folder=tmp_path)
-    assert other == jaxdp.power.rejection_rate(NoisyMean(epsilon=0.3), cell.design, key, 1000)
+    other = jaxdp.power.rejection_rate(NoisyMean(epsilon=0.3), setting.design, key, 1000, folder=tmp_path)
+    assert other == jaxdp.power.rejection_rate(NoisyMean(epsilon=0.3), setting.design, key, 1000)
     with pytest.raises(TypeError, match="simulations take"):
-        jaxdp.power.rejection_rate(cell.test, cell.design, jaxdp.fresh_key(), 10, folder=tmp_path)
+        jaxdp.power.rejection_rate(setting.test, setting.design, jaxdp.fresh_key(), 10, folder=tmp_path)
 
 
-def test_a_cell_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
+def test_a_setting_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
     plan = Plan(100_000, chunk=100, interval_width=0.03)
-    calm = engine.run(cells(), tmp_path / "calm", plan)
+    calm = engine.run(settings(), tmp_path / "calm", plan)
     assert all(row.stopped and row.complete and 100 < row.replicates < 5000 for row in calm)
     for row in calm:
         low, high = row.interval
@@ -147,7 +150,7 @@ def test_a_cell_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
     class Stop(Exception):
         pass
 
-    def interrupt(cell, count, seen=[]):  # noqa: B006
+    def interrupt(setting, count, seen=[]):  # noqa: B006
         seen.append(count)
         if len(seen) in (4, 19):
             raise Stop
@@ -155,62 +158,64 @@ def test_a_cell_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
     rows = None
     while rows is None:
         try:
-            rows = engine.run(cells(), tmp_path / "cut", plan, resume=True, advance=interrupt)
+            rows = engine.run(settings(), tmp_path / "cut", plan, resume=True, advance=interrupt)
         except Stop:
             continue
     assert [row.as_dict() | {"seconds": 0} for row in rows] == [row.as_dict() | {"seconds": 0} for row in calm]
     for task in (1, 0):
-        rows = engine.run(cells(), tmp_path / "tasks", Plan(100_000, chunk=100, interval_width=0.03, task=task, of=2))
+        rows = engine.run(
+            settings(), tmp_path / "tasks", Plan(100_000, chunk=100, interval_width=0.03, task=task, of=2)
+        )
     assert table(tmp_path / "tasks") == table(tmp_path / "calm")
 
 
 def test_p_values_that_are_nan_are_counted_and_never_rejections(tmp_path):
-    sick = Cell({"design": "sick"}, NoisyMean(epsilon=1.0), functools.partial(uniforms, n=12, effect=float("nan")))
+    sick = Setting({"design": "sick"}, NoisyMean(epsilon=1.0), functools.partial(uniforms, n=12, effect=float("nan")))
     row = engine.run([sick], tmp_path, Plan(150, chunk=100))[0]
     assert (row.failures, row.rejections, row.replicates, row.histogram.sum()) == (150, 0, 150, 0)
 
 
 def test_what_does_not_fit_together_is_refused(tmp_path):
-    engine.run(cells(), tmp_path / "a", Plan(100, chunk=100))
+    engine.run(settings(), tmp_path / "a", Plan(100, chunk=100))
     with pytest.raises(ValueError, match="resume it"):
-        engine.run(cells(), tmp_path / "a", Plan(100, chunk=100))
+        engine.run(settings(), tmp_path / "a", Plan(100, chunk=100))
     with pytest.raises(ValueError, match="chunk 100, not 50"):
-        engine.run(cells(), tmp_path / "a", Plan(100, chunk=50), resume=True)
+        engine.run(settings(), tmp_path / "a", Plan(100, chunk=50), resume=True)
     with pytest.raises(ValueError, match="share their replicates"):
-        engine.run([*cells(), cells()[0]], tmp_path / "b", Plan(100))
-    with pytest.raises(ValueError, match="no cell"):
+        engine.run([*settings(), settings()[0]], tmp_path / "b", Plan(100))
+    with pytest.raises(ValueError, match="no setting"):
         engine.run([], tmp_path / "b", Plan(100))
     with pytest.raises(ValueError, match="task must be below"):
         Plan(100, task=2, of=2)
-    rows = engine.run(cells((0.25,)), tmp_path / "a", Plan(100, chunk=100), resume=True)
+    rows = engine.run(settings((0.25,)), tmp_path / "a", Plan(100, chunk=100), resume=True)
     assert [row.identity["effect"] for row in rows] == [0.0, 0.5, 0.25]
 
 
 def test_merged_folders_hold_each_replicate_once(tmp_path):
-    engine.run(cells(), tmp_path / "a", Plan(300, chunk=100, task=0, of=2))
-    engine.run(cells(), tmp_path / "b", Plan(300, chunk=100, task=1, of=2))
-    engine.run(cells((0.5,)), tmp_path / "c", Plan(300, chunk=100))
-    whole = engine.run(cells(), tmp_path / "whole", Plan(300, chunk=100))
+    engine.run(settings(), tmp_path / "a", Plan(300, chunk=100, task=0, of=2))
+    engine.run(settings(), tmp_path / "b", Plan(300, chunk=100, task=1, of=2))
+    engine.run(settings((0.5,)), tmp_path / "c", Plan(300, chunk=100))
+    whole = engine.run(settings(), tmp_path / "whole", Plan(300, chunk=100))
     merged = results.merge([tmp_path / name for name in "abc"], tmp_path / "all")
     assert [row.rejections for row in merged] == [row.rejections for row in whole]
     assert table(tmp_path / "all") == table(tmp_path / "whole")
     assert len(results.runs(tmp_path / "all")) == 3
     with pytest.raises(ValueError, match="holds records already"):
         results.merge([tmp_path / "a"], tmp_path / "all")
-    engine.run(cells(), tmp_path / "d", Plan(300, chunk=50))
+    engine.run(settings(), tmp_path / "d", Plan(300, chunk=50))
     with pytest.raises(ValueError, match="different chunks"):
         results.merge([tmp_path / "a", tmp_path / "d"], tmp_path / "none")
 
 
 def test_memory_follows_the_flag():
-    cell = Cell({"d": "big"}, NoisyMean(epsilon=1.0), functools.partial(uniforms, n=50_000))
-    free = Chunks(512, batch_size=512).program(cell)
+    setting = Setting({"d": "big"}, NoisyMean(epsilon=1.0), functools.partial(uniforms, n=50_000))
+    free = Chunks(512, batch_size=512).program(setting)
     assert free.batch_size == 512
-    bound = Chunks(512, batch_size=512, memory=10_000_000).program(cell)
+    bound = Chunks(512, batch_size=512, memory=10_000_000).program(setting)
     assert bound.bytes_per_device <= 5_000_000 < free.bytes_per_device
     assert 1 <= bound.batch_size < 512
     with pytest.raises(ValueError, match="raise the limit"):
-        Chunks(512, memory=10_000).program(cell)
+        Chunks(512, memory=10_000).program(setting)
 
 
 def test_the_command_and_its_report(tmp_path, capsys):
@@ -267,10 +272,10 @@ def test_mistakes_are_one_line(options, message, tmp_path, capsys):
 
 
 def test_a_comparison_finds_what_differs(tmp_path):
-    engine.run(cells(), tmp_path / "a", Plan(2000))
+    engine.run(settings(), tmp_path / "a", Plan(2000))
     changed = [
-        Cell(cell.config, NoisyMean(epsilon=epsilon), cell.design, seed=1)
-        for cell, epsilon in zip(cells(), (1.0, 0.3), strict=True)
+        Setting(setting.config, NoisyMean(epsilon=epsilon), setting.design, seed=1)
+        for setting, epsilon in zip(settings(), (1.0, 0.3), strict=True)
     ]
     engine.run(changed, tmp_path / "b", Plan(2000))
     same, other = pages.compare(tmp_path / "a", tmp_path / "b")
@@ -283,8 +288,8 @@ def test_a_comparison_finds_what_differs(tmp_path):
         [other["other_rate"] * 2000, 2000 * (1 - other["other_rate"])],
     ]
     assert other["p_value"] == pytest.approx(stats.chi2_contingency(table_of, correction=False).pvalue, rel=1e-6)
-    engine.run(cells((0.1,)), tmp_path / "c", Plan(100))
-    with pytest.raises(ValueError, match="share no cell"):
+    engine.run(settings((0.1,)), tmp_path / "c", Plan(100))
+    with pytest.raises(ValueError, match="share no setting"):
         pages.compare(tmp_path / "a", tmp_path / "c")
 
 
@@ -292,16 +297,16 @@ def test_submitted_tasks_add_up(tmp_path):
     submitit = pytest.importorskip("submitit")
     script = tmp_path / "task.py"
     script.write_text(
-        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom simulation_worker import cells\n"
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom simulation_worker import settings\n"
         "from jaxdp.simulate.engine import Plan, run\n"
-        f"run(cells(), {str(tmp_path / 'out')!r}, Plan(400, chunk=100, task=int(sys.argv[1]), of=2))\n"
+        f"run(settings(), {str(tmp_path / 'out')!r}, Plan(400, chunk=100, task=int(sys.argv[1]), of=2))\n"
     )
     executor = submitit.LocalExecutor(folder=tmp_path / "log")
     executor.update_parameters(timeout_min=25)
     command = submitit.helpers.CommandFunction([sys.executable, str(script)])
     for job in [executor.submit(command, str(task)) for task in range(2)]:
         job.result()
-    engine.run(cells(), tmp_path / "whole", Plan(400, chunk=100))
+    engine.run(settings(), tmp_path / "whole", Plan(400, chunk=100))
     assert table(tmp_path / "out") == table(tmp_path / "whole")
 
 
@@ -335,7 +340,7 @@ def test_a_cluster_is_joined_only_where_there_is_one(monkeypatch):
 
 
 def test_every_named_design_builds_and_has_a_null():
-    for entry in catalogue.DESIGNS.values():
+    for entry in by_name.DESIGNS.values():
         for effect in (0.0, 1.0 if entry.name == "network" else 0.5):
             shapes = jax.eval_shape(entry.build(20, effect), jax.eval_shape(jax.random.key, 0))
             assert shapes.x.shape == shapes.y.shape == (20,)

@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from jaxdp.simulate import engine, record_file, results
-from jaxdp.simulate.record_file import Record, RecordFile, read
+from jaxdp.simulate.engine import grid, record_file, results
+from jaxdp.simulate.engine.record_file import Record, RecordFile, read
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import simulation_worker
@@ -132,7 +132,7 @@ def test_records_survive_kills(tmp_path):
 def test_a_simulation_survives_kills(tmp_path, kills):
     """Killed at random times, tails torn: the same sorted records as a run that nobody disturbed."""
     replicates, chunk = 40 * (kills + 20), 5
-    engine.run(simulation_worker.cells(), tmp_path / "calm", engine.Plan(replicates, chunk=chunk, keep_p_values=True))
+    grid.run(simulation_worker.settings(), tmp_path / "calm", grid.Plan(replicates, chunk=chunk, keep_p_values=True))
     command = [sys.executable, str(WORKER), str(tmp_path / "out"), str(replicates), str(chunk)]
     path = tmp_path / "out" / results.RECORDS / "task_0_of_1"
     killed = lives(command, path, kills, 0.1, random.Random(2))

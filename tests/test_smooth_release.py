@@ -1,5 +1,6 @@
 """Releases with noise of private scale: exact losses, the ladder, the tables, the law of both modes."""
 
+import functools
 import itertools
 import math
 from decimal import Decimal
@@ -15,7 +16,7 @@ from test_lattice import key_of, primitives
 
 import jaxdp
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.independence.subsample_aggregate import SubsampleAggregate
+from jaxdp.independence.meta.subsample_aggregate import SubsampleAggregate
 from jaxdp.mechanisms.smooth_sensitivity import (
     SmoothCauchy,
     SmoothGaussian,
@@ -23,7 +24,10 @@ from jaxdp.mechanisms.smooth_sensitivity import (
     SmoothStudent,
     smooth_sensitivity,
 )
-from jaxdp.noise import add, cauchy_tables, normal_tables, smooth_ladder, tape
+from jaxdp.noise.recorder import Tape
+from jaxdp.noise.smooth import ladder as smooth_ladder
+from jaxdp.noise.smooth import rungs, scaled_cauchy, scaled_normal
+from jaxdp.noise.source import FloatNoise, LatticeNoise, RecordedNoise
 
 
 def law_of(found, entries):
@@ -99,7 +103,7 @@ def test_exact_loss_of_student_noise_is_the_certified_one(degrees):
 def test_student_loss_equals_a_search():
     x = np.linspace(-400.0, 400.0, 800_001)
     for nu, shift, ratio in ((3, 0.4, 1.2), (3, 0.4, 0.8), (5, 1.5, 1.0), (1, 0.2, 1.5)):
-        law = cauchy_tables.StudentLaw(Fraction(1), Fraction(1, 10), nu)
+        law = scaled_cauchy.StudentLaw(Fraction(1), Fraction(1, 10), nu)
         with smooth_ladder.context(50):
             found = float(law.loss(Decimal(shift), Decimal(ratio)))
         searched = np.abs(student.logpdf(x, nu) - student.logpdf(x, nu, shift, ratio)).max()
@@ -163,7 +167,7 @@ def test_divergences_grow_with_the_shift():
     """The certificate looks at the largest shift alone; envelope argument in the proof."""
     shifts = [Decimal(k) / 40 for k in range(1, 60)]
     with smooth_ladder.context(40):
-        for law in (normal_tables.LaplaceLaw, normal_tables.GaussianLaw):
+        for law in (scaled_normal.LaplaceLaw, scaled_normal.GaussianLaw):
             for ratio in ("0.8", "0.97", "1", "1.03", "1.3"):
                 for epsilon in ("0.05", "0.3"):
                     found = [law.divergence(t, Decimal(ratio), Decimal(epsilon)) for t in shifts]
@@ -171,7 +175,8 @@ def test_divergences_grow_with_the_shift():
 
 
 @pytest.mark.parametrize(
-    ("exact", "kind"), [(normal_tables.LaplaceLaw, SmoothLaplace), (normal_tables.GaussianLaw, SmoothGaussian)]
+    ("exact", "kind"),
+    [(scaled_normal.LaplaceLaw, SmoothLaplace), (scaled_normal.GaussianLaw, SmoothGaussian)],
 )
 def test_divergences_in_decimals_equal_the_floating_ones(exact, kind):
     rng = np.random.default_rng(4)
@@ -182,9 +187,9 @@ def test_divergences_in_decimals_equal_the_floating_ones(exact, kind):
 
 
 LAWS = [
-    (normal_tables.LaplaceLaw(Fraction(1), Fraction(1), Fraction(1), Fraction(1)), laplace()),
-    (normal_tables.GaussianLaw(Fraction(1), Fraction(1), Fraction(1), Fraction(1)), norm()),
-    *((cauchy_tables.StudentLaw(Fraction(1), Fraction(1), nu), student(nu)) for nu in (1, 3, 5, 9)),
+    (scaled_normal.LaplaceLaw(Fraction(1), Fraction(1), Fraction(1), Fraction(1)), laplace()),
+    (scaled_normal.GaussianLaw(Fraction(1), Fraction(1), Fraction(1), Fraction(1)), norm()),
+    *((scaled_cauchy.StudentLaw(Fraction(1), Fraction(1), nu), student(nu)) for nu in (1, 3, 5, 9)),
 ]
 
 
@@ -201,26 +206,26 @@ def test_the_normal_integral_is_good_to_95_bits():
     one = 1 << smooth_ladder.FIXED
     points = [Decimal(k) * Decimal("9.5") / 997 for k in range(998)]
     with smooth_ladder.context(60):
-        found = normal_tables.normal_integral(np.array([int(x * one) for x in points], object))
-        gap = max(abs(Decimal(int(v)) / one - normal_tables._integral(x)) for v, x in zip(found, points, strict=True))
+        found = scaled_normal.normal_integral(np.array([int(x * one) for x in points], object))
+        gap = max(abs(Decimal(int(v)) / one - scaled_normal._integral(x)) for v, x in zip(found, points, strict=True))
     assert gap <= Decimal(2) ** -95
-    assert float(normal_tables._integral(Decimal(1))) == pytest.approx(math.erf(math.sqrt(0.5)), rel=1e-15)
+    assert float(scaled_normal._integral(Decimal(1))) == pytest.approx(math.erf(math.sqrt(0.5)), rel=1e-15)
 
 
 def test_arctangents_are_good_to_100_bits():
-    one = 1 << cauchy_tables.FIXED
-    pi = cauchy_tables._arctan_nodes()[1]
+    one = 1 << scaled_cauchy.FIXED
+    pi = scaled_cauchy._arctan_nodes()[1]
     assert pi / one == math.pi
     rng = np.random.default_rng(0)
     ratios = [Fraction(x) for x in (*rng.uniform(0, 1, 40), *rng.uniform(1, 50, 40), 1e-6, 3e5, 1.0)]
     fixed = np.array([int(r * one) for r in ratios], dtype=object)
-    angles = cauchy_tables.arctan(fixed)
+    angles = scaled_cauchy.arctan(fixed)
     assert max(abs(int(a) / one - math.atan(r)) for a, r in zip(angles, ratios, strict=True)) <= 1e-15
     # arctan x - arctan y = arctan((x - y)/(1 + x y)): an error of any of the three would show
     x, y = ratios[1:], ratios[:-1]
     for a, b, first, second in zip(x, y, angles[1:], angles[:-1], strict=True):
         third = (a - b) / (1 + a * b)
-        (angle,) = cauchy_tables.arctan(np.array([int(abs(third) * one)], dtype=object))
+        (angle,) = scaled_cauchy.arctan(np.array([int(abs(third) * one)], dtype=object))
         assert abs(int(first - second) - int(angle) * (1 if third > 0 else -1)) <= 2**12
 
 
@@ -236,7 +241,7 @@ def test_rungs_cover_the_sensitivity_and_climb_no_further_than_paid():
         for sample in (values, moved):
             smooth = jax.vmap(lambda x: smooth_sensitivity(x, decay, 0.0, upper))(jnp.asarray(sample))
             center = jnp.sort(jnp.asarray(sample), axis=1)[:, 4]
-            steps, rung, step, spread = add.smooth_grid(center, smooth, 0.0, upper, ladder)
+            steps, rung, step, spread = rungs.smooth_grid(center, smooth, 0.0, upper, ladder)
             assert float(step) == 2.0**-9
             assert np.all(np.exp(np.asarray(rung) * float(spread)) >= np.asarray(smooth) / float(step) + 1.0)
             assert np.all(np.exp((np.asarray(rung) - 1) * float(spread)) <= np.asarray(smooth) / float(step) + 1.0001)
@@ -266,8 +271,9 @@ def test_both_modes_have_the_exact_law(mode, number):
     law, center, smooth, draws = BOTH[number], 4.0, 0.5, 20_000
     with jax.enable_x64(True):
         keys = jax.random.split(key_of(3) if mode == "release" else jax.random.key(3), draws)
-        perturb = jax.jit(lambda keys: jax.lax.map(lambda key: law.perturb(key, (center, smooth), RANGE), keys))
-        found = np.asarray(perturb(keys))
+        source = LatticeNoise if mode == "release" else FloatNoise
+        once = functools.partial(law.perturb, value=(center, smooth), sensitivity=RANGE)
+        found = np.asarray(jax.jit(lambda keys: jax.lax.map(lambda key: once(source(key)), keys))(keys))
         decay, width = float(law.ladder_decay()), float(law.width())
     step = 2.0**-8
     assert np.array_equal(found / step, np.round(found / step))
@@ -294,9 +300,8 @@ def test_median_test_releases_on_the_lattice():
     assert result.release.value % 2.0**-8 == 0
     assert 0.0 <= float(result.p_value) <= 1.0
     with jax.enable_x64(True):
-        program = jax.make_jaxpr(lambda key, v: SmoothCauchy(epsilon=1.0).perturb(key, (v, v), RANGE))(
-            key_of(1), jnp.zeros(())
-        )
+        perturb = SmoothCauchy(epsilon=1.0).perturb
+        program = jax.make_jaxpr(lambda key, v: perturb(LatticeNoise(key), (v, v), RANGE))(key_of(1), jnp.zeros(()))
     assert not primitives(program.jaxpr) & {"while", "cond"}
 
 
@@ -317,12 +322,15 @@ def test_every_law_releases_through_the_test_with_its_cost(mechanism):
 
 def test_missing_values_and_refusals():
     with jax.enable_x64(True):
-        steps, rung, _, spread = add.smooth_grid(jnp.nan, jnp.nan, 0.0, 10.0, 0.7)
+        steps, rung, _, spread = rungs.smooth_grid(jnp.nan, jnp.nan, 0.0, 10.0, 0.7)
         assert (float(steps), math.exp(float(rung * spread)) >= 2561) == (0.0, True)
-        with tape.recording() as found:
-            release = lambda law, bound=RANGE, v=1.0: law.perturb(key_of(1), (v, v), bound)  # noqa: E731
-            release(SmoothCauchy(epsilon=1.0))
-            assert [call.law for call in found.calls] == ["smooth"]
+        tape = Tape()
+
+        def release(law, bound=RANGE, v=1.0):
+            return law.perturb(RecordedNoise(LatticeNoise(key_of(1)), tape), (v, v), bound)
+
+        release(SmoothCauchy(epsilon=1.0))
+        assert [call.law for call in tape.calls] == ["smooth"]
         with pytest.raises(ValueError, match="smoothness"):
             release(SmoothCauchy(epsilon=0.03))
         with pytest.raises(ValueError, match="too small"):

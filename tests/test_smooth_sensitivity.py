@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, chi2, laplace, norm
 
 import jaxdp
-from jaxdp.independence.subsample_aggregate import SubsampleAggregate
+from jaxdp.independence.meta.subsample_aggregate import SubsampleAggregate
 from jaxdp.mechanisms.smooth_sensitivity import (
     SmoothCauchy,
     SmoothGaussian,
@@ -19,7 +19,7 @@ from jaxdp.mechanisms.smooth_sensitivity import (
     median,
     smooth_sensitivity,
 )
-from jaxdp.statistics.association import CorrelationTest, TableTest, chi_squared, g_statistic
+from jaxdp.statistics.tables.association import ContingencyTest, CorrelationTest, chi_squared, g_statistic
 
 
 def brute_force(count, grid, decay):
@@ -92,7 +92,10 @@ def test_student_budget_bounds_the_loss():
     """Translation and dilation losses of the t law by quadrature stay below the two halves of epsilon."""
     law = SmoothStudent(epsilon=1.0, degrees=3.0)
     x = np.linspace(-300, 300, 600_001)
-    log_density = lambda v, s: -2.0 * np.log1p((v / s) ** 2 / 3.0) - np.log(s)  # noqa: E731
+
+    def log_density(v, s):
+        return -2.0 * np.log1p((v / s) ** 2 / 3.0) - np.log(s)
+
     shift = 1.0 / float(law.width())
     assert np.abs(log_density(x, 1.0) - log_density(x - shift, 1.0)).max() <= 0.5 * (1 + 1e-6)
     dilation = np.abs(log_density(x, 1.0) - log_density(x, math.exp(float(law.decay())))).max()
@@ -139,7 +142,7 @@ def coded(key, n, effect):
 
 @pytest.mark.full
 def test_median_test_keeps_its_level_and_finds_strong_dependence():
-    test = SubsampleAggregate(epsilon=1.0, statistic_of=TableTest().value, num_blocks=15, num_null=99)
+    test = SubsampleAggregate(epsilon=1.0, statistic_of=ContingencyTest().value, num_blocks=15, num_null=99)
 
     def p_value(key, effect):
         key_data, key_run = jax.random.split(key)
@@ -163,13 +166,13 @@ def test_summary_is_the_clipped_median():
 def test_any_statistic_can_be_wrapped():
     data = coded(jax.random.key(3), 900, 0.7)
     for statistic, null in (
-        (TableTest(kind="g").value, "chi-squared-1"),
+        (ContingencyTest(kind="g").value, "chi-squared-1"),
         (CorrelationTest().value, "half-normal"),
     ):
         test = SubsampleAggregate(epsilon=2.0, statistic_of=statistic, num_blocks=15, null=null, num_null=99)
         result = jaxdp.run(test, jax.random.key(4), data)
         assert float(result.statistic) > 1.0
-    vote = jaxdp.TestOfTests(epsilon=2.0, test=TableTest(kind="g"))
+    vote = jaxdp.TestOfTests(epsilon=2.0, test=ContingencyTest(kind="g"))
     assert float(jaxdp.run(vote, jax.random.key(5), data).p_value) < 0.05
 
 
@@ -182,7 +185,7 @@ def test_block_statistics_equal_scipy():
     likelihood = chi2_contingency(table, correction=False, lambda_="log-likelihood")
     assert float(g_statistic(jnp.asarray(table, float))) == pytest.approx(likelihood.statistic, rel=1e-4)
     x, y = np.repeat(np.arange(2), table.sum(1)), np.concatenate([np.repeat(np.arange(3), row) for row in table])
-    p_value = TableTest(levels=(2, 3))(jaxdp.Data(jnp.asarray(x), jnp.asarray(y)))
+    p_value = ContingencyTest(levels=(2, 3))(jaxdp.Data(jnp.asarray(x), jnp.asarray(y)))
     assert float(p_value) == pytest.approx(reference.pvalue, rel=1e-4)
-    assert float(TableTest(levels=(2, 3)).degrees) == 2
+    assert float(ContingencyTest(levels=(2, 3)).degrees) == 2
     assert chi2.sf(reference.statistic, 2) == pytest.approx(reference.pvalue)

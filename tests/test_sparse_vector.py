@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from jaxdp.core import Relation
-from jaxdp.discovery import sieve
+from jaxdp.discovery.methods import priv_pc
 from jaxdp.mechanisms.sparse_vector import (
     SieveError,
     SparseVector,
@@ -30,8 +30,8 @@ def tail(x, scale, kind):
     return np.where(x >= 0, 0.5 * np.exp(-np.abs(x) / scale), 1.0 - 0.5 * np.exp(-np.abs(x) / scale))
 
 
-def transcript_probabilities(queries, scales, kind, max_firings, patterns=None):
-    """P(each pattern of answers), integrating over the threshold noise; stops after max_firings yes-answers."""
+def transcript_probabilities(queries, scales, kind, max_above, patterns=None):
+    """P(each pattern of answers), integrating over the threshold noise; stops after max_above yes-answers."""
     threshold_scale, query_scale = scales
     reach = 60.0 * max(scales)
     rho, step = np.linspace(0.0 if kind == "exponential" else -reach, reach, GRID, retstep=True)
@@ -41,7 +41,7 @@ def transcript_probabilities(queries, scales, kind, max_firings, patterns=None):
     fires = [tail(rho - query, query_scale, kind) for query in queries]
     result = {}
     for pattern in patterns or itertools.product([False, True], repeat=len(queries)):
-        cut = [k for k in range(len(pattern)) if sum(pattern[: k + 1]) == max_firings]
+        cut = [k for k in range(len(pattern)) if sum(pattern[: k + 1]) == max_above]
         shown = pattern[: cut[0] + 1] if cut else pattern
         terms = [fires[k] if yes else 1.0 - fires[k] for k, yes in enumerate(shown)]
         result[shown] = float(np.sum(weights * density * np.prod(terms, axis=0)))
@@ -58,13 +58,13 @@ def worst_loss(svt, scales=None, num_queries=4):
         max(scales) * np.array([up] * (num_queries - yes) + [down] * yes)
         for up in high
         for down in low
-        for yes in range(svt.max_firings + 1)
+        for yes in range(svt.max_above + 1)
     ]
     for start in starts:
         for signs in itertools.product([-1.0, 1.0], repeat=num_queries):
-            before = transcript_probabilities(start, scales, svt.noise, svt.max_firings)
+            before = transcript_probabilities(start, scales, svt.noise, svt.max_above)
             after = transcript_probabilities(
-                start + np.array(signs) * float(svt.bound), scales, svt.noise, svt.max_firings
+                start + np.array(signs) * float(svt.bound), scales, svt.noise, svt.max_above
             )
             for shown, p in before.items():
                 if p > 1e-25 and after[shown] > 1e-25:
@@ -72,9 +72,9 @@ def worst_loss(svt, scales=None, num_queries=4):
     return worst
 
 
-@pytest.mark.parametrize(("kind", "max_firings"), [("exponential", 1), ("exponential", 2), ("laplace", 1)])
-def test_transcript_loss_is_at_most_epsilon_and_nearly_reached(kind, max_firings):
-    loss = worst_loss(SparseVector(epsilon=1.0, max_firings=max_firings, noise=kind))
+@pytest.mark.parametrize(("kind", "max_above"), [("exponential", 1), ("exponential", 2), ("laplace", 1)])
+def test_transcript_loss_is_at_most_epsilon_and_nearly_reached(kind, max_above):
+    loss = worst_loss(SparseVector(epsilon=1.0, max_above=max_above, noise=kind))
     assert loss <= 1.0 + 1e-3
     assert loss >= 0.99
 
@@ -82,7 +82,7 @@ def test_transcript_loss_is_at_most_epsilon_and_nearly_reached(kind, max_firings
 @pytest.mark.parametrize("shrink", [1.0, 0.9])
 def test_a_whole_round_of_sieve_and_examine_spends_its_epsilon(shrink):
     """Exponential noise in the sieve, Laplace to examine: no-answers above, a yes far below that fails or passes."""
-    plan = sieve.corrected_round(1.0, 1.0, 1.0, 1.0)
+    plan = priv_pc.corrected_round(1.0, 1.0, 1.0, 1.0)
     scales = (plan.scale_threshold, shrink * plan.scale_query)
     starts = [np.array([up] * 3 + [down]) for up in (0.0, 20.0, 60.0) for down in (0.0, -40.0, -90.0)]
     shown, worst = (False, False, False, True), 0.0
@@ -120,18 +120,18 @@ def test_printed_threshold_noise_exceeds_its_claim(scales, loss):
 
 
 def test_budgets_add_up_and_follow_the_optimal_split():
-    for firings in (1, 5, 28):
-        svt = SparseVector(epsilon=0.8, max_firings=firings, bound=3.0)
-        threshold, firing = svt.budgets()
-        assert threshold + firings * firing == pytest.approx(0.8, rel=1e-12)
-        assert firings * firing / threshold == pytest.approx((2 * firings) ** (2 / 3), rel=1e-12)
+    for above in (1, 5, 28):
+        svt = SparseVector(epsilon=0.8, max_above=above, bound=3.0)
+        threshold, each = svt.budgets()
+        assert threshold + above * each == pytest.approx(0.8, rel=1e-12)
+        assert above * each / threshold == pytest.approx((2 * above) ** (2 / 3), rel=1e-12)
         b1, b2 = svt.scales()
-        assert (b1, b2) == pytest.approx((3.0 / threshold, 6.0 / firing))
+        assert (b1, b2) == pytest.approx((3.0 / threshold, 6.0 / each))
         assert float(svt.cost(Relation.REPLACE_ONE).epsilon) == 0.8
 
 
 def test_steps_have_the_law_of_the_quadrature():
-    svt, replicates = SparseVector(epsilon=1.0, max_firings=2), 20_000
+    svt, replicates = SparseVector(epsilon=1.0, max_above=2), 20_000
     queries = jnp.array([1.0, -2.0, 3.0])
 
     def transcript(key):
@@ -147,15 +147,15 @@ def test_steps_have_the_law_of_the_quadrature():
         assert binom.ppf(1e-7, replicates, p) <= count <= binom.ppf(1 - 1e-7, replicates, p)
 
 
-def test_firings_stop_at_the_cap():
-    svt = SparseVector(epsilon=50.0, max_firings=2)
+def test_above_threshold_answers_stop_at_the_cap():
+    svt = SparseVector(epsilon=50.0, max_above=2)
     state, fired = jax.lax.scan(svt.step, svt.init(jax.random.key(0)), jnp.full(6, 100.0))
     assert np.asarray(fired).tolist() == [True, True, False, False, False, False]
-    assert (int(state.firings), int(state.asked)) == (2, 6)
+    assert (int(state.above), int(state.asked)) == (2, 6)
 
 
 def test_bad_settings_are_refused():
-    for settings in ({"epsilon": 0.0}, {"epsilon": 1.0, "max_firings": 0}, {"epsilon": 1.0, "noise": "normal"}):
+    for settings in ({"epsilon": 0.0}, {"epsilon": 1.0, "max_above": 0}, {"epsilon": 1.0, "noise": "normal"}):
         with pytest.raises(ValueError, match="must be"):
             SparseVector(**settings)
 

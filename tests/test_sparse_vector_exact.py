@@ -18,7 +18,10 @@ from test_sparse_vector import transcript_probabilities
 import jaxdp
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
-from jaxdp.noise import certificate, digits, lattice, tape
+from jaxdp.noise import certificate, lattice, samplers
+from jaxdp.noise.recorder import Tape
+from jaxdp.noise.source import FloatNoise, LatticeNoise
+from jaxdp.randomness.keys import RecordedKey
 
 ESCAPE = 20
 COINS = 2**ESCAPE
@@ -29,11 +32,11 @@ def short_tables(monkeypatch):
     monkeypatch.setattr(certificate, "ESCAPE_BITS", ESCAPE)
 
 
-def worst(law, moves, firings):
+def worst(law, moves, above):
     """Largest loss over neighbours near, above and below the threshold, for some no and then `yes` yes."""
     far = law.clip // 2
     loss = Fraction(0)
-    for yes, silent in itertools.product(range(firings + 1), (1, 6)):
+    for yes, silent in itertools.product(range(above + 1), (1, 6)):
         answers, repeat = (False, True), (silent, yes)
         for high, low in itertools.product((-2, 0, far, law.clip + 5), (3, 0, -far)):
             before = law.probability((high, low), answers, repeat)
@@ -43,15 +46,13 @@ def worst(law, moves, firings):
     return loss
 
 
-@pytest.mark.parametrize(
-    ("noise", "firings", "moves"), [("exponential", 1, 1), ("exponential", 2, 2), ("laplace", 1, 1)]
-)
-def test_exact_transcript_loss_is_at_most_the_claim_and_nearly_reached(short_tables, noise, firings, moves):
-    first, firing = Fraction(1), Fraction(7, 5)
-    facts, tables = certificate.sparse_vector(Fraction(moves), first, firing, Fraction(1), firings)
+@pytest.mark.parametrize(("noise", "above", "moves"), [("exponential", 1, 1), ("exponential", 2, 2), ("laplace", 1, 1)])
+def test_exact_transcript_loss_is_at_most_the_claim_and_nearly_reached(short_tables, noise, above, moves):
+    first, each = Fraction(1), Fraction(7, 5)
+    facts, tables = certificate.sparse_vector(Fraction(moves), first, each, Fraction(1), above)
     law = laws.SparseVectorLaw(tables, noise == "laplace", ESCAPE)
-    loss = worst(law, moves, firings)
-    assert loss <= facts.epsilon <= first + firings * firing
+    loss = worst(law, moves, above)
+    assert loss <= facts.epsilon <= first + above * each
     assert loss >= Fraction(99 if noise == "exponential" else 90, 100) * facts.epsilon
 
 
@@ -66,33 +67,33 @@ def test_no_answers_are_free_however_many(short_tables):
             assert laws.log(Fraction(*spoken)) <= facts.epsilon
 
 
-def test_firings_beyond_the_cap_are_not_released():
-    svt = SparseVector(epsilon=50.0, max_firings=2)
+def test_answers_beyond_the_cap_are_not_released():
+    svt = SparseVector(epsilon=50.0, max_above=2)
     queries = np.full(6, 100.0)
     with jax.enable_x64(True):
         state, fired = svt.scan(svt.init(jaxdp.fresh_key()), queries)
         together = svt.answers(jaxdp.fresh_key(), queries)
     assert np.asarray(fired).tolist() == together.tolist() == [True, True, False, False, False, False]
-    assert (int(state.firings), int(state.asked)) == (2, 6)
+    assert (int(state.above), int(state.asked)) == (2, 6)
 
 
 @pytest.mark.parametrize("two_sided", [False, True])
 def test_a_query_on_the_noisy_threshold_fires(two_sided):
     """Crafted bits: no noise at all, then one step of noise, then the coin."""
     table = certificate.geometric_digits(Fraction(1, 3), 7)
-    thresholds = digits.packed((*table.digits, *((table.zero,) if two_sided else ())))
-    layout = digits.layout_of(table.digits)
-    rows = digits.rows_of(layout) + (5 if two_sided else 2)
+    thresholds = samplers.packed((*table.digits, *((table.zero,) if two_sided else ())))
+    layout = samplers.layout_of(table.digits)
+    rows = samplers.rows_of(layout) + (5 if two_sided else 2)
     high = np.full((rows, 1), 2**64 - 1, np.uint64)  # above every threshold: digits 0; two-sided: -1
     quiet = high.copy()
     if two_sided:
-        quiet[digits.rows_of(layout) : digits.rows_of(layout) + 2] = 0  # the zero atom
+        quiet[samplers.rows_of(layout) : samplers.rows_of(layout) + 2] = 0  # the zero atom
     coin = quiet.copy()
     coin[-2] = 0
 
     def fires(bits, query):
         law = {"layout": layout, "two_sided_law": two_sided, "escape_bits": 50, "size": 1}
-        return bool(digits.crossed(bits.ravel(), np.array([query]), np.int64(7), thresholds, **law)[0])
+        return bool(samplers.crossed(bits.ravel(), np.array([query]), np.int64(7), thresholds, **law)[0])
 
     with jax.enable_x64(True):
         assert [fires(quiet, q) for q in (6, 7, 8)] == [False, True, True]
@@ -103,15 +104,15 @@ def test_a_query_on_the_noisy_threshold_fires(two_sided):
 
 
 def test_plan_rounds_moves_up_and_budgets_down():
-    for bound, error, firings, epsilon in ((1.0, 0.0, 1, 1.0), (0.3, 1e-4, 28, 0.1), (1.0, 1e-9, 666, 3.0)):
-        svt = SparseVector(epsilon=epsilon, bound=bound, max_firings=firings, error=error)
-        budgets = svt._budgets_of(key_of(0))
-        assert budgets[0] + firings * budgets[1] <= Fraction(epsilon)
-        plan = lattice.plan_sparse(Sensitivity(bound, Norm.LINF, Relation.REPLACE_ONE, error), budgets, firings, False)
+    for bound, error, above, epsilon in ((1.0, 0.0, 1, 1.0), (0.3, 1e-4, 28, 0.1), (1.0, 1e-9, 666, 3.0)):
+        svt = SparseVector(epsilon=epsilon, bound=bound, max_above=above, error=error)
+        budgets = svt._exact_budgets()
+        assert budgets[0] + above * budgets[1] <= Fraction(epsilon)
+        plan = lattice.plan_sparse(Sensitivity(bound, Norm.LINF, Relation.REPLACE_ONE, error), budgets, above, False)
         reach, facts = Fraction(bound) + 2 * Fraction(error), plan.facts
         assert facts.moves > reach / facts.step
         assert (1 - Fraction(1, 10**8)) * Fraction(epsilon) < facts.epsilon <= Fraction(epsilon)
-        spent = plan.tables.threshold.rate + firings * 2 * facts.rate
+        spent = plan.tables.threshold.rate + above * 2 * facts.rate
         assert spent * facts.moves < facts.epsilon
         # the smaller noise still spans 2^20 steps, so that rounding changes no tail
         b1, b2 = (float(scale) for scale in svt.scales())
@@ -120,8 +121,8 @@ def test_plan_rounds_moves_up_and_budgets_down():
 
 
 def test_threshold_noise_reaches_beyond_every_query(short_tables):
-    for first, firing in ((Fraction(1), Fraction(7, 5)), (Fraction(1, 10), Fraction(2)), (Fraction(3), Fraction(1, 9))):
-        facts, tables = certificate.sparse_vector(Fraction(3), first, firing, Fraction(1), 4)
+    for first, each in ((Fraction(1), Fraction(7, 5)), (Fraction(1, 10), Fraction(2)), (Fraction(3), Fraction(1, 9))):
+        facts, tables = certificate.sparse_vector(Fraction(3), first, each, Fraction(1), 4)
         hopeless = tables.clip + 2 ** len(tables.query.digits)
         spare = 2 ** len(tables.threshold.digits) - 1 - hopeless - facts.moves
         assert spare * tables.threshold.rate >= (ESCAPE + 2) * math.log(2)
@@ -131,7 +132,7 @@ def test_threshold_noise_reaches_beyond_every_query(short_tables):
 
 def test_far_queries_are_clipped_on_both_sides():
     svt = SparseVector(epsilon=1.0)
-    plan = lattice.plan_sparse(*svt._law(key_of(0))[:3], False)
+    plan = svt.plan()
     with jax.enable_x64(True):
         center, noisy = lattice.sparse_threshold(key_of(1), jnp.zeros(()), plan)
         far = jnp.array([1e300, jnp.inf, -1e300, jnp.nan, -jnp.inf])
@@ -145,11 +146,13 @@ def test_far_queries_are_clipped_on_both_sides():
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 @pytest.mark.parametrize("mode", ["simulation", "release"])
 def test_both_modes_have_the_law_of_the_quadrature(noise, mode):
-    svt, replicates = SparseVector(epsilon=1.0, max_firings=2, noise=noise, bound=0.5), 20_000
+    svt, replicates = SparseVector(epsilon=1.0, max_above=2, noise=noise, bound=0.5), 20_000
     queries = np.array([0.5, -1.0, 1.5]) + 2.0
     with jax.enable_x64(True), jax.debug_key_reuse(False):
         keys = jax.random.split(key_of(4) if mode == "release" else jax.random.key(4), replicates)
-        seen = np.asarray(jax.jit(jax.vmap(lambda key: svt.answers_opened(key, jnp.asarray(queries), 2.0)))(keys))
+        source = LatticeNoise if mode == "release" else FloatNoise
+        answers = jax.vmap(lambda key: svt.answers_opened(source(key), jnp.asarray(queries), 2.0))
+        seen = np.asarray(jax.jit(answers)(keys))
     b1, b2 = (float(s) for s in svt.scales())
     centred = queries - 2.0 - (b2 - b1 if noise == "exponential" else 0.0)
     for shown, p in transcript_probabilities(centred, (b1, b2), noise, 2).items():
@@ -158,37 +161,38 @@ def test_both_modes_have_the_law_of_the_quadrature(noise, mode):
 
 
 def test_steps_scans_and_released_bits_agree():
-    svt = SparseVector(epsilon=1.0, max_firings=2)
+    svt = SparseVector(epsilon=1.0, max_above=2)
     queries = jnp.array([1.0, -2.0, 9.0, 0.0])
-    with jax.enable_x64(True), jax.debug_key_reuse(False), tape.certified() as found:
+    source = LatticeNoise(key_of(5))
+    with jax.enable_x64(True), jax.debug_key_reuse(False):
         queries = jnp.asarray(np.asarray(queries), float)
-        stepped, answers, used = svt.init_opened(key_of(5)), [], set()
+        stepped, answers, used = svt.init_opened(source), [], set()
         for query in queries:
-            used.add(np.asarray(jax.random.key_data(stepped.key)).tobytes())
+            used.add(np.asarray(jax.random.key_data(stepped.source.key)).tobytes())
             stepped, fired = svt.step_opened(stepped, query)
             answers.append(bool(fired))
-        _, looped = jax.lax.scan(svt.step_opened, svt.init_opened(key_of(5)), queries)
-        _, scanned = svt.scan_opened(svt.init_opened(key_of(5)), queries)
-        program = jax.make_jaxpr(lambda key, q: svt.answers_opened(key, q))(key_of(6), queries)
+        _, looped = jax.lax.scan(svt.step_opened, svt.init_opened(source), queries)
+        _, scanned = svt.scan_opened(svt.init_opened(source), queries)
+        program = jax.make_jaxpr(lambda key, q: svt.answers_opened(LatticeNoise(key), q))(key_of(6), queries)
     assert answers == looped.tolist() == scanned.tolist()
     assert len(used) == queries.size
     assert not primitives(program.jaxpr) & {"while", "cond"}
-    assert [facts.law for facts in found] == ["sparse_vector"] * 4
-    assert found[0].epsilon <= 1
+    assert [facts.law for facts in source.certificates] == ["sparse_vector"] * 3
+    assert source.certificates[0].epsilon <= 1
 
 
 def test_every_draw_is_on_the_tape_and_plays_back():
-    svt = SparseVector(epsilon=1.0, max_firings=2)
+    svt = SparseVector(epsilon=1.0, max_above=2)
     queries, frozen = jnp.array([5.0, -5.0, 5.0]), [jnp.float32(0.0), *(jnp.array(a) for a in (True, False, True))]
 
     def run(outputs):
-        with tape.recording(outputs) as found:
-            state, answers = svt.init(jax.random.key(3)), []
-            for query in queries:
-                state, fired = svt.step(state, query)
-                answers.append(bool(fired))
-            svt.scan(svt.init(jax.random.key(4)), queries)
-        return state, answers, found.calls
+        tape = Tape(outputs=outputs)
+        state, answers = svt.init(RecordedKey(jax.random.key(3), tape)), []
+        for query in queries:
+            state, fired = svt.step(state, query)
+            answers.append(bool(fired))
+        svt.scan(svt.init(RecordedKey(jax.random.key(4), tape)), queries)
+        return state, answers, tape.calls
 
     with jax.debug_key_reuse(False):
         state, answers, calls = run(frozen)
@@ -200,7 +204,7 @@ def test_every_draw_is_on_the_tape_and_plays_back():
         "sparse_answer",
     ]
     assert answers == [True, False, True]
-    assert int(state.firings) == 2
+    assert int(state.above) == 2
     assert len(set(drawn)) == len(drawn)
     assert all(float(call.parameters[0]) == 1.0 for call in calls)
 
@@ -208,12 +212,12 @@ def test_every_draw_is_on_the_tape_and_plays_back():
 def test_release_keys_serve_once_and_mistakes_are_refused():
     key, svt = jaxdp.fresh_key(), SparseVector(epsilon=1.0)
     with jax.enable_x64(True):
-        assert svt.init_opened(key_of(1)).threshold.dtype == np.int64
+        assert svt.init_opened(LatticeNoise(key_of(1))).threshold.dtype == np.int64
         state = svt.init(key)
         with pytest.raises(ValueError, match="already"):
             svt.init(key)
         with pytest.raises(ValueError, match="traced"):
-            jax.jit(lambda epsilon: SparseVector(epsilon=epsilon).init_opened(key_of(1)).threshold)(1.0)
+            jax.jit(lambda epsilon: SparseVector(epsilon=epsilon).init_opened(LatticeNoise(key_of(1))).threshold)(1.0)
         with pytest.raises(TypeError, match="float64"):
             svt.step(state, jnp.float32(1.0))
     with pytest.raises(TypeError, match="float64"):
@@ -225,7 +229,7 @@ def test_release_keys_serve_once_and_mistakes_are_refused():
 @pytest.mark.parametrize("ask", [SparseVector.step, lambda svt, state, query: svt.scan(state, query[None])])
 def test_a_state_of_a_release_serves_once(ask):
     """A saved state would answer again with the same noise and a counter that stands still."""
-    svt = SparseVector(epsilon=1.0, max_firings=3)
+    svt = SparseVector(epsilon=1.0, max_above=3)
     with jax.enable_x64(True), jax.debug_key_reuse(False):
         query = jnp.asarray(0.5)
         first = svt.init(jaxdp.fresh_key())
@@ -258,7 +262,7 @@ def test_mistakes_leave_a_state_of_a_release_unused():
 def test_a_state_of_a_release_is_secret_and_not_duplicated():
     svt = SparseVector(epsilon=1.0)
     with jax.enable_x64(True):
-        inner = svt.init_opened(key_of(3))
+        inner = svt.init_opened(LatticeNoise(key_of(3)))
         state = ReleasedState(svt, inner)
     for act in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="go on with the state"):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxdp.discovery import table_scores
-from jaxdp.statistics import chi_squared, cochran_mantel_haenszel, g_test, stratified
+from jaxdp.discovery.engine import table_scores
+from jaxdp.statistics import chi_squared, cochran_mantel_haenszel, g_test
+from jaxdp.statistics.tables import stratified
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.cli import reading
 from jaxdp.cli.main import main
 from jaxdp.core import Cost, Relation
 from jaxdp.data import lines
 from jaxdp.data.schema import Schema
+from jaxdp.one_call import reading
 
 pytest.importorskip("matplotlib")
 
@@ -168,7 +168,7 @@ def run(folder, command, capsys, *more):
     jaxdp.Ledger.create(ledger, epsilon=1.0, relation=relation)
     name, *options = COMMANDS[command]
     table = [str(folder / "d.csv"), "--schema", str(folder / "s.toml"), "--ledger", str(ledger)]
-    code = main([name, *table, *options, "--out", str(folder / "out"), "--strict", *more])
+    code = main([name, *table, *options, "--out", str(folder / "out"), "--overwrite", "--strict", *more])
     printed = capsys.readouterr()
     rows = [(row.method, row.epsilon, row.columns) for row in jaxdp.Ledger.open(ledger).rows()]
     content = json.loads((folder / "out" / "result.json").read_text()) if code == 0 else {}

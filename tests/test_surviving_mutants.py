@@ -6,6 +6,7 @@ cost, or the sum of what was drawn against what was charged.
 
 import itertools
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +17,16 @@ import jaxdp
 from jaxdp import discovery
 from jaxdp.core import Norm, Relation
 from jaxdp.data.records import as_records
-from jaxdp.discovery import exponential
-from jaxdp.independence.conditional.partition_stages import AxisSelection, Standardization
-from jaxdp.independence.marginal import margin_adaptive
-from jaxdp.independence.marginal.gwas import BestTables, Tables, TableSelection
-from jaxdp.independence.marginal.margin_adaptive import MarginAdaptive, largest_step
-from jaxdp.independence.marginal.unit_circle import UnitCircle
-from jaxdp.mechanisms import Gaussian, Laplace
+from jaxdp.discovery.engine import max_min_budget
+from jaxdp.discovery.methods import em_pc, max_min_pc
+from jaxdp.independence.continuous.partition_stages import AxisSelection, Standardization
+from jaxdp.independence.tables import margin_adaptive
+from jaxdp.independence.tables.gwas import BestTables, Tables, TableSelection
+from jaxdp.independence.tables.margin_adaptive import MarginAdaptive, largest_step
+from jaxdp.independence.tables.unit_circle import UnitCircle
+from jaxdp.mechanisms import Gaussian, Laplace, RankThreshold
+from jaxdp.mechanisms.sparse_vector import SparseVector
+from jaxdp.noise.source import FloatNoise
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +46,7 @@ def size_in(norm, change):
 
 @pytest.mark.parametrize("key", [lambda: jax.random.key(5), jaxdp.fresh_key], ids=["simulation", "release"])
 def test_questions_of_a_search_have_noise_of_their_own(key):
-    """Equal columns give equal statistics, so equal noise would give equal p-values."""
+    """Equal columns give equal statistics, so equal noise would give equal p-values (`_private_answers` of `pc`)."""
     column = np.random.default_rng(0).integers(0, 2, 60)
     data = np.stack([column] * 3, axis=1)
     test = jaxdp.ConditionalKendall(epsilon=0.05)
@@ -186,8 +190,8 @@ class Tape:
         self.epsilon = epsilon
         return self
 
-    def perturb(self, key, scores, sensitivity):
-        del key
+    def perturb(self, source, scores, sensitivity):
+        del source
         self.drawn.append((self.epsilon, float(sensitivity.bound), np.array(scores, float)))
         return min(next(self.script, 0), len(scores) - 1)
 
@@ -198,8 +202,8 @@ def test_every_call_of_em_pc_draws_exactly_its_budget(owners, monkeypatch):
     scores = np.array([3.0, -1.0, 2.0])
     for count in range(1, len(set(owners)) + 1):
         tape = Tape([count, 0, 0, 0])
-        monkeypatch.setattr(exponential, "ExponentialMechanism", tape)
-        assert len(exponential.removals(jax.random.key(0), scores, 0.8, owners=np.array(owners))) == count
+        monkeypatch.setattr(em_pc, "ExponentialMechanism", tape)
+        assert len(em_pc.removals(FloatNoise(jax.random.key(0)), scores, 0.8, owners=np.array(owners))) == count
         assert len(tape.drawn) == 1 + count
         assert sum(epsilon for epsilon, _, _ in tape.drawn) == pytest.approx(0.8, rel=1e-12)
         assert tape.drawn[0][0] == pytest.approx(0.4, rel=1e-12)
@@ -218,7 +222,7 @@ def removal_law(scores, epsilon):
             rest = np.delete(left, place)
             pick(rest, remaining - 1, each, (*picked, int(left[place])), chance * probability)
 
-    for count, chance in enumerate(exponential_law(0.5 * epsilon, exponential.count_scores(scores))):
+    for count, chance in enumerate(exponential_law(0.5 * epsilon, em_pc.count_scores(scores))):
         pick(np.arange(len(scores)), count, 0.5 * epsilon / max(count, 1), (), chance)
     return law
 
@@ -237,14 +241,67 @@ def test_em_pc_charges_what_its_calls_draw(monkeypatch):
     """Every vertex and order takes part at most once; nothing is removed, so every call is made."""
     spent = []
 
-    def spend(key, scores, epsilon, *rest):
-        del key, scores, rest
+    def spend(source, scores, epsilon, *rest):
+        del source, scores, rest
         spent.append(epsilon)
         return []
 
-    monkeypatch.setattr(exponential, "removals", spend)
+    monkeypatch.setattr(em_pc, "removals", spend)
     data = np.random.default_rng(1).integers(0, 2, (50, 4))
     graph = discovery.em_pc(jax.random.key(0), as_records(data, (2,) * 4), epsilon=3.0, max_order=2)
     assert len(spent) == 4 * 3
     assert sum(spent) == pytest.approx(float(graph.cost.epsilon), rel=1e-12)
     assert float(graph.cost.epsilon) == 3.0
+
+
+# What an epsilon costs in zCDP
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "divisor"),
+    [
+        (lambda epsilon: jaxdp.Laplace(epsilon), 2),
+        (lambda epsilon: jaxdp.Geometric(epsilon), 2),
+        (lambda epsilon: jaxdp.ReportNoisyMax(epsilon=epsilon), 2),
+        (lambda epsilon: jaxdp.RandomStopping(epsilon=epsilon), 2),
+        (lambda epsilon: RankThreshold(epsilon=epsilon), 2),
+        (lambda epsilon: SparseVector(epsilon=epsilon), 2),
+        # bounded range: epsilon^2/8 (Cesar and Rogers 2021)
+        (lambda epsilon: jaxdp.ExponentialMechanism(epsilon=epsilon), 8),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_zcdp_price_of_pure_mechanisms(mechanism, divisor, epsilon):
+    """Pure epsilon-DP is epsilon^2/2-zCDP: neither more is charged nor less."""
+    cost = mechanism(epsilon).cost(Relation.REPLACE_ONE)
+    assert float(cost.epsilon) == epsilon
+    assert float(cost.rho) == pytest.approx(epsilon**2 / divisor, rel=1e-12)
+
+
+# Max-min selection
+
+
+def test_draws_of_max_min_selection_have_noise_of_their_own(monkeypatch):
+    """`_Selection._next` opens another source for every draw."""
+    seen, following = [], max_min_pc._Selection._next
+
+    def noted(self):
+        source = following(self)
+        seen.append(tuple(np.asarray(jax.random.key_data(source.key)).ravel().tolist()))
+        return source
+
+    monkeypatch.setattr(max_min_pc._Selection, "_next", noted)
+    data = np.random.default_rng(3).integers(0, 2, (200, 4))
+    discovery.max_min_pc(jax.random.key(1), data, epsilon=1.0, levels=(2,) * 4)
+    assert len(seen) == len(set(seen)) >= 3
+
+
+def test_max_min_selection_buys_what_its_budget_says():
+    """`Budget.cost`, `Budget.draw` and `Budget.draw_scale` in closed form."""
+    pure = max_min_budget.Budget.of(2.0, 0.0, Relation.REPLACE_ONE)
+    assert float(pure.cost().rho) == pytest.approx(2.0)
+    half = Fraction(1, 2)
+    assert pure.draw_scale(half, 3.0) == pytest.approx(2.0 * 3.0 / 1.0, rel=1e-9)
+    zcdp = max_min_budget.Budget.of(1.0, 1e-6, Relation.REPLACE_ONE)
+    rho = float(zcdp.whole.rho) / 2
+    assert float(zcdp.draw(half).epsilon) ** 2 / 8 == pytest.approx(rho, rel=1e-9)

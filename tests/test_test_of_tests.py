@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import jaxdp
 from jaxdp.core import Norm, Sensitivity
-from jaxdp.independence.conditional.test_of_tests import TestOfTests
+from jaxdp.independence.meta.test_of_tests import TestOfTests
 from jaxdp.mechanisms import Exact, Gaussian, Geometric, Laplace
 
 
@@ -69,13 +69,16 @@ def test_one_record_moves_the_vote_by_exactly_one_and_never_more():
 
 def test_released_law_reaches_epsilon_and_never_passes_it():
     """log P(c + G = v) - log P(c + 1 + G = v) by the survival function the p-value uses."""
-    from jaxdp.noise import tail
+    from jaxdp.noise import survival
 
     epsilon = 0.7
     with jax.enable_x64(True):
         value = jnp.arange(-20.0, 21.0)
         scale = Geometric(epsilon).scale(TestOfTests(epsilon=epsilon, test=correlation_p_value).sensitivity(100))
-        pmf = lambda v: tail.two_sided_geometric(v, scale) - tail.two_sided_geometric(v + 1.0, scale)  # noqa: E731
+
+        def pmf(v):
+            return survival.two_sided_geometric(v, scale) - survival.two_sided_geometric(v + 1.0, scale)
+
         loss = np.abs(np.log(pmf(value)) - np.log(pmf(value - 1.0)))
         assert float(jnp.sum(pmf(value))) == pytest.approx(1.0, abs=1e-5)
     assert loss.max() <= epsilon * (1 + 1e-6)
@@ -211,7 +214,10 @@ def test_a_conditional_test_inside_votes_block_by_block():
     """GCM in every block: the vote equals a loop, the null is not rejected too often, dependence given z is found."""
     gcm = jaxdp.GCM(ridge=0.1)
     test = TestOfTests(epsilon=2.0, test=gcm, num_blocks=6, block_level=0.3, batch_size=6)
-    draw = lambda key, effect: jaxdp.simulate.sine_confounder(key, 240, effect=effect, dim=1)  # noqa: E731
+
+    def draw(key, effect):
+        return jaxdp.simulate.sine_confounder(key, 240, effect=effect, dim=1)
+
     data = draw(jax.random.key(0), 0.3)
     in_order = dataclasses.replace(test, shuffle=False)
     blocks = [jax.tree.map(lambda leaf, i=i: leaf[40 * i : 40 * (i + 1)], data) for i in range(6)]

@@ -12,11 +12,11 @@ from jax.experimental import io_callback
 from jax.sharding import AxisType, PartitionSpec
 
 import jaxdp
-from jaxdp import discovery, interop
+from jaxdp import discovery, interop, published
 from jaxdp.core import Cost
-from jaxdp.independence.marginal.gwas import Tables
+from jaxdp.independence.tables.gwas import Tables
 from jaxdp.mechanisms.sparse_vector import SparseVector
-from jaxdp.noise import keys, traces
+from jaxdp.randomness import keys, traces
 from jaxdp.simulate.examples import codes
 
 ROWS = 50  # data sets in one call
@@ -132,14 +132,18 @@ def entries(spy):
         "em_pc": {"epsilon": 1.0},
         "adaptive_pc": {"epsilon": 1.0},
         "gaussian_pc": {"epsilon": 1.0, "delta": 1e-6},
+        "priv_pc_paper": {"epsilon": 1.0},
         "marginal_pc": {"rho": 1.0},
+        "max_min_pc": {"epsilon": 1.0},
         "partition_pc": {"epsilon": 1.0},
+        "moment_pc": {"epsilon": 1.0},
         "recommended_pc": {"epsilon": 1.0},
         "pc": {"test": TEST, "max_tests": 3},
     }
-    assert {name for name in discovery.__all__ if name == "discover" or name.endswith("pc")} == set(searches)
+    exported = {name: package for package in (published, discovery) for name in package.__all__}
+    assert {name for name in exported if "_pc" in name or name in ("discover", "pc")} == set(searches)
     for name, options in searches.items():
-        yield name, codes, lambda k, d, n=name, o=options: getattr(discovery, n)(k, d, **o, **settings)
+        yield name, codes, lambda k, d, n=name, o=options: getattr(exported[n], n)(k, d, **o, **settings)
     one = jnp.asarray(1.0)
     svt = SparseVector(epsilon=1.0)
     with jax.enable_x64(True):

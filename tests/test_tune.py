@@ -11,13 +11,13 @@ from scipy import stats
 import jaxdp
 from jaxdp import tune
 from jaxdp.simulate import power
-from jaxdp.simulate.confounder import sine_confounder
-from jaxdp.simulate.replicates import Design
+from jaxdp.simulate.designs.confounder import sine_confounder
+from jaxdp.simulate.engine.replicates import Design
 from jaxdp.statistics.winsorize import best_level
 from jaxdp.tune import descent, search, sieve, winsorising
-from jaxdp.tune.leaves import LEAVES, at, start_of
 from jaxdp.tune.objective import without_effect
 from jaxdp.tune.search import ranked_options
+from jaxdp.tune.tunable import LEAVES, at, start_of
 
 STEEP = functools.partial(sine_confounder, n=40, effect=0.3, sign=1.0, z_sd=1.0, noise_sd=0.3)
 # docs/theory/partition_gcm.md#winsorising; the entries whose last digit is off by more than 1 % are exact here.
@@ -285,7 +285,10 @@ def test_the_level_check_compares_both_tests_on_the_same_replicates():
 
 def count(only_tuned, only_default, both=0, replicates=100_000):
     """A level check of these counts."""
-    rate = lambda only: power.RejectionRate(both + only, replicates, 0.05)  # noqa: E731
+
+    def rate(only):
+        return power.RejectionRate(both + only, replicates, 0.05)
+
     return tune.LevelCheck("null", rate(only_tuned), rate(only_default), only_tuned, only_default)
 
 
@@ -310,7 +313,9 @@ def test_a_small_rise_on_every_null_is_seen_on_all_of_them_together():
 def test_a_tuned_test_that_loses_power_on_a_declared_alternative_is_refused(monkeypatch):
     """Power 0.5 -> 0.8 where tuned; 0.5 -> 0.4 on the other design; null p-values of both tests are the same."""
     fair = np.linspace(0.0, 1.0, 1000)
-    rejected = lambda share: np.where(fair <= share, 0.0, 1.0)  # noqa: E731
+
+    def rejected(share):
+        return np.where(fair <= share, 0.0, 1.0)
 
     def paired(tests, design, key, replicates, seconds):
         effect = design.numbers["effect"]

@@ -1,6 +1,8 @@
 """What editors and type checkers see: stubs of the lazy names, typed classes and results; the version."""
 
 import importlib
+import inspect
+import pkgutil
 import re
 import runpy
 import subprocess
@@ -84,6 +86,34 @@ def test_type_checker_sees_the_mistakes_of_a_script_and_no_others(tmp_path):
         if "  # " in line
     ]
     assert found == planted, done.stdout + done.stderr
+
+
+def public_functions():
+    """(place, function) of every function that a package exports."""
+    rooms = [f"jaxdp.{room.name}" for room in pkgutil.iter_modules(jaxdp.__path__) if room.ispkg]
+    for package in {*STUBS["packages"](), *rooms, "jaxdp.simulate.power"}:
+        module = importlib.import_module(package)
+        for name in getattr(module, "__all__", ()):
+            found = inspect.unwrap(getattr(module, name))
+            if inspect.isfunction(found):
+                yield f"{package}.{name}", found
+
+
+def bare(function):
+    """Parameters without an annotation, and "return"."""
+    signature = inspect.signature(function)
+    found = [name for name, part in signature.parameters.items() if part.annotation is part.empty]
+    return found + ["return"] * (signature.return_annotation is signature.empty)
+
+
+def test_every_exported_function_is_annotated():
+    functions = dict(public_functions())
+    assert len(functions) > 100
+    assert {place: bare(function) for place, function in functions.items() if bare(function)} == {}
+
+
+def test_a_missing_annotation_would_be_seen():
+    assert bare(lambda x: x) == ["x", "return"]
 
 
 def test_version_is_that_of_the_installed_package_or_unknown(monkeypatch):

@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import binom, chi2, laplace
 
 import jaxdp
-from jaxdp.independence.marginal.chi2_laplace import ChiSquaredLaplace, DistanceScore
-from jaxdp.independence.marginal.margin_adaptive import largest_step
-from jaxdp.independence.marginal.unit_circle import UnitCircle, rate_interval
+from jaxdp.independence.tables.chi2_laplace import ChiSquaredLaplace, DistanceScore
+from jaxdp.independence.tables.margin_adaptive import largest_step
+from jaxdp.independence.tables.unit_circle import UnitCircle, rate_interval
 from jaxdp.mechanisms import Laplace
-from jaxdp.noise import tail
-from jaxdp.statistics import binomial, unit_circle
-from jaxdp.statistics.taxicab import distance, flip_score
-from jaxdp.statistics.unit_circle import Groups
+from jaxdp.noise import survival as tail
+from jaxdp.statistics.tables import binomial, unit_circle
+from jaxdp.statistics.tables.taxicab import distance, flip_score
+from jaxdp.statistics.tables.unit_circle import Groups
 
 # 56 pairs of group sizes: equal, unequal, lopsided.
 PAIRS = [Groups(a, b) for a, b in itertools.product((13, 20, 25, 31, 50, 77, 90), (12, 16, 21, 30, 40, 49, 64, 100))]
@@ -228,7 +228,7 @@ def decisions(score, scale):
 @pytest.mark.usefixtures("x64")
 def test_margin_threshold_with_tight_noise_exceeds_its_epsilon():
     """The exhibit against "M1 is public": loss 1.053 epsilon at N1 = N0 = 50, epsilon 0.1."""
-    from jaxdp.independence.marginal.unit_circle import margin_thresholds
+    from jaxdp.published.unit_circle import margin_thresholds
 
     groups, threshold, epsilon = Groups(50, 50), chi2.isf(0.05, 1), 0.1
     scale = unit_circle.norm_sensitivity(groups, threshold) / epsilon
@@ -241,7 +241,7 @@ def test_margin_threshold_with_tight_noise_exceeds_its_epsilon():
 
 @pytest.mark.usefixtures("x64")
 def test_margin_thresholds_agree_with_monte_carlo():
-    from jaxdp.independence.marginal.unit_circle import margin_thresholds
+    from jaxdp.published.unit_circle import margin_thresholds
 
     groups, threshold, draws = Groups(120, 80), chi2.isf(0.05, 1), 400_000
     scale = unit_circle.norm_sensitivity(groups, threshold)

@@ -15,7 +15,7 @@ import jaxdp
 from jaxdp import catalogue, examples
 from jaxdp.audit import bounds
 from jaxdp.cli.main import main
-from jaxdp.simulate import catalogue as designs
+from jaxdp.simulate.designs import by_name as designs
 
 ROOT = Path(jaxdp.__file__).parent.parent
 GUIDE = (ROOT / "docs/guides/write_your_own_test.md").read_text(encoding="utf-8")
@@ -46,7 +46,10 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_guide_shows_the_whole_example():
     shown = [block for block in blocks("python") if block not in SNIPPETS]
-    squeezed = lambda text: [line for line in text.splitlines() if line.strip()]  # noqa: E731
+
+    def squeezed(text):
+        return [line for line in text.splitlines() if line.strip()]
+
     assert squeezed("\n".join(shown)) == squeezed(CODE)
 
 
@@ -60,11 +63,11 @@ def test_every_command_of_the_guide_runs(line, folder, capsys):
     for place, word in enumerate(words):
         if word in SMALL:
             words[place + 1] = SMALL[word]
-    assert main([*words, "--out", str(folder / "out")]) == 0, capsys.readouterr().err
+    assert main([*words, "--out", str(folder / "out" / words[0])]) == 0, capsys.readouterr().err
     assert "cell" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=["all_pairs", "tune", "causal_learn", "pgmpy"])
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=["mechanism", "all_pairs", "tune", "causal_learn", "pgmpy"])
 def test_every_snippet_of_the_guide_runs(snippet, folder, capsys):
     if "causallearn" in snippet:
         pytest.importorskip("causallearn")

@@ -23,14 +23,14 @@ import numpy as np
 
 import jaxdp
 from experiments.record import provenance
-from jaxdp import calibrate, examples
-from jaxdp._pytree import frozen_pytree
+from jaxdp import examples, null_laws
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest, Sequential
-from jaxdp.independence.marginal.mic_pairs import MICrPairs
+from jaxdp.independence.mic.mic_pairs import MICrPairs
 from jaxdp.independence.pairs import AllPairs
 from jaxdp.simulate import power
 from jaxdp.simulate.examples import LAW
-from jaxdp.statistics.kernels import RBF
+from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 LEVELS = (0.05, 0.01)
 ALPHA = 1e-6
@@ -145,7 +145,7 @@ class Family(AllPairs):
         return Family(test=super().resolve(shapes).test)
 
     def p_value(self, key, release):
-        return calibrate.bonferroni(super().p_value(key, release))
+        return null_laws.bonferroni(super().p_value(key, release))
 
 
 def of_all_pairs(test) -> Family:
@@ -161,6 +161,11 @@ def of_coefficients(test) -> FamilyOfPairs:
 def of_tables(test) -> FamilyWise:
     """The global null of all tables."""
     return FamilyWise(test=test)
+
+
+def at_level(level: float) -> dict[str, Any]:
+    """A decision at this level."""
+    return {"level": level}
 
 
 def groups_of_100(level: float) -> dict[str, Any]:
@@ -198,6 +203,7 @@ GRADUAL = "laws of x and y change slowly with z"
 CELLS = "cells narrow against the wave, n V large against the noise"
 AXES = "five columns of z, n epsilon = 7000: enough to choose the axes"
 UNCORRECTED = "; noise of V not counted"
+LINEAR = "a linear model with normal errors; first order in the noise"
 WINDOW_OF_BIAS = "the noise hides the bias of the fit"
 TRUE_LAW = "the law of x given z is true"
 MIC_TABLE = "tabulated null of 499 draws"
@@ -217,9 +223,13 @@ NULLS = {
     "partition-gcm-marginal": _cells("no z: one cell, no bias"),
     "partition-gcm-axes": _cells(AXES, epsilon=7.0, fields=AXIS_FIELDS),
     "partition-gcm-standardized": _cells(CELLS, fields={"scale_x": 0.3, "scale_y": 0.3, "standardize": True}),
+    "partial-correlation": _cells(LINEAR, most=10_000),
+    "partial-correlation-zcdp": _cells(LINEAR + "; rho = 0.1", epsilon=0.1, most=10_000),
+    "linear-regression": _cells(LINEAR, most=10_000),
+    "mean-difference": _cells("one normal response, two groups", most=10_000),
     "chosen-cells": _cells(CELLS + " for each candidate", fields={"candidates": (40, 125)}),
     "private-gcm": Null(200, LIMIT, WINDOW_OF_BIAS, fields=WIDE),
-    "private-gcm-paper": Null(200, LIMIT, WINDOW_OF_BIAS, fields={"variant": "paper", **WIDE}),
+    "private-gcm-paper": Null(200, LIMIT, WINDOW_OF_BIAS, fields=WIDE),
     "local-permutation": Null(
         40,
         AT_MOST,
@@ -238,6 +248,7 @@ NULLS = {
     "conditional-spearman": _cells(CELLS + "; V is guarded"),
     "unit-circle": Null(600, AT_MOST, TUNED),
     "unit-circle-estimated": Null(600, AT_MOST, "interval for the null rate, paid for"),
+    "unit-circle-paper": Null(600, AT_MOST, "decision at the margin's own null rate, no theorem", fields=at_level),
     "margin-adaptive": Null(600, AT_MOST, TUNED),
     "chi2-laplace": Null(600, AT_MOST, TUNED),
     "distance-score": Null(600, AT_MOST, TUNED),
@@ -269,10 +280,14 @@ NULLS = {
     ),
     "mice-laplace": Null(100, EXACT, f"continuous margins; {MIC_TABLE}", fields={}),
     "micr-laplace": Null(100, EXACT, f"uniform margins; {MIC_TABLE}", fields={}),
+    "mice-laplace-paper": Null(100, AT_MOST, f"continuous margins; noise is clipped: ties; {MIC_TABLE}", fields={}),
+    "micr-laplace-paper": Null(100, EXACT, f"uniform margins; {MIC_TABLE}", fields={}),
     "micr-laplace-ranges": Null(
         100, LIMIT, f"uniform margins, transformed at a cost; {MIC_TABLE}", fields={"range_share": 0.3}
     ),
     "micr-geometric": Null(60, EXACT, "uniform margins", fields={"max_cells": 6, "num_null": 99}),
+    "micr-geometric-split": Null(60, EXACT, "uniform margins", fields={"max_cells": 6, "num_null": 99}),
+    "micr-geometric-paper": Null(60, EXACT, "uniform margins", fields={"max_cells": 6, "num_null": 99}),
     "band-gcm": _cells(GRADUAL, fields=NEAR, most=20_000),
     "band-gcm-columns": _cells(GRADUAL + "; Bonferroni over 6", epsilon=4.0, fields=NEAR, most=20_000),
     "band-gcm-released-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, most=20_000),
@@ -287,6 +302,16 @@ NULLS = {
         replayed=False,
     ),
     "first-tables": Null(
+        6,
+        AT_MOST,
+        "no table has an effect; family-wise: any report among 6",
+        epsilon=4.0,
+        fields=two_of_groups,
+        wrap=of_tables,
+        most=10_000,
+        replayed=False,
+    ),
+    "first-tables-paper": Null(
         6,
         AT_MOST,
         "no table has an effect; family-wise: any report among 6",
@@ -326,6 +351,13 @@ NULLS = {
     "partition-gcm-axes-uncorrected": _cells(
         AXES + UNCORRECTED, example="partition-gcm-axes", epsilon=7.0, fields={"correct_level": False, **AXIS_FIELDS}
     ),
+    "quantile-table": Null(500, LIMIT, "margins are estimated; 3 bins", fields={"num_bins": 3, "num_null": 199}),
+    "quantile-table-zcdp": Null(
+        500, LIMIT, "margins are estimated; 3 bins, rho = 0.5", epsilon=0.5, fields={"num_bins": 3, "num_null": 199}
+    ),
+    "feature-gcm": _cells(GRADUAL, fields=NEAR, most=20_000),
+    "feature-gcm-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, fields=NEAR, most=20_000),
+    "feature-gcm-centred": _cells(GRADUAL + "; private centres", fields=NEAR, most=20_000),
 }
 
 
@@ -404,9 +436,12 @@ def main() -> None:
     for done, name in enumerate(left):
         if time.monotonic() - began > args.seconds:
             break
-        show = lambda share, done=done, name=name: print(  # noqa: E731
-            f"\r[{'#' * int(20 * (done + share) / len(left)):20}] {name} {share:.0%}   ", end="", flush=True
-        )
+
+        def show(share, done=done, name=name):
+            return print(
+                f"\r[{'#' * int(20 * (done + share) / len(left)):20}] {name} {share:.0%}   ", end="", flush=True
+            )
+
         key = jax.random.fold_in(jax.random.key(args.seed), list(NULLS).index(name))
         rows[name] = {**measure(name, wanted[name], key, show), "seed": args.seed, **provenance()}
         with path.open("a") as file:

@@ -20,8 +20,10 @@ import numpy as np
 import jaxdp
 from experiments.record import provenance
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import add, chacha, keys
-from jaxdp.statistics import concordance, contingency
+from jaxdp.noise.source import LatticeNoise
+from jaxdp.randomness import chacha, keys
+from jaxdp.statistics import concordance
+from jaxdp.statistics.tables import contingency
 
 FLAGS = {
     "as it comes": "",
@@ -33,11 +35,11 @@ FLAGS = {
     "--xla_backend_optimization_level=0",
 }
 LAWS = (
-    (add.laplace, Norm.L1, np.float64),
-    (add.geometric, Norm.L1, np.int64),
-    (add.gaussian, Norm.L2, np.float64),
-    (add.argmax_exponential, Norm.LINF, np.float64),
-    (add.argmax_gumbel, Norm.LINF, np.float64),
+    ("laplace", Norm.L1, np.float64),
+    ("geometric", Norm.L1, np.int64),
+    ("gaussian", Norm.L2, np.float64),
+    ("argmax_exponential", Norm.LINF, np.float64),
+    ("argmax_gumbel", Norm.LINF, np.float64),
 )
 LANES = 4
 
@@ -45,7 +47,10 @@ LANES = 4
 def forms(law, norm, root, value) -> list[str]:
     """Digests of one draw: eager, compiled, and as one lane of a batch."""
     bound = Sensitivity(1.0, norm, Relation.REPLACE_ONE, lower=-50.0, upper=50.0)
-    draw = lambda key, value: law(key, value, bound, 0.5)  # noqa: E731
+
+    def draw(key, value):
+        return getattr(LatticeNoise(key), law)(value, bound, 0.5)
+
     each = jax.random.split(root, LANES)
     eager = [draw(each[lane], value) for lane in range(LANES)]
     compiled = [jax.jit(draw)(each[lane], value) for lane in range(LANES)]
@@ -64,7 +69,7 @@ def measure() -> dict:
     with keys.precision(keys.RELEASE), jax.debug_key_reuse(False), jax.default_device(device):
         value = rng.normal(size=40)
         noise = {
-            law.__name__: forms(law, norm, jax.random.fold_in(root, number), jnp.asarray(np.rint(value), dtype))
+            law: forms(law, norm, jax.random.fold_in(root, number), jnp.asarray(np.rint(value), dtype))
             for number, (law, norm, dtype) in enumerate(LAWS)
         }
         codes = jnp.asarray(rng.integers(0, 3, size=(2, 5000)))

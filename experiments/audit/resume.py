@@ -21,20 +21,20 @@ from pathlib import Path
 
 import jaxdp
 from experiments.record import provenance
-from jaxdp.simulate import engine, results
-from jaxdp.simulate.cells import Cell
-from jaxdp.simulate.record_file import read
+from jaxdp.simulate.engine import grid, results
+from jaxdp.simulate.engine.record_file import read
+from jaxdp.simulate.engine.settings import Setting
 
 CHUNK = 5
 LONGEST = 0.1  # seconds between the first result of a life and its end
 CUT = 600  # bytes
 
 
-def cells() -> list[Cell]:
-    """Two cells of the recommended test on a small design."""
+def settings() -> list[Setting]:
+    """Two settings of the recommended test on a small design."""
     test = jaxdp.PartitionGCM(epsilon=1.0)
     return [
-        Cell({"test": "PartitionGCM", "n": 60, "effect": effect}, test, functools.partial(design, effect=effect))
+        Setting({"test": "PartitionGCM", "n": 60, "effect": effect}, test, functools.partial(design, effect=effect))
         for effect in (0.0, 0.5)
     ]
 
@@ -46,22 +46,22 @@ def design(key, effect):
 
 def work(folder: str, replicates: int) -> None:
     """One life: says so at its first result."""
-    engine.SECONDS_BETWEEN_WRITES = 0.0
+    grid.SECONDS_BETWEEN_WRITES = 0.0
     said: list[bool] = []
 
-    def advance(cell, count):
+    def advance(setting, count):
         if not said:
             said.append(True)
             print("begun", flush=True)
 
-    plan = engine.Plan(replicates, chunk=CHUNK, keep_p_values=True)
-    engine.run(cells(), folder, plan, resume=True, advance=advance)
+    plan = grid.Plan(replicates, chunk=CHUNK, keep_p_values=True)
+    grid.run(settings(), folder, plan, resume=True, advance=advance)
 
 
 def attack(folder: Path, kills: int, seed: int) -> dict:
     """The counts of one attack."""
     generator, replicates = random.Random(seed), 40 * (kills + 20)
-    engine.run(cells(), folder / "calm", engine.Plan(replicates, chunk=CHUNK, keep_p_values=True))
+    grid.run(settings(), folder / "calm", grid.Plan(replicates, chunk=CHUNK, keep_p_values=True))
     command = [sys.executable, "-m", "experiments.audit.resume", "--work", str(folder / "out"), str(replicates)]
     path = folder / "out" / results.RECORDS / "task_0_of_1"
     killed = torn = ended = 0

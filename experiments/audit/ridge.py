@@ -20,8 +20,8 @@ import numpy as np
 
 import jaxdp
 from experiments.record import provenance
-from jaxdp.independence.conditional.residual_products import residual_products
-from jaxdp.statistics import kernels, ridge, ridge_error
+from jaxdp.independence.continuous.residual_products import residual_products
+from jaxdp.statistics.kernel_ridge import kernels, ridge, ridge_error
 
 HERE = Path(__file__).parent
 SIZES = {2: 1500, 3: 1500, 5: 1500, 8: 1500, 12: 1200, 20: 800, 40: 1200, 100: 600, 300: 160, 1000: 30, 2000: 10}
@@ -221,7 +221,10 @@ def main() -> None:
     args = parser.parse_args()
     sizes = {n: max(1, round(count * args.share)) for n, count in SIZES.items()}
     started = time.perf_counter()
-    done = lambda n: print(f"n = {n}: {time.perf_counter() - started:.0f} s", flush=True)  # noqa: E731
+
+    def done(n):
+        return print(f"n = {n}: {time.perf_counter() - started:.0f} s", flush=True)
+
     record = {"records": sizes, "seed": args.seed, **attack(sizes, args.seed, done), **provenance()}
     record["seconds"] = round(time.perf_counter() - started, 1)
     (args.out / "ridge.json").write_text(json.dumps(record, indent=2) + "\n")

@@ -28,7 +28,8 @@ from jaxdp.audit import catalogue
 from jaxdp.audit.searches import sampled_bound
 from jaxdp.cli.audit import draw
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import keys, lattice
+from jaxdp.noise import lattice
+from jaxdp.randomness import keys
 
 EPSILONS = (0.5, 1.0, 2.0)
 PAIRS = 5

@@ -140,7 +140,10 @@ def _two_processes(peer: Peer) -> float:
     """Wall seconds of two copies of the peer, each in its own process (median of three, after a warm-up)."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=context, initializer=_single_threaded) as pool:
-        run = lambda: [f.result() for f in [pool.submit(_discard, peer) for _ in range(2)]]  # noqa: E731
+
+        def run():
+            return [f.result() for f in [pool.submit(_discard, peer) for _ in range(2)]]
+
         run()
         return statistics.median(_seconds(run) for _ in range(3))
 

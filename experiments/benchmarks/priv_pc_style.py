@@ -76,8 +76,8 @@ def _published():
 def sieve_and_examine(data, rng, *, epsilon: float, level: float, max_order: int, tau=conditional_tau):
     """Priv-PC with budget epsilon per round, order-independent removals; returns (adjacency, questions asked).
 
-    Half of the budget sieves on a subset of the rows, drawn anew after each firing, half examines on all rows;
-    noise is added to the one-sided p-value, with the scale Phi(6/sqrt n) - 1/2 of the published code.
+    Half of the budget sieves on a subset of the rows, drawn anew after each above-threshold answer, half examines on
+    all rows; noise is added to the one-sided p-value, with the scale Phi(6/sqrt n) - 1/2 of the published code.
     """
     n, d = data.shape
     half = epsilon / 2
@@ -86,7 +86,10 @@ def sieve_and_examine(data, rng, *, epsilon: float, level: float, max_order: int
     spread = norm.cdf(6.0 / math.sqrt(n)) - 0.5
     amplified = math.log1p(math.expm1(half) / rate) if half < 500 else half - math.log(rate)
     threshold = 2.0 * spread / math.sqrt(rate) / amplified
-    draw = lambda: (level + rng.laplace(0, threshold), data[rng.permutation(n)[: int(n * rate)]])  # noqa: E731
+
+    def draw():
+        return (level + rng.laplace(0, threshold), data[rng.permutation(n)[: int(n * rate)]])
+
     noisy_level, subset = draw()
     adjacency, asked = ~np.eye(d, dtype=bool), 0
     for order in range(max_order + 1):

@@ -1,6 +1,6 @@
 """python -m experiments.dp_ci [--quick|--full] [--figures 1,3] [--concrete concrete.csv] [--out DIR]
 
-Figure 0 is the README's table; it runs only when asked for.
+Figure 0 is the table of docs/evidence/power.md; it runs only when asked for.
 """
 
 import argparse

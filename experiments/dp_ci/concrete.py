@@ -6,7 +6,7 @@ import numpy as np
 import jaxdp
 from experiments.dp_ci.figures import CLAIMS, LEVEL
 from jaxdp.data import Column, Domain
-from jaxdp.statistics.kernels import RBF
+from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 # Public physical ranges of the columns, not those of the file.
 BOUNDS = {
@@ -62,7 +62,9 @@ def record(recorder, name, test, feature, x, y, z, domain, config):
 
     @jax.jit
     def p_values(test, keys, x, y, z):
-        one = lambda args: jaxdp.run(test, args[0], jaxdp.Data(*args[1:], domain)).p_value  # noqa: E731
+        def one(args):
+            return jaxdp.run(test, args[0], jaxdp.Data(*args[1:], domain)).p_value
+
         return jax.lax.map(one, (keys, x, y, z), batch_size=4)
 
     p = np.asarray(p_values(test, jax.random.split(jax.random.key(config.seed), len(x)), x, y, z))

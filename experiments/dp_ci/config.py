@@ -23,7 +23,7 @@ class Config:
     concrete_splits: int
     seed: int = 20260
     crt_dims: tuple[int, ...] = (1, 5)  # where figure 1 runs the CRT family and the comparators
-    headline: tuple[int, int] = (500, 100)  # replicates of the README's table, and with a kernel system
+    headline: tuple[int, int] = (500, 100)  # replicates of docs/evidence/power.md, and with a kernel system
 
 
 QUICK = Config(

@@ -8,7 +8,7 @@ import numpy as np
 
 import jaxdp
 from experiments.dp_ci import methods
-from jaxdp.simulate.confounder import SineLaw, sine_confounder
+from jaxdp.simulate.designs.confounder import SineLaw, sine_confounder
 
 LEVEL = 0.05
 HEADLINE_EFFECTS = (0.0, 0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5, 1.0)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
-from jaxdp.simulate.confounder import SineLaw
-from jaxdp.statistics.kernels import RBF
+from jaxdp.simulate.designs.confounder import SineLaw
+from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 KERNEL = RBF(lengthscale=1.0)
 
@@ -58,7 +58,7 @@ def heavy(name: str) -> bool:
 
 def predictions(n: int, complexity: float, ridge: float, seed: int):
     """One sample with its kernel ridge fit: z, x, fit (figure 8)."""
-    from jaxdp.statistics.ridge import krr_residuals
+    from jaxdp.statistics.kernel_ridge.ridge import krr_residuals
 
     data = jaxdp.simulate.sine_confounder(jax.random.key(seed), n, complexity=complexity)
     residual = krr_residuals(KERNEL, ridge, data.z, data.x)

@@ -10,11 +10,11 @@ import jaxdp
 from experiments.mic import synthetic
 from experiments.mic.config import PAPER_TABLE_2
 from experiments.mic.tuning import null_mean
-from jaxdp.independence.marginal import mic_parameters, mic_sensitivity
-from jaxdp.noise import draw
-from jaxdp.simulate import functions21
-from jaxdp.statistics import mic_pairs
-from jaxdp.statistics.mic_grids import buckets, grids
+from jaxdp.independence.mic import mic_parameters, mic_sensitivity
+from jaxdp.noise import floats
+from jaxdp.simulate.designs import functions21
+from jaxdp.statistics.mic import mic_pairs
+from jaxdp.statistics.mic.mic_grids import buckets, grids
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _TABLE_BATCH = 16
@@ -97,7 +97,7 @@ def table_releases(test, x, y, chosen):
     @jax.jit
     def some(key, x, y):
         counts = jax.vmap(test.counts)(x, y)
-        noise = draw.two_sided_geometric(key, scale, (draws, *counts.shape))
+        noise = floats.two_sided_geometric(key, scale, (draws, *counts.shape))
         noisy = (counts[None] + noise).reshape(-1, counts.shape[-1])
         return test.score(noisy.T, n, scale).reshape(draws, -1)
 

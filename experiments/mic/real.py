@@ -13,9 +13,9 @@ import numpy as np
 
 from experiments.mic import config, synthetic
 from experiments.mic.tuning import null_mean
-from jaxdp.independence.marginal import mic_parameters, mic_sensitivity
-from jaxdp.noise import draw
-from jaxdp.statistics import mic_pairs, mic_tables
+from jaxdp.independence.mic import mic_parameters, mic_sensitivity
+from jaxdp.noise import floats
+from jaxdp.statistics.mic import mic_pairs, mic_tables
 
 # Median bias (median variance) in the paper: tables 1 (epsilon 1) and 3 (epsilon 0.1).
 PAPER = {
@@ -143,7 +143,7 @@ def geometric(collection, pairs, cells, c, epsilon, draws, seed):
     @jax.jit
     def some(key, x, y):
         counts = jax.vmap(lambda a, b: mic_tables.flat_counts(a, b, tables, x.dtype))(x, y)
-        noise = draw.two_sided_geometric(key, 2.0 / epsilon, (draws, *counts.shape))
+        noise = floats.two_sided_geometric(key, 2.0 / epsilon, (draws, *counts.shape))
         noisy = jax.numpy.clip(counts[None] + noise, 0.0, 1.0 * n).reshape(-1, size)
         return mic_tables.score_of_flat(noisy.T, tables).reshape(draws, -1)
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.simulate import functions21
+from jaxdp.simulate.designs import functions21
 from jaxdp.statistics import mic_star
-from jaxdp.statistics.mic_pairs import data_sets
+from jaxdp.statistics.mic.mic_pairs import data_sets
 
 _STAR_BATCH = 27
 _LAW_BATCH = 21

@@ -13,7 +13,7 @@ import pathlib
 
 from experiments.mic import config, synthetic, tables
 from experiments.record import Recorder
-from jaxdp.independence.marginal import mic_common, mic_parameters, mic_sensitivity
+from jaxdp.independence.mic import mic_common, mic_parameters, mic_sensitivity
 
 TUNED_EPSILONS = (0.1, 0.3, 1.0, 3.0)
 NULL_DRAWS = 128

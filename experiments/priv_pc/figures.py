@@ -13,8 +13,8 @@ from experiments.priv_pc.methods import DELTA, GAUSSIAN, METHODS, PUBLISHED, PUB
 from jaxdp import discovery
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
-from jaxdp.discovery.automatic import PARTITION_LEVEL, PARTITION_TESTS_PER_PAIR
-from jaxdp.simulate.networks import sample_network
+from jaxdp.discovery.choose import TEST_LEVEL, TESTS_PER_PAIR
+from jaxdp.simulate.designs.networks import sample_network
 
 ROOT_SEED = 2020
 
@@ -105,9 +105,9 @@ def continuous(recorder, config: Config) -> None:
 def local_permutation_pc(key, records, epsilon):
     """PC with LocalPermutation: tests, level and budget of `discovery.partition_pc`."""
     d = len(records.columns)
-    tests = PARTITION_TESTS_PER_PAIR * d * (d - 1) // 2
-    test = jaxdp.LocalPermutation(epsilon=epsilon / tests, level=PARTITION_LEVEL, accept_coarse_cells=True)
-    return discovery.pc(key, records, test=test, level=PARTITION_LEVEL, max_tests=tests, stable=False)
+    tests = TESTS_PER_PAIR * d * (d - 1) // 2
+    test = jaxdp.LocalPermutation(epsilon=epsilon / tests, level=TEST_LEVEL, accept_coarse_cells=True)
+    return discovery.pc(key, records, test=test, level=TEST_LEVEL, max_tests=tests, stable=False)
 
 
 CONTINUOUS_METHODS = {
@@ -126,8 +126,13 @@ def _mixed_pairs_right(graph) -> float:
 def continuous_records(key, n: int):
     """a, b uniform on [-1, 1]; c = (a + b)/2 + noise; d = sine of c + noise; e = sign of c, flipped now and then."""
     key_a, key_b, key_c, key_d, key_e = jax.random.split(key, 5)
-    uniform = lambda k: jax.random.uniform(k, (n,), minval=-1.0, maxval=1.0)  # noqa: E731
-    noise = lambda k: 0.2 * jax.random.normal(k, (n,))  # noqa: E731
+
+    def uniform(k):
+        return jax.random.uniform(k, (n,), minval=-1.0, maxval=1.0)
+
+    def noise(k):
+        return 0.2 * jax.random.normal(k, (n,))
+
     a, b = uniform(key_a), uniform(key_b)
     c = 0.5 * (a + b) + noise(key_c)
     d = 0.7 * jnp.sin(2.0 * c) + noise(key_d)

@@ -2,7 +2,9 @@
 
 from jaxdp import discovery, tune
 from jaxdp.data import networks
-from jaxdp.discovery.sieve import priv_pc
+from jaxdp.discovery.methods.priv_pc import priv_pc
+from jaxdp.published.curate import adaptive_pc
+from jaxdp.published.subsampled_gaussian import gaussian_pc
 
 
 def sub_sampled(key, records, epsilon):
@@ -33,7 +35,7 @@ METHODS = {
     "priv_pc, threshold kept": _plain(discovery.priv_pc, refresh=False),
     "priv_pc, corrected, sub-sampled": sub_sampled,
     "em_pc": _plain(discovery.em_pc),
-    "adaptive_pc (CURATE style)": _plain(discovery.adaptive_pc),
+    "adaptive_pc (CURATE style)": _plain(adaptive_pc),
     "marginal_pc (zCDP, rho = epsilon^2/2)": _marginals,
 }
 
@@ -52,7 +54,7 @@ GAUSSIAN = "gaussian_pc, sub-sampled (own epsilon, delta = 1e-6)"
 
 def gaussian(key, records, epsilon):
     """One row in five, a moments accountant: has its own (epsilon, delta), not comparable with pure epsilon."""
-    return discovery.gaussian_pc(key, records, epsilon=epsilon, delta=DELTA, subset=records.num_records // 5)
+    return gaussian_pc(key, records, epsilon=epsilon, delta=DELTA, subset=records.num_records // 5)
 
 
 def published_on_all_rows(threshold):

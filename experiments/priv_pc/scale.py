@@ -26,7 +26,7 @@ def wide(rows: int = ROWS) -> dict:
     from experiments.benchmarks.rows import pc
     from jaxdp import discovery
     from jaxdp.data.records import Records
-    from jaxdp.simulate.networks import sample_network
+    from jaxdp.simulate.designs.networks import sample_network
 
     pc.SIZES["wide"] = ((14, 18, 8, 0), 50, 3)
     network = pc.random_network("wide")
@@ -49,8 +49,8 @@ def wide(rows: int = ROWS) -> dict:
 def stream(rows: int = STREAM_ROWS) -> dict:
     """The joint table of eight columns from an iterator of chunks."""
     from jaxdp.data import networks
-    from jaxdp.simulate.networks import sample_network
-    from jaxdp.statistics import contingency
+    from jaxdp.simulate.designs.networks import sample_network
+    from jaxdp.statistics.tables import contingency
 
     network = networks.load("asia")
     chunks = [np.asarray(sample_network(jax.random.key(k), network, CHUNK).values) for k in range(DISTINCT)]

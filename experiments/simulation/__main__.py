@@ -42,28 +42,26 @@ def main() -> None:
 
 
 def measure(row: str, replicates: int, devices: int | None, limit: int | None) -> dict:
-    """Wall and processor seconds of one cell."""
+    """Wall and processor seconds of one setting."""
     os.environ.setdefault("NPROC", "16")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import jax
 
-    from jaxdp.simulate import engine
-    from jaxdp.simulate.chunks import Chunks, host_devices, peak_memory
+    from jaxdp.simulate.engine import grid
+    from jaxdp.simulate.engine.chunks import Chunks, host_devices, peak_memory
 
     jax.config.update("jax_num_cpu_devices", devices or host_devices())
 
-    cell, chunk = cell_of(row), min(CHUNK[row], replicates)
+    setting, chunk = setting_of(row), min(CHUNK[row], replicates)
     used = jax.devices()
     began = time.perf_counter()
-    program = Chunks(chunk, memory=limit, devices=used).program(cell)
+    program = Chunks(chunk, memory=limit, devices=used).program(setting)
     compiled = time.perf_counter() - began
     with tempfile.TemporaryDirectory() as folder:
-        engine.run([cell], f"{folder}/warm", engine.Plan(chunk, chunk=chunk), memory=limit, devices=used)
+        grid.run([setting], f"{folder}/warm", grid.Plan(chunk, chunk=chunk), memory=limit, devices=used)
         before, load = peak_memory(), os.getloadavg()[0]
         wall, processor = time.perf_counter(), time.process_time()
-        result = engine.run([cell], f"{folder}/run", engine.Plan(replicates, chunk=chunk), memory=limit, devices=used)[
-            0
-        ]
+        result = grid.run([setting], f"{folder}/run", grid.Plan(replicates, chunk=chunk), memory=limit, devices=used)[0]
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
     return {
         "row": row,
@@ -84,13 +82,13 @@ def measure(row: str, replicates: int, devices: int | None, limit: int | None) -
     }
 
 
-def cell_of(row: str):
-    """The cell of a row."""
+def setting_of(row: str):
+    """The setting of a row."""
     import math
 
     import jaxdp
-    from jaxdp.simulate import catalogue
-    from jaxdp.simulate.cells import Cell
+    from jaxdp.simulate.designs import by_name
+    from jaxdp.simulate.engine.settings import Setting
 
     n = {"partition_gcm": 1000, "private_gcm": 300}[row]
     largest = 1.0 + math.sqrt(2.0 * math.log(n))
@@ -98,7 +96,7 @@ def cell_of(row: str):
         "partition_gcm": lambda: jaxdp.PartitionGCM(epsilon=1.0),
         "private_gcm": lambda: jaxdp.PrivateGCM(epsilon=7.0, ridge=10.0, scale_x=largest, scale_y=largest),
     }[row]()
-    return Cell({"row": row, "n": n}, test, catalogue.design("sine").build(n, 0.0))
+    return Setting({"row": row, "n": n}, test, by_name.design("sine").build(n, 0.0))
 
 
 def memory(replicates: int) -> dict:

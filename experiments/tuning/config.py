@@ -8,9 +8,9 @@ import jaxdp
 from experiments.tuning import designs
 from jaxdp import catalogue
 from jaxdp.plan.setting import Setting
-from jaxdp.simulate.confounder import SineLaw, heteroscedastic_confounder, sine_confounder
-from jaxdp.simulate.discrete import case_control
-from jaxdp.statistics.association import squared_correlation
+from jaxdp.simulate.designs.confounder import SineLaw, heteroscedastic_confounder, sine_confounder
+from jaxdp.simulate.designs.discrete import case_control
+from jaxdp.statistics.tables.association import squared_correlation
 
 LAW = SineLaw(complexity=2.0)
 LEVELS = (0.4, 0.7, 1.0, 1.5, 2.2)  # winsorising levels that decision tests choose from
@@ -235,7 +235,7 @@ CASES = (
         ("ridge", "bandwidth", "scale_x", "scale_y"),
         optimizer="adam",
         patience=4,
-        fields={"variant": "paper", **WIDE},
+        fields=WIDE,
     ),
     Case(
         "test-of-tests",

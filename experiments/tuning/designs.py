@@ -9,8 +9,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 import jaxdp
-from jaxdp.simulate import functions21
-from jaxdp.simulate.confounder import wave
+from jaxdp.simulate.designs import functions21
+from jaxdp.simulate.designs.confounder import wave
 
 PARABOLA, LINE, BENT_LINE = 13, 12, 1  # functions of the MIC paper
 

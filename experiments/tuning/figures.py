@@ -101,7 +101,10 @@ def gains(recorder, config: Config) -> None:
 
 def plain(values: dict) -> dict:
     """Numbers as numbers, anything else by its name."""
-    number = lambda value: isinstance(value, int | float | np.ndarray | jax.Array | np.generic)  # noqa: E731
+
+    def number(value):
+        return isinstance(value, int | float | np.ndarray | jax.Array | np.generic)
+
     return {
         name: np.asarray(value).tolist() if number(value) else value if value is None else str(value)
         for name, value in values.items()

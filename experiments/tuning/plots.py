@@ -28,13 +28,13 @@ COLUMNS = (
 
 
 def write(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
-    """gains.csv, gains.png, readme_table.md, shares.md and subsample.png, as far as there are rows."""
+    """gains.csv, gains.png, gains.md, shares.md and subsample.png, as far as there are rows."""
     paths = []
     gains = [row for row in rows if row.get("figure") == "gains"]
     if gains:
         paths += [_table(gains, out / "gains.csv"), _gains(gains, out / "gains.png")]
-        paths.append(out / "readme_table.md")
-        paths[-1].write_text(readme_table(rows), encoding="utf-8")
+        paths.append(out / "gains.md")
+        paths[-1].write_text(gains_table(rows), encoding="utf-8")
     if any(row.get("figure") == "shares" for row in rows):
         paths.append(out / "shares.md")
         paths[-1].write_text(shares_table(rows), encoding="utf-8")
@@ -50,7 +50,7 @@ def read(folder: pathlib.Path) -> list[dict]:
     return [json.loads(line) for line in lines]
 
 
-def readme_table(rows: list[dict]) -> str:
+def gains_table(rows: list[dict]) -> str:
     """One line per test, as Markdown: what was tuned, power and level on held-out designs, the verdict."""
     head = "| test | default -> tuned | power, held-out designs | gain, points | level, held-out nulls | change |"
     lines = [head, "|---" * 6 + "|"]
@@ -114,7 +114,10 @@ def _why(row) -> str:
 
 def _change(row) -> str:
     """Only what moved."""
-    plain = lambda value: f"{value:.3g}" if isinstance(value, float) else str(value)  # noqa: E731
+
+    def plain(value):
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
     moved = {k: v for k, v in row["tuned"].items() if v != row["default"].get(k)}
     default = {k: row["default"].get(k) for k in moved}
     parts = [

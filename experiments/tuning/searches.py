@@ -11,14 +11,13 @@ import jax
 import numpy as np
 
 from experiments.tuning.config import Config
-from jaxdp import discovery, tune
+from jaxdp import discovery, published, tune
 from jaxdp.data import networks
-from jaxdp.discovery.asking import Values
-from jaxdp.discovery.counts import Counts
-from jaxdp.discovery.decision_query import default_query
-from jaxdp.discovery.sieve import Z
-from jaxdp.discovery.skeleton import find_skeleton
-from jaxdp.simulate.networks import sample_network
+from jaxdp.discovery.engine.counts import Counts
+from jaxdp.discovery.engine.decision_query import Z, default_query
+from jaxdp.discovery.engine.skeleton import find_skeleton
+from jaxdp.discovery.engine.sparse_loop import Values
+from jaxdp.simulate.designs.networks import sample_network
 
 TUNED_ON, HELD_OUT = ("cancer", "earthquake"), ("survey", "asia")
 NUM_RECORDS = 20_000
@@ -144,11 +143,11 @@ SEARCHES = (
     Search("priv_pc", discovery.priv_pc, 2.0, _sieve, ("tweak",)),
     Search(
         "adaptive_pc",
-        discovery.adaptive_pc,
+        published.adaptive_pc,
         2.0,
         functools.partial(
             _best,
-            discovery.adaptive_pc,
+            published.adaptive_pc,
             {"margin": (ROOT / 40.0, ROOT / 20.0, ROOT / 10.0, ROOT / 5.0), "expected_degree": (1.0, 2.0, 3.0)},
         ),
     ),

@@ -14,12 +14,12 @@ import numpy as np
 import jaxdp
 from experiments.tuning.config import Config
 from jaxdp import tune
-from jaxdp.independence.conditional.partition_gcm import COVARIANCE_L1, SHARES
+from jaxdp.independence.continuous.partition_gcm import COVARIANCE_L1, SHARES
 from jaxdp.simulate import power
-from jaxdp.simulate.confounder import sine_confounder
+from jaxdp.simulate.designs.confounder import sine_confounder
 from jaxdp.statistics.winsorize import best_level, efficiency
 from jaxdp.tune import descent, winsorising
-from jaxdp.tune.leaves import LEAVES
+from jaxdp.tune.tunable import LEAVES
 
 RECORDS, EPSILONS = (100, 300, 1000, 10_000, 100_000), (0.5, 1.0, 2.0, 7.0)
 LEVEL, PRICE, STEPS = 0.05, 20.0, 20

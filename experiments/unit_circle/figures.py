@@ -14,9 +14,11 @@ from experiments.record import Recorder
 from experiments.unit_circle.config import Config
 from jaxdp.core import Release
 from jaxdp.independence import noise_law
-from jaxdp.independence.marginal.noisy_table import multinomial
-from jaxdp.statistics import unit_circle
-from jaxdp.statistics.unit_circle import Groups
+from jaxdp.independence.tables.noisy_table import multinomial
+from jaxdp.noise.source import FloatNoise
+from jaxdp.published import PaperUnitCircle
+from jaxdp.statistics.tables import unit_circle
+from jaxdp.statistics.tables.unit_circle import Groups
 
 LEVEL = 0.05
 # p1 - p0 of the alternatives, as in the table of docs/theory/margin_adaptive.md
@@ -68,7 +70,7 @@ def rejection_table(test) -> tuple[np.ndarray, float]:
         sensitivity = test.sensitivity(test.groups.total)
         survival = noise_law.survival(test.budget(), sensitivity, test.method)
         cases, controls = (jnp.arange(part + 1.0) for part in test.groups)
-        critical = 0.0 if getattr(test, "variant", "") == "paper" else public_or_supremum(test)
+        critical = 0.0 if isinstance(test, PaperUnitCircle) else public_or_supremum(test)
         rejects = np.asarray(survival(critical - test.score(cases[:, None], controls[None, :])))
         return rejects, float(test.budget().cost(sensitivity.relation).epsilon)
 
@@ -205,7 +207,7 @@ def count_rejections(test, replicates: int, seed: int, total: int = 500) -> int:
     def one(key):
         key_table, key_noise, key_null = jax.random.split(key, 3)
         table = multinomial(key_table, total, jnp.ravel(shares)).reshape(shares.shape)
-        noisy = test.budget().perturb(key_noise, table, sensitivity)
+        noisy = test.budget().perturb(FloatNoise(key_noise), table, sensitivity)
         return test.p_value(key_null, Release(noisy, sensitivity, cost, total)) <= LEVEL
 
     run = jax.jit(lambda keys: jnp.sum(jax.lax.map(one, keys), dtype=jnp.int32))

@@ -25,6 +25,7 @@ _EXPORTS = {
     "subsample_fixed_size": "amplification",
     "subsample_poisson": "amplification",
     "zcdp_epsilon": "renyi",
+    "zcdp_rho": "renyi",
 }
 
 __all__ = sorted(_EXPORTS)

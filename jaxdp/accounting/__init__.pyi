@@ -20,3 +20,4 @@ from jaxdp.accounting.optimal import largest_count as largest_count
 from jaxdp.accounting.optimal import optimal_delta as optimal_delta
 from jaxdp.accounting.optimal import optimal_epsilon as optimal_epsilon
 from jaxdp.accounting.renyi import zcdp_epsilon as zcdp_epsilon
+from jaxdp.accounting.renyi import zcdp_rho as zcdp_rho

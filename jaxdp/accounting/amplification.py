@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import jax.numpy as jnp
 
-from jaxdp import _check
-from jaxdp._exact import as_fraction, round_down, round_up
+from jaxdp._base import check
+from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.accounting.parts import INFINITE, part_of
 from jaxdp.core import Cost, Relation
 
@@ -56,29 +57,29 @@ def subsample_poisson(cost: Cost, *, rate: float) -> Cost:
     return _subsampled(cost, _rate(rate))
 
 
-def fixed_size_epsilon(epsilon, *, sample_size: int, num_records: int):
+def fixed_size_epsilon(epsilon: float, *, sample_size: int, num_records: int) -> Any:
     """Epsilon under REPLACE_ONE of an `epsilon`-DP release on a secret uniform `sample_size`-subset, rounded up."""
     return _amplified(epsilon, _share(sample_size, num_records))
 
 
-def fixed_size_base_epsilon(epsilon, *, sample_size: int, num_records: int):
+def fixed_size_base_epsilon(epsilon: float, *, sample_size: int, num_records: int) -> Any:
     """Epsilon that a release on the subset may spend to cost `epsilon` in all (REPLACE_ONE), rounded down."""
     return _base(epsilon, _share(sample_size, num_records))
 
 
-def poisson_epsilon(epsilon, *, rate: float):
+def poisson_epsilon(epsilon: float, *, rate: float) -> Any:
     """Epsilon under ADD_OR_REMOVE_ONE of an `epsilon`-DP release on a secret Poisson subset, rounded up."""
     return _amplified(epsilon, _rate(rate))
 
 
-def poisson_base_epsilon(epsilon, *, rate: float):
+def poisson_base_epsilon(epsilon: float, *, rate: float) -> Any:
     """Epsilon that a release on the Poisson subset may spend to cost `epsilon` in all, rounded down."""
     return _base(epsilon, _rate(rate))
 
 
 def _share(sample_size: int, num_records: int) -> Fraction:
-    _check.at_least(1, sample_size=sample_size)
-    _check.at_least(1, num_records=num_records)
+    check.at_least(1, sample_size=sample_size)
+    check.at_least(1, num_records=num_records)
     if sample_size > num_records:
         raise ValueError(f"sample_size must be at most num_records={num_records}, got {sample_size}.")
     return Fraction(int(sample_size), int(num_records))
@@ -113,8 +114,8 @@ def _base(epsilon, share: Fraction):
 
 def _transformed(epsilon, factor: Fraction, rounded):
     """log(1 + factor (exp(epsilon) - 1))."""
-    if not (isinstance(epsilon, Fraction) or (_check.is_concrete(epsilon) and jnp.ndim(epsilon) == 0)):
-        return jnp.log1p(float(factor) * jnp.expm1(_check.positive_or_nan(epsilon)))
+    if not (isinstance(epsilon, Fraction) or (check.is_concrete(epsilon) and jnp.ndim(epsilon) == 0)):
+        return jnp.log1p(float(factor) * jnp.expm1(check.positive_or_nan(epsilon)))
     exact = as_fraction(epsilon) if isinstance(epsilon, Fraction) else _positive(epsilon)
     if factor == 1:
         return rounded(exact)
@@ -125,5 +126,5 @@ def _transformed(epsilon, factor: Fraction, rounded):
 
 
 def _positive(epsilon) -> Fraction:
-    _check.positive(epsilon=epsilon)
+    check.positive(epsilon=epsilon)
     return as_fraction(epsilon)

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
-from jaxdp._exact import as_fraction, round_down, round_up
+from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.accounting import optimal, renyi
 from jaxdp.accounting.parts import INFINITE, Part, add, parts_of, total
 from jaxdp.core import Cost
 
 # Above this many equal rounds the exact optimum takes seconds; the Renyi bound is then nearly as good.
-_MOST_ROUNDS = 50_000
+_MAX_ROUNDS = 50_000
 # Under this delta the float64 transforms of a privacy loss distribution are not trusted.
-_SMALLEST_PLD_DELTA = 1e-8
+_MIN_PLD_DELTA = 1e-8
 
 
 def compose(costs: Cost | Iterable[Cost], delta: float = 0.0) -> Cost:
@@ -68,8 +68,8 @@ def _only_pure(parts: list[Part], delta: float) -> float:
         return INFINITE
     if len(counts) == 1:
         ((epsilon, count),) = counts.items()
-        return optimal.optimal_epsilon(_float(epsilon), count, delta) if count <= _MOST_ROUNDS else INFINITE
-    if delta < _SMALLEST_PLD_DELTA:
+        return optimal.optimal_epsilon(_float(epsilon), count, delta) if count <= _MAX_ROUNDS else INFINITE
+    if delta < _MIN_PLD_DELTA:
         return INFINITE
     from jaxdp.accounting import convert
 

@@ -10,10 +10,10 @@ from typing import Any
 # Float64 transforms are wrong by far less than this share of delta, or this much; both count against us.
 _RELATIVE_MARGIN, _ABSOLUTE_MARGIN = 1e-6, 1e-12
 # Grid points per round: rounding every loss up to the grid then costs at most 0.1 % of the summed epsilon.
-_POINTS_PER_ROUND, _FEWEST_POINTS, _MOST_POINTS = 1000, 10_000, 2_000_000
+_POINTS_PER_ROUND, _FEWEST_POINTS, _MAX_POINTS = 1000, 10_000, 2_000_000
 # Orders of Renyi divergences; any set of them gives a valid bound, and this one takes a second instead of ten.
 _ORDERS = (1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128)
-_SMALLEST_MULTIPLIER = 0.1  # of normal noise; below it no interesting budget is met
+_MIN_MULTIPLIER = 0.1  # of normal noise; below it no interesting budget is met
 
 
 def pld_epsilon(counts: Mapping[float, int], delta: float) -> float:
@@ -26,7 +26,7 @@ def pld_epsilon(counts: Mapping[float, int], delta: float) -> float:
 
     rounds = sum(counts.values())
     summed = math.fsum(epsilon * count for epsilon, count in counts.items())
-    points = min(max(rounds * _POINTS_PER_ROUND, _FEWEST_POINTS), _MOST_POINTS)
+    points = min(max(rounds * _POINTS_PER_ROUND, _FEWEST_POINTS), _MAX_POINTS)
     interval = min(1e-4, summed / points)
 
     def dominating(epsilon: float, count: int):
@@ -108,5 +108,5 @@ def subsampled_gaussian_multiplier(
         return rdp.RdpAccountant(_ORDERS, relation)
 
     # the default bracket starts at 0, where the divergence divides by zero
-    bracket = LowerEndpointAndGuess(_SMALLEST_MULTIPLIER, 10.0)
+    bracket = LowerEndpointAndGuess(_MIN_MULTIPLIER, 10.0)
     return float(calibrate_dp_mechanism(accountant, event, epsilon, delta, bracket_interval=bracket))

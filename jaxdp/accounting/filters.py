@@ -14,8 +14,8 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from jaxdp import _check
-from jaxdp._exact import as_fraction, round_up
+from jaxdp._base import check
+from jaxdp._base.rounding import as_fraction, round_up
 from jaxdp.accounting import renyi
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.parts import INFINITE, Part, parts_of, total
@@ -112,7 +112,7 @@ class PureFilter(_Accountant):
 
     def __init__(self, *, epsilon: float, delta: float = 0.0, relation: Relation = Relation.REPLACE_ONE):
         super().__init__(relation)
-        _check.positive(epsilon=epsilon)
+        check.positive(epsilon=epsilon)
         _check_delta(delta)
         self._epsilon, self._delta = as_fraction(epsilon), as_fraction(delta)
 
@@ -139,7 +139,7 @@ class ConcentratedFilter(_Accountant):
 
     def __init__(self, *, rho: float, relation: Relation = Relation.REPLACE_ONE):
         super().__init__(relation)
-        _check.positive(rho=rho)
+        check.positive(rho=rho)
         self._rho = as_fraction(rho)
 
     @property
@@ -176,8 +176,8 @@ class RenyiFilter(_Accountant):
         relation: Relation = Relation.REPLACE_ONE,
     ):
         super().__init__(relation)
-        _check.positive(epsilon=epsilon)
-        _check.in_range(0.0, 1.0, delta=delta)
+        check.positive(epsilon=epsilon)
+        check.in_range(0.0, 1.0, delta=delta)
         self.order = _best_order(epsilon, delta) if order is None else float(order)
         if not 1 < self.order < INFINITE:
             raise ValueError(f"order must be a finite number > 1, got {order}.")
@@ -225,8 +225,8 @@ class ApproximateFilter(_Accountant):
         relation: Relation = Relation.REPLACE_ONE,
     ):
         super().__init__(relation)
-        _check.positive(epsilon=epsilon)
-        _check.in_range(0.0, 1.0, delta=delta)
+        check.positive(epsilon=epsilon)
+        check.in_range(0.0, 1.0, delta=delta)
         _check_delta(delta_sum)
         self._epsilon, self._delta, self._delta_sum = map(as_fraction, (epsilon, delta, delta_sum))
         slack = self._delta - self._delta_sum
@@ -266,7 +266,7 @@ _UNSOUND = {
 }
 
 
-def privacy_filter(kind: str, **budget):
+def privacy_filter(kind: str, **budget: Any) -> Any:
     """A filter by name: 'pure', 'zcdp', 'renyi' or 'approximate', with the arguments of its class.
 
     Errors: ValueError for 'pld' and 'kov', which are not sound as filters.
@@ -277,7 +277,7 @@ def privacy_filter(kind: str, **budget):
             "lose more than any fixed list that fits (Regehr et al. 2026); use 'pure', 'zcdp', 'renyi' or "
             "'approximate', or fix the list of budgets first and use jaxdp.accounting.compose."
         )
-    _check.one_of(tuple(_FILTERS), kind=kind)
+    check.one_of(tuple(_FILTERS), kind=kind)
     return _FILTERS[kind](**budget)
 
 

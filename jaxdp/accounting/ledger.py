@@ -24,8 +24,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from jaxdp import _csv
-from jaxdp._exact import as_fraction
+from jaxdp._base import csv_files
+from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting import ledger_file
 from jaxdp.accounting.ledger_file import DELTA_UNIT, UNIT
 from jaxdp.accounting.shared import Uncopied
@@ -297,7 +297,7 @@ class Ledger(Uncopied):
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes every charge as a line of a CSV file."""
         names = [field.name for field in dataclasses.fields(Row)]
-        _csv.write(path, names, ([getattr(row, name) for name in names] for row in self.rows()))
+        csv_files.write(path, names, ([getattr(row, name) for name in names] for row in self.rows()))
 
     def to_dp_event(self) -> Any:
         """The charges as a dp-accounting `ComposedDpEvent`, for its accountants.
@@ -318,12 +318,12 @@ class Ledger(Uncopied):
             return "Ledger", {**values, "unreadable": str(error)}
 
     def __repr__(self) -> str:
-        from jaxdp import _display  # not at the top: the ledger itself needs neither JAX nor NumPy
+        from jaxdp._base import display as _display  # not at the top: the ledger itself needs neither JAX nor NumPy
 
         return _display.as_text(*self._display())
 
     def _repr_html_(self) -> str:
-        from jaxdp import _display
+        from jaxdp._base import display as _display
 
         return _display.as_html(*self._display())
 
@@ -439,7 +439,7 @@ class AskedLedger(Uncopied):
 
 def _digest(key: Any) -> str:
     """SHA-256 of a release key, in hexadecimal."""
-    from jaxdp.noise import keys
+    from jaxdp.randomness import keys
 
     if keys.admit(key) != keys.RELEASE:
         raise ValueError(

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
-from jaxdp import _check
-from jaxdp._exact import as_fraction, round_up
+from jaxdp._base import check
+from jaxdp._base.rounding import as_fraction, round_up
 
 # 70 digits leave 1e-60 for sums of up to 1e8 terms below 1; anything under this margin counts against us.
 _DIGITS = 70
@@ -48,7 +48,7 @@ def optimal_epsilon(epsilon: float, count: int, delta: float) -> float:
 def optimal_delta(epsilon: float, count: int, total_epsilon: float) -> float:
     """The smallest total delta of `count` rounds of pure `epsilon` at this total epsilon, rounded up."""
     _validate(epsilon, count)
-    _check.non_negative(total_epsilon=total_epsilon)
+    check.non_negative(total_epsilon=total_epsilon)
     each, total = as_fraction(epsilon), as_fraction(total_epsilon)
     if total >= count * each:
         return 0.0
@@ -59,7 +59,7 @@ def optimal_delta(epsilon: float, count: int, total_epsilon: float) -> float:
 def largest_count(epsilon: float, *, total_epsilon: float, delta: float) -> int:
     """The largest number of rounds of pure `epsilon` that stays within (total_epsilon, delta)."""
     _validate(epsilon, 1)
-    _check.non_negative(total_epsilon=total_epsilon)
+    check.non_negative(total_epsilon=total_epsilon)
     _check_delta(delta)
     fits, over = int(as_fraction(total_epsilon) / as_fraction(epsilon)), None
     if delta == 0:
@@ -110,8 +110,8 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _validate(epsilon, count) -> None:
-    _check.positive(epsilon=epsilon)
-    _check.at_least(1, count=count)
+    check.positive(epsilon=epsilon)
+    check.at_least(1, count=count)
 
 
 def _check_delta(delta) -> None:

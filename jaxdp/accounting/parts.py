@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxdp import _check
-from jaxdp._exact import as_fraction
+from jaxdp._base import check
+from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Cost, Relation
 
 INFINITE = math.inf
@@ -59,7 +59,7 @@ def add(values) -> Fraction | float:
 
 def _split(cost: Cost) -> list[Part]:
     for name in ("epsilon", "delta", "rho"):
-        if not _check.is_concrete(getattr(cost, name)):
+        if not check.is_concrete(getattr(cost, name)):
             raise ValueError(f"{name} of the cost is a traced value: do accounting outside jit, vmap and lax.map.")
     columns = np.broadcast_arrays(*(np.asarray(leaf, np.float64) for leaf in (cost.epsilon, cost.delta, cost.rho)))
     return [_part(*map(float, row)) for row in zip(*(column.ravel() for column in columns), strict=True)]

@@ -6,6 +6,7 @@ the best one needs no care; only the value at the order that is used is rounded 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from jaxdp.accounting.parts import INFINITE, Part
 
 # Relative rounding of a few dozen float64 operations, with room to spare.
 _SLACK = 1e-12
+_RHO_STEPS = 40
 
 
 def pure_divergence(epsilon: float, order: float) -> float:
@@ -86,3 +88,17 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     if not 0 < delta < 1:
         raise ValueError(f"delta must be strictly between 0 and 1, got {delta}.")
     return renyi_epsilon(parts_of(Cost(epsilon=INFINITE, rho=rho))[0], delta)
+
+
+@functools.lru_cache(maxsize=1024)
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest rho, to rounding, whose zCDP is (epsilon, delta)-DP by `zcdp_epsilon`."""
+    tail = math.log(1.0 / delta)
+    low = (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2  # Bun and Steinke 2016, Prop. 1.3
+    high = 8.0 * low
+    while zcdp_epsilon(high, delta) <= epsilon:
+        high *= 2.0
+    for _ in range(_RHO_STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
+    return low

@@ -6,9 +6,9 @@ Everything here runs on made-up data. An audit can refute a privacy claim; it ca
 from jaxdp.audit.catalogue import Audit, attacked, audit, subjects
 from jaxdp.audit.contract import Contract, Finding, check_contract
 from jaxdp.audit.epsilon import Bound, events_bound, lower_bound, outcomes_bound
-from jaxdp.audit.flawed import algorithm_2_loss, algorithm_3_loss, noisy_rank_loss
 from jaxdp.audit.record import Difference, replay
 from jaxdp.audit.sensitivity import Attack, falsify
+from jaxdp.published.true_losses import algorithm_2_loss, algorithm_3_loss, noisy_rank_loss
 
 __all__ = [
     "Attack",

@@ -9,17 +9,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import _check, core, examples
-from jaxdp._display import Readable
-from jaxdp.audit import bounds, flawed, sensitivity
+from jaxdp import core, examples
+from jaxdp._base import check
+from jaxdp._base.display import Readable
+from jaxdp._base.places import loaded
+from jaxdp.audit import bounds, sensitivity
 from jaxdp.audit.epsilon import Bound, lower_bound
 from jaxdp.audit.pairs import MECHANISMS, Pair, project
 from jaxdp.audit.searches import FLAWED_SEARCHES, SEARCHES, Search, sampled_bound, worst_neighbours
 from jaxdp.audit.sensitivity import Attack, falsify, neighbour
 from jaxdp.core import Relation
 from jaxdp.mechanisms import Geometric, Laplace
-from jaxdp.noise import keys, lattice
-from jaxdp.spec import loaded
+from jaxdp.noise import lattice
+from jaxdp.noise.source import FloatNoise, LatticeNoise
+from jaxdp.published import true_losses
+from jaxdp.randomness import keys
 
 BATCH = 1 << 18
 _BARE: dict[str, Any] = {"laplace": Laplace, "geometric": Geometric}  # audited by many draws of one plan
@@ -80,12 +84,12 @@ def audit(
     epsilon: float,
     *,
     runs: int | None = None,
-    key=None,
+    key: jax.Array | None = None,
     alpha: float = 1e-6,
-    generate=None,
+    generate: Callable[..., Any] | None = None,
     pair: int = 0,
     release: bool | None = None,
-    attack=None,
+    attack: Any = None,
 ) -> Audit:
     """Audits a mechanism, an example of a test, a causal search, or a flawed variant by name (`subjects()`).
 
@@ -98,7 +102,7 @@ def audit(
     release: exact noise from a fresh release key, or simulated noise, which has the same law;
     default: exact for laplace and geometric, whose exact draws are fast.
     """
-    _check.positive(epsilon=epsilon)
+    check.positive(epsilon=epsilon)
     epsilon = float(epsilon)
     if method in FLAWED:
         loss, event = FLAWED[method](epsilon)
@@ -107,7 +111,7 @@ def audit(
         raise ValueError(f"method must be one of {', '.join(subjects())}, got {method!r}.")
     search = _search(method)
     runs = (RUNS if search is None else SEARCH_RUNS) if runs is None else runs
-    _check.at_least(400, runs=runs)
+    check.at_least(400, runs=runs)
     key = jax.random.key(int.from_bytes(np.random.default_rng().bytes(4), "little")) if key is None else key
     keys.require_simulation(key)
     key_search, key_runs = jax.random.split(key)
@@ -145,7 +149,7 @@ def audit(
     return Audit(method, epsilon, found.epsilon, alpha, runs, found.event, mode, share, pair, delta)
 
 
-def attacked(method: str, key, generate=None):
+def attacked(method: str, key: jax.Array, generate: Callable[..., Any] | None = None) -> Any:
     """What the audits of a test or a causal search attack, at epsilon 1; serves every epsilon.
 
     A test: `Attack`, the worst pair for its sensitivity, or the two data sets that its example names. A test that
@@ -257,7 +261,7 @@ def _released_one_by_one(pair: Pair, root, value, runs: int):
         value = jax.tree.map(lambda part: jnp.asarray(part, np.int64 if whole(part) else np.float64), value)
 
         def once(key, value):
-            return project(pair.mechanism.perturb(key, value, pair.sensitivity), pair)
+            return project(pair.mechanism.perturb(LatticeNoise(key), value, pair.sensitivity), pair)
 
         lanes = min(runs, LANES)
         batch = jax.jit(lambda key, value: jax.vmap(lambda k: once(k, value))(jax.random.split(key, lanes)))
@@ -286,7 +290,7 @@ def sample(pair: Pair, key, value, runs: int):
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _sampled(pair, key, value, count: int, batch: int):
     def one(key):
-        return project(pair.mechanism.perturb(key, value, pair.sensitivity), pair)
+        return project(pair.mechanism.perturb(FloatNoise(key), value, pair.sensitivity), pair)
 
     return jax.lax.map(lambda key: jax.vmap(one)(jax.random.split(key, batch)), jax.random.split(key, count))
 
@@ -328,20 +332,20 @@ def _shares(test) -> tuple[float, ...] | None:
 
 def _flawed_rank(epsilon: float) -> tuple[float, str]:
     scales = (1.0, 1.0 / epsilon)  # the witness was found at epsilon 1
-    losses = [flawed.noisy_rank_loss(epsilon, np.array(flawed.WITNESS) * scale) for scale in scales]
+    losses = [true_losses.noisy_rank_loss(epsilon, np.array(true_losses.WITNESS) * scale) for scale in scales]
     return max(losses), "whole noisy rank, m = 5"
 
 
 def _flawed_sieve(epsilon: float) -> tuple[float, str]:
-    return flawed.algorithm_2_loss(epsilon, 20.0), "one firing after a refresh, n/m = 20"
+    return true_losses.algorithm_2_loss(epsilon, 20.0), "one above-threshold answer after a refresh, n/m = 20"
 
 
 def _flawed_threshold(epsilon: float) -> tuple[float, str]:
-    return flawed.algorithm_3_loss(epsilon, 16), "16 accepted tests"
+    return true_losses.algorithm_3_loss(epsilon, 16), "16 accepted tests"
 
 
 def _flawed_mic(epsilon: float) -> tuple[float, str]:
-    return flawed.published_mic_loss(epsilon), "coefficient 0, n = 8, three tables"
+    return true_losses.published_mic_loss(epsilon), "coefficient 0, n = 8, three tables"
 
 
 FLAWED: dict[str, Callable[[float], tuple[float, str]]] = {

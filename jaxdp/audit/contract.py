@@ -17,17 +17,16 @@ import numpy as np
 
 from jaxdp import catalogue, core, examples
 from jaxdp.audit import bounds
+from jaxdp.audit.attack import ROUNDING, SLACK, attack
 from jaxdp.examples import Configured
-from jaxdp.noise import keys
+from jaxdp.randomness import keys
 from jaxdp.simulate import power
-from jaxdp.spec import DECISION, P_VALUE, Columns, loaded
+from jaxdp.spec import DECISION, P_VALUE, Columns
 
 RECORDS, NULL_RECORDS = 60, 200
 REPLICATES, LEVEL = 400, 0.05
 FALSE_ALARM = 1e-5  # probability that a test at its level is called broken
 CLOSE = 2e-3  # relative; float32 programs that add up in another order
-ROUNDING = 1e-9
-SLACK = 1e-3  # of a declared share: rounding errors are part of the bound that is reached
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Contract:
         return "\n".join([f"{self.name} {verdict}", *(f"  {finding}" for finding in self.findings)])
 
 
-def check_contract(test, *, seed: int = 0) -> Contract:
+def check_contract(test: Any, *, seed: int = 0) -> Contract:
     """Checks a test on every example of its spec, on made-up data.
 
     test: a name of the catalogue, "package.module:Class", or a class with a spec.
@@ -191,7 +190,7 @@ def _cost(one: _Checked) -> Found:
     """The cost, known before the data are read, is the budget asked for."""
     if not one.entry.spec.private:
         return
-    epsilon, self_priced = 0.75, one.example.costs_more or not one.configured.claims_epsilon
+    epsilon, self_priced = 0.75, one.example.price != (1.0, 1.0) or not one.configured.claims_epsilon
     planned = core.cost_of(one.test(epsilon), one.data())
     charged = core.run(one.test(epsilon), one._key(4), one.data()).cost
     if float(charged.epsilon) > float(planned.epsilon) * (1 + 1e-6):
@@ -199,7 +198,10 @@ def _cost(one: _Checked) -> Found:
     asked = float(planned.epsilon)
     if not self_priced and not asked <= epsilon * (1 + 1e-6):
         yield f"epsilon={epsilon} costs {asked:.6g}", ""
-    yield "", ("" if asked >= epsilon * (1 - 1e-6) else f"epsilon={epsilon} spends {asked:.6g} only")
+    low, high = one.example.price
+    if self_priced and one.configured.claims_epsilon and not low * epsilon * (1 - 1e-6) <= asked <= high * epsilon:
+        yield f"epsilon={epsilon} costs {asked:.6g}, price= says {low:g} to {high:g} times as much", ""
+    yield "", ("" if asked >= low * epsilon * (1 - 1e-6) else f"epsilon={epsilon} spends {asked:.6g} only")
 
 
 def _release(one: _Checked) -> Found:
@@ -235,35 +237,9 @@ def _bounds(one: _Checked) -> Found:
 
 def attacked(one: _Checked) -> dict[str, tuple[bounds.Reached, float | None]]:
     """What the attack reached of every bound, and what the spec says that it reaches (None: nothing)."""
-    how, pairs = one.example.search, one.example.pairs()
-    count = max(how.records, one.example.least)
-    found: dict[str, bounds.Reached] = {}
-    with jax.enable_x64(True), jax.debug_key_reuse(False):
-        data = [] if how.rounds is None else [one.data(num_records=count)]
-        groups: dict[str, tuple[Any, list]] = {str(core.public_shapes(sample)): (sample, []) for sample in data}
-        for pair in pairs:
-            groups.setdefault(str(core.public_shapes(pair[0])), (pair[0], []))[1].append(pair)
-        for number, (sample, starts) in enumerate(groups.values()):
-            test = one.test(1.0, core.num_records(sample))
-            every = [*bounds.stages(test, sample, jax.random.key(0))]
-            for stage, query in every:
-                prefix = "" if len(every) == 1 else f"{stage}."
-                if data and number == 0:
-                    reached = bounds.search(
-                        query,
-                        one.example.data,
-                        count,
-                        fixed=(*one.public, *how.held),
-                        starts=starts,
-                        replace=loaded(how.replace),
-                        view=loaded(how.view),
-                        rounds=how.rounds,
-                    )
-                else:
-                    reached = bounds.reached_by(query, starts, view=loaded(how.view))
-                for name, best in reached.items():
-                    path = f"{prefix}{name}".rstrip(".")
-                    found = bounds.larger(found, {path: best})
+    how = one.example.search
+    sample = None if how.rounds is None else one.data(num_records=max(how.records, one.example.least))
+    found = attack(one.test, one.example, sample, jax.random.key(0), held=one.public)
     return {path: (best, _wanted(one.example.reaches, path)) for path, best in found.items()}
 
 

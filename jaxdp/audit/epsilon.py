@@ -8,11 +8,12 @@ import dataclasses
 
 import numpy as np
 
-from jaxdp import _check
+from jaxdp._base import check
+from jaxdp._base.types import Array
 
 QUANTILES = np.concatenate([[1e-4, 1e-3, 1e-2], np.linspace(0.05, 0.95, 19), [0.99, 0.999, 0.9999]])
 LOW_BITS = 4
-MOST_ATOMS = 64
+MAX_ATOMS = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,14 +26,16 @@ class Bound:
     runs: int
 
 
-def lower_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0, low_bits: bool = True) -> Bound:
+def lower_bound(
+    first: Array, second: Array, *, alpha: float = 1e-6, delta: float = 0.0, low_bits: bool = True
+) -> Bound:
     """Audit of released numbers, arrays (runs,) from two neighbouring data sets.
 
     Events: one-sided thresholds, frequent single values, and patterns of the lowest mantissa bits. The last give
     floating-point noise away whatever its scale; low_bits=False leaves them out, for simulations.
     Errors: ValueError if there are fewer than 100 runs or alpha is not in (0, 1).
     """
-    _check.in_range(0.0, 1.0, alpha=alpha)
+    check.in_range(0.0, 1.0, alpha=alpha)
     first, second = np.ravel(first), np.ravel(second)
     if min(first.size, second.size) < 100:
         raise ValueError(f"an audit needs at least 100 runs on each neighbour, got {min(first.size, second.size)}.")
@@ -42,12 +45,12 @@ def lower_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0, low_b
     return _best(events, rates, count, alpha, delta)
 
 
-def events_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0) -> Bound:
+def events_bound(first: Array, second: Array, *, alpha: float = 1e-6, delta: float = 0.0) -> Bound:
     """Audit from counts of discrete outcomes, arrays (runs,) of small integers or booleans."""
     return lower_bound(np.asarray(first, np.int64), np.asarray(second, np.int64), alpha=alpha, delta=delta)
 
 
-def outcomes_bound(first, second, *, alpha: float = 1e-6, delta: float = 0.0) -> Bound:
+def outcomes_bound(first: Array, second: Array, *, alpha: float = 1e-6, delta: float = 0.0) -> Bound:
     """Audit from outcomes of any kind, arrays (runs,) of whole numbers that name them.
 
     They are ranked by their likelihood ratio on the half of the runs that chooses, so that the events are the sets that
@@ -73,7 +76,7 @@ def _events(sample, with_low_bits: bool):
         found.append((f"output <= {threshold:.6g}", lambda x, t=threshold: x <= t))
         found.append((f"output > {threshold:.6g}", lambda x, t=threshold: x > t))
     values, counts = np.unique(sample[: 1 << 16], return_counts=True)
-    for value in values[np.argsort(-counts)[:MOST_ATOMS]]:
+    for value in values[np.argsort(-counts)[:MAX_ATOMS]]:
         if np.sum(values == value) and np.max(counts) > 20:
             found.append((f"output == {value:.17g}", lambda x, v=value: x == v))
     if with_low_bits and sample.dtype.kind == "f":

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, RankThreshold, ReportNoisyMax
 from jaxdp.mechanisms.random_stopping import RandomStopping
@@ -183,15 +183,15 @@ class _Questions:
 
     sieve: SparseVector
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source, value, sensitivity):
         del sensitivity
-        fired = self.sieve.answers_opened(key, value)
+        fired = self.sieve.answers_opened(source, value)
         return jnp.sum(jnp.where(fired, 1.0 + jnp.arange(fired.shape[0]), 0.0))
 
 
 def _sparse_vector(epsilon: float) -> list[Pair]:
-    def build(queries, move, firings=1, noise="exponential"):
-        sieve = SparseVector(epsilon=epsilon, max_firings=firings, noise=noise)
+    def build(queries, move, above=1, noise="exponential"):
+        sieve = SparseVector(epsilon=epsilon, max_above=above, noise=noise)
         return _moves(queries, move, _Questions(sieve=sieve), _scalar(1.0, Norm.LINF))
 
     # "no" to the first and "yes" to the last question: both noises move against each other
@@ -200,7 +200,7 @@ def _sparse_vector(epsilon: float) -> list[Pair]:
         build([top, 0.0], [1.0, -1.0]),
         build([top, 0.0], [-1.0, 1.0]),
         build([0.0] * 8 + [0.0], [1.0] * 8 + [-1.0]),
-        build([top, 0.0, 0.0], [1.0, -1.0, -1.0], firings=2),
+        build([top, 0.0, 0.0], [1.0, -1.0, -1.0], above=2),
         build([top, 0.0], [1.0, -1.0], noise="laplace"),
     ]
 

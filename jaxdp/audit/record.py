@@ -6,13 +6,16 @@ shapes, noise parameters, keys. The un-noised values may differ by the declared 
 
 import dataclasses
 import functools
+from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import core
-from jaxdp.noise import tape
+from jaxdp.noise.recorder import Tape
+from jaxdp.randomness import keys
 
 NORMS = {
     "laplace": 1,
@@ -20,6 +23,8 @@ NORMS = {
     "gaussian": 2,
     "argmax_exponential": np.inf,
     "argmax_gumbel": np.inf,
+    "largest_gumbel": np.inf,
+    "best_of_runs": np.inf,
     "sparse_threshold": np.inf,
     "sparse_answer": np.inf,
     "smooth": np.inf,
@@ -35,7 +40,7 @@ class Difference:
     excess: float = 1.0
 
 
-def replay(test, key, pairs, *, tolerance: float = 1e-4) -> list[Difference]:
+def replay(test: Any, key: jax.Array, pairs: Iterable[Any], *, tolerance: float = 1e-4) -> list[Difference]:
     """Replays a test on pairs of neighbours; returns the differences found, empty for a sound test.
 
     test: any private test. key: simulation key. pairs: iterable of (data, neighbour) of equal shapes.
@@ -68,8 +73,8 @@ class _Program:
         self.laws: list[tuple] = []
 
         def run(test, key, data, outputs):
-            with tape.recording(outputs if frozen else None) as found:
-                core.run(test, key, data)
+            found = Tape(outputs=outputs if frozen else None)
+            core.run(test, keys.RecordedKey(key, found), data)
             self.laws = [(call.law, jax.tree.map(jnp.shape, call.value)) for call in found.calls]
             return [
                 {

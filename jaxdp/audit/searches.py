@@ -12,13 +12,16 @@ from typing import Any
 import jax
 import numpy as np
 
-import jaxdp
 from jaxdp.audit.epsilon import Bound, outcomes_bound
-from jaxdp.audit.lanes import walk
+from jaxdp.audit.many_runs import walk
 from jaxdp.audit.pairs import GAUSSIAN_DELTA, gaussian_rho
 from jaxdp.data.records import as_records
+from jaxdp.discovery.engine.counts import Counts
+from jaxdp.discovery.engine.decision_query import default_query
+from jaxdp.discovery.spec import find
+from jaxdp.independence.ranks.conditional_kendall import ConditionalKendall
 from jaxdp.mechanisms.sparse_vector import SparseVector
-from jaxdp.noise import keys
+from jaxdp.randomness import keys
 
 RECORDS = 100
 TABLES, ROUNDS = 400, 10  # of the evolution of a pair; the first round is random
@@ -46,7 +49,7 @@ class Search:
 
 
 def _search(name: str, **options):
-    return lambda epsilon: functools.partial(getattr(jaxdp.discovery, name), epsilon=epsilon, **options)
+    return lambda epsilon: functools.partial(find(name), epsilon=epsilon, **options)
 
 
 def _sieved(name: str, **options):
@@ -54,19 +57,19 @@ def _sieved(name: str, **options):
 
 
 def _marginal_pc(epsilon: float):
-    return functools.partial(jaxdp.discovery.marginal_pc, rho=gaussian_rho(epsilon, GAUSSIAN_DELTA))
+    return functools.partial(find("marginal_pc"), rho=gaussian_rho(epsilon, GAUSSIAN_DELTA))
 
 
 def _pc(epsilon: float):
     """Four tests of Kendall's at a quarter of the budget."""
-    test = jaxdp.ConditionalKendall(epsilon=epsilon / 4)
-    return functools.partial(jaxdp.discovery.pc, test=test, max_tests=4, level=0.05)
+    test = ConditionalKendall(epsilon=epsilon / 4)
+    return functools.partial(find("pc"), test=test, max_tests=4, level=0.05)
 
 
 _ONE_ROUND = _sieved("priv_pc", subset=RECORDS // 2, max_rounds=1)
 SEARCHES: dict[str, Search] = {
-    "priv_pc": Search(_sieved("priv_pc"), pilot="svt_pc"),
-    "priv_pc-one-round": Search(_sieved("priv_pc", max_rounds=1)),
+    "priv_pc": Search(_sieved("priv_pc", refresh=True), pilot="svt_pc"),
+    "priv_pc-one-round": Search(_sieved("priv_pc", max_rounds=1, refresh=True)),
     "priv_pc-one-threshold": Search(_sieved("priv_pc", refresh=False), pilot="svt_pc"),
     "priv_pc-subset": Search(_ONE_ROUND, walked=False, pilot="priv_pc-one-round"),
     "svt_pc": Search(_sieved("svt_pc")),
@@ -75,6 +78,10 @@ SEARCHES: dict[str, Search] = {
     "gaussian_pc": Search(_sieved("gaussian_pc", delta=GAUSSIAN_DELTA, max_tests=4), delta=GAUSSIAN_DELTA),
     "table_pc": Search(_search("table_pc", level=0.05), walked=False, pilot="adaptive_pc"),
     "marginal_pc": Search(_marginal_pc, walked=False, delta=GAUSSIAN_DELTA, pilot="adaptive_pc"),
+    "max_min_pc": Search(_search("max_min_pc"), walked=False, pilot="adaptive_pc"),
+    "max_min_pc-delta": Search(
+        _search("max_min_pc", delta=GAUSSIAN_DELTA), walked=False, delta=GAUSSIAN_DELTA, pilot="adaptive_pc"
+    ),
     "pc": Search(_pc, walked=False, pilot="adaptive_pc"),
 }
 
@@ -96,9 +103,7 @@ def triples(records: int = 1200):
 
 # Priv-PC as published, at the epsilon that its authors claim
 FLAWED_SEARCHES: dict[str, Search] = {
-    "priv_pc-paper": Search(
-        _search("priv_pc", variant="paper", z=0.785, max_rounds=1), walked=False, neighbours=triples
-    ),
+    "priv_pc-paper": Search(_search("priv_pc_paper", z=0.785, max_rounds=1), walked=False, neighbours=triples),
 }
 
 
@@ -200,15 +205,12 @@ def _changed(generator, table, most: int = 10):
 
 
 def _queries(table):
-    from jaxdp.discovery.counts import Counts
-    from jaxdp.discovery.decision_query import default_query
-
     return default_query(Z, RECORDS).values(Counts(_records(table)), [(0, 1, ()), (0, 2, ()), (1, 2, ())])
 
 
 def _sieve_noise(generator):
     """What a sparse vector at epsilon 1 adds to three queries, less the noise of its threshold: (runs, 3)."""
-    threshold, query = (float(scale) for scale in SparseVector(epsilon=1.0, max_firings=3).scales())
+    threshold, query = (float(scale) for scale in SparseVector(epsilon=1.0, max_above=3).scales())
     return query * (generator.exponential(size=(4000, 3)) - 1.0) - threshold * (
         generator.exponential(size=(4000, 1)) - 1.0
     )

@@ -5,6 +5,7 @@ Random pairs, corner points, coordinate moves and gradient ascent, all in compil
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import core
-from jaxdp._display import Compact
+from jaxdp._base.display import Compact
 from jaxdp.core import Norm, Relation, Sensitivity
 
 
@@ -31,9 +32,9 @@ class Attack(Compact):
 
 
 def falsify(
-    test,
-    key,
-    generate,
+    test: Any,
+    key: jax.Array,
+    generate: Callable[..., Any],
     *,
     starts: int = 256,
     moves: int = 60,

@@ -51,11 +51,10 @@ def run(args: argparse.Namespace) -> int:
     import jax
 
     from jaxdp import audit
-    from jaxdp.report import figures, written
+    from jaxdp.report import written
 
     if args.contract:
         return contract(args)
-    figures.require_matplotlib()
     folder = options.output_folder(args.out, ("result.json", "audit.png"))
     key = None if args.seed is None else jax.random.key(args.seed)
     started = time.monotonic()
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.monotonic() - started
     result = {**dataclasses.asdict(found), "holds": found.holds, "seconds": round(seconds, 2), "seed": args.seed}
     written.put(folder, "result.json", options.write_json, result)
-    written.put(folder, "audit.png", draw, [found])
+    written.put_picture(folder, "audit.png", draw, [found])
     print(summary(found, seconds))
     print(f"wrote {folder / 'result.json'}, {folder / 'audit.png'}")
     return 0

@@ -36,9 +36,8 @@ def run(args: argparse.Namespace) -> int:
 
     import jax
 
-    from jaxdp.report import figures, written
+    from jaxdp.report import written
 
-    figures.require_matplotlib()
     folder = options.output_folder(args.out, ("result.json", "bench.png"))
     cells = [(method, n) for method in args.method for n in args.n]
     rows = [
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         "jax": jax.__version__,
     }
     written.put(folder, "result.json", options.write_json, {"machine": facts, "rows": rows})
-    written.put(folder, "bench.png", draw, rows)
+    written.put_picture(folder, "bench.png", draw, rows)
     print(f"{facts['device']}, {facts['cores']} cores, jax {facts['jax']}, epsilon {args.epsilon:g}")
     print(f"{'method':<22}{'n':>8}{'replicates/s':>15}{'compile s':>12}")
     for row in rows:

@@ -24,17 +24,19 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.data import readers
+    from jaxdp.data import files, readers
     from jaxdp.data.schema import Schema
 
     schema = Schema.load(args.schema)
-    names = args.columns or list(schema.names)
+    names = options.columns(schema, args.columns) if args.columns else list(schema.names)
     rules = {name: schema.rule(name) for name in names}
     form, tally = _counted(args.data, rules, schema.delimiter, strict=False)
-    _, by_line = _counted(args.data, rules, schema.delimiter, strict=True)
+    by_line = tally if files.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, strict=True)[1]
     shown = by_line if form else tally
     print(f"{args.data}: {readers.OWNER}")
-    print("\n".join([*_lines(by_line.faults), *_table(shown.columns.values())]))
+    columns = shown.columns.values()
+    ties = [f"  warning: {column.ties}" for column in columns if column.tied]
+    print("\n".join([*_lines(by_line.faults), *_table(columns), *_shapes(columns), *ties]))
     problems = [form.removesuffix(".")] if form else []
     problems += [f"{column.sentence} ({readers.OWNER})" for column in shown.failing()]
     if problems:
@@ -72,3 +74,17 @@ def _table(columns) -> list[str]:
         note = "" if column.parses else "  does not parse"
         lines.append(f"  {column.rule.name[:24]:24} {column.rule.kind:12}{counts}{note}")
     return lines
+
+
+def _shapes(columns) -> list[str]:
+    """How the values of continuous columns lie in their bounds, and which crowd."""
+    continuous = [column for column in columns if column.rule.is_continuous and column.histogram.sum()]
+    lines = [f"  in its bounds: {column.rule.name[:24]:24} |{_bars(column.histogram)}|" for column in continuous]
+    return [*lines, *(f"  note: {column.crowding}" for column in continuous if column.crowding)]
+
+
+def _bars(histogram) -> str:
+    """A histogram in one line; nothing is drawn only where nothing is."""
+    marks = " ▁▂▃▄▅▆▇█"
+    top = max(histogram)
+    return "".join(marks[-(-8 * int(count) // int(top))] for count in histogram)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdp import _csv
+from jaxdp._base import csv_files
 from jaxdp.cli import options
 
 DATA_SEED = 20_240_229  # the data are made up and public; only the noise is fresh
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     commands = [part(data_folder) for part in PARTS.values()]
     shared = ["--epsilon", repr(args.epsilon), *_key_arguments(args.seed, folder, args.epsilon * len(commands))]
     for name, command in zip(PARTS, commands, strict=True):
-        command = [*command, *shared, "--out", str(folder / name)]
+        command = [*command, *shared, "--out", str(folder / name), "--overwrite"]  # its data are made up
         print(f"$ jaxdp {shlex.join(command)}")
         code = door.main(command)
         if code != door.SUCCESS:
@@ -136,7 +136,7 @@ def discovery(folder: Path) -> list[str]:
 
     from jaxdp.data import networks
     from jaxdp.report import written
-    from jaxdp.simulate.networks import sample_network
+    from jaxdp.simulate.designs.networks import sample_network
 
     network = networks.load("asia")
     records = sample_network(jax.random.key(DATA_SEED), network, DISCOVERY_ROWS)
@@ -158,7 +158,7 @@ def _write(folder: Path, name: str, header: list[str], rows: Iterable[Sequence[A
     """Writes name.csv and name.toml; returns them as arguments of a command."""
     from jaxdp.report import written
 
-    table = written.put(folder, f"{name}.csv", _csv.write, header, rows)
+    table = written.put(folder, f"{name}.csv", csv_files.write, header, rows)
     schema_path = written.put_text(folder, f"{name}.toml", schema)
     return [str(table), "--schema", str(schema_path)]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from jaxdp import _csv
-from jaxdp.cli import options, reading
+from jaxdp._base import csv_files
+from jaxdp.cli import options
 
-MIN_ROWS = 2
 EXAMPLE = "example: jaxdp discover survey.csv --schema survey.toml --epsilon 1 --out out/graph"
 AUTO = "auto"
 FILES = ("graph.json", "edges.csv", "graph.png", "report.html")
@@ -38,75 +39,102 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--max-order", type=options.count, metavar="K", help="largest conditioning set (default: no limit)"
     )
+    parser.add_argument(
+        "--delta", type=options.probability, default=0.0, metavar="D", help="(epsilon, D)-DP (default: pure epsilon)"
+    )
+    add_knowledge(parser)
     options.add_accept_coarse_cells(parser)
     parser.add_argument("--truth", metavar="GRAPH.json", help="a graph to compare with")
     options.add_run(parser, "out/discover")
 
 
+def add_knowledge(parser: argparse.ArgumentParser) -> None:
+    """--require, --forbid and --tiers: what is known before data are read."""
+    for name, meaning in (("require", "are joined by an edge in any case"), ("forbid", "are joined by no edge")):
+        parser.add_argument(
+            f"--{name}",
+            type=options.names,
+            action="append",
+            default=[],
+            metavar="A,B",
+            help=f"two columns that {meaning} (may be given again)",
+        )
+    parser.add_argument(
+        "--tiers",
+        type=tiers,
+        default=[],
+        metavar='"A,B;C"',
+        help="groups of columns, earliest first: an edge between two groups points to the later one",
+    )
+
+
+def tiers(text: str) -> list[list[str]]:
+    """argparse type: groups of column names, separated by semicolons."""
+    return [options.names(part) for part in text.split(";")]
+
+
+def knowledge_of(args: argparse.Namespace):
+    """The background knowledge of the arguments; None if there is none."""
+    from jaxdp.discovery import Knowledge
+
+    if not (args.require or args.forbid or args.tiers):
+        return None
+    return Knowledge(required=args.require, forbidden=args.forbid, tiers=args.tiers)
+
+
 def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
-    from jaxdp.data.records import as_records
     from jaxdp.data.schema import Schema
-    from jaxdp.discovery.automatic import named
-    from jaxdp.discovery.skeleton import terminal_progress
+    from jaxdp.one_call.discover import columns_of, find_graph, settings_of
+    from jaxdp.one_call.reading import Source
 
-    if args.method != AUTO:
-        named(args.method)
+    settings = {"max_order": args.max_order, "accept_coarse_cells": args.accept_coarse_cells}
+    settings |= {"delta": args.delta, "knowledge": knowledge_of(args)}
+    settings = settings_of(method=args.method, **settings)
     schema = Schema.load(args.schema)
     truth = discovery.read_graph(args.truth) if args.truth else None
-    names = args.columns or list(schema.names)
-    if len(names) < 2:
-        raise options.UserError(f"a graph needs at least two columns, got {len(names)}.")
+    names = columns_of(schema, args.columns and options.columns(schema, args.columns))
     _require_same_columns(truth, names)
+    source = Source(args.data, tuple(names), schema.delimiter, args.strict, args.records, args.force)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.output_folder(args.out, WRITTEN)
-    key = options.make_key(args.seed)
-
-    def search(records, account):
-        if records.num_records < MIN_ROWS:
-            raise options.UserError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
-        settings = {"epsilon": args.epsilon, "method": args.method, "max_order": args.max_order}
-        settings["accept_coarse_cells"] = args.accept_coarse_cells
-        with terminal_progress():
-            return discovery.discover(key, records, ledger=account, **settings), records.num_records
-
-    graph, num_records = reading.ask(
-        search,
-        lambda source, **how: as_records(schema.read_table(source, names, **how)),
-        reading.Source.of(args, schema, names),
-        options.account(ledger, args.data, folder, ", ".join(names)),
+    folder = options.result_folder(args, WRITTEN)
+    account = options.account(ledger, args.data, folder, ", ".join(names))
+    graph, num_records = find_graph(
+        schema, source, options.make_key(args.seed), account, epsilon=args.epsilon, **settings
     )
-    shown = write(graph, folder, num_records=num_records, truth=truth, seed=args.seed)
-    print(shown + options.left(ledger))
+    facts = options.for_the_page(args, ledger)
+    content = write(graph, folder, num_records=num_records, truth=truth, facts=facts)
+    options.tell(args, content, summary(content, folder) + options.pictures() + options.left(ledger, args.seed))
     return 0
 
 
-def write(graph, folder: Path, *, num_records: int, truth=None, seed: int | None = None) -> str:
-    """Writes graph.json, result.json, edges.csv, graph.dot, graph.png and report.html; returns the summary."""
+def write(graph, folder: Path, *, num_records: int, truth=None, facts: Mapping[str, Any] | None = None) -> dict:
+    """Writes graph.json, edges.csv, graph.dot, graph.png, report.html and result.json; returns what the last holds."""
     from jaxdp.report import written
     from jaxdp.report.graphs import draw_graph
     from jaxdp.report.html import write_report
 
     written.put(folder, "graph.json", options.write_json, graph.to_dict())
-    content = describe(graph, num_records, truth, seed)
+    content = describe(graph, num_records, truth) | dict(facts or {})
     written.put(folder, "result.json", options.write_json, content)
     written.put_text(folder, "graph.dot", graph.to_dot())
     written.put(folder, "edges.csv", write_edges, graph)
-    written.put(
+    written.put_picture(
         folder,
         "graph.png",
         draw_graph,
         graph.names,
         graph.cpdag,
         truth=None if truth is None else _in_order(truth, graph.names),
+        confidence=_confidence(graph),
         title=content["title"],
         simulation=graph.mode == "simulation",
     )
     write_report(folder, "Private causal discovery", WRITTEN)
-    return summary(content, folder)
+    return content
 
 
-def describe(graph, num_records: int, truth, seed: int | None) -> dict:
+def describe(graph, num_records: int, truth) -> dict:
     """What result.json holds: released and public values only."""
     from jaxdp import discovery
 
@@ -127,23 +155,32 @@ def describe(graph, num_records: int, truth, seed: int | None) -> dict:
     if truth is not None:
         content["skeleton_f1"] = discovery.skeleton_f1(graph, truth)
         content["shd"] = discovery.shd(graph, truth)
-    if seed is not None:
-        content["seed"] = seed
     return content
 
 
 def write_edges(path: Path, graph) -> None:
     """One row per answered question: the pair, what was conditioned on, the answer, the released value, its cost.
 
+    confidence: where the search has one, the chance that noise alone would have stayed below what decided.
     A search on one noisy table answers by post-processing: its questions cost nothing on top of the table.
     """
     rows = []
     for item in graph.decisions:
         kept = bool(graph.skeleton[item.i, item.j])
         given = " ".join(graph.names[k] for k in item.given)
-        value, cost = (None if number is None else float(f"{number:.6g}") for number in (item.value, item.epsilon))
-        rows.append([graph.names[item.i], graph.names[item.j], given, kept, item.independent, value, cost])
-    _csv.write(path, ["a", "b", "given", "edge", "independent", "released_value", "epsilon"], rows)
+        numbers = (item.value, item.epsilon, item.confidence)
+        shown = [None if number is None else float(f"{number:.6g}") for number in numbers]
+        rows.append([graph.names[item.i], graph.names[item.j], given, kept, item.independent, *shown])
+    header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "confidence"]
+    csv_files.write(path, header, rows)
+
+
+def _confidence(graph):
+    """What the picture shows by width: 1 where an edge has no number of its own; None where no edge has one."""
+    import numpy as np
+
+    found = graph.confidence
+    return None if np.isnan(found).all() else np.nan_to_num(found, nan=1.0)
 
 
 def summary(content: dict, folder: Path) -> str:
@@ -155,7 +192,7 @@ def summary(content: dict, folder: Path) -> str:
         + ("" if content["complete"] else f", INCOMPLETE: {len(content['untested'])} pairs untested, edges kept"),
         f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
         f"{content['mode']}",
-        f"  files      {', '.join(str(folder / name) for name in FILES)}",
+        f"  files      {', '.join(str(folder / name) for name in FILES if (folder / name).exists())}",
     ]
     if "note" in content:
         lines.insert(3, textwrap.fill(content["note"], 100, initial_indent="  note       ", subsequent_indent=" " * 13))

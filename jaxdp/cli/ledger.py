@@ -9,7 +9,7 @@ from jaxdp.cli import options
 
 # Where no delta was granted, composed totals are shown at this one.
 SHOWN_DELTA = 1e-6
-MOST_ROWS = 20
+MAX_ROWS = 20
 FILES = ("ledger.csv", "ledger.json", "dp_event.json", "waterfall.png")
 
 
@@ -82,9 +82,9 @@ def summary(ledger, notes: list[str]) -> str:
             f"{'#':>5}  {'time (UTC)':19}  {'method':24}  {'epsilon':>10}  {'delta':>8}  {'rho':>8}  {'cumulative':>10}"
         )
         lines += ["", header]
-    if len(rows) > MOST_ROWS:
-        lines.append(f"  ... {len(rows) - MOST_ROWS} earlier charges: jaxdp ledger export")
-    lines += [line for row in rows[-MOST_ROWS:] for line in _lines(row)]
+    if len(rows) > MAX_ROWS:
+        lines.append(f"  ... {len(rows) - MAX_ROWS} earlier charges: jaxdp ledger export")
+    lines += [line for row in rows[-MAX_ROWS:] for line in _lines(row)]
     return "\n".join([*lines, "", *notes]).rstrip()
 
 
@@ -136,7 +136,7 @@ def export(ledger, folder: Path, notes: list[str]) -> None:
     whole = {"relation": ledger.relation, **content, "charges": charges}
     written.put(folder, "ledger.json", options.write_json, whole)
     written.put(folder, "dp_event.json", options.write_json, convert.event_fields(ledger.to_dp_event()))
-    written.put(folder, "waterfall.png", draw, ledger, notes)
+    written.put_picture(folder, "waterfall.png", draw, ledger, notes)
 
 
 def draw(path: Path, ledger, notes: list[str]) -> Path:

@@ -14,15 +14,18 @@ A mistake of the user is any ValueError or TypeError that the package itself rai
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import importlib.util
 import os
+import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from jaxdp.cli.options import UserError
+from jaxdp.cli.options import RED, UserError, coloured
 
 # command -> module in this package; the order is that of --help.
 COMMANDS = {
@@ -30,6 +33,7 @@ COMMANDS = {
     "test": "test",
     "discover": "discover",
     "mic": "mic",
+    "schema": "schema",
     "check": "check",
     "simulate": "simulate",
     "plan": "plan",
@@ -43,11 +47,57 @@ SUCCESS, INTERNAL_ERROR, USER_ERROR, BUDGET_EXHAUSTED, INTERRUPTED, PIPE_CLOSED 
 TRACEBACK_VARIABLE = "JAXDP_TRACEBACK"
 
 
+_CHOICE = re.compile(r"(argument [^:]*: )?invalid choice: '?(?P<given>[^']*)'? \(choose from (?P<known>.*)\)", re.S)
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, raised rather than printed."""
+    """An argument parser whose errors are one line, raised rather than printed, with what was probably meant."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
+        """As argparse, but unknown arguments are told by the command they were given to, which knows its options."""
+        self._refuse_misspelt(sys.argv[1:] if args is None else args)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown[0])}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
+        wrong = _CHOICE.search(message)
+        if wrong is not None:
+            known = [name.strip(" '") for name in wrong["known"].split(",")]
+            close = difflib.get_close_matches(wrong["given"], known, 1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}?" if close else f"it must be one of {', '.join(known)}"
+            message = (
+                f"there is no {(wrong[1] or 'choice').removeprefix('argument ').strip(': ')} {wrong['given']!r}; {hint}"
+            )
         raise UserError(f"{message} (see {self.prog} --help)")
+
+    def _refuse_misspelt(self, arguments) -> None:
+        """A misspelt option is told before the required one that it was meant for is missed."""
+        if self._subparsers is not None:  # its own arguments come before the command's
+            return
+        known = [option for action in self._actions for option in action.option_strings]
+        for argument in arguments:
+            name = argument.partition("=")[0]
+            if name == "--":
+                return
+            if name.startswith("--") and not any(option.startswith(name) for option in known):
+                self.error(f"unrecognized arguments: {name}{self._meant(name)}")
+
+    def _meant(self, argument: str) -> str:
+        known = [option for action in self._actions for option in action.option_strings]
+        close = difflib.get_close_matches(argument.partition("=")[0], known, 1)
+        return f"; did you mean {close[0]}?" if close else ""
+
+
+class _Version(argparse.Action):
+    """--version: one line, without JAX."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        from jaxdp._base.version import version
+
+        print(f"jaxdp {version()}")
+        parser.exit()
 
 
 def build_parser() -> Parser:
@@ -57,6 +107,7 @@ def build_parser() -> Parser:
         description="Differentially private dependence tests and causal discovery.",
         epilog="example: jaxdp demo --out out/demo",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS.values():
         path = f"jaxdp.cli.{module}"
@@ -71,6 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's own remarks would hide the one line of an error
     try:
         args = build_parser().parse_args(argv)
+        args.typed = shlex.join(["jaxdp", *argv])
         return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
     except SystemExit as leaving:  # argparse leaves this way after --help
         return int(leaving.code or SUCCESS)
@@ -116,5 +168,5 @@ def _raised_by_package(error: Exception) -> bool:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"jaxdp: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"{coloured('jaxdp: error:', RED, sys.stderr)} {' '.join(message.split())}", file=sys.stderr)
     return code

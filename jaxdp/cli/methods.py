@@ -23,15 +23,27 @@ def run(args: argparse.Namespace) -> int:
         return 0
     lines = ["tests: jaxdp test --method NAME, and in simulate, plan, audit, bench"]
     for row in tests:
-        lines.append(f"  {row['name']:22s} {row['summary']}")
-        parts = [f"sees {row['sees']}" if row["sees"] else "", f"publishes a {row['publishes']}", _needs(row["needs"])]
-        lines.append(f"{'':25s}{'; '.join(part for part in parts if part)}")
+        lines += [] if row["true_epsilon"] else _shown(row)
     lines.append("searches: jaxdp discover --method NAME")
-    for row in searches:
-        told = f"; {_needs(row['needs'])}, in Python" if row["needs"] else ""
-        lines.append(f"  {row['name']:22s} {row['summary']}{told}")
+    lines += [line for row in searches if not row["true_epsilon"] for line in _shown_search(row)]
+    lines.append("as papers state them, and comparators (jaxdp.published), with the epsilon that they really have:")
+    for row in [*tests, *searches]:
+        if row["true_epsilon"]:
+            lines += [f"  {row['name']:26s} {row['summary']}", f"{'':29s}true epsilon: {row['true_epsilon']}"]
     print("\n".join(lines))
     return 0
+
+
+def _shown(row: dict) -> list[str]:
+    parts = [f"sees {row['sees']}" if row["sees"] else "", f"publishes a {row['publishes']}", _needs(row["needs"])]
+    chosen = f"for --sees {', '.join(row['chosen_for'])}" if row["chosen_for"] else ""
+    told = "; ".join(part for part in [*parts, chosen] if part)
+    return [f"  {row['name']:22s} {row['summary']}", f"{'':25s}{told}"]
+
+
+def _shown_search(row: dict) -> list[str]:
+    told = f"; {_needs(row['needs'])}, in Python" if row["needs"] else ""
+    return [f"  {row['name']:22s} {row['summary']}{told}"]
 
 
 def _needs(names: list[str]) -> str:
@@ -47,10 +59,12 @@ def _tests() -> list[dict]:
             "class": entry.cls.__name__,
             "summary": entry.spec.summary,
             "sees": entry.spec.sees,
+            "chosen_for": _wishes(entry),
             "columns": entry.spec.columns.value,
             "publishes": entry.spec.publishes,
             "private": entry.spec.private,
             "needs": list(entry.spec.needs),
+            "true_epsilon": entry.spec.true_epsilon,
             "assumption": entry.spec.assumption,
             "theory": entry.spec.theory,
         }
@@ -58,8 +72,31 @@ def _tests() -> list[dict]:
     ]
 
 
+def _wishes(entry) -> list[str]:
+    """Kinds of dependence for which the test can be chosen by `jaxdp test --sees KIND`, in some columns."""
+    from jaxdp.data.dataset import CATEGORICAL, Column, Domain
+    from jaxdp.spec import KINDS_SEEN
+
+    number, code = Column(), Column(CATEGORICAL, 2)
+    asked = [
+        Domain((one,), (other,), given)
+        for one, other in ((number, number), (number, code), (code, code))
+        for given in ((), (number,), (number, number), (code,))
+    ]
+    served = {kind for domain in asked if entry.spec.fits(domain) for kind in entry.spec.serves(domain)}
+    return [kind for kind in KINDS_SEEN if kind in served]
+
+
 def _searches() -> list[dict]:
     from jaxdp.discovery.spec import searches
 
     specs = (found.spec for found in searches().values())  # type: ignore[attr-defined]
-    return [{"name": spec.name, "summary": spec.summary, "needs": list(spec.needs)} for spec in specs]
+    return [
+        {
+            "name": spec.name,
+            "summary": spec.summary,
+            "needs": list(spec.needs),
+            "true_epsilon": spec.true_epsilon,
+        }
+        for spec in specs
+    ]

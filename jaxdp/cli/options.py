@@ -5,21 +5,45 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import difflib
+import itertools
 import json
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-LARGEST_SEED = 2**32 - 1  # a simulation key keeps 32 bits of its seed
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 1e3
+MAX_SEED = 2**32 - 1  # a simulation key keeps 32 bits of its seed
+MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
 NOT_PRIVATE = "NOT PRIVATE: simulation (--seed given); leave --seed out for a private release."
+
+
+BOLD, RED = "1", "31"  # what terminals draw, by ANSI
 
 
 class UserError(ValueError):
     """A mistake of the user; the text is one sentence that says what to do."""
+
+
+def coloured(text: str, style: str, stream: Any = None) -> str:
+    """The text in a style where the stream (default standard output) is a terminal, unless NO_COLOR is set."""
+    stream = sys.stdout if stream is None else stream
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\033[{style}m{text}\033[0m"
+
+
+def tell(args: argparse.Namespace, content: Any, screen: str) -> None:
+    """Prints the screen for people, or with --json what result.json holds."""
+    if args.json:
+        print(json_text(content), end="")
+        return
+    title, _, rest = screen.partition("\n")
+    rest = rest.replace(NOT_PRIVATE, coloured(NOT_PRIVATE, RED))
+    print(f"{coloured(title, BOLD)}\n{rest}" if rest else title)
 
 
 def positive_number(text: str) -> float:
@@ -33,9 +57,9 @@ def positive_number(text: str) -> float:
 def budget(text: str) -> float:
     """argparse type: an epsilon for which a release exists and means something."""
     value = positive_number(text)
-    if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
+    if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise argparse.ArgumentTypeError(
-            f"must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got {text!r}: "
+            f"must lie between {MIN_EPSILON:g} and {MAX_EPSILON:g}, got {text!r}: "
             "below, noise drowns everything; above, nothing is protected"
         )
     return value
@@ -56,17 +80,43 @@ def count(text: str) -> int:
 
 def seed(text: str) -> int:
     """argparse type: a seed of a simulation."""
-    value = _whole(text, 0, f"a whole number from 0 to {LARGEST_SEED}")
-    if value > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {LARGEST_SEED}, got {text!r}")
+    value = _whole(text, 0, f"a whole number from 0 to {MAX_SEED}")
+    if value > MAX_SEED:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {MAX_SEED}, got {text!r}")
     return value
 
 
-def names(text: str) -> list[str]:
-    """argparse type: column names separated by commas (a name with a comma goes in double quotes)."""
-    found = [name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row]
+class Names(list[str]):
+    """Column names of one argument, and the argument as it was written: it may be one name with commas in it."""
+
+    text = ""
+
+
+def names(text: str) -> Names:
+    """argparse type: column names separated by commas (`columns` finds names with commas in them)."""
+    found = Names(name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row)
     if not found or not all(found):
         raise argparse.ArgumentTypeError(f"must be column names separated by commas, got {text!r}")
+    found.text = text.strip()
+    return found
+
+
+def columns(schema, *arguments: Names) -> list[str]:
+    """The columns of one or more arguments; "dose, mg" is one column where the schema has one of that name.
+
+    Errors: ValueError for a column that the schema does not describe.
+    """
+    found: list[str] = []
+    for argument in arguments:
+        whole = getattr(argument, "text", "")
+        if set(argument) <= set(schema.names):
+            found += argument
+        elif whole in schema.names or difflib.get_close_matches(whole, schema.names, 1, cutoff=0.8):
+            found.append(whole)
+        else:
+            found += argument
+    for name in found:
+        schema.rule(name)
     return found
 
 
@@ -104,7 +154,9 @@ def _whole(text: str, smallest: int, wanted: str) -> int:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """DATA.csv and --schema."""
-    parser.add_argument("data", metavar="DATA.csv", help="CSV file with a header line, UTF-8")
+    parser.add_argument(
+        "data", metavar="DATA", help="CSV file with a header line, UTF-8 (.gz too), Parquet, Arrow, Excel"
+    )
     parser.add_argument(
         "--schema", required=True, metavar="S.toml", help="public knowledge about the columns (TOML or JSON)"
     )
@@ -137,6 +189,11 @@ def add_epsilon(parser: argparse.ArgumentParser, default: float | None = None) -
     )
 
 
+def add_given(parser: argparse.ArgumentParser, text: str) -> None:
+    """--given, which may be repeated: a list of `Names`."""
+    parser.add_argument("--given", type=names, action="append", default=[], metavar="C,D", help=text)
+
+
 def add_accept_coarse_cells(parser: argparse.ArgumentParser) -> None:
     """--accept-coarse-cells, off by default."""
     parser.add_argument(
@@ -147,12 +204,22 @@ def add_accept_coarse_cells(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run(parser: argparse.ArgumentParser, out: str) -> None:
-    """--out, --seed and --ledger."""
-    add_out(parser, out)
+    """--out, --overwrite, --json, --seed and --ledger."""
+    parser.add_argument(
+        "--out", metavar="DIR", help=f"folder for the results (default {out}, {out}-2, ...: the next free)"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in --out")
+    parser.set_defaults(usual_out=out)
+    add_json(parser)
     parser.add_argument(
         "--seed", type=seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE (default: fresh key)"
     )
     parser.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json."""
+    parser.add_argument("--json", action="store_true", help="print what the result file holds, instead of a screen")
 
 
 def add_out(parser: argparse.ArgumentParser, default: str) -> None:
@@ -163,7 +230,7 @@ def add_out(parser: argparse.ArgumentParser, default: str) -> None:
 def make_key(seed: int | None):
     """A fresh release key, or the simulation key of a seed."""
     if seed is None:
-        from jaxdp import fresh_key
+        from jaxdp.randomness.keys import fresh_key
 
         return fresh_key()
     import jax
@@ -192,17 +259,61 @@ def account(ledger, data: str, folder: Path, columns: str):
     """The ledger as an account that writes down what was asked; None without a ledger."""
     if ledger is None:
         return None
-    return ledger.asked(columns=_short(columns), source=_short(Path(data).name), result=_short(str(folder.resolve())))
+    from jaxdp.one_call.test import short
+
+    return ledger.asked(columns=short(columns), source=short(Path(data).name), result=short(str(folder.resolve())))
 
 
-def _short(text: str) -> str:
-    text = text.encode(errors="replace").decode()
-    return text if len(text) <= 200 else f"{text[:98]} ... {text[-97:]}"
+def left(ledger, seed: int | None) -> str:
+    """A line of the screen that says what is left after a charge, or how to keep count."""
+    if seed is not None:
+        return ""
+    if ledger is None:
+        return (
+            "\n  budget     nothing keeps count of what answers from this file cost: jaxdp ledger create study.db "
+            "--epsilon E, then --ledger study.db"
+        )
+    return f"\n  budget     {ledger.remaining} left in {ledger.path.name}"
 
 
-def left(ledger) -> str:
-    """A line of the screen that says what is left after a charge; nothing without a ledger."""
-    return "" if ledger is None else f"\n  budget     {ledger.remaining} left in {ledger.path.name}"
+def for_the_page(args: argparse.Namespace, ledger) -> dict:
+    """What the page says beside the result: the command as typed, and what is left of the budget (None: no ledger)."""
+    budget = None
+    if ledger is not None:
+        budget = {"left": str(ledger.remaining), "granted": str(ledger.total), "ledger": ledger.path.name}
+    return {"command": args.typed, "budget": budget} | ({} if args.seed is None else {"seed": args.seed})
+
+
+def result_folder(args: argparse.Namespace, names: Iterable[str]) -> Path:
+    """The folder of a paid answer, in which no earlier answer is overwritten unless --overwrite says so.
+
+    Without --out: the first of out/test, out/test-2, ... that holds none.
+    Errors: `UserError` for a folder with results.
+    """
+    names = list(names)
+    if args.out is None:
+        numbered = itertools.chain([args.usual_out], (f"{args.usual_out}-{number}" for number in itertools.count(2)))
+        free = args.usual_out if args.overwrite else next(path for path in numbered if not _holds(path, names))
+        return output_folder(free, names)
+    folder = output_folder(args.out, names)
+    if not args.overwrite and _holds(folder, names):
+        raise UserError(
+            f"{folder} holds the results of an earlier run: give another folder with --out, or --overwrite to replace "
+            "them."
+        )
+    return folder
+
+
+def _holds(folder: str | Path, names: list[str]) -> bool:
+    """Whether an answer is there; pages are made of answers and may belong to another command."""
+    return any((Path(folder) / name).exists() for name in names if not name.endswith(".html"))
+
+
+def pictures() -> str:
+    """A line of the screen where no picture can be drawn."""
+    from jaxdp.report.figures import can_draw
+
+    return "" if can_draw() else "\n  pictures   none without matplotlib: install jaxdp-dependence[plot]"
 
 
 def output_folder(path: str, names: Iterable[str] = ()) -> Path:
@@ -224,7 +335,12 @@ def output_folder(path: str, names: Iterable[str] = ()) -> Path:
 
 def write_json(path: Path, payload: Any) -> None:
     """Writes JSON that every reader accepts: an infinite number becomes the text "inf", NaN null."""
-    path.write_text(json.dumps(_plain(payload), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json_text(payload), encoding="utf-8")
+
+
+def json_text(payload: Any) -> str:
+    """The text that `write_json` writes."""
+    return json.dumps(_plain(payload), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def _plain(value: Any) -> Any:

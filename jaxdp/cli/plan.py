@@ -6,13 +6,13 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from jaxdp import _csv
+from jaxdp._base import csv_files
 from jaxdp.cli import options
 
 DEFAULT_METHOD = "partition-gcm"
 DEFAULT_REPLICATES = 1000
 CURVE_POINTS = 15
-MOST_CURVES = 8
+MAX_CURVES = 8
 FILES = ("power.png", "plan.json", "comparison.csv", "report.html")
 LEVEL_WARNING = 1.2  # times the level: a rate of false alarms surely above it is told
 LEVEL_LOST = "loses its level"
@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   jaxdp plan --method margin-adaptive --n 500 --epsilon 1 --power 0.8          how small an effect?
   jaxdp plan --schema trial.toml --x dose --y response --given age --epsilon 1 --effect 0.2 --power 0.8
                                                                                which test?
+  jaxdp plan --discover --schema survey.toml --n 20000 --epsilon 1             which search, and what will it miss?
 """
 
 
@@ -36,6 +37,11 @@ def add_parser(subparsers) -> None:
         ),
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--discover",
+        action="store_true",
+        help="plan a causal graph instead: which search, and which edges will it miss? With --schema, --n, --epsilon",
     )
     parser.add_argument("--method", metavar="M", help=f"test to plan (default {DEFAULT_METHOD}; with --schema: all)")
     parser.add_argument("--n", type=options.count, metavar="N", help="number of records")
@@ -53,7 +59,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--schema", metavar="S.toml", help="public knowledge about the columns (no data are read)")
     parser.add_argument("--x", metavar="A", help="column X of the schema")
     parser.add_argument("--y", metavar="B", help="column Y of the schema")
-    parser.add_argument("--given", type=options.names, default=[], metavar="C,D", help="columns Z of the schema")
+    options.add_given(parser, "columns Z of the schema; may be repeated")
     parser.add_argument(
         "--residual-sd",
         type=options.positive_number,
@@ -71,6 +77,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--seed", type=options.seed, default=8, metavar="N", help="seed of the made-up data (default 8)"
     )
+    options.add_json(parser)
     options.add_out(parser, "out/plan")
 
 
@@ -79,12 +86,14 @@ def _replicates(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.discover:
+        from jaxdp.cli import plan_discover
+
+        return plan_discover.run(args)
     from jaxdp.plan import answer, compare
     from jaxdp.plan.compare import Row, unknown
     from jaxdp.plan.methods import plan_of
-    from jaxdp.report.figures import require_matplotlib
 
-    require_matplotlib()
     given = {name: getattr(args, name) for name in ("n", "epsilon", "effect", "power")}
     unknown(**given)
     if args.method is not None:
@@ -100,10 +109,10 @@ def run(args: argparse.Namespace) -> int:
             rows = [answer(method, **given, level=args.level, setting=setting, delta=args.delta)]
         begin("checking the answer on made-up data")
         rows, simulated = keeping_level(rows, setting, args)
-        content = {**describe(rows, setting, args), "simulated": simulated}
+        content = {**describe(rows, setting, args), "simulated": simulated, "changes": _changes(rows[0], setting, args)}
         begin("drawing")
         write(folder, rows, setting, content, args)
-    print(summary(rows, content, folder))
+    options.tell(args, content, summary(rows, content, folder) + options.pictures())
     return 0
 
 
@@ -121,7 +130,9 @@ def _setting(args: argparse.Namespace):
         raise options.UserError("--schema needs --x and --y: name the two columns that are to be tested.")
     fields = {} if args.residual_sd is None else {"residual_sd": args.residual_sd}
     fields["accept_coarse_cells"] = args.accept_coarse_cells
-    return Setting.of_schema(Schema.load(args.schema), args.x, args.y, args.given, **fields)
+    schema = Schema.load(args.schema)
+    args.given = options.columns(schema, *args.given)
+    return Setting.of_schema(schema, args.x, args.y, args.given, **fields)
 
 
 def keeping_level(rows, setting, args: argparse.Namespace):
@@ -140,20 +151,35 @@ def keeping_level(rows, setting, args: argparse.Namespace):
     return [*lost, *rows], None
 
 
+def _changes(row, setting, args: argparse.Namespace) -> list[dict]:
+    """The power of the answer where the data are not as planned; with --schema."""
+    import jax
+
+    from jaxdp.plan.changes import changes
+
+    if setting is None:
+        return []
+    found = changes(row, setting, level=args.level, replicates=args.replicates, key=jax.random.key(args.seed))
+    return [dataclasses.asdict(change) for change in found]
+
+
 def _loses_level(checked: dict, level: float) -> bool:
     return checked["level_interval"][0] > LEVEL_WARNING * level
 
 
 def describe(rows, setting, args: argparse.Namespace) -> dict:
     """What plan.json holds."""
+    from jaxdp import catalogue
+
     best = rows[0]
     content = {
         "title": _title(best, args),
-        "answer": _sentence(best),
+        "answer": best.sentence,
         **dataclasses.asdict(best),
         "level": args.level,
         "columns": {"x": args.x, "y": args.y, "given": args.given} if setting is not None else None,
         "effect_is": "sds of Y's own part per sd of X's own part, given Z",
+        "default_test": "" if setting is None else catalogue.default(setting.domain("codes")).name,
     }
     if len(rows) > 1:
         content["comparison"] = [dataclasses.asdict(row) for row in rows]
@@ -173,28 +199,17 @@ def _title(row, args: argparse.Namespace) -> str:
     return f"{asked} {args.x} against {args.y}{given}"
 
 
-def _sentence(row) -> str:
-    if row.reason:
-        return row.reason
-    text = f"{row.method} finds an effect of {row.effect:.3g} in {row.n} records at epsilon {row.epsilon:.3g} "
-    text += f"(delta {row.delta:.3g}, rho {row.rho:.4g} of zCDP) " if row.rho else ""
-    text += f"with power {row.power:.3g}."
-    if row.cost_of_privacy is None:
-        return text
-    return f"{text} Privacy costs {row.cost_of_privacy:.3g} times the records of the usual non-private test."
-
-
 def check(row, setting, args: argparse.Namespace) -> dict | None:
     """Replicates of the real test at the answer, with and without the effect; None if there is nothing to check."""
     import jax
 
     from jaxdp.plan.methods import plan_of
-    from jaxdp.plan.solve import LARGEST_SIMULATED_N, SIMULATION, Question
+    from jaxdp.plan.solve import MAX_SIMULATED_N, SIMULATION, Question
 
     plan = plan_of(row.method)
     if row.reason or not args.replicates or plan.slow:  # those are simulated to begin with
         return None
-    if row.n > LARGEST_SIMULATED_N // (10 if plan.entry.spec.memory else 1):
+    if row.n > MAX_SIMULATED_N // (10 if plan.entry.spec.memory else 1):
         return None
     question = Question.of(
         row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed), row.delta
@@ -220,10 +235,10 @@ def write(folder: Path, rows, setting, content: dict, args: argparse.Namespace) 
     written.put(folder, "plan.json", options.write_json, content)
     if len(rows) > 1:
         names = [field.name for field in dataclasses.fields(rows[0])]
-        written.put(folder, "comparison.csv", _csv.write, names, (dataclasses.astuple(row) for row in rows))
-    answered = [row for row in rows if not row.reason][:MOST_CURVES]
+        written.put(folder, "comparison.csv", csv_files.write, names, (dataclasses.astuple(row) for row in rows))
+    answered = [row for row in rows if not row.reason][:MAX_CURVES]
     if answered:
-        written.put(folder, "power.png", draw, answered, setting, content, args)
+        written.put_picture(folder, "power.png", draw, answered, setting, content, args)
     write_report(folder, "Plan of a private test", FILES)
 
 
@@ -265,6 +280,12 @@ def summary(rows, content: dict, folder: Path) -> str:
                 f"  warning    without the effect it rejects {checked['level']:.0%} of these data, not "
                 f"{content['level']:.0%}: this power is partly false alarms"
             )
+    for change in content["changes"]:
+        low, high = change["interval"]
+        lines.append(f"  if instead {change['words']}: power {change['power']:.2f} [{low:.2f}, {high:.2f}]")
+    usual = content["default_test"]
+    if usual not in ("", rows[0].method):
+        lines.append(f"  test       jaxdp test takes {usual} by default; give --method {rows[0].method}")
     lines.append(
         f"  computed   by {'formula' if rows[0].engine == 'formula' else 'simulation'}, level {content['level']:g}"
     )

@@ -33,13 +33,13 @@ def run(args: argparse.Namespace) -> int:
         folders = [_merged(folders, args.out)]
     folder, title = folders[0], args.title or "jaxdp report"
     if args.against:
-        from jaxdp.simulate import pages
+        from jaxdp.simulate.engine import pages
 
         print(compared(pages.compare(folder, _existing(args.against))))
-    from jaxdp.simulate import results
+    from jaxdp.simulate.engine import results
 
     if results.is_simulation(folder):
-        from jaxdp.simulate import pages
+        from jaxdp.simulate.engine import pages
 
         print(pages.write_pages(folder, args.title or "jaxdp simulation"))
     else:
@@ -57,7 +57,7 @@ def _existing(name: str) -> Path:
 def _merged(folders: list[Path], out: str | None) -> Path:
     if out is None:
         raise options.UserError("several folders are merged into a new one: name it with --out.")
-    from jaxdp.simulate import results
+    from jaxdp.simulate.engine import results
 
     folder = options.output_folder(out)
     results.merge(folders, folder)
@@ -66,7 +66,7 @@ def _merged(folders: list[Path], out: str | None) -> Path:
 
 def compared(lines: list[dict]) -> str:
     """The comparison on one screen: the cells that differ most."""
-    from jaxdp.simulate import results
+    from jaxdp.simulate.engine import results
 
     level = 0.05 / len(lines)
     differ = [line for line in lines if line["p_value"] <= level]

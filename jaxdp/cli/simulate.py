@@ -20,7 +20,7 @@ EXAMPLE = (
     "--replicates 10000 --out out/power"
 )
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-MOST_REPLICATES = 2**31 - 1
+MAX_REPLICATES = 2**31 - 1
 SCREEN_ROWS = 24
 
 
@@ -66,9 +66,9 @@ def add_parser(subparsers) -> None:
 
 def add_run(group) -> None:
     """How long, how much memory, where to."""
-    group.add_argument("--replicates", type=_replicates, default=1000, metavar="R", help="per cell (default 1000)")
+    group.add_argument("--replicates", type=_replicates, default=1000, metavar="R", help="per setting (default 1000)")
     group.add_argument("--chunk", type=options.count, metavar="C", help="replicates per record (default 1000)")
-    group.add_argument("--interval-width", type=options.probability, metavar="W", help="stop a cell at this width")
+    group.add_argument("--interval-width", type=options.probability, metavar="W", help="stop a setting at this width")
     group.add_argument("--keep-p-values", action="store_true", help="store every p-value, 4 bytes each")
     group.add_argument("--memory", type=_bytes, metavar="BYTES", help="limit, such as 2GB (default: cache-sized)")
     group.add_argument("--batch-size", type=options.count, metavar="B", help="replicates in flight (default: auto)")
@@ -92,11 +92,10 @@ def run(args: argparse.Namespace) -> int:
         print(listing())
         return 0
     prepare_devices(args)
-    from jaxdp.report.figures import require_matplotlib
-    from jaxdp.simulate import engine, pages
+    from jaxdp.simulate.engine import grid as engine
+    from jaxdp.simulate.engine import pages
 
-    require_matplotlib()
-    cells = make_cells(args)
+    settings = make_settings(args)
     plan = engine.Plan(
         replicates=args.replicates,
         chunk=args.chunk or _chunk_of(args),
@@ -107,9 +106,9 @@ def run(args: argparse.Namespace) -> int:
     )
     folder, started = options.output_folder(args.out, pages.FILES), time.monotonic()
     first = _is_first_process()
-    with progress(cells, plan, first) as advance:
+    with progress(settings, plan, first) as advance:
         rows = engine.run(
-            cells,
+            settings,
             folder,
             plan,
             resume=args.resume,
@@ -126,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
 
 def prepare_devices(args: argparse.Namespace) -> None:
     """Host devices for the cores and the process group, both before JAX looks for devices."""
-    from jaxdp.simulate.chunks import host_devices
+    from jaxdp.simulate.engine.chunks import host_devices
 
     devices = args.devices or host_devices()
     os.environ.setdefault("NPROC", str(max(16, 2 * devices)))  # host devices wait for each other for ever without it
@@ -157,14 +156,14 @@ def _is_first_process() -> bool:
     return jax.process_index() == 0
 
 
-def make_cells(args: argparse.Namespace) -> list:
-    """The cells of the grid, in the order of the options."""
+def make_settings(args: argparse.Namespace) -> list:
+    """The settings of the grid, in the order of the options."""
     import jax
 
     from jaxdp import catalogue
-    from jaxdp.simulate import catalogue as designs
-    from jaxdp.simulate.cells import Cell
-    from jaxdp.simulate.replicates import Design
+    from jaxdp.simulate.designs import by_name as designs
+    from jaxdp.simulate.engine.replicates import Design
+    from jaxdp.simulate.engine.settings import Setting
     from jaxdp.spec import Options
 
     if not args.method:
@@ -173,7 +172,7 @@ def make_cells(args: argparse.Namespace) -> list:
         raise options.UserError("give --design (see --list) or --schema S.toml with --x and --y, one of the two.")
     constants = {"method": dict(args.method_option), "design": dict(args.design_option)}
     shape_of = remember_last(lambda design: jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
-    cells = []
+    settings = []
     axes = (args.method, args.design or ["schema"], args.n, args.epsilon, args.effect)
     for method, design, n, epsilon, effect in itertools.product(*axes):
         entry = catalogue.find(method)
@@ -194,8 +193,8 @@ def make_cells(args: argparse.Namespace) -> list:
         config |= {f"{kind}_options": values for kind, values in constants.items() if values}
         if not entry.spec.private:
             config["epsilon"] = None
-        cells.append(Cell(config, test, design_at_n, args.level, args.precision, args.seed))
-    return cells
+        settings.append(Setting(config, test, design_at_n, args.level, args.precision, args.seed))
+    return settings
 
 
 def remember_last(function):
@@ -214,7 +213,7 @@ def _schema_design(args, method: str, n: int, effect: float, constants: dict):
     """(design, None, what the configuration says) of --schema."""
     from jaxdp import catalogue
     from jaxdp.data.schema import Schema
-    from jaxdp.simulate.shaped import from_schema
+    from jaxdp.simulate.designs.shaped import from_schema
 
     schema = Schema.load(args.schema)
     roles = {"x": args.x, "y": args.y, "given": args.given}
@@ -229,7 +228,8 @@ def _schema_design(args, method: str, n: int, effect: float, constants: dict):
 
 def _chunk_of(args: argparse.Namespace) -> int:
     """The chunk of the folder that is resumed, else the default."""
-    from jaxdp.simulate import engine, results
+    from jaxdp.simulate.engine import grid as engine
+    from jaxdp.simulate.engine import results
 
     if args.resume and results.is_simulation(args.out):
         return results.read_config(args.out)["chunk"]
@@ -237,25 +237,25 @@ def _chunk_of(args: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def progress(cells, plan, shown: bool):
-    """Gives advance(cell, replicates); on a terminal a bar with the rate and the time left."""
+def progress(settings, plan, shown: bool):
+    """Gives advance(setting, replicates); on a terminal a bar with the rate and the time left."""
     if not (shown and sys.stderr.isatty()):
-        yield lambda cell, replicates: None
+        yield lambda setting, replicates: None
         return
     try:
         from tqdm import tqdm
     except ImportError:
-        yield lambda cell, replicates: None
+        yield lambda setting, replicates: None
         return
-    total = -(-len(cells) * plan.replicates // plan.of)
+    total = -(-len(settings) * plan.replicates // plan.of)
     with tqdm(total=total, unit="rep", unit_scale=True, leave=False, smoothing=0.1) as bar:
         names: list[str] = []
         bar.set_description_str("compiling")
 
-        def advance(cell, replicates: int) -> None:
-            if cell.hash not in names:
-                names.append(cell.hash)
-                bar.set_description_str(f"cell {len(names)}/{len(cells)}")
+        def advance(setting, replicates: int) -> None:
+            if setting.hash not in names:
+                names.append(setting.hash)
+                bar.set_description_str(f"setting {len(names)}/{len(settings)}")
             bar.update(replicates)
 
         yield advance
@@ -267,16 +267,16 @@ def summary(rows, folder: Path, seconds: float) -> str:
     lines = [f"{'method':22s} {'design':14s} {'n':>7s} {'epsilon':>8s} {'effect':>7s}  rejection rate [95 %]"]
     for row in shown:
         low, high = row.interval
-        cell = row.identity
-        epsilon = "-" if cell["epsilon"] is None else f"{cell['epsilon']:g}"
+        setting = row.identity
+        epsilon = "-" if setting["epsilon"] is None else f"{setting['epsilon']:g}"
         note = "" if row.complete else "  not finished: --resume"
         note += f"  {row.failures} p-values are NaN" if row.failures else ""
         lines.append(
-            f"{cell['method']:22s} {cell['design']:14s} {cell['n']:7d} {epsilon:>8s} {cell['effect']:7g}  "
+            f"{setting['method']:22s} {setting['design']:14s} {setting['n']:7d} {epsilon:>8s} {setting['effect']:7g}  "
             f"{row.rate:.4f} [{low:.4f}, {high:.4f}]  {row.replicates} replicates{note}"
         )
     if len(rows) > len(shown):
-        lines.append(f"... {len(rows) - len(shown)} more cells in {folder / 'results.csv'}")
+        lines.append(f"... {len(rows) - len(shown)} more settings in {folder / 'results.csv'}")
     total = sum(row.replicates for row in rows)
     lines.append(f"{total} replicates in the folder; this run took {seconds:.1f} s")
     lines.append(f"files: {folder / 'results.csv'}, {folder / 'report.html'}")
@@ -286,7 +286,7 @@ def summary(rows, folder: Path, seconds: float) -> str:
 def listing() -> str:
     """Methods and designs."""
     from jaxdp import catalogue
-    from jaxdp.simulate.catalogue import DESIGNS
+    from jaxdp.simulate.designs.by_name import DESIGNS
 
     lines = ["methods (or package.module:Class of your own)"]
     for name, entry in catalogue.entries().items():
@@ -317,8 +317,8 @@ def _replicates(text: str) -> int:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}") from None
-    if not (1 <= value <= MOST_REPLICATES and value == int(value)):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MOST_REPLICATES}, got {text!r}")
+    if not (1 <= value <= MAX_REPLICATES and value == int(value)):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MAX_REPLICATES}, got {text!r}")
     return int(value)
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import functools
 import math
-import os
-import platform
 import textwrap
 from pathlib import Path
 
-from jaxdp.cli import options, reading
+from jaxdp.cli import options
 
-MIN_ROWS = 10
-MOST_VALUES_WRITTEN = 100
+SEES = ("linear", "monotone", "any")  # `jaxdp.spec.KINDS_SEEN`, without importing JAX
 FILES = ("result.json", "picture.png", "report.html")
 EXAMPLE = "example: jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1"
 
@@ -30,9 +25,15 @@ def add_parser(subparsers) -> None:
     options.add_reading(parser)
     parser.add_argument("--x", type=options.names, required=True, metavar="A", help="column(s) X, separated by commas")
     parser.add_argument("--y", type=options.names, required=True, metavar="B", help="column(s) Y")
-    parser.add_argument("--given", type=options.names, default=[], metavar="C,D", help="columns Z to condition on")
+    options.add_given(parser, "columns Z to condition on; may be repeated")
     options.add_epsilon(parser)
     parser.add_argument("--method", metavar="M", help="name of the test (default: what fits the columns)")
+    parser.add_argument(
+        "--sees",
+        choices=SEES,
+        metavar="KIND",
+        help="kind of dependence that the test must be built to see: linear, monotone or any",
+    )
     parser.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
     add_method_options(parser)
     options.add_run(parser, "out/test")
@@ -53,20 +54,19 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp import catalogue
-    from jaxdp.data.dataset import Domain
     from jaxdp.data.schema import Schema
-    from jaxdp.report.figures import require_matplotlib
-    from jaxdp.spec import Options
+    from jaxdp.one_call.question import Question
 
-    require_matplotlib()
     schema = Schema.load(args.schema)
-    rules = [[schema.rule(name) for name in names] for names in (args.x, args.y, args.given)]
-    domain = Domain(*(tuple(column for rule in part for column in rule.code_column()) for part in rules))
-    method = catalogue.find(args.method) if args.method else catalogue.default(domain)
-    if args.seed is None and not method.spec.private:
-        raise options.UserError(f"{method.name} is not private and releases nothing: give --seed to simulate.")
-    settings = Options(
+    question = Question.of(
+        schema,
+        x=options.columns(schema, args.x),
+        y=options.columns(schema, args.y),
+        given=options.columns(schema, *args.given),
+        epsilon=args.epsilon,
+        method=args.method,
+        sees=args.sees,
+        simulated=args.seed is not None,
         level=args.level,
         residual_scale=_pair(args.residual_scale),
         num_cells=args.num_cells,
@@ -75,114 +75,30 @@ def run(args: argparse.Namespace) -> int:
         fields={"accept_coarse_cells": True} if args.accept_coarse_cells else {},
     )
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.output_folder(args.out, FILES)
-    account = options.account(ledger, args.data, folder, _asked(args))
-    question = functools.partial(schema.read, x=args.x, y=args.y, given=args.given, codes=method.spec.columns.coded)
-    with options.stages(4) as begin:
-        begin("reading the data")
-        key = options.make_key(args.seed)
-        content = reading.ask(
-            lambda data, account: answer(data, method, settings, folder, args, key, account, begin),
-            question,
-            reading.Source.of(args, schema, [*args.x, *args.y, *args.given]),
-            account,
-            public=[name for role in getattr(method.cls, "public_columns", ()) for name in getattr(args, role)],
-        )
-    print(summary(content, folder) + options.left(ledger))
+    folder = options.result_folder(args, FILES)
+    account = options.account(ledger, args.data, folder, question.short)
+    reading = {"strict": args.strict, "records": args.records, "force": args.force}
+    with options.stages(5) as begin:
+        answer = question.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
+        content = write(answer, folder, options.for_the_page(args, ledger), begin, args.schema)
+    options.tell(args, content, summary(content, folder) + options.pictures() + options.left(ledger, args.seed))
     return 0
 
 
-def _asked(args: argparse.Namespace) -> str:
-    """The question in one line, for the ledger."""
-    given = f" | {', '.join(args.given)}" if args.given else ""
-    return f"{', '.join(args.x)} ~ {', '.join(args.y)}{given}"
-
-
-def answer(data, method, settings, folder: Path, args: argparse.Namespace, key, account, begin) -> dict:
-    """Runs the test and writes result.json, the picture and report.html; returns what result.json holds."""
-    import jax
-
-    import jaxdp
+def write(answer, folder: Path, facts: dict, begin, schema: str) -> dict:
+    """Writes result.json, the picture and report.html; returns what result.json holds."""
+    from jaxdp.one_call.answer import draw
     from jaxdp.report import written
     from jaxdp.report.html import write_report
 
-    _require_size(method, data.x.shape[0])
-    with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
-        settings = dataclasses.replace(settings, num_records=data.x.shape[0])
-        test = method.within(args.epsilon, data, settings)
-        begin(f"testing {data.x.shape[0]} rows")
-        result = jaxdp.run(test, key, data, ledger=account)
-        content = describe(result, method, data, args, test)
-        written.put(folder, "result.json", options.write_json, content)
-        begin("drawing")
-        written.put(folder, "picture.png", draw, test, result, content)
+    begin("asking the planner")
+    content = {**answer.content, **answer.missed(schema), **facts}
+    written.put(folder, "result.json", options.write_json, content)
+    begin("drawing")
+    written.put_picture(folder, "picture.png", draw, answer)
     begin("writing the report")
     write_report(folder, "Private independence test", FILES)
     return content
-
-
-def describe(result, method, data, args: argparse.Namespace, test) -> dict:
-    """What result.json holds: released and public values only."""
-    import jax
-    import numpy as np
-
-    from jaxdp import catalogue
-
-    cost, p_value = result.cost, float(result.p_value)
-    statistic = np.asarray(result.statistic, float)
-    found = p_value <= args.level
-    question = f"{'Is' if len(args.x) == 1 else 'Are'} {_listing(args.x)} independent of {_listing(args.y)}"
-    content = {
-        "title": f"{question}{' given ' + _listing(args.given) if args.given else ''}?",
-        "answer": _verdict(found, p_value, args.level),
-        "method": method.name,
-        "p_value": p_value,
-        "statistic": float(statistic) if statistic.size == 1 else statistic,
-        "epsilon": _epsilon(float(cost.epsilon), args.epsilon),
-        "delta": float(cost.delta),
-        "relation": cost.relation.value,
-        "mode": result.mode,
-        "n": data.x.shape[0],
-        "level": args.level,
-        "dependence_found": bool(found),
-        "x": args.x,
-        "y": args.y,
-        "given": args.given,
-        "public_columns": [name for role in getattr(test, "public_columns", ()) for name in getattr(args, role)],
-        "built": catalogue.described(test),
-        "cells": _cells(test, data, result.release),
-        "assumption": method.spec.assumption if _has_continuous(data.domain.z) else "",
-        "level_rule": _level_rule(test, data),
-        "released": released_values(result.release),
-        "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
-    }
-    return content if args.seed is None else {**content, "seed": args.seed}
-
-
-def built(fields: dict) -> str:
-    """The settings that differ from the test's defaults, in brackets."""
-    told = ", ".join(f"{name} {value}" for name, value in fields.items())
-    return f" ({told})" if told else ""
-
-
-def _cells(test, data, release) -> list[dict]:
-    """How each column of Z was cut: bins, and their width on the column's scale (None for levels)."""
-    if not hasattr(test, "axis_bins"):
-        return []
-    found = test.axis_bins(data, release)
-    return [{"column": axis.name, "number": axis.number, "levels": axis.levels, "width": axis.width} for axis in found]
-
-
-def _level_rule(test, data) -> dict | None:
-    """What is publicly known about the level of this run, where the test says so."""
-    from jaxdp.core import public_shapes
-
-    if not hasattr(test, "level_rule"):
-        return None
-    rule = test.level_rule(public_shapes(data))
-    numbers = ("jumps", "deviation", "curvature", "side", "law_error")
-    known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
-    return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": rule.sentence, **known}
 
 
 def _told_cells(cells: list[dict]) -> str:
@@ -198,48 +114,11 @@ def _told_cells(cells: list[dict]) -> str:
     return f"{total} of Z, which cut {'; '.join(axis(cut) for cut in cells)}"
 
 
-def _verdict(found: bool, p_value: float, level: float) -> str:
-    outcome = "Dependence found" if found else "No dependence found"
-    return f"{outcome} at level {level:g} (p = {p_value:.3g})."
-
-
-def released_values(release) -> list[dict]:
-    """The stages of a release: cost and noisy values; arrays of more than 100 numbers give their shape only."""
-    import jax
-    import numpy as np
-
-    from jaxdp.independence.null_curve import stage_epsilons
-
-    def plain(value):
-        value = np.asarray(value)
-        return value.tolist() if value.size <= MOST_VALUES_WRITTEN else {"shape": list(value.shape)}
-
-    return [
-        {"epsilon": epsilon, "value": jax.tree.map(plain, stage.value)}
-        for epsilon, stage in zip(stage_epsilons(release), [*release.earlier, release], strict=True)
-    ]
-
-
-def draw(path: Path, test, result, content: dict) -> None:
-    """The released statistic against its null law, or the p-value on its scale."""
-    from jaxdp.independence.null_curve import null_curve
-    from jaxdp.report import figures
-
-    shared = {
-        "p_value": content["p_value"],
-        "level": content["level"],
-        "title": content["title"],
-        "simulation": content["mode"] == "simulation",
-    }
-    curve = null_curve(test, result)
-    if curve is None:
-        figures.p_value_scale(path, **shared)
-    else:
-        figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
-
-
 def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
+    from jaxdp.one_call.answer import built, told_effect
+    from jaxdp.one_call.budget import listing
+
     statistic = content["statistic"]
     if isinstance(statistic, float):
         shown = f"{statistic:.6g}"
@@ -251,18 +130,22 @@ def summary(content: dict, folder: Path) -> str:
         f"  p-value    {content['p_value']:.6g}",
         f"  statistic  {shown}",
         f"  method     {content['method']}{built(content['built'])}, n = {content['n']}",
+        f"  sees       {content['sees'] or 'not said by the test'}",
         f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
         f"{content['mode']}",
-        f"  files      {folder / 'result.json'}, {folder / 'picture.png'}, {folder / 'report.html'}",
+        f"  files      {', '.join(str(folder / name) for name in FILES if (folder / name).exists())}",
     ]
     if content["public_columns"]:
-        lines.insert(-1, f"  public     {_listing(content['public_columns'])}: not protected, known to everyone")
+        lines.insert(-1, f"  public     {listing(content['public_columns'])}: not protected, known to everyone")
     rule = content["level_rule"] or {"sentence": "", "flags": []}
     told = {
+        "power": content.get("power", ""),
+        "effect": told_effect(content),
         "cells": _told_cells(content["cells"]) if content["cells"] else "",
         "assumes": content["assumption"] or rule["sentence"],
         "level": rule["sentence"] if content["assumption"] else "",
         "flagged": ", ".join(rule["flags"]),
+        "records": content["unit"],
     }
     for name, text in told.items():
         if text:
@@ -271,43 +154,9 @@ def summary(content: dict, folder: Path) -> str:
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
 
 
-def _epsilon(cost: float, asked: float) -> float:
-    """The cost; the budget asked for where the cost stays below it by rounding only."""
-    return asked if asked * (1.0 - 1e-12) <= cost <= asked else cost
-
-
-def _has_continuous(columns) -> bool:
-    return any(column.levels == 0 for column in columns)
-
-
-def jaxdp_version() -> str:
-    """Version of the installed distribution."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("jaxdp-dependence")
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
 def _pair(values: list[float] | None) -> tuple[float, float] | None:
     if values is None:
         return None
     if len(values) > 2:
         raise options.UserError(f"--residual-scale takes one number or two, got {len(values)}.")
     return values[0], values[-1]
-
-
-def _require_size(method, num_rows: int) -> None:
-    if num_rows < MIN_ROWS:
-        raise options.UserError(f"the data have {num_rows} rows; a private test needs at least {MIN_ROWS}.")
-    needed, installed = method.memory(num_rows), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > installed:
-        raise options.UserError(
-            f"{method.name} needs {needed / 1e9:.0f} GB for {num_rows} rows and this machine has "
-            f"{installed / 1e9:.0f} GB: use partition-gcm, whose memory grows with the rows only."
-        )
-
-
-def _listing(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp._display import kind_of
+from jaxdp._base.display import kind_of
 from jaxdp.data.dataset import Data
 
 TO_ARRAY = "write np.asarray(values, float), or read the table through a jaxdp.Schema"

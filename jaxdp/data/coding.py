@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column
+from jaxdp.data.notation import PLAIN, Notation, truth_word
 
 KINDS = (CONTINUOUS, ORDINAL, CATEGORICAL, BINARY)
 MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
@@ -23,8 +24,10 @@ class ColumnRule:
     """What the schema says about one column, checked: bounds (continuous) or levels (the other kinds).
 
     logarithmic: continuous values are scaled on the logarithm, for quantities that spread over magnitudes.
+    step: distance of the values that a continuous column can take, 0 if it can take any.
     missing: what an empty or unreadable value counts as, a number within the bounds or a code.
-    other: code of an unknown level.
+    other: code of an unknown level. notation: how the cells of numbers and dates are written. truth: the two levels are
+    truth values, in any usual spelling.
     """
 
     name: str
@@ -35,10 +38,21 @@ class ColumnRule:
     missing: float = 0.0
     other: int = 0
     logarithmic: bool = False
+    step: float = 0.0
+    notation: Notation = PLAIN
+    truth: bool = False
 
     @property
     def is_continuous(self) -> bool:
         return self.kind == CONTINUOUS
+
+    @property
+    def half_range(self) -> float:
+        """What a step of 1 of `scaled` means in the column's own units: of its logarithm, or of its codes."""
+        if self.is_continuous:
+            lower, upper = (math.log(end) if self.logarithmic else end for end in (self.lower, self.upper))
+            return 0.5 * upper - 0.5 * lower
+        return 0.5 if self.needs_indicators else 0.5 * (len(self.levels) - 1)
 
     def codes(self, values: Sequence) -> np.ndarray:
         """Levels as codes 0, ..., L - 1; continuous values scaled to [-1, 1]. float64, (n,)."""
@@ -60,7 +74,7 @@ class ColumnRule:
 
     def code_column(self) -> tuple[Column, ...]:
         """Public description of `codes`."""
-        return (Column(self.kind, len(self.levels), self.name),)
+        return (Column(self.kind, len(self.levels), self.name, self._num_values),)
 
     def scaled_columns(self) -> tuple[Column, ...]:
         """Public descriptions of the columns of `scaled`."""
@@ -68,9 +82,31 @@ class ColumnRule:
             return tuple(Column(CONTINUOUS, 2, f"{self.name}={level}") for level in self.levels)
         return (Column(CONTINUOUS, len(self.levels), self.name),)
 
+    @property
+    def _num_values(self) -> int:
+        """Values that the declared step leaves within the bounds; 0 without one."""
+        return 1 + math.floor((self.upper - self.lower) / self.step * (1.0 + 1e-12)) if self.step else 0
+
+    def numbers(self, values: Sequence) -> np.ndarray:
+        """float64 of the cells in the column's notation; NaN where one cannot be read.
+
+        Errors: TypeError for a typed column of dates that the schema does not call dates.
+        """
+        if isinstance(values, np.ndarray) and values.dtype.kind == "M" and not self.notation.date:
+            raise TypeError(f"column {self.name!r} holds dates: write date = true in the schema, and dates as bounds.")
+        return self.notation.numbers(values)
+
+    def level(self, text: str) -> str:
+        """The level that a text means; the text itself where it means none."""
+        return (truth_word(text, self.levels) or text) if self.truth else text  # type: ignore[arg-type]
+
     def _scaled_numbers(self, values: Sequence) -> np.ndarray:
-        numbers = to_numbers(values)
+        numbers = self.numbers(values)
         numbers = np.clip(np.where(np.isfinite(numbers), numbers, self.missing), self.lower, self.upper)
+        return self.scaled_number(numbers)
+
+    def scaled_number(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers within the bounds on [-1, 1]."""
         lower, upper = self.lower, self.upper
         if self.logarithmic:
             numbers, lower, upper = np.log(numbers), math.log(lower), math.log(upper)
@@ -80,7 +116,7 @@ class ColumnRule:
     def _level_codes(self, values: Sequence) -> np.ndarray:
         if isinstance(self.levels[0], str):
             return self._text_codes(values)
-        numbers = to_numbers(values)
+        numbers = self.numbers(values)
         codes = np.full(numbers.shape, float(self.other))
         for code, level in enumerate(self.levels):
             codes[numbers == level] = code
@@ -90,7 +126,7 @@ class ColumnRule:
         code_of = {level: code for code, level in enumerate(self.levels)}
 
         def code(value) -> float:
-            text = to_text(value)
+            text = self.level(to_text(value))
             if text in code_of:
                 return code_of[text]
             return self.missing if text.lower() in MISSING_MARKS else self.other
@@ -116,23 +152,6 @@ def to_text(value) -> str:
         return str(value).strip()
     except ValueError:
         return ""
-
-
-def to_numbers(values: Sequence) -> np.ndarray:
-    """float64 of the values; NaN where one is not a number."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return values.astype(float)
-    try:
-        return np.fromiter(map(float, values), float, len(values))
-    except (TypeError, ValueError, OverflowError):
-        return np.fromiter(map(_number_or_nan, values), float, len(values))
-
-
-def _number_or_nan(value) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def duplicates(items: Iterable) -> list:

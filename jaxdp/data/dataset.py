@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from jaxdp._display import described
+from jaxdp._base.display import described
 
 CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical", "binary"
 
@@ -16,11 +16,14 @@ class Column:
 
     continuous: values lie in [-1, 1]; levels > 0 says that they take that many equally spaced values
     (a discrete column that was scaled). The other kinds: values are codes 0, ..., levels - 1.
+    values: of a continuous column that is declared to take whole steps only, how many values that leaves; 0 if it may
+    take any.
     """
 
     kind: str = CONTINUOUS
     levels: int = 0
     name: str = ""
+    values: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

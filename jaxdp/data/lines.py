@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from jaxdp.data import header
+from jaxdp.data import files, header
 
 LONGEST_LINE = 1 << 20
 PIECE_LINES = 65_536
@@ -34,7 +34,7 @@ EMPTY, TOO_LONG, NOT_UTF8, BAD_QUOTES, WIDTH = (
 
 def count(path: str | os.PathLike, names: Sequence[str], delimiter: str = ",") -> int:
     """Lines after the header: the n of a strict run without a public number. Errors: as `pieces`."""
-    with _opened(path) as file:
+    with files.unpacking(path), _opened(path) as file:
         _columns(path, file, names, delimiter)
         lines, last = 0, b"\n"
         while block := file.read(_BLOCK):
@@ -55,7 +55,7 @@ def pieces(
     every line counts. faults: counts the malformed lines by kind, for the owner of the file.
     Errors: OSError if the file cannot be opened; ValueError for its header, or if it is not a regular file.
     """
-    with _opened(path) as file:
+    with files.unpacking(path), _opened(path) as file:
         width, places = _columns(path, file, names, delimiter)
         take = [operator.itemgetter(place) for place in places]
         blank = [""] * width
@@ -70,7 +70,7 @@ def pieces(
 def _opened(path: str | os.PathLike) -> BinaryIO:
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise ValueError(f"{os.fspath(path)} is not a regular file: strict reading goes over the file more than once.")
-    return open(path, "rb")
+    return files.opened(path)
 
 
 def _columns(path: Any, file: BinaryIO, names: Sequence[str], delimiter: str) -> tuple[int, list[int]]:

@@ -8,6 +8,7 @@ text that was not asked for (a file without a header line has a record there). T
 from __future__ import annotations
 
 import csv
+import datetime
 import itertools
 import operator
 import os
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data import header, lines
+from jaxdp.data import files, header, lines
 
 PIECE_ROWS = 65_536
 OWNER = "for the owner of the file, not for release"
@@ -41,13 +42,16 @@ def pieces(
 ) -> Iterator[Mapping[str, Any]]:
     """Yields dicts name -> values of consecutive rows; at least one row in all, unless strict.
 
-    source: path of a CSV file, a pandas, polars or pyarrow table, or a mapping of name -> (n,) values.
+    source: path of a CSV (.csv.gz too), Parquet, Arrow or Excel file, a pandas, polars or pyarrow table, or a mapping
+    of name -> (n,) values.
     strict: nothing that a record holds is an error (`jaxdp.data.lines`). records: public number of rows; strict
     drops and fills rows up to it, otherwise another number is an error.
     faults: counts what was passed over (empty lines; strict: malformed ones), for the owner of the file.
     Errors: OSError if a file cannot be opened; ValueError or TypeError with one sentence otherwise; `FormError`
     where the records decide it, never if strict.
     """
+    if isinstance(source, str | os.PathLike) and files.is_typed(source):
+        source = files.typed(source, names)
     if not isinstance(source, str | os.PathLike):
         yield _of_length(_frame_columns(source, names, strict), strict, records)
     elif strict:
@@ -75,12 +79,17 @@ def _of_length(columns: dict[str, np.ndarray], strict: bool, records: int | None
     if records is None or records <= found:
         return columns
     empty = np.full(records - found, None, object)
-    return {name: np.concatenate([values, empty]) for name, values in columns.items()}
+    return {name: np.concatenate([_as_cells(values), empty]) for name, values in columns.items()}
+
+
+def _as_cells(values: np.ndarray) -> np.ndarray:
+    """Values that stay what they are among objects: nanoseconds would become whole numbers."""
+    return values.astype("datetime64[us]") if values.dtype.kind == "M" else values
 
 
 def _csv_pieces(path: str, names: Sequence[str], delimiter: str, faults: Counter[str]) -> Iterator[Mapping[str, Any]]:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with files.text(path) as file:
             rows = csv.reader(file, delimiter=delimiter, strict=True)
             fields = [name.strip() for name in next(rows, [])]
             positions = header.positions(path, fields, names, delimiter)
@@ -123,7 +132,7 @@ def _frame_columns(source: Any, names: Sequence[str], strict: bool) -> dict[str,
         available = list(source.columns)
     else:
         raise TypeError(
-            "source must be the path of a CSV file, a pandas, polars or pyarrow table or a mapping of arrays, "
+            "source must be the path of a data file, a pandas, polars or pyarrow table or a mapping of arrays, "
             f"got {type(source).__name__}."
         )
     columns: dict[str, np.ndarray] = {}
@@ -143,7 +152,9 @@ def _values(name: str, column: Any, strict: bool) -> np.ndarray:
 
     strict: a list is taken cell by cell, since one odd cell would decide the type of them all.
     """
-    if strict and isinstance(column, list | tuple):
+    if isinstance(column, list) and (strict or any(isinstance(cell, datetime.date) for cell in column)):
+        return np.fromiter(column, object, len(column))
+    if strict and isinstance(column, tuple):
         return np.fromiter(column, object, len(column))
     if isinstance(column, np.ma.MaskedArray):
         column = np.ma.filled(column.astype(object), None)
@@ -153,9 +164,9 @@ def _values(name: str, column: Any, strict: bool) -> np.ndarray:
     values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if values.ndim != 1:
         raise ValueError(f"column {name!r} must have one dimension, got shape {values.shape}.")
-    if values.dtype.kind not in "biufOUT":
+    if values.dtype.kind not in "biufOUTM":
         raise TypeError(f"column {name!r} has type {values.dtype}: convert it to numbers or texts first.")
-    return values if values.dtype.kind in "biuf" else values.astype(object)
+    return values if values.dtype.kind in "biufM" else values.astype(object)
 
 
 def _require_one_length(columns: dict[str, np.ndarray], strict: bool) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp._display import described
-from jaxdp._pytree import as_pytree
+from jaxdp._base.display import described
+from jaxdp._base.pytree import as_pytree
 from jaxdp.data import admit
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
 
@@ -41,12 +41,17 @@ class Records:
     @property
     def levels(self) -> tuple[int, ...]:
         """Levels of each column, 0 for a continuous one."""
-        return tuple(0 if column.kind == CONTINUOUS else column.levels for column in self.columns)
+        return levels_of(self.columns)
 
     @property
     def num_records(self) -> int:
         """Rows."""
         return self.values.shape[0]
+
+    @property
+    def num_pairs(self) -> int:
+        """Pairs of columns."""
+        return len(self.columns) * (len(self.columns) - 1) // 2
 
     def question(self, i: int, j: int, given: Sequence[int] = (), scores: bool = False) -> Data:
         """The data of the question whether column i is independent of column j given others.
@@ -68,6 +73,11 @@ class Records:
             return values, column
         scaled = values * (2.0 / max(column.levels - 1, 1)) - 1.0
         return scaled, Column(CONTINUOUS, column.levels, column.name)
+
+
+def levels_of(columns: Sequence[Column]) -> tuple[int, ...]:
+    """Levels of each column, 0 for a continuous one."""
+    return tuple(0 if column.kind == CONTINUOUS else column.levels for column in columns)
 
 
 def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] | None = None) -> Records:

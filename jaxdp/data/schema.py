@@ -3,12 +3,15 @@
 [columns.age]
 kind = "continuous"      # continuous | ordinal | categorical | binary
 bounds = [18, 90]        # continuous: public limits, values outside are clipped
-missing = 18             # what an empty or unreadable value counts as (default: lower bound, first level)
+step = 1                 # continuous, optional: public distance of possible values (1: whole numbers)
+missing = 18             # what an empty or unreadable value counts as (default: middle of the bounds, first level)
+decimal = ","            # how numbers are written; also thousands = ".", percent = true, date = "%d.%m.%Y"
 
 [columns.smoker]
 kind = "binary"
 levels = ["no", "yes"]   # the other kinds: public levels, in order
 other = "no"             # where an unknown level goes (default: first level)
+boolean = true           # instead of levels: truth values in any usual spelling
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import json
 import math
 import numbers
 import os
+import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,25 +31,31 @@ from typing import Any
 import numpy as np
 
 from jaxdp.data import readers
-from jaxdp.data.coding import KINDS, ColumnRule, duplicates
+from jaxdp.data.coding import KINDS, ColumnRule, duplicates, to_text
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
+from jaxdp.data.notation import ISO, PLAIN, Notation
 from jaxdp.data.tally import Tally
 
-COLUMN_KEYS = ("kind", "bounds", "scale", "levels", "missing", "other")
+NUMBER_KEYS = ("decimal", "thousands", "percent")
+COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
 SCALES = ("linear", "log")
-SCHEMA_KEYS = ("columns", "delimiter")
+SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit")
+MIDDLE = "middle"
+TRUTH = ("false", "true")
 
 
 @dataclasses.dataclass(frozen=True)
 class Schema:
     """Public knowledge about the columns of a table: `Schema.load(path)` or `Schema.from_dict(mapping)`.
 
-    rules: one checked rule per column. delimiter: what separates the fields of a CSV file.
+    rules: one checked rule per column. delimiter: what separates the fields of a CSV file. unit: column that says whose
+    a row is, where a person has several rows; one of them, the first, is that person's record.
     Privacy: everything here is public; bounds and levels must not be computed from the records.
     """
 
     rules: Mapping[str, ColumnRule]
     delimiter: str = ","
+    unit: str = ""
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
@@ -77,12 +87,28 @@ class Schema:
         delimiter = spec.get("delimiter", ",")
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
             raise ValueError(f'delimiter must be one character such as "," or ";" or "\\t", got {delimiter!r}.')
-        return cls({str(name): column_rule(str(name), entry) for name, entry in columns.items()}, delimiter)
+        unit = spec.get("unit", "")
+        if not isinstance(unit, str):
+            raise TypeError(f'unit must be the name of a column such as "patient_id", got {type(unit).__name__}.')
+        shared = {key: spec[key] for key in ("decimal", "thousands") if key in spec}
+        return cls(
+            {str(name): column_rule(str(name), entry, shared) for name, entry in columns.items()}, delimiter, unit
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """The described columns."""
         return tuple(self.rules)
+
+    @property
+    def protects(self) -> str:
+        """What one record is where a person may have several rows, in words; else the empty text."""
+        if not self.unit:
+            return ""
+        return (
+            f"One record per {self.unit}, the first of its rows: n counts these records, and each of them is protected "
+            "with all of its rows."
+        )
 
     def read(
         self,
@@ -95,6 +121,7 @@ class Schema:
         strict: bool = False,
         records: int | None = None,
         tally: Tally | None = None,
+        shuffled: bool = False,
     ) -> Data:
         """Reads the columns of one question and returns arrays that public knowledge alone has scaled.
 
@@ -110,7 +137,9 @@ class Schema:
         line (empty, not UTF-8, badly quoted, too long, other fields than the header's) is a record of empty cells.
         records: the public number of records. strict drops and fills rows up to it; without strict, another number is
         an error. tally: counts what did not say what the schema expects; private.
-        Errors: OSError, ValueError or TypeError on public mistakes (file, header, names), never quoting a value.
+        With a `unit` there is one record per unit, in the order of the ids; that protects what their rows hold while
+        the ids count as public. shuffled: in a random order from the operating system, which protects ids as well.
+        Errors: OSError, ValueError or TypeError on public mistakes (file, header, names), quoting no value.
         Without strict also `readers.FormError` where a record has a wrong form: such an error, and that there was
         none, depends on records and must not be published.
         """
@@ -122,7 +151,8 @@ class Schema:
         if repeated:
             raise ValueError(f"column {repeated[0]!r} is used twice among x, y and given: name every column once.")
         scaled = () if codes else (*x, *y)
-        table = self._table(source, [*x, *y, *given], scaled, strict=strict, records=records, tally=tally)
+        how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
+        table = self._table(source, [*x, *y, *given], scaled, **how)
 
         def take(names):
             return np.concatenate([table[name] for name in names], axis=1)
@@ -145,16 +175,18 @@ class Schema:
         strict: bool = False,
         records: int | None = None,
         tally: Tally | None = None,
+        shuffled: bool = False,
     ) -> tuple[np.ndarray, tuple[Column, ...]]:
         """All described columns (or the named ones) as one float64 array (n, d), and their descriptions.
 
-        Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. strict, records, tally and
-        errors: as in `read`.
+        Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. strict, records, tally,
+        shuffled and errors: as in `read`.
         """
         names = as_names("names", self.names if names is None else names)
         if not names or duplicates(names):
             raise ValueError("names must hold at least one column, each once.")
-        table = self._table(source, names, (), strict=strict, records=records, tally=tally)
+        how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
+        table = self._table(source, names, (), **how)
         return np.concatenate([table[name] for name in names], axis=1), tuple(
             column for name in names for column in self._columns(name, False)
         )
@@ -178,27 +210,67 @@ class Schema:
         strict: bool,
         records: int | None,
         tally: Tally | None,
+        shuffled: bool,
     ) -> dict[str, np.ndarray]:
         """name -> (n, columns) array; the file is read in pieces, so that only numbers are kept."""
         if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):
             raise ValueError(f"records must be a whole number >= 1, got {records!r}.")
+        if self.unit and (strict or records is not None):
+            raise ValueError(
+                f"unit = {self.unit!r} goes without strict and records: how many units a table has depends on its rows."
+            )
         rules = {name: self.rule(name) for name in names}
+        asked = [*names, self.unit] if self.unit and self.unit not in names else names
+        units = _Units()
         # Shapes are right for no rows at all, too: a strict run may read a file without any.
         code = {name: rule.scaled if name in scaled else rule.codes for name, rule in rules.items()}
         columns = {name: len(self._columns(name, name in scaled)) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
         faults = None if tally is None else tally.faults
-        for piece in readers.pieces(source, names, self.delimiter, strict=strict, records=records, faults=faults):
+        for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, faults=faults):
             if tally is not None:
                 tally.add_piece(rules, piece)
+            kept = units.first_rows(piece[self.unit]) if self.unit else slice(None)
             for name in names:
                 values = code[name](piece[name])
-                pieces[name].append(values.reshape(len(values), columns[name]))
-        return {name: np.concatenate(parts) for name, parts in pieces.items()}
+                pieces[name].append(values.reshape(len(values), columns[name])[kept])
+        table = {name: np.concatenate(parts) for name, parts in pieces.items()}
+        if not self.unit:
+            return table
+        order = units.order(shuffled)
+        return {name: values[order] for name, values in table.items()}
 
 
-def column_rule(name: str, entry: Any) -> ColumnRule:
-    """The checked rule of one column; errors are one sentence that says what to write."""
+class _Units:
+    """Which rows are the first of their unit, over the pieces of a table; ids are compared as texts."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, None] = {}
+
+    def first_rows(self, ids: Sequence) -> np.ndarray:
+        """bool (n,): whether each row is the first of its unit. Empty ids are one unit."""
+        first = np.zeros(len(ids), bool)
+        for place, value in enumerate(ids):
+            text = to_text(value)
+            if text not in self._ids:
+                self._ids[text] = None
+                first[place] = True
+        return first
+
+    def order(self, shuffled: bool) -> np.ndarray:
+        """The units in the order of their ids: a unit whose rows are replaced keeps its place. Or a random order."""
+        if not shuffled:
+            return np.argsort(np.array(list(self._ids), object), kind="stable")
+        order = list(range(len(self._ids)))
+        secrets.SystemRandom().shuffle(order)
+        return np.array(order, int)
+
+
+def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) -> ColumnRule:
+    """The checked rule of one column; errors are one sentence that says what to write.
+
+    shared: notation of the whole table, for columns of numbers that say nothing else.
+    """
     where = f"column {name!r}"
     if not isinstance(entry, Mapping):
         raise TypeError(f'{where} must be a table of keys such as kind = "continuous", got {type(entry).__name__}.')
@@ -208,12 +280,42 @@ def column_rule(name: str, entry: Any) -> ColumnRule:
         raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')
     if kind not in KINDS:
         raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}.")
-    return _continuous_rule(name, entry) if kind == CONTINUOUS else _level_rule(name, kind, entry)
+    if kind == CONTINUOUS:
+        return _continuous_rule(name, entry, notation_of(where, entry, shared or {}))
+    return _level_rule(name, kind, entry, shared or {})
 
 
-def _continuous_rule(name: str, entry: Mapping) -> ColumnRule:
+def notation_of(where: str, entry: Mapping, shared: Mapping[str, Any]) -> Notation:
+    """How the numbers or dates of a column are written."""
+    date = entry.get("date", False)
+    if date is not False:
+        stray = [key for key in NUMBER_KEYS if key in entry]
+        if stray:
+            raise ValueError(f"{where} holds dates and takes no {stray[0]}: remove {stray[0]} or date.")
+        if date is not True and not (isinstance(date, str) and "%" in date):
+            raise ValueError(f'{where}: date must be true (2024-12-31) or a format such as "%d.%m.%Y", got {date!r}.')
+        return Notation(date=ISO if date is True else date)
+    decimal, thousands = (
+        entry.get(key, shared.get(key, usual)) for key, usual in (("decimal", "."), ("thousands", ""))
+    )
+    if decimal not in (".", ","):
+        raise ValueError(f'{where}: decimal must be "." or ",", got {decimal!r}.')
+    if thousands not in ("", ".", ",", " ", "'") or thousands == decimal:
+        raise ValueError(
+            f'{where}: thousands must be one of ".", ",", " " and "\'", and not the decimal mark, got {thousands!r}.'
+        )
+    return Notation(decimal, thousands, _truth(f"{where}: percent", entry.get("percent", False)))
+
+
+def _truth(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{what} must be true or false, got {value!r}.")
+    return value
+
+
+def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRule:
     where = f"column {name!r}"
-    for key in ("levels", "other"):
+    for key in ("levels", "other", "boolean"):
         if key in entry:
             raise ValueError(f"{where} is continuous and takes bounds, not {key}: remove {key} or change the kind.")
     if "bounds" not in entry:
@@ -224,16 +326,45 @@ def _continuous_rule(name: str, entry: Mapping) -> ColumnRule:
     bounds = entry["bounds"]
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise ValueError(f"{where}: bounds must be two numbers [LOW, HIGH], got {bounds!r}.")
-    lower, upper = (_finite(f"{where}: each bound", bound) for bound in bounds)
+    lower, upper = (_read(f"{where}: each bound", bound, notation) for bound in bounds)
     if not lower < upper:
         raise ValueError(f"{where}: the lower bound must be below the upper one, got [{bounds[0]}, {bounds[1]}].")
     if not math.isfinite(upper - lower) or not math.isfinite(2.0 / (upper - lower)):
         raise ValueError(f"{where}: bounds [{bounds[0]}, {bounds[1]}] are too wide or too close for float64.")
     logarithmic = _is_logarithmic(where, entry.get("scale", "linear"), lower, upper)
-    missing = _finite(f"{where}: missing", entry.get("missing", lower))
+    missing = entry.get("missing", MIDDLE)
+    if missing == MIDDLE:  # on the scale in force, where the two halves are equally far
+        missing = math.sqrt(lower) * math.sqrt(upper) if logarithmic else 0.5 * lower + 0.5 * upper
+    else:
+        missing = _read(f"{where}: missing", missing, notation)
     if not lower <= missing <= upper:
-        raise ValueError(f"{where}: missing must lie within the bounds, got {missing:g}.")
-    return ColumnRule(name, CONTINUOUS, lower, upper, missing=missing, logarithmic=logarithmic)
+        raise ValueError(f"{where}: missing must lie within the bounds, got {entry['missing']}.")
+    step = _step(where, entry["step"], upper - lower) if "step" in entry else 0.0
+    if step and "missing" not in entry:  # the middle among the values that are possible
+        missing = min(lower + step * round((missing - lower) / step), upper)
+    return ColumnRule(
+        name, CONTINUOUS, lower, upper, missing=missing, logarithmic=logarithmic, step=step, notation=notation
+    )
+
+
+def _step(where: str, value: Any, width: float) -> float:
+    step = _finite(f"{where}: step", value)
+    if not 0.0 < step <= width or width / step >= 2**31:
+        raise ValueError(
+            f"{where}: step must be the distance of possible values, above 0 and at most {width:g} (1 for whole "
+            f"numbers), got {value}."
+        )
+    return step
+
+
+def _read(what: str, value: Any, notation: Notation) -> float:
+    """A number of the schema; a date in a column of dates."""
+    if not notation.date:
+        return _finite(what, value)
+    found = notation.number(value)
+    if math.isnan(found):
+        raise ValueError(f"{what} must be a date such as 2024-12-31, or a text in the column's format, got {value!r}.")
+    return found
 
 
 def _is_logarithmic(where: str, scale: Any, lower: float, upper: float) -> bool:
@@ -244,11 +375,13 @@ def _is_logarithmic(where: str, scale: Any, lower: float, upper: float) -> bool:
     return scale == "log"
 
 
-def _level_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
+def _level_rule(name: str, kind: str, entry: Mapping, shared: Mapping[str, Any]) -> ColumnRule:
     where = f"column {name!r}"
-    for key in ("bounds", "scale"):
+    for key in ("bounds", "scale", "step", "date"):
         if key in entry:
             raise ValueError(f"{where} is {kind} and takes levels, not {key}: write levels = [...] or change the kind.")
+    if "boolean" in entry or _are_truth_values(entry.get("levels")):
+        return _truth_rule(name, kind, entry)
     if "levels" not in entry:
         raise ValueError(
             f'{where} has no levels: write levels = ["no", "yes"] with every public level; '
@@ -258,7 +391,47 @@ def _level_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
     if kind == BINARY and len(levels) != 2:
         raise ValueError(f"{where} is binary and needs two levels, got {len(levels)}: use categorical or ordinal.")
     codes = {key: _code(f"{where}: {key}", entry.get(key, levels[0]), levels) for key in ("missing", "other")}
-    return ColumnRule(name, kind, levels=levels, missing=float(codes["missing"]), other=codes["other"])
+    notation = PLAIN if isinstance(levels[0], str) else notation_of(where, entry, shared)
+    stray = [key for key in NUMBER_KEYS if key in entry]
+    if stray and isinstance(levels[0], str):
+        raise ValueError(f"{where} has levels that are texts, which take no {stray[0]}: remove it.")
+    return ColumnRule(
+        name, kind, levels=levels, missing=float(codes["missing"]), other=codes["other"], notation=notation
+    )
+
+
+def _are_truth_values(levels: Any) -> bool:
+    return isinstance(levels, list | tuple) and len(levels) == 2 and sorted(map(repr, levels)) == ["False", "True"]
+
+
+def _truth_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
+    """boolean = true, or boolean = ["nein", "ja"], the words for false and true; or levels = [false, true]."""
+    where = f"column {name!r}"
+    if kind != BINARY:
+        raise ValueError(f"{where} is {kind} and holds truth values: write kind = {BINARY!r}.")
+    words = entry.get("boolean", True)
+    if "boolean" in entry and "levels" in entry:
+        raise ValueError(f"{where}: boolean names the levels itself: remove levels.")
+    levels: tuple[str, ...] = TRUTH if words is True else _words(where, words)
+    if "levels" in entry:
+        levels = tuple(TRUTH[level] for level in entry["levels"])
+    codes = {key: _code(f"{where}: {key}", _as_word(entry.get(key, levels[0])), levels) for key in ("missing", "other")}
+    return ColumnRule(name, kind, levels=levels, missing=float(codes["missing"]), other=codes["other"], truth=True)
+
+
+def _words(where: str, words: Any) -> tuple[str, str]:
+    if not isinstance(words, list | tuple) or len(words) != 2 or not all(isinstance(word, str) for word in words):
+        raise ValueError(
+            f'{where}: boolean must be true, or the words for false and true, ["no", "yes"], got {words!r}.'
+        )
+    found = words[0].strip(), words[1].strip()
+    if found[0].lower() == found[1].lower():
+        raise ValueError(f"{where}: the words for false and true must differ, got {words!r}.")
+    return found
+
+
+def _as_word(value: Any) -> Any:
+    return TRUTH[value] if isinstance(value, bool) else value
 
 
 def _levels(where: str, levels: Any) -> tuple:

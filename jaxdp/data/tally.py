@@ -14,11 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_numbers, to_text
+from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_text
+from jaxdp.data.notation import to_numbers
 
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
-MOST_LOOKED_AT = 1000  # cells per column whose notation is guessed
+MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
+MOST_VALUES = 20_000  # distinct values of a column that are kept to see ties
+MIN_VALUES = 3  # fewer values are no order
+TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
+BINS = 40  # of a histogram of the scaled values
+CROWDED_SHARE, CROWDED_WIDTH = 0.9, 0.25  # so many of the values in so much of the bounds are told
+WAYS_OUT = {
+    "percentages": "write percent = true in the schema, and bounds in percent",
+    "dates or times": 'write date = true in the schema (or date = "%d.%m.%Y"), and dates as bounds',
+    "numbers with thousands separators": 'write thousands = "," in the schema (or "." with decimal = ",")',
+    "numbers with a decimal comma": 'write decimal = "," in the schema',
+    "truth values in other words": "write boolean = true in the schema instead of levels",
+    "levels in another letter case": "write them as the file does, or boolean = true for truth values",
+}
 _NOTATIONS = (
     ("percentages", re.compile(r"[-+]?[\d.,]+\s*%")),
     ("numbers with a sign of currency", re.compile(r"[$€£¥]\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*[$€£¥]")),
@@ -43,6 +57,28 @@ class ColumnTally:
     unknown: int = 0
     outside: int = 0
     notations: Counter[str] = dataclasses.field(default_factory=Counter)
+    values: set[float] = dataclasses.field(default_factory=set)
+    histogram: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(BINS, int))
+
+    @property
+    def tied(self) -> bool:
+        """Whether a continuous column without a declared step looks like codes: few values, many records of each."""
+        if not self.rule.is_continuous or self.rule.step:
+            return False
+        numbers = self.cells - self.missing - self.unreadable
+        whole = all(value.is_integer() for value in self.values)
+        return MIN_VALUES <= len(self.values) <= min(MOST_VALUES, numbers / (TIED_WHOLE if whole else TIED_RECORDS))
+
+    @property
+    def ties(self) -> str:
+        """What that means where the column is conditioned on, without a full stop; the empty text if it is not tied."""
+        if not self.tied:
+            return ""
+        return (
+            f"column {self.rule.name!r} is declared continuous and looks like codes: {len(self.values)} values in "
+            f"{self.cells} cells; as Z declare step = 1 (whole numbers), kind = ordinal, or kind = categorical if it "
+            "labels groups, whose effects would be taken for dependence"
+        )
 
     @property
     def doubtful(self) -> int:
@@ -65,16 +101,16 @@ class ColumnTally:
 
     def _add_texts(self, values: Sequence) -> None:
         for text, count in Counter(map(to_text, values)).items():
-            if text in self.rule.levels:
+            if self.rule.level(text) in self.rule.levels:
                 continue
             if text.lower() in MISSING_MARKS:
                 self.missing += count
             else:
                 self.unknown += count
-                self._guess([text] * min(count, MOST_LOOKED_AT))
+                self._guess([text] * min(count, MAX_LOOKED_AT))
 
     def _add_numbers(self, values: Sequence) -> None:
-        numbers = to_numbers(values)
+        numbers = self.rule.numbers(values)
         finite = np.isfinite(numbers)
         texts = [to_text(values[place]) for place in np.flatnonzero(~finite).tolist()]
         unreadable = [text for text in texts if text.lower() not in MISSING_MARKS]
@@ -82,13 +118,34 @@ class ColumnTally:
         self.unreadable += len(unreadable)
         self._guess(unreadable)
         if self.rule.is_continuous:
-            self.outside += int(np.sum(finite & ((numbers < self.rule.lower) | (numbers > self.rule.upper))))
+            if len(self.values) <= MOST_VALUES:
+                self.values.update(np.unique(numbers[finite]).tolist())
+            outside = finite & ((numbers < self.rule.lower) | (numbers > self.rule.upper))
+            self.outside += int(np.sum(outside))
+            self._count_bins(numbers[finite & ~outside])
         else:
             self.unknown += int(np.sum(finite & ~np.isin(numbers, self.rule.levels)))
 
+    def _count_bins(self, numbers: np.ndarray) -> None:
+        places = np.floor((self.rule.scaled_number(numbers) + 1.0) * (BINS / 2)).astype(int)
+        self.histogram += np.bincount(np.clip(places, 0, BINS - 1), minlength=BINS)
+
+    @property
+    def crowding(self) -> str:
+        """Where nine in ten values crowd into a small part of the bounds, in words; else the empty text."""
+        total = int(self.histogram.sum())
+        for width in range(1, int(CROWDED_WIDTH * BINS) + 1):
+            windows = np.convolve(self.histogram, np.ones(width, int), "valid")
+            if total and windows.max() >= CROWDED_SHARE * total:
+                return (
+                    f"nine in ten values of {self.rule.name!r} crowd into {width / BINS:.0%} of its bounds: as a "
+                    'column to condition on it needs narrower public bounds, or scale = "log"'
+                )
+        return ""
+
     def _guess(self, texts: Iterable[str]) -> None:
         for text in texts:
-            if self.notations.total() >= MOST_LOOKED_AT:
+            if self.notations.total() >= MAX_LOOKED_AT:
                 return
             self.notations[self._notation(text)] += 1
 
@@ -119,7 +176,8 @@ class ColumnTally:
     def _hint(self) -> str:
         likely = self.notations.most_common(1)
         if likely and likely[0][0] and 2 * likely[0][1] > self.notations.total():
-            return f", which look like {likely[0][0]}"
+            way_out = WAYS_OUT.get(likely[0][0])
+            return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")
         return ", in another unit or on another scale than the bounds" if self.outside else ""
 
 
@@ -137,6 +195,10 @@ class Tally:
     def failing(self) -> list[ColumnTally]:
         """The columns that do not parse."""
         return [column for column in self.columns.values() if not column.parses]
+
+    def tied(self, names: Iterable[str]) -> list[ColumnTally]:
+        """Those of the named columns that look like codes without saying so."""
+        return [self.columns[name] for name in names if name in self.columns and self.columns[name].tied]
 
     def add_piece(self, rules: Mapping[str, ColumnRule], piece: Mapping[str, Any]) -> None:
         """Counts a piece of the table, as `readers.pieces` yields it."""

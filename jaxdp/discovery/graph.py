@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp._display import Compact, Readable, listed, printable, titled
+from jaxdp._base.display import Compact, Readable, listed, printable, titled
 from jaxdp.core import Cost, Relation
 
 
@@ -22,7 +22,11 @@ def number(value: Any) -> float:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Decision(Compact):
-    """One answered question: is i independent of j given these? value: the released number, if there is one."""
+    """One answered question: is i independent of j given these? value: the released number, if there is one.
+
+    confidence: where one released number decides about an edge, the chance that without dependence it would have been
+    smaller, from the law of its noise alone; post-processing.
+    """
 
     i: int
     j: int
@@ -30,6 +34,14 @@ class Decision(Compact):
     independent: bool
     value: float | None = None
     epsilon: float | None = None
+
+    @classmethod
+    def of(cls, question: tuple[int, int, tuple[int, ...]], independent: bool) -> Decision:
+        """The answer to a question, without a number."""
+        i, j, given = question
+        return cls(i, j, given, independent)
+
+    confidence: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -71,6 +83,15 @@ class Graph(Readable):
         """Edges without a direction, each once."""
         return [(self.names[i], self.names[j]) for i, j in np.argwhere(np.triu(self.cpdag & self.cpdag.T))]
 
+    @property
+    def confidence(self) -> np.ndarray:
+        """Confidence of each edge, (d, d), symmetric; NaN where there is no edge or no number decided about it."""
+        found = np.full(self.skeleton.shape, np.nan)
+        for item in self.decisions:
+            if item.confidence is not None and self.skeleton[item.i, item.j]:
+                found[item.i, item.j] = found[item.j, item.i] = item.confidence
+        return found
+
     def _display(self) -> tuple[str, dict[str, Any]]:
         arcs = [f"{printable(a)} -> {printable(b)}" for a, b in self.directed]
         lines = [f"{printable(a)} -- {printable(b)}" for a, b in self.undirected]
@@ -82,6 +103,15 @@ class Graph(Readable):
             "complete": None if self.complete else f"no: {len(self.untested)} pairs kept untested",
         }
         return titled(self.method or "graph", self.mode), {name: values[name] for name in values if values[name]}
+
+    def plot(self):
+        """The graph as a picture that notebooks show and `save(path)` writes. Needs the `plot` extra."""
+        from jaxdp.report.graphs import draw_graph
+        from jaxdp.report.picture import Picture
+
+        simulation = self.mode == "simulation"
+        title = f"Causal graph of {len(self.names)} columns"
+        return Picture.drawn(draw_graph, self.names, self.cpdag, title=title, simulation=simulation)
 
     def to_networkx(self):
         """networkx.DiGraph; an undirected edge becomes two arcs. Needs the `plot` extra."""

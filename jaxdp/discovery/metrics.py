@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from jaxdp.data.networks import Network
+from jaxdp.discovery.engine.orientation import cpdag_of, is_acyclic
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.orientation import cpdag_of, is_acyclic
 
 
-def skeleton_f1(graph, truth) -> float:
+def skeleton_f1(graph: Any, truth: Any) -> float:
     """F1 of the undirected edges, in [0, 1]; 1 if both graphs are empty.
 
     graph, truth: a Graph, a Network, a bool array (d, d) or a networkx graph, over the same columns.
@@ -18,13 +18,13 @@ def skeleton_f1(graph, truth) -> float:
     return _f1(np.triu(found | found.T), np.triu(true | true.T))
 
 
-def cpdag_f1(graph, truth) -> float:
+def cpdag_f1(graph: Any, truth: Any) -> float:
     """F1 of the arc entries of the two CPDAGs (an undirected edge counts as both arcs); a DAG is completed first."""
     found, true = (_cpdag(item) for item in _aligned(graph, truth))
     return _f1(found, true)
 
 
-def shd(graph, truth) -> int:
+def shd(graph: Any, truth: Any) -> int:
     """Structural Hamming distance between CPDAGs: pairs whose edge is missing, extra or marked otherwise."""
     found, true = (_cpdag(item) for item in _aligned(graph, truth))
     differs = (found != true) | (found != true).T

@@ -6,10 +6,14 @@ import dataclasses
 import difflib
 import functools
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxdp._base.variants import by_variant
+
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
+HOPELESS = 0.5  # no two columns are further from independence than this share of the records, or little
 
 
 def coded(levels: Levels) -> bool:
@@ -18,19 +22,40 @@ def coded(levels: Levels) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
+class Setting:
+    """What is public before a search: levels of the columns (0: continuous), number of records, budget."""
+
+    levels: Levels
+    num_records: int
+    epsilon: float
+    delta: float = 0.0
+
+    @property
+    def num_columns(self) -> int:
+        """Columns."""
+        return len(self.levels)
+
+
+@dataclasses.dataclass(frozen=True)
 class SearchSpec:
     """Everything the rest of the package needs to know about a search.
 
     name: its only name, that of the exported function. summary: one line for people. fits: whether it takes columns of
-    these levels. error: (levels, epsilon) -> predicted noise of one answer in records, from public numbers alone; the
-    automatic choice takes the least; None: only by name. needs: arguments beyond epsilon that it cannot do without.
+    these levels. error: Setting -> about the weakest dependence of two columns that it finds, as the share of records
+    that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
+    infinity says that the search is there where no other fits; None: only by name. needs: arguments beyond epsilon
+    that it cannot do without.
+    variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
+    true_epsilon: of comparators and published searches (`jaxdp.published`), the epsilon that they have, in words.
     """
 
     name: str
     summary: str
     fits: Callable[[Levels], bool] = coded
-    error: Callable[[Levels, float], float] | None = None
+    error: Callable[[Setting], float] | None = None
     needs: tuple[str, ...] = ()
+    variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    true_epsilon: str = ""
 
 
 def search(spec: SearchSpec):
@@ -38,16 +63,16 @@ def search(spec: SearchSpec):
 
     def carry(function):
         function.spec = spec
-        return function
+        return by_variant(function) if spec.variants else function
 
     return carry
 
 
 @functools.cache
 def searches() -> Mapping[str, Callable]:
-    """All searches that the package exports, by name."""
-    package: Any = importlib.import_module("jaxdp.discovery")
-    found = (getattr(package, name) for name in package.__all__)
+    """All searches that `jaxdp.discovery` and `jaxdp.published` export, by name."""
+    packages: list[Any] = [importlib.import_module(name) for name in ("jaxdp.discovery", "jaxdp.published")]
+    found = (getattr(package, name) for package in packages for name in package.__all__)
     named = {value.spec.name: value for value in found if isinstance(getattr(value, "spec", None), SearchSpec)}
     return dict(sorted(named.items()))
 
@@ -62,7 +87,30 @@ def find(name: str) -> Callable:
     return found
 
 
-def best(levels: Levels, epsilon: float) -> Callable:
-    """The search whose predicted noise is least for these columns and this budget."""
-    fitting = [found for found in searches().values() if found.spec.error and found.spec.fits(levels)]  # type: ignore[attr-defined]
-    return min(fitting, key=lambda found: found.spec.error(levels, epsilon))  # type: ignore[attr-defined]
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """What a search is expected to find: edges of at least `weakest`, a share of the records; infinity: not known."""
+
+    method: str
+    weakest: float
+
+    @property
+    def misses(self) -> str:
+        """What it will not find, in words."""
+        if not math.isfinite(self.weakest):
+            return ""
+        if self.weakest >= HOPELESS:
+            return "the noise is larger than any edge: expect no more than chance"
+        return f"edges weaker than about {100.0 * self.weakest:.2g} % of the records will not be found"
+
+
+def forecasts(setting: Setting) -> list[Forecast]:
+    """What every search that the automatic choice may take would find, best first."""
+    fitting = [found.spec for found in searches().values() if found.spec.error and found.spec.fits(setting.levels)]  # type: ignore[attr-defined]
+    rows = [Forecast(spec.name, float(spec.error(setting))) for spec in fitting]
+    return sorted(rows, key=lambda row: row.weakest)
+
+
+def best(setting: Setting) -> Callable:
+    """The search that should find the weakest edges in this setting."""
+    return find(forecasts(setting)[0].method)

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxdp.data.dataset import Column
 from jaxdp.spec import Options
-from jaxdp.statistics.kernels import RBF
+from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 # Public guesses of the residual sd, in units of the [-1, 1] scaling, that tests winsorise by.
 # Continuous: the smallest guess whose measured level stayed at or below 0.06 in every setting of

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest
 from jaxdp.spec import Options, TestSpec
 

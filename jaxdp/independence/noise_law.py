@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 
 from jaxdp.mechanisms import Exact, Gaussian, Geometric, Laplace
-from jaxdp.noise import tail
+from jaxdp.noise import survival as tail
 
 _LAWS: dict[type, Callable] = {
     Geometric: tail.two_sided_geometric,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from jaxdp import calibrate
+from jaxdp import null_laws
 from jaxdp.core import Release, Result
 
 AGREEMENT = 1e-3
@@ -44,7 +44,7 @@ def null_curve(test, result: Result) -> NullCurve | None:
 
 def _normal_curve(result: Result, label: str) -> NullCurve:
     statistic = float(np.ravel(np.asarray(result.statistic))[0])
-    return NullCurve(statistic, lambda t: np.asarray(calibrate.normal(np.asarray(t, float), 1.0)), label)
+    return NullCurve(statistic, lambda t: np.asarray(null_laws.normal(np.asarray(t, float), 1.0)), label)
 
 
 def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | None:

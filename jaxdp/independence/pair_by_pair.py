@@ -14,13 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import _check, core
-from jaxdp._exact import as_fraction
+from jaxdp import core
+from jaxdp._base import check
+from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.composition import compose
 from jaxdp.catalogue import ROUNDING
 from jaxdp.core import Cost
 from jaxdp.independence.features import Features
-from jaxdp.noise import keys
+from jaxdp.noise.source import Source, opened
+from jaxdp.randomness import keys
 
 
 def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
@@ -36,21 +38,23 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
                 for data in _kinds(each, features).values():
                     core._rehearse(each, data)
             ledger.charge(f"all-pairs[{core.method_of(test)}]", cost, key)
-        root = jax.random.split(keys.open_key(key), len(features.pairs))
+        source = opened(key)
         one_by_one = mode == keys.RELEASE or bool(getattr(test, "public_columns", ()))
-        found = (_in_turn if one_by_one else _mapped)(each, root, features)
+        found = (_in_turn if one_by_one else _mapped)(each, source, features)
         stack = np.stack if mode == keys.RELEASE else jnp.stack
         return stack([result.p_value for result in found]), cost, tuple(result.release for result in found)
 
 
-def _in_turn(test, root, features: Features) -> list[core.Result]:
+def _in_turn(test, source: Source, features: Features) -> list[core.Result]:
     asked = (features.question(i, j, features.domain(i, j)) for i, j in features.pairs)
-    return [core.run_opened(test, key, core.admit(test, data)) for key, data in zip(root, asked, strict=True)]
+    sources = source.split(len(features.pairs))
+    return [core.run_opened(test, own, core.admit(test, data)) for own, data in zip(sources, asked, strict=True)]
 
 
-def _mapped(test, root, features: Features) -> list[core.Result]:
+def _mapped(test, source: Source, features: Features) -> list[core.Result]:
     """The same results; one program for each kind of columns."""
     results: dict[int, core.Result] = {}
+    root = jax.random.split(source.key, len(features.pairs))
     for domain, places in _places(features).items():
         pairs = jnp.array([features.pairs[place] for place in places])
         found = _map(test, root[np.array(places)], features.values, features.z, pairs, domain)
@@ -93,7 +97,7 @@ def _divided(test, features: Features) -> tuple:
     number = len(features.pairs)
     each = _share(test, Fraction(1, number))
     whole, costs = _costs(test, features), _costs(each, features)
-    if not all(_check.is_concrete(leaf) for leaf in jax.tree.leaves([whole, costs])):
+    if not all(check.is_concrete(leaf) for leaf in jax.tree.leaves([whole, costs])):
         return each, functools.reduce(operator.add, costs)
     if any(_rounded_up(whole, costs, name) for name in ("epsilon", "rho")):
         each = _share(test, (1 - Fraction(ROUNDING)) / number)
@@ -122,7 +126,7 @@ def _rounded_up(whole: list[Cost], costs: list[Cost], name: str) -> bool:
 def _share(test, fraction: Fraction):
     """The test with this fraction of its budget."""
     if test.mechanism is None:
-        return dataclasses.replace(test, epsilon=_check.share(test.epsilon, fraction))
+        return dataclasses.replace(test, epsilon=check.share(test.epsilon, fraction))
     if not hasattr(test.mechanism, "share"):
         raise ValueError(
             f"{type(test.mechanism).__name__} cannot be divided over the pairs: give {core.method_of(test)} epsilon=."

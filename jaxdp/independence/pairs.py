@@ -8,17 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import calibrate, core
-from jaxdp._check import is_concrete
-from jaxdp._display import Readable, titled
-from jaxdp._pytree import frozen_pytree
-from jaxdp.core import Cost, PrivateTest, Release, Sequential
+from jaxdp import core, null_laws
+from jaxdp._base.check import is_concrete
+from jaxdp._base.display import Readable, titled
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Account, Cost, PrivateTest, Release, Sequential
 from jaxdp.data.dataset import Column
 from jaxdp.independence import pair_by_pair
-from jaxdp.independence.conditional import partition_examples
-from jaxdp.independence.conditional.partition_gcm import PartitionGCM
+from jaxdp.independence.continuous import partition_examples
+from jaxdp.independence.continuous.partition_gcm import PartitionGCM
 from jaxdp.independence.features import Features
-from jaxdp.noise import keys
+from jaxdp.randomness import keys
+from jaxdp.randomness.keys import Key
 from jaxdp.simulate import examples
 from jaxdp.spec import AuditSettings, Example, TestSpec
 
@@ -68,7 +69,8 @@ class AllPairs(PrivateTest):
 
     def resolve(self, shapes):
         """The inner test's stages, with this test at their end."""
-        inner = self.test.resolve(shapes)
+        test = self.test.among() if hasattr(self.test, "among") else self.test
+        inner = test.resolve(shapes)
         if isinstance(inner, Sequential):
             return Sequential(first=inner.first, second=AllPairs(test=inner.second), then=_then_inside(inner.then))
         count = shapes.x.shape[1]
@@ -138,11 +140,11 @@ class PairwiseResult(Readable):
 
     def holm(self):
         """Holm-adjusted p-values (family-wise error over the pairs), (d, d)."""
-        return self._adjust(calibrate.holm)
+        return self._adjust(null_laws.holm)
 
     def benjamini_hochberg(self):
         """Benjamini-Hochberg adjusted p-values (false discovery rate over the pairs), (d, d)."""
-        return self._adjust(calibrate.benjamini_hochberg)
+        return self._adjust(null_laws.benjamini_hochberg)
 
     def _adjust(self, rule):
         count = self.p_values.shape[0]
@@ -163,14 +165,14 @@ def as_matrix(values, count: int):
 
 
 def all_pairs(
-    test,
-    key,
-    features,
-    z=None,
+    test: Any,
+    key: Key,
+    features: Any,
+    z: Any = None,
     *,
     columns: tuple[Column, ...] | None = None,
     feature_columns: tuple[Column, ...] | None = None,
-    ledger=None,
+    ledger: Account | None = None,
 ) -> PairwiseResult:
     """Tests every pair of the d columns of features given the same z; the budget of `test` is that of all pairs.
 

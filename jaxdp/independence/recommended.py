@@ -6,7 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from jaxdp import catalogue
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.spec import Columns, Options, TestSpec

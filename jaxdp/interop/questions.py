@@ -10,19 +10,19 @@ from typing import Any
 
 import jax
 
-from jaxdp import _check
-from jaxdp._display import Compact, Readable, Rows, listed, printable, titled
+from jaxdp._base import check
+from jaxdp._base.display import Compact, Readable, Rows, listed, printable, titled
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
 from jaxdp.catalogue import require_any_pair, wants_scores
 from jaxdp.core import Cost, cost_of, method_of, run
 from jaxdp.data.records import as_records
-from jaxdp.discovery.answerable import largest_order
+from jaxdp.discovery.engine.answerable import largest_order
+from jaxdp.discovery.engine.skeleton import last_order
 from jaxdp.discovery.graph import number
-from jaxdp.discovery.skeleton import last_order
-from jaxdp.independence.conditional.coarse_cells import TAKE_THE_RISK, CoarseCells
-from jaxdp.noise import keys
+from jaxdp.independence.continuous.coarse_cells import TAKE_THE_RISK, CoarseCells
+from jaxdp.randomness import keys
 
 RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
 POLICIES = {DEPENDENT: 0.0, INDEPENDENT: 1.0}
@@ -78,7 +78,7 @@ class PrivateQuestions(Readable, Uncopied):
         if (epsilon is None) == (budget is None):
             raise ValueError("give epsilon=2.0, the total budget of all questions, or budget=, a filter; one of them.")
         require_any_pair(test)
-        _check.one_of((RAISE, DEPENDENT, INDEPENDENT), exhausted=exhausted)
+        check.one_of((RAISE, DEPENDENT, INDEPENDENT), exhausted=exhausted)
         self.records = as_records(data, levels, names)
         self.names = self.records.names
         self.test, self.ledger = test, ledger

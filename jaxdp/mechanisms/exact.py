@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from jaxdp import calibrate
-from jaxdp._pytree import as_pytree
+from jaxdp import null_laws
+from jaxdp._base.pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.noise.source import Source
 
 
 @as_pytree
@@ -18,9 +19,9 @@ class Exact:
     private: ClassVar[bool] = False
     norm: ClassVar[Norm] = Norm.L1
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """The value itself."""
-        del key, sensitivity
+        del source, sensitivity
         return value
 
     def scale(self, sensitivity):
@@ -31,7 +32,12 @@ class Exact:
     def null_p_value(self, value, sd, sensitivity):
         """P(|N(0, sd^2)| >= |value|)."""
         del sensitivity
-        return calibrate.normal(value, sd)
+        return null_laws.normal(value, sd)
+
+    def combined_p_value(self, value, sd, scales):
+        """P(|N(0, sd^2)| >= |value|)."""
+        del scales
+        return null_laws.normal(value, sd)
 
     def widened(self, value, sd, sensitivity, variance_noise):
         """`sd` itself: nothing is noisy."""
@@ -65,9 +71,9 @@ class Exact:
 class ExactMax(Exact):
     """Releases the index of the largest score as it is. NOT PRIVATE."""
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Index of the largest score along the last axis."""
-        del key, sensitivity
+        del source, sensitivity
         return jnp.argmax(value, axis=-1)
 
 

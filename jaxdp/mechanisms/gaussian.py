@@ -6,11 +6,14 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp import _check, calibrate
-from jaxdp._pytree import as_pytree
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.noisy_max import ExponentialMechanism
-from jaxdp.noise import add, draw
+from jaxdp.noise import floats
+from jaxdp.noise.floats import reach
+from jaxdp.noise.source import Source, require_source
 
 
 @as_pytree
@@ -27,12 +30,12 @@ class Gaussian:
     norm: ClassVar[Norm] = Norm.L2
 
     def __post_init__(self):
-        _check.positive(rho=self.rho)
+        check.positive(rho=self.rho)
 
     def scale(self, sensitivity):
         """Noise standard deviation."""
         self._require(sensitivity)
-        return add.reach(sensitivity) / jnp.sqrt(2.0 * _check.positive_or_nan(self.rho))
+        return reach(sensitivity) / jnp.sqrt(2.0 * check.positive_or_nan(self.rho))
 
     def variance(self, sensitivity):
         """Variance of the noise."""
@@ -40,32 +43,37 @@ class Gaussian:
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
-        return Gaussian(_check.share(self.rho, fraction))
+        return Gaussian(check.share(self.rho, fraction))
 
     def selector(self):
         """The selection mechanism that this budget buys."""
-        return ExponentialMechanism(epsilon=jnp.sqrt(8.0 * _check.positive_or_nan(self.rho)))
+        return ExponentialMechanism(epsilon=jnp.sqrt(8.0 * check.positive_or_nan(self.rho)))
 
     def noise(self, key, sensitivity, shape=()):
         """Float draws of the noise alone, for null distributions."""
-        return self.scale(sensitivity) * draw.gaussian(key, shape)
+        return self.scale(sensitivity) * floats.gaussian(key, shape)
 
     def null_p_value(self, value, sd, sensitivity):
         """P(|N(0, sd^2) + noise| >= |value|), exact for the noise."""
-        return calibrate.normal(value, jnp.hypot(sd, self.scale(sensitivity)))
+        return null_laws.normal(value, jnp.hypot(sd, self.scale(sensitivity)))
+
+    def combined_p_value(self, value, sd, scales):
+        """P(|N(0, sd^2) + sum of noise of these scales (..., D)| >= |value|), exact for the noise."""
+        return null_laws.normal_plus_normals(value, sd, scales)
 
     def widened(self, value, sd, sensitivity, variance_noise):
         """`sd` enlarged for the noise of this variance in sd^2, so that `null_p_value` keeps its level."""
-        return calibrate.widened_for_normal(value, sd, self.scale(sensitivity), variance_noise)
+        return null_laws.widened_for_normal(value, sd, self.scale(sensitivity), variance_noise)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """value + noise."""
+        require_source(source)
         self._require(sensitivity)
-        return add.gaussian(key, value, sensitivity, _check.budget(self.rho))
+        return source.gaussian(value, sensitivity, check.budget(self.rho))
 
     def cost(self, relation: Relation) -> Cost:
         """rho-zCDP; no finite pure epsilon."""
-        rho = _check.budget(self.rho)
+        rho = check.budget(self.rho)
         return Cost(epsilon=jnp.inf * jnp.ones_like(rho), delta=0.0, rho=rho, relation=relation)
 
     @staticmethod

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import as_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import add, draw
+from jaxdp.noise import floats
+from jaxdp.noise.source import Source, require_source
 
 
 @as_pytree
@@ -27,12 +28,12 @@ class Geometric:
     norm: ClassVar[Norm] = Norm.L1
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
+        check.positive(epsilon=self.epsilon)
 
     def scale(self, sensitivity):
         """Scale of the two-sided geometric law, bound/epsilon."""
         self._require(sensitivity)
-        return sensitivity.bound / _check.positive_or_nan(self.epsilon)
+        return sensitivity.bound / check.positive_or_nan(self.epsilon)
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
@@ -40,16 +41,17 @@ class Geometric:
 
     def noise(self, key, sensitivity, shape=()):
         """Float-typed integer draws of the noise alone, for null distributions."""
-        return draw.two_sided_geometric(key, self.scale(sensitivity), shape)
+        return floats.two_sided_geometric(key, self.scale(sensitivity), shape)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """value + noise."""
+        require_source(source)
         self._require(sensitivity)
-        return add.geometric(key, value, sensitivity, _check.budget(self.epsilon))
+        return source.geometric(value, sensitivity, check.budget(self.epsilon))
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP, which is epsilon^2/2-zCDP."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
     @staticmethod

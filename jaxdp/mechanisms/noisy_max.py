@@ -2,11 +2,11 @@
 
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import add
+from jaxdp.noise.source import Source, require_source
 
 
 @frozen_pytree
@@ -20,12 +20,13 @@ class ReportNoisyMax:
     epsilon: ArrayLike
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
+        check.positive(epsilon=self.epsilon)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Index of the selected score along the last axis, int array."""
+        require_source(source)
         _require_linf(self, sensitivity)
-        return add.argmax_exponential(key, value, sensitivity, _check.budget(self.epsilon))
+        return source.argmax_exponential(value, sensitivity, check.budget(self.epsilon))
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
@@ -33,7 +34,7 @@ class ReportNoisyMax:
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP; epsilon^2/2-zCDP."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 
@@ -56,12 +57,13 @@ class ExponentialMechanism:
     epsilon: ArrayLike
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
+        check.positive(epsilon=self.epsilon)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Index of the selected score along the last axis, int array."""
+        require_source(source)
         _require_linf(self, sensitivity)
-        return add.argmax_gumbel(key, value, sensitivity, _check.budget(self.epsilon))
+        return source.argmax_gumbel(value, sensitivity, check.budget(self.epsilon))
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
@@ -69,7 +71,7 @@ class ExponentialMechanism:
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP; epsilon^2/8-zCDP (bounded range)."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 8, relation=relation)
 
 

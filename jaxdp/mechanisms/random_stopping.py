@@ -14,13 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import add, draw, keys
+from jaxdp.noise import floats
+from jaxdp.noise.floats import reach
+from jaxdp.noise.source import Source, require_source
+from jaxdp.randomness import keys
 
-MOST_RUNS = 1 << 20  # ends the search for K where float32 sums no longer grow
+MAX_RUNS = 1 << 20  # ends the search for K where float32 sums no longer grow
 
 
 @frozen_pytree
@@ -42,28 +45,29 @@ class RandomStopping:
     mean_runs: float = jax.tree.static(default=20.0)
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
-        _check.non_negative(eta=self.eta)
-        _check.in_range(1.0, 1e5, mean_runs=self.mean_runs)
+        check.positive(epsilon=self.epsilon)
+        check.non_negative(eta=self.eta)
+        check.in_range(1.0, 1e5, mean_runs=self.mean_runs)
 
     def each(self):
         """Budget of one run."""
-        return _check.budget(self.epsilon) / factor(self.eta)
+        return check.budget(self.epsilon) / factor(self.eta)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Index of the best noisy score seen, int array; scores of shape (k,)."""
+        require_source(source)
         if sensitivity.norm is not Norm.LINF:
             raise ValueError(f"RandomStopping needs an Linf bound, got {sensitivity.norm.value}.")
-        if keys.mode_of(key) == keys.RELEASE:
-            if self.eta != 1.0:
-                raise ValueError(f"RandomStopping has exact noise for eta = 1 only, got eta = {self.eta}.")
-            return add.best_of_runs(key, value, sensitivity, self.epsilon, self.mean_runs)
-        scale = add.reach(sensitivity) / self.each()
+        return source.best_of_runs(value, sensitivity, self)
+
+    def simulated(self, key, value, sensitivity):
+        """Float draws of `perturb`, of a law that may have any eta."""
+        scale = reach(sensitivity) / self.each()
 
         def run(key):
             key_index, key_noise = jax.random.split(key)
             index = jax.random.randint(key_index, (), 0, value.shape[-1])
-            return value[index] + scale * draw.laplace(key_noise, (), value.dtype), index
+            return value[index] + scale * floats.laplace(key_noise, (), value.dtype), index
 
         return self.best_of(key, run)
 
@@ -93,7 +97,7 @@ class RandomStopping:
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 
@@ -133,7 +137,7 @@ def number_of_runs(key, eta: float, mean_runs: float):
 
     def more(state):
         count, _, total = state
-        return (total < target) & (count < MOST_RUNS)
+        return (total < target) & (count < MAX_RUNS)
 
     def step(state):
         count, mass, total = state

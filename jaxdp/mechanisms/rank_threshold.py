@@ -5,11 +5,12 @@ import math
 import jax
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import add
+from jaxdp.noise.floats import reach
+from jaxdp.noise.source import Source, require_source
 
 
 @frozen_pytree
@@ -27,16 +28,17 @@ class RankThreshold:
     level: float = jax.tree.static(default=0.05)
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
-        _check.in_range(0.0, 1.0, level=self.level)
+        check.positive(epsilon=self.epsilon)
+        check.in_range(0.0, 1.0, level=self.level)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Boolean array: reject or not."""
+        require_source(source)
         reference, copies = value
         _require_linf(sensitivity)
         count = math.floor(self.level * (copies.shape[-1] + 1) + 1e-9) - 1
-        moves = [add.reach(part) for part in sensitivity]
-        return add.rank_at_most(key, reference, copies, sum(moves), _check.budget(self.epsilon), count)
+        moves = [reach(part) for part in sensitivity]
+        return source.rank_at_most(reference, copies, sum(moves), check.budget(self.epsilon), count)
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
@@ -44,7 +46,7 @@ class RankThreshold:
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP for the decision."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 

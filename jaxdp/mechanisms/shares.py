@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from jaxdp import _check
+from jaxdp._base import check
 
 
 def share_of(mechanism, fraction):
     """The mechanism with this fraction of its epsilon, rounded down: shares never add up to more."""
-    return dataclasses.replace(mechanism, epsilon=_check.share(mechanism.epsilon, fraction))
+    return dataclasses.replace(mechanism, epsilon=check.share(mechanism.epsilon, fraction))

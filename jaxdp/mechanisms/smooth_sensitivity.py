@@ -20,15 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import add, draw, smooth_ladder
-from jaxdp.noise.cauchy_tables import CauchyLaw, StudentLaw
+from jaxdp.noise import floats
 from jaxdp.noise.certificate import exact
-from jaxdp.noise.normal_tables import GaussianLaw, LaplaceLaw
-from jaxdp.noise.smooth_ladder import SmoothLaw
+from jaxdp.noise.smooth import ladder, rungs
+from jaxdp.noise.smooth.ladder import SmoothLaw
+from jaxdp.noise.smooth.scaled_cauchy import CauchyLaw, StudentLaw
+from jaxdp.noise.smooth.scaled_normal import GaussianLaw, LaplaceLaw
+from jaxdp.noise.source import Source, require_source
 
 
 def smooth_sensitivity(values, decay, lower, upper):
@@ -94,11 +96,12 @@ class _SmoothNoise:
 
     def null(self, key, value, lower, upper):
         """Float draws of the law of `perturb` for public values in a public range: null distributions."""
-        return add.smooth_draws(key, value, lower, upper, self)
+        return rungs.smooth_draws(key, value, lower, upper, self)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Rounded and clipped center + width S Z for value = (center, S), scalars; sensitivity gives the range."""
-        return add.smooth(key, value, sensitivity, self)
+        require_source(source)
+        return source.smooth(value, sensitivity, self)
 
 
 @frozen_pytree
@@ -115,25 +118,25 @@ class SmoothCauchy(_SmoothNoise):
     smoothness: ArrayLike | None = None
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
-        if self.smoothness is not None and _check.is_concrete(self.smoothness) and _check.is_concrete(self.epsilon):
-            _check.positive(smoothness=self.smoothness)
+        check.positive(epsilon=self.epsilon)
+        if self.smoothness is not None and check.is_concrete(self.smoothness) and check.is_concrete(self.epsilon):
+            check.positive(smoothness=self.smoothness)
             if float(np.max(self.smoothness)) >= float(np.min(self.epsilon)):
                 raise ValueError(f"smoothness must be < epsilon for Cauchy noise, got {self.smoothness}.")
 
     def ladder_decay(self):
         if self.smoothness is not None:
-            return _check.budget(self.smoothness)
-        epsilon = _check.budget(self.epsilon)
+            return check.budget(self.smoothness)
+        epsilon = check.budget(self.epsilon)
         if isinstance(epsilon, float):  # on the host, where a release reads it
             return math.log1p(4.0 * math.sinh(0.5 * epsilon) ** 2)
         return jnp.log1p(4.0 * jnp.sinh(0.5 * epsilon) ** 2)
 
     def law(self):
-        return CauchyLaw(exact(_check.budget(self.epsilon), "epsilon"), exact(self.ladder_decay(), "smoothness"))
+        return CauchyLaw(exact(check.budget(self.epsilon), "epsilon"), exact(self.ladder_decay(), "smoothness"))
 
     def width(self):
-        epsilon = _check.positive_or_nan(self.epsilon)
+        epsilon = check.positive_or_nan(self.epsilon)
         still = 2.0 * jnp.sinh(0.5 * epsilon)
         if self.smoothness is None:
             return 1.0 / still
@@ -146,7 +149,7 @@ class SmoothCauchy(_SmoothNoise):
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 
@@ -164,20 +167,20 @@ class SmoothStudent(_SmoothNoise):
     degrees: float = jax.tree.static(default=3.0)
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon, degrees=self.degrees)
+        check.positive(epsilon=self.epsilon, degrees=self.degrees)
 
     def ladder_decay(self):
-        return _check.budget(self.epsilon) / (2.0 * max(1.0, self.degrees))
+        return check.budget(self.epsilon) / (2.0 * max(1.0, self.degrees))
 
     def width(self):
-        return (self.degrees + 1.0) / (math.sqrt(self.degrees) * _check.positive_or_nan(self.epsilon))
+        return (self.degrees + 1.0) / (math.sqrt(self.degrees) * check.positive_or_nan(self.epsilon))
 
     def law(self):
         if self.degrees % 2.0 != 1.0:
             raise ValueError(
                 f"Student noise is released with an odd whole number of degrees, got {self.degrees:g}; give 3.0, say."
             )
-        epsilon = exact(_check.budget(self.epsilon), "epsilon")
+        epsilon = exact(check.budget(self.epsilon), "epsilon")
         return StudentLaw(epsilon, exact(self.ladder_decay(), "smoothness"), int(self.degrees))
 
     def draws(self, key, shape=()):
@@ -185,7 +188,7 @@ class SmoothStudent(_SmoothNoise):
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 
@@ -205,7 +208,7 @@ class _SmoothApproximate(_SmoothNoise):
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys, of epsilon and of delta."""
-        shares = {name: _check.share(getattr(self, name), fraction) for name in ("epsilon", "delta")}
+        shares = {name: check.share(getattr(self, name), fraction) for name in ("epsilon", "delta")}
         return dataclasses.replace(self, **shares)
 
     def _default_decay(self) -> float:
@@ -217,12 +220,12 @@ class _SmoothApproximate(_SmoothNoise):
         raise NotImplementedError
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
-        _check.in_range(0.0, 1.0, delta=self.delta)
+        check.positive(epsilon=self.epsilon)
+        check.in_range(0.0, 1.0, delta=self.delta)
         if self.smoothness is not None:
-            _check.positive(smoothness=self.smoothness)
+            check.positive(smoothness=self.smoothness)
         if self.noise_width is not None:
-            _check.positive(noise_width=self.noise_width)
+            check.positive(noise_width=self.noise_width)
             true = self.true_delta(self.noise_width, self.ladder_decay(), self.epsilon)
             if true > self.delta * (1.0 + 1e-9):
                 raise ValueError(
@@ -252,7 +255,7 @@ class _SmoothApproximate(_SmoothNoise):
     @classmethod
     def true_delta(cls, width: float, decay: float, epsilon: float) -> float:
         """Largest hockey-stick divergence over the ratios of scales on the ladder, each at its largest shift."""
-        split = smooth_ladder.rungs_per_decay(decay)
+        split = ladder.rungs_per_decay(decay)
         ratio = np.exp(decay / split * np.arange(-split, split + 1))
         return float(np.max(cls.hockey_stick(np.minimum(1.0, ratio) / width, ratio, epsilon)))
 
@@ -272,7 +275,7 @@ class SmoothLaplace(_SmoothApproximate):
         return self.epsilon / (2.0 * math.log(2.0 / self.delta))
 
     def draws(self, key, shape=()):
-        return draw.laplace(key, shape)
+        return floats.laplace(key, shape)
 
     @classmethod
     def paper(cls, epsilon: float, delta: float):
@@ -319,7 +322,7 @@ class SmoothGaussian(_SmoothApproximate):
         return self.epsilon / (4.0 * (1.0 + math.log(2.0 / self.delta)))
 
     def draws(self, key, shape=()):
-        return draw.gaussian(key, shape)
+        return floats.gaussian(key, shape)
 
     @classmethod
     def paper(cls, epsilon: float, delta: float):

@@ -1,7 +1,7 @@
 """Sparse vector: many threshold questions, paid for by the number that fire. `init`/`step` pairs.
 
 Theory: docs/theory/sparse_vector.md. Symbols: rho = threshold noise (budget e1, scale b1), nu =
-query noise (budget e2 per firing, scale b2), R = `max_firings`. Queries are Delta-Lipschitz (Linf).
+query noise (budget e2 per yes-answer, scale b2), R = `max_above`. Queries are Delta-Lipschitz (Linf).
 """
 
 import dataclasses
@@ -14,24 +14,26 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._exact import as_fraction, round_down, round_up
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
-from jaxdp.noise import add, certificate, keys, lattice, tape
-from jaxdp.noise.single_use import SingleUse
+from jaxdp.noise import certificate, lattice
+from jaxdp.noise.source import Source, opened, require_source
+from jaxdp.randomness import keys
+from jaxdp.randomness.single_use import SingleUse
 
 
 class SparseVectorState(NamedTuple):
-    """What `step` carries: threshold without and with noise, the key, how many questions fired and were asked.
+    """What `step` carries: threshold without and with noise, the source, how many questions fired and were asked.
 
     In a release both thresholds are integers, in lattice steps.
     """
 
     center: jax.Array
     threshold: jax.Array
-    key: jax.Array
-    firings: jax.Array
+    source: Source
+    above: jax.Array
     asked: jax.Array
 
 
@@ -39,10 +41,10 @@ class ReleasedState(SingleUse):
     """The state of a sparse vector in a release: it serves one `step` or `scan`, which returns the next.
 
     Its thresholds and its key stay secret; it can't be copied, pickled or carried by `lax.scan`.
-    firings, asked: how many questions fired and were asked so far, both public.
+    above, asked: how many queries were above the threshold and were asked so far, both public.
     """
 
-    __slots__ = ("__sparse", "asked", "firings")
+    __slots__ = ("__sparse", "above", "asked")
 
     _what = "this state of a sparse vector in a release"
     _way_out = "go on with the state that the last step or scan returned"
@@ -50,7 +52,7 @@ class ReleasedState(SingleUse):
     def __init__(self, sparse: "SparseVector", state: SparseVectorState):
         super().__init__(state)
         self.__sparse = sparse
-        self.firings, self.asked = state.firings, state.asked
+        self.above, self.asked = state.above, state.asked
 
     def opened_by(self, sparse: "SparseVector", queries) -> SparseVectorState:
         """The state itself, once, for the sparse vector that made it; every public mistake leaves it unused."""
@@ -69,7 +71,7 @@ class SparseVector:
     Privacy: e1 + R e2 = epsilon-DP for queries that each move by at most `bound` between neighbours
     (docs/theory/sparse_vector.md#mechanism), any number of no-answers included; queries may depend on earlier answers.
     The threshold noise is never refreshed. Split e1 : R e2 = 1 : (2R)^(2/3), which minimises b1^2 + b2^2. Refreshing it
-    after each firing instead would cost R(e1 + e2).
+    after each above-threshold answer instead would cost R(e1 + e2).
     noise: "exponential", rho ~ Exp(bound/e1) and nu ~ Exp(2 bound/e2) with their means taken off, or
     "laplace" with the same scales (the textbook form; sd larger by sqrt(2)).
     error: bound on |computed - exact| of every query in float64; counts twice on top of `bound`.
@@ -80,31 +82,31 @@ class SparseVector:
 
     epsilon: ArrayLike
     bound: ArrayLike = 1.0
-    max_firings: int = jax.tree.static(default=1)
+    max_above: int = jax.tree.static(default=1)
     noise: str = jax.tree.static(default="exponential")
     error: ArrayLike = 0.0
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon, bound=self.bound)
-        _check.non_negative(error=self.error)
-        _check.at_least(1, max_firings=self.max_firings)
-        _check.one_of(("exponential", "laplace"), noise=self.noise)
+        check.positive(epsilon=self.epsilon, bound=self.bound)
+        check.non_negative(error=self.error)
+        check.at_least(1, max_above=self.max_above)
+        check.one_of(("exponential", "laplace"), noise=self.noise)
 
     def budgets(self):
-        """(e1, e2): threshold budget, and budget per firing; e1 + R e2 = epsilon."""
-        firing_share = (2.0 * self.max_firings) ** (2.0 / 3.0)
-        threshold = _check.budget(self.epsilon) / (1.0 + firing_share)
-        return threshold, threshold * firing_share / self.max_firings
+        """(e1, e2): threshold budget, and budget per above-threshold answer; e1 + R e2 = epsilon."""
+        above_share = (2.0 * self.max_above) ** (2.0 / 3.0)
+        threshold = check.budget(self.epsilon) / (1.0 + above_share)
+        return threshold, threshold * above_share / self.max_above
 
     def scales(self):
         """(b1, b2): scales of the threshold noise and of the query noise."""
-        threshold, firing = self.budgets()
+        threshold, each = self.budgets()
         reach = self.bound + 2.0 * self.error
-        return reach / threshold, 2.0 * reach / firing
+        return reach / threshold, 2.0 * reach / each
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP, fixed before the first question, however few fire."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
     def init(self, key, threshold=0.0) -> SparseVectorState | ReleasedState:
@@ -114,31 +116,30 @@ class SparseVector:
         in plain Python, and each of their states serves once.
         """
         mode = keys.admit(key, self, threshold)
-        state = self.init_opened(keys.open_key(key), threshold)
+        state = self.init_opened(opened(key), threshold)
         return ReleasedState(self, state) if mode == keys.RELEASE else state
 
-    def init_opened(self, key, threshold=0.0) -> SparseVectorState:
-        """`init` for a key that an entry point has opened."""
-        key_threshold, key_queries = jax.random.split(key)
-        law = self._law(key_threshold)
-        center, noisy = add.sparse_threshold(key_threshold, jnp.asarray(threshold, float), *law)
-        return SparseVectorState(center, noisy, key_queries, jnp.int32(0), jnp.int32(0))
+    def init_opened(self, source: Source, threshold=0.0) -> SparseVectorState:
+        """`init` for a source that an entry point has opened."""
+        own, of_queries = source.split()
+        center, noisy = own.sparse_threshold(jnp.asarray(threshold, float), self)
+        return SparseVectorState(center, noisy, of_queries, jnp.int32(0), jnp.int32(0))
 
     def step(self, state, query):
         """One question, query >= threshold?, as (next state, answer); always False once R questions have fired.
 
-        A simulation's works in `lax.scan`; a release uses `scan` in its place, and so does an audit with an open tape.
+        A simulation's works in `lax.scan`; a release uses `scan` in its place, and so does an audit with a tape.
         Errors: ValueError for a release's state that has served already, TypeError for one taken apart.
         """
         return self._asked(SparseVector.step_opened, state, query)
 
     def step_opened(self, state: SparseVectorState, query) -> tuple[SparseVectorState, jax.Array]:
         """`step` on a state of `init_opened`."""
-        # a release needs its budget concrete, a simulation may have it traced
-        ask = SparseVector._ask if keys.mode_of(state.key) == keys.RELEASE else _SIMULATED
-        state, fired, key_now = ask(self, state, query)
-        fired = tape.play("sparse_answer", query, self._parameters(), key_now, fired)
-        return state._replace(firings=state.firings + fired), fired
+        source = state.source
+        ask = _SIMULATED if source.quiet().compiles else SparseVector._ask
+        after, fired, key_now = ask(self, state._replace(source=source.quiet()), query)
+        fired = source.note("sparse_answer", query, self._parameters(), key_now, fired)
+        return after._replace(source=source.with_noise_of(after.source), above=state.above + fired), fired
 
     def scan(self, state, queries):
         """`step` on each query (k,) in turn, in one compiled loop: the state after them, and the answers (k,)."""
@@ -149,58 +150,56 @@ class SparseVector:
 
         def one(carried, query):
             carried, fired, _ = self._ask(carried, query)
-            return carried._replace(firings=carried.firings + fired), fired
+            return carried._replace(above=carried.above + fired), fired
 
-        last, fired = jax.lax.scan(one, state, queries)
-        fired = tape.play("sparse_answer", queries, self._parameters(), state.key, fired)
-        return last._replace(firings=state.firings + jnp.sum(fired, dtype=jnp.int32)), fired
+        source = state.source
+        last, fired = jax.lax.scan(one, state._replace(source=source.quiet()), queries)
+        fired = source.note("sparse_answer", queries, self._parameters(), source.key, fired)
+        after = last._replace(source=source.with_noise_of(last.source))
+        return after._replace(above=state.above + jnp.sum(fired, dtype=jnp.int32)), fired
 
     def answers(self, key, queries, threshold=0.0):
-        """All queries (k,) at once, in order, of the law of `step`: bool (k,), False after the last firing allowed.
+        """All queries (k,) at once, in order, of the law of `step`: bool (k,), False after R above-threshold answers.
 
         One program without a loop; the queries can't depend on earlier answers.
         """
         keys.admit(key, self, queries, threshold)
-        return self.answers_opened(keys.open_key(key), queries, threshold)
+        return self.answers_opened(opened(key), queries, threshold)
 
-    def answers_opened(self, key, queries, threshold=0.0):
-        """`answers` for a key that an entry point has opened."""
-        key_threshold, key_queries = jax.random.split(key)
-        law = self._law(key_threshold)
-        center, noisy = add.sparse_threshold(key_threshold, jnp.asarray(threshold, float), *law)
-        fired = add.sparse_answers(key_queries, queries, center, noisy, *law)
-        fired = fired & (jnp.cumsum(fired) <= self.max_firings)
-        return tape.play("sparse_answer", queries, self._parameters(), key_queries, fired)
+    def answers_opened(self, source: Source, queries, threshold=0.0):
+        """`answers` for a source that an entry point has opened."""
+        require_source(source)
+        own, of_queries = source.split()
+        center, noisy = own.sparse_threshold(jnp.asarray(threshold, float), self)
+        fired = of_queries.sparse_answers(queries, center, noisy, self)
+        fired = fired & (jnp.cumsum(fired) <= self.max_above)
+        return source.note("sparse_answer", queries, self._parameters(), of_queries.key, fired)
 
     def _asked(self, ask, state, queries):
         """What `ask` says of an opened state; the state of a release is opened and spent here."""
         if isinstance(state, ReleasedState):
             after, answers = ask(self, state.opened_by(self, queries), queries)
             return ReleasedState(self, after), answers
-        keys.admit(state.key)  # the key of a release's state would serve again and again
+        keys.admit(state.source.quiet().key)  # the key of a release's state would serve again and again
         return ask(self, state, queries)
 
     def _ask(self, state: SparseVectorState, query):
-        """The answer, the state but for its count of firings, and the key used up."""
-        key_now, key_later = jax.random.split(state.key)
-        law = self._law(key_now)
-        fired = add.sparse_answer(key_now, query, state.center, state.threshold, *law)
-        fired = fired & (state.firings < self.max_firings)
-        return state._replace(key=key_later, asked=state.asked + 1), fired, key_now
+        """The answer, the state but for its count of above-threshold answers, and the key used up."""
+        now, later = state.source.split()
+        fired = now.sparse_answer(query, state.center, state.threshold, self)
+        fired = fired & (state.above < self.max_above)
+        return state._replace(source=later, asked=state.asked + 1), fired, now.key
 
-    def _law(self, key):
-        """What fixes the noise: sensitivity, budgets, cap and law."""
+    def plan(self) -> lattice.SparsePlan:
+        """Lattice and certificate of a release, from public numbers. Errors: ValueError where no certificate holds."""
         sensitivity = Sensitivity(self.bound, Norm.LINF, Relation.REPLACE_ONE, self.error)
-        return sensitivity, self._budgets_of(key), self.max_firings, self.noise == "exponential"
-
-    def _budgets_of(self, key):
-        return self._exact_budgets() if keys.mode_of(key) == keys.RELEASE else self.budgets()
+        return lattice.plan_sparse(sensitivity, self._exact_budgets(), self.max_above, self.noise == "laplace")
 
     def _exact_budgets(self):
         """`budgets` as fractions that add up to at most epsilon."""
         epsilon = certificate.exact(self.epsilon, "epsilon")
-        threshold = epsilon * certificate.exact(self.budgets()[0] / _check.budget(self.epsilon), "epsilon")
-        return threshold, (epsilon - threshold) / self.max_firings
+        threshold = epsilon * certificate.exact(self.budgets()[0] / check.budget(self.epsilon), "epsilon")
+        return threshold, (epsilon - threshold) / self.max_above
 
     def _parameters(self):
         return self.bound + 2.0 * self.error, self.epsilon
@@ -210,8 +209,7 @@ class SparseVector:
 
         Errors: ValueError where no certificate holds.
         """
-        sensitivity = Sensitivity(self.bound, Norm.LINF, Relation.REPLACE_ONE, self.error)
-        return lattice.plan_sparse(sensitivity, self._exact_budgets(), self.max_firings, self.noise == "laplace").facts
+        return self.plan().facts
 
     def caution(self, num_queries: int):
         """How far to raise the threshold so that about 1/2 of one in num_queries null queries fires: b2 (ln 2Q - 1)."""
@@ -248,7 +246,7 @@ def _rate(rate) -> Fraction:
 
 def _log_mixed(epsilon: float, factor: Fraction) -> Fraction:
     """ln(1 + factor (e^epsilon - 1)), to 40 digits at least."""
-    _check.positive(epsilon=epsilon)
+    check.positive(epsilon=epsilon)
     exact = as_fraction(epsilon)
     with decimal.localcontext(decimal.Context(prec=120, Emin=-999999, Emax=999999)):
 
@@ -297,7 +295,7 @@ class SieveError:
     noise: str = "laplace"
 
     def __post_init__(self):
-        _check.one_of(("exponential", "laplace"), noise=self.noise)
+        check.one_of(("exponential", "laplace"), noise=self.noise)
 
     def _gap_tail(self, gap: float, first: float, second: float) -> float:
         """P(noise of scale `second` - noise of scale `first` >= gap)."""

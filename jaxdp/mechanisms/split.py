@@ -8,14 +8,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp._exact import as_fraction
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Cost, Relation
+from jaxdp.noise.source import Source, require_source
 
 
 @frozen_pytree
 class Split:
-    """Perturbs each named part of a statistic with its own mechanism and an independent key.
+    """Perturbs each named part of a statistic with its own mechanism and an independent source.
 
     parts: dict of mechanisms. The statistic and the sensitivity are dicts with the same names.
     Privacy: sequential composition; the costs of the parts add up.
@@ -31,12 +32,12 @@ class Split:
     def __getitem__(self, name: str):
         return self.parts[name]
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Dict of noisy values."""
-        keys = jax.random.split(key, len(self.parts))
+        require_source(source)
         return {
-            name: part.perturb(part_key, value[name], sensitivity[name])
-            for part_key, (name, part) in zip(keys, sorted(self.parts.items()), strict=True)
+            name: part.perturb(own, value[name], sensitivity[name])
+            for own, (name, part) in zip(source.split(len(self.parts)), sorted(self.parts.items()), strict=True)
         }
 
     def share(self, fraction: float):

@@ -1,14 +1,13 @@
 """Private selection of several best scores at once."""
 
 import jax
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import add, draw, keys
+from jaxdp.noise.source import Source, peeled, require_source
 
 GUMBEL, EXPONENTIAL = "gumbel", "exponential"
 
@@ -30,38 +29,21 @@ class TopK:
     law: str = jax.tree.static(default=GUMBEL)
 
     def __post_init__(self):
-        _check.positive(epsilon=self.epsilon)
-        _check.at_least(1, count=self.count)
-        _check.one_of((GUMBEL, EXPONENTIAL), law=self.law)
+        check.positive(epsilon=self.epsilon)
+        check.at_least(1, count=self.count)
+        check.one_of((GUMBEL, EXPONENTIAL), law=self.law)
 
-    def perturb(self, key, value, sensitivity):
+    def perturb(self, source: Source, value, sensitivity):
         """Indices of the selected scores, int array (count,); scores of shape (k,) with k >= count."""
+        require_source(source)
         if sensitivity.norm is not Norm.LINF:
             raise ValueError(f"TopK needs an Linf bound, got {sensitivity.norm.value}.")
         if value.shape[-1] < self.count:
             raise ValueError(f"count must be at most the number of scores, got {self.count} of {value.shape[-1]}.")
-        if self.law == GUMBEL and keys.mode_of(key) != keys.RELEASE:
-            return self._one_shot(key, value, sensitivity)
-        return self._peel(key, value, sensitivity)
-
-    def _one_shot(self, key, value, sensitivity):
-        scale = 2.0 * self.count * add.reach(sensitivity) / _check.budget(self.epsilon)
-        noisy = value + scale * draw.gumbel(key, value.shape, value.dtype)
-        return jax.lax.top_k(noisy, self.count)[1]
-
-    def _peel(self, key, value, sensitivity):
-        """One selection after another; what is taken stays among the scores, far below all others."""
-        select = add.argmax_gumbel if self.law == GUMBEL else add.argmax_exponential
-        each = _check.budget(self.epsilon) / self.count
-        remaining = jnp.arange(value.shape[-1])
-        chosen = []
-        for part in jax.random.split(key, self.count):
-            index = select(part, value[remaining], sensitivity, each)
-            chosen.append(remaining[index])
-            # Drops one place without a data-dependent shape.
-            place = jnp.arange(remaining.shape[0] - 1)
-            remaining = remaining[place + (place >= index)]
-        return jnp.stack(chosen)
+        each = check.budget(self.epsilon) / self.count
+        if self.law == GUMBEL:
+            return source.largest_gumbel(value, sensitivity, each, self.count)
+        return peeled(source, "argmax_exponential", value, sensitivity, each, self.count)
 
     def share(self, fraction: float):
         """The mechanism that a fraction of this budget buys."""
@@ -69,5 +51,5 @@ class TopK:
 
     def cost(self, relation: Relation) -> Cost:
         """epsilon-DP."""
-        epsilon = _check.budget(self.epsilon)
+        epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)

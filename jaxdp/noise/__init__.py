@@ -1,1 +1,1 @@
-"""Noise laws and keys. Every noise draw of the package goes through `jaxdp.noise.add`."""
+"""Noise laws: sources of noise (`jaxdp.noise.source`), and what they draw."""

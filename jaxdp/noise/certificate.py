@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxdp import _check
+from jaxdp._base import check
 
 RESOLUTION = 10  # bits of the lattice below the noise scale: rounding costs at most 2^-10 of the noise
 ESCAPE_BITS = 50  # with probability 2^-50 a coordinate is uniform on the window (what makes delta zero)
@@ -66,7 +66,7 @@ def exact(value, name: str) -> Fraction:
     """The fraction behind a public number; releases need it concrete and finite."""
     if isinstance(value, Fraction):
         return value
-    if not _check.is_concrete(value):
+    if not check.is_concrete(value):
         raise ValueError(f"{name} is traced, but releases run outside jit: call run without jax.jit around it.")
     array = np.asarray(value)
     if array.ndim != 0:
@@ -208,18 +208,18 @@ class SparseTables:
     clip: int
 
 
-def sparse_vector(moves: Fraction, first: Fraction, firing: Fraction, step: Fraction, firings: int):
-    """Certificate and digits of sparse vector: first for the threshold, `firing` for each of the yes-answers.
+def sparse_vector(moves: Fraction, first: Fraction, each: Fraction, step: Fraction, above: int):
+    """Certificate and digits of sparse vector: first for the threshold, `each` for every yes-answer.
 
-    Threshold noise of rate first/moves, query noise of rate firing/(2 moves); any number of no-answers is free,
+    Threshold noise of rate first/moves, query noise of rate each/(2 moves); any number of no-answers is free,
     in the certificate too, because they only grow more likely when queries and threshold move up together.
     Queries are clipped to `clip` steps around the threshold. Proof: docs/theory/sparse_vector.md#theorem.
     """
-    target, natural = first + firings * firing, Fraction(math.log(2)) * (1 + Fraction(1, 10**12))
+    target, natural = first + above * each, Fraction(math.log(2)) * (1 + Fraction(1, 10**12))
     rounding = Fraction(1, 2 ** (ESCAPE_BITS + 1))
     for shrink in SHRINK:
         kept = 1 - Fraction(1, 2**shrink)
-        rates = [dyadic_below(kept * first / moves), dyadic_below(kept * firing / (2 * moves))]
+        rates = [dyadic_below(kept * first / moves), dyadic_below(kept * each / (2 * moves))]
         clip = math.ceil((ESCAPE_BITS + 3) * natural / min(rates))
         query = geometric_digits(rates[1], digits_needed(rates[1], lambda _: ESCAPE_BITS + 3))
         # beyond this threshold noise no query fires on its own, so all of it means the same
@@ -227,7 +227,7 @@ def sparse_vector(moves: Fraction, first: Fraction, firing: Fraction, step: Frac
         needed = hopeless + moves + math.ceil((ESCAPE_BITS + 3) * natural / rates[0])
         threshold = geometric_digits(rates[0], math.ceil(needed).bit_length())
         spent = rates[0] * moves + threshold.error + 2 * rounding
-        spent += firings * (2 * rates[1] * moves + query.error + rounding)
+        spent += above * (2 * rates[1] * moves + query.error + rounding)
         if spent <= target * (1 - Fraction(1, 2 ** (shrink + 1))):
             spent = dyadic_above(spent)
             facts = Certificate("sparse_vector", step, rates[1], moves, spent, spent**2 / 2)

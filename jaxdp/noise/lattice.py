@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import _check
-from jaxdp.noise import certificate, digits, gaussian_tables, smooth_ladder
+from jaxdp._base import check
+from jaxdp.noise import certificate, discrete_gaussian, samplers
 from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, DigitTable, exact, floor_log2
+from jaxdp.noise.smooth import ladder
 
 SELECTION_LIMIT = 4096  # outcomes of an exponential mechanism: its work grows like 64 times their number
 PROPOSAL_ESCAPE_BITS = 30
@@ -91,14 +92,14 @@ def gaussian(key, value, sensitivity, rho):
     """
     value = _float64(value)
     rho, reach = exact(rho, "rho"), reach_of(sensitivity, value.size)
-    exponent = gaussian_tables.step_exponent(reach, rho, value.size)
+    exponent = discrete_gaussian.step_exponent(reach, rho, value.size)
     step = Fraction(2) ** exponent
     low, high = window(sensitivity, step)
     moves = reach / step + _root_above(value.size)
-    facts, tables = gaussian_tables.gaussian(moves**2, rho, step, min(low), max(high), value.size)
+    facts, tables = discrete_gaussian.gaussian(moves**2, rho, step, min(low), max(high), value.size)
     rows = tables.tables[0].shape[1] * len(tables.bases) + 3
     draw = functools.partial(
-        digits.gaussian, tables=tables.tables, window=_ends(facts), bases=tables.bases, escape_bits=ESCAPE_BITS
+        samplers.gaussian, tables=tables.tables, window=_ends(facts), bases=tables.bases, escape_bits=ESCAPE_BITS
     )
     released = _in_passes(key, rows, draw, _steps(value, exponent, low, high))
     return _scaled(released, exponent).reshape(value.shape), facts
@@ -115,8 +116,8 @@ def argmax_exponential(key, scores, sensitivity, epsilon):
     key_noise, key_escape = jax.random.split(key)
     noise = _one_sided_noise(key_noise, table, scores.size)
     steps = _clipped_steps(scores, exponent)
-    spare = digits.random_bits(key_escape, 2)
-    return digits.selected(spare, steps, noise, _mask(scores.size), escape_bits=ESCAPE_BITS), facts
+    spare = samplers.random_bits(key_escape, 2)
+    return samplers.selected(spare, steps, noise, _mask(scores.size), escape_bits=ESCAPE_BITS), facts
 
 
 def argmax_gumbel(key, scores, sensitivity, epsilon):
@@ -139,15 +140,15 @@ def argmax_gumbel(key, scores, sensitivity, epsilon):
         moves, epsilon, step, scores.size, escape_bits=PROPOSAL_ESCAPE_BITS, rounds=ROUNDS
     )
     key_round, key_escape = jax.random.split(key)
-    layout, thresholds = digits.layout_of(table.digits), digits.packed(table.digits)
+    layout, thresholds = samplers.layout_of(table.digits), samplers.packed(table.digits)
     steps, mask = _clipped_steps(scores, exponent), _mask(scores.size)
     missing = jnp.full((int(mask) + 1 - scores.size,), -1, np.int64)
     deficits = jnp.concatenate([jnp.max(steps) - steps, missing])
-    draw = functools.partial(digits.proposals, deficits=deficits, thresholds=thresholds, mask=mask, layout=layout)
-    index, accepted = _in_passes(key_round, digits.rows_of(layout) + 1, draw, size=ROUNDS * (int(mask) + 1))
-    spare = digits.random_bits(key_escape, 2)
-    other = digits.anywhere(spare[1], np.int64(0), np.int64(scores.size - 1), mask)
-    failed = ~jnp.any(accepted) | digits.escapes(spare[0], PROPOSAL_ESCAPE_BITS)
+    draw = functools.partial(samplers.proposals, deficits=deficits, thresholds=thresholds, mask=mask, layout=layout)
+    index, accepted = _in_passes(key_round, samplers.rows_of(layout) + 1, draw, size=ROUNDS * (int(mask) + 1))
+    spare = samplers.random_bits(key_escape, 2)
+    other = samplers.anywhere(spare[1], np.int64(0), np.int64(scores.size - 1), mask)
+    failed = ~jnp.any(accepted) | samplers.escapes(spare[0], PROPOSAL_ESCAPE_BITS)
     return jnp.where(failed, other, index[jnp.argmax(accepted)]), facts
 
 
@@ -164,8 +165,8 @@ def rank_at_most(key, reference, others, scale_numerator, epsilon, count):
     facts, table = certificate.one_sided("rank_at_most", moves, epsilon, step, outcomes=2, factor=1)
     key_noise, key_escape = jax.random.split(key)
     noise = _two_sided_noise(key_noise, table, values.size)
-    spare, steps = digits.random_bits(key_escape, 2), _clipped_steps(values, exponent)
-    return digits.ranked(spare, steps, noise, count=int(count), escape_bits=ESCAPE_BITS), facts
+    spare, steps = samplers.random_bits(key_escape, 2), _clipped_steps(values, exponent)
+    return samplers.ranked(spare, steps, noise, count=int(count), escape_bits=ESCAPE_BITS), facts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,18 +180,18 @@ class SparsePlan:
     tables: certificate.SparseTables
 
 
-def plan_sparse(sensitivity, budgets, firings: int, two_sided: bool) -> SparsePlan:
-    """Lattice and certificate of sparse vector with budgets (threshold, each firing); Linf bound."""
-    first, firing = (exact(part, "epsilon") for part in budgets)
-    return _plan_sparse(reach_of(sensitivity, 1), first, firing, firings, two_sided)
+def plan_sparse(sensitivity, budgets, above: int, two_sided: bool) -> SparsePlan:
+    """Lattice and certificate of sparse vector with budgets (threshold, each yes-answer); Linf bound."""
+    first, each = (exact(part, "epsilon") for part in budgets)
+    return _plan_sparse(reach_of(sensitivity, 1), first, each, above, two_sided)
 
 
 @functools.lru_cache(maxsize=64)
-def _plan_sparse(reach: Fraction, first: Fraction, firing: Fraction, firings: int, two_sided: bool) -> SparsePlan:
-    exponent = floor_log2(min(reach, reach / first, 2 * reach / firing)) - SPARSE_RESOLUTION
+def _plan_sparse(reach: Fraction, first: Fraction, each: Fraction, above: int, two_sided: bool) -> SparsePlan:
+    exponent = floor_log2(min(reach, reach / first, 2 * reach / each)) - SPARSE_RESOLUTION
     step = Fraction(2) ** exponent
     moves = Fraction(math.floor(reach / step) + 1)
-    facts, tables = certificate.sparse_vector(moves, first, firing, step, firings)
+    facts, tables = certificate.sparse_vector(moves, first, each, step, above)
     shift = 0 if two_sided else round(1 / tables.query.rate - 1 / tables.threshold.rate)
     return SparsePlan(exponent, shift, two_sided, facts, tables)
 
@@ -207,16 +208,16 @@ def sparse_answers(key, queries, center, noisy, plan: SparsePlan):
     """Whether each query (k,) with fresh noise reaches the noisy threshold, bool (k,): private until capped."""
     queries, table = _float64(queries), plan.tables.query
     steps = jnp.clip(_clipped_steps(queries, plan.exponent), center - plan.tables.clip, center + plan.tables.clip)
-    layout, zero = digits.layout_of(table.digits), (table.zero,) if plan.two_sided else ()
+    layout, zero = samplers.layout_of(table.digits), (table.zero,) if plan.two_sided else ()
     draw = functools.partial(
-        digits.crossed,
+        samplers.crossed,
         limit=noisy,
-        thresholds=digits.packed((*table.digits, *zero)),
+        thresholds=samplers.packed((*table.digits, *zero)),
         layout=layout,
         two_sided_law=plan.two_sided,
         escape_bits=ESCAPE_BITS,
     )
-    return _in_passes(key, digits.rows_of(layout) + (5 if plan.two_sided else 2), draw, steps)
+    return _in_passes(key, samplers.rows_of(layout) + (5 if plan.two_sided else 2), draw, steps)
 
 
 def smooth(key, center, rung, sensitivity, law):
@@ -226,11 +227,11 @@ def smooth(key, center, rung, sensitivity, law):
     """
     if jnp.ndim(center) != 0:
         raise ValueError(f"noise of private scale is for one number at a time, got shape {jnp.shape(center)}.")
-    exponent = smooth_ladder.step_exponent(exact(sensitivity.lower, "lower"), exact(sensitivity.upper, "upper"))
+    exponent = ladder.step_exponent(exact(sensitivity.lower, "lower"), exact(sensitivity.upper, "upper"))
     (low,), (high,) = window(sensitivity, Fraction(2) ** exponent)
-    found = smooth_ladder.ladder(law, exponent, low, high)
-    bits = digits.random_bits(key, 2)
-    released = digits.laddered(bits, center, rung, found.table, (np.int64(low), np.int64(high)))
+    found = ladder.ladder(law, exponent, low, high)
+    bits = samplers.random_bits(key, 2)
+    released = samplers.laddered(bits, center, rung, found.table, (np.int64(low), np.int64(high)))
     return _scaled(released, exponent), found.facts
 
 
@@ -244,7 +245,7 @@ def reach_of(sensitivity, size: int) -> Fraction:
         raise ValueError("a release needs at least one value.")
     bound = exact(sensitivity.bound, "the sensitivity's bound")
     error = exact(
-        np.max(np.asarray(sensitivity.error)) if _check.is_concrete(sensitivity.error) else sensitivity.error, "error"
+        np.max(np.asarray(sensitivity.error)) if check.is_concrete(sensitivity.error) else sensitivity.error, "error"
     )
     if bound <= 0 or error < 0:
         raise ValueError(f"a release needs a sensitivity > 0 and an error >= 0, got {float(bound)} and {float(error)}.")
@@ -267,7 +268,7 @@ def window(sensitivity, step: Fraction) -> tuple[list[int], list[int]]:
 
 
 def _public(value, name: str) -> np.ndarray:
-    if not _check.is_concrete(value):
+    if not check.is_concrete(value):
         raise ValueError(f"{name} is traced, but releases run outside jit: call run without jax.jit around it.")
     return np.asarray(value, np.float64)
 
@@ -323,25 +324,25 @@ def _ends(facts: Certificate):
 
 def add(key, value, plan: Plan):
     """The value, float64 of any shape, on the plan's lattice with its noise."""
-    layout, thresholds = digits.layout_of(plan.table.digits), digits.packed((*plan.table.digits, plan.table.zero))
+    layout, thresholds = samplers.layout_of(plan.table.digits), samplers.packed((*plan.table.digits, plan.table.zero))
     draw = functools.partial(
-        digits.released, thresholds=thresholds, window=_ends(plan.facts), layout=layout, escape_bits=ESCAPE_BITS
+        samplers.released, thresholds=thresholds, window=_ends(plan.facts), layout=layout, escape_bits=ESCAPE_BITS
     )
     steps = _steps(value, plan.exponent, plan.low, plan.high)
-    released = _in_passes(key, digits.rows_of(layout) + 5, draw, steps)
+    released = _in_passes(key, samplers.rows_of(layout) + 5, draw, steps)
     return _scaled(released, plan.exponent).reshape(value.shape)
 
 
 def _two_sided_noise(key, table: DigitTable, size: int):
-    layout, thresholds = digits.layout_of(table.digits), digits.packed((*table.digits, table.zero))
-    draw = functools.partial(digits.two_sided_noise, thresholds=thresholds, layout=layout)
-    return _in_passes(key, digits.rows_of(layout) + 3, draw, size=size)
+    layout, thresholds = samplers.layout_of(table.digits), samplers.packed((*table.digits, table.zero))
+    draw = functools.partial(samplers.two_sided_noise, thresholds=thresholds, layout=layout)
+    return _in_passes(key, samplers.rows_of(layout) + 3, draw, size=size)
 
 
 def _one_sided_noise(key, table: DigitTable, size: int):
-    layout, thresholds = digits.layout_of(table.digits), digits.packed(table.digits)
-    draw = functools.partial(digits.one_sided_noise, thresholds=thresholds, layout=layout)
-    return _in_passes(key, digits.rows_of(layout), draw, size=size)
+    layout, thresholds = samplers.layout_of(table.digits), samplers.packed(table.digits)
+    draw = functools.partial(samplers.one_sided_noise, thresholds=thresholds, layout=layout)
+    return _in_passes(key, samplers.rows_of(layout), draw, size=size)
 
 
 def _in_passes(key, rows: int, draw, value=None, size: int | None = None):
@@ -353,14 +354,14 @@ def _in_passes(key, rows: int, draw, value=None, size: int | None = None):
         value = value.ravel()
         size = value.size
     assert size is not None
-    length = min(digits.LARGEST, 1 << (size - 1).bit_length())
+    length = min(samplers.LARGEST, 1 << (size - 1).bit_length())
     passes = -(-size // length)
     keys = [key] if passes == 1 else jax.random.split(key, passes)
     padded = None if value is None else jnp.pad(value, (0, passes * length - size))
     parts = []
     for i in range(passes):
         given = {} if padded is None else {"value": padded[i * length : (i + 1) * length]}
-        parts.append(draw(digits.random_bits(keys[i], rows * length), size=length, **given))
+        parts.append(draw(samplers.random_bits(keys[i], rows * length), size=length, **given))
     if passes == 1:
         return jax.tree.map(lambda array: array[:size], parts[0])
     return jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[:size], *parts)

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.noise import certificate, digits, lattice
+from jaxdp.noise import certificate, lattice, samplers
 from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, exact
 
 FACTOR = 3  # the best of K geometric runs costs three runs (Liu and Talwar 2019; Papernot and Steinke 2022)
-MOST_DIGITS = 18  # 2^18 runs are made at most
+MAX_DIGITS = 18  # 2^18 runs are made at most
 _KEPT = 1 - Fraction(1, 2**30)  # of the budget; the rest pays for rounding in the law of K
 
 
@@ -28,7 +28,7 @@ def plan(sensitivity, epsilon, mean_runs, outcomes: int):
     rate = certificate.dyadic_below(Fraction(-math.log1p(-1.0 / float(mean))))
     width = max(1, (outcomes - 1).bit_length())
     count = certificate.digits_needed(rate, lambda _: 2 * ESCAPE_BITS + width + 4)
-    if count > MOST_DIGITS:
+    if count > MAX_DIGITS:
         raise ValueError(f"mean_runs = {float(mean):g} needs 2^{count} runs in a release; give mean_runs <= 2000.")
     number = certificate.geometric_digits(rate, count)
     spent = FACTOR * one.facts.epsilon + 2 * number.error + Fraction(1, 2 ** (ESCAPE_BITS + 1))
@@ -46,13 +46,13 @@ def best_of_runs(key, scores, sensitivity, epsilon, mean_runs):
     key_count, key_index, key_noise, key_escape = jax.random.split(key, 4)
     runs = 1 << len(number.digits)
     steps = lattice._steps(scores, one.exponent, [min(one.low)], [max(one.high)])
-    words = digits.random_bits(key_index, runs)[:runs]
+    words = samplers.random_bits(key_index, runs)[:runs]
     index = ((words >> np.uint64(32)) * np.uint64(scores.size) >> np.uint64(32)).astype(np.int64)
     noisy = _noisy(key_noise, steps[index], one)
     allowed = np.arange(runs) <= lattice._one_sided_noise(key_count, number, 1)[0]
-    spare = digits.random_bits(key_escape, 2)
-    other = digits.anywhere(spare[1], np.int64(0), np.int64(scores.size - 1), lattice._mask(scores.size))
-    return jnp.where(digits.escapes(spare[0], ESCAPE_BITS), other, best(noisy, index, allowed)), facts
+    spare = samplers.random_bits(key_escape, 2)
+    other = samplers.anywhere(spare[1], np.int64(0), np.int64(scores.size - 1), lattice._mask(scores.size))
+    return jnp.where(samplers.escapes(spare[0], ESCAPE_BITS), other, best(noisy, index, allowed)), facts
 
 
 def best(noisy, index, allowed):
@@ -64,9 +64,9 @@ def best(noisy, index, allowed):
 def _noisy(key, steps, one):
     """Integers with the plan's noise, each drawn by itself."""
     table = one.table
-    layout, thresholds = digits.layout_of(table.digits), digits.packed((*table.digits, table.zero))
+    layout, thresholds = samplers.layout_of(table.digits), samplers.packed((*table.digits, table.zero))
     window = lattice._ends(one.facts)
     draw = functools.partial(
-        digits.released, thresholds=thresholds, window=window, layout=layout, escape_bits=ESCAPE_BITS
+        samplers.released, thresholds=thresholds, window=window, layout=layout, escape_bits=ESCAPE_BITS
     )
-    return lattice._in_passes(key, digits.rows_of(layout) + 5, draw, steps)
+    return lattice._in_passes(key, samplers.rows_of(layout) + 5, draw, steps)

@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from jaxdp._display import Compact, Rows
+from jaxdp._base.display import Compact, Rows
+from jaxdp.accounting.renyi import zcdp_rho
+from jaxdp.independence.continuous.level_rule import LevelLost
 from jaxdp.plan import solve
 from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
@@ -43,6 +45,21 @@ class Row(Compact):
     delta: float = 0.0
     rho: float | None = None
 
+    @property
+    def sentence(self) -> str:
+        """The row in words."""
+        if self.reason:
+            return self.reason
+        text = f"{self.method} finds an effect of {self.effect:.3g} in {self.n} records at epsilon {self.epsilon:.3g} "
+        text += f"(delta {self.delta:.3g}, rho {self.rho:.4g} of zCDP) " if self.rho else ""
+        text += f"with power {self.power:.3g}."
+        if self.cost_of_privacy is None:
+            return text
+        return f"{text} Privacy costs {self.cost_of_privacy:.3g} times the records of the usual non-private test."
+
+    def __str__(self) -> str:
+        return self.sentence
+
 
 def unknown(**given) -> str:
     """The one quantity that is None. Errors: ValueError unless exactly one of four is."""
@@ -56,14 +73,14 @@ def unknown(**given) -> str:
 def answer(
     method: str,
     *,
-    n=None,
-    epsilon=None,
-    effect=None,
-    power=None,
-    level=LEVEL,
-    setting=None,
+    n: int | None = None,
+    epsilon: float | None = None,
+    effect: float | None = None,
+    power: float | None = None,
+    level: float = LEVEL,
+    setting: Any = None,
     delta: float = 0.0,
-    **options,
+    **options: Any,
 ) -> Row:
     """The fourth quantity of a test from the other three; arguments as in `jaxdp.plan.power`."""
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
@@ -81,7 +98,7 @@ def answer(
     given[wanted] = _SOLVERS[wanted](method, **rest, level=level, setting=setting, delta=delta, **options)
     public = solve.public_n(question, given["effect"], given["power"]) if given["power"] > level else None
     ratio = given["n"] / public if public else None
-    rho = solve.rho_of(given["epsilon"], delta) if delta else None
+    rho = zcdp_rho(given["epsilon"], delta) if delta else None
     return Row(method, wanted, **given, cost_of_privacy=ratio, engine=question.engine, delta=delta, rho=rho)
 
 
@@ -118,7 +135,9 @@ def compare(
         try:
             rows.append(answer(name, **given, level=level, setting=setting, delta=own, replicates=SIMULATED_ROW))
         except ValueError as error:
-            if not str(error).startswith(name):  # not about this test: a mistake in the numbers
+            if not isinstance(error, LevelLost) and not str(error).startswith(
+                name
+            ):  # not about this test: a mistake in the numbers
                 raise
             rows.append(Row(name, wanted, **given, cost_of_privacy=None, engine="", reason=str(error), delta=own))
     sign = -1.0 if wanted == "power" else 1.0

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from jaxdp.independence.builders import CONTINUOUS_RESIDUAL_SCALE, DISCRETE_RESIDUAL_SCALE
-from jaxdp.independence.conditional import local_permutation, partition_gcm, partition_stages, private_crt
-from jaxdp.independence.conditional.private_gcm import natural_scale
-from jaxdp.independence.conditional.test_of_tests import TestOfTests
-from jaxdp.independence.subsample_aggregate import blocks_for
+from jaxdp.independence.continuous import local_permutation, partition_gcm, partition_stages, private_crt
+from jaxdp.independence.continuous.private_gcm import natural_scale
+from jaxdp.independence.meta.subsample_aggregate import blocks_for
+from jaxdp.independence.meta.test_of_tests import TestOfTests
 from jaxdp.plan import laws
 from jaxdp.plan.setting import Setting
-from jaxdp.statistics import partition, ridge_bounds
+from jaxdp.statistics import partition
+from jaxdp.statistics.kernel_ridge import ridge_bounds
 
 Budget = float | laws.Concentrated
 WIDE = 12.0  # sds; a limit beyond it clips nothing
@@ -26,13 +27,14 @@ SUM_SHARE = 0.4  # of the stage's budget, for the sums of x and for those of y
 
 
 def partition_gcm_power(setting: Setting, n: int, epsilon: Budget, effect: float, level: float) -> float:
-    """PartitionGCM: S ~ N(mean, sd^2) + noise for the bound 8, judged with V + noise for the bound 6.
+    """PartitionGCM: S ~ N(mean, sd^2) + noise for the bound 8 (4 without Z), judged with V + noise for the bound 6.
 
     In a scaled setting as the command line runs it: noisy cell means are taken off first (Laplace noise only).
     """
     left = 1.0 - partition_gcm.STANDARDIZATION_SHARE if setting.scaled else 1.0
     share = partition_gcm.SHARES
-    noise = laws.Noise.of(epsilon, left * share["covariance"], partition_gcm.COVARIANCE_L1)
+    bound = partition_gcm.COVARIANCE_L1 if setting.z else partition_gcm.COVARIANCE_ONE_CELL
+    noise = laws.Noise.of(epsilon, left * share["covariance"], bound)
     noise_of_variance = laws.Noise.of(epsilon, left * share["variance"], partition_gcm.VARIANCE_ONE_REGION)
     floor = min(1e-3 * n, math.sqrt(noise_of_variance.variance))
     tau = laws.winsorising_level(n, noise.variance)

@@ -1,6 +1,6 @@
 """Laws that the planning formulas share: winsorised normals, tables cut from normals, sums in noise.
 
-NumPy float64 on the host, but for the null law, which is that of `calibrate`, compiled once.
+NumPy float64 on the host, but for the null law, which is that of `null_laws`, compiled once.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import calibrate
+from jaxdp import null_laws
 from jaxdp.statistics.winsorize import best_level
 
 REACH, POINTS = 8.0, 401  # trapezoid rule for a normal variable
@@ -213,7 +213,7 @@ def noisy_sum_power(mean, sd, null_sds, noise: Noise, level: float, variance_noi
     """P(reject) where N(mean, sd^2) + noise is judged by its p-value, exact for the noise at the null sd.
 
     mean, sd: numbers, or equally likely values (s,). null_sds: the released null sd, a number or equally likely
-    values (`NOISE_QUANTILES`,), for each of the s. variance_noise: for which the null sd is widened (`calibrate`).
+    values (`NOISE_QUANTILES`,), for each of the s. variance_noise: for which the null sd is widened (`null_laws`).
     """
     mean, sd = (np.atleast_1d(np.asarray(v, float))[:, None] for v in (mean, sd))
     null_sds = np.array(np.broadcast_to(np.asarray(null_sds, float), (mean.size, NOISE_QUANTILES)))
@@ -230,13 +230,13 @@ def noisy_sum_power(mean, sd, null_sds, noise: Noise, level: float, variance_noi
 
 
 def two_sided_tail(value, sd, scale):
-    """`calibrate.normal_plus_laplace` on NumPy arrays (s, `NOISE_QUANTILES`), float64."""
+    """`null_laws.normal_plus_laplace` on NumPy arrays (s, `NOISE_QUANTILES`), float64."""
     with jax.enable_x64(True):
         return np.asarray(_two_sided_tail(value, sd, np.float64(scale)))
 
 
 # only this is compiled: bisection around it on the host takes a few milliseconds, compiled it would take a second
-_two_sided_tail = jax.jit(calibrate.normal_plus_laplace)
+_two_sided_tail = jax.jit(null_laws.normal_plus_laplace)
 
 
 def _critical(null_sds, noise: Noise, level, variance_noise):
@@ -255,12 +255,12 @@ def _critical(null_sds, noise: Noise, level, variance_noise):
 
 @jax.jit
 def _laplace_p_value(value, sd, scale, variance_noise):
-    return calibrate.normal_plus_laplace(value, calibrate.widened_for_laplace(value, sd, scale, variance_noise), scale)
+    return null_laws.normal_plus_laplace(value, null_laws.widened_for_laplace(value, sd, scale, variance_noise), scale)
 
 
 @jax.jit
 def _normal_p_value(value, sd, scale, variance_noise):
-    return calibrate.normal(value, jnp.hypot(calibrate.widened_for_normal(value, sd, scale, variance_noise), scale))
+    return null_laws.normal(value, jnp.hypot(null_laws.widened_for_normal(value, sd, scale, variance_noise), scale))
 
 
 def _upper_tail(value, sd, scale):
@@ -391,7 +391,7 @@ MEDIAN_RANGE = (0.0, 10.0)  # of `SubsampleAggregate`
 @functools.partial(jax.jit, static_argnums=0)
 def _median_power(blocks, mean, epsilon, level):
     from jaxdp.mechanisms import smooth_sensitivity
-    from jaxdp.noise.add import smooth_grid
+    from jaxdp.noise.smooth.rungs import smooth_grid
 
     mechanism = smooth_sensitivity.SmoothCauchy(epsilon=epsilon)
 

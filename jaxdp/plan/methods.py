@@ -8,12 +8,15 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+
 from jaxdp import catalogue
 from jaxdp.plan.setting import CLASSIC_COMPLEXITY, CODES, GROUPS, SCALED, Setting
 from jaxdp.spec import Columns, Options, Planning
 
 Formula = Callable[[Setting, int, Any, float, float], float]  # of setting, n, budget, effect, level
-LEAST_N = 20
+MIN_N = 20
+MANY = 10**6  # records: what is refused with so many is refused with any number
 FORMS = {Columns.SCORES: SCALED, Columns.CODES: CODES, Columns.GROUPS: GROUPS}
 
 
@@ -94,13 +97,13 @@ class Plan:
         """Whether there is one for these columns and this noise."""
         fits = narrow(setting) or not self.planning.narrow
         noise = not delta or GAUSSIAN_FORMULA[self.planning.gaussian_formula](setting)
-        return self.formula is not None and fits and noise
+        return self.formula is not None and fits and noise and not setting.tails
 
     def make(self, setting: Setting, epsilon: float, level: float, n: int | None = None):
         """The test, by the one builder of the package."""
         law = None
         if self.entry.spec.needs:
-            from jaxdp.simulate.confounder import SineLaw
+            from jaxdp.simulate.designs.confounder import SineLaw
 
             law = SineLaw(complexity=CLASSIC_COMPLEXITY)
         domain = setting.domain(self.form) if setting.scaled else None
@@ -116,6 +119,10 @@ class Plan:
         """Raises ValueError, which begins with the name, where the test itself would refuse to run."""
         if self.cuts_z:
             self.make(setting, 1.0, 0.05).refuse_coarse_cells(setting.z)
+        elif self.entry.spec.rank(setting.domain(CODES)) and hasattr(self.entry.cls, "level_rule"):
+            design = setting.design(MANY, 0.0, self.form)
+            rule = self.make(setting, 1.0, 0.05).level_rule(jax.eval_shape(design, jax.random.key(0)))
+            rule.require()
 
 
 def formula_at(place: Any) -> Formula | None:

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import _check
+from jaxdp._base import check
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
-from jaxdp.simulate.confounder import sine_confounder
+from jaxdp.simulate.designs.confounder import sine_confounder
 from jaxdp.statistics import partition
 
 SCALED, CODES, GROUPS = "scaled", "codes", "groups"  # how a test wants its columns
@@ -35,6 +35,7 @@ class Setting:
         Z uniform. Otherwise the continuous model of the GCM paper (`simulate.sine_confounder`).
     confounding: how far the means of X and Y move with the first column of Z, in residual sds, in opposite
         directions (scaled settings).
+    tails: degrees of freedom of Student's t for the residuals (scaled to sd 1), 0 for normal ones (scaled settings).
     accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
     """
 
@@ -44,11 +45,14 @@ class Setting:
     scaled: bool = False
     confounding: float = 1.0
     residual_sd: float = RESIDUAL_SD
+    tails: float = 0.0
     accept_coarse_cells: bool = False
 
     def __post_init__(self):
-        _check.non_negative(confounding=self.confounding)
-        _check.positive(residual_sd=self.residual_sd)
+        check.non_negative(confounding=self.confounding)
+        if self.tails:
+            check.in_range(2.0, math.inf, tails=self.tails)
+        check.positive(residual_sd=self.residual_sd)
 
     @classmethod
     def of_schema(cls, schema, x: str, y: str, given=(), **fields) -> "Setting":
@@ -62,7 +66,7 @@ class Setting:
     @classmethod
     def table(cls, rows: int = 2, columns: int = 2) -> "Setting":
         """Two columns with levels and no Z."""
-        _check.at_least(2, rows=rows, columns=columns)
+        check.at_least(2, rows=rows, columns=columns)
         return cls(x=Column(CATEGORICAL, rows), y=Column(CATEGORICAL, columns), z=(), scaled=True)
 
     @property
@@ -156,10 +160,17 @@ def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
     if setting.z:
         first = (codes[0] + 0.5) / bins[0] if bins[0] else places[0]
         bend = setting.confounding * jnp.sin(jnp.pi * (2.0 * first - 1.0))
-    noise_x, noise_y = jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
+    noise_x, noise_y = (_residuals(k, n, setting.tails) for k in (key_x, key_y))
     x = _observed(bend + noise_x, setting.x, setting, form, 1.0)
     y = _observed(-bend + noise_y + effect * noise_x, setting.y, setting, form, jnp.sqrt(1.0 + effect**2))
     return Data(x, y, jnp.stack(codes, axis=1) if codes else None, domain=setting.domain(form))
+
+
+def _residuals(key, n: int, tails: float):
+    """Standard residuals (n,): normal, or Student's t of sd 1."""
+    if not tails:
+        return jax.random.normal(key, (n,))
+    return jax.random.t(key, tails, (n,)) * math.sqrt((tails - 2.0) / tails)
 
 
 def _observed(values, column: Column, setting: Setting, form: str, sd):

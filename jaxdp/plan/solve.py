@@ -7,29 +7,28 @@ from common random numbers: replicate r uses the same key, and its first n draws
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 
-from jaxdp import _check
+from jaxdp._base import check
 from jaxdp.accounting import renyi
+from jaxdp.independence.continuous.level_rule import LevelLost
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
-from jaxdp.plan.methods import LEAST_N, Plan, plan_of
+from jaxdp.plan.methods import MIN_N, Plan, plan_of
 from jaxdp.plan.setting import Setting
 from jaxdp.simulate import power as replicates_of
 
 FORMULA, SIMULATION, AUTO = "formula", "simulation", "auto"
 LEVEL, WANTED_POWER, REPLICATES, SEED = 0.05, 0.8, 1000, 8
-LARGEST_N = 10**9
-LARGEST_SIMULATED_N = 50_000
+MAX_N = 10**9
+MAX_SIMULATED_N = 50_000
 EPSILONS, EFFECTS = (1e-3, 1e3), (1e-4, 30.0)
 ROUNDS, CLOSE = 8, 1.02  # of a simulated search: at most so many steps after doubling, then within 2 %
 FIRST_TRY = 0.1
-RHO_STEPS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +50,14 @@ class Question:
         """Checked. Errors: ValueError for names, numbers and columns that do not fit."""
         plan = plan_of(method)
         setting = plan.setting if setting is None else setting
-        _check.in_range(0.0, 0.5, level=level)
-        _check.one_of((AUTO, FORMULA, SIMULATION), engine=engine)
-        _check.at_least(1, replicates=replicates)
+        check.in_range(0.0, 0.5, level=level)
+        check.one_of((AUTO, FORMULA, SIMULATION), engine=engine)
+        check.at_least(1, replicates=replicates)
         if not plan.applies(setting):
             raise ValueError(f"{method} does not fit these columns; jaxdp.plan.compare lists the tests that do.")
         plan.refuse(setting)
         if delta:
-            _check.in_range(0.0, 1.0, delta=delta)
+            check.in_range(0.0, 1.0, delta=delta)
             if not plan.gaussian:
                 raise ValueError(f"{method} has no Gaussian form; plan it without delta.")
         has_formula = plan.has_formula(setting, delta)
@@ -73,7 +72,7 @@ class Question:
             raise ValueError(f"{self.plan.name} needs at least {self.plan.smallest_n} records, got {n}.")
         if self.engine == FORMULA:
             assert self.plan.formula is not None
-            budget = laws.Concentrated(rho_of(epsilon, self.delta)) if self.delta else float(epsilon)
+            budget = laws.Concentrated(renyi.zcdp_rho(float(epsilon), self.delta)) if self.delta else float(epsilon)
             return self.plan.formula(self.setting, int(n), budget, float(effect), self.level)
         return self.simulated(n, epsilon, effect).rate
 
@@ -81,27 +80,14 @@ class Question:
         """Counts over replicates of the real test."""
         test = self.plan.make(self.setting, float(epsilon), self.level, int(n))
         if self.delta:
-            test = dataclasses.replace(test, epsilon=None, mechanism=Gaussian(rho_of(epsilon, self.delta)))
+            rho = renyi.zcdp_rho(float(epsilon), self.delta)
+            test = dataclasses.replace(test, epsilon=None, mechanism=Gaussian(rho))
         design = self.setting.design(int(n), effect, self.plan.form)
         return replicates_of.rejection_rate(test, design, self.key, self.replicates, level=self.level)
 
     def reference(self, n: int, effect: float) -> float:
         """Power of the usual non-private test."""
         return self.plan.reference(self.setting, int(n), math.inf, effect, self.level)
-
-
-@functools.lru_cache(maxsize=1024)
-def rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho of zCDP that is (epsilon, delta)-DP, by the tight conversion of `jaxdp.accounting`."""
-    tail = math.log(1.0 / delta)
-    low = (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2  # Bun and Steinke 2016, Prop. 1.3
-    high = 8.0 * low
-    while renyi.zcdp_epsilon(high, delta) <= epsilon:
-        high *= 2.0
-    for _ in range(RHO_STEPS):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if renyi.zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
-    return low
 
 
 def power(
@@ -114,7 +100,7 @@ def power(
     setting: Setting | None = None,
     engine: str = AUTO,
     replicates: int = REPLICATES,
-    key=None,
+    key: jax.Array | None = None,
     delta: float = 0.0,
 ) -> float:
     """Probability that the test finds an effect, at n records and a budget of epsilon.
@@ -139,7 +125,7 @@ def required_n(
     setting: Setting | None = None,
     engine: str = AUTO,
     replicates: int = REPLICATES,
-    key=None,
+    key: jax.Array | None = None,
     delta: float = 0.0,
 ) -> int:
     """Smallest number of records at which the test finds the effect with the wanted power; arguments as in `power`.
@@ -148,10 +134,15 @@ def required_n(
     """
     _numbers(epsilon=epsilon, effect=effect, power=power)
     question = Question.of(method, setting, level, engine, replicates, key, delta)
-    largest = LARGEST_N if question.engine == FORMULA else LARGEST_SIMULATED_N
-    found = _smallest(
-        lambda n: question.power(round(n), epsilon, effect), power, question.plan.smallest_n, largest, question, 0.5
-    )
+    largest = MAX_N if question.engine == FORMULA else MAX_SIMULATED_N
+
+    def reached(n: float) -> float:
+        try:
+            return question.power(round(n), epsilon, effect)
+        except LevelLost:  # the test refuses so few records, so it finds nothing there
+            return 0.0
+
+    found = _smallest(reached, power, question.plan.smallest_n, largest, question, 0.5)
     if found is None:
         raise ValueError(
             f"{method} needs more than {largest:g} records for effect {effect:g} at epsilon {epsilon:g}; "
@@ -170,7 +161,7 @@ def minimum_epsilon(
     setting: Setting | None = None,
     engine: str = AUTO,
     replicates: int = REPLICATES,
-    key=None,
+    key: jax.Array | None = None,
     delta: float = 0.0,
 ) -> float:
     """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
@@ -192,7 +183,7 @@ def detectable_effect(
     setting: Setting | None = None,
     engine: str = AUTO,
     replicates: int = REPLICATES,
-    key=None,
+    key: jax.Array | None = None,
     delta: float = 0.0,
 ) -> float:
     """Smallest effect that n records and epsilon find with the wanted power; arguments as in `power`."""
@@ -214,7 +205,7 @@ def cost_of_privacy(
     setting: Setting | None = None,
     engine: str = AUTO,
     replicates: int = REPLICATES,
-    key=None,
+    key: jax.Array | None = None,
     delta: float = 0.0,
 ) -> float:
     """Records that the private test needs over those the usual non-private one needs; arguments as in `power`.
@@ -243,7 +234,7 @@ def public_n(question: Question, effect: float, power: float) -> int:
         lambda n: question.reference(round(n), effect),
         power,
         4,
-        LARGEST_N,
+        MAX_N,
         dataclasses.replace(question, engine=FORMULA),
         0.5,
     )
@@ -298,7 +289,7 @@ def _smallest_simulated(function, wanted: float, lowest: float, highest: float) 
 
 def _numbers(**given) -> None:
     if "n" in given:
-        _check.at_least(LEAST_N, n=given["n"])
+        check.at_least(MIN_N, n=given["n"])
     if "power" in given:
-        _check.in_range(0.0, 1.0, power=given["power"])
-    _check.positive(**{name: given[name] for name in ("epsilon", "effect") if name in given})
+        check.in_range(0.0, 1.0, power=given["power"])
+    check.positive(**{name: given[name] for name in ("epsilon", "effect") if name in given})

@@ -10,13 +10,14 @@ import math
 import numpy as np
 
 from jaxdp.core import Norm
-from jaxdp.independence.conditional import conditional_kendall, conditional_spearman, rank_test
-from jaxdp.independence.marginal import margin_adaptive
-from jaxdp.independence.marginal.noisy_table import MOVE
+from jaxdp.independence.ranks import conditional_kendall, conditional_spearman, rank_test
+from jaxdp.independence.tables import margin_adaptive
+from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.plan import laws
 from jaxdp.plan.setting import Setting, correlation, rates
-from jaxdp.statistics import concordance, unit_circle
-from jaxdp.statistics.unit_circle import Groups
+from jaxdp.statistics import concordance
+from jaxdp.statistics.tables import unit_circle
+from jaxdp.statistics.tables.unit_circle import Groups
 
 SURROGATE_LEVELS = 32  # a continuous column beside one with levels
 

@@ -28,9 +28,14 @@ def canvas(width: float = 7.2, height: float = 4.0):
     return figure, axes
 
 
+def can_draw() -> bool:
+    """Whether matplotlib is installed; commands answer without pictures where it is not."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
 def require_matplotlib() -> None:
-    """ValueError if pictures cannot be drawn; commands ask before they spend a budget."""
-    if importlib.util.find_spec("matplotlib") is None:
+    """ValueError if pictures cannot be drawn."""
+    if not can_draw():
         raise ValueError("pictures need matplotlib: install jaxdp-dependence[plot].")
 
 

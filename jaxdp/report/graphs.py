@@ -1,62 +1,152 @@
-"""Pictures of graphs: nodes on a circle, matplotlib alone (no Graphviz, no layout library)."""
+"""Pictures of graphs: nodes in layers, matplotlib alone (no Graphviz, no layout library)."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jaxdp.report import figures
+from jaxdp.report.layered import layout
 
-NODE_RADIUS = 0.13
+CHARACTER, PADDING = 0.086, 0.16  # width of a letter and of a box's rim, in inches
+ROW = 1.05  # inches between layers
+HALF_BOX = 0.13
+LEGEND_ROOM = 0.8
+MIN_SIZE, MAX_SIZE = (5.2, 3.2), (40.0, 40.0)
+WIDTHS = (0.9, 3.2)  # points, of the least and the most certain edge
+LABEL_LENGTH = 24
 
 
-def draw_graph(path: Path, names, arcs, *, truth=None, title: str = "", simulation: bool = False) -> Path:
-    """Draws a partially directed graph as PNG; returns its path.
-
-    names: node labels. arcs: bool (d, d), i -> j without j -> i, both for an undirected edge.
-    truth: bool (d, d) true arcs, if known: edges that are not in it are dashed red, missing ones dotted grey.
-    """
-    figure, axes = figures.canvas(6.4, 6.0)
-    places = _circle(len(names))
-    found = arcs | arcs.T
-    true = None if truth is None else truth | truth.T
-    for i, j in np.argwhere(np.triu(found if true is None else found | true)):
-        style = {"color": figures.BLUE, "linestyle": "-"}
-        if true is not None and not true[i, j]:
-            style = {"color": figures.RED, "linestyle": "--"}
-        if not found[i, j]:
-            style = {"color": figures.GREY, "linestyle": ":"}
-        _edge(axes, places, int(i), int(j), arcs, style)
-    for name, (x, y) in zip(names, places, strict=True):
-        axes.text(
-            x,
-            y,
-            figures.plain(name),
-            ha="center",
-            va="center",
-            fontsize=9,
-            bbox={"boxstyle": "round", "fc": "white", "ec": "black"},
-        )
-    axes.set(title=figures.plain(title), xlim=(-1.35, 1.35), ylim=(-1.25, 1.25), aspect="equal")
-    axes.axis("off")
-    if true is not None:
-        figure.text(0.01, 0.005, "solid: in the true graph; dashed: not in it; dotted: missed", fontsize=8)
+def draw_graph(
+    path: Path, names, arcs, *, truth=None, confidence=None, title: str = "", simulation: bool = False
+) -> Path:
+    """Draws a partially directed graph as PNG; returns its path. Arguments: as of `picture`."""
+    figure, _ = picture(names, arcs, truth=truth, confidence=confidence, title=title)
     return figures.save(figure, path, simulation)
 
 
-def _circle(count: int) -> np.ndarray:
-    angle = np.pi / 2 - 2 * np.pi * np.arange(count) / max(count, 1)
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1) if count > 1 else np.zeros((count, 2))
+def picture(names, arcs, *, truth=None, confidence=None, title: str = ""):
+    """Figure and axes of a partially directed graph.
+
+    names: node labels. arcs: bool (d, d), i -> j without j -> i, both for an undirected edge.
+    truth: bool (d, d) true arcs, if known: edges that are not in it are dashed red, missing ones dotted grey.
+    confidence: (d, d) in [0, 1], released or derived from what was released: wider edges are more certain.
+    """
+    labels = [_short(figures.plain(name)) for name in names]
+    found = arcs | arcs.T
+    true = None if truth is None else truth | truth.T
+    boxes = np.array([CHARACTER * max(map(len, label.split("\n"))) + PADDING for label in labels])
+    placed = layout(arcs if truth is None else arcs | (truth & ~found), boxes)
+    places, bends = placed.places * (1.0, ROW), {edge: p * (1.0, ROW) for edge, p in placed.bends.items()}
+    figure, axes, scale = _canvas(places, boxes, np.concatenate([np.zeros((0, 2)), *bends.values()]))
+    kinds = set()
+    for (i, j), middle in bends.items():
+        kind = _kind(i, j, found, true)
+        kinds.add(kind)
+        certain = None if confidence is None or not found[i, j] else float(confidence[i, j])
+        _edge(axes, [places[i], *middle, places[j]], boxes[[i, j]], _heads(i, j, arcs, truth), kind, certain)
+    for label, (x, y) in zip(labels, places, strict=True):
+        box = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": figures.BLUE, "lw": 1.0}
+        axes.text(x, y, label, ha="center", va="center", fontsize=9 * scale, bbox=box, zorder=3)
+    axes.set_title(figures.plain(title))
+    _legend(axes, kinds if true is not None else set(), arcs, confidence is not None)
+    return figure, axes
 
 
-def _edge(axes, places: np.ndarray, i: int, j: int, arcs: np.ndarray, style: dict) -> None:
-    """A line, with an arrow head where the edge has one direction."""
-    if arcs[j, i] and not arcs[i, j]:
-        i, j = j, i
-    start, stop = places[i], places[j]
-    gap = NODE_RADIUS * (stop - start) / max(float(np.linalg.norm(stop - start)), 1e-9)
-    start, stop = start + gap, stop - gap
-    arrow = "-|>" if arcs[i, j] and not arcs[j, i] else "-"
-    look = {"arrowstyle": arrow, "lw": 1.6, "mutation_scale": 16, **style}
-    axes.annotate("", xy=tuple(stop), xytext=tuple(start), arrowprops=look)
+STYLES: dict[str, tuple[str, Any, str]] = {
+    "found": (figures.BLUE, "-", "found"),
+    "true": (figures.BLUE, "-", "found, in the true graph"),
+    "false": (figures.RED, "--", "found, not in the true graph"),
+    "missed": (figures.GREY, ":", "in the true graph, not found"),
+}
+
+
+def _kind(i: int, j: int, found: np.ndarray, true: np.ndarray | None) -> str:
+    if true is None:
+        return "found"
+    return "missed" if not found[i, j] else "true" if true[i, j] else "false"
+
+
+def _heads(i: int, j: int, arcs: np.ndarray, truth) -> tuple[bool, bool]:
+    """Whether the edge has an arrow head at i and at j."""
+    shown = arcs if arcs[i, j] or arcs[j, i] or truth is None else truth
+    directed = shown[i, j] != shown[j, i]
+    return bool(directed and shown[j, i]), bool(directed and shown[i, j])
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LABEL_LENGTH else label[: LABEL_LENGTH - 1] + "…"
+
+
+def _canvas(places: np.ndarray, boxes: np.ndarray, bends: np.ndarray):
+    """A figure in which one unit is one inch, shrunk only where it would be larger than a page can show."""
+    low, high = np.zeros(2), np.zeros(2)
+    if len(places):
+        left, right = places[:, 0] - boxes / 2, places[:, 0] + boxes / 2
+        low = np.array([min([*left, *bends[:, 0]]), places[:, 1].min() - 0.4])
+        high = np.array([max([*right, *bends[:, 0]]), places[:, 1].max() + 0.4])
+    span = high - low + (0.4, LEGEND_ROOM)
+    wanted = np.maximum(span, MIN_SIZE)
+    scale = float(min(1.0, *(np.asarray(MAX_SIZE) / wanted)))
+    figure, axes = figures.canvas(*(wanted * scale))
+    middle = (low + high) / 2
+    axes.set(
+        xlim=(middle[0] - wanted[0] / 2, middle[0] + wanted[0] / 2),
+        ylim=(middle[1] - wanted[1] / 2, middle[1] + wanted[1] / 2),
+    )
+    axes.axis("off")
+    return figure, axes, scale
+
+
+def _edge(axes, points, boxes: np.ndarray, heads: tuple[bool, bool], kind: str, certain: float | None) -> None:
+    """A line through its bends, from box to box, with arrow heads where the edge has one direction."""
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path as Curve
+
+    points = [np.asarray(point, float) for point in points]
+    points[0] = _rim(points[0], points[1], boxes[0])
+    points[-1] = _rim(points[-1], points[-2], boxes[1])
+    codes = [Curve.MOVETO]
+    vertices = [points[0]]
+    for before, point, after in zip(points, points[1:], [*points[2:], None], strict=False):
+        if after is None:
+            vertices.append(point)
+            codes.append(Curve.LINETO)
+        else:  # rounded at the bend
+            vertices += [point + 0.35 * (before - point), point, point + 0.35 * (after - point)]
+            codes += [Curve.LINETO, Curve.CURVE3, Curve.CURVE3]
+    color, line, _ = STYLES[kind]
+    least, most = WIDTHS
+    width = 1.5 if certain is None else least + (most - least) * min(max(certain, 0.0), 1.0)
+    style = ("<|-" if heads[0] else "-") if not heads[1] else "-|>"
+    patch = FancyArrowPatch(path=Curve(vertices, codes), arrowstyle=style, mutation_scale=12, lw=width)
+    patch.set(color=color, linestyle=line, zorder=1)
+    axes.add_patch(patch)
+
+
+def _rim(start: np.ndarray, toward: np.ndarray, width: float) -> np.ndarray:
+    """Where the line from a node's middle leaves its box."""
+    step = toward - start
+    reach = np.array([width / 2 + 0.03, HALF_BOX + 0.03])
+    share = float(np.min(reach / np.maximum(np.abs(step), 1e-12)))
+    return start + min(share, 0.45) * step
+
+
+def _legend(axes, kinds: set[str], arcs: np.ndarray, certain: bool) -> None:
+    """What the lines mean; only what the picture shows."""
+    from matplotlib.lines import Line2D
+
+    entries = [(STYLES[kind][0], STYLES[kind][1], STYLES[kind][2]) for kind in STYLES if kind in kinds]
+    handles = [Line2D([], [], color=color, linestyle=line, lw=1.5, label=text) for color, line, text in entries]
+    notes = []
+    if (arcs & ~arcs.T).any():
+        notes.append("arrow: direction found")
+    if (arcs & arcs.T).any():
+        notes.append("no arrow: direction open")
+    if certain:
+        notes.append("wider: more certain, by the noise that was added")
+    handles += [Line2D([], [], color="none", label=text) for text in notes]
+    if handles:
+        axes.legend(handles=handles, loc="lower left", ncols=2, frameon=False, fontsize=8, handlelength=1.8)

@@ -1,7 +1,8 @@
 """report.html: one self-contained page about the files of a results folder.
 
 The page is a function of the files alone, so it can be rebuilt at any time: every folder that a command wrote becomes
-a section with its JSON values, PNG pictures and CSV tables. Only files that the command itself wrote are shown, by the
+a section with its answer, its PNG pictures, its result in words (`report.story`), and its JSON values and CSV tables
+folded away. Only files that the command itself wrote are shown, by the
 record that it keeps of them (`report.written`): a file that lies beside them, data above all, never is.
 Two keys of a JSON file are special: "title" heads the section and "answer" opens it.
 """
@@ -19,8 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdp import _csv
+from jaxdp._base import csv_files
 from jaxdp.report import written
+from jaxdp.report.story import story
 
 REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30
@@ -39,14 +41,23 @@ _PAGE = string.Template("""<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$title</title>
 <style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; color: #1c1f23; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #d5d9de; }
+body { font: 17px/1.55 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; color: #1c1f23;
+  background: #fff; overflow-wrap: break-word; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 2.4rem; border-bottom: 1px solid #d5d9de; }
+h3 { font-size: 1rem; margin: 1.3rem 0 .2rem; color: #24567a; } p { margin: .3rem 0; }
 .banner { background: #b3261e; color: white; padding: .6rem 1rem; border-radius: 4px; font-weight: 600; }
-.answer { font-size: 1.15rem; } figure { margin: 1rem 0; } img { max-width: 100%; }
-figcaption, .small { color: #5b6168; font-size: .85rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-size: .9rem; display: block; overflow-x: auto; }
+.answer { font-size: 1.2rem; background: #eef4f8; border-left: 4px solid #2a6f97;
+  padding: .7rem 1rem; margin: .8rem 0; }
+figure { margin: 1.2rem 0; } img { max-width: 100%; height: auto; }
+figcaption, .small, summary { color: #50565d; font-size: .85rem; }
+code { font-size: .85rem; background: #f2f3f5; padding: .1rem .3rem; overflow-wrap: anywhere; }
+details { margin: .8rem 0; } summary { cursor: pointer; }
+table { border-collapse: collapse; margin: .6rem 0; font-size: .85rem; display: block; overflow-x: auto; }
 td, th { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #e6e8eb; vertical-align: top; }
 th { font-weight: 600; }
+@media (max-width: 30rem) { body { font-size: 16px; margin: 1rem auto; } h1 { font-size: 1.35rem; } }
+@media print { body { max-width: none; font-size: 11pt; margin: 0; } h2 { break-before: auto; }
+  h3, figure { break-inside: avoid; break-after: avoid; } .banner { border: 2px solid #b3261e; color: #b3261e; } }
 </style>
 </head>
 <body>
@@ -120,12 +131,26 @@ def _section(
         if "answer" in head:
             yield f'<p class="answer">{html.escape(str(head["answer"]))}</p>'
     yield from (_figure(name, content) for name, content in contents.items() if name.endswith(".png"))
-    for name, result in results.items():
-        yield f'<p class="small">{html.escape(name)}</p>'
-        yield value_table(result)
-    yield from (_csv_table(name, content) for name, content in contents.items() if name.endswith(".csv"))
+    for head in heads:
+        yield from (_told(part, sentences, str(head.get("command", ""))) for part, sentences in story(head))
+    yield from (_folded(name, value_table(result)) for name, result in results.items())
+    yield from (_folded(name, _csv_table(content)) for name, content in contents.items() if name.endswith(".csv"))
     for name in changed:
         yield f'<p class="small">{html.escape(name)} was changed since it was written and is not shown.</p>'
+
+
+def _told(heading: str, sentences: Sequence[str], command: str) -> str:
+    """A part of the story: its heading and a paragraph for each sentence; a command as code."""
+    tags = (
+        f"<p><code>{html.escape(text)}</code></p>" if text == command else f"<p>{html.escape(text)}</p>"
+        for text in sentences
+    )
+    return f"<h3>{html.escape(heading)}</h3>{''.join(tags)}"
+
+
+def _folded(name: str, table: str) -> str:
+    """Numbers for those who want them."""
+    return f"<details><summary>{html.escape(name)}</summary>{table}</details>"
 
 
 def _figure(name: str, content: bytes) -> str:
@@ -166,11 +191,11 @@ def _text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _csv_table(name: str, content: bytes) -> str:
+def _csv_table(content: bytes) -> str:
     lines = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
-    header, *rows = [list(map(_csv.text, line)) for line in itertools.islice(lines, CSV_ROWS_SHOWN + 1)] or [[]]
+    header, *rows = [list(map(csv_files.text, line)) for line in itertools.islice(lines, CSV_ROWS_SHOWN + 1)] or [[]]
     body = "".join(_row(row, "td") for row in rows)
-    return f'<p class="small">{html.escape(name)}</p><table>{_row(header, "th")}{body}</table>'
+    return f"<table>{_row(header, 'th')}{body}</table>"
 
 
 def _row(cells: Sequence[str] | Iterable[str], tag: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxdp.report import figures
 
 COLOURS = ("#2a6f97", "#b3261e", "#3a7d44", "#8f5db7", "#c77d0a", "#4d4d4d", "#17a2a2", "#d14d8b")
-MOST_LINES = 16
+MAX_LINES = 16
 BARS = 20
 
 
@@ -70,7 +70,7 @@ def null_p_values(path: Path, nulls: Sequence[Nulls]) -> Path:
 
     figure, axes = figures.canvas()
     edges = np.linspace(0.0, 1.0, BARS + 1)
-    for colour, null in zip(COLOURS * 2, nulls[:MOST_LINES], strict=False):
+    for colour, null in zip(COLOURS * 2, nulls[:MAX_LINES], strict=False):
         bars = null.histogram.reshape(BARS, -1).sum(axis=1) / max(null.total, 1) * BARS
         axes.stairs(bars, edges, color=colour, linewidth=1.3, label=_short(null.label))
     smallest = max(1, min(null.total for null in nulls))
@@ -89,7 +89,7 @@ def null_quantiles(path: Path, nulls: Sequence[Nulls]) -> Path:
     Curves above the diagonal are conservative; those below reject too often.
     """
     figure, axes = figures.canvas(5.6, 5.0)
-    for colour, null in zip(COLOURS * 2, nulls[:MOST_LINES], strict=False):
+    for colour, null in zip(COLOURS * 2, nulls[:MAX_LINES], strict=False):
         expected, observed = null.quantiles()
         note = "KS p" if null.p_values.size else "KS p (100 bins)"
         axes.plot(expected, observed, color=colour, linewidth=1.3)
@@ -103,7 +103,7 @@ def null_quantiles(path: Path, nulls: Sequence[Nulls]) -> Path:
 def power_curves(path: Path, axis: str, lines: Mapping[str, Sequence[Point]], level: float, title: str = "") -> Path:
     """Rejection rates along one axis, one line per configuration, Wilson 95 % bands, the level as a dotted line."""
     figure, axes = figures.canvas()
-    for place, (label, points) in enumerate(list(lines.items())[:MOST_LINES]):
+    for place, (label, points) in enumerate(list(lines.items())[:MAX_LINES]):
         colour, points = COLOURS[place % len(COLOURS)], sorted(points, key=lambda point: point.x)
         x = [point.x for point in points]
         axes.plot(x, [point.rate for point in points], "o-", color=colour, linewidth=1.4, label=_short(label))
@@ -115,8 +115,8 @@ def power_curves(path: Path, axis: str, lines: Mapping[str, Sequence[Point]], le
         axes.set_xscale("log")
     axes.set(xlabel=axis, ylabel="rejection rate", ylim=(0, 1.02), title=figures.plain(title))
     axes.legend(frameon=False, fontsize=7)
-    if len(lines) > MOST_LINES:
-        figure.text(0.01, 0.005, f"{len(lines) - MOST_LINES} more configurations are in results.csv", fontsize=7)
+    if len(lines) > MAX_LINES:
+        figure.text(0.01, 0.005, f"{len(lines) - MAX_LINES} more configurations are in results.csv", fontsize=7)
     return figures.save(figure, path, simulation=True)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxdp.report import figures
 
-MOST_LABELS = 24
+MAX_LABELS = 24
 
 
 def waterfall(
@@ -44,7 +44,7 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
     after = np.cumsum(charges)
     spent = float(after[-1]) if count else 0.0
     panel.bar(np.arange(count), charges, bottom=after - charges, width=0.8, color=figures.BLUE, edgecolor=figures.BLUE)
-    if count <= MOST_LABELS:
+    if count <= MAX_LABELS:
         starts = np.arange(count)
         panel.hlines(after, starts + 0.4, starts + 0.6, color=figures.GREY, linewidth=0.8)
     left = max(total - spent, 0.0)
@@ -59,7 +59,7 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
 
 
 def _label(panel, labels: Sequence[str]) -> None:
-    if len(labels) <= MOST_LABELS:
+    if len(labels) <= MAX_LABELS:
         panel.set_xticks(
             range(len(labels)), [figures.plain(label) for label in labels], rotation=35, ha="right", fontsize=7
         )

@@ -64,6 +64,16 @@ def put(folder: Path, name: str, write: Callable[..., Any], *args: Any, **option
     return folder / name
 
 
+def put_picture(folder: Path, name: str, draw: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """`put` of a picture where matplotlib is installed; elsewhere an old one of ours is dropped and none is drawn."""
+    from jaxdp.report.figures import can_draw
+
+    if can_draw():
+        put(folder, name, draw, *args, **options)
+    else:
+        drop(folder, name)
+
+
 def put_text(folder: Path, name: str, text: str) -> Path:
     """`put` of a text in UTF-8."""
     return put(folder, name, lambda path: path.write_text(text, encoding="utf-8", newline=""))

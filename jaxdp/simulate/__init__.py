@@ -5,22 +5,30 @@ from typing import Any
 
 # name -> module that holds it; imported on first use, so that a test's example data cost no more than themselves.
 _EXPORTS = {
-    "SineLaw": "confounder",
-    "case_control": "discrete",
-    "discrete_confounder": "discrete",
-    "from_schema": "shaped",
-    "functional_relation": "functions21",
-    "heavy_tailed_confounder": "confounder",
-    "heteroscedastic_confounder": "confounder",
-    "mixed_confounder": "discrete",
-    "network_question": "discrete",
-    "post_nonlinear": "confounder",
-    "relation": "functions21",
-    "sample_network": "networks",
-    "shah_peters": "confounder",
-    "sine_confounder": "confounder",
+    "SineLaw": "designs.confounder",
+    "case_control": "designs.discrete",
+    "discrete_confounder": "designs.discrete",
+    "from_schema": "designs.shaped",
+    "functional_relation": "designs.functions21",
+    "heavy_tailed_confounder": "designs.confounder",
+    "heteroscedastic_confounder": "designs.confounder",
+    "mixed_confounder": "designs.discrete",
+    "network_question": "designs.discrete",
+    "post_nonlinear": "designs.confounder",
+    "relation": "designs.functions21",
+    "sample_network": "designs.networks",
+    "shah_peters": "designs.confounder",
+    "sine_confounder": "designs.confounder",
 }
-_MODULES = ["confounder", "discrete", "examples", "functions21", "networks", "shaped"]
+# modules of the rooms below, by their own names
+_MODULES = {
+    "confounder": "designs.confounder",
+    "discrete": "designs.discrete",
+    "examples": "examples",
+    "functions21": "designs.functions21",
+    "networks": "designs.networks",
+    "shaped": "designs.shaped",
+}
 
 __all__ = sorted([*_EXPORTS, *_MODULES])
 
@@ -29,7 +37,7 @@ def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(importlib.import_module(f"jaxdp.simulate.{_EXPORTS[name]}"), name)
     if name in _MODULES:
-        return importlib.import_module(f"jaxdp.simulate.{name}")
+        return importlib.import_module(f"jaxdp.simulate.{_MODULES[name]}")
     raise AttributeError(f"module 'jaxdp.simulate' has no attribute {name!r}")
 
 

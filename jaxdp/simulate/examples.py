@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxdp.data.dataset import BINARY, ORDINAL, Column, Data, Domain
 from jaxdp.data.records import as_records
-from jaxdp.simulate.confounder import SineLaw, sine_confounder, wave
+from jaxdp.simulate.designs.confounder import SineLaw, sine_confounder, wave
 
 FAR = 1e3  # a value beyond every clipping limit in use
 GROUP = 20  # people in each group of `case_control_counts`
@@ -30,6 +30,21 @@ def bounded(key, n: int) -> Data:
     """`continuous` with x and y in [-1, 1]."""
     data = continuous(key, n)
     return Data(jnp.clip(data.x / 4, -1, 1), jnp.clip(data.y / 4, -1, 1), data.z)
+
+
+def in_a_schema(key, n: int) -> Data:
+    """`continuous` as a schema scales it to [-1, 1]."""
+    return _scaled(continuous(key, n))
+
+
+def gradual_in_a_schema(key, n: int) -> Data:
+    """`gradual` as a schema scales it to [-1, 1]."""
+    return _scaled(gradual(key, n))
+
+
+def _scaled(data: Data) -> Data:
+    x, y, z = (jnp.clip(values / 4, -1, 1) for values in (data.x, data.y, data.z))
+    return Data(x, y, z, Domain((Column(),), (Column(),), (Column(),)))
 
 
 def several_columns(key, n: int) -> Data:

@@ -2,34 +2,37 @@
 
 import contextlib
 import hashlib
+import os
 import re
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import _check
-from jaxdp._layout import device_list
-from jaxdp.noise import keys
-from jaxdp.simulate import engine
-from jaxdp.simulate.cells import Cell
-from jaxdp.simulate.replicates import Design, RejectionRate, p_values
+from jaxdp._base import check
+from jaxdp._base.layout import device_list
+from jaxdp.randomness import keys
+from jaxdp.simulate.engine import grid
+from jaxdp.simulate.engine.replicates import Design, RejectionRate, p_values
+from jaxdp.simulate.engine.settings import Setting
 
 __all__ = ["Design", "RejectionRate", "p_values", "rejection_rate"]
 
 
 def rejection_rate(
-    test,
-    design,
-    key,
+    test: Any,
+    design: Callable[..., Any],
+    key: jax.Array,
     replicates: int,
     *,
     level: float = 0.05,
     batch_size: int | str | None = None,
-    devices=None,
+    devices: Any = None,
     memory: int | None = None,
-    folder=None,
+    folder: str | os.PathLike | None = None,
 ) -> RejectionRate:
     """Counts p-values <= level over replicates; arguments as in `p_values`.
 
@@ -37,7 +40,7 @@ def rejection_rate(
     1000 replicates there and goes on with what it holds, so that the call may be interrupted at any time and repeated.
     The counts are the same with and without; what the folder holds beyond `replicates` is counted too.
     """
-    _check.in_range(0.0, 1.0, level=level)
+    check.in_range(0.0, 1.0, level=level)
     if memory is not None or folder is not None or isinstance(batch_size, str):
         return _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder)
     values = p_values(test, design, key, replicates, batch_size=batch_size, devices=devices)
@@ -55,19 +58,19 @@ def _recorded_rate(test, design, key, replicates, level, batch_size, devices, me
         "key": np.asarray(jax.random.key_data(key)).tolist(),
     }
     precision = "float64" if jnp.result_type(float) == jnp.float64 else "float32"
-    cell = Cell(config, test, design, level, precision, key=key)
+    setting = Setting(config, test, design, level, precision, key=key)
     place = contextlib.nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory()
     with place as path:
-        rows = engine.run(
-            [cell],
+        rows = grid.run(
+            [setting],
             path,
-            engine.Plan(replicates),
+            grid.Plan(replicates),
             resume=True,
             batch_size=batch_size or "auto",
             memory=memory,
             devices=devices,
         )
-    row = next(row for row in rows if row.hash == cell.hash)
+    row = next(row for row in rows if row.hash == setting.hash)
     return RejectionRate(row.rejections, row.replicates, level)
 
 

@@ -8,46 +8,47 @@ from typing import Any
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
-    "chi_squared": "stratified",
-    "cochran_mantel_haenszel": "stratified",
-    "g_test": "stratified",
+    "chi_squared": "tables.stratified",
+    "cochran_mantel_haenszel": "tables.stratified",
+    "g_test": "tables.stratified",
     "conditional_kendall": "concordance",
     "spearman": "concordance",
     "conditional_spearman": "concordance",
     "kendall_s": "concordance",
     "kendall_tau": "concordance",
-    "k_fold_residuals": "ridge",
-    "krr_residuals": "ridge",
-    "leave_one_out_residuals": "ridge",
-    "characteristic_matrix_e": "mic",
-    "characteristic_matrix_r": "mic",
-    "maximum_asymmetry": "mic_companions",
-    "maximum_edge_value": "mic_companions",
-    "mic_e": "mic",
-    "mic_e_pairs": "mic_pairs",
-    "mic_r": "mic",
-    "mic_r_pairs": "mic_pairs",
-    "mic_star": "mic",
-    "minimum_cell_number": "mic_companions",
-    "mutual_information": "information",
-    "total_information": "mic_companions",
+    "k_fold_residuals": "kernel_ridge.ridge",
+    "krr_residuals": "kernel_ridge.ridge",
+    "leave_one_out_residuals": "kernel_ridge.ridge",
+    "characteristic_matrix_e": "mic.coefficients",
+    "characteristic_matrix_r": "mic.coefficients",
+    "maximum_asymmetry": "mic.mic_companions",
+    "maximum_edge_value": "mic.mic_companions",
+    "mic_e": "mic.coefficients",
+    "mic_e_pairs": "mic.mic_pairs",
+    "mic_r": "mic.coefficients",
+    "mic_r_pairs": "mic.mic_pairs",
+    "mic_star": "mic.coefficients",
+    "minimum_cell_number": "mic.mic_companions",
+    "mutual_information": "tables.information",
+    "total_information": "mic.mic_companions",
 }
-_MODULES = [
-    "association",
-    "bitmaps",
-    "contingency",
-    "concordance",
-    "kernels",
-    "low_rank",
-    "partition",
-    "random_features",
-    "ridge",
-    "ridge_bounds",
-    "ridge_error",
-    "ridge_grid",
-    "stratified",
-    "winsorize",
-]
+# modules of the rooms below, by their own names
+_MODULES = {
+    "association": "tables.association",
+    "bitmaps": "tables.bitmaps",
+    "concordance": "concordance",
+    "contingency": "tables.contingency",
+    "kernels": "kernel_ridge.kernels",
+    "low_rank": "kernel_ridge.low_rank",
+    "partition": "partition",
+    "random_features": "kernel_ridge.random_features",
+    "ridge": "kernel_ridge.ridge",
+    "ridge_bounds": "kernel_ridge.ridge_bounds",
+    "ridge_error": "kernel_ridge.ridge_error",
+    "ridge_grid": "kernel_ridge.ridge_grid",
+    "stratified": "tables.stratified",
+    "winsorize": "winsorize",
+}
 
 __all__ = sorted([*_EXPORTS, *_MODULES])
 
@@ -56,7 +57,7 @@ def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(importlib.import_module(f"jaxdp.statistics.{_EXPORTS[name]}"), name)
     if name in _MODULES:
-        return importlib.import_module(f"jaxdp.statistics.{name}")
+        return importlib.import_module(f"jaxdp.statistics.{_MODULES[name]}")
     raise AttributeError(f"module 'jaxdp.statistics' has no attribute {name!r}")
 
 

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp._layout import automatic_layout
+from jaxdp._base.layout import automatic_layout
+from jaxdp._base.types import Array
 
 KENDALL_OFFSET = 2.5  # divisor n_i + 5/2 keeps the optimal weights 9 n (n-1)/(2 (2n+5)) of Korn
 
@@ -38,7 +39,7 @@ class Strata(NamedTuple):
 
 
 @automatic_layout
-def kendall_s(a, b):
+def kendall_s(a: Array, b: Array) -> jax.Array:
     """Kendall's S = concordant minus discordant pairs of a, b (n,), exact int64, in O(n log n).
 
     Ties count in neither. |S| <= n(n-1)/2. Sensitivity under replace-one
@@ -50,14 +51,14 @@ def kendall_s(a, b):
 
 
 @automatic_layout
-def kendall_tau(a, b):
+def kendall_tau(a: Array, b: Array) -> jax.Array:
     """Kendall's tau-a = 2 S/(n(n - 1)), 0 for n < 2; sensitivity 4/n under replace-one."""
     n = jnp.shape(a)[0]
     return _as_default_float(kendall_s(a, b) * (2.0 / max(n * (n - 1), 1)))
 
 
 @automatic_layout
-def conditional_kendall(a, b, block):
+def conditional_kendall(a: Array, b: Array, block: Array) -> jax.Array:
     """U = sum over blocks of S_i/(n_i + 5/2), as a float: the default conditional Kendall statistic.
 
     a, b, block: arrays (n,); records with equal `block` form a stratum.
@@ -71,7 +72,7 @@ def conditional_kendall(a, b, block):
 
 
 @automatic_layout
-def spearman(a, b):
+def spearman(a: Array, b: Array) -> jax.Array:
     """Tie-safe Spearman rho = 3 sum A_i B_i/(n(n^2 - 1)), 0 for n < 2; sensitivity 6/(n + 1)."""
     _same_length(a, b)
     with jax.enable_x64(True):
@@ -81,7 +82,7 @@ def spearman(a, b):
 
 
 @automatic_layout
-def conditional_spearman(a, b, block):
+def conditional_spearman(a: Array, b: Array, block: Array) -> jax.Array:
     """U_rho = sum over blocks of (n_i - 1) rho_i, as a float (docs/theory/spearman.md#sensitivity)."""
     _same_length(a, b, block)
     with jax.enable_x64(True):
@@ -259,7 +260,7 @@ def kendall_variance(strata: Strata):
     sum n(n-1)/(n + 5/2)^2 ((n-2) x_a x_b/9 + y_a y_b/2), where x is the share of triples of records that are not all
     tied and y the share of pairs that are not tied (Kendall's formula).
 
-    An arrival moves it by at most +1/3 and at least -0.105 (docs/theory/conditional_kendall.md#variance).
+    An arrival moves it by at most +1/3 and at least -0.023 (docs/theory/conditional_kendall.md#variance).
     """
     xp = _namespace(strata)
     n = xp.maximum(strata.size, 1).astype(float)

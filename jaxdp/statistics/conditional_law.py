@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.statistics.per_record import per_record
 
 NAME = "the law of x given z"  # in errors
@@ -64,7 +64,7 @@ class GaussianLaw(ConditionalLaw):
     noise_sd: ArrayLike = 1.0
 
     def __post_init__(self):
-        _check.positive(noise_sd=self.noise_sd)
+        check.positive(noise_sd=self.noise_sd)
 
     def mean(self, z):
         return self.function(z)

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax.scipy.stats import cauchy, norm
 from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import CONTINUOUS, Column
 from jaxdp.statistics.per_record import per_record
 
@@ -38,7 +38,7 @@ class Normal:
     sd: ArrayLike = 1.0
 
     def __post_init__(self):
-        _check.positive(sd=self.sd)
+        check.positive(sd=self.sd)
 
     def cdf(self, z):
         return norm.cdf((z - self.mean) / self.sd)
@@ -52,7 +52,7 @@ class Cauchy:
     scale: ArrayLike = 1.0
 
     def __post_init__(self):
-        _check.positive(scale=self.scale)
+        check.positive(scale=self.scale)
 
     def cdf(self, z):
         return cauchy.cdf((z - self.center) / self.scale)

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp import _check
+from jaxdp._base import check
 
 ADAM, LBFGS = "adam", "lbfgs"
 LEARNING_RATE = 0.1
@@ -26,8 +26,8 @@ def ascend(function, starts, *, steps: int, optimizer: str = LBFGS):
 
     function: point -> scalar, differentiable. Returns the best point seen on each path and its value, (restarts,).
     """
-    _check.one_of((ADAM, LBFGS), optimizer=optimizer)
-    _check.at_least(1, steps=steps)
+    check.one_of((ADAM, LBFGS), optimizer=optimizer)
+    check.at_least(1, steps=steps)
     path = _lbfgs if optimizer == LBFGS else _adam
     return jax.vmap(lambda start: path(lambda point: -function(point), start, steps))(starts)
 

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import core
-from jaxdp._pytree import frozen_pytree
-from jaxdp.simulate.replicates import Design
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.simulate.engine.replicates import Design
 
 
 @frozen_pytree

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp._display import Compact, Readable, one_line, shown
+from jaxdp._base.display import Compact, Readable, one_line, shown
 from jaxdp.core import method_of
-from jaxdp.simulate.replicates import Design, RejectionRate
+from jaxdp.simulate.engine.replicates import Design, RejectionRate
 
 LEVEL_DOUBT = 0.05  # a tuned test of the default's level fails the check of one null with at most this probability
 GAIN_DOUBT = 1e-3  # and one of the default's power passes for a gain with at most this one

@@ -6,25 +6,26 @@ import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import _check, core
+from jaxdp import core
+from jaxdp._base import check as _check
 from jaxdp.simulate import power
-from jaxdp.simulate.confounder import heteroscedastic_confounder, sine_confounder
-from jaxdp.simulate.replicates import Design
+from jaxdp.simulate.designs.confounder import heteroscedastic_confounder, sine_confounder
+from jaxdp.simulate.engine.replicates import Design
 from jaxdp.tune import descent
-from jaxdp.tune.leaves import at, start_of, values_of
 from jaxdp.tune.objective import Sample, SoftPower, without_effect
 from jaxdp.tune.result import GAIN_DOUBT, LOSS_DOUBT, LevelCheck, Tuned, in_words
+from jaxdp.tune.tunable import at, start_of, values_of
 
 SPREAD = 0.5  # sd of the restarts about the default, unconstrained units
 CHUNK = 1000  # replicates checked at a time
-MOST_CHOICES = 3  # of a grid that are checked one after the other
+MAX_CHOICES = 3  # of a grid that are checked one after the other
 
 
 def null_family(n: int) -> tuple[Design, ...]:
@@ -47,11 +48,11 @@ def null_family(n: int) -> tuple[Design, ...]:
 
 
 def tune(
-    test,
+    test: Any,
     leaves: Sequence[str],
     *,
-    design,
-    key,
+    design: Callable[..., Any],
+    key: jax.Array,
     nulls: Sequence[Any] | None = None,
     alternatives: Sequence[Any] = (),
     level: float = 0.05,
@@ -96,7 +97,7 @@ def tune(
     chosen, default_score = ranked[0][0], float(_score(objective, test, sample))
     # what is checked in turn, until one passes: everything tuned, the numbers alone, then choices alone, best first
     tries: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (option, {}) for option, score in ranked[:MOST_CHOICES] if option and score > default_score
+        (option, {}) for option, score in ranked[:MAX_CHOICES] if option and score > default_score
     ]
     if leaves or not chosen:
         candidate = dataclasses.replace(test, **chosen)

@@ -9,9 +9,10 @@ Margins are in units of Delta; a positive margin should fire.
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from jaxdp import _check
-from jaxdp._pytree import frozen_pytree
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
 from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
 from jaxdp.tune import descent
 
@@ -45,12 +46,13 @@ class SieveSettings:
         return cls(threshold=0.25 * epsilon, query=0.25 * epsilon, examine=0.5 * epsilon, tweak=0.0)
 
 
-def expected_errors(settings: SieveSettings, margins, rounds: float, weights=1.0):
+def expected_errors(settings: SieveSettings, margins: ArrayLike, rounds: float, weights: ArrayLike = 1.0) -> jax.Array:
     """Expected wrong answers per query of a run that may fire its sieve `rounds` times in all.
 
     margins: (q,) distances of the queries from the threshold in units of Delta; those that should fire are >= 0.
     A query fires if it passes the sieve (lowered by t) and the examination; their noises are independent, so the two
-    probabilities are exact for m = n. Every sieve firing beyond `rounds` leaves a query unanswered, one error each.
+    probabilities are exact for m = n. Every above-threshold answer of the sieve beyond `rounds` leaves a query
+    unanswered, one error each.
     """
     margins = jnp.asarray(margins, float)
     first, second, third = 1.0 / settings.threshold, 2.0 / settings.query, 1.0 / settings.examine
@@ -71,14 +73,14 @@ def _gap_tail(x, first, second):
     return exponential_gap_tail(x + second - first, first, second)
 
 
-def sieve_settings(epsilon: float, margins, rounds: int, weights=1.0) -> SieveSettings:
+def sieve_settings(epsilon: float, margins: ArrayLike, rounds: int, weights: ArrayLike = 1.0) -> SieveSettings:
     """Share of the sieve and tweak that make the fewest expected errors on public guesses of margins, by gradient.
 
     epsilon: budget of the whole run, epsilon/rounds for each round. margins, rounds: as in `expected_errors`.
     weights: cost of each error. Errors: ValueError.
     """
-    _check.positive(epsilon=epsilon)
-    _check.at_least(1, rounds=rounds)
+    check.positive(epsilon=epsilon)
+    check.at_least(1, rounds=rounds)
     with jax.enable_x64(True):
         margins = jnp.asarray(np.asarray(margins, float))
         found = _tune_sieve(jnp.asarray(epsilon / rounds, float), margins, float(rounds), jnp.asarray(weights, float))
@@ -113,22 +115,22 @@ def _tune_sieve(epsilon, margins, rounds, weights):
     return settings_at(jax.tree.map(lambda leaf: leaf[best], points), epsilon)
 
 
-def order_errors(budgets, margins, counts):
+def order_errors(budgets: ArrayLike, margins: ArrayLike, counts: ArrayLike) -> jax.Array:
     """Expected wrong answers of all orders: Laplace noise of scale 1/eps_k on queries of margin m_k, q_k of each order.
 
     budgets: per query of each order, (orders,). margins: typical |distance| from the threshold in units of the
     sensitivity, (orders,). counts: number of queries (orders,).
     """
-    return jnp.sum(counts * 0.5 * jnp.exp(-margins * budgets))
+    return jnp.sum(jnp.asarray(counts) * 0.5 * jnp.exp(-jnp.asarray(margins) * jnp.asarray(budgets)))
 
 
-def order_budgets(epsilon: float, margins, counts):
+def order_budgets(epsilon: float, margins: ArrayLike, counts: ArrayLike) -> np.ndarray:
     """Per-query budgets of the orders, array (orders,), with sum of counts times budgets equal to epsilon, by gradient.
 
     The fewest expected errors (`order_errors`) for public guesses of margins and numbers of queries. Pure composition.
     """
     margins, counts = np.asarray(margins, float), np.asarray(counts, float)
-    _check.positive(epsilon=epsilon, margins=margins, counts=counts)
+    check.positive(epsilon=epsilon, margins=margins, counts=counts)
     if margins.shape != counts.shape or margins.ndim != 1:
         raise ValueError(f"margins and counts need one number an order, got shapes {margins.shape} and {counts.shape}.")
     with jax.enable_x64(True):

@@ -5,22 +5,24 @@ Theory: docs/theory/priv_pc.md#rate-of-sub-sampling. Symbols: x = n/m, c = e^(ep
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-from jaxdp import _check
+from jaxdp._base import check
+from jaxdp._base.types import Array
 
-SMALLEST_RATE = 1.0 / 20.0
+MIN_RATE = 1.0 / 20.0
 # y* = 2 + W0(-2 e^-2) solves y = 2 (1 - e^-y); u* = e^(y*) - 1 = 3.92155...: the unclipped optimum has u = u*.
 OPTIMAL_BUDGET = 1.5936242600400399
 STEPS = 60
 
 
-def noise_objective(log_ratio, epsilon):
+def noise_objective(log_ratio: ArrayLike, epsilon: ArrayLike) -> Array:
     """ln of sqrt(n/m)/ln(1 + (n/m)(e^(epsilon/2) - 1)), the sieve's noise; log_ratio = ln(n/m). Strictly convex."""
     rise = jnp.expm1(0.5 * epsilon) * jnp.exp(log_ratio)
     return 0.5 * log_ratio - jnp.log(jnp.log1p(rise))
 
 
-def subsample_size(n, epsilon):
+def subsample_size(n: ArrayLike, epsilon: ArrayLike) -> Array:
     """Rows m of the sieve that minimise its absolute noise, clipped to [n/20, n]; floats, any shapes that broadcast.
 
     Gradient descent with line search (optax L-BFGS) on ln(n/m), compiled once and vmapped. Equals
@@ -29,26 +31,26 @@ def subsample_size(n, epsilon):
     (docs/theory/priv_pc.md#rate-of-sub-sampling).
     n: number of records, > 0. epsilon: budget of one round of sieve and examine, > 0. Public numbers only.
     """
-    _check.positive(n=n, epsilon=epsilon)
+    check.positive(n=n, epsilon=epsilon)
     with jax.enable_x64(True):
         # From epsilon = 3.19 on all rows are best; larger budgets would only overflow the exponential.
         budget = jnp.minimum(jnp.asarray(epsilon, float), 20.0)
         records, budget = jnp.broadcast_arrays(jnp.asarray(n, float), budget)
         log_ratio = jax.vmap(_minimise)(budget.ravel()).reshape(budget.shape)
-        size = records * jnp.exp(-jnp.clip(log_ratio, 0.0, -jnp.log(SMALLEST_RATE)))
+        size = records * jnp.exp(-jnp.clip(log_ratio, 0.0, -jnp.log(MIN_RATE)))
     return size.astype(jnp.result_type(float))
 
 
-def subsample_size_closed_form(n, epsilon):
+def subsample_size_closed_form(n: ArrayLike, epsilon: ArrayLike) -> Array:
     """The same in closed form: n clip((e^(epsilon/2) - 1)/(e^(y*) - 1), 1/20, 1), y* = 2 + W0(-2 e^-2)."""
-    _check.positive(n=n, epsilon=epsilon)
+    check.positive(n=n, epsilon=epsilon)
     rate = jnp.expm1(0.5 * jnp.asarray(epsilon, float)) / jnp.expm1(OPTIMAL_BUDGET)
-    return n * jnp.clip(rate, SMALLEST_RATE, 1.0)
+    return n * jnp.clip(rate, MIN_RATE, 1.0)
 
 
-def signal_to_noise(rate, epsilon):
+def signal_to_noise(rate: ArrayLike, epsilon: ArrayLike) -> Array:
     """How much better all rows are than a subset of rate = m/n: noise-to-signal on it over that on all rows, >= 1."""
-    _check.positive(rate=rate, epsilon=epsilon)
+    check.positive(rate=rate, epsilon=epsilon)
     ratio, rise = 1.0 / jnp.asarray(rate, float), jnp.expm1(0.5 * jnp.asarray(epsilon, float))
     return ratio * jnp.log1p(rise) / jnp.log1p(rise * ratio)
 

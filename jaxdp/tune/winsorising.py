@@ -10,9 +10,11 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from jaxdp import _check, calibrate
-from jaxdp.independence.conditional.partition_gcm import COVARIANCE_L1, SHARES, VARIANCE_ONE_REGION
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp.independence.continuous.partition_gcm import COVARIANCE_L1, SHARES, VARIANCE_ONE_REGION
 from jaxdp.statistics.winsorize import best_level, efficiency
 from jaxdp.tune import descent
 from jaxdp.tune.objective import SoftPower
@@ -25,13 +27,13 @@ POINTS, NORMAL_REACH, LAPLACE_REACH = 301, 6.0, 14.0  # trapezoid rule for N + L
 NOISE_NODES = 16  # equally likely values of the noise of V
 
 
-def winsorising_level(n, epsilon):
+def winsorising_level(n: ArrayLike, epsilon: ArrayLike) -> jax.Array:
     """The tau that maximises the signal-to-noise ratio of the noisy sum, by gradient (optax L-BFGS); shapes broadcast.
 
     n: records. epsilon: budget of the whole test, 85 % of which the sum gets. Equals the golden-section search
     `jaxdp.statistics.winsorize.best_level` that the test itself uses. Public numbers only.
     """
-    _check.positive(n=n, epsilon=epsilon)
+    check.positive(n=n, epsilon=epsilon)
     with jax.enable_x64(True):
         n, epsilon = jnp.broadcast_arrays(jnp.asarray(n, float), jnp.asarray(epsilon, float))
         noise = 2.0 * (COVARIANCE_L1 / (SHARES["covariance"] * epsilon)) ** 2
@@ -51,7 +53,9 @@ def _levels(n, noise_variance):
     return jax.vmap(one)(n, noise_variance)
 
 
-def epsilon_split(n, epsilon, *, level: float = 0.05, price: float = 20.0, correct_level: bool = True) -> float:
+def epsilon_split(
+    n: float, epsilon: float, *, level: float = 0.05, price: float = 20.0, correct_level: bool = True
+) -> float:
     """Share of epsilon for the noisy sum (the rest buys the noisy variance) that maximises soft power, by gradient.
 
     On the limit law of the test at the default winsorising level, for an effect that the default share finds with
@@ -61,7 +65,7 @@ def epsilon_split(n, epsilon, *, level: float = 0.05, price: float = 20.0, corre
     Within a tenth of the default 0.85 up to n = 1000 and for large epsilon; from n = 10^4 on up to 0.96, where it gains
     1.3 points of power at most. Without the correction the variance needs much more where epsilon is large.
     """
-    _check.positive(n=n, epsilon=epsilon)
+    check.positive(n=n, epsilon=epsilon)
     with jax.enable_x64(True):
         return float(_split(jnp.asarray(n, float), jnp.asarray(epsilon, float), level, price, correct_level))
 
@@ -110,11 +114,11 @@ def limit_rate(point, n, epsilon, effect, decide: SoftPower, correct_level: bool
     centred, weight = _sum_law(jnp.sqrt(variance), scale)
     total = effect * n * (inside / tau) ** 2 + centred
     noisy = variance + variance_scale * noise_quantiles(NOISE_NODES)
-    sds = calibrate.noisy_sd(noisy, 2.0 * variance_scale**2, n)
+    sds = null_laws.noisy_sd(noisy, 2.0 * variance_scale**2, n)
     total, sds = total[:, None], sds[None, :]
     if correct_level:
-        sds = calibrate.widened_for_laplace(total, sds, scale, 2.0 * variance_scale**2)
-    p_values = calibrate.normal_plus_laplace(total, sds, scale)
+        sds = null_laws.widened_for_laplace(total, sds, scale, 2.0 * variance_scale**2)
+    p_values = null_laws.normal_plus_laplace(total, sds, scale)
     return weight @ jnp.mean(decide.decision(p_values), axis=1)
 
 

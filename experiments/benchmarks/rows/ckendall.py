@@ -15,10 +15,11 @@ from experiments.benchmarks import priv_pc_style
 from experiments.benchmarks.harness import Case, Peer
 from jaxdp.data import networks
 from jaxdp.data.records import Records
-from jaxdp.discovery.counts import Counts
-from jaxdp.discovery.table_scores import scores
-from jaxdp.simulate.networks import sample_network
-from jaxdp.statistics import concordance, contingency
+from jaxdp.discovery.engine.counts import Counts
+from jaxdp.discovery.engine.table_scores import scores
+from jaxdp.simulate.designs.networks import sample_network
+from jaxdp.statistics import concordance
+from jaxdp.statistics.tables import contingency
 
 ORDERS = (0, 1, 2, 4)
 SIZES = {"n1e5": 10**5, "n1e6": 10**6, "n1e7": 10**7}

@@ -11,8 +11,8 @@ import numpy as np
 
 from experiments.benchmarks.harness import Case, Peer
 from experiments.benchmarks.rows.pc import random_network
-from jaxdp.simulate.networks import sample_network
-from jaxdp.statistics.bitmaps import Bitmaps
+from jaxdp.simulate.designs.networks import sample_network
+from jaxdp.statistics.tables.bitmaps import Bitmaps
 
 CASES = {
     f"n1e{power}{'_packed' if packed else ''}": {"n": 10**power, "packed": packed}

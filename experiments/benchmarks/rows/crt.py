@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 import jaxdp
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.statistics import kernels, ridge
+from jaxdp.statistics.kernel_ridge import kernels, ridge
 
 GAMMA, RIDGE, REFITS = 0.5, 0.02, 10
 SCALE = 10.0 * 0.3 * 10.0  # the test divides the residual of x by its clipping limit, and y by 10

@@ -7,7 +7,7 @@ import scipy.linalg
 from sklearn.kernel_ridge import KernelRidge
 
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.statistics import kernels, ridge
+from jaxdp.statistics.kernel_ridge import kernels, ridge
 
 RIDGE, GAMMA, SKLEARN_PAIRS = 0.02, 0.5, 20  # alpha = n ridge/2 = 10 at n = 1000
 
@@ -57,7 +57,10 @@ def draw(n: int, q: int):
 def pair_statistics(z, features):
     """GCM statistics of all pairs, (q, q)."""
     residuals = ridge.krr_residuals(kernels.RBF.from_gamma(GAMMA), RIDGE, z, features)
-    square = lambda a: jnp.matmul(a.T, a, precision=jax.lax.Precision.HIGHEST) / a.shape[0]  # noqa: E731
+
+    def square(a):
+        return jnp.matmul(a.T, a, precision=jax.lax.Precision.HIGHEST) / a.shape[0]
+
     mean = square(residuals)
     return jnp.sqrt(1.0 * z.shape[0]) * mean / jnp.sqrt(square(residuals**2) - mean**2)
 

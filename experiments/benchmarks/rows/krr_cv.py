@@ -16,7 +16,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.statistics import kernels, ridge_grid
+from jaxdp.statistics.kernel_ridge import kernels, ridge_grid
 
 GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 ALPHAS = (10.0, 20.0, 50.0, 100.0, 200.0)

@@ -7,7 +7,8 @@ import scipy.stats
 
 from experiments.benchmarks.harness import Case, Peer
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.noise import chacha, keys, lattice
+from jaxdp.noise import lattice
+from jaxdp.randomness import chacha, keys
 
 CASES = {
     "scalars": {"size": 1_000_000, "together": False},

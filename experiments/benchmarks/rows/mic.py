@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.statistics import mic, mic_cells, mic_grids, mic_pairs
+from jaxdp.statistics.mic import coefficients as mic
+from jaxdp.statistics.mic import mic_bins, mic_grids, mic_pairs
 
 RECORDS, COLUMNS, PEER_PAIRS, CHECKED_PAIRS = 337, 129, 60, 6
 TOLERANCE = 5e-6
@@ -74,8 +75,8 @@ def build(columns: int, c: float, goal: float, goal_both: float, grid: str = mic
 
 def coefficients(table, pairs, sizes):
     """MICr of the pairs over the grids given, (m,): `mic_r_pairs` with a choice of grids that it does not offer."""
-    unit = mic_cells.unit_position(table, *BOUNDS)
-    return mic_pairs._over_buckets(unit, pairs, mic_grids.buckets(sizes, len(pairs)), mic_cells.RANGE, False)
+    unit = mic_bins.unit_position(table, *BOUNDS)
+    return mic_pairs._over_buckets(unit, pairs, mic_grids.buckets(sizes, len(pairs)), mic_bins.RANGE, False)
 
 
 def draw(columns: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.benchmarks.harness import Case, Peer
 from experiments.benchmarks.rows.mic import TOLERANCE, minepy_loop
-from jaxdp.statistics import mic, mic_cells, mic_grids, mic_pairs
+from jaxdp.statistics.mic import coefficients, mic_bins, mic_grids, mic_pairs
 
 MASTER_FACTOR, CHECKED_PAIRS = 15.0, 4
 BOUNDS = (-0.0137, 1.0091)
@@ -35,13 +35,13 @@ def build(records: int, pairs: int, peer_pairs: int, goal: float, goal_both: flo
     arguments = (jnp.asarray(table, jnp.float32),)
 
     def ours(table):
-        return mic_pairs.halves(mic_cells.unit_position(table, *BOUNDS), groups, mic_cells.RANGE)
+        return mic_pairs.halves(mic_bins.unit_position(table, *BOUNDS), groups, mic_bins.RANGE)
 
     def agree() -> dict[str, float]:
         found, single = np.asarray(ours(*arguments)), np.asarray(arguments[0])
         worst = 0.0
         with jax.enable_x64(True):
-            exact = functools.partial(mic.mic_r, bounds=(BOUNDS, BOUNDS), budget=records**0.6, c=MASTER_FACTOR)
+            exact = functools.partial(coefficients.mic_r, bounds=(BOUNDS, BOUNDS), budget=records**0.6, c=MASTER_FACTOR)
             for k in np.random.default_rng(1).integers(0, pairs, CHECKED_PAIRS):
                 x, y = (single[:, column].astype(float) for column in columns[k])
                 worst = max(worst, abs(float(found[k]) - float(exact(x, y))))

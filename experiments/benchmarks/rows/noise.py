@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.noise import draw
+from jaxdp.noise import floats
 
 CHUNK = 2**17
 CASES = {
@@ -21,10 +21,12 @@ QUICK = ("laplace_small",)
 
 def build(law: str, chunks: int, goal) -> Case:
     """One unit is a draw; chunks of 2^17 draws stay in the cache."""
-    sample = draw.laplace if law == "laplace" else functools.partial(_geometric, scale=3.0)
+    sample = floats.laplace if law == "laplace" else functools.partial(_geometric, scale=3.0)
 
     def total(key):
-        one = lambda number: jnp.sum(sample(jax.random.fold_in(key, number), shape=(CHUNK,)))  # noqa: E731
+        def one(number):
+            return jnp.sum(sample(jax.random.fold_in(key, number), shape=(CHUNK,)))
+
         return jnp.sum(jax.lax.map(one, jnp.arange(chunks)))
 
     def agree() -> dict[str, float]:
@@ -49,7 +51,7 @@ def build(law: str, chunks: int, goal) -> Case:
 
 
 def _geometric(key, scale, shape):
-    return draw.two_sided_geometric(key, scale, shape)
+    return floats.two_sided_geometric(key, scale, shape)
 
 
 def numpy_total(chunks):

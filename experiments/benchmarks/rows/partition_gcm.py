@@ -11,7 +11,8 @@ import scipy.special
 
 import jaxdp
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.simulate import confounder, power
+from jaxdp.simulate import power
+from jaxdp.simulate.designs import confounder
 
 EPSILON, EFFECT, BATCH = 1.0, 0.25, 16
 CASES = {

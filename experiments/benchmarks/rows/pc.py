@@ -13,7 +13,7 @@ from jaxdp import discovery
 from jaxdp.data import networks
 from jaxdp.data.networks import Network, Variable
 from jaxdp.data.records import Records
-from jaxdp.simulate.networks import sample_network
+from jaxdp.simulate.designs.networks import sample_network
 
 CASES = {
     "asia_1e5": {"name": "asia", "n": 10**5, "goal": None},
@@ -27,7 +27,7 @@ QUICK = ("asia_1e5",)
 LEVEL = 0.01
 # number of columns with 2, 3, 4, 5 levels; arcs; seed
 SIZES = {"alarm": ((13, 17, 7, 0), 46, 1), "insurance": ((7, 8, 9, 3), 52, 2)}
-MOST_PARENTS = 3
+MAX_PARENTS = 3
 CONCENTRATION = 0.6  # of the Dirichlet law of each row of probabilities: strong but not deterministic dependence
 
 
@@ -71,7 +71,7 @@ def random_network(name: str) -> Network:
     dag = np.zeros((levels.size, levels.size), bool)
     while dag.sum() < arcs:
         i, j = sorted(rng.choice(levels.size, 2, replace=False))
-        dag[i, j] |= dag[:, j].sum() < MOST_PARENTS
+        dag[i, j] |= dag[:, j].sum() < MAX_PARENTS
     variables = {}
     for j, count in enumerate(levels):
         parents = np.flatnonzero(dag[:, j])

@@ -14,7 +14,7 @@ from experiments.benchmarks.harness import Case, Peer
 from jaxdp import discovery
 from jaxdp.data import networks
 from jaxdp.data.records import Records
-from jaxdp.simulate.networks import sample_network
+from jaxdp.simulate.designs.networks import sample_network
 
 CASES = {
     "published_1e5": {"n": 10**5, "variant": "paper", "goal": 80},

@@ -11,7 +11,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.statistics import kernels, random_features
+from jaxdp.statistics.kernel_ridge import kernels, random_features
 
 GAMMA, RIDGE = 0.1, 0.01
 CASES = {
@@ -74,7 +74,10 @@ def gcm_statistic(features, z, targets):
 def numpy_statistic(frequencies, z, targets):
     """The same features in float64, in chunks."""
     turns = 2.0 * np.pi * frequencies.astype(float)
-    phi = lambda rows: np.hstack([f(z[rows].astype(float) @ turns) for f in (np.cos, np.sin)]) / np.sqrt(turns.shape[1])  # noqa: E731
+
+    def phi(rows):
+        return np.hstack([f(z[rows].astype(float) @ turns) for f in (np.cos, np.sin)]) / np.sqrt(turns.shape[1])
+
     chunks = [slice(low, low + 20_000) for low in range(0, len(z), 20_000)]
     second = sum(phi(c).T @ phi(c) for c in chunks)
     first = sum(phi(c).T @ targets[c] for c in chunks)

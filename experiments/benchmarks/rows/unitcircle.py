@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp.independence.marginal.gwas import Tables, decide
-from jaxdp.independence.marginal.unit_circle import UnitCircle, margin_thresholds
-from jaxdp.noise import tail
-from jaxdp.statistics import binomial, unit_circle
-from jaxdp.statistics.unit_circle import Groups
+from jaxdp.independence.tables.gwas import Tables, decide
+from jaxdp.independence.tables.unit_circle import UnitCircle
+from jaxdp.noise import survival as tail
+from jaxdp.published.unit_circle import margin_thresholds
+from jaxdp.statistics.tables import binomial, unit_circle
+from jaxdp.statistics.tables.unit_circle import Groups
 
 LEVEL, EPSILON, DRAWS = 0.05, 1.0, 10_000
 LOOP_SNPS, UNIQUE_MARGINS = 200, 60

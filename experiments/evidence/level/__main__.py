@@ -1,6 +1,7 @@
 """Level of PartitionGCM given two continuous columns, its centres in groups of whole cells.
 
     python -m experiments.evidence.level suite     (the stress suite: see suite.py)
+    python -m experiments.evidence.level curves    (one curve or four in ContrastGCM: see curves.py)
     python -m experiments.evidence.level [--quick] [--json experiments/evidence/level/nested_cells.json]
 
 x and y are independent given z = (z1, z2), uniform on the square; both have the mean 0.3 (sin 3 z1 + sin 3 z2) and a
@@ -18,10 +19,10 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
-from experiments.evidence.level import suite
+from experiments.evidence.level import curves, suite
 from experiments.record import provenance
 from jaxdp.data import Column, Domain
-from jaxdp.independence.conditional import partition_gcm, partition_stages
+from jaxdp.independence.continuous import partition_gcm, partition_stages
 from jaxdp.statistics import partition
 
 REPLICATES = {1000: 1000, 10_000: 500, 100_000: 200, 1_000_000: 20}
@@ -68,6 +69,8 @@ def measure(n: int, epsilon: float, replicates: int, groups: str = "nested") -> 
 def main() -> None:
     if sys.argv[1:2] == ["suite"]:
         return suite.main(sys.argv[2:])
+    if sys.argv[1:2] == ["curves"]:
+        return curves.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the replicates, n up to 1e5")
     parser.add_argument("--json", default="out/nested_cells.json")

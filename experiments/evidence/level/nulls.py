@@ -24,6 +24,7 @@ class Null:
 
     z: (generator, n, d) -> (n, d). bounds: of Z. mean: z (n, d) -> (n,), of X and of Y. noise: (generator, z) -> (n,)
     for X and for Y. binary: X and Y are coins whose log odds is the mean. by_column: the mean is summed over columns.
+    values: of Z, where its declared step leaves so many.
     of: "tuned" for nulls that constants were chosen on, "held out" otherwise.
     """
 
@@ -35,6 +36,7 @@ class Null:
     binary: bool = False
     by_column: bool = True
     shared: Callable | None = None  # (generator, z) -> mean of X and of Y, drawn anew for each data set
+    values: int = 0
     of: str = "tuned"
 
     def draw(self, generator: np.random.Generator, n: int, depth: int):
@@ -100,7 +102,7 @@ def correlated_z(generator, n, depth):
 
 def sites(count: int):
     """The number of a site, as a quantity on the bounds."""
-    return lambda generator, n, depth: 2 * BOUND * generator.integers(0, count, (n, depth)) / (count - 1) - BOUND
+    return lambda generator, n, depth: generator.integers(0, count, (n, depth)).astype(float)
 
 
 def site_effects(generator, z):
@@ -194,8 +196,10 @@ NULLS = {
     "correlated Z": Null(correlated_z, lambda z: SIZE * z, gauss(), of="held out"),
     "product": Null(normal_z, lambda z: SIZE * np.prod(z, axis=1), gauss(), by_column=False, of="held out"),
     "sine 12": Null(normal_z, sine(12), gauss(), of="held out"),
-    "20 sites": Null(sites(20), None, gauss(), shared=site_effects, of="held out"),
-    "200 sites": Null(sites(200), None, gauss(), shared=site_effects, of="held out"),
+    "20 sites": Null(sites(20), None, gauss(), bounds=(0, 19), shared=site_effects, of="held out"),
+    "200 sites": Null(sites(200), None, gauss(), bounds=(0, 199), shared=site_effects, of="held out"),
+    "20 sites, step": Null(sites(20), None, gauss(), bounds=(0, 19), shared=site_effects, values=20, of="held out"),
+    "200 sites, step": Null(sites(200), None, gauss(), bounds=(0, 199), shared=site_effects, values=200, of="held out"),
     "whole X, Y": Null(normal_z, sine(3), whole, of="held out"),
     "clipped X, Y": Null(normal_z, sine(3), wide, of="held out"),
     "two peaks": Null(normal_z, sine(3), two_peaks, of="held out"),
@@ -210,7 +214,7 @@ NULLS = {
 def domain_of(null: Null, depth: int) -> Domain:
     """The public description of its columns."""
     side = (Column(BINARY, 2),) if null.binary else (Column(),)
-    return Domain(side, side, (Column(),) * depth)
+    return Domain(side, side, (Column(values=null.values),) * depth)
 
 
 def scaled(values, bounds: tuple[float, float]):

@@ -5,7 +5,8 @@
 One JSON line per cell (null, d, n, epsilon, test); a run goes on where the file ends. Verdicts: `refused` (before
 anything is spent), `inside` (its window), `flagged` (above it, and the answer carries a flag of the public rule), and
 `OUTSIDE` (above it without a word). The window: a rate of at most 0.06, what a bias of 0.3 sd makes of a level of 0.05;
-a cell is above it where so many rejections have a probability below 1e-4 at that rate.
+a cell is above it where so many rejections have a probability below 1e-4 at that rate. A flag is also that the owner
+of the file is warned of ties in Z before the charge (the command line without --strict).
 """
 
 import argparse
@@ -25,13 +26,16 @@ from experiments.evidence.level import nulls
 from experiments.record import provenance
 from jaxdp import catalogue, core
 from jaxdp.data import Data
+from jaxdp.data.coding import ColumnRule
+from jaxdp.data.dataset import CONTINUOUS
+from jaxdp.data.tally import Tally
 from jaxdp.spec import DECISION, P_VALUE, Options
 
 LEVEL, WINDOW, SURPRISE = 0.05, 0.06, 1e-4
 REPLICATES = {200: 300, 1000: 300, 10_000: 100, 100_000: 50, 1_000_000: 20}
 INSIDE, FLAGGED, REFUSED, OUTSIDE = "inside", "flagged", "refused", "OUTSIDE"
 RECORD = Path(__file__).parent / "suite.jsonl"
-MOST_BYTES = 10_000_000  # of a replicate's working set: tests that need more (n x n systems) are left to small n
+MAX_BYTES = 10_000_000  # of a replicate's working set: tests that need more (n x n systems) are left to small n
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +64,10 @@ def tests(null: str, depth: int, n: int) -> list[str]:
         if entry.spec.private
         and entry.spec.publishes in (P_VALUE, DECISION)
         and entry.spec.fits(domain)
-        and (not depth or entry.spec.assumption or entry.spec.rank(domain))  # it looks at Z
-        and entry.memory(n) <= MOST_BYTES
+        and (
+            not depth or entry.spec.assumption or entry.spec.rank(domain) or entry.spec.serves(domain)
+        )  # it looks at Z
+        and entry.memory(n) <= MAX_BYTES
     ]
     return sorted(fitting, key=lambda name: (name != default, name))
 
@@ -92,6 +98,7 @@ def measure(cell: Cell, replicates: int) -> dict:
     found = np.asarray(p_values(test, jax.random.key(cell.seed), *draw(replicates=replicates), domain))
     count = int(np.sum(found <= LEVEL))
     flags = list(test.level_rule(core.public_shapes(first)).flags) if hasattr(test, "level_rule") else []
+    flags += ["owner is warned of ties"] * owner_is_warned(first.z, null)
     low, high = exact_interval(count, replicates)
     return {
         **row,
@@ -101,6 +108,19 @@ def measure(cell: Cell, replicates: int) -> dict:
         "replicates": replicates,
         "interval": [round(low, 4), round(high, 4)],
     }
+
+
+def owner_is_warned(z, null: nulls.Null) -> bool:
+    """Whether the command line, without --strict, tells the owner of the file that a column of Z looks like codes."""
+    if z is None:
+        return False
+    lower, upper = null.bounds
+    step = (upper - lower) / (null.values - 1) if null.values else 0.0
+    tally, names = Tally(), [f"z{j}" for j in range(z.shape[1])]
+    for name, column in zip(names, np.asarray(z).T, strict=True):
+        values = np.round(lower + 0.5 * (upper - lower) * (column + 1.0), 9)  # as in the file
+        tally.add(ColumnRule(name, CONTINUOUS, lower, upper, step=step), values)
+    return bool(tally.tied(names))
 
 
 @functools.partial(jax.jit, static_argnums=5)

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("independence", "mechanisms", "accounting", "noise", "discovery", "interop")
+FOLDERS = ("independence", "mechanisms", "accounting", "noise", "randomness", "discovery", "published", "interop")
 FILES = (
     "core.py",
-    "calibrate.py",
-    "statistics/mic_scores.py",
-    "statistics/ridge_bounds.py",
-    "statistics/ridge_error.py",
+    "null_laws.py",
+    "statistics/mic/mic_scores.py",
+    "statistics/kernel_ridge/ridge_bounds.py",
+    "statistics/kernel_ridge/ridge_error.py",
 )
 # Functions whose numbers are part of a guarantee.
 # In some a smaller number means less noise, a smaller charge or a smaller bound: the side that breaks privacy.
@@ -127,13 +127,13 @@ def _keys(source: str, path: str) -> Iterator[Mutant]:
                 target, old = node.targets[0], _text(source, node.value)
                 if (
                     isinstance(target, ast.Tuple)
-                    and "random" in old
+                    and re.search(r"random|source|\.fold_in\(", old)  # of a key, or of an opened source of noise
                     and not any(isinstance(part, ast.Starred) for part in target.elts)
                 ):
                     new = f"[({old})[0]] * {len(target.elts)}"
                     yield _mutant(source, path, node.value, "key", function.name, owner, new)
-            elif _is_call(node, "fold_in") and not isinstance(node.args[1], ast.Constant):
-                yield _mutant(source, path, node.args[1], "key", function.name, owner, "0")
+            elif _is_call(node, "fold_in") and not isinstance(node.args[-1], ast.Constant):
+                yield _mutant(source, path, node.args[-1], "key", function.name, owner, "0")
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, str]]:

@@ -1,0 +1,1 @@
+"""Coverage of the intervals of effect sizes."""

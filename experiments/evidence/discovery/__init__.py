@@ -1,0 +1,1 @@
+"""Private discovery on random networks of 12 to 56 coded columns."""

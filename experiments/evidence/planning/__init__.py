@@ -1,0 +1,1 @@
+"""Answers of the planner, confirmed by the call that people use."""

@@ -1,0 +1,109 @@
+"""Validators with one wording: public mistakes raise at once, traced ones become NaN.
+
+Pytrees are rebuilt with tracers and placeholders, so every check here looks only at
+concrete numbers and lets everything else pass.
+"""
+
+import enum
+import math
+import numbers
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base.rounding import as_fraction, round_down
+
+
+def is_concrete(value) -> bool:
+    """True for Python numbers and for arrays whose values can be read now."""
+    if isinstance(value, jax.core.Tracer):
+        return False
+    return isinstance(value, numbers.Number | np.ndarray | np.generic | jax.Array)
+
+
+def _every(value, accept) -> bool:
+    return all(accept(float(item)) for item in np.ravel(np.asarray(value)))
+
+
+def _check(values, accept, wanted: str, hint: str) -> None:
+    for name, value in values.items():
+        if isinstance(value, str | bool | bytes):
+            raise TypeError(f"{name} must be {wanted}, got {value!r}{hint}.")
+        if is_concrete(value) and not _every(value, accept):
+            raise ValueError(f"{name} must be {wanted}, got {_told(value)}{hint}.")
+
+
+def _told(value) -> str:
+    return f"others in an array of shape {np.shape(value)}" if np.ndim(value) else f"{value}"
+
+
+def _is_setting(value) -> bool:
+    """Whether a value may be printed: arrays and tables that were given for a setting may be data."""
+    return value is None or isinstance(value, str | numbers.Number | enum.Enum)
+
+
+def _of_setting(value) -> str:
+    return repr(value) if _is_setting(value) else f"a {type(value).__name__}"
+
+
+def positive(hint: str = "", **values) -> None:
+    """Raises unless every concrete value is finite and > 0 (subnormals count as 0)."""
+    smallest = float(np.finfo(np.float32).tiny)
+    _check(values, lambda v: math.isfinite(v) and v >= smallest, "a finite number > 0", hint)
+
+
+def non_negative(hint: str = "", **values) -> None:
+    """Raises unless every concrete value is finite and >= 0."""
+    _check(values, lambda v: math.isfinite(v) and v >= 0, "a finite number >= 0", hint)
+
+
+def in_range(low: float, high: float, hint: str = "", **values) -> None:
+    """Raises unless every concrete value lies strictly between low and high."""
+    _check(values, lambda v: low < v < high, f"strictly between {low} and {high}", hint)
+
+
+def at_least(low: int, hint: str = "", **values) -> None:
+    """Raises unless every value is a whole number >= low."""
+    for name, value in values.items():
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not whole or int(value) < low:
+            raise ValueError(f"{name} must be a whole number >= {low}, got {_of_setting(value)}{hint}.")
+
+
+def one_of(options, **values) -> None:
+    """Raises unless every value is one of the options."""
+    for name, value in values.items():
+        if _is_setting(value) and value in options:
+            continue
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {_of_setting(value)}.")
+
+
+def positive_or_nan(value):
+    """The value where it is finite and > 0, NaN elsewhere: a bad traced budget poisons the result."""
+    value = jnp.asarray(value)
+    value = value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
+    return jnp.where((value > 0) & jnp.isfinite(value), value, jnp.nan)
+
+
+def budget(value):
+    """A budget as mechanisms use it: concrete numbers stay exact, traced ones become NaN if not > 0.
+
+    Exactness matters in a release, where epsilon becomes a fraction.
+    """
+    if is_concrete(value) and np.ndim(value) == 0:
+        return float(value)
+    return positive_or_nan(value)
+
+
+def share(value, fraction):
+    """A fraction of a budget, rounded down as the decimals they are written as: shares never add up to more.
+
+    A traced fraction becomes NaN if not > 0; releases, which need exact shares, refuse what is traced.
+    """
+    value = budget(value)
+    if isinstance(fraction, jax.core.Tracer):
+        return value * positive_or_nan(fraction)
+    if isinstance(value, float):
+        return round_down(as_fraction(value) * as_fraction(fraction))
+    return value * float(fraction)

@@ -1,0 +1,89 @@
+"""Many runs of a whole search at once: its program is walked path by path, its noise drawn for all runs together.
+
+A search is ordinary Python that branches on released answers. A walk scripts the answers of one path; the keys are a
+batch, so that every mechanism draws for all runs; a run belongs to the one path whose script equals its own draws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.noise.recorder import Tape
+from jaxdp.randomness.keys import RecordedKey
+
+SIGNS = (-1.0, 1.0)  # a search uses a released number by its sign alone
+LEAST = 64  # runs of a batch; more by factors of 4, so that few programs are compiled
+
+
+@dataclasses.dataclass(eq=False)
+class _Path(Tape):
+    """A tape that plays scripted answers and notes what each run drew in their place.
+
+    script: which branch each call takes; the first one from where it ends. widths: how many branches each call has.
+    """
+
+    script: list[int] = dataclasses.field(default_factory=list)
+    drawn: list[Any] = dataclasses.field(default_factory=list)
+    widths: list[int] = dataclasses.field(default_factory=list)
+
+    def play(self, law: str, value, parameters, key, output):
+        if law == "sparse_threshold":
+            return output  # nobody sees it: each run goes on with its own
+        if law == "sparse_answer":
+            answers: tuple = (False, True)
+            branch = output
+        elif law in ("laplace", "gaussian") and np.ndim(value) == 0:
+            answers, branch = SIGNS, output >= 0.0
+        elif law in ("argmax_exponential", "argmax_gumbel"):
+            answers, branch = tuple(range(len(value))), output
+        else:
+            raise NotImplementedError(f"a walk can't branch on {law} of shape {np.shape(value)}.")
+        if len(self.drawn) == len(self.script):
+            self.script.append(0)
+        self.drawn.append(jnp.asarray(branch, jnp.int32))
+        self.widths.append(len(answers))
+        return np.asarray(answers[self.script[len(self.drawn) - 1]])[()]
+
+
+def walk(search, data, keys, outcome) -> np.ndarray:
+    """The outcomes of independent runs search(key, data), one per key: objects (runs,).
+
+    outcome: released result -> hashable. Simulation keys; the search may use released numbers by their sign alone.
+    """
+    found = np.empty(len(keys), object)
+    todo = [((), np.arange(len(keys)))]
+    while todo:
+        prefix, runs = todo.pop()
+        padded = runs[np.arange(LEAST * 4 ** max(0, math.ceil(math.log(len(runs) / LEAST, 4)))) % len(runs)]
+        path, released, drawn = _follow(search, data, keys[padded], prefix)
+        left = np.ones(len(runs), bool)
+        for place, taken in enumerate(path.script):
+            for branch in range(path.widths[place]) if place >= len(prefix) else ():
+                leaving = left & (drawn[: len(runs), place] == branch)
+                if branch != taken and leaving.any():
+                    todo.append(((*path.script[:place], branch), runs[leaving]))
+            left &= drawn[: len(runs), place] == taken
+        for run in runs[left]:
+            found[run] = outcome(released)
+    return found
+
+
+def _follow(search, data, keys, prefix):
+    """One path: its tape, the released result on it, and what each run drew, (runs, calls)."""
+    kept = {}
+
+    def one(key):
+        path = _Path(script=list(prefix))
+        kept["released"] = search(RecordedKey(key, path), data)
+        kept["path"] = path
+        return jnp.stack([*path.drawn, jnp.int32(0)])
+
+    with jax.debug_key_reuse(False):
+        drawn = np.asarray(jax.vmap(one)(keys))
+    return kept["path"], kept["released"], drawn

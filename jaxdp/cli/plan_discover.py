@@ -1,0 +1,52 @@
+"""`jaxdp plan --discover`: which search would be chosen, and which edges it would miss, before anything is spent."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from jaxdp.cli import options
+
+FILES = ("plan.json",)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answers from a schema, --n, --epsilon and --delta."""
+    from jaxdp.discovery.choose import why
+    from jaxdp.discovery.forecasting import planned
+    from jaxdp.discovery.spec import forecasts
+    from jaxdp.report import written
+
+    for name in ("schema", "n", "epsilon"):
+        if getattr(args, name) is None:
+            raise options.UserError(f"--discover needs --{name}: give --schema S.toml --n N --epsilon E.")
+    for name in ("method", "effect", "power", "x", "y", "residual_sd"):
+        if getattr(args, name) is not None:
+            raise options.UserError(f"--{name.replace('_', '-')} is of tests, not of --discover: leave it out.")
+    setting = planned(args.schema, n=args.n, epsilon=args.epsilon, delta=args.delta)
+    rows = forecasts(setting)
+    folder = options.output_folder(args.out, FILES)
+    content = {
+        "title": "Which search, and what will it find?",
+        "answer": why(setting),
+        "columns": setting.num_columns,
+        "n": setting.num_records,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "searches": [{"method": row.method, "weakest_edge": row.weakest} for row in rows],
+        "weakest_edge_is": "share of the records that would have to move for independence",
+    }
+    written.put(folder, "plan.json", options.write_json, content)
+    lines = [
+        str(content["title"]),
+        f"  answer     {content['answer']}",
+        "",
+        f"  {'search':<22}{'weakest edge found':>20}",
+    ]
+    lines += [f"  {row.method:<22}{_share(row.weakest):>20}" for row in rows]
+    print("\n".join([*lines, "", f"  files      {folder / 'plan.json'}"]))
+    return 0
+
+
+def _share(weakest: float) -> str:
+    return f"{100.0 * weakest:.2g} % of records" if math.isfinite(weakest) else "not known"

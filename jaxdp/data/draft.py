@@ -1,0 +1,106 @@
+"""A schema to be filled in, from the header of a data file alone: no record is looked at.
+
+Names are public, and so is what a typed column holds. Everything else is left as TODO, which a schema refuses, since
+bounds and levels are public knowledge that no file can give.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+
+from jaxdp.data import files
+from jaxdp.data.header import USUAL_DELIMITERS
+from jaxdp.data.notation import to_numbers
+
+LONGEST_NAME = 200
+_HINTS = (
+    (re.compile(r"date|day|datum|_at$|timestamp", re.I), "date = true", '2024-12-31; or a format such as "%d.%m.%Y"'),
+    (re.compile(r"%|percent|prozent|pct|share|rate$", re.I), "percent = true", "if cells end in a percent sign"),
+)
+_BOUNDS = 'bounds = "TODO"            # [LOW, HIGH], limits that are public knowledge, never the observed ones'
+_LEVELS = 'levels = "TODO"            # ["no", "yes"], every public level, never those that occur'
+_UNIT = re.compile(r"(^|[_ ])(id|person|patient|subject|user|customer|household)([_ ]|$)|_?id$", re.I)
+
+
+def draft(path: str | os.PathLike) -> str:
+    """The TOML text. Errors: OSError; ValueError for a first line that does not look like names."""
+    name = os.fspath(path)
+    if files.is_typed(path):
+        names, kinds, delimiter = files.names_of(path), files.kinds_of(path), ","
+    else:
+        (names, delimiter), kinds = _header(path), {}
+    _require_names(name, names)
+    top = [
+        f"# What is public about the columns of {os.path.basename(name)}. Fill in every TODO from public knowledge,",
+        "# never from the records; delete columns that you do not ask about. docs/schema.md explains every key.",
+    ]
+    if delimiter != ",":
+        top.append(f"delimiter = {json.dumps(delimiter)}")
+    if delimiter == ";":
+        top.append('# decimal = ","              # files with ";" often write decimal commas; thousands = "." then too')
+    units = [column for column in names if _UNIT.search(column)]
+    if units:
+        unit = json.dumps(units[0], ensure_ascii=False)
+        top.append(f"# unit = {unit}    # if a person may have several rows: one record for each person")
+    sections = (_section(column, kinds.get(column, "")) for column in names)
+    return "\n".join([*top, "", *sections])
+
+
+def _header(path: str | os.PathLike) -> tuple[list[str], str]:
+    """The names of the first line, and the delimiter that cuts it into most pieces."""
+    try:
+        with files.text(path) as file:
+            line = file.readline(1 << 20)
+    except UnicodeDecodeError:
+        raise ValueError(f"data file {os.fspath(path)} is not UTF-8 text: save it as CSV in UTF-8.") from None
+    try:
+        cut = {mark: next(csv.reader([line], delimiter=mark, strict=True), []) for mark in USUAL_DELIMITERS}
+    except csv.Error:
+        raise ValueError(f"data file {os.fspath(path)} has a header line that is not CSV.") from None
+    delimiter = max(cut, key=lambda mark: len(cut[mark]))
+    return [field.strip() for field in cut[delimiter]], delimiter
+
+
+def _require_names(path: str, names: list[str]) -> None:
+    """Refuses a first line that may be a record: its cells must not be written into a schema."""
+    if not names:
+        raise ValueError(f"data file {path} is empty: it needs a header line that names the columns.")
+    numbers = any(number == number for number in to_numbers(names))
+    if numbers or "" in names or len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names):
+        raise ValueError(
+            f"the first line of {path} does not look like names of columns (a number, an empty cell, or a name twice): "
+            "it may be a record, so no draft was made; add a header line."
+        )
+
+
+def _section(name: str, kind: str) -> str:
+    lines = [f"[columns.{_quoted(name)}]", *_body(kind)]
+    for pattern, key, meaning in _HINTS:
+        if pattern.search(name) and not any(line.startswith(key) for line in lines):
+            lines.append(f"# {key:26} # {meaning}")
+    return "\n".join([*lines, ""])
+
+
+def _body(kind: str) -> list[str]:
+    """Kind and bounds or levels, as far as the type of the column says."""
+    if kind == "bool":
+        return ['kind = "binary"', "boolean = true"]
+    if kind.startswith(("date", "timestamp")):
+        return ['kind = "continuous"', "date = true", _BOUNDS]
+    if kind.startswith(("float", "double", "halffloat", "decimal")):
+        return ['kind = "continuous"', _BOUNDS]
+    if kind.startswith(("string", "large_string", "dictionary")):
+        return ['kind = "categorical"       # or "ordinal", "binary"', _LEVELS]
+    return [
+        'kind = "TODO"              # continuous, or with levels: ordinal | categorical | binary',
+        _BOUNDS,
+        f"# {_LEVELS}",
+    ]
+
+
+def _quoted(name: str) -> str:
+    """A name as a TOML key or text."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) and name else json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,138 @@
+"""Which files hold tables, by the end of their name: CSV (gzip too) as text, Parquet, Arrow and Excel as typed tables.
+
+A typed table says what its columns hold; that, as their names, is public. Errors name the file and what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib.util
+import io
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+PARQUET, ARROW, EXCEL = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".xlsx", ".xlsm")
+GZIP = ".gz"
+
+
+def is_typed(path: str | os.PathLike) -> bool:
+    """Whether the file is a typed table and no text."""
+    return os.fspath(path).lower().endswith((*PARQUET, *ARROW, *EXCEL))
+
+
+def opened(path: str | os.PathLike) -> BinaryIO:
+    """A text file as bytes, unpacked if its name ends in .gz. Errors: OSError if it cannot be opened."""
+    if os.fspath(path).lower().endswith(GZIP):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return open(path, "rb")
+
+
+@contextlib.contextmanager
+def unpacking(path: str | os.PathLike) -> Iterator[None]:
+    """Says in one sentence that a packed file is damaged or not packed."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError):
+        raise ValueError(f"data file {os.fspath(path)} is no whole gzip file: pack it again, or rename it.") from None
+
+
+@contextlib.contextmanager
+def text(path: str | os.PathLike) -> Iterator[Any]:
+    """A text file in UTF-8, as `csv.reader` wants it."""
+    with unpacking(path), opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
+        yield lines
+
+
+def names_of(path: str | os.PathLike) -> list[str]:
+    """Names of the columns of a typed table; no record is read."""
+    name = os.fspath(path)
+    if name.lower().endswith(EXCEL):
+        return _excel_header(next(_excel_rows(name), ()))
+    return list(_arrow_schema(name).names)
+
+
+def kinds_of(path: str | os.PathLike) -> dict[str, str]:
+    """What the columns of a Parquet or Arrow file hold, by its header; empty for Excel, whose header has names only."""
+    name = os.fspath(path)
+    if name.lower().endswith(EXCEL):
+        return {}
+    return {field.name: str(field.type) for field in _arrow_schema(name)}
+
+
+def typed(path: str | os.PathLike, names: Sequence[str]) -> Any:
+    """The named columns of a typed table, as far as it has them: a pyarrow table, or a dict of lists of cells."""
+    name = os.fspath(path)
+    if name.lower().endswith(EXCEL):
+        return _excel(name, names)
+    with _readable(name):
+        if name.lower().endswith(PARQUET):
+            parquet = _library("pyarrow.parquet", name)
+            known = set(parquet.read_schema(name).names)
+            return parquet.read_table(name, columns=[column for column in names if column in known])
+        feather = _library("pyarrow.feather", name)
+        known = set(_arrow_schema(name).names)
+        return feather.read_table(name, columns=[column for column in names if column in known])
+
+
+def _arrow_schema(name: str) -> Any:
+    with _readable(name):
+        if name.lower().endswith(PARQUET):
+            return _library("pyarrow.parquet", name).read_schema(name)
+        ipc = _library("pyarrow.ipc", name)
+        with open(name, "rb") as file:
+            return ipc.open_file(file).schema
+
+
+def _excel(name: str, names: Sequence[str]) -> dict[str, list]:
+    """The first table of the workbook: its first row names the columns; a row without any cell is no record."""
+    rows = _excel_rows(name)
+    header = _excel_header(next(rows, ()))
+    records = [row for row in rows if any(cell is not None for cell in row)]
+    found: dict[str, list] = {}
+    for place, column in enumerate(header):
+        if column in found:
+            raise ValueError(f"data file {name} names two columns alike, one of them number {place + 1}: rename it.")
+        if column in names:
+            found[column] = [row[place] if place < len(row) else None for row in records]
+    return found
+
+
+def _excel_rows(name: str) -> Iterator[Sequence[Any]]:
+    library = _library("openpyxl", name)
+    with _readable(name):
+        book = library.load_workbook(name, read_only=True, data_only=True)
+        yield from book.worksheets[0].iter_rows(values_only=True)
+
+
+def _excel_header(row: Sequence[Any]) -> list[str]:
+    return ["" if cell is None else str(cell).strip() for cell in row]
+
+
+def _library(module: str, name: str) -> Any:
+    package = module.partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        raise ValueError(f"{name} needs the library {package}: install it, or save the table as CSV in UTF-8.")
+    return importlib.import_module(module)
+
+
+@contextlib.contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """A library's error may quote the file; ours says which it is. Files that cannot be opened stay OSErrors."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is not None:
+            raise
+        wrong = True
+    except ValueError as error:
+        if type(error) is ValueError and str(error).startswith((name, "data file")):
+            raise
+        wrong = True
+    except Exception:
+        wrong = True
+    else:
+        wrong = False
+    if wrong:
+        raise ValueError(f"data file {name} cannot be read as what its name says it is: save it again, or rename it.")

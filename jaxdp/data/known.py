@@ -1,0 +1,71 @@
+"""What a caller says is publicly known: a schema, or bounds and levels by column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
+from jaxdp.data.schema import Schema
+
+
+def schema_of(
+    schema: Schema | str | os.PathLike | Mapping | None,
+    bounds: Mapping[str, Sequence[float]] | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+) -> Schema:
+    """The schema: given itself, as a path or as a mapping, or else made of bounds and levels by column.
+
+    bounds: name -> (low, high) of a continuous column. levels: name -> every public level; two make a binary column,
+    more of them a categorical one, and an ordinal one (in the order of the list) where they are numbers.
+    Errors: ValueError or TypeError that says what to write; nothing is ever computed from records.
+    """
+    if schema is not None:
+        if bounds or levels:
+            raise ValueError("give schema=, or bounds= and levels=, not both: a schema holds them.")
+        return _given(schema)
+    columns: dict[str, dict[str, Any]] = {}
+    for name, limits in _mapping("bounds", bounds).items():
+        columns[name] = {"kind": CONTINUOUS, "bounds": list(_sequence(f"bounds of {name!r}", limits))}
+    for name, known in _mapping("levels", levels).items():
+        if name in columns:
+            raise ValueError(f"column {name!r} has bounds and levels: give bounds if it is continuous, else levels.")
+        columns[name] = _of_levels(list(_sequence(f"levels of {name!r}", known)))
+    if not columns:
+        raise ValueError(
+            'what is publicly known about the columns is missing: give schema="trial.toml", or '
+            'bounds={"age": (18, 90)} and levels={"smoker": ["no", "yes"]}; they are never computed from the data.'
+        )
+    return Schema.from_dict({"columns": columns})
+
+
+def _given(schema: Any) -> Schema:
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str | os.PathLike):
+        return Schema.load(schema)
+    if isinstance(schema, Mapping):
+        return Schema.from_dict(schema)
+    raise TypeError(f"schema must be a jaxdp.Schema, the path of one, or a mapping, got {type(schema).__name__}.")
+
+
+def _of_levels(levels: list) -> dict[str, Any]:
+    numeric = all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
+    kind = BINARY if len(levels) == 2 else ORDINAL if numeric else CATEGORICAL
+    return {"kind": kind, "levels": levels}
+
+
+def _mapping(what: str, value: Any) -> Mapping:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f'{what} must be a mapping by column such as {{"age": ...}}, got {type(value).__name__}.')
+    return value
+
+
+def _sequence(what: str, value: Any) -> Sequence:
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"{what} must be a list, got {type(value).__name__}.")
+    return value

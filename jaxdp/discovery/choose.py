@@ -1,0 +1,293 @@
+"""Which search to run, decided from public numbers alone; and the small search of the demo."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxdp import catalogue
+from jaxdp._base import check
+from jaxdp.core import Account
+from jaxdp.data.dataset import Column, Domain
+from jaxdp.data.records import Records, as_records, levels_of
+from jaxdp.discovery.engine.answerable import largest_order
+from jaxdp.discovery.engine.knowledge import Knowledge
+from jaxdp.discovery.graph import Graph
+from jaxdp.discovery.spec import Levels, SearchSpec, Setting, best, find, forecasts, search
+from jaxdp.randomness import keys
+from jaxdp.randomness.keys import Key
+
+AUTO = "auto"
+TEST_LEVEL = 0.01
+TESTS_PER_PAIR = 3
+
+
+def discover(
+    key: Key,
+    data: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    method: str = AUTO,
+    max_order: int | None = None,
+    knowledge: Knowledge | None = None,
+    levels: Sequence[int] | None = None,
+    ledger: Account | None = None,
+    accept_coarse_cells: bool = False,
+) -> Graph:
+    """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose and says why.
+
+    method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_by_name`); or a name
+    of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "moment_pc"
+    for continuous or mixed ones. delta: searches that know what to do with one need less noise; the others stay within
+    pure epsilon. knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of `partition_pc`,
+    which alone has it. Privacy: (epsilon, delta)-DP under replace-one.
+    Errors: ValueError for a name that does not exist, for columns that the search does not take, and for knowledge that
+    it cannot use.
+    """
+    keys.admit(key, data)
+    records = as_records(data, levels)
+    setting = setting_of(records.columns, records.num_records, epsilon, delta)
+    search = named(best(setting).spec.name if method == AUTO else method)  # type: ignore[attr-defined]
+    options: dict[str, Any] = {
+        "max_order": max_order,
+        "knowledge": knowledge,
+        "accept_coarse_cells": accept_coarse_cells,
+    }
+    options = {name: value for name, value in options.items() if value}
+    if isinstance(search, catalogue.Entry):
+        return pc_by_name(key, records, test=search, epsilon=epsilon, ledger=ledger, **options)
+    spec, takes = search.spec, inspect.signature(search).parameters
+    if delta and "delta" in takes:
+        options["delta"] = delta
+    missing = [name for name in spec.needs if name not in options]
+    if missing:
+        raise ValueError(f"{spec.name} needs {' and '.join(missing)}: call jaxdp.discovery.{spec.name}(...) itself.")
+    if not spec.fits(records.levels):
+        raise ValueError(f"{spec.name} takes coded columns only; use {best(setting).spec.name}.")  # type: ignore[attr-defined]
+    if knowledge is not None and "knowledge" not in takes:
+        raise ValueError(f"{spec.name} takes no background knowledge; use {best(setting).spec.name}.")  # type: ignore[attr-defined]
+    graph = search(key, records, epsilon=epsilon, ledger=ledger, **{k: v for k, v in options.items() if k in takes})
+    return graph if method != AUTO else dataclasses.replace(graph, note=" ".join([graph.note, why(setting)]).strip())
+
+
+def setting_of(columns: Sequence[Column], num_records: int, epsilon: float, delta: float = 0.0) -> Setting:
+    """The public numbers of a search. Errors: ValueError for what is no budget."""
+    check.positive(epsilon=epsilon)
+    check.non_negative(delta=delta)
+    check.in_range(-1.0, 1.0, delta=delta)
+    return Setting(levels_of(columns), num_records, float(epsilon), float(delta))
+
+
+def why(setting: Setting) -> str:
+    """Which search public numbers choose, why, and what it will miss: one sentence for people, known before a run."""
+    first, *rest = forecasts(setting)
+    budget = f"epsilon {setting.epsilon:g}" + (f", delta {setting.delta:g}" if setting.delta else "")
+    asked = f"{setting.num_columns} columns, {setting.num_records} records and {budget}"
+    if not math.isfinite(first.weakest):
+        return f"{first.method} was chosen: it takes continuous columns."
+    second = f" ({rest[0].method}: {100 * rest[0].weakest:.2g} %)" if rest and math.isfinite(rest[0].weakest) else ""
+    return f"{first.method} was chosen for {asked}: {first.misses}{second}."
+
+
+def named(method: str) -> Any:
+    """The search of this name, or else the entry of the test. Errors: ValueError that lists the searches."""
+    if ":" in method or method in catalogue.entries():
+        return catalogue.find(method)
+    return find(method)
+
+
+def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:
+    """Name of the search that should find the weakest edges: a public choice, from the numbers of a `Setting` alone."""
+    return best(setting_of(records.columns, records.num_records, epsilon, delta)).spec.name  # type: ignore[attr-defined]
+
+
+def _any_columns(levels: Levels) -> bool:
+    return True
+
+
+def _last_resort(setting: Setting) -> float:
+    """Searches of coded columns come first wherever they fit."""
+    return math.inf
+
+
+@search(SearchSpec("partition_pc", "PC with partition-gcm alone; coarse in Z", fits=_any_columns))
+def partition_pc(
+    key: Key,
+    data: Any,
+    *,
+    epsilon: float,
+    max_order: int | None = None,
+    knowledge: Knowledge | None = None,
+    levels: Sequence[int] | None = None,
+    ledger: Account | None = None,
+    accept_coarse_cells: bool = False,
+) -> Graph:
+    """PC on continuous, coded or mixed columns with `PartitionGCM`; see `recommended_pc` for what is shared.
+
+    accept_coarse_cells lifts the limit on conditioning sets, and a larger max_order needs it.
+    Privacy: epsilon-DP under replace-one, by summation.
+    """
+    from jaxdp.independence.continuous.partition_gcm import PartitionGCM
+
+    def make(share):
+        return PartitionGCM(epsilon=share, accept_coarse_cells=accept_coarse_cells)
+
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "ledger": ledger}
+    return pc_within(key, as_records(data, levels), make, epsilon=epsilon, **settings)
+
+
+@search(
+    SearchSpec(
+        "recommended_pc",
+        "PC with the recommended test of each question; for continuous and mixed columns",
+        fits=_any_columns,
+        error=_last_resort,
+    )
+)
+def recommended_pc(
+    key: Key,
+    data: Any,
+    *,
+    epsilon: float,
+    max_order: int | None = None,
+    knowledge: Knowledge | None = None,
+    levels: Sequence[int] | None = None,
+    ledger: Account | None = None,
+) -> Graph:
+    """PC on continuous, coded or mixed columns with the test that fits each question, three per pair of columns in all.
+
+    One continuous column in the conditioning set: `BandGCM`; two to five: `ContrastGCM`; none: `PartitionGCM`.
+    epsilon is divided equally over the 3 d(d-1)/2 tests, which are reserved before the data are read; when they are
+    used up the search stops with complete=False. Level of each test: 0.01. Conditioning sets stay so small that no
+    test refuses its question; the graph then says so in `note`.
+    Privacy: epsilon-DP under replace-one, by summation.
+    """
+    from jaxdp.independence.recommended import Recommended
+
+    def make(share):
+        return Recommended(epsilon=share)
+
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "ledger": ledger}
+    return pc_within(key, as_records(data, levels), make, epsilon=epsilon, **settings)
+
+
+def pc_within(
+    key,
+    records: Records,
+    make,
+    *,
+    epsilon: float,
+    max_order: int | None = None,
+    ledger=None,
+    limit: int | None = None,
+    knowledge: Knowledge | None = None,
+) -> Graph:
+    """PC with the tests that `make(share of epsilon)` builds, each at an equal share of a total budget.
+
+    limit: largest conditioning set that the tests are made for.
+    """
+    from jaxdp.discovery.methods.pc import pc
+
+    d = len(records.columns)
+    tests = max(1, TESTS_PER_PAIR * d * (d - 1) // 2)
+    test = make(float(epsilon) / tests)
+    last = largest_order(test, records, d - 2 if limit is None else min(d - 2, limit))
+    graph = pc(
+        key,
+        records,
+        test=test,
+        level=TEST_LEVEL,
+        max_order=last if max_order is None else max_order,
+        max_tests=tests,
+        stable=False,
+        knowledge=knowledge,
+        ledger=ledger,
+    )
+    return graph if max_order is not None or last >= d - 2 else dataclasses.replace(graph, note=limited(last))
+
+
+def pc_by_name(
+    key,
+    data,
+    *,
+    test,
+    epsilon: float,
+    max_order: int | None = None,
+    knowledge: Knowledge | None = None,
+    levels=None,
+    ledger=None,
+    accept_coarse_cells: bool = False,
+) -> Graph:
+    """PC with one test of the catalogue, built for the columns of each question as `jaxdp test` builds it.
+
+    test: its name, "package.module:Class", or its entry. Budget, tests and level: as in `recommended_pc`.
+    Conditioning sets stay within what the test's spec says it takes, and so small that it refuses none.
+    Privacy: epsilon-DP under replace-one, by summation. Errors: ValueError for tests that need more than columns (a
+    law), whose y is a public group, or that take no question about some pair of these columns.
+    """
+    from jaxdp.independence.by_name import ByName
+
+    entry = catalogue.find(test) if isinstance(test, str) else test
+    records = as_records(data, levels)
+    coarse = accept_coarse_cells and hasattr(entry.cls, "accept_coarse_cells")
+    fields = (("accept_coarse_cells", True),) if coarse else ()
+
+    def make(share):
+        return ByName(entry=entry, epsilon=share, level=TEST_LEVEL, fields=fields)
+
+    catalogue.require_any_pair(make(1.0))
+    catalogue.require_buildable(entry)
+    limit = fitting_order(entry.spec, records)
+    settings: dict[str, Any] = {"epsilon": epsilon, "max_order": max_order, "ledger": ledger, "limit": limit}
+    settings["knowledge"] = knowledge
+    return pc_within(key, records, make, **settings)
+
+
+def fitting_order(spec, records: Records) -> int:
+    """The largest size of conditioning sets that a test's spec says it takes, for every pair of these columns.
+
+    Sets of a size are represented by those of most continuous columns and of fewest. Errors: ValueError where a pair
+    without conditioning set does not fit.
+    """
+    columns, names = records.columns, records.names
+    continuous_first = sorted(range(len(columns)), key=lambda k: columns[k].levels)
+    for order in range(len(columns) - 1):
+        for i, j in itertools.combinations(range(len(columns)), 2):
+            rest = [k for k in continuous_first if k not in (i, j)]
+            for given in (rest[:order], rest[len(rest) - order :]):
+                domain = Domain((columns[i],), (columns[j],), tuple(columns[k] for k in given))
+                if spec.fits(domain):
+                    continue
+                if order:
+                    return order - 1
+                raise ValueError(f"{spec.name} takes no question about {names[i]!r} and {names[j]!r} alone.")
+    return len(columns) - 2
+
+
+def limited(order: int) -> str:
+    """What a graph says whose search stopped at this order."""
+    columns = f"{order} column{'s' * (order != 1)}"
+    return (
+        f"Conditioning sets have at most {columns}, since given more the test does not apply or would find "
+        "dependence where there is none; an edge that only a larger set removes is still there."
+    )
+
+
+def demo(key: jax.Array, epsilon: float = 1.0, num_records: int = 100_000, seed: int = 8) -> tuple[Graph, Records]:
+    """`table_pc` on made-up records of the Asia network; the records are public, only the noise is fresh."""
+    import jax
+
+    from jaxdp.data import networks
+    from jaxdp.discovery.methods.table_pc import table_pc
+    from jaxdp.simulate.designs.networks import sample_network
+
+    keys.admit(key)
+    records = sample_network(jax.random.key(seed), networks.load("asia"), num_records)
+    return table_pc(key, records, epsilon=epsilon), records

@@ -1,0 +1,1 @@
+"""What searches share: the skeleton loop, counting, orientation, one charge for a whole search."""

@@ -1,0 +1,109 @@
+"""How max-min selection divides its budget: exact shares, the noise they buy, and what all of it costs.
+
+Theory: docs/theory/max_min_pc.md#budget.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any
+
+from jaxdp._base import check
+from jaxdp._base.rounding import as_fraction
+from jaxdp.accounting import zcdp_rho
+from jaxdp.core import Cost, Norm, Relation, Sensitivity
+from jaxdp.discovery.graph import number
+from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Laplace, PermuteAndFlip
+
+MAX_RECORDS = 10**9  # of the public range, where the number of records is private
+RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
+ROUND_UP = 1.0 + 2.0**-40  # of square roots in float64
+
+
+@dataclasses.dataclass(frozen=True)
+class Shares:
+    """Fractions of the budget: of the spanning tree, of further edges, of pruning, of directions. They add up to 1."""
+
+    tree: Fraction
+    forward: Fraction = Fraction(0)
+    prune: Fraction = Fraction(0)
+    directions: Fraction = Fraction(0)
+
+    def __post_init__(self):
+        parts = [Fraction(part) for part in dataclasses.astuple(self)]
+        if sum(parts) != 1 or min(parts) < 0:
+            raise ValueError(f"shares must be >= 0 and add up to 1, got {', '.join(map(str, parts))}.")
+
+    def with_directions(self, fraction) -> Shares:
+        """The same shares of what is left when directions take a fraction."""
+        taken = as_fraction(fraction)
+        tree, forward, prune = ((1 - taken) * part for part in (self.tree, self.forward, self.prune))
+        return Shares(tree, forward, prune, taken)
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """A whole budget and the mechanisms that fractions of it buy.
+
+    whole: `Laplace(epsilon)`, whose parts add up; or `Gaussian(rho)`, zCDP. epsilon, delta: of the claim.
+    """
+
+    whole: Any
+    epsilon: float
+    delta: float
+    relation: Relation
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, relation: Relation) -> Budget:
+        """Pure epsilon, or the largest rho whose zCDP is (epsilon, delta)-DP. Errors: ValueError."""
+        check.positive(epsilon=epsilon)
+        check.in_range(-1.0, 1.0, delta=delta)
+        check.non_negative(delta=delta)
+        epsilon, delta = number(epsilon), number(delta)
+        return cls(Gaussian(zcdp_rho(epsilon, delta)) if delta else Laplace(epsilon), epsilon, delta, relation)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the claim is a pure epsilon."""
+        return self.delta == 0.0
+
+    def cost(self) -> Cost:
+        """Of the whole search, however early it stops."""
+        rho = self.epsilon**2 / 2 if self.pure else number(self.whole.rho)
+        return Cost(epsilon=self.epsilon, delta=self.delta, rho=rho, relation=self.relation)
+
+    def draw(self, fraction: Fraction):
+        """The selection that a fraction buys: permute-and-flip, or the exponential mechanism."""
+        if self.pure:
+            return PermuteAndFlip(epsilon=check.share(self.epsilon, fraction))
+        return ExponentialMechanism(epsilon=_root_below(8 * as_fraction(check.share(self.whole.rho, fraction))))
+
+    def draw_scale(self, fraction: Fraction, sensitivity: float) -> float:
+        """Scale of the noise of each score in a selection."""
+        return 2.0 * sensitivity / number(self.draw(fraction).epsilon)
+
+    def numbers(self, fraction: Fraction, count: int, bound: float, error: float, num_records: int):
+        """The mechanism that releases `count` numbers, each of which moves by at most `bound`; their sensitivity; the
+        scale of the noise."""
+        mechanism = self.whole.share(fraction)
+        norm, together = (Norm.L1, count) if self.pure else (Norm.L2, ROUND_UP * math.sqrt(count))
+        plain = Sensitivity(together * bound, norm, self.relation, error)
+        scale = number(mechanism.scale(plain))
+        end = math.ceil(num_records + RANGE_SCALES * scale)
+        return mechanism, dataclasses.replace(plain, lower=-end, upper=end), scale
+
+    def chance_below(self, value: float, scale: float) -> float:
+        """The chance that the noise of a released number is below a value."""
+        if self.pure:
+            return 1.0 - 0.5 * math.exp(-value / scale) if value > 0 else 0.5 * math.exp(value / scale)
+        return 0.5 * math.erfc(-value / (scale * math.sqrt(2.0)))
+
+
+def _root_below(square: Fraction) -> float:
+    """A float whose square, read as `as_fraction` does, is at most the given one."""
+    root = math.sqrt(square)
+    while as_fraction(root) ** 2 > square:
+        root = math.nextafter(root, 0.0)
+    return root

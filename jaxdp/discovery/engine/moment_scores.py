@@ -1,0 +1,69 @@
+"""Answers of a search from one released moment matrix: how many sds a partial correlation lies from zero.
+
+Theory: docs/theory/partial_correlation.md#searches.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import norm
+
+from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.independence.continuous import moment_columns
+from jaxdp.statistics import partial_correlations
+
+BATCH = 256
+
+
+@jax.jit
+def _estimates(found, x, y, given):
+    """Partial correlations and the sds of their errors, noise counted, if the true ones are 0: arrays (Q,)."""
+
+    def one(x, y, given):
+        null, _ = partial_correlations.partial_correlation(found, x, y, given)
+        return null.value, jnp.sqrt(null.sd**2 + found.noise_variance * jnp.sum(null.noise**2))
+
+    return jax.vmap(one)(x, y, given)
+
+
+class MomentScores:
+    """Scores of questions about nodes, each of which has one column of the matrix or several (indicators of levels)."""
+
+    def __init__(self, found: partial_correlations.Correlations, columns):
+        self._found = found
+        ends = np.cumsum([0, *map(moment_columns.width, columns)])
+        self._columns = [range(start, end) for start, end in itertools.pairwise(ends)]
+        self._size = int(ends[-1])
+
+    def scores(self, questions: Sequence[Question]) -> np.ndarray:
+        """(Q, 2): partial correlation and |z| of each question; the strongest of several pairs, Bonferroni counted."""
+        rows = [(k, x, y) for k, (i, j, _) in enumerate(questions) for x in self._columns[i] for y in self._columns[j]]
+        given = np.zeros((len(questions), self._size), bool)
+        for k, (_, _, nodes) in enumerate(questions):
+            given[k, [column for node in nodes for column in self._columns[node]]] = True
+        value, sd = self._asked(np.array(rows), given)
+        sizes = np.abs(value) / sd
+        best = np.zeros((len(questions), 2))
+        for (k, _, _), r, z in zip(rows, value, sizes, strict=True):
+            if z >= best[k, 1]:
+                best[k] = r, z
+        counts = np.array([len(self._columns[i]) * len(self._columns[j]) for i, j, _ in questions])
+        several = counts > 1
+        best[several, 1] = norm.isf(np.minimum(0.5, counts[several] * norm.sf(best[several, 1])))
+        return best
+
+    def _asked(self, rows: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Estimates of (question, x, y) rows, in batches of one compiled size."""
+        found = []
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            full = np.concatenate([part, np.repeat(part[:1], BATCH - len(part), axis=0)])
+            value, sd = _estimates(self._found, *(jnp.asarray(v) for v in (full[:, 1], full[:, 2], given[full[:, 0]])))
+            found.append((np.asarray(value)[: len(part)], np.asarray(sd)[: len(part)]))
+        value, sd = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return value, sd

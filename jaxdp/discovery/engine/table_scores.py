@@ -1,0 +1,108 @@
+"""Scores of many questions from tables, in batches of one shape: how far from independence, in standard deviations.
+
+NumPy on the host: a table has a handful of cells, and a search asks in small batches of ever new shapes,
+for which compiling would cost more than counting.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from jaxdp.discovery.engine import counts
+from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.statistics import concordance
+from jaxdp.statistics.tables import stratified
+
+Statistic = Literal["kendall", "chi2", "g"]
+INFORMATIVE = 5.0  # least null variance, in effective pairs of counts, like the rule of five expected counts
+MIN_STRATUM = 5.0  # in noise sd of its size: smaller strata carry noise alone and are left out
+
+
+def scores(
+    tables, questions: Sequence[Question], statistic: Statistic = "kendall", min_variance: float = INFORMATIVE
+) -> np.ndarray:
+    """|z| of each question, float64. Without conditioning, tables that hold no information score 0.
+
+    min_variance: a conditional Kendall question whose null variance is below it scores infinity: strata
+    that fix one of the two columns (a deterministic relation) cannot show independence, so they must not
+    remove an edge. 0 is the classical rule.
+
+    kendall: |U|/sd from U and V of docs/theory/conditional_kendall.md#variance (two binary columns: the
+    Cochran-Mantel-Haenszel form). chi2, g: the normal quantile of the same p-value.
+    tables: `Counts`, or `NoisyCounts`, whose noise variance then joins the null variance.
+    """
+    result = np.zeros(len(questions))
+    noisy = hasattr(tables, "noise_variance")
+    # two binary columns have a formula of their own for Kendall's variance
+    pad_from = None if noisy else 3 if statistic == "kendall" else 1
+    for positions, batch in counts.batches(tables, questions, pad_from):
+        noise = np.zeros(len(positions))
+        if noisy:
+            noise = np.array([tables.noise_variance(*questions[position]) for position in positions])
+        if statistic == "kendall":
+            # one batch shares the size of `given`
+            least = min_variance if questions[positions[0]][2] else 0.0
+            result[positions] = kendall_scores(batch, noise, np.full(len(positions), least))
+        else:
+            result[positions] = _goodness(batch, noise, statistic)
+    return result
+
+
+def kendall_scores(batch: np.ndarray, noise: np.ndarray, min_variance: np.ndarray) -> np.ndarray:
+    """|U|/sqrt(V + noise variance) of tables (B, strata, L_a, L_b); noise: variance per cell (B,).
+
+    min_variance (B,): below it the score is infinite.
+    """
+    batch = _large_strata(batch, noise)
+    strata = concordance.strata_of_table(batch, kendall_only=True)
+    binary = batch.shape[-2:] == (2, 2)
+    offset = 0.0 if binary else concordance.KENDALL_OFFSET
+    variance = concordance.cmh_variance(strata) if binary else concordance.kendall_variance(strata)
+    spread = np.maximum(variance, 0.0)
+    if np.any(noise > 0):
+        spread = spread + noise * _gradient_norms(batch, strata, offset)
+    u = concordance.kendall_u(strata, offset)
+    score = np.where(spread > 0, np.abs(u) / np.sqrt(np.where(spread > 0, spread, 1.0)), 0.0)
+    # noise can push V below zero, which says nothing where no variance is asked for
+    return np.where((min_variance > 0) & (variance < min_variance), np.inf, score)
+
+
+def _large_strata(batch: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The tables with strata of pure noise set to zero; exact tables are left as they are."""
+    if not np.any(noise > 0):
+        return batch
+    size = batch.sum((-2, -1))
+    least = MIN_STRATUM * np.sqrt(noise[:, None] * batch.shape[-1] * batch.shape[-2])
+    return np.where((size >= np.maximum(least, 1.0))[..., None, None], batch, 0.0)
+
+
+def _gradient_norms(batch: np.ndarray, strata: concordance.Strata, offset: float) -> np.ndarray:
+    """Sum over cells of (dU/dcount)^2, by which independent cell noise enters U (delta method)."""
+    divisor = np.maximum(strata.size, 1.0)[..., None, None] + offset
+    gradient = concordance.concordance_of_cells(batch) / divisor - strata.s[..., None, None] / divisor**2
+    return np.sum(np.where(strata.size[..., None, None] > 0, gradient**2, 0.0), axis=(-3, -2, -1))
+
+
+def _goodness(batch: np.ndarray, noise: np.ndarray, statistic: Statistic) -> np.ndarray:
+    """Chi-squared or G statistic summed over strata, turned into the |z| of the same p-value.
+
+    Degrees of freedom count the levels seen in each stratum. Noisy tables: cells below zero count as 0
+    and the noise adds (L_a - 1)(L_b - 1) noise/(mean expected cell) to the mean of a stratum, which is taken off.
+    """
+    from scipy.special import chdtrc, ndtri
+
+    counts = np.maximum(_large_strata(batch, noise).astype(float), 0.0)
+    found = stratified.chi_squared(counts) if statistic == "chi2" else stratified.g_test(counts)
+    p_value = found.p_value
+    if np.any(noise > 0):
+        inflation = 1.0 + noise / np.maximum(_mean_expected(stratified.expected_counts(counts)), 1.0)
+        p_value = chdtrc(np.maximum(found.degrees, 1), found.statistic / inflation)
+    return np.where(found.degrees > 0, -ndtri(0.5 * np.clip(p_value, 1e-300, 1.0)), 0.0)
+
+
+def _mean_expected(expected: np.ndarray) -> np.ndarray:
+    """Harmonic mean of the positive expected cells of each table: noise counts most where few are expected."""
+    inverse = np.where(expected > 0, 1.0 / np.where(expected > 0, expected, 1.0), 0.0)
+    count = np.maximum((expected > 0).sum((-3, -2, -1)), 1)
+    return 1.0 / np.maximum(inverse.sum((-3, -2, -1)) / count, 1e-300)

@@ -1,0 +1,272 @@
+"""Max-min selection: a private spanning tree, further edges that no conditioning set explains, noisy pruning.
+
+Theory: docs/theory/max_min_pc.md. For coded columns beyond one joint table: the private draws are as many as the edges
+of the answer, however many conditional independence tests the search looks at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp.core import Account, Norm, Relation, Sensitivity
+from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
+from jaxdp.discovery.engine.knowledge import Knowledge, known
+from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
+from jaxdp.discovery.engine.max_min_scores import MaxMinScores, rounding
+from jaxdp.discovery.engine.orientation import orient_colliders
+from jaxdp.discovery.engine.session import Session, opened
+from jaxdp.discovery.engine.skeleton import Search, counted
+from jaxdp.discovery.engine.sparse_loop import perturbed
+from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.spec import SearchSpec, Setting, search
+from jaxdp.noise import lattice
+from jaxdp.noise.source import Source
+from jaxdp.randomness import keys
+from jaxdp.randomness.keys import Key
+from jaxdp.statistics.tables.excess import Excess
+
+Edge = tuple[int, int]
+MAX_ORDER = 2
+TREE_FROM = 0.023  # noise of a further edge, in shares of the records, from which a tree alone was better
+DIRECTIONS = 0.1  # of a zCDP budget
+STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
+DRAWS = {True: 0.5, False: 1.0}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
+AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
+EXCESS = Excess()
+CUBE_CELLS = 1 << 18  # up to here all tables follow from one joint table faster than from bitmaps
+GUARDED, KEEP, ALL, TREE = "guarded", "keep", "all", "tree"
+SHARES = {
+    GUARDED: Shares(Fraction(7, 20), Fraction(8, 20), Fraction(5, 20)),
+    KEEP: Shares(Fraction(8, 20), Fraction(8, 20), Fraction(4, 20)),
+    ALL: Shares(Fraction(7, 20), Fraction(8, 20), Fraction(5, 20)),
+    TREE: Shares(Fraction(1)),
+}
+TREE_ONLY = "The graph is a spanning tree: the strongest edges that join all columns; no other edge was looked for."
+UNDIRECTED = "Edges have no direction here (nothing was spent on them: directions=0)."
+
+
+def _weakest(setting: Setting) -> float:
+    """Noise of further draws, were there as many as columns, and half a root of n for chance: a share of records."""
+    noise = _noise(Budget.of(setting.epsilon, setting.delta, Relation.REPLACE_ONE), setting.num_columns)
+    return (noise + 0.5 * math.sqrt(setting.num_records)) / max(setting.num_records, 1)
+
+
+def _noise(budget: Budget, num_columns: int) -> float:
+    """Scale of the noise of draws of as many further edges as there are columns, in records."""
+    return budget.draw_scale(SHARES[GUARDED].forward / num_columns, EXCESS.sensitivity(budget.relation))
+
+
+def _too_loud(records: Records, budget: Budget) -> bool:
+    """Whether further edges would be chance: then the tree takes the whole budget. A public choice."""
+    public = budget.relation is Relation.REPLACE_ONE
+    return public and _noise(budget, len(records.columns)) > TREE_FROM * records.num_records
+
+
+@search(SearchSpec("max_min_pc", "max-min selection of edges; recommended for many coded columns", error=_weakest))
+def max_min_pc(
+    key: Key,
+    data: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    prune: str | None = None,
+    directions: float | None = None,
+    max_order: int = MAX_ORDER,
+    relation: Relation = Relation.REPLACE_ONE,
+    stop: float = STOP,
+    excess: Excess = EXCESS,
+    shares: Shares | None = None,
+    knowledge: Knowledge | None = None,
+    levels: Sequence[int] | None = None,
+    ledger: Account | None = None,
+) -> Graph:
+    """Skeleton of 10 to 60 coded columns by private draws: a tree, then edges that no conditioning set explains.
+
+    (1) d - 1 draws of a spanning tree by the score q of two columns alone (`statistics.tables.excess`). (2) At most d
+    further edges (d/2 of pure epsilon), each the largest over pairs of the smallest q over conditioning sets, or a
+    stop; after a stop the rest of that budget buys half as many draws of twice the size. (3) One noisy number per edge;
+    below the scale of its noise the edge goes.
+    delta: 0 is pure epsilon (permute-and-flip, Laplace noise); above, zCDP within (epsilon, delta) (exponential
+    mechanism, normal noise), worth about 2.5 times the epsilon at 40 columns.
+    prune: "guarded" weighs tree edges too, but not by sets that all but fix one of the two columns, "all" by every set;
+    "keep" spares the tree; "tree" spends everything on the tree and stops there. Default: "tree" where the noise of a
+    further edge is above 2.3 % of the records, else "guarded"; the former only where n is public (replace-one).
+    directions: share of the budget for one number per unshielded triple, whose sign says whether it is a collider; 0
+    leaves all edges undirected but for what `knowledge` says. Default: a tenth with a delta, else 0, since Laplace
+    noise on so many numbers says nothing. max_order: largest conditioning set.
+    knowledge: required edges are drawn first and for nothing, forbidden ones never.
+    The graph's decisions hold the released number of each weighed edge and its confidence: the chance that noise alone
+    stays below it. Sets of more than two columns, sets whose table has over 2000 cells, and columns that depend jointly
+    but not in pairs (exclusive or) are beyond it; the smallest effect found is about 20 d/(epsilon n) of the records,
+    and 5 sqrt(d/rho)/n with a delta.
+    Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, for the relation; every score moves by at most 4.32
+    (docs/theory/max_min_pc.md#sensitivity). A release key draws lattice noise.
+    Errors: ValueError before data are read (budget, continuous columns, unknown names in `knowledge`).
+    """
+    mode = keys.admit(key, data)
+    records = as_records(data, levels)
+    check.one_of((None, *SHARES), prune=prune)
+    check.at_least(0, max_order=max_order)
+    check.non_negative(stop=stop)
+    budget = Budget.of(epsilon, delta, relation)
+    _require_fit(records, mode, budget)
+    if prune is None:
+        prune = TREE if _too_loud(records, budget) else GUARDED
+    if directions is None:
+        directions = 0.0 if budget.pure or prune == TREE else DIRECTIONS
+    check.in_range(-1.0, 1.0, directions=directions)
+    check.non_negative(directions=directions)
+    shares = (SHARES[prune] if shares is None else shares).with_directions(directions)
+    facts = known(knowledge, records.names)
+    with opened(key, "max_min_pc", budget.cost(), ledger) as session:
+        selection = _Selection(session, records, budget, shares, excess, facts, max_order)
+        return selection.graph(prune, stop)
+
+
+class _Selection:
+    """One search: the graph so far, the scores that follow from it, and the draws made."""
+
+    def __init__(self, session: Session, records: Records, budget: Budget, shares: Shares, excess, known, max_order):
+        self._session, self._records, self._budget, self._shares = session, records, budget, shares
+        self._excess, self._known = excess, known
+        self._size = records.num_records if budget.relation is Relation.REPLACE_ONE else MAX_RECORDS
+        self._error = rounding(excess, records.levels, self._size)
+        self._bound = excess.sensitivity(budget.relation)
+        self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
+        self._places = tuple(np.array(self._pairs).T)
+        self._allowed = ~known.forbidden[self._places]
+        self._drawn = 0
+        cells = math.prod(count + 1 for count in records.levels)
+        counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
+        self._scores = MaxMinScores(counts, excess, max_order, known)
+
+    def graph(self, prune: str, stop: float) -> Graph:
+        """Runs the search."""
+        required = [(int(i), int(j)) for i, j in np.argwhere(np.triu(self._known.required))]
+        tree = self._tree(required)
+        self._scores.add([*required, *tree])
+        forward, left = self._forward(stop)
+        weighed = {KEEP: forward, TREE: []}.get(prune, [*tree, *forward])
+        decisions = self._weigh(weighed, set(tree) if prune == GUARDED else set(), self._shares.prune + left)
+        adjacency = self._scores.adjacency.copy()
+        for decision in decisions:
+            if decision.independent:
+                adjacency[decision.i, decision.j] = adjacency[decision.j, decision.i] = False
+        found = Search(adjacency, {}, (), self._scores.num_scores, self._known)
+        graph = self._session.graph(self._records, found, decisions)
+        notes = [TREE_ONLY] * (prune == TREE) + [UNDIRECTED] * (not self._shares.directions)
+        cpdag = self._directed(adjacency)
+        return dataclasses.replace(graph, note=" ".join(notes), cpdag=graph.cpdag if cpdag is None else cpdag)
+
+    def _tree(self, required: list[Edge]) -> list[Edge]:
+        """Edges that join all components of the required ones, each drawn by the score of two columns alone."""
+        component = np.arange(len(self._records.columns))
+        for i, j in required:
+            component[component == component[j]] = component[i]
+        draws = len(set(component.tolist())) - 1
+        scores = self._scores.minimum[self._places]  # no edge yet: of the empty set alone
+        bound = self._excess.marginal_sensitivity(self._budget.relation, max(self._records.levels) <= 2)
+        edges: list[Edge] = []
+        for _ in range(draws):
+            eligible = self._allowed & (component[self._places[0]] != component[self._places[1]])
+            if not eligible.any():
+                break
+            i, j = self._pairs[self._draw(scores, -math.inf, eligible, self._shares.tree / draws, bound)]
+            edges.append((i, j))
+            component[component == component[j]] = component[i]
+        return edges
+
+    def _forward(self, stop: float) -> tuple[list[Edge], Fraction]:
+        """Further edges, and the share of the budget that no draw has spent."""
+        left, edges = self._shares.forward, []
+        draws = math.ceil(DRAWS[self._budget.pure] * len(self._records.columns)) if left else 0
+        answered = counted(lambda questions: questions)
+        while draws:
+            each = left / draws
+            theta = stop * self._budget.draw_scale(each, self._bound) * math.log(max(len(self._pairs), 2))
+            stopped = False
+            while draws and not stopped:
+                eligible = self._allowed & ~self._scores.adjacency[self._places]
+                place = self._draw(self._scores.minimum[self._places], theta, eligible, each, self._bound)
+                left, draws, stopped = left - each, draws - 1, place == len(self._pairs)
+                if not stopped:
+                    edges.append(self._pairs[place])
+                    self._scores.add([self._pairs[place]])
+                    answered([place])
+            draws //= AGAIN
+        return edges, left
+
+    def _draw(self, scores: np.ndarray, stop: float, eligible: np.ndarray, share: Fraction, bound: float) -> int:
+        """Place of a selected eligible pair; of one more, if stopping wins. All draws have the same public length."""
+        open_places = np.append(eligible, stop > -math.inf)
+        values = np.where(open_places, np.append(scores, stop), -math.inf)
+        sensitivity = Sensitivity(bound, Norm.LINF, self._budget.relation, self._error)
+        selection = self._budget.draw(share)
+        place = int(perturbed(selection, self._next(), jnp.asarray(values, float), sensitivity))
+        # lattice noise may escape to any place, with a chance below 2^-29: then the first open one
+        return place if open_places[place] else int(np.argmax(open_places))
+
+    def _weigh(self, edges: list[Edge], guarded: set[Edge], share: Fraction) -> tuple[Decision, ...]:
+        """One noisy number per edge; independent: it is below the scale of the noise."""
+        if not edges:
+            return ()
+        exact = [(self._scores.guarded if edge in guarded else self._scores.minimum)[edge] for edge in edges]
+        values, scale = self._numbers(exact, share, self._bound)
+        return tuple(
+            Decision(i, j, (), value < scale, value, None, self._budget.chance_below(value, scale))
+            for (i, j), value in zip(edges, values, strict=True)
+        )
+
+    def _directed(self, adjacency: np.ndarray) -> np.ndarray | None:
+        """The CPDAG from the signs of noisy contrasts of unshielded triples; None where nothing is spent on them."""
+        if not self._shares.directions:
+            return None
+        triples = [
+            (int(i), k, int(j))
+            for k in range(len(adjacency))
+            for i, j in itertools.combinations(np.flatnonzero(adjacency[k]), 2)
+            if not adjacency[i, j]
+        ]
+        if not triples:
+            return None
+        exact = self._scores.contrast(triples)
+        asked = [place for place in range(len(triples)) if np.isfinite(exact[place])]
+        if not asked:
+            return None
+        values, _ = self._numbers(exact[asked], self._shares.directions, 2.0 * self._bound)
+        below = sorted((value, triples[place]) for value, place in zip(values, asked, strict=True) if value < 0)
+        return orient_colliders(adjacency, [triple for _, triple in below], self._known.against_time())
+
+    def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], float]:
+        """Released numbers, each of which moves by at most `bound`, and the scale of their noise."""
+        mechanism, sensitivity, scale = self._budget.numbers(share, len(exact), bound, 2.0 * self._error, self._size)
+        noisy = perturbed(mechanism, self._next(), jnp.asarray(np.array(exact), float), sensitivity)
+        return np.asarray(noisy, float).tolist(), scale
+
+    def _next(self) -> Source:
+        self._drawn += 1
+        return self._session.source.fold_in(self._drawn)
+
+
+def _require_fit(records: Records, mode: str, budget: Budget) -> None:
+    if len(records.columns) < 2:
+        raise ValueError(f"a graph needs at least two columns, got {len(records.columns)}.")
+    if 0 in records.levels:
+        name = records.names[records.levels.index(0)]
+        raise ValueError(f"column {name!r} is continuous: max_min_pc takes coded columns; use moment_pc.")
+    pairs = math.comb(len(records.columns), 2)
+    if mode == keys.RELEASE and not budget.pure and pairs >= lattice.SELECTION_LIMIT:
+        raise ValueError(
+            f"{len(records.columns)} columns have {pairs} pairs, more than an exact exponential mechanism takes; "
+            "leave out delta."
+        )

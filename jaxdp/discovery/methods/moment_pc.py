@@ -1,0 +1,139 @@
+"""Discovery on continuous and mixed columns from one noisy moment matrix; everything after it is post-processing.
+
+Theory: docs/theory/partial_correlation.md#searches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxdp._base import check
+from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_shapes, release_opened
+from jaxdp.data.dataset import Data, Domain
+from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.engine.knowledge import Knowledge, known
+from jaxdp.discovery.engine.max_min_budget import Budget
+from jaxdp.discovery.engine.moment_scores import MomentScores
+from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.skeleton import find_skeleton
+from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.methods.table_pc import z_threshold
+from jaxdp.discovery.spec import Levels, SearchSpec, Setting, coded, search
+from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
+from jaxdp.independence.continuous.partial_correlation import PartialCorrelation
+from jaxdp.randomness import keys
+from jaxdp.randomness.keys import Key
+from jaxdp.statistics import moments
+
+LEVEL = 0.01
+MAX_ORDER = 3
+MODEL = (
+    "Model: linear with normal errors, or any columns that monotone changes of scale make so nearly (normal copula); "
+    "dependence that no correlation shows is not found, and effects that bend strongly may leave extra edges."
+)
+
+
+def _any_columns(levels: Levels) -> bool:
+    return len(levels) > 1
+
+
+def _weakest(setting: Setting) -> float:
+    """The correlation that a question just finds, as the share of records to move for independence: asin(r)/pi of them
+    lie in the wrong quadrant. Coded columns alone have searches of their own."""
+    if coded(setting.levels):
+        return math.inf
+    found = math.sqrt(2.0) * z_threshold(LEVEL) * correlation_sd(setting)
+    return math.asin(min(1.0, found)) / math.pi
+
+
+def correlation_sd(setting: Setting) -> float:
+    """Predicted sd of one correlation, noise and sampling, from public numbers."""
+    p, whole = setting.num_columns, Budget.of(setting.epsilon, setting.delta, Relation.REPLACE_ONE).whole
+    mechanism = whole.share(1.0 - CENTRE_SHARE - SCALE_SHARE)
+    euclidean = mechanism.norm is Norm.L2
+    bound = moments.frobenius_bound(p) / math.sqrt(2.0) if euclidean else moments.l1_bound(p)
+    noise = math.sqrt(float(mechanism.variance(Sensitivity(bound, mechanism.norm, Relation.REPLACE_ONE))))
+    return moments.correlation_sd(setting.num_records, noise)
+
+
+@search(
+    SearchSpec(
+        "moment_pc",
+        "PC on one noisy moment matrix; recommended for continuous and mixed columns, linear",
+        fits=_any_columns,
+        error=_weakest,
+    )
+)
+def moment_pc(
+    key: Key,
+    data: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    level: float = LEVEL,
+    max_order: int | None = None,
+    knowledge: Knowledge | None = None,
+    levels: Sequence[int] | None = None,
+    ledger: Account | None = None,
+) -> Graph:
+    """PC on partial correlations of one noisy moment matrix: one release, any number of questions.
+
+    data: `Records`, the pair of `Schema.read_table`, or an array (n, d) with `levels=`; continuous columns on [-1, 1]
+    (their bounds may be wide: centres and scales are private), coded ones, or both. Columns of more than two unordered
+    levels count as indicators of all levels but the first.
+    delta: 0 is pure epsilon; above, zCDP within (epsilon, delta), better from about six columns on.
+    level: two-sided level of each question. max_order: largest conditioning set, default 3.
+    The graph's decisions hold the weakest partial correlation found for each pair, in sds of its error.
+    Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`PartialCorrelation`).
+    Errors: ValueError before data are read.
+    """
+    keys.admit(key, data)
+    records = as_records(data, levels)
+    if len(records.columns) < 2:
+        raise ValueError(f"a graph needs at least two columns, got {len(records.columns)}.")
+    order = MAX_ORDER if max_order is None else max_order
+    check.at_least(0, max_order=order)
+    threshold, facts = z_threshold(level), known(knowledge, records.names)
+    budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
+    test, features = PartialCorrelation(mechanism=budget.whole, features=True), _features(records)
+    with opened(key, "moment_pc", budget.cost(), ledger) as session:
+        released = release_opened(test, session.source, features)
+        bare = dataclasses.replace(released, certificates=(), earlier=())
+        scores = MomentScores(_correlations(_last_stage(test, features), bare), records.columns)
+        decisions: dict[tuple[int, int], Decision] = {}
+
+        def ask(questions):
+            values = scores.scores(questions)
+            for (i, j, given), (_, z) in zip(questions, values, strict=True):
+                weakest = decisions.get((i, j))
+                if weakest is None or z < weakest.value:
+                    decisions[i, j] = Decision(i, j, given, bool(z < threshold), float(z), 0.0)
+            return [bool(z < threshold) for z in values[:, 1]]
+
+        skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
+        graph = session.graph(records, skeleton, tuple(decisions[edge] for edge in sorted(decisions)))
+        return dataclasses.replace(graph, note=MODEL)
+
+
+@jax.jit
+def _correlations(test, release):
+    return test.correlations(release)
+
+
+def _features(records: Records) -> Data:
+    """All columns as features of one release."""
+    return Data(records.values, records.values, domain=Domain(records.columns, records.columns))
+
+
+def _last_stage(test, features: Data):
+    """The stage that releases the matrix: its budget and layout, which are public."""
+    shapes = public_shapes(features)
+    test = test.resolve(shapes)
+    while isinstance(test, Sequential):
+        test = test.second.resolve(shapes)
+    return test

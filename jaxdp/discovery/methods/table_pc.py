@@ -1,0 +1,163 @@
+"""Discovery from one noisy histogram: released once, everything after it is post-processing. The default.
+
+Theory: docs/theory/table_pc.md#histogram.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
+from jaxdp.data.records import as_records
+from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
+from jaxdp.discovery.engine.knowledge import Knowledge, known
+from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.skeleton import find_skeleton
+from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
+from jaxdp.discovery.graph import Decision, Graph
+from jaxdp.discovery.spec import SearchSpec, Setting, search
+from jaxdp.mechanisms import Geometric
+from jaxdp.randomness import keys
+from jaxdp.randomness.keys import Key
+from jaxdp.statistics.tables import contingency
+
+LEVEL = 1e-4
+# A replacement takes one record from one cell and puts it into another; an arrival fills one cell.
+HISTOGRAM_BOUNDS = {Relation.REPLACE_ONE: 2, Relation.ADD_OR_REMOVE_ONE: 1}
+EQUAL_SDS = 3.2
+RANGE_SCALES = 64  # the public range leaves this many noise scales on both sides, so that clipping does not bias
+
+
+@frozen_pytree
+class NoisyHistogram(PrivateQuery):
+    """Releases the joint table of all columns with two-sided geometric noise in every cell.
+
+    Sensitivity: 2 in L1 under replace-one, 1 under add-or-remove-one. Privacy: epsilon-DP.
+    levels: public number of levels of each column.
+    """
+
+    levels: tuple[int, ...] = jax.tree.static(default=())
+    relation: Relation = jax.tree.static(default=Relation.REPLACE_ONE)
+    max_records: int = jax.tree.static(default=10**9)
+
+    method: ClassVar[str] = "NoisyHistogram"
+
+    def budget(self):
+        return Geometric(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+
+    def statistic(self, key, data):
+        """Exact integer table of shape `levels`."""
+        del key
+        if isinstance(data.values, jax.core.Tracer):
+            return contingency.table([data.values[:, j] for j in range(len(self.levels))], self.levels)
+        return contingency.joint_table(data.values, self.levels)
+
+    def sensitivity(self, num_records):
+        size = num_records if self.relation is Relation.REPLACE_ONE else self.max_records
+        bound = HISTOGRAM_BOUNDS[self.relation]
+        slack = RANGE_SCALES * math.ceil(bound / float(check.budget(self.budget().epsilon)))
+        return Sensitivity(bound, Norm.L1, self.relation, lower=-slack, upper=size + slack)
+
+
+def geometric_variance(scale: float) -> float:
+    """Variance of two-sided geometric noise with P(k) proportional to exp(-|k|/scale)."""
+    ratio = math.exp(-1.0 / scale)
+    return 2.0 * ratio / (1.0 - ratio) ** 2
+
+
+def _weakest(setting: Setting) -> float:
+    """Noise of a covariance of two columns in rows, and half a root of n for chance, as a share of the records.
+
+    Two binary columns: the rows that must move are 2 |N11 N22 - N12 N21|/n, which noise of variance 8/epsilon^2 in each
+    of the J joint cells enters with gradients of about 1/4. Three of its sds were as good as the draws of `max_min_pc`
+    in its formula, on random networks (docs/theory/max_min_pc.md#choice).
+    """
+    cells = math.prod(setting.levels)
+    if cells > JOINT_CELLS:
+        return math.inf
+    noise = EQUAL_SDS * math.sqrt(8.0 * cells) / (2.0 * setting.epsilon)
+    return (noise + 0.5 * math.sqrt(setting.num_records)) / max(setting.num_records, 1)
+
+
+@search(SearchSpec("table_pc", "PC on one noisy joint table; recommended where the table fits", error=_weakest))
+def table_pc(
+    key: Key,
+    data: Any,
+    *,
+    epsilon: float,
+    relation: Relation = Relation.REPLACE_ONE,
+    max_order: int | None = None,
+    level: float = LEVEL,
+    statistic: Statistic = "kendall",
+    min_variance: float = INFORMATIVE,
+    knowledge: Knowledge | None = None,
+    levels: Sequence[int] | None = None,
+    ledger: Account | None = None,
+) -> Graph:
+    """PC on a noisy joint histogram: one release, any number of tests.
+
+    data: `Records`, the pair of `Schema.read_table`, or codes (n, d) with `levels=`; coded columns only, with
+    at most 2^20 joint cells. Every test is studentised with its null variance plus the known noise variance.
+    level: two-sided level of each test. statistic: "kendall" for binary and ordered columns, "chi2" or "g"
+    where the order of the levels means nothing. min_variance: see `table_scores.scores`. knowledge: required and
+    forbidden edges and an order in time.
+    Each decision has the confidence of the test that decided: one less its two-sided p-value, noise included.
+    Privacy: epsilon-DP for the relation (discrete Laplace noise of scale 2/epsilon per cell, 1/epsilon under
+    add-or-remove-one); sensitivity 2 (1) in L1.
+    Errors: ValueError before data are read (budget, too many cells, continuous columns).
+    """
+    keys.admit(key, data)
+    records = as_records(data, levels)
+    query = NoisyHistogram(epsilon=epsilon, levels=_coded_levels(records), relation=relation)
+    threshold, facts = z_threshold(level), known(knowledge, records.names)
+    with opened(key, "table_pc", query.budget().cost(relation), ledger) as session:
+        released = release_opened(query, session.source, records)
+        joint = np.asarray(released.value, np.float64)
+        noisy = NoisyCounts(joint, geometric_variance(HISTOGRAM_BOUNDS[relation] / float(epsilon)))
+        decisions: dict[tuple[int, int], Decision] = {}
+
+        def ask(questions):
+            found = scores(noisy, questions, statistic, min_variance)
+            for (i, j, given), value in zip(questions, found, strict=True):
+                weakest = decisions.get((i, j))
+                if weakest is None or value < (weakest.value if weakest.value is not None else math.inf):
+                    decisions[i, j] = Decision(i, j, given, bool(value < threshold), float(value), 0.0)
+            return [bool(value < threshold) for value in found]
+
+        search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=True, known=facts)
+        return session.graph(records, search, tuple(_confident(decisions[edge]) for edge in sorted(decisions)))
+
+
+def _confident(decision: Decision) -> Decision:
+    """With 1 - p of the test that decided; the value of a deterministic relation is infinite, and so certain."""
+    value = math.inf if decision.value is None else decision.value
+    return dataclasses.replace(decision, confidence=math.erf(value / math.sqrt(2.0)))
+
+
+def z_threshold(level: float) -> float:
+    """Two-sided normal quantile of a level."""
+    from scipy.stats import norm
+
+    check.in_range(0.0, 1.0, level=level)
+    return float(norm.isf(0.5 * level))
+
+
+def _coded_levels(records) -> tuple[int, ...]:
+    if 0 in records.levels:
+        name = records.names[records.levels.index(0)]
+        raise ValueError(f"column {name!r} is continuous: table_pc takes coded columns; use pc with PartitionGCM.")
+    cells = math.prod(records.levels)
+    if cells > JOINT_CELLS:
+        raise ValueError(
+            f"the joint table has {cells} cells, more than {JOINT_CELLS}: noise would drown it; use svt_pc, "
+            "or fewer columns."
+        )
+    return records.levels

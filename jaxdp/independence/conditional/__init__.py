@@ -1,1 +1,0 @@
-"""Tests of X independent of Y given Z, one per file."""

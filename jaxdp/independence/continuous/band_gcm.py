@@ -1,0 +1,262 @@
+"""BandGCM: X independent of Y given one continuous Z, by differences of neighbours in the order of Z.
+
+Symbols: k = `num_neighbors`, c = scale/2, h = `caliper`, S = `band`, Q = `squares`
+(docs/theory/ordered_neighbours.md).
+"""
+
+import functools
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence import effect_sizes
+from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous.band_order import BandTest
+from jaxdp.independence.continuous.neighbour_test import (
+    as_number,
+    count_columns,
+    num_values,
+    scales,
+    sides,
+)
+from jaxdp.mechanisms import Laplace, divide
+from jaxdp.simulate import examples
+from jaxdp.spec import (
+    LINEAR,
+    MONOTONE,
+    Example,
+    PairSearch,
+    Planning,
+    TestSpec,
+    continuous_columns_of_z,
+    with_gaussian_noise,
+)
+from jaxdp.statistics.neighbours import bands, neighbour_order
+from jaxdp.statistics.neighbours.soft_sign import KERNELS
+
+# Sensitivities under replace-one, for kernels in [-1, 1]: k triples of pairs change, each by at most 3/2k
+# (docs/theory/ordered_neighbours.md#sensitivity).
+BAND_L1 = 3.0
+SQUARES_L1 = 3.0
+PLAIN_L1 = 8.0  # differences of data in [-1, 1] themselves
+PLAIN_SIZE = 4.0  # largest product of two such differences
+SHARES = {"band": 0.85, "squares": 0.15}
+MIN_SQUARE = 1e-4  # floor of the released mean square, against a variance of zero
+
+
+WIDE_SCALE = 1.0  # for columns of levels on [-1, 1], whose differences are all large: then the variance is released
+
+
+def _from_domain(cls, epsilon, domain, options):
+    fields: dict = scales(domain, options)
+    leveled = domain is not None and all(column.levels for part in (domain.x, domain.y) for column in part)
+    if leveled and options.residual_scale is None:
+        fields = {"scale_x": WIDE_SCALE, "scale_y": WIDE_SCALE, "variance": "released"}
+    return cls(epsilon=epsilon, **fields)
+
+
+EXAMPLE = {"enforce_rule": False}  # few records, too few for the level
+WORST = "jaxdp.independence.continuous.worst_pairs_neighbours"
+
+
+@frozen_pytree
+class BandGCM(BandTest):
+    """Private test of X independent of Y given Z (one continuous column, any number of coded ones), no law of Z known.
+
+    Statistic: records sorted by z (ties by random priorities of their numbers); S = 1/(2k) times the sum of
+    psi(x_j - x_i) psi(y_j - y_i) over pairs at most k ranks apart, psi(t) = clip(t/c, -1, 1). Coded columns of z
+    sort first and only pairs of one level count. x may have p columns and y q: S is (p, q), p-value Bonferroni's.
+    Sensitivity: 3, for replace-one neighbours, whatever n, k and the law of Z (8 for kernel="plain"); p q times that
+    in L1, sqrt(p q) times in L2.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). variance="released" spends 15 % on Q.
+    P-value: exact for the noise; the null variance is bounded by n (1/9 + 7/(36 k)) whatever the laws of X and Y, or
+    estimated from the released Q. Level: the laws (not only means) of X and of Y given z must change gradually, one
+    of them if the other does not change; `level_rule` says how gradually. Records must be independent given Z.
+
+    num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8.
+    kernel: "soft"; "sign" (c = 0: local Kendall, forgives no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
+        needs variance="released").
+    caliper: pairs farther apart in z do not count; default 4k/n of the range where z has a domain or a reference.
+    variance: "public", or "released": more power where c is wide against the residuals, or n epsilon is large.
+    same_value: only pairs of equal z count, for a whole-number z with many records per value, whose effects may jump
+        between values (labels); default where the schema declares a `step` that leaves at most n/2k values.
+    Missing z sort first, missing x or y count as 0; infinite values are cut to large finite ones.
+    """
+
+    kernel: str = jax.tree.static(default="soft")
+    variance: str = jax.tree.static(default="public")
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="band-gcm",
+        summary="differences of neighbours in the order of Z; recommended for one continuous Z",
+        from_domain=_from_domain,
+        options=("residual_scale",),
+        sees="covariance of X and Y given Z",
+        effect="correlation of X and Y given Z (normal scale; gamma of neighbours where the variance is released)",
+        fits=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
+        rank=lambda domain: 3 * (continuous_columns_of_z(domain) == 1),
+        serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) == 1 else {},
+        shown=("band", "released sum over neighbours"),
+        planning=Planning(),
+        theory="docs/theory/ordered_neighbours.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=examples.gradual,
+                fields=EXAMPLE,
+                reaches=1.0,
+                worst_pairs=f"{WORST}:between",
+                search=PairSearch(records=13),
+            ),
+            Example(
+                examples.several_columns,
+                null=functools.partial(examples.gradual, count=(2, 3)),
+                fields=EXAMPLE,
+                label="columns",
+                reaches=1.0,
+                worst_pairs=f"{WORST}:between_columns",
+                search=PairSearch(records=13),
+            ),
+            Example(
+                examples.continuous,
+                null=examples.gradual,
+                fields={"variance": "released", **EXAMPLE},
+                make=with_gaussian_noise,
+                label="released-zcdp",
+                reaches={"band": 1.0, "squares": 1.0},
+                worst_pairs=f"{WORST}:between",
+                search=PairSearch(records=13),
+            ),
+        ),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.one_of(KERNELS, kernel=self.kernel)
+        check.one_of(("public", "released"), variance=self.variance)
+        if self.kernel == "plain" and self.variance == "public":
+            raise ValueError('kernel="plain" has no useful public variance: give variance="released".')
+
+    def budget(self):
+        mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return mechanism if self.variance == "public" else divide(mechanism, SHARES)
+
+    def level_rule(self, data):
+        continuous, coded = count_columns(data)
+        count = data.x.shape[0]
+        k = self.neighbors(count)
+        if continuous == 0 or self._compares_equal(data):
+            sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
+            return level_rule.LevelRule(level_rule.RUN, sentence)
+        del coded
+        labels = num_values(data) > 0
+        return level_rule.band_rule(count, k, self._noise_variance(count), narrow=self._narrow(data), labels=labels)
+
+    def _noise_variance(self, num_records: int) -> float:
+        """Of S, NaN for a traced budget."""
+        mechanism, sensitivity = self.budget(), self.sensitivity(num_records)
+        if self.variance == "released":
+            mechanism, sensitivity = mechanism["band"], sensitivity["band"]
+        return as_number(mechanism.variance(sensitivity))
+
+    def statistic(self, key, data):
+        """S, (p, q) or a scalar for one pair; a dict of `band` and `squares` for variance="released"."""
+        x, y = sides(data)
+        if self.kernel == "plain":
+            x, y = jnp.clip(x, -1.0, 1.0), jnp.clip(y, -1.0, 1.0)
+        count = x.shape[0]
+        order, near = self._near(key, data)
+        x, y = neighbour_order.in_order(order, x, y)
+        arguments = (x, y, near, self.neighbors(count), self.widths(), self.kernel)
+        total = self._matrix(bands.band_sum(*arguments))
+        if self.variance == "public":
+            return total
+        return {"band": total, "squares": self._matrix(bands.band_squares(*arguments))}
+
+    def largest_sum(self, num_records: int) -> float:
+        return PLAIN_SIZE**2 * num_records * self.neighbors(num_records)
+
+    def sensitivity(self, num_records):
+        if self.variance == "public":
+            return self._bound(BAND_L1, -0.5, 0.5, self.budget(), num_records)
+        plain, budget = self.kernel == "plain", self.budget()
+        size = PLAIN_SIZE if plain else 1.0
+        return {
+            "band": self._bound(PLAIN_L1 if plain else BAND_L1, -0.5 * size, 0.5 * size, budget["band"], num_records),
+            "squares": self._bound(SQUARES_L1 * size**2, 0.0, size**2, budget["squares"], num_records),
+        }
+
+    def _bound(self, bound: float, lower: float, upper: float, mechanism, num_records: int) -> Sensitivity:
+        """Of all pairs of columns together; sums are exact, their division by k is where k is a power of two."""
+        pairs, k = math.prod(self.num_columns[:2]), self.neighbors(num_records)
+        rounding = 0.0 if k & (k - 1) == 0 else 2.0 * pairs * upper * num_records * bands.UNIT_ROUNDOFF
+        return Sensitivity(
+            bound=bound * (pairs if mechanism.norm is Norm.L1 else math.sqrt(pairs)),
+            norm=mechanism.norm,
+            relation=Relation.REPLACE_ONE,
+            error=rounding,
+            lower=lower * num_records,
+            upper=upper * num_records,
+        )
+
+    def pair_p_values(self, key, release):
+        """One p-value for each pair of columns: array (p, q), scalar for one pair."""
+        del key
+        count = release.num_records
+        if self.variance == "public":
+            sd = math.sqrt(bands.null_variance(count, self.neighbors(count))) + self._poison()
+            return self.budget().null_p_value(release.value, sd, release.sensitivity)
+        sd = jnp.sqrt(self._released_variance(release)) + self._poison()
+        return self.budget()["band"].null_p_value(release.value["band"], sd, release.sensitivity["band"])
+
+    def _released_variance(self, release):
+        """Null variance of S from the released Q plus one scale of its noise (#released)."""
+        count = release.num_records
+        k, largest = self.neighbors(count), PLAIN_SIZE**2 if self.kernel == "plain" else 1.0
+        guard = self.budget()["squares"].scale(release.sensitivity["squares"])
+        mean = jnp.clip((release.value["squares"] + guard) / count, MIN_SQUARE * largest, largest)
+        shared = jnp.minimum(largest / 9.0, mean / 4.0) * (2 * k - 1) / (2 * k)
+        return count * (mean / (4 * k) + shared)
+
+    def effect(self, key, release):
+        """The correlation of X and Y given Z that normal columns would need, with its interval.
+
+        variance="released": Goodman and Kruskal's gamma of neighbours, (agreements - disagreements)/(both). None for
+        kernel="plain".
+        """
+        del key
+        if self.kernel == "plain":
+            return None
+        count, budget = release.num_records, self.budget()
+        k = self.neighbors(count)
+        if self.variance == "released":
+            sd = jnp.sqrt(self._released_variance(release))
+            noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in SHARES]
+            return effect_sizes.for_pairs(
+                lambda total, squares, sd: effect_sizes.ratio(
+                    (total, squares),
+                    noises,
+                    lambda first, second: 2.0 * first / second,
+                    lambda _, second: 2.0 * sd / second,
+                    least=1e-3 * count,
+                    limits=(-1.0, 1.0),
+                ),
+                *(release.value[name] for name in SHARES),
+                sd,
+            )
+        # differences of two records have root 2 times the residual sd, and c is half of the guess of that
+        curve = effect_sizes.concordance_curve(None if self.kernel == "sign" else 0.5 / math.sqrt(2.0))
+        expected = 0.5 * (count - 0.5 * (k + 1)) * curve
+        sd = jnp.sqrt(bands.null_variance(count, k) * effect_sizes.band_spread(k)) + self._poison()
+        return effect_sizes.for_pairs(
+            lambda total: effect_sizes.inverted(total, expected, sd, budget, release.sensitivity), release.value
+        )
+
+    def headline(self, release):
+        """The noisy sum S over pairs of neighbours."""
+        return release.value if self.variance == "public" else release.value["band"]

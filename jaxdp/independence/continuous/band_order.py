@@ -1,0 +1,95 @@
+"""What tests on pairs of records that are close in the order of one z share: the order, k, which pairs count.
+
+Symbols: k = `num_neighbors`, h = `caliper` (docs/theory/ordered_neighbours.md#band).
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import method_of
+from jaxdp.independence.continuous.neighbour_test import (
+    NeighbourTest,
+    count_columns,
+    mass,
+    num_values,
+    split_columns,
+)
+from jaxdp.statistics import partition
+from jaxdp.statistics.neighbours import neighbour_order
+
+NEIGHBORS = ((500, 1), (5_000, 2), (50_000, 4), (math.inf, 8))  # below n: k
+
+
+@frozen_pytree
+class BandTest(NeighbourTest):
+    """Base: records in the order of one continuous z (after its coded columns), pairs at most k ranks apart.
+
+    num_neighbors, same_value: as in `BandGCM`.
+    """
+
+    num_neighbors: int | None = jax.tree.static(default=None)
+    same_value: bool | None = jax.tree.static(default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_neighbors is not None:
+            check.at_least(1, num_neighbors=self.num_neighbors)
+
+    def resolve(self, shapes):
+        continuous, _ = count_columns(shapes)
+        if continuous > 1:
+            raise ValueError(f"{method_of(self)} takes one continuous column of z, got {continuous}; use ContrastGCM.")
+        return super().resolve(shapes)
+
+    def _compares_equal(self, data) -> bool:
+        """Whether only pairs of equal z count, for data (or shapes) with these columns."""
+        if self.same_value is not None:
+            return self.same_value
+        count = data.x.shape[0]
+        return 0 < num_values(data) <= count / (2 * self.neighbors(count))
+
+    def _near(self, key, data):
+        """The order of the records and the weight of a pair as a function of two slices of that order."""
+        plain, codes = split_columns(data)
+        count = data.x.shape[0]
+        priority = neighbour_order.priorities(key, count)
+        z = plain[:, 0] if plain.shape[1] else jnp.zeros(count, plain.dtype)
+        largest = float(jnp.finfo(z.dtype).max)
+        z = jnp.clip(jnp.nan_to_num(z, nan=-largest), -largest, largest)
+        order = neighbour_order.order_by_value(z, priority, codes)
+        codes = None if codes is None else codes[order]
+        (values,) = neighbour_order.in_order(order, z)
+        equal = self._compares_equal(data)
+        place, caliper = None if equal else self._places(values, data), self._caliper(count)
+
+        def near(first, second):
+            close = values[second] == values[first] if equal else jnp.ones(values[first].shape, bool)
+            if place is not None:
+                close = close & (place[second] - place[first] <= caliper)
+            if codes is not None:
+                close = close & (codes[first] == codes[second])
+            return close[:, None]
+
+        return order, near
+
+    def _places(self, values, data):
+        """Places of the sorted z under the reference law, or None without a caliper."""
+        reference = self.reference
+        if reference is None and data.domain is not None:
+            reference = partition.default_reference(data)
+        if self.caliper is math.inf or reference is None:
+            return None
+        return mass(reference, values[:, None])[:, 0]
+
+    def _caliper(self, num_records: int):
+        return 4.0 * self.neighbors(num_records) / num_records if self.caliper is None else self.caliper
+
+    def neighbors(self, num_records: int) -> int:
+        """k for this number of records."""
+        if self.num_neighbors is not None:
+            return self.num_neighbors
+        return next(k for below, k in NEIGHBORS if num_records < below)

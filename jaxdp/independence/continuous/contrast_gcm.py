@@ -1,0 +1,262 @@
+"""ContrastGCM: X independent of Y given two to five continuous columns of Z, no fit, no cells.
+
+Symbols: m = records of a window, a = its contrast, c = scale/2, h = `caliper`, v = `null_rate`, T = the statistic
+(docs/theory/ordered_neighbours.md#contrast).
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence import effect_sizes
+from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous.neighbour_test import (
+    NeighbourTest,
+    as_number,
+    count_columns,
+    mass,
+    num_values,
+    scales,
+    sides,
+    split_columns,
+)
+from jaxdp.mechanisms import Laplace
+from jaxdp.simulate import examples
+from jaxdp.spec import LINEAR, MONOTONE, BestKnown, Example, PairSearch, Planning, TestSpec, continuous_columns_of_z
+from jaxdp.statistics import partition
+from jaxdp.statistics.neighbours import contrasts, hilbert, neighbour_order
+
+DEPTHS = (2, 3, 4, 5)
+# Measured on simulated nulls, not proved: half of the caliper's side and the null variance per record (#null-rate).
+CALIPER = {2: 2.0, 3: 1.5, 4: 1.0, 5: 0.75}
+NULL_RATE = {2: 1.7, 3: 2.2, 4: 2.2, 5: 2.2}
+CURVES = {2: 4, 3: 4, 4: 1, 5: 1}
+NULL_RATE_OF_FOUR = {3: 2.0}  # of the mean over four curves, where it is another (#null-rate)
+SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
+FARTHEST = 1e6  # where values of z without bounds are cut, in units of the reference law
+
+
+def _from_domain(cls, epsilon, domain, options):
+    return cls(epsilon=epsilon, **scales(domain, options))
+
+
+_WINDOWS = "found by search alone: no pair is known in which all windows of a record change sign"
+_CURVES = "found by search alone: windows of four curves would all have to change sign together"
+
+
+@frozen_pytree
+class ContrastGCM(NeighbourTest):
+    """Private test of X independent of Y given Z with two to five continuous columns (and any coded ones).
+
+    Statistic: records sorted along a Hilbert curve through the box of Z; in each window of m records that follow each
+    other, a = unit vector orthogonal to (1, z); T = sum over windows of psi(a'x) psi(a'y), psi(t) = clip(t/c, -1, 1).
+    Linear trends of X and Y in z cancel exactly. m = d + 2, or 2 (d + 1) in the symmetric form from 20000 records.
+    Sensitivity: 2 (2m - 1), for replace-one neighbours, whatever n and the law of Z; p q times that in L1 for p and q
+    columns of x and y, sqrt(p q) times in L2.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: exact for the noise; normal null of variance v n, v measured over many laws (bounded by 2m - 1). Level:
+    trends must be close to planes within a window; `level_rule` says how close, and refuses too few records.
+
+    trend_x, trend_y: public functions of z, subtracted from x and y: asked about one record, z of shape (1, d), they
+        return one number (a tuple of one per column for several columns of x or y).
+    caliper: windows that are wider on any axis do not count; default C n^(-1/d) of the range (C = 2, 1.5, 1, 0.75).
+    null_rate: v; default 1.7 for two columns, 2.0 for three (2.2 with fewer than four curves), 2.2 for more; raise it
+        for scales below a quarter of the residuals'.
+    symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.
+    num_rotations: T is the mean over this many curves (1, 2, 4, 8), at the same sensitivity and a smaller variance;
+        default 4 for two and three columns, 1 for more.
+    skewed: a column of Z is known to be skewed on linear bounds (refused for three columns and more).
+    reference: default for data without a domain is a standard Cauchy law for every column.
+    Missing z have the lowest place, missing x or y count as 0; infinite values are cut to large finite ones.
+    """
+
+    trend_x: Callable | None = jax.tree.static(default=None)
+    trend_y: Callable | None = jax.tree.static(default=None)
+    null_rate: ArrayLike | None = None
+    symmetric: bool | None = jax.tree.static(default=None)
+    rotation: int = jax.tree.static(default=0)
+    num_rotations: int | None = jax.tree.static(default=None)
+    skewed: bool = jax.tree.static(default=False)
+    depth: int = jax.tree.static(default=2)
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="contrast-gcm",
+        summary="contrasts of neighbours that cancel linear trends; recommended for two to five continuous Z",
+        from_domain=_from_domain,
+        options=("residual_scale",),
+        sees="covariance of X and Y given Z",
+        effect="correlation of X and Y given Z, at least this far from 0 (normal scale; windows left out count as 0)",
+        fits=lambda domain: continuous_columns_of_z(domain) >= 2,
+        rank=lambda domain: 3 * (continuous_columns_of_z(domain) >= 2),
+        serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) >= 2 else {},
+        shown=("windows", "released sum over neighbours"),
+        planning=Planning(),
+        theory="docs/theory/ordered_neighbours.md",
+        examples=(
+            Example(
+                functools.partial(examples.continuous, dim=2),
+                null=functools.partial(examples.gradual, dim=2),
+                fields={"num_rotations": 1, "enforce_rule": False},
+                reaches=BestKnown(0.84, _WINDOWS),
+                search=PairSearch(records=20),
+                least=20,
+            ),
+            Example(
+                functools.partial(examples.continuous, dim=2),
+                fields={"enforce_rule": False},
+                label="curves",
+                reaches=BestKnown(0.54, _CURVES),
+                search=PairSearch(records=20),
+                least=20,
+                bounds_only=True,
+            ),
+        ),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.at_least(0, rotation=self.rotation)
+        if self.num_rotations is not None:
+            check.one_of((1, 2, 4, 8), num_rotations=self.num_rotations)  # powers of two: their mean is exact
+        if self.null_rate is not None:
+            check.positive(null_rate=self.null_rate)
+
+    def budget(self):
+        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+
+    def resolve(self, shapes):
+        depth, _ = count_columns(shapes)
+        if depth < min(DEPTHS):
+            raise ValueError(f"ContrastGCM takes two to five continuous columns of z, got {depth}; use BandGCM.")
+        if depth > max(DEPTHS):
+            self.level_rule(shapes).require()
+        return dataclasses.replace(super().resolve(shapes), depth=depth)
+
+    def level_rule(self, data):
+        depth, _ = count_columns(data)
+        count = data.x.shape[0]
+        if depth not in DEPTHS:
+            return level_rule.contrast_rule(count, max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
+        noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
+        known = (noise, self._rate(depth), self._side(depth, count), self.scale_x)
+        noise, rate, side, scale = map(as_number, known)
+        return level_rule.contrast_rule(
+            count,
+            depth,
+            noise,
+            rate * count,
+            side,
+            symmetric=self.is_symmetric(count),
+            scale=scale,
+            narrow=self._narrow(data),
+            skewed=self.skewed,
+            labels=num_values(data) > 0,
+        )
+
+    def statistic(self, key, data):
+        """T, (p, q) or a scalar for one pair."""
+        x, y = sides(data, self.trend_x, self.trend_y)
+        plain, codes = split_columns(data)
+        count, depth = plain.shape
+        reference = partition.default_reference(data) if self.reference is None else self.reference
+        place = mass(reference, plain)
+        priority = neighbour_order.priorities(key, count)
+        scores = neighbour_order.normal_scores(priority, plain.dtype)
+        table = (x, y, coordinates(reference, plain), scores, place)
+        bits = min(hilbert.KEY_BITS // depth, hilbert.WORD_BITS, neighbour_order.spare_bits(count) // depth)
+
+        def along_curve(rotation, shift):
+            words = hilbert.hilbert_key(hilbert.moved(place, rotation, shift), bits)
+            order = neighbour_order.order_by_words(words[0], words[1], bits * depth, priority, codes)
+            return self._sum(neighbour_order.in_order(order, *table), None if codes is None else codes[order])
+
+        curves = self.curves(depth)
+        motions = [hilbert.public_motion(depth, self.rotation + r) for r in range(curves)]
+        turns, shifts = (jnp.asarray(np.stack(part), place.dtype) for part in zip(*motions, strict=True))
+        return self._matrix(jnp.sum(jax.vmap(along_curve)(turns, shifts), axis=0) / curves)
+
+    def _sum(self, table, codes):
+        """T of records in the order of one curve, (p, q)."""
+        x, y, points, scores, place = table
+        count, depth = points.shape
+        symmetric = self.is_symmetric(count)
+        size = contrasts.window_size(depth, symmetric)
+        kept = contrasts.ranges(place, size) <= self._side(depth, count)
+        if codes is not None:
+            kept = kept & (contrasts.ranges(codes[:, None], size) == 0)
+        return contrasts.contrast_sum(x, y, points, scores, kept, self.widths(), symmetric)
+
+    def is_symmetric(self, num_records: int) -> bool:
+        """Whether the symmetric form is used for this number of records."""
+        return num_records >= SYMMETRIC_FROM if self.symmetric is None else self.symmetric
+
+    def _side(self, depth: int, num_records: int):
+        return CALIPER[depth] * num_records ** (-1.0 / depth) if self.caliper is None else self.caliper
+
+    def curves(self, depth: int) -> int:
+        """How many curves T is the mean of."""
+        return CURVES[depth] if self.num_rotations is None else self.num_rotations
+
+    def _rate(self, depth: int):
+        if self.null_rate is not None:
+            return self.null_rate
+        return NULL_RATE_OF_FOUR.get(depth, NULL_RATE[depth]) if self.curves(depth) >= 4 else NULL_RATE[depth]
+
+    def largest_sum(self, num_records: int) -> float:
+        return 1.0 * num_records
+
+    def sensitivity(self, num_records):
+        pairs, norm = math.prod(self.num_columns[:2]), self.budget().norm
+        size = contrasts.window_size(self.depth, self.is_symmetric(num_records))
+        return Sensitivity(
+            bound=2.0 * (2 * size - 1) * (pairs if norm is Norm.L1 else math.sqrt(pairs)),
+            norm=norm,
+            relation=Relation.REPLACE_ONE,
+            lower=-1.0 * num_records,
+            upper=1.0 * num_records,
+        )
+
+    def pair_p_values(self, key, release):
+        """One p-value for each pair of columns: array (p, q), scalar for one pair."""
+        del key
+        sd = jnp.sqrt(self._rate(self.depth) * release.num_records) + self._poison()
+        return self.budget().null_p_value(release.value, sd, release.sensitivity)
+
+    def effect(self, key, release):
+        """The correlation of X and Y given Z that normal columns would need, with its interval.
+
+        Windows that the caliper leaves out count as uncorrelated, so that the size is a lower bound.
+        """
+        del key
+        count = release.num_records
+        windows = count - contrasts.window_size(self.depth, self.is_symmetric(count)) + 1
+        expected = windows * effect_sizes.concordance_curve(0.5)  # c is half of the guess of the residual sd
+        sd = jnp.sqrt(self._rate(self.depth) * count) + self._poison()
+        return effect_sizes.for_pairs(
+            lambda total: effect_sizes.inverted(total, expected, sd, self.budget(), release.sensitivity), release.value
+        )
+
+    def headline(self, release):
+        """The noisy sum T over windows of neighbours."""
+        return release.value
+
+
+def coordinates(reference, z):
+    """z (n, d) in units in which planes are fitted: shares of the range between public bounds, or as given.
+
+    Missing values lie at the lower end.
+    """
+    lower, upper = getattr(reference, "lower", None), getattr(reference, "upper", None)
+    if lower is None or upper is None:
+        return jnp.clip(jnp.nan_to_num(z, nan=-FARTHEST), -FARTHEST, FARTHEST)
+    return jnp.clip(jnp.nan_to_num((z - lower) / (upper - lower), nan=0.0), 0.0, 1.0)

@@ -1,0 +1,248 @@
+"""FeatureGCM: do X and its size depend on Y and its size given one continuous Z? Four sums at the price of one.
+
+Symbols: phi = (u, |u|), S = `sums`, R = `squares`, tau = `winsorize` times the scales, k = `num_neighbors`
+(docs/theory/feature_gcm.md).
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity, Sequential
+from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous.band_order import BandTest
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_values, scales, sides
+from jaxdp.independence.tables.noisy_table import require_one_column
+from jaxdp.independence.tables.quantile_table import QuantileCuts
+from jaxdp.mechanisms import Laplace, divide
+from jaxdp.simulate import examples
+from jaxdp.spec import (
+    ANY,
+    BestKnown,
+    Example,
+    PairSearch,
+    Planning,
+    TestSpec,
+    continuous_columns_of_z,
+    with_gaussian_noise,
+)
+from jaxdp.statistics import partition
+from jaxdp.statistics.neighbours import bands, neighbour_order, size_features
+from jaxdp.statistics.tables.quantile_bins import GRID
+
+# Replace-one (docs/theory/feature_gcm.md#sensitivity): k triples of pairs change, each by at most 8/2k in L1 and in L2,
+# once for the departure and once for the arrival; a record's four squares lie in [0, 1].
+SUMS_MOVE = 2.0 * size_features.DIAMETER**2
+SQUARES_MOVE = {Norm.L1: 4.0, Norm.L2: 2.0}
+SHARES = {"sums": 0.95, "squares": 0.05}
+CENTRE_SHARE = 0.1  # of the budget, for private medians of x and y
+WEIGHTS = ((0.5, 1.0 / 6.0), (1.0 / 6.0, 1.0 / 6.0))  # of the level: half for the linear entry
+TYPICAL_VARIANCE = 0.5  # of u, for normal residuals and tau about their sd
+MIN_WIDTH, MAX_WIDTH = 0.9, 2.5
+
+
+def default_width(num_records: int, epsilon):
+    """tau in units of the residual scale: wider where noise matters less (#tuning)."""
+    return jnp.clip(1.1 * (num_records * epsilon / 1000.0) ** 0.22, MIN_WIDTH, MAX_WIDTH)
+
+
+def _from_domain(cls, epsilon, domain, options):
+    return cls(epsilon=epsilon, **scales(domain, options))
+
+
+def on_centres(test, query, released):
+    """The test about the released medians, on the scale of the schema's [-1, 1]."""
+    del query
+    centres = (2.0 * (released.value[name] + 1.0) / GRID - 1.0 for name in ("x1", "y1"))
+    return dataclasses.replace(test, centres=tuple(centres))
+
+
+FIELDS = {"enforce_rule": False}  # few records, too few for the level
+WORST = "jaxdp.independence.continuous.worst_pairs_features"
+
+
+@frozen_pytree
+class FeatureGCM(BandTest):
+    """Private test of X independent of Y given one continuous Z that sees sizes too: spread, bends, products.
+
+    Statistic: u = clip((x - centre)/tau, -1, 1), v the same of y; records sorted by z as in `BandGCM`; S = 1/(2k) times
+    the sum of (phi(x_j) - phi(x_i)) (phi(y_j) - phi(y_i))' over pairs at most k ranks apart, phi(x) = (u, |u|): a 2 x 2
+    matrix. R = sum of (u^2, (2|u| - 1)^2)' (v^2, (2|v| - 1)^2), which bounds its null variance. x, y: one column each.
+    Sensitivity: S 8 in L1 and in L2 for all four entries together, what one entry costs; R 4 in L1, 2 in L2.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho): 95 % for S, 5 % for R; where a schema scaled the
+    data, 10 % of everything first for private medians of x and y (`QuantileCuts`).
+    P-value: each entry's is exact for the noise of S and to second order for that of R; together weighted Bonferroni,
+    half of the level for the linear entry. Level: as for `BandGCM`, for laws (not only means) that change gradually.
+    Entries: (u, v) linear; (|u|, v) the size of X moves Y; (u, |v|) X moves the spread of Y; (|u|, |v|) sizes.
+    Blind to effects of a fine wave; sizes are those about one centre, so power for them (never the level) is lost where
+    the trends in z are larger than the residuals: give trend_x, trend_y.
+
+    centres: of x and y, public; None: private medians where a schema scaled the data, 0 otherwise.
+    winsorize: tau in units of scale_x, scale_y; default 1.1 (n epsilon/1000)^0.22, within [0.9, 2.5].
+    trend_x, trend_y: public functions of z, subtracted from x and y, as in `ContrastGCM`.
+    Others: as in `BandGCM`.
+    """
+
+    centres: Any = None
+    winsorize: ArrayLike | None = None
+    trend_x: Any = jax.tree.static(default=None)
+    trend_y: Any = jax.tree.static(default=None)
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="feature-gcm",
+        summary="neighbours in the order of Z, their values and sizes; sees spread, bends and products given one Z",
+        from_domain=_from_domain,
+        options=("residual_scale",),
+        sees="dependence of X or its size with Y or its size given Z: linear, bent, of spread, product; no fine waves",
+        fits=lambda domain: (
+            len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) <= 1 and bool(domain.z)
+        ),
+        serves=lambda domain: {ANY: 3},
+        planning=Planning(),
+        theory="docs/theory/feature_gcm.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=examples.gradual,
+                fields=FIELDS,
+                reaches={"sums": 1.0, "squares": 0.98},
+                worst_pairs=f"{WORST}:between",
+                search=PairSearch(records=13),
+            ),
+            Example(
+                examples.continuous,
+                null=examples.gradual,
+                fields=FIELDS,
+                make=with_gaussian_noise,
+                label="zcdp",
+                reaches={"sums": 1.0, "squares": 0.98},
+                worst_pairs=f"{WORST}:between",
+                search=PairSearch(records=13),
+            ),
+            Example(
+                examples.in_a_schema,
+                null=examples.gradual_in_a_schema,
+                fields=FIELDS,
+                label="centred",
+                reaches={
+                    "QuantileCuts.x1": 1.0,
+                    "QuantileCuts.y1": 1.0,
+                    "FeatureGCM.sums": 1.0,
+                    "FeatureGCM.squares": BestKnown(0.9, "noisy centres are in nobody's hands; 0.98 about known ones"),
+                },
+                worst_pairs=f"{WORST}:between_in_a_schema",
+                search=PairSearch(records=13),
+                coupled=True,
+            ),
+        ),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.winsorize is not None:
+            check.positive(winsorize=self.winsorize)
+
+    def budget(self):
+        return divide(Laplace(self.epsilon) if self.mechanism is None else self.mechanism, SHARES)
+
+    def resolve(self, shapes):
+        """The private medians where they are wanted, then the test about them."""
+        require_one_column("FeatureGCM", shapes, "x", "y")
+        test = super().resolve(shapes)
+        if self.winsorize is None:
+            test = dataclasses.replace(test, winsorize=default_width(shapes.x.shape[0], self._nominal_epsilon()))
+        if self.centres is not None:
+            return test
+        if shapes.domain is None or self.trend_x is not None or self.trend_y is not None:
+            return dataclasses.replace(test, centres=(0.0, 0.0))
+        whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        first = QuantileCuts(mechanism=whole.share(CENTRE_SHARE), bins=(2, 2), reference=partition.Uniform())
+        left = whole.share(1.0 - CENTRE_SHARE)
+        rest = dataclasses.replace(test, epsilon=None, mechanism=left, centres=(0.0, 0.0))  # `on_centres` replaces them
+        return Sequential(first=first, second=rest, then=on_centres)
+
+    def _nominal_epsilon(self):
+        """What noise of this budget amounts to in pure epsilon, for the default width alone."""
+        if self.epsilon is not None:
+            return jnp.asarray(self.epsilon, float)
+        mechanism = self.mechanism
+        return jnp.sqrt(2.0 * mechanism.rho) if hasattr(mechanism, "rho") else getattr(mechanism, "epsilon", 1.0)
+
+    def level_rule(self, data):
+        """The public rule on the level; that of pairs of neighbours, for this test's spread."""
+        continuous, _ = count_columns(data)
+        count = data.x.shape[0]
+        k = self.neighbors(count)
+        if continuous == 0 or self._compares_equal(data):
+            sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
+            return level_rule.LevelRule(level_rule.RUN, sentence)
+        noise = as_number(self.budget()["sums"].variance(self.sensitivity(count)["sums"]))
+        size = size_features.DIAMETER**2  # of one product of differences
+        return level_rule.band_rule(
+            count,
+            k,
+            noise / size**2,
+            null_variance=count * (1.0 + 0.5 / k) * TYPICAL_VARIANCE**2 / size**2,
+            narrow=self._narrow(data),
+            labels=num_values(data) > 0,
+        )
+
+    def largest_sum(self, num_records: int) -> float:
+        return size_features.DIAMETER**2 * num_records * self.neighbors(num_records)
+
+    def widths(self):
+        """tau of x and of y."""
+        factor = check.positive_or_nan(self.winsorize)
+        return tuple(factor * check.positive_or_nan(scale) for scale in (self.scale_x, self.scale_y))
+
+    def statistic(self, key, data):
+        """Dict of S (2, 2) and R (2, 2)."""
+        x, y = sides(data, self.trend_x, self.trend_y)
+        parts = zip((x[:, 0], y[:, 0]), self.centres, self.widths(), strict=True)
+        x, y = (size_features.features(values, centre, width) for values, centre, width in parts)
+        order, near = self._near(key, data)
+        x, y = neighbour_order.in_order(order, x, y)
+        return {
+            "sums": bands.band_sum(x, y, near, self.neighbors(x.shape[0]), (1.0, 1.0), "plain"),
+            "squares": bands.products(size_features.squares(x), size_features.squares(y)),
+        }
+
+    def sensitivity(self, num_records):
+        budget, k = self.budget(), self.neighbors(num_records)
+        rounding = 0.0 if k & (k - 1) == 0 else 8.0 * num_records * bands.UNIT_ROUNDOFF
+        norm = budget["sums"].norm
+        return {
+            "sums": Sensitivity(
+                SUMS_MOVE,
+                norm,
+                Relation.REPLACE_ONE,
+                error=rounding,
+                lower=-2.0 * num_records,
+                upper=2.0 * num_records,
+            ),
+            "squares": Sensitivity(SQUARES_MOVE[norm], norm, Relation.REPLACE_ONE, lower=0.0, upper=1.0 * num_records),
+        }
+
+    def pair_p_values(self, key, release):
+        """P-value of each entry, (2, 2)."""
+        del key
+        budget, sensitivity, count = self.budget(), release.sensitivity, release.num_records
+        factor = (1.0 + 0.5 / self.neighbors(count)) * size_features.SPREADS
+        variance_noise = factor**2 * budget["squares"].variance(sensitivity["squares"])
+        sd = null_laws.noisy_sd(factor * release.value["squares"], variance_noise, count * size_features.SPREADS)
+        sd = budget["sums"].widened(release.value["sums"], sd, sensitivity["sums"], variance_noise)
+        return budget["sums"].null_p_value(release.value["sums"], sd + self._poison(), sensitivity["sums"])
+
+    def p_value(self, key, release):
+        del key
+        return jnp.minimum(1.0, jnp.min(self.pair_p_values(None, release) / jnp.array(WEIGHTS)))
+
+    def headline(self, release):
+        """The noisy matrix S."""
+        return release.value["sums"]

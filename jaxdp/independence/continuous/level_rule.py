@@ -1,0 +1,199 @@
+"""Run, flag or refuse: what n, the columns of Z and the budget say about the level, before a value is read.
+
+No test keeps its level for every law of (X, Y, Z) with continuous Z (Shah and Peters 2020), and a private diagnostic
+sees a bias that matters too rarely to guard the level (docs/theory/ordered_neighbours.md#rule). So the rule is public:
+it says how rough is too rough, and refuses where no sensible roughness is admissible.
+"""
+
+import dataclasses
+import math
+
+from jaxdp.statistics.neighbours import bands, contrasts
+
+RUN, FLAG, REFUSE = "run", "flag", "refuse"
+BAND_RECORDS = 100  # fewest for one continuous column
+CONTRAST_RECORDS = {2: 200, 3: 500, 4: 1000, 5: 1000}
+CURVATURE_FLAG_BELOW = 10_000  # two and three columns; four and five are always flagged
+ADMISSIBLE_BIAS = 0.3  # in sd of the released number: moves a level of 0.05 to about 0.06
+SMALL_WIDTH = 1.0 / 16.0  # of the half range: below it a kernel forgives hardly any trend
+STRONG_EFFECT = 0.32  # E S per record at a correlation of a half, for kernels much narrower than the residuals
+NEEDED_Z = 6.0  # below it the power at that effect is under 0.8
+
+CONTINUITY = (
+    "it rests on Z being quantities: whole numbers with ties belong under step (one column of Z) or kind = ordinal, "
+    "labels of groups, not quantities, in kind = categorical."
+)
+LABELS = (
+    "Z takes whole steps and records of different values are compared: if its values are labels of groups, declare "
+    "kind = categorical, or true nulls are rejected."
+)
+
+
+class LevelLost(ValueError):
+    """A test would find dependence where there is none, as public numbers say; nothing was spent."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LevelRule:
+    """What is publicly known about the level of one run.
+
+    verdict: "run", "flag" or "refuse". flags: why it is flagged ("curvature", "low power", "narrow kernel", "labels",
+    "cells", "coarse cells", "fit", "small blocks").
+    sentence: what the level rests on, in one or two sentences for people.
+    jumps: admissible number of places of z at which both laws change by more than c (one column of Z; else NaN).
+    deviation: admissible deviation of the mean of X (of Y: times the ratio of their scales) from a plane in a box
+    of side `side`, in units of the scale of X given to the test; curvature: the same as a second derivative, per
+    unit^2 of the reference law of Z (two columns and more; else NaN).
+    law_error: admissible error of the known mean of X given Z, root mean square over records, in residual sds of X
+    (tests that are given that law; else NaN).
+    """
+
+    verdict: str
+    sentence: str
+    flags: tuple[str, ...] = ()
+    jumps: float = math.nan
+    deviation: float = math.nan
+    curvature: float = math.nan
+    side: float = math.nan
+    law_error: float = math.nan
+
+    def require(self) -> None:
+        """Raises `LevelLost`, with the sentence, where the rule refuses."""
+        if self.verdict == REFUSE:
+            raise LevelLost(self.sentence)
+
+
+def band_rule(
+    num_records: int,
+    num_neighbors: int,
+    noise_variance: float,
+    *,
+    null_variance: float | None = None,
+    narrow: bool = False,
+    labels: bool = False,
+) -> LevelRule:
+    """The rule for one continuous column of Z.
+
+    noise_variance: of the noise on S, for kernel products in [-1, 1]. null_variance: of S where it is not the public
+    bound of soft signs. narrow: the kernel is narrower than 1/16 of the half range.
+    labels: Z takes whole steps and may be a label of groups, and its values are compared with other values.
+    """
+    if num_records < BAND_RECORDS:
+        return _refusal(
+            f"with {num_records} records no admissible roughness of X and Y in Z is left: at least {BAND_RECORDS} "
+            "are needed for a continuous Z; give more records, or declare Z categorical."
+        )
+    null_variance = bands.null_variance(num_records, num_neighbors) if null_variance is None else null_variance
+    spread = math.sqrt(null_variance + noise_variance)
+    jumps = 4.0 * ADMISSIBLE_BIAS * spread / (num_neighbors + 1)
+    weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
+    flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
+    sentence = (
+        f"Level holds if, given Z, the laws of X and of Y change gradually with Z: together by more than the kernel's "
+        f"width at no more than {jumps:.1f} places (n={num_records}, {num_neighbors} neighbours); "
+    )
+    sentence += LABELS if labels else CONTINUITY
+    if weak:
+        sentence += " Low power: even a correlation of 0.5 given Z may be missed."
+    return LevelRule(FLAG if flags else RUN, sentence, flags, jumps=jumps)
+
+
+def contrast_rule(
+    num_records: int,
+    depth: int,
+    noise_variance: float,
+    null_variance: float,
+    side: float,
+    *,
+    symmetric: bool,
+    scale: float = 1.0,
+    narrow: bool = False,
+    skewed: bool = False,
+    labels: bool = False,
+) -> LevelRule:
+    """The rule for `depth` continuous columns of Z.
+
+    noise_variance, null_variance: of the noise on T and of T. side: caliper, as a share of the range.
+    scale: of X, as given to the test. skewed: a column of Z is known to be skewed and has linear bounds.
+    labels: a column of Z takes whole steps and may be a label of groups.
+    """
+    refusal = _contrast_refusal(num_records, depth, skewed)
+    if refusal:
+        return _refusal(refusal)
+    size = contrasts.window_size(depth, symmetric)
+    # |E T| <= n m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
+    share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * num_records))
+    deviation, radius = 0.5 * scale * share, 0.5 * math.sqrt(depth) * side
+    curved = depth >= 4 or num_records < CURVATURE_FLAG_BELOW
+    flags = _flags(("curvature", curved), ("narrow kernel", narrow), ("labels", labels))
+    sentence = (
+        f"Level holds if, given Z, the mean of X and of Y deviates from a plane by less than {share / 2:.3f} of their "
+        f"residual scales inside boxes of side {side:.3f} (of the range of Z); n={num_records}, d={depth}. Sharper "
+        "trends inflate false positives: give trend_x and trend_y, drop columns of Z, or use more records; "
+    )
+    sentence += LABELS if labels else CONTINUITY
+    return LevelRule(
+        FLAG if flags else RUN,
+        sentence,
+        flags,
+        deviation=deviation,
+        curvature=2.0 * deviation / radius**2,
+        side=side,
+    )
+
+
+def law_rule(num_records: int, noise_share: float = 0.0) -> LevelRule:
+    """The rule for a test that is given the law of X given Z (docs/theory/crt.md#misspecification).
+
+    noise_share: smallest variance that noise adds to the statistic, as a share of the statistic's own.
+    """
+    error = ADMISSIBLE_BIAS * math.sqrt((1.0 + noise_share) / num_records)
+    sentence = (
+        f"Level rests on the law of X given Z that was given: it holds if that law's mean is right to {error:.3f} of "
+        f"X's residual sd (root mean square over the {num_records} records, where Y follows the error); three times "
+        "that error can reject 15 % of true nulls, ten times most of them."
+    )
+    return LevelRule(RUN, sentence, law_error=error)
+
+
+def fit_rule(block: int, least: int, *, given: bool) -> LevelRule:
+    """The rule for a vote of tests over blocks of `block` records; given: whether they condition on columns of Z."""
+    flags = _flags(("fit", given), ("small blocks", block < least))
+    sentences = []
+    if given:
+        sentences.append(
+            f"Level is that of the test within one block: what its fit on Z leaves unexplained in {block} records "
+            "counts as dependence, and nothing checks the fit; band-gcm and contrast-gcm need none."
+        )
+    if block < least:
+        sentences.append(f"Blocks of fewer than {least} records are too small for that test's own limit law.")
+    return LevelRule(FLAG if flags else RUN, " ".join(sentences), flags)
+
+
+def _contrast_refusal(num_records: int, depth: int, skewed: bool) -> str:
+    if depth > max(CONTRAST_RECORDS):
+        return (
+            f"{depth} continuous columns of Z are too many for a level that can be believed: use at most "
+            f"{max(CONTRAST_RECORDS)}, or, where a linear model will do, partial-correlation (--method "
+            "partial-correlation), which takes any number."
+        )
+    fewest = CONTRAST_RECORDS[depth]
+    if num_records < fewest:
+        return (
+            f"with {num_records} records and {depth} continuous columns of Z neighbours are too far apart: at least "
+            f"{fewest} records are needed; give more, or drop columns of Z."
+        )
+    if depth >= 3 and skewed:
+        return (
+            "a skewed column of Z on linear bounds puts all records in a corner of the box, where neighbours are far "
+            'apart on its scale: declare scale = "log" for it.'
+        )
+    return ""
+
+
+def _refusal(sentence: str) -> LevelRule:
+    return LevelRule(REFUSE, sentence)
+
+
+def _flags(*named: tuple[str, bool]) -> tuple[str, ...]:
+    return tuple(name for name, raised in named if raised)

@@ -1,0 +1,77 @@
+"""Difference of the means of two private groups, with interval, from one noisy moment matrix.
+
+Theory: docs/theory/partial_correlation.md#two-groups.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.data.dataset import Domain
+from jaxdp.independence.continuous import moment_examples, moment_test
+from jaxdp.independence.continuous.moment_columns import described
+from jaxdp.independence.continuous.moment_test import MomentTest
+from jaxdp.spec import TestSpec
+from jaxdp.statistics import partial_correlations
+
+TWO_GROUPS = (
+    "The response is nearly normal about the mean of its group, with one sd in both groups; the t-test's assumption."
+)
+
+
+def _one_pair_with_groups(domain) -> bool:
+    return all(len(part) == 1 for part in (domain.x, domain.y)) and any(
+        part[0].levels == 2 for part in (domain.x, domain.y)
+    )
+
+
+def _own_units(x, y) -> float:
+    """The response is the column that is no group; where both are, it is x."""
+    return (y if len(x[0].levels) == 2 and len(y[0].levels) != 2 else x)[0].half_range
+
+
+@frozen_pytree
+class MeanDifference(MomentTest):
+    """Private t-test: does the mean of a response differ between two groups? With the difference and its interval.
+
+    One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
+    group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `PartialCorrelation`.
+    P-value: that of slope 0 of the response on the group; noise counted.
+    effect: mean in the second group less mean in the first, with an interval of 95 %; in units of the data as they are
+    given to the test, `jaxdp.test` gives the schema's units. Errors: ValueError where neither has two levels.
+    """
+
+    group_is_y: bool = jax.tree.static(default=True)
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="mean-difference",
+        summary="private t-test of two groups with the difference of means and its interval",
+        from_domain=moment_test.from_domain,
+        assumption=TWO_GROUPS,
+        sees="a difference of the means of two groups",
+        effect="mean of the second group less that of the first, in the response's own units",
+        own_units=_own_units,
+        fits=_one_pair_with_groups,
+        theory="docs/theory/partial_correlation.md",
+        examples=moment_examples.GROUPS,
+    )
+
+    def resolve(self, shapes):
+        x, y = (described(shapes, role) for role in ("x", "y"))
+        if not _one_pair_with_groups(Domain(x, y)):
+            raise ValueError(
+                "mean-difference compares two groups: x or y must be one column of two levels; use linear-regression."
+            )
+        return dataclasses.replace(self, group_is_y=y[0].levels == 2)._with_stages(shapes)
+
+    def estimate(self, found, x, y, given):
+        """The slope of the response on the group if it is 0, and twice its value: groups are two apart."""
+        null, _ = partial_correlations.partial_correlation(found, x, y, given)
+        limits = self.limits()
+        group, response = (y, x) if self.group_is_y else (x, y)
+        slope = partial_correlations.slope(found, group, response, given)
+        return null, partial_correlations.scaled(slope, 2.0 * limits[response] / limits[group])

@@ -1,0 +1,60 @@
+"""The columns of a moment matrix: continuous ones, to be clipped about private centres, and coded ones as numbers.
+
+Coded columns lie on [-1, 1] by public knowledge and need no private centre: two or ordered levels as equally spaced
+scores, more than two unordered levels as an indicator for each level but the first.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column
+from jaxdp.statistics import partition
+
+ROLES = ("z", "x", "y")
+
+
+def width(column: Column) -> int:
+    """How many columns of the matrix a column takes."""
+    return column.levels - 1 if column.kind == CATEGORICAL and column.levels > 2 else 1
+
+
+def bounded(column: Column) -> bool:
+    """Whether its levels are public numbers, so that no clip touches it."""
+    return column.kind != CONTINUOUS or column.levels > 0
+
+
+def described(data, role: str) -> tuple[Column, ...]:
+    """Public descriptions of the columns of x, y or z: from the domain, or all continuous."""
+    values = getattr(data, role)
+    count = 0 if values is None else partition.num_columns(values)
+    declared = getattr(data.domain, role) if data.domain is not None else ()
+    columns = declared or (Column(),) * count
+    if len(columns) != count:
+        raise ValueError(f"the domain describes {len(columns)} columns of {role}, the data have {count}.")
+    return columns
+
+
+def widths(columns: tuple[Column, ...]) -> int:
+    """Columns of the matrix that these take together."""
+    return sum(map(width, columns))
+
+
+def flags(columns: tuple[Column, ...]) -> tuple[bool, ...]:
+    """`bounded` of each column of the matrix."""
+    return tuple(bounded(column) for column in columns for _ in range(width(column)))
+
+
+def numbers(values, columns: tuple[Column, ...]):
+    """Values (n, d) as columns of the matrix (n, p): continuous ones as they are, levels on [-1, 1]."""
+    made = [_numbers(values[:, k], column) for k, column in enumerate(columns)]
+    return jnp.concatenate(made, axis=1) if made else jnp.zeros((len(values), 0), values.dtype)
+
+
+def _numbers(values, column: Column):
+    if column.kind == CONTINUOUS:
+        return values[:, None]
+    codes = jnp.clip(jnp.nan_to_num(values, nan=0.0), 0, max(column.levels - 1, 1))
+    if width(column) > 1 or (column.levels > 2 and column.kind == CATEGORICAL):
+        return jnp.where(jnp.round(codes)[:, None] == jnp.arange(1, column.levels)[None, :], 1.0, -1.0)
+    return (2.0 * codes / max(column.levels - 1, 1) - 1.0)[:, None]

@@ -1,0 +1,151 @@
+"""Data and worst neighbours for the tests on a moment matrix."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
+from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
+
+TWO_GROUPS = Domain((Column(),), (Column(CONTINUOUS, 2),))
+
+
+def linear(key, n: int, dim: int = 1, effect: float = 0.4) -> Data:
+    """Normal z (dim columns), x linear in z, and y linear in z and x."""
+    key_z, key_x, key_y = jax.random.split(key, 3)
+    z = jax.random.normal(key_z, (n, dim))
+    shared = 0.7 * jnp.sum(z, axis=1) / dim**0.5
+    x = shared + jax.random.normal(key_x, (n,))
+    return Data(x, shared + effect * x + jax.random.normal(key_y, (n,)), z)
+
+
+def linear_null(key, n: int, dim: int = 1) -> Data:
+    """`linear` without the effect."""
+    return linear(key, n, dim, 0.0)
+
+
+def two_groups(key, n: int, effect: float = 0.8) -> Data:
+    """A response x on [-1, 1] whose mean differs between two groups y, coded -1 and 1."""
+    key_group, key_x = jax.random.split(key)
+    group = 2.0 * jax.random.bernoulli(key_group, 0.5, (n,)) - 1.0
+    response = 0.2 * (jax.random.normal(key_x, (n,)) + 0.5 * effect * group)
+    return Data(jnp.clip(response, -1.0, 1.0), group, None, TWO_GROUPS)
+
+
+def two_groups_null(key, n: int) -> Data:
+    """`two_groups` with one mean."""
+    return two_groups(key, n, 0.0)
+
+
+def worst_pairs(depth: int = 1):
+    """All columns at their upper ends, and at their centres: every product and every mean moves by one."""
+    rest = [0.5, -0.5, 0.25]
+
+    def made(first):
+        x = np.array([first, *rest])
+        return Data(x, x, x if depth == 1 else np.tile(x[:, None], (1, depth)))
+
+    return [(made(1.0), made(0.0))]
+
+
+def worst_pairs_in_length():
+    """Records of full length that are nearly orthogonal: the Frobenius norm moves most."""
+
+    def made(x, y, z):
+        return Data(np.array([x, 0.5, -0.5]), np.array([y, 0.5, -0.5]), np.array([z, 0.5, -0.5]))
+
+    return [(made(1.0, 1.0, 1.0), made(1.0, -1.0, -1.0))]
+
+
+def worst_pairs_of_five():
+    """`worst_pairs` for three columns of z."""
+    return worst_pairs(3)
+
+
+def worst_pairs_of_groups():
+    """A response at its upper end in the second group, and at its centre between the groups."""
+
+    def made(x, y):
+        return Data(np.array([x, 0.5, -0.5, 0.25]), np.array([y, 1.0, -1.0, 1.0]), None, TWO_GROUPS)
+
+    return [(made(1.0, 1.0), made(0.0, 0.0))]
+
+
+PUBLIC = {"bound": 8.0, "centres": 0.0, "scales": 1.0, "clip": 1.0}
+WORST = "jaxdp.independence.continuous.moment_examples"
+STAGED = BestKnown(0.5, "the pair that moves every product by one sits on released centres, which no pair can know")
+RANKS = {f"{stage}.{j:03d}": 1.0 for stage in ("PrivateCentres", "PrivateScales") for j in range(3)}
+SEARCH = PairSearch(records=9)
+ITS_LEVEL = "its level is that of the first example"
+
+PARTIAL = (
+    Example(
+        linear,
+        null=linear_null,
+        fields={"bound": 8.0},
+        reaches={**RANKS, "PartialCorrelation": STAGED},
+        search=SEARCH,
+        audit=AuditSettings(fields=PUBLIC, neighbours=f"{WORST}:first_worst_pair"),
+    ),
+    Example(
+        linear,
+        without_null=ITS_LEVEL,
+        fields=PUBLIC,
+        label="public-scale",
+        reaches=0.98,
+        worst_pairs=f"{WORST}:worst_pairs",
+        search=SEARCH,
+        bounds_only=True,
+    ),
+    Example(
+        linear,
+        null=linear_null,
+        fields=PUBLIC,
+        make=with_gaussian_noise,
+        label="zcdp",
+        reaches=0.97,
+        worst_pairs=f"{WORST}:worst_pairs_in_length",
+        search=SEARCH,
+    ),
+    Example(
+        functools.partial(linear, dim=3),
+        without_null=ITS_LEVEL,
+        fields=PUBLIC,
+        label="three-z",
+        reaches=0.98,
+        worst_pairs=f"{WORST}:worst_pairs_of_five",
+        search=PairSearch(records=9, rounds=4),
+        bounds_only=True,
+    ),
+)
+
+SLOPES = (
+    Example(
+        linear,
+        null=linear_null,
+        fields=PUBLIC,
+        reaches=0.98,
+        worst_pairs=f"{WORST}:worst_pairs",
+        search=SEARCH,
+    ),
+)
+
+GROUPS = (
+    Example(
+        two_groups,
+        null=two_groups_null,
+        fields={"centres": 0.0, "scales": 0.2, "clip": 1.0},
+        reaches=0.97,
+        worst_pairs=f"{WORST}:worst_pairs_of_groups",
+        search=SEARCH,
+    ),
+)
+
+
+def first_worst_pair():
+    """For an audit: one pair."""
+    return worst_pairs()[0]

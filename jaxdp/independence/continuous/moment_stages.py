@@ -1,0 +1,121 @@
+"""Private centres and scales of columns, before their moments: medians by the exponential mechanism.
+
+Both need not be accurate: the released moments tell where the clip fell (`clipped_normal`).
+Theory: docs/theory/partial_correlation.md#centre-and-scale.
+"""
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
+from jaxdp.mechanisms import Split
+
+CENTRES = 4096  # equally spaced candidates; a release of Gaussian budgets takes no more
+SCALES = 128  # candidates, equally spaced on the logarithm
+MIN_SCALE = 2.0**-12  # of the half range
+NORMAL_QUARTILE = 0.6745  # median of |xi| of a standard normal xi
+
+
+def centre_grid() -> np.ndarray:
+    """Candidates of a centre, in half ranges."""
+    return (2.0 * (np.arange(CENTRES) + 0.5) / CENTRES) - 1.0
+
+
+def scale_grid() -> np.ndarray:
+    """Candidates of the median distance from the centre, in half ranges."""
+    return np.exp(np.linspace(math.log(MIN_SCALE), math.log(2.0), SCALES))
+
+
+def rank_scores(values, candidates):
+    """-|#{values <= c} - n/2| for each candidate c: its largest value is at the median."""
+    below = jnp.searchsorted(jnp.sort(values), candidates, side="right")
+    return -jnp.abs(below.astype(values.dtype) - 0.5 * len(values))
+
+
+@frozen_pytree
+class PrivateMedian(PrivateQuery):
+    """Base: one private selection per column, each with an equal share of the budget.
+
+    Statistic: for each column and each public candidate c, minus the distance of #{values <= c} from n/2.
+    Sensitivity: 1 per score in Linf, for replace-one neighbours: the count moves by at most 1.
+    Privacy: epsilon-DP by report-noisy-max (rho-zCDP by the exponential mechanism), the columns' shares add up.
+
+    columns: function data -> (n, p). bound: public half range, values outside are clipped.
+    """
+
+    columns: Any = jax.tree.static(default=None)
+    num_columns: int = jax.tree.static(default=1)
+    bound: ArrayLike = 1.0
+
+    def budget(self):
+        one = self.mechanism.share(Fraction(1, self.num_columns)).selector()
+        return Split(parts={self.name(j): one for j in range(self.num_columns)})
+
+    @staticmethod
+    def name(column: int) -> str:
+        """Of a column's part; names sort as the columns do."""
+        return f"{column:03d}"
+
+    def statistic(self, key, data):
+        """Dict of scores (candidates,), one entry per column."""
+        del key
+        values = self.values(data)
+        grid = jnp.asarray(self.grid(), values.dtype)
+        return {self.name(j): rank_scores(values[:, j], grid) for j in range(self.num_columns)}
+
+    def _within(self, data):
+        values = self.columns(data) / self.bound
+        return jnp.clip(jnp.nan_to_num(values, nan=0.0), -1.0, 1.0)
+
+    def values(self, data):
+        """The columns whose medians are chosen, in half ranges."""
+        raise NotImplementedError
+
+    def grid(self) -> np.ndarray:
+        """Candidates of a median."""
+        raise NotImplementedError
+
+    def sensitivity(self, num_records):
+        one = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE, lower=-0.5 * num_records, upper=0.0)
+        return {self.name(j): one for j in range(self.num_columns)}
+
+    def chosen(self, release):
+        """The released medians (p,), in half ranges."""
+        grid = jnp.asarray(self.grid())
+        return jnp.stack([grid[release.value[self.name(j)]] for j in range(self.num_columns)])
+
+
+@frozen_pytree
+class PrivateCentres(PrivateMedian):
+    """Private medians of the columns, among 4096 equally spaced candidates."""
+
+    method: ClassVar[str] = "PrivateCentres"
+
+    def values(self, data):
+        return self._within(data)
+
+    def grid(self):
+        return centre_grid()
+
+
+@frozen_pytree
+class PrivateScales(PrivateMedian):
+    """Private median distances from released centres (p,), among 128 candidates on the logarithm."""
+
+    centres: Any = 0.0
+
+    method: ClassVar[str] = "PrivateScales"
+
+    def values(self, data):
+        centres = jnp.broadcast_to(jnp.asarray(self.centres, float), (self.num_columns,))
+        return jnp.abs(self._within(data) - centres[None])
+
+    def grid(self):
+        return scale_grid()

@@ -1,0 +1,307 @@
+"""One noisy moment matrix of all columns, and what its tests share: private centres and scales, budget, bounds.
+
+Theory: docs/theory/partial_correlation.md. Symbols: M, t0 (`statistics/moments.py`), T = `clip`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence.continuous import moment_columns
+from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics import moments, partial_correlations, partition
+
+CENTRE_SHARE = 0.175  # of the budget, for private centres; the rest of a quarter for scales
+SCALE_SHARE = 0.075
+CENTRES, SCALES, MATRIX = "centres", "scales", "matrix"  # what is released next
+NATURAL_BOUND = 32.0  # half range of columns in units of their own
+
+
+def from_domain(cls, epsilon, domain, options):
+    """The builder: a schema scales columns to [-1, 1], natural units have wide bounds."""
+    del options
+    return cls(epsilon=epsilon) if domain is not None else cls(epsilon=epsilon, bound=NATURAL_BOUND)
+
+
+@frozen_pytree
+class MomentTest(PrivateTest):
+    """Base of tests on one noisy moment matrix of the columns of z, x and y.
+
+    bound: public half range of continuous columns; values outside are clipped. centres, scales: public centre and sd
+        of each continuous column, numbers or (p,) in the order z, x, y; default: private ones, a quarter of the budget.
+    clip: T, sds about the centre at which columns are clipped; default by n and the budget.
+    features: all pairs of the columns of x, and y is x (`jaxdp.all_pairs` sets it).
+    scale_budget, stage, linear, sizes: set by `resolve`.
+    """
+
+    bound: ArrayLike = 1.0
+    centres: Any = None
+    scales: Any = None
+    clip: ArrayLike | None = None
+    features: bool = jax.tree.static(default=False)
+    scale_budget: Any = None
+    stage: str = jax.tree.static(default=CENTRES)
+    linear: tuple[bool, ...] = jax.tree.static(default=())
+    sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.positive(bound=self.bound)
+        if self.scales is not None:
+            check.positive(scales=self.scales)
+        if self.clip is not None:
+            check.positive(clip=self.clip)
+        if self.stage == CENTRES and (self.scales is None) != (self.centres is None):
+            raise ValueError("centres and scales belong together: give both, or neither for private ones.")
+
+    def budget(self):
+        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+
+    def among(self):
+        """This test for all pairs of the columns of x."""
+        return dataclasses.replace(self, features=True)
+
+    def resolve(self, shapes):
+        """Adds the stages that release centres and scales. Errors: ValueError for too many records."""
+        return self._with_stages(shapes)
+
+    def _with_stages(self, shapes):
+        test = self._with_layout(shapes)
+        num_records = shapes.x.shape[0]
+        if num_records > moments.MAX_RECORDS:
+            raise ValueError(f"{num_records} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
+        if test.num_clipped and test.stage == CENTRES and test.centres is None:
+            return test._after_centres()
+        if test.num_clipped and test.stage == SCALES:
+            return test._after_scales()
+        return test._with_clip(num_records)
+
+    def _after_centres(self):
+        whole = self.budget()
+        rest = dataclasses.replace(
+            self,
+            epsilon=None,
+            mechanism=whole.share(1.0 - CENTRE_SHARE - SCALE_SHARE),
+            scale_budget=whole.share(SCALE_SHARE),
+            stage=SCALES,
+        )
+        first = PrivateCentres(mechanism=whole.share(CENTRE_SHARE), **self._stage())
+        return Sequential(first=first, second=rest, then=_with_centres)
+
+    def _after_scales(self):
+        rest = dataclasses.replace(self, scale_budget=None, stage=MATRIX)
+        centres = 0.0 if self.centres is None else self.centres / self.bound  # None: asked for the cost alone
+        first = PrivateScales(mechanism=self.scale_budget, centres=centres, **self._stage())
+        return Sequential(first=first, second=rest, then=_with_scales)
+
+    def _with_layout(self, shapes):
+        roles = moment_columns.ROLES[:2] if self.features else moment_columns.ROLES
+        columns = {role: moment_columns.described(shapes, role) for role in roles}
+        z, x, y = (moment_columns.widths(columns.get(role, ())) for role in moment_columns.ROLES)
+        linear = tuple(flag for role in roles for flag in moment_columns.flags(columns[role]))
+        return dataclasses.replace(self, sizes=(z, x, y), linear=linear)
+
+    def _stage(self) -> dict[str, Any]:
+        columns = feature_columns if self.features else every_column
+        return {"columns": columns, "num_columns": self.num_clipped, "bound": self.bound}
+
+    @property
+    def num_clipped(self) -> int:
+        """Continuous columns of the matrix."""
+        return sum(not flag for flag in self.linear)
+
+    @property
+    def width(self) -> int:
+        """p, columns of the matrix."""
+        return len(self.linear)
+
+    def _with_clip(self, num_records: int):
+        if self.clip is not None:
+            return self
+        noise = jnp.sqrt(self.budget().variance(self.sensitivity(num_records)))
+        noise = noise / (2.0**0.5 if self._euclidean else 1.0)
+        return dataclasses.replace(self, clip=moments.best_clip(num_records, noise))
+
+    @property
+    def _euclidean(self) -> bool:
+        return self.budget().norm is Norm.L2
+
+    def statistic(self, key, data):
+        """The vector of `moments.vector`."""
+        del key
+        return moments.vector(moments.on_grid(self._clipped(data)), self._euclidean)
+
+    def pairwise(self, data):
+        """`statistic` for all pairs of the columns of x."""
+        return self.statistic(None, data)
+
+    def _clipped(self, data):
+        values = matrix_of(data, self.features)
+        linear = jnp.asarray(self.linear)
+        limits = jnp.asarray(self.clip) * _positive(self._of_clipped(self.scales, 1.0))
+        bound = jnp.asarray(self.bound)
+        within = jnp.clip(values, -bound, bound)
+        clipped = (within - self._of_clipped(self.centres, 0.0)[None]) / limits[None]
+        return jnp.where(linear[None], values, clipped)
+
+    def _of_clipped(self, values, other: float):
+        """A number for each clipped column, (p,), as one for each column; `other` for those that no clip touches."""
+        if self.num_clipped == 0:
+            return jnp.full(self.width, other)
+        values = jnp.broadcast_to(jnp.asarray(values, float), (self.num_clipped,))
+        places = [sum(not flag for flag in self.linear[:j]) for j in range(self.width)]
+        picked = values[jnp.asarray([min(place, self.num_clipped - 1) for place in places])]
+        return jnp.where(jnp.asarray(self.linear), other, picked)
+
+    def sensitivity(self, num_records):
+        p, norm = self.width, self.budget().norm
+        euclidean = norm is Norm.L2
+        limit = moments.weights(p, euclidean) * num_records
+        return Sensitivity(
+            bound=moments.frobenius_bound(p) if euclidean else moments.l1_bound(p),
+            norm=norm,
+            relation=Relation.REPLACE_ONE,
+            lower=-limit,
+            upper=limit,
+        )
+
+    def correlations(self, release) -> partial_correlations.Correlations:
+        """What the release says about all columns: public."""
+        p, n = self.width, release.num_records
+        mechanism, weights = self.budget(), jnp.asarray(moments.weights(p, self._euclidean))
+        scale = mechanism.scale(release.sensitivity)
+        noise_variance = mechanism.variance(release.sensitivity) / jnp.maximum(scale, 1e-30) ** 2
+        theta = moments.means(release.value, n, p, self._euclidean)
+        return partial_correlations.estimates(theta, self.linear, n, scale / (weights * n), noise_variance)
+
+    def limits(self):
+        """What w = 1 means in a column's own units, (p,): T times its scale; 1 for public levels."""
+        return jnp.where(jnp.asarray(self.linear), 1.0, jnp.asarray(self.clip) * self._of_clipped(self.scales, 1.0))
+
+    def places(self) -> tuple[range, range, range]:
+        """Columns of the matrix that are z, x, y."""
+        z, x, y = self.sizes
+        return range(z), range(z, z + x), range(z + x, z + x + y)
+
+    def questions(self) -> tuple[np.ndarray, np.ndarray]:
+        """(x, y) columns of each estimate, (Q, 2), and what is given, (Q, p) bool: every pair of x and y given z."""
+        z, x, y = self.places()
+        pairs = [(i, j) for i in x for j in x if i < j] if self.features else [(i, j) for i in x for j in y]
+        given = np.zeros((len(pairs), self.width), bool)
+        given[:, list(z)] = True
+        return np.array(pairs).reshape(-1, 2), given
+
+    def estimate(self, found, x, y, given):
+        """(estimate whose law is that of a true value 0, estimate whose law is that of its own value)."""
+        raise NotImplementedError
+
+    def interval(self, estimate):
+        """(low, high) of 95 % for the second estimate."""
+        half = self.half_width(estimate)
+        return estimate.value - half, estimate.value + half
+
+    def _asked(self, release):
+        pairs, given = self.questions()
+        found = self.correlations(release)
+
+        def ask(x, y, given):
+            return self.estimate(found, x, y, given)
+
+        return jax.vmap(ask)(jnp.asarray(pairs[:, 0]), jnp.asarray(pairs[:, 1]), jnp.asarray(given))
+
+    def pair_p_values(self, key, release):
+        """One p-value for each pair of columns: (p, q), (pairs,) of features, a scalar for one pair; noise counted."""
+        del key
+        null = self._asked(release)[0]
+        return self._shaped(self.budget().combined_p_value(null.value, null.sd, null.noise))
+
+    def p_value(self, key, release):
+        return null_laws.bonferroni(self.pair_p_values(key, release))
+
+    def pair_statistics(self, release):
+        """The estimate of each pair."""
+        return self._shaped(self._asked(release)[1].value)
+
+    def headline(self, release):
+        """The estimates, noise in them."""
+        return self.pair_statistics(release)
+
+    def effect(self, key, release):
+        """(estimate, (low, high)): with an interval of 95 % that counts the noise; arrays (p, q) or scalars."""
+        del key
+        estimate = self._asked(release)[1]
+        low, high = self.interval(estimate)
+        return self._shaped(estimate.value), (self._shaped(low), self._shaped(high))
+
+    def half_width(self, estimate):
+        """x with P(|error| >= x) = 0.05, noise counted."""
+        budget = self.budget()
+        spread = jnp.sqrt(estimate.sd**2 + 2.0 * jnp.sum(estimate.noise**2, axis=-1))
+
+        def tail(value):
+            return budget.combined_p_value(value, estimate.sd, estimate.noise)
+
+        return null_laws.two_sided_quantile(tail, spread)
+
+    def _shaped(self, values):
+        if self.features:
+            return values
+        _, x, y = self.sizes
+        return values[0] if x * y == 1 else values.reshape(x, y)
+
+
+def _positive(values):
+    return jnp.where(values > 0, values, jnp.nan) if not isinstance(values, float) else values
+
+
+def matrix_of(data, features: bool):
+    """Columns of z, x and y (of z and x if they are features) as numbers, (n, p)."""
+    made = []
+    for role in moment_columns.ROLES[:2] if features else moment_columns.ROLES:
+        if getattr(data, role) is not None:
+            columns = moment_columns.described(data, role)
+            made.append(moment_columns.numbers(partition.as_matrix(getattr(data, role)), columns))
+    return jnp.concatenate(made, axis=1)
+
+
+def _clipped_columns(data, features: bool):
+    roles = moment_columns.ROLES[:2] if features else moment_columns.ROLES
+    flags = [flag for role in roles for flag in moment_columns.flags(moment_columns.described(data, role))]
+    return matrix_of(data, features)[:, jnp.asarray([j for j, flag in enumerate(flags) if not flag], int)]
+
+
+def every_column(data):
+    return _clipped_columns(data, False)
+
+
+def feature_columns(data):
+    return _clipped_columns(data, True)
+
+
+def _with_centres(test, query, released):
+    """The test about the released centres; scales come next."""
+    return dataclasses.replace(test, centres=query.chosen(released) * query.bound)
+
+
+def _with_scales(test, query, released):
+    """The test in units of the released scales."""
+    return dataclasses.replace(test, scales=query.chosen(released) * query.bound / NORMAL_QUARTILE)
+
+
+def public_epsilon(test) -> float:
+    """The budget in epsilon, infinite where it is not a known number."""
+    epsilon = test.epsilon
+    known = epsilon is not None and check.is_concrete(epsilon) and np.ndim(epsilon) == 0
+    return float(np.asarray(epsilon)) if known else math.inf

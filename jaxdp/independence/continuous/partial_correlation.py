@@ -1,0 +1,68 @@
+"""Partial correlation given any number of columns, from one noisy moment matrix, with interval.
+
+Theory: docs/theory/partial_correlation.md.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
+from jaxdp.independence.continuous.moment_test import MomentTest
+from jaxdp.spec import Planning, TestSpec
+from jaxdp.statistics import partial_correlations
+
+LINEAR = (
+    "Given Z, X and Y follow a linear model with normal errors (or all columns a normal copula with nearly normal "
+    "margins); what is not linear in Z is not removed, and only linear dependence is seen."
+)
+
+
+@frozen_pytree
+class PartialCorrelation(MomentTest):
+    """Private test of X independent of Y given Z, any number of columns of Z, in a linear model: Fisher's z.
+
+    Statistic: continuous columns clipped at T sds about private centres, w in [-1, 1]; M = sum w w' over records and
+    t0 sum w, for all columns of z, x and y together. Everything else is post-processing: correlations of the unclipped
+    columns, partial correlations, intervals.
+    Sensitivity: p (p + 1 + t0)^2/(2 (p + 1)) in L1 for p columns, t0 = 1/2; sqrt(2) (p + t0^2) in L2 with off-diagonal
+    numbers counted sqrt(2) times (docs/theory/partial_correlation.md#sensitivity).
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); a quarter of the budget for centres and scales.
+    P-value: two-sided; the law of the released numbers' noise, weighted by the estimate's derivatives, plus a normal
+    part of the sampling. Level rests on the linear model, and on the first order in the noise.
+    effect: the partial correlation, with an interval of 95 % that counts the noise. x of p and y of q columns: all p q
+    partial correlations given z, p-value Bonferroni's. Missing values count as the centre of the bounds.
+    """
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="partial-correlation",
+        summary="partial correlation given any number of Z by one noisy moment matrix, with interval; linear",
+        from_domain=moment_test.from_domain,
+        assumption=LINEAR,
+        sees="linear dependence of X and Y given Z",
+        effect="partial correlation of X and Y given Z",
+        planning=Planning(least=50),
+        theory="docs/theory/partial_correlation.md",
+        examples=moment_examples.PARTIAL,
+    )
+
+    def level_rule(self, data):
+        """Run: no cells and no neighbours; the sentence names the linear model."""
+        del data
+        return level_rule.LevelRule(
+            level_rule.RUN,
+            "Any number of columns of Z: no cells and no neighbours, the level rests on the linear model.",
+        )
+
+    def estimate(self, found, x, y, given):
+        """The partial correlation if the true one is 0, and at its value."""
+        return partial_correlations.partial_correlation(found, x, y, given)
+
+    def interval(self, estimate):
+        """Fisher's z with the noise counted."""
+        half = self.half_width(estimate) / (1.0 - estimate.value**2)
+        middle = jnp.arctanh(estimate.value)
+        return jnp.tanh(middle - half), jnp.tanh(middle + half)

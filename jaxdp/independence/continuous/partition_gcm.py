@@ -1,0 +1,338 @@
+"""PartGCM: exact centring within public cells of Z, one noisy sum. The recommended test.
+
+Theory: docs/theory/partition_gcm.md. Symbols: C_b, S =
+`covariance`, V = `variance`, tau = `winsorize` times `scale_x`, `scale_y`; K = `num_cells`.
+"""
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity, Sequential
+from jaxdp.independence import builders, effect_sizes
+from jaxdp.independence.continuous.coarse_cells import WithinCells, needs_axes
+from jaxdp.independence.continuous.partition_examples import EXAMPLES
+from jaxdp.independence.continuous.partition_stages import (
+    AxisSelection,
+    Standardization,
+    centring_groups,
+    select,
+    standardize,
+)
+from jaxdp.mechanisms import Exact, Laplace, divide
+from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec
+from jaxdp.statistics import partition
+from jaxdp.statistics.winsorize import best_level
+
+# Sensitivities under replace-one (docs/theory/partition_gcm.md#sensitivity). A record's arrival or departure moves a
+# cell's C_b by less than 4 and its V_b by a value in [-2, 4] (arrival), so a replacement moves S by 8 and V by 6 at
+# most; the V of several regions move by 4 each, 8 in all.
+COVARIANCE_L1 = 8.0
+COVARIANCE_ONE_CELL = 4.0  # without z: both records are centred at the mean of the same n - 1 others (#one-cell)
+VARIANCE_ONE_REGION = 6.0
+VARIANCE_REGIONS_L1 = 8.0
+SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85-0.95 and poor below 0.7
+SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (docs/theory/partition_gcm.md#choosing-the-axes)
+STANDARDIZATION_SHARE = 0.2  # for cell centres (docs/theory/partition_gcm.md#cell-means)
+UNIT_ROUNDOFF = 2.0**-53
+
+
+def _from_domain(cls, epsilon, domain, options):
+    """In natural units as it is; on a schema's [-1, 1] about noisy cell means, with a guess of the residual sds."""
+    cells = {} if options.num_cells is None else {"num_cells": options.num_cells}
+    if domain is None and options.residual_scale is None:
+        return cls(epsilon=epsilon, **cells)
+    columns = ((), ()) if domain is None else (domain.x, domain.y)
+    scale_x, scale_y = options.residual_scale or map(builders.residual_scale, columns)
+    return cls(epsilon=epsilon, standardize=domain is not None, scale_x=scale_x, scale_y=scale_y, **cells)
+
+
+@frozen_pytree
+class PartitionGCM(WithinCells):
+    """Private test of X independent of Y given Z by within-cell covariance.
+
+    Statistic: x, y winsorised to [-1, 1]; Z-space cut into K public cells; S = sum over cells of the
+    within-cell cross product sum (x - mean_b)(y - mean_b), and its null variance V = sum SSx SSy/(n_b - 1).
+    x may have p columns and y q columns: then S and V are (p, q) and the p-value is Bonferroni's.
+    Sensitivity: 8 for S (4 without z: one cell) and 6 for V, for replace-one neighbours, whatever n and K
+    (docs/theory/partition_gcm.md#sensitivity, #one-cell); p q times that in L1 for several columns, sqrt(p q) in L2.
+    Privacy: epsilon-DP (85 % for S, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: exact for the noise of S, to second order for that of V (docs/theory/partition_gcm.md#level); level
+    asymptotically exact as V grows and cells shrink, conservative where the noise of V is as large as V.
+    Refused unless accept_coarse_cells: two or more continuous columns of Z, whose cells are too wide (two: 0.10 to
+    0.23 of the nulls rejected at n = 1000; three and more: 0.5 to 1.0 at every n), use `ContrastGCM`; and more than
+    three columns that are not all coded, of which one axis each for X and Y is chosen privately (30 % of the budget)
+    while the others confound. One continuous column is flagged (`level_rule`): `BandGCM` needs no cells.
+
+    reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's
+        bounds, or a standard Cauchy law if no domain is known). Never quantiles of the data.
+    num_cells: K, default max(4, n/8). winsorize: tau in units of the residual scale, default the
+        closed form in n and epsilon (docs/theory/partition_gcm.md#winsorising). scale_x, scale_y: public guesses of the
+        residual sd.
+    standardize: first release noisy cell means and residual scales of x and y (20 % of the budget), then
+        winsorise about them; for data in [-1, 1] whose conditional means vary more than their residuals. Means are
+        taken in groups of whole cells.
+    weights: public weight per cell in [-1, 1], array (K,). num_regions: release S and V for this many
+        public groups of neighbouring cells (same noise per region), combined by their sum of squares,
+        so that covariances of changing sign do not cancel (weighted GCM).
+    correct_level: takes the second-order effect of the noise of V out of the p-value; costs a little power. Without it
+        the level is lost where that noise is large against V (0.08 at n = 38, epsilon = 8; 0.053 at 1000 and 1).
+    accept_coarse_cells: runs where the level is known to be lost; a small p-value is then no evidence.
+    """
+
+    reference: Any = None
+    num_cells: int | None = jax.tree.static(default=None)
+    winsorize: ArrayLike | None = None
+    scale_x: ArrayLike = 1.0
+    scale_y: ArrayLike = 1.0
+    weights: ArrayLike | None = None
+    num_regions: int = jax.tree.static(default=1)
+    num_null: int = jax.tree.static(default=999)
+    standardize: bool = jax.tree.static(default=False)
+    correct_level: bool = jax.tree.static(default=True)
+    select_axes: bool | None = jax.tree.static(default=None)
+    centers: Any = None
+    axes: tuple[ArrayLike, ArrayLike] | None = None
+    num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
+    total_cells: int = jax.tree.static(default=0)  # filled in by `resolve`; 0 where columns are chosen first
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="partition-gcm",
+        summary="within-cell covariance, p-value exact for the noise; recommended for continuous columns",
+        from_domain=_from_domain,
+        options=("residual_scale", "num_cells"),
+        assumption=builders.WITHIN_CELLS,
+        sees="covariance of X and Y given Z",
+        effect="correlation of X and Y given Z, from residuals clipped as the test clips them (normal scale)",
+        rank=lambda domain: 1,
+        serves=lambda domain: {LINEAR: 1, MONOTONE: 1},
+        shown=("covariance", "released covariance"),
+        planning=Planning("continuous:partition_gcm_power", narrow=True, gaussian_formula="natural"),
+        theory="docs/theory/partition_gcm.md",
+        examples=EXAMPLES,
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_cells is not None:
+            check.at_least(1, num_cells=self.num_cells)
+        check.at_least(1, num_regions=self.num_regions)
+        check.at_least(1, num_null=self.num_null)
+        if self.winsorize is not None:
+            check.positive(winsorize=self.winsorize)
+        check.positive(scale_x=self.scale_x, scale_y=self.scale_y)
+
+    def budget(self):
+        mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return divide(mechanism, SHARES)
+
+    def resolve(self, shapes):
+        """Adds the private stages that data of these shapes need. Errors: `CoarseCells` before anything is spent."""
+        test = dataclasses.replace(partition.with_column_counts(self, shapes), total_cells=self._count(shapes))
+        columns = partition.columns_of_z(shapes)
+        self.refuse_coarse_cells(columns)
+        wants_axes = self._wants_axes(columns)
+        if wants_axes and self.axes is None:
+            limits = (1.0, 1.0) if self.standardize else (self.scale_x, self.scale_y)
+            selection = AxisSelection(
+                mechanism=self._share(2 * SELECTION_SHARE),
+                reference=self.reference,
+                limit_x=limits[0],
+                limit_y=limits[1],
+            )
+            return Sequential(first=selection, second=test._after(2 * SELECTION_SHARE, select_axes=False), then=select)
+        if self.standardize and self.centers is None:
+            profile = Standardization(
+                mechanism=self._share(STANDARDIZATION_SHARE),
+                reference=self.reference,
+                axes=self.axes,
+                num_cells=self.num_cells,
+                num_columns=test.num_columns[:2],
+            )
+            rest = test._after(STANDARDIZATION_SHARE, standardize=False)
+            return Sequential(first=profile, second=rest, then=standardize)
+        return test
+
+    def _count(self, shapes) -> int:
+        """How many cells z of these shapes is cut into; 1 without z."""
+        if shapes.z is None:
+            return 1
+        columns = partition.columns_of_z(shapes)
+        if self._chooses_axes(columns):
+            return 0
+        return math.prod(partition.bins_per_column(columns, partition.target_cells(shapes.x.shape[0], self.num_cells)))
+
+    def _chooses_axes(self, columns) -> bool:
+        return self._wants_axes(columns) or self.axes is not None
+
+    def _wants_axes(self, columns) -> bool:
+        wanted = needs_axes(columns) if self.select_axes is None else self.select_axes
+        return bool(wanted) and len(columns) > 1
+
+    def _share(self, fraction: float):
+        return (Laplace(self.epsilon) if self.mechanism is None else self.mechanism).share(fraction)
+
+    def _after(self, fraction: float, **done):
+        """This test with a stage marked as done and what that stage leaves of the budget."""
+        return dataclasses.replace(self, epsilon=None, mechanism=self._share(1.0 - fraction), **done)
+
+    def statistic(self, key, data):
+        """Dict of `covariance` and `variance`, (p, q) or scalar for one pair; a leading axis for several regions."""
+        del key
+        x, y = partition.as_matrix(data.x), partition.as_matrix(data.y)
+        cell, num_cells = self.cells(data)
+        tau = self.level(x.shape[0])
+        center_x, center_y = self._centers(data)
+        x = partition.clip_to(x - center_x, tau * self.scale_x)
+        y = partition.clip_to(y - center_y, tau * self.scale_y)
+        counts = partition.cell_counts(cell, num_cells, x.dtype)
+        x, y = partition.center(x, cell, counts), partition.center(y, cell, counts)
+        ss_x, ss_y = (partition.cell_sums(values**2, cell, num_cells) for values in (x, y))
+        ss_x = ss_x / jnp.maximum(counts - 1.0, 1.0)[:, None]
+        if self.weights is not None:
+            weights = jnp.nan_to_num(jnp.broadcast_to(jnp.asarray(self.weights), (num_cells,)), nan=0.0)
+            weights = jnp.clip(weights, -1.0, 1.0)[:, None]
+            x, ss_x = x * weights[cell], ss_x * weights**2
+        region = jnp.arange(num_cells) * self.num_regions // num_cells
+        return {
+            "covariance": self._products(x, y, region[cell]),
+            "variance": self._products(ss_x, ss_y, region),
+        }
+
+    def _centers(self, data):
+        """The released centre of each record's group of cells, (n, p) and (n, q); 0 without the stage."""
+        if self.centers is None:
+            return 0.0, 0.0
+        group, _ = centring_groups(data, self.num_cells, self.reference, self.axes)
+        return self.centers.x[group], self.centers.y[group]
+
+    def _products(self, left, right, region):
+        """left' right summed within each region: (regions, p, q), without axes of length one for scalars."""
+        if self.num_regions == 1:
+            total = jnp.matmul(left.T, right, precision="highest")
+        else:
+            masks = [(region == g).astype(left.dtype)[:, None] for g in range(self.num_regions)]
+            total = jnp.stack([jnp.matmul((left * mask).T, right, precision="highest") for mask in masks])
+        return total[..., 0, 0] if math.prod(self.num_columns[:2]) == 1 else total
+
+    def pairwise(self, data):
+        """`statistic` for all pairs i < j of the columns of x (y is x): leaves (pairs,) or (regions, pairs)."""
+        totals = dataclasses.replace(self, num_columns=(2, 2, 1)).statistic(None, data)
+        rows, columns = np.triu_indices(data.x.shape[1], k=1)
+        return {name: total[..., rows, columns] for name, total in totals.items()}
+
+    def sensitivity(self, num_records):
+        size = math.prod(self.num_columns[:2])
+        budget = self.budget()
+        cells = num_records + partition.target_cells(num_records, self.num_cells)
+        rounding = cells * num_records * size * UNIT_ROUNDOFF
+        variance = VARIANCE_ONE_REGION if self.num_regions == 1 else VARIANCE_REGIONS_L1
+        bounds = {"covariance": (self._covariance_bound(), -1.0, 8.0), "variance": (variance, 0.0, 32.0)}
+        return {
+            name: Sensitivity(
+                bound=bound * (size if budget[name].norm is Norm.L1 else math.sqrt(size)),
+                norm=budget[name].norm,
+                relation=Relation.REPLACE_ONE,
+                error=factor * rounding,
+                lower=lower * num_records,
+                upper=(1.0 if lower else 2.0) * num_records,
+            )
+            for name, (bound, lower, factor) in bounds.items()
+        }
+
+    def _covariance_bound(self) -> float:
+        return COVARIANCE_ONE_CELL if self.total_cells == 1 else COVARIANCE_L1
+
+    def effect(self, key, release):
+        """The correlation of X and Y given Z that normal columns would need, with its interval; None for regions."""
+        del key
+        if self.num_regions > 1 or self.weights is not None:
+            return None
+        count, budget = release.num_records, self.budget()
+        cells = self.total_cells or partition.target_cells(count, self.num_cells)
+        cells = min(cells, count // 2)  # of more cells, most hold one record or none
+        names = ("covariance", "variance")
+        noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in names]
+
+        def one(covariance, variance):
+            return effect_sizes.winsorised_correlation(
+                covariance,
+                variance,
+                noises,
+                count=count,
+                inner=count - cells,
+                cells=cells,
+                clip=self.level(count),
+            )
+
+        return effect_sizes.for_pairs(one, *(release.value[name] for name in names))
+
+    def p_value(self, key, release):
+        return null_laws.bonferroni(self.pair_p_values(key, release))
+
+    def pair_p_values(self, key, release):
+        """One p-value for each pair of columns: array (p, q), scalar for one pair."""
+        covariance, variance = release.value["covariance"], release.value["variance"]
+        budget, sensitivity = self.budget(), release.sensitivity["covariance"]
+        mechanism = budget["covariance"]
+        variance_noise = budget["variance"].variance(release.sensitivity["variance"])
+        sd = null_laws.noisy_sd(variance, variance_noise, release.num_records)
+        if self.num_regions == 1:
+            if self.correct_level:
+                sd = mechanism.widened(covariance, sd, sensitivity, variance_noise)
+            return mechanism.null_p_value(covariance, sd, sensitivity)
+
+        def total(sd):
+            return jnp.sqrt(sd**2 + mechanism.variance(sensitivity))
+
+        key_null, key_noise, key_again = jax.random.split(key, 3)
+        shape = (self.num_null, *jnp.shape(sd))
+        null = sd[None] * jax.random.normal(key_null, shape) + mechanism.noise(key_noise, sensitivity, shape)
+        null_sd = sd[None]
+        if self.correct_level:  # the null's variances are as noisy as the released ones
+            again = sd[None] ** 2 + budget["variance"].noise(key_again, release.sensitivity["variance"], shape)
+            null_sd = null_laws.noisy_sd(again, variance_noise, release.num_records)
+        observed = jnp.sum((covariance / total(sd)) ** 2, axis=0)
+        return null_laws.monte_carlo(observed, jnp.moveaxis(jnp.sum((null / total(null_sd)) ** 2, axis=1), 0, -1))
+
+    def headline(self, release):
+        """The noisy within-cell covariance sum(s)."""
+        return release.value["covariance"]
+
+    def level(self, num_records: int):
+        """Winsorising level tau in residual units: given, or the closed form in n and the budget."""
+        if self.winsorize is not None:
+            return self.winsorize
+        mechanism = self.budget()["covariance"]
+        if isinstance(mechanism, Exact):
+            return 1e3
+        one = Sensitivity(self._covariance_bound(), mechanism.norm, Relation.REPLACE_ONE)
+        return best_level(num_records, mechanism.variance(one))
+
+    def axis_bins(self, data, release=None):
+        """Public description of the cells of z, for people: `partition.AxisBins` for each column that is cut.
+
+        release: needed where columns were chosen; its first stage says which.
+        """
+        target = partition.target_cells(data.x.shape[0], self.num_cells)
+        chosen = release.earlier[0].value if release is not None and release.earlier else {}
+        if set(chosen) != {"x", "y"}:
+            return partition.axis_bins(data, target, self.reference)
+        columns, first, second = partition.columns_of_z(data), int(chosen["x"]), int(chosen["y"])
+        reference = partition.default_reference(data) if self.reference is None else self.reference
+        side = partition.axis_side(columns, target)
+        cut = {first: side**2} if first == second else {first: side, second: side}
+        return tuple(partition.bins_of_axis(j, columns[j], reference, number) for j, number in cut.items())
+
+    def cells(self, data):
+        """Cell of each record and the number of cells (public)."""
+        target = partition.target_cells(data.x.shape[0], self.num_cells)
+        return partition.cells_of(data, target, self.reference, self.axes)

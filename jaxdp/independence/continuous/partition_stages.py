@@ -1,0 +1,159 @@
+"""Private stages before `PartitionGCM`: which axes of Z to cut, and where cell centres lie.
+
+Both release something public that configures the test after them; costs add up (`Sequential`).
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
+from jaxdp.mechanisms import Split, divide
+from jaxdp.statistics import partition
+
+SCORE_BINS = 16
+SCORE_SENSITIVITY = 4.0  # a replacement moves sum_b SSx_b by at most 4 for x in [-1, 1] (docs/theory/partition_gcm.md)
+SUM_L1 = 2.0  # a replacement moves the vector of cell sums of x in [-1, 1] by |x| + |x'| <= 2 in L1
+COUNT_L2 = 2.0**0.5
+TYPICAL_SPREAD = 0.1  # variance of conditional means on [-1, 1] that centres are shrunk against
+
+
+@frozen_pytree
+class AxisSelection(PrivateQuery):
+    """Privately chooses the column of Z that explains x best, and the one that explains y best.
+
+    Statistic: for each column, minus the within-bin sum of squares of x (of y) on 16 public bins.
+    Sensitivity: 4 per score in Linf, for replace-one neighbours and values clipped to [-1, 1].
+    Privacy: the budget is halved over two selections by report-noisy-max
+    (docs/theory/partition_gcm.md#choosing-the-axes).
+    """
+
+    reference: Any = None
+    axes: Any = None
+    limit_x: Any = 1.0
+    limit_y: Any = 1.0
+
+    method: ClassVar[str] = "AxisSelection"
+
+    def budget(self):
+        half = self.mechanism.share(0.5).selector()
+        return Split(parts={"x": half, "y": half})
+
+    def statistic(self, key, data):
+        del key
+        columns, z = partition.columns_of_z(data), partition.as_matrix(data.z)
+        counts = [column.levels or SCORE_BINS for column in columns]
+        reference = self.reference or partition.default_reference(data)
+        bins = [partition.column_bin(z[:, j], c, reference, counts[j]) for j, c in enumerate(columns)]
+
+        def scores(values, limit):
+            values = partition.clip_to(partition.as_matrix(values), limit)
+
+            def within(b):
+                return -jnp.sum(partition.sums_of_squares(values, b, max(counts)))
+
+            return jnp.stack([within(b) for b in bins]) / values.shape[1]
+
+        return {"x": scores(data.x, self.limit_x), "y": scores(data.y, self.limit_y)}
+
+    def sensitivity(self, num_records):
+        one = Sensitivity(
+            SCORE_SENSITIVITY,
+            Norm.LINF,
+            Relation.REPLACE_ONE,
+            error=16.0 * num_records**2 * 2.0**-53,
+            lower=-1.0 * num_records,
+            upper=0.0,
+        )
+        return {"x": one, "y": one}
+
+
+def select(test, query, released):
+    """The test on the two released axes."""
+    del query
+    return dataclasses.replace(test, axes=(released.value["x"], released.value["y"]))
+
+
+@frozen_pytree
+class Centers:
+    """Public centres of x and y in each group of cells: arrays (G, p) and (G, q), G of `centring_groups`."""
+
+    x: jax.Array
+    y: jax.Array
+
+
+def centring_groups(data, num_cells: int | None, reference, axes):
+    """The group of the test's cells that each record lies in, (n,), and the number of groups.
+
+    About 256 records each: few enough groups that noisy means are useful at epsilon 1. A group is a union of cells:
+    a centre that changed inside a cell would put its own step into x and into y there, which is a covariance.
+    """
+    num_records = data.x.shape[0]
+    target = partition.target_cells(num_records, num_cells)
+    return partition.cells_of(data, target, reference, axes, num_groups=num_centres(num_records))
+
+
+def num_centres(num_records: int) -> int:
+    """Wanted number of groups of cells, each with a centre of its own."""
+    return max(1, min(32, num_records // 256))
+
+
+@frozen_pytree
+class Standardization(PrivateQuery):
+    """Releases noisy means of x and y in public groups of the test's cells (values clipped to [-1, 1]).
+
+    Statistic: sums of x, of y, and counts in each group. Sensitivity: 2 in L1 each, times the number of
+    columns; in L2 2 for sums, times its root, and sqrt(2) for counts; for replace-one neighbours.
+    Privacy: 40 % of the budget for each kind of sum, 20 % for the counts.
+    """
+
+    reference: Any = None
+    axes: Any = None
+    num_cells: int | None = jax.tree.static(default=None)
+    num_columns: tuple[int, int] = jax.tree.static(default=(1, 1))
+
+    method: ClassVar[str] = "Standardization"
+
+    def budget(self):
+        return divide(self.mechanism, {"count": 0.2, "sum_x": 0.4, "sum_y": 0.4})
+
+    def statistic(self, key, data):
+        del key
+        group, num_groups = centring_groups(data, self.num_cells, self.reference, self.axes)
+
+        def total(values):
+            values = partition.clip_to(partition.as_matrix(values), 1.0)
+            return jax.ops.segment_sum(values, group, num_groups)
+
+        count = jax.ops.segment_sum(jnp.ones(group.shape), group, num_groups)
+        return {"count": count, "sum_x": total(data.x), "sum_y": total(data.y)}
+
+    def sensitivity(self, num_records):
+        parts = {"count": 1, "sum_x": self.num_columns[0], "sum_y": self.num_columns[1]}
+        norm = self.budget()["count"].norm
+        return {
+            name: Sensitivity(
+                SUM_L1 * size if norm is Norm.L1 else (COUNT_L2 if name == "count" else SUM_L1 * size**0.5),
+                norm,
+                Relation.REPLACE_ONE,
+                error=0.0 if name == "count" else size * num_records**2 * 2.0**-53,
+                lower=0.0 if name == "count" else -1.0 * num_records,
+                upper=1.0 * num_records,
+            )
+            for name, size in parts.items()
+        }
+
+
+def standardize(test, query, released):
+    """The test about the released centres, shrunk towards 0 where noise dominates."""
+    budget, sensitivity = query.budget(), released.sensitivity
+    count = jnp.maximum(released.value["count"], 1.0)[:, None]
+
+    def centers(name):
+        noise = budget[name].variance(sensitivity[name]) / count**2
+        return jnp.clip(released.value[name] / count, -1.0, 1.0) / (1.0 + noise / TYPICAL_SPREAD)
+
+    return dataclasses.replace(test, centers=Centers(x=centers("sum_x"), y=centers("sum_y")))

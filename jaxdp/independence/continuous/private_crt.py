@@ -1,0 +1,245 @@
+"""Private conditional randomisation tests: a decision with exact level, and a p-value without resamples.
+
+Source: GCM paper, section 4 and Algorithm 2. Theory: docs/theory/crt.md.
+"""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp._base.variants import OWN, Variants
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence import effect_sizes
+from jaxdp.independence.continuous.local_permutation import enough_copies
+from jaxdp.independence.continuous.resampling import RandomizationTest, column, from_law
+from jaxdp.mechanisms import Laplace, RankThreshold, divide
+from jaxdp.simulate import examples
+from jaxdp.simulate.designs import confounder
+from jaxdp.spec import DECISION, AuditSettings, BestKnown, Example, PairSearch, Planning, TestSpec
+from jaxdp.statistics import conditional_law, partition
+from jaxdp.statistics.kernel_ridge import ridge_bounds, ridge_error
+from jaxdp.statistics.kernel_ridge.kernels import RBF
+from jaxdp.statistics.winsorize import best_level
+
+PLAIN_BOUND = 2.0  # sum r_i y_i with |r|, |y| <= 1 (docs/theory/crt.md#statistic); attained
+SHARES = {"statistic": 0.85, "variance": 0.15}
+
+
+_WORST = "jaxdp.independence.continuous.worst_pairs_ridge"
+_DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
+
+
+def PrivateCRT(*, variant: str = "threshold", **fields: Any) -> Any:
+    """Private conditional randomisation test of X independent of Y given Z, for a known law of X given Z.
+
+    variant: 'threshold' (`CRTThreshold`, default: decision with exact level), 'normal' (`CRTNormal`: p-value without
+    resamples) or 'paper' (`jaxdp.published.PaperCRT`: Algorithm 2 of the GCM paper). Other fields: theirs.
+    All are epsilon-DP for replace-one neighbours.
+    """
+    return CRTThreshold(variant=variant, **fields)
+
+
+@frozen_pytree
+class CRTThreshold(Variants, RandomizationTest):
+    """Noisy-CRT decision: is T_0 among the largest, all T_j carrying Laplace noise of scale 2 Delta/epsilon?
+
+    Sensitivity: Delta = 2 for y without regression, 2 (1 + N(ridge)/sqrt2)^2 for kernel ridge residuals
+    (docs/theory/crt.md#statistic, tight), Linf over (T_0, ..., T_m), replace-one neighbours of (x, resamples, y, z)
+    rows.
+    Privacy: epsilon-DP for the decision at `level` (docs/theory/crt.md#decision); the whole rank would cost 1.12
+    epsilon or more.
+    P-value: `level` if rejected, else 1. Level exact at any n. More resamples never hurt.
+    """
+
+    level: float = jax.tree.static(default=0.05)
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="private-crt",
+        summary="decision for a known law of X given Z, exact level at any n",
+        publishes=DECISION,
+        options=("level",),
+        from_domain=from_law,
+        needs=("law",),
+        sees="covariance of X and Y given Z",
+        variants={
+            "threshold": OWN,
+            "normal": "jaxdp.independence.continuous.private_crt:CRTNormal",
+            "paper": "jaxdp.published.dp_ci:PaperCRT",
+        },
+        planning=Planning("continuous:crt_threshold_power", gaussian=False),
+        theory="docs/theory/crt.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW, "num_resamples": 39},
+                reaches={"0": 1.0, "1": 1.0},
+                worst_pairs=f"{_WORST}:rows_turned",
+                search=PairSearch(records=13),
+                audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
+                coupled=True,
+            ),
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW, "kernel": RBF(lengthscale=1.0), "ridge": 1.0, "num_resamples": 39},
+                label="kernel",
+                reaches={"0": 0.98, "1": BestKnown(0.7, _DRAWN)},
+                worst_pairs=f"{_WORST}:clusters",
+                coupled=True,
+            ),
+        ),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.in_range(0.0, 1.0, level=self.level)
+        enough_copies(self.num_resamples, self.level, "num_resamples")
+
+    def budget(self):
+        return RankThreshold(epsilon=self.epsilon, level=self.level) if self.mechanism is None else self.mechanism
+
+    def default_winsorize(self, num_records):
+        return best_level(num_records, 4.0 * (2.0 * PLAIN_BOUND / _epsilon(self)) ** 2)
+
+    def sensitivity(self, num_records):
+        one = rank_sensitivity(self, num_records, _delta(self))
+        return (one, one)
+
+    def p_value(self, key, release):
+        del key
+        return null_laws.decision(release.value, self.level)
+
+    def headline(self, release):
+        """True where independence is rejected."""
+        return release.value
+
+
+@frozen_pytree
+class CRTNormal(RandomizationTest):
+    """Laplace release of T_0 and of its null variance; the p-value is post-processing, no resamples.
+
+    Statistic: T_0 = sum r_i y_i and V = sum Var(r | z_i) y_i^2; a record whose x or mean is missing is left out.
+    Sensitivity: 2 for T_0 (4 if the law is not symmetric, because the public mean of the clipped residual is
+    subtracted) and the public bound of Var(r | z) for V, replace-one, whatever function the law is.
+    Privacy: epsilon-DP, 85 % for T_0 (docs/theory/crt.md#normal-null), or zCDP with mechanism=Gaussian(rho).
+    P-value: two-sided, exact for the noise, asymptotic in n. `num_resamples`, `alternative` are not used.
+    """
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="private-crt-normal",
+        summary="p-value for a known law of X given Z, without resamples",
+        effect="correlation of X's residual with Y given Z, both clipped as the test clips them",
+        from_domain=from_law,
+        needs=("law",),
+        sees="covariance of X and Y given Z",
+        planning=Planning("continuous:crt_normal_power", gaussian_formula="always"),
+        theory="docs/theory/crt.md",
+        examples=(
+            Example(
+                examples.continuous,
+                null=confounder.sine_confounder,
+                fields={"law": examples.LAW},
+                reaches={"statistic": 1.0, "variance": 1.0},
+                worst_pairs=f"{_WORST}:rows_turned",
+                search=PairSearch(records=13),
+                audit=AuditSettings(examples.strong),
+                coupled=True,
+            ),
+        ),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.kernel is not None:
+            raise ValueError("variant='normal' takes no kernel: its variance needs y without regression.")
+
+    def budget(self):
+        mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return divide(mechanism, SHARES)
+
+    def default_winsorize(self, num_records):
+        mechanism = self.budget()["statistic"]
+        return best_level(num_records, mechanism.variance(_sum_sensitivity(self._bound(), mechanism, num_records)))
+
+    def statistic(self, key, data):
+        del key
+        limit = self.limits(data.x.shape[0])[0]
+        y, (shift, variance) = self.residual_of_y(data), conditional_law.bounded_moments(self.law, data.z, limit)
+        centred = column(partition.as_matrix(data.x), "x") - conditional_law.means(self.law, data.z)
+        residual = partition.clip_to(centred, limit)
+        residual = residual if self.law.symmetric else residual - shift
+        residual, variance = (jnp.where(jnp.isnan(centred), 0.0, part) for part in (residual, variance))
+        return {
+            "statistic": jnp.dot(residual, y, precision="highest"),
+            "variance": jnp.dot(variance, y * y, precision="highest"),
+        }
+
+    def sensitivity(self, num_records):
+        budget = self.budget()
+        bounds = {
+            "statistic": self._bound(),
+            "variance": conditional_law.moment_bound(self.law, self.limits(num_records)[0]),
+        }
+        return {name: _sum_sensitivity(bound, budget[name], num_records) for name, bound in bounds.items()}
+
+    def p_value(self, key, release):
+        del key
+        budget = self.budget()
+        noise = budget["variance"].variance(release.sensitivity["variance"])
+        sd = null_laws.noisy_sd(release.value["variance"], noise, release.num_records)
+        return budget["statistic"].null_p_value(release.value["statistic"], sd, release.sensitivity["statistic"])
+
+    def effect(self, key, release):
+        """The correlation of X's clipped residual with Y's, T_0 over the root of n V, with its interval."""
+        del key
+        count, budget = release.num_records, self.budget()
+        names = ("statistic", "variance")
+        return effect_sizes.ratio(
+            tuple(release.value[name] for name in names),
+            [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in names],
+            lambda first, second: first / jnp.sqrt(count * second),
+            lambda found, _: jnp.sqrt((1.0 - 0.5 * found**2) / count),
+            least=1e-3 * count,
+            limits=(-1.0, 1.0),
+        )
+
+    def headline(self, release):
+        """The noisy T_0."""
+        return release.value["statistic"]
+
+    def _noise_share(self, num_records):
+        noise = self.budget()["statistic"].variance(self.sensitivity(num_records)["statistic"])
+        most = num_records * conditional_law.moment_bound(self.law, self.limits(num_records)[0])  # |y| <= 1
+        share = noise / most
+        return float(share) if check.is_concrete(share) and jnp.ndim(share) == 0 else 0.0
+
+    def _bound(self) -> float:
+        return PLAIN_BOUND if self.law.symmetric else 2.0 * PLAIN_BOUND
+
+
+def _epsilon(test):
+    return check.positive_or_nan(1.0 if test.epsilon is None else test.epsilon)
+
+
+def _delta(test):
+    return PLAIN_BOUND if test.kernel is None else ridge_bounds.delta_one(test.ridge)
+
+
+def _sum_sensitivity(bound, mechanism, num_records: int) -> Sensitivity:
+    error = 4.0 * num_records**2 * 2.0**-53
+    limit = 2.0 * num_records
+    return Sensitivity(bound, mechanism.norm, Relation.REPLACE_ONE, error, -limit, limit)
+
+
+def rank_sensitivity(test, num_records: int, bound, lower: float = -2.0) -> Sensitivity:
+    """Sensitivity of statistics or scores that move by `bound` and are at least `lower` per record."""
+    error = 2.0 * num_records**2 * 2.0**-53
+    if test.kernel is not None:
+        error = ridge_error.one_sided_error(test.ridge, num_records, test.kernel.entry_error(test.num_columns[2]))
+        lower = lower * (1.0 + ridge_bounds.norm_bound(test.ridge))
+    return Sensitivity(bound, Norm.LINF, Relation.REPLACE_ONE, error, lower * num_records, -lower * num_records)

@@ -1,1 +1,0 @@
-"""Tests of X independent of Y, one per file."""

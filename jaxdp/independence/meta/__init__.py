@@ -1,0 +1,1 @@
+"""Tests built on other tests: votes of blocks, tests of tests."""

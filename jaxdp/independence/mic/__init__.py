@@ -1,0 +1,1 @@
+"""Tests and releases of maximal information coefficients, one per file."""

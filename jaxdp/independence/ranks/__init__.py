@@ -1,0 +1,1 @@
+"""Tests on ranks within strata, one per file."""

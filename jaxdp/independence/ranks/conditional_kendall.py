@@ -1,0 +1,91 @@
+"""Conditional Kendall: is x independent of y within every stratum of z?
+
+Theory: docs/theory/conditional_kendall.md. Symbols: U, V, T6 (Definition 6 of the paper).
+"""
+
+from typing import ClassVar
+
+import jax
+
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp._base.variants import OWN, Variants
+from jaxdp.independence import builders
+from jaxdp.independence.ranks.kendall_examples import EXAMPLES
+from jaxdp.independence.ranks.rank_test import StratifiedRankTest, as_default_float, choose
+from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, all_discrete, on_a_line
+from jaxdp.statistics import concordance
+
+# docs/theory/conditional_kendall.md#sensitivity. Rows: general, one variable binary, both binary. Columns:
+# add-or-remove-one, replace-one given z, replace-one without z. A record's arrival in a stratum moves S/(n - 1) by at
+# most 1 + 1/2 (1 if one variable is binary), a replacement is a removal and an arrival or stays in its stratum.
+KENDALL_BOUNDS = ((1.5, 3.0, 2.0), (1.0, 2.0, 2.0), (1.0, 2.0, 1.0))
+# docs/theory/conditional_kendall.md#variance: an arrival moves V by at most +1/3 and at least -0.023 (both binary: +1/4
+# and -1/8).
+VARIANCE_BOUNDS = ((1 / 3, 0.357, 0.357), (1 / 3, 0.357, 0.357), (0.25, 0.375, 0.375))
+TAU_PER_VARIANCE = 4.5  # a stratum without ties: n(n - 1)/2 pairs over n + 5/2, against V = n(n - 1)/(9 (n + 5/2))
+LARGEST_LOG_ODDS = 8.0
+
+
+@frozen_pytree
+class ConditionalKendall(Variants, StratifiedRankTest):
+    """Private Kendall test of X independent of Y given Z, for coded, ordered or continuous columns.
+
+    Statistic: U = sum over strata of S_i/(n_i + 5/2), S_i = concordant minus discordant pairs, and its
+    tie-corrected null variance V. Two binary variables: divisor n_i and the exact hypergeometric variance,
+    the Cochran-Mantel-Haenszel numerator. x, y: one column each; ties are allowed, NaN counts as 0.
+    Strata: joint levels of the coded columns of z, public bins of the continuous ones.
+    Refused unless accept_coarse_cells: two or more continuous columns of z. One is flagged (`level_rule`), and ranks
+    forgive no trend within a cell, however small the residuals: `BandGCM` (kernel="sign" is its Kendall form).
+    Sensitivity (docs/theory/conditional_kendall.md#sensitivity, #variance), replace-one: U 3 (2 if x or y is binary or
+    z is absent, 1 if both hold for x and y), V 0.357 (3/8 if both are binary); add-or-remove-one: U 3/2 (1 if x or y is
+    binary), V 1/3 (1/4). The number of strata and their sizes stay private.
+    Privacy: epsilon-DP (85 % for U, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: exact for the noise of U; asymptotic normal null within strata (large in number or in size).
+
+    variant: "studentised", or "paper" for `jaxdp.published.PaperKendall`, Definition 6 of the paper, which is not
+    private at the epsilon asked for.
+    """
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="conditional-kendall",
+        summary="Kendall's tau within strata; for ordered discrete columns",
+        columns=Columns.CODES,
+        assumption=builders.WITHIN_CELLS,
+        sees="monotone dependence of X and Y given Z",
+        effect="Kendall's tau of X and Y given Z (of two binary columns: the logarithm of Peto's odds ratio)",
+        fits=on_a_line,
+        rank=lambda domain: 2 * (bool(domain.z) and on_a_line(domain) and all_discrete(domain)),
+        serves=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or all_discrete(domain) else {},
+        shown=("u", "released rank statistic U"),
+        variants={"studentised": OWN, "paper": "jaxdp.published.priv_pc:PaperKendall"},
+        planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow"),
+        theory="docs/theory/conditional_kendall.md",
+        examples=EXAMPLES,
+    )
+    maximal_variance: ClassVar[float] = 0.125  # n/9 in general, n/8 for binary strata of two
+
+    def statistic(self, key, data):
+        """Dict of `u` and `v`, floats."""
+        del key
+        with jax.enable_x64(True):
+            strata = self.summaries(data)
+            if self._both_binary():
+                value = {"u": concordance.kendall_u(strata, offset=0.0), "v": concordance.cmh_variance(strata)}
+            else:
+                value = {"u": concordance.kendall_u(strata), "v": concordance.kendall_variance(strata)}
+        return as_default_float(value)
+
+    def sensitivity(self, num_records):
+        conditional = self.num_strata != 1
+        bound_u = choose(KENDALL_BOUNDS, self.levels, self.relation, conditional)
+        bound_v = choose(VARIANCE_BOUNDS, self.levels, self.relation, conditional)
+        return self._bounds(bound_u, bound_v, num_records)
+
+    def effect_per_variance(self) -> float:
+        return 1.0 if self._both_binary() else TAU_PER_VARIANCE
+
+    def largest_effect(self) -> float:
+        return LARGEST_LOG_ODDS if self._both_binary() else 1.0
+
+    def _both_binary(self) -> bool:
+        return all(0 < count <= 2 for count in self.levels)

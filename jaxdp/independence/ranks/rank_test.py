@@ -1,0 +1,175 @@
+"""What the rank tests share: a stratified sum U and its null variance V, each released with noise.
+
+The p-value is that of N(0, V) plus the known noise of U. V itself is noisy, so V plus twice its noise
+scale stands in for it (never more than the public maximum): the level holds when V is small, and the
+loss of power vanishes as n grows.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Relation, Sensitivity
+from jaxdp.independence import effect_sizes
+from jaxdp.independence.continuous import strata
+from jaxdp.independence.continuous.coarse_cells import WithinCells
+from jaxdp.mechanisms import Laplace, divide
+from jaxdp.statistics import partition
+
+UNIT_ROUNDOFF = 2.0**-53
+STATISTIC_SHARE = 0.85
+VARIANCE_GUARD = 2.0  # in units of the noise scale of V; guards the level where V is as small as its noise
+MAX_RECORDS = 10**7
+
+
+@frozen_pytree
+class StratifiedRankTest(WithinCells):
+    """Base of the rank tests; `levels` and `num_strata` are filled in from the public shapes of the data.
+
+    reference: public law whose quantiles cut continuous columns of z (default as in `PartitionGCM`).
+    num_cells: public number of cells for continuous z, default max(4, n/8) under replace-one;
+        required under add-or-remove-one, where n is private.
+    relation: REPLACE_ONE (public n) or ADD_OR_REMOVE_ONE. max_records: public cap on n for the latter.
+    """
+
+    reference: object = None
+    num_cells: int | None = jax.tree.static(default=None)
+    relation: Relation = jax.tree.static(default=Relation.REPLACE_ONE)
+    max_records: int = jax.tree.static(default=MAX_RECORDS)
+    levels: tuple[int, int] = jax.tree.static(default=(0, 0))
+    num_strata: int = jax.tree.static(default=0)
+
+    maximal_variance: ClassVar[float] = 1.0  # of V, per record
+    instead: ClassVar[str] = (
+        "ranks forgive no trend there, however small; band-gcm needs no cells (its kernel='sign' is local Kendall)"
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_cells is not None:
+            check.at_least(1, num_cells=self.num_cells)
+        check.at_least(1, max_records=self.max_records)
+        check.one_of(tuple(Relation), relation=self.relation)
+
+    def budget(self):
+        mechanism = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+        return divide(mechanism, {"u": STATISTIC_SHARE, "v": 1.0 - STATISTIC_SHARE})
+
+    def resolve(self, shapes):
+        """Adds what is public about the columns; ValueError on shapes the test cannot take.
+
+        Errors: `CoarseCells` before anything is spent.
+        """
+        if strata.is_cut(shapes):
+            self.refuse_coarse_cells(partition.columns_of_z(shapes))
+        if self.relation is Relation.ADD_OR_REMOVE_ONE:
+            if self.num_cells is None and strata.is_cut(shapes):
+                raise ValueError(
+                    "num_cells is needed under add_or_remove_one, since n is private; give num_cells=64, say."
+                )
+            if shapes.x.shape[0] > self.max_records:
+                raise ValueError(f"more records than the public cap max_records={self.max_records}; give a larger cap.")
+        return dataclasses.replace(
+            self,
+            levels=strata.levels_of(shapes),
+            num_strata=strata.num_strata(shapes, self._target(shapes.x.shape[0])),
+        )
+
+    def summaries(self, data):
+        """Private: the strata of the data."""
+        return strata.summaries(data, strata.levels_of(data), self._target(data.x.shape[0]), self.reference)
+
+    def axis_bins(self, data, release=None):
+        """Public description of the cells of z, for people; () where distinct rows of z are the strata."""
+        del release
+        target = self._target(data.x.shape[0])
+        return partition.axis_bins(data, target, self.reference) if strata.num_strata(data, target) else ()
+
+    def _cut_columns(self, data):
+        return partition.columns_of_z(data) if strata.is_cut(data) else ()
+
+    def _target(self, num_records: int) -> int:
+        return partition.target_cells(num_records, self.num_cells)
+
+    def _bounds(self, bound_u, bound_v, num_records: int):
+        """Both sensitivities: a sum of at most m strata, each rounded a few times, in float64."""
+        size = num_records if self.relation is Relation.REPLACE_ONE else self.max_records
+        sums = min(self.num_strata or size, size) + 8.0
+        norms = {name: self.budget()[name].norm for name in ("u", "v")}
+        parts = {"u": (bound_u, sums * size, -1.0 * size), "v": (bound_v, (sums + 2.0 * size) * size, 0.0)}
+        return {
+            name: Sensitivity(
+                bound=bound,
+                norm=norms[name],
+                relation=self.relation,
+                error=roundings * UNIT_ROUNDOFF,
+                lower=lower,
+                upper=1.0 * size,
+            )
+            for name, (bound, roundings, lower) in parts.items()
+        }
+
+    def p_value(self, key, release):
+        """P(|N(0, V) + noise of U| >= |U released|), with V guarded as the module says."""
+        del key
+        sd = jnp.sqrt(self._guarded_variance(release))
+        return self.budget()["u"].null_p_value(release.value["u"], sd, release.sensitivity["u"])
+
+    def effect(self, key, release):
+        """Weighted mean of the strata's rank correlations (log odds ratios of binary columns), with its interval.
+
+        U over `effect_per_variance` times V: both sums hold the same weights.
+        """
+        del key
+        budget, per_variance, largest = self.budget(), self.effect_per_variance(), self.largest_effect()
+        noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in ("u", "v")]
+
+        def spread(effect, variance):
+            rest = jnp.maximum(1.0 - effect**2, 0.0) if largest <= 1.0 else 1.0  # tau and rho vary less near 1
+            return jnp.sqrt(rest / variance) / per_variance
+
+        return effect_sizes.ratio(
+            (release.value["u"], release.value["v"]),
+            noises,
+            lambda u, v: u / (per_variance * v),
+            spread,
+            least=1.0 if release.num_records is None else 1e-3 * release.num_records,
+            limits=(-largest, largest),
+        )
+
+    def effect_per_variance(self) -> float:
+        """U over this and V is the effect."""
+        return 1.0
+
+    def largest_effect(self) -> float:
+        """Limit of the effect."""
+        return 1.0
+
+    def headline(self, release):
+        """Released z-score: U over the root of V plus the variance of the noise of U."""
+        variance = self._guarded_variance(release) + self.budget()["u"].variance(release.sensitivity["u"])
+        return release.value["u"] / jnp.sqrt(jnp.maximum(variance, 1e-12))
+
+    def _guarded_variance(self, release):
+        noise = self.budget()["v"].variance(release.sensitivity["v"])
+        guarded = jnp.maximum(release.value["v"], 0.0) + VARIANCE_GUARD * jnp.sqrt(0.5 * noise)
+        if release.num_records is None:
+            return guarded
+        return jnp.minimum(guarded, self.maximal_variance * release.num_records)
+
+
+def choose(table, levels: tuple[int, int], relation: Relation, conditional: bool) -> float:
+    """The constant of a table of bounds: rows general, one binary, both binary."""
+    row = table[sum(0 < count <= 2 for count in levels)]
+    if relation is Relation.ADD_OR_REMOVE_ONE:
+        return row[0]
+    return row[1] if conditional else row[2]
+
+
+def as_default_float(values):
+    """Statistics are computed in float64; outside releases they join the ambient precision."""
+    return jax.tree.map(lambda value: value.astype(jnp.result_type(float)), values)

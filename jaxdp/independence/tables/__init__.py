@@ -1,0 +1,1 @@
+"""Tests of coded columns by their tables, one per file."""

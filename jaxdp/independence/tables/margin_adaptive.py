@@ -1,0 +1,190 @@
+"""MarginAdaptive: the absolute difference against a threshold that follows the private margin. Default for 2x2.
+
+Theory: docs/theory/margin_adaptive.md. Symbols: Y = `difference`, M1 = c11 + c10,
+t0(m) = null quantile at rate m/N, t_L = its smallest L-Lipschitz majorant, L = `lipschitz` D.
+"""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.independence import noise_law
+from jaxdp.independence.tables.case_control import CaseControlTest
+from jaxdp.simulate import examples
+from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, at_level, two_by_two
+from jaxdp.statistics.tables import binomial, unit_circle
+from jaxdp.statistics.tables.taxicab import flip_score
+from jaxdp.statistics.tables.unit_circle import Groups
+
+DIFFERENCE, DISTANCE = "difference", "distance"
+ENUMERATED_CELLS = 2**22  # above this, the bound D + max |t_L(m+1) - t_L(m)| replaces the enumeration
+NOISE_REACH = 40.0  # noise scales that a quantile may lie beyond the statistic: tails down to 1e-17
+
+
+@frozen_pytree
+class MarginAdaptive(CaseControlTest):
+    """Private test of a 2x2 case/control table with public groups; the default for such tables.
+
+    Statistic: q = |Y| - t_L(M1), Y = (c11 N0 - c10 N1)/N, where t_L(m) is the smallest L-Lipschitz majorant
+    of the (1 - level)-quantile of |Y| + noise at null rate m/N. So the private margin M1 sets the bar.
+    Sensitivity: the largest change of q over all lattice edges, enumerated (one person's x changes, so one
+    count moves by 1); at most D (1 + lipschitz), D = max(N1, N0)/N. Relation REPLACE_ATTRIBUTE.
+    Privacy: epsilon-DP by Laplace noise, or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: the largest tail of q + noise over null rates, exact for the counts and for the noise.
+
+    score_kind: "difference" (|Y|), or "distance", the number of people whose x must change until
+        chi-squared crosses its quantile (Johnson and Shmatikov 2013; needs a table of all counts).
+    lipschitz: L in units of D: larger follows the margin more closely and costs more noise.
+    thresholds: t_L(0), ..., t_L(N) if already known (a public function of the other arguments).
+    """
+
+    score_kind: str = jax.tree.static(default=DIFFERENCE)
+    lipschitz: float = jax.tree.static(default=0.06)
+    thresholds: ArrayLike | None = None
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="margin-adaptive",
+        summary="two binary columns, y a public group label; recommended for 2x2",
+        columns=Columns.GROUPS,
+        from_domain=at_level,
+        options=("level",),
+        sees="any dependence of two binary columns",
+        fits=two_by_two,
+        planning=Planning("tables:margin_adaptive_power", table=True, reference="tables:chi_squared_power"),
+        theory="docs/theory/margin_adaptive.md",
+        examples=(
+            Example(
+                examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)
+            ),
+        ),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.one_of((DIFFERENCE, DISTANCE), score_kind=self.score_kind)
+        check.positive(lipschitz=self.lipschitz)
+
+    def resolve(self, shapes):
+        test = super().resolve(shapes)
+        return test.prepared()
+
+    def prepared(self):
+        """This test with its thresholds computed; once per budget and group sizes, then cached."""
+        if self.thresholds is not None:
+            return self
+        thresholds = _thresholds(self.budget(), self.groups, self.level, self.lipschitz, self.score_kind)
+        return dataclasses.replace(self, thresholds=thresholds)
+
+    def score(self, exposed_cases, exposed_controls):
+        exposed = exposed_cases + exposed_controls
+        base = _base_score(self.score_kind, self.groups, self.level)
+        return base(exposed_cases, exposed_controls) - _look_up(self._table(), exposed)
+
+    def move(self):
+        table = self._table()
+        if (self.groups.cases + 1) * (self.groups.controls + 1) > ENUMERATED_CELLS:
+            return _unit(self.score_kind, self.groups) + jnp.max(jnp.abs(jnp.diff(table)))
+        cases, controls = (jnp.arange(size + 1.0) for size in self.groups)
+        return largest_step(self.score(cases[:, None], controls[None, :]))
+
+    def score_range(self):
+        table = self._table()
+        lower, upper = _base_range(self.score_kind, self.groups)
+        return lower - jnp.max(table), upper - jnp.min(table)
+
+    def critical_value(self, level: float | None = None):
+        """The value from which on the test rejects at `level`; near 0 at its own level."""
+        return CaseControlTest.critical_value(self.prepared(), level)
+
+    def _table(self):
+        if self.thresholds is None:
+            raise ValueError("call prepared() first: the thresholds t_L(m) are not computed yet.")
+        return jnp.asarray(self.thresholds, float)
+
+
+def largest_step(table):
+    """Largest change of a table of scores (a, b) over lattice edges."""
+    across, down = (jnp.max(jnp.abs(jnp.diff(table, axis=axis))) for axis in (0, 1))
+    return jnp.maximum(across, down)
+
+
+def lipschitz_majorant(values, slope):
+    """Smallest function >= values (k,) whose neighbouring entries differ by at most `slope`."""
+    rise = slope * jnp.arange(values.shape[0], dtype=values.dtype)
+    from_left = jax.lax.cummax(values + rise) - rise
+    from_right = jax.lax.cummax(values - rise, reverse=True) + rise
+    return jnp.maximum(from_left, from_right)
+
+
+def _look_up(table, margin):
+    return table[jnp.clip(jnp.asarray(margin, jnp.int32), 0, table.shape[0] - 1)]
+
+
+def _unit(kind: str, groups: Groups) -> float:
+    """D: how far the bare score moves."""
+    return max(groups) / groups.total if kind == DIFFERENCE else 1.0
+
+
+def _base_range(kind: str, groups: Groups) -> tuple[float, float]:
+    if kind == DIFFERENCE:
+        return 0.0, groups.cases * groups.controls / groups.total
+    return -float(groups.total), float(groups.total)
+
+
+def _base_score(kind: str, groups: Groups, level: float):
+    if kind == DIFFERENCE:
+        return lambda cases, controls: jnp.abs(unit_circle.difference(cases, controls, groups))
+    table = jnp.asarray(distance_table(groups, level), float)
+    return lambda cases, controls: table[cases.astype(jnp.int32), controls.astype(jnp.int32)]
+
+
+@functools.lru_cache(maxsize=8)
+def distance_table(groups: Groups, level: float):
+    """Signed number of changes until chi-squared crosses its (1 - level)-quantile, int array (N1 + 1, N0 + 1)."""
+    from scipy.stats import chi2
+
+    if (groups.cases + 1) * (groups.controls + 1) > 2**24:
+        raise ValueError(f"the distance score needs a table of all counts, too large for {tuple(groups)} people.")
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        cases, controls = (jnp.arange(size + 1.0) for size in groups)
+        statistic = unit_circle.chi_squared(cases[:, None], controls[None, :], groups)
+        return np.asarray(flip_score(statistic > chi2.isf(level, 1))).astype(np.int32)
+
+
+def _thresholds(mechanism, groups: Groups, level: float, lipschitz: float, kind: str):
+    """t_L(0), ..., t_L(N): on the host and cached for a concrete budget, in the trace for a traced one."""
+    leaves = jax.tree.leaves(mechanism)
+    if not all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in leaves):
+        return _majorant(mechanism, groups, level, lipschitz, kind)
+    budget = tuple(float(leaf) for leaf in leaves)
+    kind_of_noise: Any = type(mechanism)
+    return _cached_thresholds(kind_of_noise, budget, groups, level, lipschitz, kind)
+
+
+@functools.lru_cache(maxsize=64)
+def _cached_thresholds(mechanism_type, budget, groups, level, lipschitz, kind):
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        mechanism = mechanism_type(*budget)
+        return np.asarray(jax.jit(lambda m: _majorant(m, groups, level, lipschitz, kind))(mechanism))
+
+
+def _majorant(mechanism, groups: Groups, level: float, lipschitz: float, kind: str):
+    unit = _unit(kind, groups)
+    norm = getattr(mechanism, "norm", Norm.L1)
+    sensitivity = Sensitivity(unit * (1.0 + lipschitz), norm, Relation.REPLACE_ATTRIBUTE)
+    survival = noise_law.survival(mechanism, sensitivity, "MarginAdaptive")
+    reach = NOISE_REACH * mechanism.scale(sensitivity) + 1.0
+    # The law at rate p equals the law at 1 - p, so half of the margins are enough.
+    half = np.arange(groups.total // 2 + 1) / groups.total
+    statistic = _base_score(kind, groups, level)
+    low = binomial.quantiles(statistic, survival, level, groups, half, reach)
+    mirrored = jnp.concatenate([low, low[: groups.total - half.size + 1][::-1]])
+    return lipschitz_majorant(mirrored, lipschitz * unit)

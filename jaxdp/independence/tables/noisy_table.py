@@ -1,0 +1,159 @@
+"""What tests on one noisy r x c table share: the table, its sensitivity, projection, and simulated null tables."""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, method_of
+from jaxdp.independence import effect_sizes, noise_law
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics.tables import contingency
+
+# A replaced record leaves one cell and enters another: +-1 in two cells.
+EFFECT_DRAWS = 800  # of the noise, for the interval of an effect size
+MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0), Norm.LINF: 1.0}
+
+
+@frozen_pytree
+class NoisyCounts(PrivateTest):
+    """Base: releases an r x c table of counts with noise per cell; all else is post-processing.
+
+    levels: public numbers of rows and columns (r, c). num_null: Monte Carlo null tables.
+    """
+
+    levels: tuple[int, int] | None = jax.tree.static(default=None)
+    num_null: int = jax.tree.static(default=199)
+
+    norm_of_default: ClassVar[Norm] = Norm.L1
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.at_least(19, num_null=self.num_null)
+        if self.levels is not None:
+            for count in self.levels:
+                check.at_least(2, levels=count)
+
+    def budget(self):
+        return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(r, c)."""
+        if self.levels is None:
+            raise ValueError(f"{method_of(self)} needs the public numbers of levels: give levels=(r, c).")
+        return self.levels
+
+    def sensitivity(self, num_records):
+        norm = self.budget().norm
+        bare = Sensitivity(MOVE[norm], norm, Relation.REPLACE_ONE)
+        room = noise_law.margin(self.budget(), bare)
+        return dataclasses.replace(bare, lower=-room, upper=num_records + room)
+
+
+@frozen_pytree
+class NoisyTableTest(NoisyCounts):
+    """Base: the noisy r x c table of coded x and y.
+
+    levels: taken from the data's domain if left out. min_expected: no rejection where a cell expects no more than this.
+    """
+
+    min_expected: float = jax.tree.static(default=5.0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.non_negative(min_expected=self.min_expected)
+
+    def resolve(self, shapes):
+        """Reads the public numbers of levels from the domain where they are not given."""
+        if shapes.z is not None:
+            raise ValueError(f"{method_of(self)} has no conditional form: z must be None.")
+        require_one_column(method_of(self), shapes, "x", "y")
+        if self.levels is not None:
+            return self
+        domain = shapes.domain
+        counts = [column.levels for column in (*domain.x, *domain.y)] if domain is not None else []
+        if len(counts) != 2 or min(counts) < 2:
+            raise ValueError(f"{method_of(self)} needs the public numbers of levels: give levels=(r, c).")
+        return dataclasses.replace(self, levels=tuple(counts))
+
+    def statistic(self, key, data):
+        """Counts (r, c) as floats."""
+        del key
+        return contingency.table([data.x, data.y], self.shape).astype(float)
+
+    def effect(self, key, release):
+        """The phi coefficient of a 2 x 2 table with its interval; None for other shapes."""
+        if self.shape != (2, 2):
+            return None
+        noise = self.budget().noise(key, release.sensitivity, (EFFECT_DRAWS, 2, 2))
+        return effect_sizes.noisy_phi(jnp.asarray(release.value, float), noise, release.num_records)
+
+    def null_tables(self, key, release, probabilities):
+        """`num_null` noisy tables (m, *shape): multinomial with these probabilities, plus fresh noise."""
+        key_counts, key_noise = jax.random.split(key)
+        flat = jnp.maximum(jnp.ravel(probabilities), 0.0)
+
+        def draw(i):
+            return multinomial(jax.random.fold_in(key_counts, i), release.num_records, flat)
+
+        counts = jax.lax.map(draw, jnp.arange(self.num_null))
+        noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
+        return (counts + noise).reshape(self.num_null, *jnp.shape(probabilities))
+
+
+def require_one_column(method: str, shapes, *names: str) -> None:
+    """Raises unless these arrays have shape (n,)."""
+    for name in names:
+        shape = getattr(shapes, name).shape
+        if len(shape) != 1:
+            raise ValueError(f"{method} takes one column {name} of shape (n,), got shape {tuple(shape)}.")
+
+
+def multinomial(key, total: int, probabilities):
+    """Counts (d,) of `total` categorical draws: uniforms against the cumulative law (d,)."""
+    ends = jnp.cumsum(probabilities)
+    draws = jax.random.uniform(key, (total, 1), probabilities.dtype) * ends[-1]
+    below = jnp.sum(draws < ends[None, :-1], axis=0, dtype=jnp.int32)
+    edges = jnp.concatenate([jnp.zeros(1, jnp.int32), below, jnp.full(1, total, jnp.int32)])
+    return jnp.diff(edges).astype(probabilities.dtype)
+
+
+def multinomial_by_binomials(key, total, probabilities, draws: int):
+    """Counts (draws, d) of `total` categorical draws, one binomial number for each cell: fast for any total."""
+    left = jnp.maximum(jnp.cumsum(probabilities[::-1])[::-1], jnp.finfo(probabilities.dtype).tiny)
+    shares = jnp.clip(probabilities / left, 0.0, 1.0)
+
+    def one_cell(rest, cell):
+        words, share = cell
+        # words, not keys, go through the loop: JAX's check for reused keys takes a loop over keys under vmap for reuse
+        count = jax.random.binomial(jax.random.wrap_key_data(words, impl="threefry2x32"), rest, share)
+        return rest - count, count
+
+    # the loop runs over cells: one compiled binomial
+    words = jax.random.bits(key, (shares.shape[0] - 1, 2), jnp.uint32)
+    rest, counts = jax.lax.scan(one_cell, jnp.full(draws, total, probabilities.dtype), (words, shares[:-1]))
+    return jnp.concatenate([counts, rest[None]]).T
+
+
+def project_to_simplex(values, total):
+    """Euclidean projection of values (d,) on {x >= 0, sum x = total}."""
+    ordered = jnp.sort(values)[::-1]
+    surplus = (jnp.cumsum(ordered) - total) / jnp.arange(1.0, values.shape[0] + 1.0)
+    active = jnp.sum(ordered > surplus)
+    return jnp.maximum(values - surplus[active - 1], 0.0)
+
+
+def margins(table):
+    """Row and column shares of a non-negative table (r, c)."""
+    total = jnp.sum(table)
+    return jnp.sum(table, axis=1) / total, jnp.sum(table, axis=0) / total
+
+
+def product(rows, columns):
+    """pi1 pi2^T."""
+    return rows[:, None] * columns[None, :]

@@ -1,0 +1,214 @@
+"""QuantileTable: any dependence of two columns, one or both continuous, by a noisy table on privately chosen bins.
+
+Symbols: r, c = bins of x and y, Q = chi-squared, L = linear-by-linear (docs/theory/quantile_table.md).
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, Sequential
+from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column
+from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
+from jaxdp.mechanisms import Laplace, Split, divide
+from jaxdp.simulate import examples
+from jaxdp.spec import ANY, Columns, Example, Planning, TestSpec, discrete, one_of_each, with_gaussian_noise
+from jaxdp.statistics import partition
+from jaxdp.statistics.tables import contingency, quantile_bins
+from jaxdp.statistics.tables.noisy_table_statistics import chi_squared_and_linear, fitted_margins
+
+CUTS_SHARE = 0.15  # of the budget, for the cuts of each continuous column (docs/theory/quantile_table.md#shares)
+FEW_BINS, MORE_BINS = 3, 4
+DISCRETE = (ORDINAL, CATEGORICAL, BINARY)
+MORE_FROM = 1000.0  # n epsilon from which the larger table is sharper
+SCORE_MOVE = 1.0  # of the number of values at or below a place, when one value is replaced
+
+
+def default_bins(num_records: int, epsilon: float) -> int:
+    """Bins of a continuous column."""
+    return FEW_BINS if num_records * epsilon < MORE_FROM else MORE_BINS
+
+
+@frozen_pytree
+class QuantileCuts(PrivateQuery):
+    """Privately chosen cuts of the continuous columns into about equally full bins.
+
+    Statistic: for each cut, minus the distance of the number of values at or below each place of a public grid from
+    the wanted number. Sensitivity: 1 in Linf for each cut, replace-one.
+    Privacy: the budget is divided evenly over the cuts; each is an exact selection of one place.
+    """
+
+    bins: tuple[int, int] = jax.tree.static(default=(FEW_BINS, FEW_BINS))  # 0 for a coded column
+    reference: Any = None
+
+    method: ClassVar[str] = "QuantileCuts"
+
+    def budget(self):
+        names = [f"{name}{j}" for name, count in zip("xy", self.bins, strict=True) for j in range(1, count)]
+        mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        shares = divide(mechanism, dict.fromkeys(names, 1.0)).parts
+        return Split(parts={name: part.selector() for name, part in shares.items()})
+
+    def statistic(self, key, data):
+        """Scores (GRID - 1,) of each cut, by its name."""
+        del key
+        reference = partition.default_reference(data) if self.reference is None else self.reference
+        scores = {}
+        for name, values, count in zip("xy", (data.x, data.y), self.bins, strict=True):
+            if count:
+                steps = quantile_bins.steps(values.astype(float), reference)
+                for j, row in enumerate(quantile_bins.quantile_scores(steps, count), start=1):
+                    scores[f"{name}{j}"] = row
+        return scores
+
+    def sensitivity(self, num_records):
+        one = Sensitivity(SCORE_MOVE, Norm.LINF, Relation.REPLACE_ONE, lower=-1.0 * num_records, upper=0.0)
+        return dict.fromkeys(self.budget().parts, one)
+
+
+def on_cuts(test, query, released):
+    """The test on the released cuts, in steps of the grid and in order."""
+
+    def sorted_cuts(name: str, count: int):
+        found = [released.value[f"{name}{j}"] + 1 for j in range(1, count)]
+        return jnp.sort(jnp.stack(found).astype(jnp.int32)) if found else None
+
+    cuts = tuple(sorted_cuts(name, count) for name, count in zip("xy", query.bins, strict=True))
+    return dataclasses.replace(test, cuts=cuts)
+
+
+def _from_domain(cls, epsilon, domain, options):
+    """The number of bins grows with n epsilon, which a simulation's traced budget could not tell."""
+    del domain
+    bins = None if options.num_records is None else default_bins(options.num_records, epsilon)
+    return cls(epsilon=epsilon, num_bins=bins)
+
+
+@frozen_pytree
+class QuantileTable(NoisyCounts):
+    """Private test of any dependence of x and y (one column each, no z): noisy table on private quantile bins.
+
+    First 15 % of the budget for each continuous column chooses the cuts of its bins (`QuantileCuts`); then the r x c
+    table of the bins (levels of a coded column are its bins) is released with noise per cell.
+    Sensitivity: cuts 1 in Linf for each; table 2 in L1, sqrt(2) in L2 (a replaced record leaves a cell and enters one).
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition. Relation REPLACE_ONE.
+    P-value: Q = sum (N - E)^2/(E + noise variance) and, where both columns are ordered, the linear-by-linear L, each
+    ranked among `num_null` tables drawn from the noisy margins with fresh noise; the smaller of the two ranks is
+    itself ranked among theirs, so that looking twice costs no level. Given the cuts it is exact up to the error of the
+    noisy margins (measured level: docs/theory/quantile_table.md#level). The smallest p-value is 1/(num_null + 1).
+    Sees any dependence that leaves a trace between quantile bins, linear or not; ties are cut by a fixed rule.
+
+    num_bins: of a continuous column; default 3, from n epsilon = 1000 on 4 (an epsilon that is traced counts as 1).
+    reference: public law whose quantiles are the grid of possible cuts; default: even on [-1, 1] where a schema scaled
+        the data, a standard Cauchy law otherwise.
+    """
+
+    num_null: int = jax.tree.static(default=999)
+    num_bins: int | None = jax.tree.static(default=None)
+    reference: Any = None
+    cuts: Any = None
+    ordered: bool = jax.tree.static(default=True)
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="quantile-table",
+        summary="noisy table on private quantile bins; any dependence of two columns without Z",
+        columns=Columns.CODES,
+        from_domain=_from_domain,
+        sees="any dependence of two columns",
+        fits=lambda domain: one_of_each(domain) and not domain.z,
+        rank=lambda domain: 2 * (one_of_each(domain) and not domain.z and not discrete(domain)),
+        serves=lambda domain: {ANY: 3},
+        planning=Planning(without_z=True),
+        theory="docs/theory/quantile_table.md",
+        examples=(
+            Example(
+                examples.without_z,
+                null=examples.normal,
+                fields={"num_null": 39, "num_bins": 3},
+                reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
+                coupled=True,
+            ),
+            Example(
+                examples.without_z,
+                null=examples.normal,
+                fields={"num_null": 39, "num_bins": 3},
+                make=with_gaussian_noise,
+                label="zcdp",
+                reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
+                coupled=True,
+            ),
+        ),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_bins is not None:
+            check.at_least(2, num_bins=self.num_bins)
+
+    def resolve(self, shapes):
+        """The choice of the cuts, then the table on them."""
+        if self.cuts is not None:
+            return self
+        if shapes.z is not None:
+            raise ValueError("QuantileTable has no conditional form: z must be None.")
+        require_one_column("QuantileTable", shapes, "x", "y")
+        columns = (Column(), Column()) if shapes.domain is None else (*shapes.domain.x, *shapes.domain.y)
+        levels = tuple(0 if column.kind not in DISCRETE else column.levels for column in columns)
+        made = self._num_bins(shapes.x.shape[0])
+        bins = (0 if levels[0] else made, 0 if levels[1] else made)
+        ordered = not any(column.kind == CATEGORICAL and column.levels > 2 for column in columns)
+        cut = sum(map(bool, bins))
+        whole = self.budget()
+        table = dataclasses.replace(
+            self,
+            epsilon=None,
+            mechanism=whole.share(1.0 - CUTS_SHARE * cut) if cut else whole,
+            levels=(max(bins[0], levels[0]), max(bins[1], levels[1])),
+            num_bins=made,
+            ordered=ordered,
+            reference=partition.default_reference(shapes) if self.reference is None else self.reference,
+            cuts=(None, None),
+        )
+        if not cut:
+            return table
+        cuts = QuantileCuts(mechanism=whole.share(CUTS_SHARE * cut), bins=bins, reference=table.reference)
+        return Sequential(first=cuts, second=table, then=on_cuts)
+
+    def _num_bins(self, num_records: int) -> int:
+        if self.num_bins is not None:
+            return self.num_bins
+        epsilon = 1.0 if self.epsilon is None else self.epsilon
+        known = check.is_concrete(epsilon) and np.ndim(epsilon) == 0
+        return default_bins(num_records, float(np.asarray(epsilon)) if known else 1.0)
+
+    def statistic(self, key, data):
+        """Counts (r, c) as floats."""
+        del key
+        codes = [self._bins(values, cuts) for values, cuts in zip((data.x, data.y), self.cuts, strict=True)]
+        return contingency.table(codes, self.shape).astype(float)
+
+    def _bins(self, values, cuts):
+        return values if cuts is None else quantile_bins.bins(quantile_bins.steps(values, self.reference), cuts)
+
+    def p_value(self, key, release):
+        key_counts, key_noise = jax.random.split(key)
+        table = jnp.asarray(release.value, float)
+        total, variance = 1.0 * release.num_records, self.budget().variance(release.sensitivity)
+        _, rows, columns = fitted_margins(table, total)
+        chances = jnp.ravel(rows[:, None] * columns[None, :])
+        counts = multinomial_by_binomials(key_counts, total, chances, self.num_null)
+        noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
+        null = (counts + noise).reshape(self.num_null, *self.shape)
+        statistics = chi_squared_and_linear(jnp.concatenate([table[None], null]), total, variance)
+        return null_laws.smallest_rank(jnp.stack(statistics if self.ordered else statistics[:1]))
+
+    def headline(self, release):
+        """Q of the released table."""
+        variance = self.budget().variance(release.sensitivity)
+        return chi_squared_and_linear(jnp.asarray(release.value, float), 1.0 * release.num_records, variance)[0]

@@ -1,0 +1,1 @@
+"""Noise whose scale is itself private: exact tables and the ladder of scales."""

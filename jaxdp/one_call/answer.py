@@ -1,0 +1,331 @@
+"""The answer to a question about columns: a Result that knows what was asked, and says it in sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import platform
+import shlex
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxdp._base.display import NOT_PRIVATE, as_html
+from jaxdp.core import Result
+from jaxdp.plan.setting import Setting
+from jaxdp.report.picture import Picture
+
+MAX_VALUES_WRITTEN = 100
+WIDTH = 100
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Answer(Result):
+    """A `Result` with the question in words, the verdict and how it was found; noisy and public values only.
+
+    content: what result.json holds. test: the test that ran, with its public fields. schema: of the question.
+    """
+
+    content: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    test: Any = None
+    schema: Any = None
+
+    @property
+    def dependence_found(self) -> bool:
+        """Whether the p-value is at most the significance level."""
+        return self.content["dependence_found"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json: plain numbers, texts, lists and dicts."""
+        return _plain(self.content)
+
+    def sentences(self) -> list[str]:
+        """The question, the answer and what it rests on."""
+        content = self.content
+        rule = content["level_rule"] or {"sentence": ""}
+        sees = getattr(self.test.spec, "sees", "")
+        found = [
+            f"{content['title']} {content['answer']}",
+            f"Effect size {told_effect(content)}." if told_effect(content) else "",
+            f"{content['method']}{built(content['built'])} on {content['n']} records"
+            + (f"; it sees {sees}." if sees else "."),
+            content["assumption"],
+            rule["sentence"],
+            content["unit"],
+            self._cost_sentence(),
+        ]
+        if content["public_columns"]:
+            found.append(f"Not protected, known to everyone: {', '.join(content['public_columns'])}.")
+        return [sentence for sentence in dict.fromkeys(found) if sentence]
+
+    def _cost_sentence(self) -> str:
+        content = self.content
+        if content["mode"] == "simulation":
+            return f"{NOT_PRIVATE}; leave key out (on the command line --seed) for a private release."
+        delta = f", delta = {content['delta']:g}" if content["delta"] else ""
+        return f"It cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
+
+    def __repr__(self) -> str:
+        return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in self.sentences())
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        content = self.content
+        values = {
+            "answer": content["answer"],
+            "p-value": content["p_value"],
+            "effect": told_effect(content) or None,
+            "method": f"{content['method']}{built(content['built'])}, n = {content['n']}",
+            "privacy": str(self.cost) if content["mode"] == "release" else NOT_PRIVATE,
+            "rests on": content["assumption"] or None,
+        }
+        return as_html(content["title"], {name: value for name, value in values.items() if value is not None})
+
+    def missed(self, schema: str = "S.toml") -> dict[str, Any]:
+        """Where no dependence was found: which effect would have been, with power 0.8, by the planner; public numbers.
+
+        schema: its path, for the command that is told where the planner needs simulations.
+        Returns detectable_effect (None where it needs them) and power, the sentence; {} where dependence was found.
+        """
+        content = self.content
+        one_each = len(content["x"]) == len(content["y"]) == 1
+        if content["dependence_found"] or not one_each or not math.isfinite(content["epsilon"]):
+            return {}
+        numbers = content["n"], content["epsilon"], content["level"]
+        setting = Setting.of_schema(self.schema, content["x"][0], content["y"][0], content["given"])
+        found = _detectable(content["method"], *numbers, setting)
+        if found == math.inf:
+            text = f"With power {POWER} no effect, however strong, is found in so few records at this epsilon."
+            return {"detectable_effect": found, "power": text}
+        if found is None:
+            asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", f"{content['epsilon']:g}"]
+            asked += ["--power", f"{POWER}", "--schema", schema, "--x", *content["x"], "--y", *content["y"]]
+            asked += [word for name in content["given"] for word in ("--given", name)]
+            told = f"What it would have found, by simulation: {shlex.join(['jaxdp', 'plan', *asked])}"
+            return {"detectable_effect": None, "power": told}
+        return {
+            "detectable_effect": found,
+            "power": f"With power {POWER} an effect of {found:.2g} or more would have been found (sds of Y's own part "
+            "per sd of X's own part, by the planner for such columns).",
+        }
+
+    def plot(self) -> Picture:
+        """The released statistic against its null law, or the p-value on its scale. Needs the `plot` extra."""
+        return Picture.drawn(draw, self)
+
+
+POWER = 0.8
+
+
+@functools.lru_cache(maxsize=256)
+def _detectable(method: str, n: int, epsilon: float, level: float, setting: Any) -> float | None:
+    """What the planner says by formula; None where it has none, infinity where it finds no effect however large."""
+    from jaxdp.plan.methods import plans
+    from jaxdp.plan.solve import detectable_effect
+
+    plan = plans().get(method)
+    if plan is None or not plan.applies(setting) or not plan.has_formula(setting, 0.0):
+        return None
+    try:
+        return detectable_effect(method, n=n, epsilon=epsilon, power=POWER, level=level, setting=setting)
+    except ValueError as error:  # fewer records than the planner takes, or no effect within reach
+        return math.inf if "finds no effect" in str(error) else None
+
+
+def answer_of(result: Result, question: Any, test: Any, data: Any) -> Answer:
+    """The result as an answer to the question."""
+    result = in_own_units(result, question)
+    fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+    # plain numbers: float64 arrays of JAX would be cut to float32 wherever x64 is off
+    fields |= {name: _numbers(fields[name]) for name in ("p_value", "effect", "interval")}
+    return Answer(**fields, content=describe(result, question, test, data), test=test, schema=question.schema)
+
+
+def in_own_units(result: Result, question: Any) -> Result:
+    """The result with its effect in the units of the schema, where the test says that it has units."""
+    import jax
+
+    factor = question.entry.spec.own_units
+    if factor is None or result.effect is None:
+        return result
+    size = factor(*(tuple(question.schema.rule(name) for name in part) for part in (question.x, question.y)))
+    effect, interval = jax.tree.map(lambda number: number * size, (result.effect, result.interval))
+    return dataclasses.replace(result, effect=effect, interval=interval)
+
+
+def describe(result: Result, question: Any, test: Any, data: Any) -> dict[str, Any]:
+    """What result.json holds: released and public values only."""
+    import jax
+    import numpy as np
+
+    from jaxdp import catalogue
+
+    cost, p_value, level = result.cost, float(result.p_value), question.settings.level
+    statistic = np.asarray(result.statistic, float)
+    found = p_value <= level
+    return {
+        "title": question.sentence,
+        "answer": verdict(found, p_value, level),
+        "method": question.entry.name,
+        "p_value": p_value,
+        "effect": _numbers(result.effect),
+        "interval": _numbers(result.interval),
+        "effect_is": question.entry.spec.effect if result.effect is not None else "",
+        "statistic": float(statistic) if statistic.size == 1 else statistic,
+        "epsilon": _epsilon(float(cost.epsilon), question.epsilon),
+        "delta": float(cost.delta),
+        "relation": cost.relation.value,
+        "mode": result.mode,
+        "n": data.x.shape[0],
+        "level": level,
+        "dependence_found": bool(found),
+        "x": list(question.x),
+        "y": list(question.y),
+        "given": list(question.given),
+        "public_columns": question.public_columns,
+        "unit": question.schema.protects,
+        "built": catalogue.described(test),
+        "cells": _cells(test, data, result.release),
+        "assumption": question.entry.spec.assumption if _has_continuous(data.domain.z) else "",
+        "level_rule": _level_rule(test, data, question),
+        "sees": question.entry.spec.sees,
+        "released": released_values(result.release),
+        "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
+    }
+
+
+def _numbers(values):
+    """Released numbers as Python's; None stays None."""
+    import jax
+    import numpy as np
+
+    return jax.tree.map(lambda value: np.asarray(value, float).tolist(), values)
+
+
+def told_effect(content: Mapping[str, Any]) -> str:
+    """The effect size with its interval in words; the empty text where there is none."""
+    if not isinstance(content["effect"], float):
+        return ""
+    low, high = content["interval"]
+    return f"{content['effect']:.3g}, 95 % interval {low:.3g} to {high:.3g}: {content['effect_is']}"
+
+
+def built(fields: Mapping[str, Any]) -> str:
+    """The settings that differ from the test's defaults, in brackets."""
+    told = ", ".join(f"{name} {value}" for name, value in fields.items())
+    return f" ({told})" if told else ""
+
+
+def verdict(found: bool, p_value: float, level: float) -> str:
+    """The answer in words."""
+    outcome = "Dependence found" if found else "No dependence found"
+    return f"{outcome} at level {level:g} (p = {p_value:.3g})."
+
+
+def _cells(test, data, release) -> list[dict]:
+    """How each column of Z was cut: bins, and their width on the column's scale (None for levels)."""
+    if not hasattr(test, "axis_bins"):
+        return []
+    found = test.axis_bins(data, release)
+    return [{"column": axis.name, "number": axis.number, "levels": axis.levels, "width": axis.width} for axis in found]
+
+
+def _level_rule(test, data, question) -> dict | None:
+    """What is publicly known about the level of this run, where the test says so."""
+    from jaxdp.core import public_shapes
+
+    if not hasattr(test, "level_rule"):
+        return None
+    rule = test.level_rule(public_shapes(data))
+    numbers = ("jumps", "deviation", "curvature", "side", "law_error")
+    known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
+    units = _in_units(rule, test, question)
+    sentence = " ".join(part for part in (rule.sentence, units) if part)
+    return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": sentence, **known}
+
+
+def _in_units(rule, test, question) -> str:
+    """What the rule admits, in the units of the columns: half of their bounds' width is 1 in the test's own."""
+    names = [*question.x, *question.y]
+    rules = [question.schema.rule(name) for name in names]
+    scaled = all(one.is_continuous and not one.logarithmic for one in rules) and len(names) == 2
+    if not scaled or not hasattr(test, "widths") or not (math.isfinite(rule.deviation) or math.isfinite(rule.jumps)):
+        return ""
+    scales = [float(scale) for scale in (test.scale_x, test.scale_y)]
+    share = rule.deviation / scales[0] if math.isfinite(rule.deviation) else 0.5  # of a scale; the kernel is half of it
+    told = [
+        f"{0.5 * (one.upper - one.lower) * scale * share:.3g} of {name}"
+        for name, one, scale in zip(names, rules, scales, strict=True)
+    ]
+    what = "The admissible deviation" if math.isfinite(rule.deviation) else "The kernel's width"
+    return f"{what} is {told[0]} and {told[1]}, in their own units."
+
+
+def released_values(release) -> list[dict]:
+    """The stages of a release: cost and noisy values; arrays of more than 100 numbers give their shape only."""
+    import jax
+    import numpy as np
+
+    from jaxdp.independence.null_curve import stage_epsilons
+
+    def plain(value):
+        value = np.asarray(value)
+        return value.tolist() if value.size <= MAX_VALUES_WRITTEN else {"shape": list(value.shape)}
+
+    return [
+        {"epsilon": epsilon, "value": jax.tree.map(plain, stage.value)}
+        for epsilon, stage in zip(stage_epsilons(release), [*release.earlier, release], strict=True)
+    ]
+
+
+def draw(path: Path, answer: Answer) -> None:
+    """The released statistic against its null law, or the p-value on its scale."""
+    import jax
+
+    from jaxdp.independence.null_curve import null_curve
+    from jaxdp.report import figures
+
+    content = answer.content
+    shared = {
+        "p_value": content["p_value"],
+        "level": content["level"],
+        "title": content["title"],
+        "simulation": content["mode"] == "simulation",
+    }
+    with jax.enable_x64(True):  # as the p-value was computed
+        curve = null_curve(answer.test, answer)
+        if curve is None:
+            figures.p_value_scale(path, **shared)
+        else:
+            figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
+
+
+def jaxdp_version() -> str:
+    """Version of the installed distribution."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("jaxdp-dependence")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _epsilon(cost: float, asked: float) -> float:
+    """The cost; the budget asked for where the cost stays below it by rounding only."""
+    return asked if asked * (1.0 - 1e-12) <= cost <= asked else cost
+
+
+def _has_continuous(columns) -> bool:
+    return any(column.levels == 0 for column in columns)
+
+
+def _plain(value: Any) -> Any:
+    """Dicts, lists, numbers and texts."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value

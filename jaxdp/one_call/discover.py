@@ -1,0 +1,107 @@
+"""`jaxdp.discover`: one private causal graph of the columns of a table, in one call."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxdp.data.known import schema_of
+from jaxdp.data.records import as_records
+from jaxdp.data.schema import Schema, as_names
+from jaxdp.discovery.choose import AUTO, named
+from jaxdp.discovery.choose import discover as search
+from jaxdp.discovery.engine.knowledge import known as require_known
+from jaxdp.discovery.engine.skeleton import terminal_progress
+from jaxdp.discovery.graph import Graph
+from jaxdp.one_call import reading
+from jaxdp.one_call.budget import budget
+from jaxdp.one_call.test import account_of, own_key
+
+MIN_ROWS = 2
+
+
+def discover(
+    table: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    schema: Schema | str | os.PathLike | Mapping | None = None,
+    bounds: Mapping[str, Sequence[float]] | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    columns: Sequence[str] | None = None,
+    method: str = AUTO,
+    ledger: Any = None,
+    key: Any = None,
+    strict: bool = False,
+    records: int | None = None,
+    force: bool = False,
+    **settings: Any,
+) -> Graph:
+    """Which columns are directly related, and in which direction? A partially directed graph, at a total budget.
+
+        jaxdp.discover(frame, epsilon=1.0, levels={"smoker": ["no", "yes"], "cough": ["no", "yes"]})
+
+    table, schema, bounds, levels, ledger, key, strict, records, force: as in `jaxdp.test`.
+    columns: which to use, default all that are described. method: a search, or a test for PC; default what fits.
+    settings: of `jaxdp.discovery.discover`, such as max_order, knowledge (`jaxdp.discovery.Knowledge`) and
+    accept_coarse_cells.
+    delta: for searches that are (epsilon, delta)-DP; 0 asks for pure epsilon-DP.
+
+    Returns a `jaxdp.discovery.Graph`: `edges`, `plot()`, `to_dict()`, `to_networkx()`. It holds no record.
+    Privacy: (epsilon, delta)-DP under replace-one for the whole search.
+    Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
+    """
+    known = schema_of(schema, bounds, levels)
+    names = columns_of(known, columns)
+    chosen = settings_of(method=method, delta=delta, **settings)
+    account = account_of(ledger, table, ", ".join(names))
+    source = reading.Source(table, tuple(names), known.delimiter, strict, records, force)
+    return find_graph(known, source, own_key(key), account, epsilon=epsilon, **chosen)[0]
+
+
+def columns_of(schema: Schema, columns: str | Sequence[str] | None) -> list[str]:
+    """The columns of a graph. Errors: ValueError for fewer than two, and for those the schema does not describe."""
+    names = list(schema.names) if columns is None else as_names("columns", columns)
+    if len(names) < 2:
+        raise ValueError(f"a graph needs at least two columns, got {len(names)}.")
+    for name in names:
+        schema.rule(name)
+    return names
+
+
+def settings_of(*, method: str = AUTO, delta: float = 0.0, **settings: Any) -> dict[str, Any]:
+    """The settings of a search, checked without data. Errors: ValueError or TypeError that names the wrong one."""
+    if method != AUTO:
+        named(method)
+    known = inspect.signature(search).parameters
+    if delta:
+        settings["delta"] = delta
+    for name in settings:
+        if name not in known:
+            offered = "max_order, knowledge and accept_coarse_cells"
+            raise TypeError(f"searches have no setting {name!r}; they have {offered}.")
+    return {"method": method, **settings}
+
+
+def find_graph(
+    schema: Schema, source: reading.Source, key: Any, account: Any, *, epsilon: float, **settings: Any
+) -> tuple[Graph, int]:
+    """The graph of the columns of a source, charged to the account once, and the number of records."""
+    epsilon = budget(epsilon)
+    require_known(settings.get("knowledge"), source.names)
+
+    def ask(records, account):
+        if records.num_records < MIN_ROWS:
+            raise ValueError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
+        with terminal_progress():
+            return search(key, records, ledger=account, epsilon=epsilon, **settings), records.num_records
+
+    def load(table, **how):
+        return as_records(schema.read_table(table, list(source.names), shuffled=reading.is_release(key), **how))
+
+    graph, num_records = reading.ask(ask, load, source, account)
+    note = " ".join(text for text in (graph.note, schema.protects) if text)
+    return dataclasses.replace(graph, note=note), num_records

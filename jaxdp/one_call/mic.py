@@ -1,0 +1,322 @@
+"""`jaxdp.mic`: how strongly are two columns related, or all pairs of columns? Private MIC in one call."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxdp._base.display import NOT_PRIVATE, as_html
+from jaxdp.core import Cost
+from jaxdp.data.known import schema_of
+from jaxdp.data.schema import Schema, as_names
+from jaxdp.one_call import reading
+from jaxdp.one_call.budget import budget
+from jaxdp.one_call.test import account_of, own_key
+from jaxdp.report.picture import Picture
+
+MIN_ROWS = 10
+MAX_LABELS = 40
+NOISY = 0.3  # sd of a coefficient from which on the noise drowns most of them
+DROWNED = "the noise drowns most coefficients: fewer columns, more budget or --delta would help"
+NULL_DRAWS = 199
+LEVEL = 0.05
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Coefficients:
+    """Private maximal information coefficients: of one pair (with a p-value), or of all pairs of columns.
+
+    names: columns. pairs: one dict x, y, mic for each pair, the largest first. matrix: (d, d), 1 on the diagonal.
+    p_value: of independence, for one pair. content: what result.json holds. cost, mode, method: of the release.
+    Noisy and public values only.
+    """
+
+    names: tuple[str, ...]
+    pairs: list[dict[str, Any]]
+    matrix: np.ndarray
+    cost: Cost
+    mode: str
+    method: str
+    content: Mapping[str, Any]
+    p_value: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json."""
+        return {**self.content, "pairs": [dict(pair) for pair in self.pairs]}
+
+    def plot(self) -> Picture:
+        """A heat map of all pairs, or the p-value of one on its scale. Needs the `plot` extra."""
+        return Picture.drawn(draw, self)
+
+    def __repr__(self) -> str:
+        content = self.content
+        told = [
+            f"{content['title']}: {content['answer']}.".replace("?:", "?"),
+            f"{self.method} on {content['n']} records; the noise has sd {content['noise_sd']:.3g} on each coefficient.",
+        ]
+        if "unit" in content:
+            told.append(content["unit"])
+        if content["noise_sd"] > NOISY:
+            told.append(f"Warning: {DROWNED}.")
+        delta = f", delta = {content['delta']:g}" if content["delta"] else ""
+        paid = f"It cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
+        return "\n".join([*told, f"{NOT_PRIVATE}." if self.mode == "simulation" else paid])
+
+    def _repr_html_(self) -> str:
+        values = {f"{pair['x']} ~ {pair['y']}": pair["mic"] for pair in self.pairs[:MAX_LABELS]}
+        paid = NOT_PRIVATE if self.mode == "simulation" else str(self.cost)
+        return as_html(self.content["title"], {**values, "noise sd": self.content["noise_sd"], "privacy": paid})
+
+
+@dataclasses.dataclass(frozen=True)
+class MICQuestion:
+    """Columns of a schema whose coefficients are wanted, at what budget; `MICQuestion.of` checks it.
+
+    all_pairs: of every pair, else of the two columns. delta: Gaussian noise under (epsilon, delta)-DP, for all pairs.
+    max_cells: grid cells allowed. range_share: share of the budget for private ranges, for one pair.
+    """
+
+    schema: Schema
+    names: tuple[str, ...]
+    all_pairs: bool
+    epsilon: float
+    delta: float = 0.0
+    max_cells: float | None = None
+    range_share: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        x: str | None = None,
+        y: str | None = None,
+        columns: Sequence[str] | None = None,
+        epsilon: float,
+        delta: float = 0.0,
+        max_cells: float | None = None,
+        range_share: float = 0.0,
+    ) -> MICQuestion:
+        """x and y for one pair, neither for all pairs of `columns`. Errors: ValueError, before a table is opened."""
+        if (x is None) != (y is None):
+            raise ValueError("give x and y for one pair, or neither for all pairs of the columns.")
+        if x is not None and columns is not None:
+            raise ValueError("columns go with all pairs: leave x and y out, or columns.")
+        if x is not None and y is not None:
+            names = [*as_names("x", [x]), *as_names("y", [y])]
+        else:
+            names = list(schema.names) if columns is None else as_names("columns", columns)
+        if len(names) < 2:
+            raise ValueError(f"all pairs need at least two columns, got {len(names)}.")
+        if len(set(names)) < len(names):
+            raise ValueError("every column is named once.")
+        for name in names:
+            schema.rule(name)
+        if delta and x is not None:
+            raise ValueError("delta goes with all pairs: one coefficient is pure epsilon-DP.")
+        if range_share and x is None:
+            raise ValueError("range_share goes with one pair, x and y.")
+        if max_cells is not None and max_cells < 4:
+            raise ValueError(f"max_cells must be at least 4, got {max_cells:g}.")
+        return cls(schema, tuple(names), x is None, budget(epsilon), delta, max_cells, range_share)
+
+    @property
+    def short(self) -> str:
+        """The question in one line, for ledgers."""
+        return ("all pairs of " if self.all_pairs else "") + ", ".join(self.names)
+
+    def ask(
+        self,
+        table: Any,
+        key: Any,
+        account: Any = None,
+        *,
+        strict: bool = False,
+        records: int | None = None,
+        force: bool = False,
+    ) -> Coefficients:
+        """The coefficients, charged to the account once."""
+
+        def measure(data, account):
+            values, columns = data
+            if values.shape[0] < MIN_ROWS:
+                raise ValueError(f"the data have {values.shape[0]} rows; `mic` needs at least {MIN_ROWS}.")
+            return (_all_pairs if self.all_pairs else _one_pair)(self, values, columns, key, account)
+
+        def load(source, **how):
+            return self.schema.read_table(source, self.names, shuffled=reading.is_release(key), **how)
+
+        source = reading.Source(table, self.names, self.schema.delimiter, strict, records, force)
+        return reading.ask(measure, load, source, account)
+
+
+def mic(
+    table: Any,
+    *,
+    x: str | None = None,
+    y: str | None = None,
+    columns: Sequence[str] | None = None,
+    epsilon: float,
+    delta: float = 0.0,
+    schema: Schema | str | os.PathLike | Mapping | None = None,
+    bounds: Mapping[str, Sequence[float]] | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    max_cells: float | None = None,
+    range_share: float = 0.0,
+    ledger: Any = None,
+    key: Any = None,
+    strict: bool = False,
+    records: int | None = None,
+    force: bool = False,
+) -> Coefficients:
+    """How strongly are x and y related, or all pairs of columns? MICr: 0 = unrelated, 1 = one determines the other.
+
+        jaxdp.mic(frame, x="dose", y="response", epsilon=1.0, bounds={"dose": (0, 10), "response": (-5, 5)})
+
+    table, schema, bounds, levels, ledger, key, strict, records, force: as in `jaxdp.test`.
+    columns: without x and y, those whose pairs are measured (default all described). delta: with all pairs, Gaussian
+    noise under (epsilon, delta)-DP. max_cells: grid cells allowed, at least 4. range_share: with x and y, the share of
+    the budget for private ranges, for heavy tails (0.3 is good).
+
+    Returns `Coefficients`: pairs, matrix, p_value (one pair), `plot()`, `to_dict()`. It holds no record.
+    Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
+    """
+    question = MICQuestion.of(
+        schema_of(schema, bounds, levels),
+        x=x,
+        y=y,
+        columns=columns,
+        epsilon=epsilon,
+        delta=delta,
+        max_cells=max_cells,
+        range_share=range_share,
+    )
+    account = account_of(ledger, table, question.short)
+    return question.ask(table, own_key(key), account, strict=strict, records=records, force=force)
+
+
+def _one_pair(question: MICQuestion, values, columns, key, account) -> Coefficients:
+    """One coefficient with its p-value."""
+    import jax
+
+    from jaxdp.core import run
+    from jaxdp.data.dataset import Data
+    from jaxdp.independence.mic.mic_common import column_bounds
+    from jaxdp.independence.mic.mic_laplace import MICrLaplace
+
+    test = MICrLaplace(
+        epsilon=question.epsilon,
+        bounds=tuple(column_bounds(column) for column in columns),
+        max_cells=question.max_cells,
+        range_share=question.range_share,
+    )
+    with jax.enable_x64(True):
+        result = run(test, key, Data(values[:, 0], values[:, 1]), ledger=account)
+    value, p_value, (x, y) = float(result.statistic), float(result.p_value), question.names
+    left = question.epsilon * (1.0 - question.range_share)
+    content = _common(question, values.shape[0], result) | {
+        "title": f"How strongly are {x} and {y} related?",
+        "answer": f"MIC = {value:.3f} (0 = unrelated, 1 = one determines the other), p = {p_value:.3g}",
+        "method": result.method,
+        "pairs": [{"x": x, "y": y, "mic": value}],
+        "p_value": p_value,
+        "noise_sd": math.sqrt(2.0) * float(result.release.sensitivity.bound) / left,
+    }
+    matrix = np.array([[1.0, value], [value, 1.0]])
+    return Coefficients(
+        names=question.names,
+        pairs=[{"x": x, "y": y, "mic": value}],
+        matrix=matrix,
+        cost=result.cost,
+        mode=result.mode,
+        method=result.method,
+        content=content,
+        p_value=p_value,
+    )
+
+
+def _all_pairs(question: MICQuestion, values, columns, key, account) -> Coefficients:
+    """Every pair, under one budget."""
+    import jax
+
+    from jaxdp.core import cost_of, method_of, release
+    from jaxdp.independence.mic import mic_common, mic_laplace
+    from jaxdp.independence.mic.mic_pairs import MICrPairs, noise_scale
+    from jaxdp.mechanisms import Gaussian
+    from jaxdp.statistics.mic.mic_pairs import all_pairs
+
+    epsilon, delta, names = question.epsilon, question.delta, question.names
+    noise: dict[str, Any] = {"mechanism": Gaussian(rho=concentrated(epsilon, delta))} if delta else {}
+    test = MICrPairs(
+        **(noise or {"epsilon": epsilon}),
+        bounds=[mic_common.column_bounds(column) for column in columns],
+        max_cells=question.max_cells,
+        progress=sys.stderr.isatty(),
+    )
+    rows, pairs = values.shape[0], all_pairs(len(names))
+    with jax.enable_x64(True):
+        test = test.resolve(jax.ShapeDtypeStruct(values.shape, values.dtype))
+        cost = Cost(epsilon=epsilon, delta=delta) if delta else cost_of(test, values)
+        if account is not None:
+            account.charge(method_of(test), cost, key)
+        released = release(test, key, values)
+        sd = noise_scale(test, rows)
+    null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", NULL_DRAWS)
+    found = np.asarray(mic_laplace.corrected(np.asarray(released.value), null), float)
+    matrix = np.eye(len(names))
+    matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = found
+    listed = [{"x": names[i], "y": names[j], "mic": float(v)} for (i, j), v in zip(pairs, found, strict=True)]
+    listed.sort(key=lambda pair: -pair["mic"])
+    method = method_of(test)
+    content = _common(question, rows, dataclasses.replace(released, cost=cost)) | {
+        "title": f"All {len(listed)} pairs of {len(names)} columns",
+        "answer": ", ".join(f"{p['x']} ~ {p['y']} {p['mic']:.2f}" for p in listed[:3]),
+        "method": method,
+        "pairs": listed,
+        "noise_sd": sd,
+    }
+    return Coefficients(
+        names=names, pairs=listed, matrix=matrix, cost=cost, mode=released.mode, method=method, content=content
+    )
+
+
+def _common(question: MICQuestion, rows: int, published: Any) -> dict[str, Any]:
+    return {
+        "epsilon": question.epsilon,
+        "delta": question.delta,
+        "relation": published.cost.relation.value,
+        "mode": published.mode,
+        "n": rows,
+    } | ({"unit": question.schema.protects} if question.schema.unit else {})
+
+
+def concentrated(epsilon: float, delta: float) -> float:
+    """The largest rho with rho + 2 sqrt(rho ln(1/delta)) <= epsilon (Bun and Steinke 2016, Prop. 1.3)."""
+    tail = math.log(1.0 / delta)
+    return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * (1.0 - 1e-12)
+
+
+def draw(path: Path, found: Coefficients) -> None:
+    """The p-value of one pair on its scale, or the heat map of all pairs."""
+    from jaxdp.report import figures
+
+    title, simulation = found.content["title"], found.mode == "simulation"
+    if found.p_value is not None:
+        figures.p_value_scale(path, p_value=found.p_value, level=LEVEL, title=title, simulation=simulation)
+        return
+    figure, axes = figures.canvas(6.4, 5.6)
+    image = axes.imshow(found.matrix, vmin=0.0, vmax=1.0, cmap="viridis")
+    figure.colorbar(image, ax=axes, label="private MIC")
+    if len(found.names) <= MAX_LABELS:
+        labels = [figures.plain(name) for name in found.names]
+        axes.set_xticks(range(len(labels)), labels, rotation=90)
+        axes.set_yticks(range(len(labels)), labels)
+    axes.set_title(figures.plain(title))
+    figures.save(figure, path, simulation)

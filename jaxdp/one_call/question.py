@@ -1,0 +1,165 @@
+"""Is X independent of Y (given Z)? A question about columns of a schema, and the one way in which it is answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jaxdp import catalogue
+from jaxdp.data.dataset import Domain
+from jaxdp.data.schema import Schema, as_names
+from jaxdp.one_call import reading
+from jaxdp.one_call.answer import Answer, answer_of
+from jaxdp.one_call.budget import budget, listing
+from jaxdp.spec import Options
+
+MIN_ROWS = 10
+
+
+def _silent(stage: str) -> None:
+    """Tells nobody which stage begins."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """X, Y, Z, the test that answers, its budget and its public settings; `Question.of` checks and completes them."""
+
+    schema: Schema
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    given: tuple[str, ...]
+    epsilon: float
+    entry: catalogue.Entry
+    settings: Options
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        x: str | Sequence[str],
+        y: str | Sequence[str],
+        given: str | Sequence[str] = (),
+        epsilon: float,
+        method: str | None = None,
+        sees: str | None = None,
+        simulated: bool = False,
+        level: float = 0.05,
+        fields: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> Question:
+        """The question, with the test that fits its columns unless `method` names one.
+
+        sees: "linear", "monotone" or "any", the kind of dependence that the chosen test must be built to see.
+        settings: of `jaxdp.spec.Options`. fields: further fields of the test's class.
+        Errors: ValueError for columns and tests that do not exist or do not fit, all before a table is opened.
+        """
+        x, y, given = (tuple(as_names(role, value)) for role, value in (("x", x), ("y", y), ("given", given)))
+        rules = [[schema.rule(name) for name in part] for part in (x, y, given)]
+        domain = Domain(*(tuple(column for rule in part for column in rule.code_column()) for part in rules))
+        if method and sees:
+            raise ValueError(f"give method={method!r} or sees={sees!r}, not both: the method settles what is seen.")
+        entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
+        if not simulated and not entry.spec.private:
+            raise ValueError(
+                f"{entry.name} is not private and releases nothing: give --seed (in Python "
+                "key=jax.random.key(8)) to simulate."
+            )
+        options = _options(level=level, fields=fields or {}, **settings)
+        return cls(schema, x, y, given, budget(epsilon), entry, options)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of its columns."""
+        return (*self.x, *self.y, *self.given)
+
+    @property
+    def public_columns(self) -> list[str]:
+        """Columns whose values are public to the test, as a group label is."""
+        return [name for role in getattr(self.entry.cls, "public_columns", ()) for name in getattr(self, role)]
+
+    @property
+    def short(self) -> str:
+        """The question in one line, for ledgers: "dose ~ response | age"."""
+        given = f" | {', '.join(self.given)}" if self.given else ""
+        return f"{', '.join(self.x)} ~ {', '.join(self.y)}{given}"
+
+    @property
+    def sentence(self) -> str:
+        """The question in words."""
+        verb = "Is" if len(self.x) == 1 else "Are"
+        given = f" given {listing(self.given)}" if self.given else ""
+        return f"{verb} {listing(self.x)} independent of {listing(self.y)}{given}?"
+
+    def ask(
+        self,
+        table: Any,
+        key: Any,
+        account: Any = None,
+        *,
+        strict: bool = False,
+        records: int | None = None,
+        force: bool = False,
+        begin: Callable[[str], None] = _silent,
+    ) -> Answer:
+        """The answer about a table, charged to the account once. begin: told the name of each stage."""
+        source = reading.Source(table, self.columns, self.schema.delimiter, strict, records, force, self.given)
+        load = functools.partial(
+            self.schema.read,
+            x=self.x,
+            y=self.y,
+            given=self.given,
+            codes=self.entry.spec.columns.coded,
+            shuffled=reading.is_release(key),
+        )
+        begin("reading the data")
+        return reading.ask(
+            lambda data, account: self._answer(data, key, account, begin),
+            load,
+            source,
+            account,
+            public=self.public_columns,
+        )
+
+    def _answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None]) -> Answer:
+        import jax
+
+        from jaxdp.core import run
+
+        rows = data.x.shape[0]
+        _require_size(self.entry, rows)
+        with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
+            test = self.entry.within(self.epsilon, data, dataclasses.replace(self.settings, num_records=rows))
+            begin(f"testing {rows} rows")
+            return answer_of(run(test, key, data, ledger=account), self, test, data)
+
+
+SETTINGS = ("residual_scale", "num_cells", "ridge", "lengthscale", "law")
+
+
+def _options(**settings: Any) -> Options:
+    """The settings, checked by name. Errors: TypeError with the name that was probably meant."""
+    for name in settings:
+        if name not in (*SETTINGS, "level", "fields"):
+            close = difflib.get_close_matches(name, SETTINGS, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(SETTINGS)}."
+            raise TypeError(f"there is no setting {name!r}; {hint}")
+    scale = settings.get("residual_scale")
+    if isinstance(scale, int | float):
+        settings["residual_scale"] = (scale, scale)
+    return Options(**settings)
+
+
+def _require_size(entry: catalogue.Entry, rows: int) -> None:
+    if rows < MIN_ROWS:
+        raise ValueError(f"the data have {rows} rows; a private test needs at least {MIN_ROWS}.")
+    needed, installed = entry.memory(rows), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > installed:
+        raise ValueError(
+            f"{entry.name} needs {needed / 1e9:.0f} GB for {rows} rows and this machine has "
+            f"{installed / 1e9:.0f} GB: use partition-gcm, whose memory grows with the rows only."
+        )

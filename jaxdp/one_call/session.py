@@ -1,0 +1,201 @@
+"""`jaxdp.Session`: a table, what is publicly known about it, a budget, and the questions asked so far."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxdp._base import check
+from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
+from jaxdp.accounting.filters import PureFilter
+from jaxdp.accounting.ledger import BudgetExhausted
+from jaxdp.accounting.shared import Uncopied
+from jaxdp.core import Cost
+from jaxdp.data.known import schema_of
+from jaxdp.data.schema import Schema
+from jaxdp.discovery.graph import Graph
+from jaxdp.one_call import discover as graphs
+from jaxdp.one_call import mic as coefficients
+from jaxdp.one_call import test as tests
+from jaxdp.one_call.answer import Answer
+from jaxdp.one_call.budget import budget
+from jaxdp.one_call.mic import Coefficients
+
+ROUNDING = 1.0 - 2.0**-48  # shares are rounded down, so that their sum stays within the total
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Asked(Compact):
+    """One question of a session: its columns, what answered, what it cost, and the answer in words."""
+
+    columns: str
+    method: str
+    epsilon: float
+    answer: str
+
+
+class Session(Readable, Uncopied):
+    """Several questions about one table within one budget.
+
+        session = jaxdp.Session(frame, schema="trial.toml", epsilon=1.0, questions=3)
+        session.test(x="dose", y="response", given="age")        # a third of epsilon 1
+        session.test(x="dose", y="clinic")
+        print(session.left)
+
+    table, schema (or bounds and levels), strict, records, force: as in `jaxdp.test`.
+    epsilon, delta: the total budget, kept in this object; or ledger: a `jaxdp.Ledger`, kept on disk. One of the two.
+    questions: how many questions share the budget equally; without it every question names its epsilon.
+    key: None draws a fresh release key for every question; jax.random.key(seed) makes a simulation, NOT PRIVATE.
+    Copies share the budget, pickling raises. Printed, it shows columns and budget, never a record.
+    Privacy: the sums of epsilon and delta over all questions, however they are chosen, stay within the budget; the
+    question that would exceed it raises `BudgetExhausted` and learns nothing.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        *,
+        schema: Schema | str | os.PathLike | Mapping | None = None,
+        bounds: Mapping[str, Sequence[float]] | None = None,
+        levels: Mapping[str, Sequence[Any]] | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        questions: int | None = None,
+        ledger: Any = None,
+        key: Any = None,
+        strict: bool = False,
+        records: int | None = None,
+        force: bool = False,
+    ):
+        if (epsilon is None) == (ledger is None):
+            raise ValueError("give epsilon=1.0, the total budget of all questions, or ledger=, one of them.")
+        if tests.is_simulation(key) and ledger is not None:
+            raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
+        if key is not None and not tests.is_simulation(key):
+            raise ValueError("a release key works once; leave key out, and every question draws its own.")
+        self.schema = schema_of(schema, bounds, levels)
+        self.asked: Rows[Asked] = Rows()
+        self._table, self._key, self._ledger = table, key, ledger
+        self._purse = None if epsilon is None else _Purse(budget(epsilon), delta)
+        self._reading = {"strict": strict, "records": records, "force": force}
+        self._share = None if questions is None else _share(self._total_epsilon(), questions)
+
+    @property
+    def spent(self) -> Any:
+        """What the questions cost so far."""
+        return self._purse.spent if self._purse else self._ledger.spent
+
+    @property
+    def left(self) -> Any:
+        """What is left of the budget."""
+        return self._purse.left if self._purse else self._ledger.remaining
+
+    def test(
+        self, x: str | Sequence[str], y: str | Sequence[str], given: str | Sequence[str] = (), **how: Any
+    ) -> Answer:
+        """Is X independent of Y given Z? As `jaxdp.test`; epsilon= unless the session has `questions`."""
+        found = tests.test(self._table, x=x, y=y, given=given, **self._common(how))
+        asked = f"{_joined(x)} ~ {_joined(y)}" + (f" | {_joined(given)}" if given else "")
+        return self._note(found, asked, found.content["answer"])
+
+    def discover(self, columns: Sequence[str] | None = None, **how: Any) -> Graph:
+        """The graph of the columns. As `jaxdp.discover`; epsilon= unless the session has `questions`."""
+        found = graphs.discover(self._table, columns=columns, **self._common(how))
+        edges = f"{len(found.directed) + len(found.undirected)} edges"
+        return self._note(found, f"graph of {len(found.names)} columns", edges)
+
+    def mic(self, x: str | None = None, y: str | None = None, **how: Any) -> Coefficients:
+        """How strongly are x and y related, or all pairs? As `jaxdp.mic`; epsilon= unless there are `questions`."""
+        found = coefficients.mic(self._table, x=x, y=y, **self._common(how))
+        return self._note(found, f"MIC of {listed(found.names)}", found.content["answer"])
+
+    def plan(self, x: str, y: str, given: str | Sequence[str] = (), **how: Any) -> Any:
+        """Records, budget, effect or power for these columns, free of cost. As `jaxdp.plan`."""
+        from jaxdp.plan.call import plan
+
+        return plan(schema=self.schema, x=x, y=y, given=given, **how)
+
+    def _common(self, how: dict[str, Any]) -> dict[str, Any]:
+        """What every question of this session is asked with."""
+        for name in ("schema", "bounds", "levels", "ledger", "key"):
+            if name in how:
+                raise TypeError(f"{name} belongs to the session: give it to jaxdp.Session.")
+        if how.get("epsilon") is None and self._share is None:
+            raise ValueError("say what this question may cost, epsilon=..., or make the session with questions=3.")
+        key = None
+        if self._key is not None:
+            import jax
+
+            key = jax.random.fold_in(self._key, len(self.asked))
+        account = self._purse or self._ledger
+        share = {} if how.get("epsilon") is not None else {"epsilon": self._share}
+        return {**self._reading, **how, **share, "schema": self.schema, "ledger": account, "key": key}
+
+    def _note[T](self, found: T, columns: str, answer: str) -> T:
+        method, cost = getattr(found, "method", ""), getattr(found, "cost", None)
+        self.asked.append(Asked(columns, method, float(getattr(cost, "epsilon", 0.0)), answer))
+        return found
+
+    def _total_epsilon(self) -> float:
+        total = self._purse.total if self._purse else self._ledger.remaining.epsilon
+        if total is None:
+            raise ValueError("this ledger grants rho, which is not divided here: leave questions out.")
+        return float(total)
+
+    def _display(self) -> tuple[str, dict[str, Any]]:
+        names = list(map(printable, self.schema.names))
+        values = {
+            "columns": f"{len(names)}: {listed(names)}",
+            "spent": str(self.spent),
+            "left": str(self.left),
+            "asked": listed(f"{row.columns}: {row.answer}" for row in self.asked) or "nothing yet",
+        }
+        return f"session ({NOT_PRIVATE})" if self._key is not None else "session", values
+
+
+class _Purse:
+    """A budget in memory as an account: releases and simulations are charged alike."""
+
+    def __init__(self, epsilon: float, delta: float):
+        self.total, self.delta = epsilon, delta
+        self._filter = PureFilter(epsilon=epsilon, delta=delta)
+
+    @property
+    def spent(self) -> str:
+        return _amounts(self._filter.spent.epsilon, self._filter.spent.delta)
+
+    @property
+    def left(self) -> str:
+        spent = self._filter.spent
+        return _amounts(self.total - float(spent.epsilon), self.delta - float(spent.delta))
+
+    def require(self, cost: Cost) -> None:
+        if not self._filter.admits(cost):
+            raise BudgetExhausted(
+                f"budget exhausted: {cost} asked and {self.left} left of this session; nothing was charged and no data "
+                "were read."
+            )
+
+    def charge(self, method: str, cost: Cost, key: Any) -> None:
+        del method, key
+        self.require(cost)
+        self._filter.spend(cost)
+
+
+def _amounts(epsilon: Any, delta: Any) -> str:
+    epsilon, delta = float(epsilon), float(delta)
+    left = 0.0 if abs(epsilon) < 1e-12 else epsilon
+    return f"epsilon={left:.6g}" + (f", delta={delta:g}" if delta > 0 else "")
+
+
+def _share(total: float, questions: Any) -> float:
+    if isinstance(questions, bool) or not isinstance(questions, int):
+        raise TypeError(f"questions must be a whole number >= 1, got {questions!r}.")
+    check.at_least(1, questions=questions)
+    return total / questions * ROUNDING
+
+
+def _joined(names: str | Sequence[str]) -> str:
+    return names if isinstance(names, str) else ", ".join(names)

@@ -1,0 +1,119 @@
+"""A result in words: what was asked, the answer, what it rests on, what it cost and what is protected.
+
+Made from the values of result.json alone, so that a page can be rebuilt from its files. A key that a result lacks is
+left out; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+RELATIONS = {
+    "replace_one": "two files that differ in what one record says",
+    "add_or_remove_one": "two files, one of which has one record more",
+}
+
+
+def story(result: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Headings with their sentences, in reading order; [] for a result that is no answer to a question."""
+    if "answer" not in result or "epsilon" not in result:
+        return []
+    parts = (
+        ("What was asked", _asked(result)),
+        ("How strong it is", _strength(result)),
+        ("What to know about this answer", _limits(result)),
+        ("What this test can see", _sees(result)),
+        ("What the answer rests on", _rests_on(result)),
+        ("What it cost", _cost(result)),
+        ("What is protected", _protected(result)),
+        ("How to run it again", _again(result)),
+    )
+    told = [(heading, [sentence for sentence in sentences if sentence]) for heading, sentences in parts]
+    return [(heading, sentences) for heading, sentences in told if sentences]
+
+
+def _asked(result: Mapping[str, Any]) -> Iterator[str]:
+    yield str(result.get("title", ""))
+    yield f"The file has {result['n']} records." if "n" in result else ""
+
+
+def _strength(result: Mapping[str, Any]) -> Iterator[str]:
+    effect, interval = result.get("effect"), result.get("interval")
+    if isinstance(effect, int | float) and not isinstance(effect, bool):
+        yield f"Effect size {effect:.3g}: {result.get('effect_is') or 'as the test defines it'}."
+        if isinstance(interval, Sequence) and len(interval) == 2:
+            yield f"95 % interval {interval[0]:.3g} to {interval[1]:.3g}; the noise that was added is counted."
+
+
+def _limits(result: Mapping[str, Any]) -> Iterator[str]:
+    if result.get("withheld"):
+        yield "The p-value is withheld: the test's own condition does not hold for this question."
+    if result.get("complete") is False:
+        kept = len(result.get("untested", ()))
+        yield f"The search ended before every question was answered: {kept} pairs keep their edge."
+    yield str(result.get("note", ""))
+
+
+def _sees(result: Mapping[str, Any]) -> Iterator[str]:
+    if result.get("sees"):
+        yield f"{result['method']} sees {result['sees']}."
+    yield str(result.get("power", "")) if isinstance(result.get("power"), str) else ""
+    if result.get("dependence_found") is False:
+        yield "Not finding a dependence does not show that there is none."
+
+
+def _rests_on(result: Mapping[str, Any]) -> Iterator[str]:
+    rule = result.get("level_rule") or {}
+    yield str(result.get("assumption", ""))
+    yield str(rule.get("sentence", ""))
+    if rule.get("flags"):
+        yield f"Take care: {'; '.join(map(str, rule['flags']))}."
+    public = result.get("public_columns")
+    yield f"Known to everyone, and not protected: {', '.join(map(str, public))}." if public else ""
+
+
+def _cost(result: Mapping[str, Any]) -> Iterator[str]:
+    if result.get("mode") == "simulation":
+        yield "Nothing: this was a simulation with a key that can be guessed. It is not private."
+        return
+    delta = result.get("delta", 0.0)
+    yield f"epsilon = {_number(result['epsilon'])}" + (f", delta = {_number(delta)}" if delta else "") + "."
+    budget = result.get("budget")
+    if isinstance(budget, Mapping):
+        yield f"{budget['left']} is left of {budget['granted']} in the ledger {budget['ledger']}."
+    elif "budget" in result:
+        yield "No ledger was kept: add up what was spent on this file yourself, or name one with --ledger."
+
+
+def _protected(result: Mapping[str, Any]) -> Iterator[str]:
+    if result.get("mode") == "simulation":
+        return
+    files = RELATIONS.get(str(result.get("relation")))
+    if files and math.isfinite(float(result["epsilon"])):
+        times = f"exp({_number(result['epsilon'])}) = {_factor(float(result['epsilon']))}"
+        yield (
+            f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
+            + ("the other, but for a probability of delta." if result.get("delta") else "the other.")
+        )
+    yield str(result.get("unit", ""))
+    yield "Not protected: the number of records, the schema and the settings, which count as public."
+
+
+def _again(result: Mapping[str, Any]) -> Iterator[str]:
+    if result.get("command"):
+        yield str(result["command"])
+        if result.get("mode") == "release":
+            yield "A second run draws new noise and is paid for again."
+    versions = result.get("versions")
+    if isinstance(versions, Mapping):
+        yield ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):g}"
+
+
+def _factor(epsilon: float) -> str:
+    return f"{math.exp(epsilon):.3g}" if epsilon < 20 else "more than a hundred million"

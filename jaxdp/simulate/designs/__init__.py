@@ -1,0 +1,1 @@
+"""Simulated designs, (key, n, ...) -> Data."""

@@ -1,0 +1,143 @@
+"""P-values over simulated replicates: generate and test in one program; and what a count of them is called.
+
+Replicate r uses key fold_in(key, r) whatever the batch size or the number of devices, so neither
+changes a count.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, PartitionSpec
+
+from jaxdp import core
+from jaxdp._base import check
+from jaxdp._base.layout import device_list, in_mesh, on_host
+from jaxdp.randomness import keys
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RejectionRate:
+    """How often a test rejected: counts, not probabilities."""
+
+    rejections: int
+    replicates: int
+    level: float
+
+    @property
+    def rate(self) -> float:
+        """Share of rejections."""
+        return self.rejections / self.replicates
+
+    def __repr__(self) -> str:
+        low, high = self.interval() if self.replicates else (0.0, 1.0)
+        share = f"{self.rejections} of {self.replicates} simulated"
+        return f"RejectionRate({self.rate:.4g} at level {self.level:g}: {share}, 95 % interval {low:.4g} to {high:.4g})"
+
+    def interval(self, z: float = 1.959964) -> tuple[float, float]:
+        """Wilson interval of the rejection probability; z = 1.96 is 95 %."""
+        n, p = self.replicates, self.rate
+        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """A design with its numbers as leaves, so that a sweep over them reuses one compiled program."""
+
+    numbers: dict[str, Any]
+    function: Any = jax.tree.static()
+    settings: tuple[tuple[str, Any], ...] = jax.tree.static(default=())
+
+    @classmethod
+    def of(cls, design) -> "Design":
+        """From any callable key -> Data; the floats and arrays of a `functools.partial` become leaves."""
+        if isinstance(design, cls):
+            return design
+        if not isinstance(design, functools.partial) or design.args:
+            return cls({}, design)
+
+        def is_number(value):
+            return isinstance(value, float | jax.Array | np.ndarray | np.floating)
+
+        numbers = {name: value for name, value in design.keywords.items() if is_number(value)}
+        settings = tuple(item for item in design.keywords.items() if not is_number(item[1]))
+        return cls(numbers, design.func, settings)
+
+    def __call__(self, key):
+        return self.function(key, **dict(self.settings), **self.numbers)
+
+
+def p_values(
+    test: Any,
+    design: Callable[..., Any],
+    key: jax.Array,
+    replicates: int,
+    *,
+    batch_size: int | None = None,
+    devices: Any = None,
+    start: int = 0,
+) -> jax.Array:
+    """P-values of replicates start, ..., start + replicates - 1; array (replicates,).
+
+    test: any test, a pytree argument of one compiled program (sweeps over epsilon, ridge, ... do not recompile).
+    design: callable key -> Data, best `functools.partial(jaxdp.simulate.sine_confounder, n=1000, effect=0.2)`: its
+        floats and arrays become arguments of the program too, everything else is static.
+    key: simulation key. batch_size: replicates in flight per device (memory), default from the data's shapes.
+    devices: devices that share the replicates (a sequence, or a mesh whatever its axes), default the first one.
+    """
+    check.at_least(1, replicates=replicates)
+    keys.require_simulation(key)
+    design = Design.of(design)
+    devices = device_list(devices) or tuple(jax.devices()[:1])
+    if batch_size is None:
+        batch_size = default_batch(jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
+    share = -(-replicates // len(devices))
+    ids = start + np.arange(share * len(devices), dtype=np.uint32)
+    with in_mesh(mesh_of(devices)) as replaced:
+        found = _p_values(*on_host((test, design, key)), ids, min(batch_size, share), devices)[:replicates]
+    return jnp.asarray(np.asarray(found)) if replaced else found  # an array of our mesh has no place in the caller's
+
+
+def default_batch(shapes) -> int:
+    """Replicates whose working set (about 24 floats a record) stays in a core's cache."""
+    return max(1, min(1024, 20_000 // max(1, core.num_records(shapes))))
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def _p_values(test, design, key, ids, batch_size, devices):
+    return spread(test, design, key, ids, batch_size, devices)
+
+
+def mesh_of(devices) -> jax.sharding.Mesh:
+    """The mesh whose one axis is that of replicates."""
+    return jax.sharding.Mesh(np.array(devices), ("replicate",), axis_types=(AxisType.Auto,))
+
+
+def spread(test, design, key, ids, batch_size: int, devices):
+    """P-values of the replicates `ids` (r,), r a multiple of the devices: a share each, a batch at a time.
+
+    To be traced. Whole batches only: the last one is filled up with replicates that are thrown away, so that every
+    replicate goes through the same program.
+    """
+
+    def one(key, replicate):
+        key_data, key_test = jax.random.split(jax.random.fold_in(key, replicate))
+        return core.run(test, key_test, design(key_data)).p_value
+
+    def share(key, ids):
+        blocks = -(-ids.shape[0] // batch_size)
+        padded = jnp.pad(ids, (0, blocks * batch_size - ids.shape[0]), mode="edge").reshape(blocks, batch_size)
+        return jax.lax.map(jax.vmap(functools.partial(one, key)), padded).reshape(-1)[: ids.shape[0]]
+
+    replicate = PartitionSpec("replicate")
+    return jax.shard_map(
+        share, mesh=mesh_of(devices), in_specs=(PartitionSpec(), replicate), out_specs=replicate, check_vma=False
+    )(key, ids)

@@ -1,0 +1,1 @@
+"""Kernel ridge regression: kernels, residuals, how far one record and one rounding can move them."""

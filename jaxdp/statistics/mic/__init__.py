@@ -1,0 +1,1 @@
+"""Maximal information coefficients: grids, scores, companions."""

@@ -1,0 +1,81 @@
+"""Second moments of bounded columns as one vector: its layout, how far one record moves it, and where to clip.
+
+Columns w (n, p) in [-1, 1]. The vector holds sum w_j w_k for j <= k, row by row, then t0 sum w_j, t0 = `MEAN_WEIGHT`:
+p(p + 1)/2 + p numbers. For L2 the off-diagonal entries and the means count sqrt(2) times, so that its norm is the
+Frobenius norm of the augmented matrix. Theory: docs/theory/partial_correlation.md#sensitivity.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+MEAN_WEIGHT = 0.5  # t0
+GRID = 2.0**13  # columns are rounded to its multiples, so that sums of products are exact in float64
+MAX_RECORDS = 2**27
+# Clip levels T in sds of a normal column, the variance v of the clipped column, and the efficiency a of its
+# correlation: a = P(|xi| < T)^2/v, v = E min(xi^2/T^2, 1). Below 0.5 first-order intervals fail.
+CLIPS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.3, 2.6])
+
+
+def num_entries(num_columns: int) -> int:
+    """Length of the vector."""
+    return num_columns * (num_columns + 1) // 2 + num_columns
+
+
+def l1_bound(num_columns: int) -> float:
+    """How far replacing one record moves the vector in L1, at most."""
+    p = num_columns
+    return p * (p + 1.0 + MEAN_WEIGHT) ** 2 / (2.0 * (p + 1.0))
+
+
+def frobenius_bound(num_columns: int) -> float:
+    """How far replacing one record moves the vector for L2, at most; attained."""
+    return math.sqrt(2.0) * (num_columns + MEAN_WEIGHT**2)
+
+
+def weights(num_columns: int, euclidean: bool) -> np.ndarray:
+    """What each number of the vector is multiplied by: 1 (sqrt(2) off the diagonal for L2), and t0 (times that)."""
+    rows, columns = np.triu_indices(num_columns)
+    twice = math.sqrt(2.0) if euclidean else 1.0
+    return np.concatenate([np.where(rows == columns, 1.0, twice), np.full(num_columns, MEAN_WEIGHT * twice)])
+
+
+def on_grid(values):
+    """Values within [-1, 1] rounded to the grid; a missing one counts as 0."""
+    return jnp.round(jnp.clip(jnp.nan_to_num(values, nan=0.0), -1.0, 1.0) * GRID) / GRID
+
+
+def vector(values, euclidean: bool):
+    """The vector of columns (n, p) on the grid: exact sums in float64, times `weights`."""
+    rows, columns = np.triu_indices(values.shape[1])
+    products = jnp.matmul(values.T, values, precision="highest")[rows, columns]
+    return jnp.concatenate([products, jnp.sum(values, axis=0)]) * jnp.asarray(
+        weights(values.shape[1], euclidean), values.dtype
+    )
+
+
+def means(vector, num_records: int, num_columns: int, euclidean: bool):
+    """The vector as mean products and means: what `estimates` read."""
+    return vector / (jnp.asarray(weights(num_columns, euclidean), vector.dtype) * num_records)
+
+
+def best_clip(num_records: int, noise_sd):
+    """The clip level T in sds with the least predicted variance of a correlation; noise_sd: of one off-diagonal sum."""
+    return jnp.asarray(CLIPS)[jnp.argmin(_variances(num_records, noise_sd))]
+
+
+def correlation_sd(num_records: int, noise_sd) -> float:
+    """Predicted sd of a small correlation at the best clip level."""
+    return math.sqrt(float(jnp.min(_variances(num_records, noise_sd))))
+
+
+def _variances(num_records: int, noise_sd):
+    """Predicted variance of a small correlation at each of `CLIPS`: of the sampling, and of the noise."""
+    from scipy.stats import norm
+
+    inside = norm.cdf(CLIPS) - norm.cdf(-CLIPS)
+    variance = (inside - 2.0 * CLIPS * norm.pdf(CLIPS)) / CLIPS**2 + 1.0 - inside
+    efficiency = (inside / CLIPS) ** 2 / variance
+    noise = (jnp.asarray(noise_sd) / (num_records * variance * efficiency)) ** 2
+    return 1.0 / (num_records * efficiency) + noise

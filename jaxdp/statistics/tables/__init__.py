@@ -1,0 +1,1 @@
+"""Contingency tables: counting, association, exact laws."""

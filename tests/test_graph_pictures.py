@@ -1,0 +1,87 @@
+"""Pictures of graphs: boxes never overlap, arrows point down, the legend names what the picture shows and no more."""
+
+import numpy as np
+import pytest
+
+from jaxdp.report import graphs
+from jaxdp.report.layered import layout
+
+WORDS = ("age", "blood pressure", "smoker", "x", "a rather long name of one column")
+
+
+def random_graph(d, seed, per_node=1.4):
+    """A directed acyclic graph of d nodes with names of uneven length."""
+    rng = np.random.default_rng(seed)
+    order, arcs = rng.permutation(d), np.zeros((d, d), bool)
+    for place in range(1, d):
+        for parent in rng.choice(order[:place], min(place, rng.poisson(per_node)), replace=False):
+            arcs[parent, order[place]] = True
+    return [f"{WORDS[i % len(WORDS)]} {i}" for i in range(d)], arcs
+
+
+def boxes(figure, axes):
+    """Corners (n, 4) of the boxes around the names, in pixels."""
+    renderer = figure.canvas.get_renderer()
+    figure.draw_without_rendering()
+    found = [text.get_bbox_patch().get_window_extent(renderer) for text in axes.texts if text.get_bbox_patch()]
+    return np.array([[box.x0, box.y0, box.x1, box.y1] for box in found])
+
+
+@pytest.mark.parametrize(("d", "seed"), [(1, 0), (2, 1), (8, 2), (20, 3), (37, 4), (37, 5), (60, 6)])
+def test_no_two_boxes_overlap_and_all_lie_in_the_picture(d, seed):
+    names, arcs = random_graph(d, seed)
+    figure, axes = graphs.picture(names, arcs, title="t")
+    found = boxes(figure, axes)
+    assert len(found) == d
+    for i, box in enumerate(found):
+        others = np.delete(found, i, axis=0)
+        apart = (
+            (others[:, 0] >= box[2]) | (others[:, 2] <= box[0]) | (others[:, 1] >= box[3]) | (others[:, 3] <= box[1])
+        )
+        assert apart.all()
+    width, height = figure.canvas.get_width_height()
+    assert (found[:, :2] >= 0).all()
+    assert (found[:, 2] <= width).all()
+    assert (found[:, 3] <= height).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_arrows_point_down_and_every_edge_is_drawn(seed):
+    _, arcs = random_graph(25, seed)
+    placed = layout(arcs, np.ones(25))
+    assert set(placed.bends) == {(int(i), int(j)) for i, j in np.argwhere(arcs)}
+    for i, j in placed.bends:
+        assert placed.places[i, 1] > placed.places[j, 1]
+
+
+def test_a_circle_of_arrows_and_open_edges_are_drawn():
+    arcs = np.zeros((4, 4), bool)
+    arcs[0, 1] = arcs[1, 2] = arcs[2, 0] = True
+    arcs[2, 3] = arcs[3, 2] = True
+    placed = layout(arcs, np.ones(4))
+    assert {frozenset(edge) for edge in placed.bends} == {frozenset(e) for e in ((0, 1), (1, 2), (0, 2), (2, 3))}
+
+
+def test_the_legend_names_what_is_shown():
+    arcs = np.zeros((3, 3), bool)
+    arcs[0, 1] = True
+    texts = legend(["a", "b", "c"], arcs)
+    assert texts == ["arrow: direction found"]
+    truth = np.zeros((3, 3), bool)
+    truth[1, 2] = True
+    texts = legend(["a", "b", "c"], arcs, truth=truth, confidence=np.ones((3, 3)))
+    assert texts[:2] == ["found, not in the true graph", "in the true graph, not found"]
+    assert "wider: more certain, by the noise that was added" in texts
+    assert "found, in the true graph" not in texts
+
+
+def legend(names, arcs, **options):
+    _, axes = graphs.picture(names, arcs, **options)
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_wider_lines_are_more_certain():
+    arcs = np.triu(np.ones((3, 3), bool), 1)
+    confidence = np.array([[0, 0.1, 0.5], [0, 0, 1.0], [0, 0, 0]])
+    _, axes = graphs.picture(["a", "b", "c"], arcs, confidence=confidence)
+    assert sorted(round(patch.get_linewidth(), 2) for patch in axes.patches) == [1.13, 2.05, 3.2]

@@ -1,0 +1,73 @@
+"""Discovery from one noisy moment matrix: what it finds, what it costs, what it says."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from experiments.evidence.moments.run import model
+from jaxdp import discovery
+from jaxdp.data.dataset import CATEGORICAL, Column
+from jaxdp.data.records import Records
+
+
+def f1(graph, edges):
+    truth, found = np.triu(edges | edges.T), np.triu(graph.skeleton)
+    return 2.0 * (truth & found).sum() / (truth.sum() + found.sum())
+
+
+@pytest.mark.parametrize(("kind", "least"), [("linear", 0.9), ("coded", 0.85)])
+def test_most_of_a_graph_is_found_by_default(kind, least):
+    records, edges = model(kind, 6, 1)
+    graph = discovery.discover(jax.random.key(0), records, epsilon=2.0)
+    assert graph.method == "moment_pc"
+    assert f1(graph, edges) >= least
+    assert "linear" in graph.note
+    assert "will not be found" in graph.note
+
+
+@pytest.mark.full
+def test_a_release_costs_what_it_says_in_one_charge(tmp_path):
+    records, _ = model("linear", 4, 2)
+    records = dataclasses.replace(records, values=records.values[:500])
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=5.0, delta=1e-5)
+    pure = discovery.moment_pc(jaxdp.fresh_key(), records, epsilon=1.5, ledger=ledger)
+    assert (float(pure.cost.epsilon), float(pure.cost.delta), pure.mode) == (1.5, 0.0, "release")
+    both = discovery.moment_pc(jaxdp.fresh_key(), records, epsilon=1.0, delta=1e-6, ledger=ledger)
+    assert (float(both.cost.epsilon), float(both.cost.delta)) == (1.0, 1e-6)
+    assert float(ledger.spent.epsilon) == pytest.approx(2.5)
+
+
+def test_the_stages_cost_no_more_than_the_budget():
+    from jaxdp.core import cost_of
+    from jaxdp.discovery.methods import moment_pc
+
+    records, _ = model("coded", 5, 3)
+    test = jaxdp.PartialCorrelation(epsilon=1.5, features=True)
+    assert float(cost_of(test, moment_pc._features(records)).epsilon) <= 1.5 * (1 + 1e-12)
+
+
+def test_unordered_levels_count_as_indicators():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 4, 4000)
+    child = np.where(level == 2, 0.3, 0.0) + 0.1 * rng.normal(size=4000)  # no order of the levels shows it
+    alone = 0.1 * rng.normal(size=4000)
+    columns = (Column(CATEGORICAL, 4, "a"), Column(name="b"), Column(name="c"))
+    records = Records(np.column_stack([level, np.clip(child, -1, 1), np.clip(alone, -1, 1)]), columns)
+    graph = discovery.moment_pc(jax.random.key(1), records, epsilon=4.0)
+    assert graph.edges == [("a", "b")]
+
+
+def test_mistakes_raise_before_data_are_read():
+    for settings, message in (
+        ({"epsilon": -1.0, "levels": (0, 0)}, "epsilon"),
+        ({"epsilon": 1.0, "levels": (0, 0), "level": 2.0}, "level"),
+        ({"epsilon": 1.0, "levels": (0, 0), "max_order": -1}, "order"),
+        ({"epsilon": 1.0, "levels": (0, 0), "delta": 2.0}, "delta"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            discovery.moment_pc(jax.random.key(0), np.zeros((5, 2)), **settings)
+    with pytest.raises(ValueError, match="two columns"):
+        discovery.moment_pc(jax.random.key(0), np.zeros((5, 1)), epsilon=1.0, levels=(0,))

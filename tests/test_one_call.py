@@ -1,0 +1,205 @@
+"""One call from a table to an answer: `jaxdp.test`, `discover`, `mic`, `plan`, `Session`; the command line agrees."""
+
+import json
+
+import jax
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import jaxdp
+from jaxdp.cli.main import main
+
+BOUNDS = {"dose": (-1, 1), "response": (-1, 1), "age": (-1, 1)}
+LEVELS = {"clinic": ["north", "south"], "grade": [1, 2, 3]}
+QUESTION = {"x": "dose", "y": "response", "given": "age", "epsilon": 1.0}
+SCHEMA = {
+    "columns": {
+        **{name: {"kind": "continuous", "bounds": list(bounds)} for name, bounds in BOUNDS.items()},
+        "clinic": {"kind": "binary", "levels": ["north", "south"]},
+        "grade": {"kind": "ordinal", "levels": [1, 2, 3]},
+    }
+}
+SECRET = 0.123454321
+
+
+def columns(n=400, effect=1.0, seed=8):
+    random = np.random.default_rng(seed)
+    age = random.uniform(-1, 1, n)
+    own = random.normal(size=n)
+    dose = 0.3 * np.sin(3 * age) + 0.2 * own
+    response = -0.3 * np.sin(3 * age) + 0.2 * (random.normal(size=n) + effect * own)
+    table = {"dose": dose, "response": response, "age": age}
+    table |= {"clinic": np.where(random.random(n) < 0.5, "north", "south"), "grade": random.integers(1, 4, n)}
+    table["dose"][0] = SECRET
+    return table
+
+
+def key(seed=3):
+    return jax.random.key(seed)
+
+
+def test_every_kind_of_table_and_the_command_line_give_one_answer(tmp_path):
+    table = columns()
+    frame = pd.DataFrame(table)
+    frame.to_csv(tmp_path / "d.csv", index=False, float_format="%.17g")
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
+    found = [
+        jaxdp.test(source, **QUESTION, key=key(), **known)
+        for source, known in (
+            (frame, {"bounds": BOUNDS, "levels": LEVELS}),
+            (pl.DataFrame(table), {"schema": SCHEMA}),
+            (pa.table(table), {"schema": jaxdp.Schema.from_dict(SCHEMA)}),
+            (table, {"schema": str(tmp_path / "s.json")}),
+            (tmp_path / "d.csv", {"schema": tmp_path / "s.json"}),
+        )
+    ]
+    command = ["test", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.json"), "--x", "dose", "--y", "response"]
+    assert main([*command, "--given", "age", "--epsilon", "1", "--seed", "3", "--out", str(tmp_path / "out")]) == 0
+    written = json.loads((tmp_path / "out" / "result.json").read_text())
+    for answer in found:
+        told = answer.to_dict()
+        assert {name: written[name] for name in told} == json.loads(json.dumps(told))
+        assert answer.p_value == written["p_value"]
+    assert written["method"] == "band-gcm"
+    assert written["dependence_found"] is True
+
+
+def test_an_answer_is_a_result_in_sentences_without_a_record(tmp_path):
+    pytest.importorskip("matplotlib")
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
+    answer = jaxdp.test(pd.DataFrame(columns()), **QUESTION, bounds=BOUNDS, ledger=ledger)
+    statistic, p_value = answer
+    assert isinstance(answer, jaxdp.Result)
+    assert (answer.mode, answer.dependence_found) == ("release", bool(p_value <= 0.05))
+    assert float(statistic) == answer.content["statistic"]
+    assert repr(answer).startswith("Is dose independent of response given age? Dependence found at level 0.05 (p = ")
+    assert "It cost epsilon = 1 (replace_one)." in str(answer)
+    assert "<caption>Is dose independent of response given age?</caption>" in answer._repr_html_()
+    picture = answer.plot()
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    assert picture.save(tmp_path / "p.png").read_bytes() == picture.png
+    (row,) = ledger.rows()
+    assert (row.columns, row.source, row.method) == ("dose ~ response | age", "DataFrame", "band-gcm")
+    for text in (repr(answer), answer._repr_html_(), json.dumps(answer.to_dict()), repr(answer.__dict__)):
+        assert "0.12345" not in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"x": "doze"}, "did you mean 'dose'"),
+        ({"method": "band-gmc"}, "did you mean 'band-gcm'"),
+        ({"rigde": 1.0}, "did you mean 'ridge'"),
+        ({"epsilon": 0.0}, "epsilon must be a finite number > 0"),
+        ({"epsilon": 1e9}, "above, nothing is protected"),
+        ({"epsilon": None}, "epsilon must be one number"),
+        ({"epsilon": "1"}, "epsilon must be one number"),
+        ({"bounds": None}, "never computed from the data"),
+        ({"bounds": {"dose": 3}}, "bounds of 'dose' must be a list"),
+        ({"levels": {"dose": [0, 1]}}, "has bounds and levels"),
+        ({"schema": SCHEMA}, "not both"),
+        ({"method": "gcm"}, "is not private and releases nothing"),
+        ({"key": 7}, "key"),
+        ({"strict": True, "force": True}, "never refuses a column"),
+    ],
+)
+def test_mistakes_are_one_sentence_before_anything_is_charged(tmp_path, wrong, said):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
+    with pytest.raises((ValueError, TypeError), match=said):
+        jaxdp.test(columns(), **{**QUESTION, "bounds": BOUNDS, "ledger": ledger, **wrong})
+    assert ledger.rows() == []
+
+
+def test_a_frame_in_another_notation_is_refused_before_the_charge(tmp_path):
+    frame = pd.DataFrame(columns()).astype({"dose": str})
+    frame["dose"] = frame["dose"].str.replace(".", ",")
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
+    with pytest.raises(ValueError, match=r"column .dose. does not parse.*decimal comma") as refused:
+        jaxdp.test(frame, **QUESTION, bounds=BOUNDS, ledger=ledger)
+    assert "12345" not in str(refused.value)
+    assert ledger.rows() == []
+    forced = jaxdp.test(frame, **QUESTION, bounds=BOUNDS, ledger=ledger, force=True)
+    assert forced.mode == "release"
+    assert jaxdp.test(frame, **QUESTION, bounds=BOUNDS, ledger=ledger, strict=True).content["n"] == 400
+    assert len(ledger.rows()) == 2
+
+
+def test_three_questions_within_epsilon_1():
+    session = jaxdp.Session(columns(), bounds=BOUNDS, levels=LEVELS, epsilon=1.0, questions=3)
+    answer = session.test("dose", "response", "age")
+    assert answer.mode == "release"
+    assert float(answer.cost.epsilon) == pytest.approx(1 / 3)
+    session.test("clinic", "grade")
+    graph = session.discover(["clinic", "grade"])
+    assert float(graph.cost.epsilon) == pytest.approx(1 / 3)
+    assert session.left == "epsilon=0"
+    with pytest.raises(jaxdp.BudgetExhausted, match="epsilon=0 left of this session"):
+        session.test("dose", "age")
+    assert [row.columns for row in session.asked] == ["dose ~ response | age", "clinic ~ grade", "graph of 2 columns"]
+    assert "0.12345" not in repr(session) + session._repr_html_() + repr(session.asked)
+    assert session.plan("dose", "response", "age", method="partition-gcm", n=400, epsilon=1.0, power=0.8).effect > 0
+
+
+def test_a_session_is_charged_to_a_ledger_or_simulated(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    session = jaxdp.Session(columns(), bounds=BOUNDS, levels=LEVELS, ledger=ledger)
+    session.test("clinic", "grade", epsilon=0.25)
+    assert ledger.spent.epsilon == pytest.approx(0.25)
+    with pytest.raises(ValueError, match="say what this question may cost"):
+        session.test("clinic", "grade")
+    with pytest.raises(TypeError, match="belongs to the session"):
+        session.test("clinic", "grade", epsilon=0.1, key=key())
+    simulated = [
+        jaxdp.Session(columns(), levels=LEVELS, epsilon=1.0, questions=2, key=key()).test("clinic", "grade").p_value
+        for _ in range(2)
+    ]
+    assert simulated[0] == simulated[1]
+    with pytest.raises(ValueError, match="one of them"):
+        jaxdp.Session(columns(), levels=LEVELS)
+    with pytest.raises(ValueError, match="can't be charged"):
+        jaxdp.Session(columns(), levels=LEVELS, ledger=ledger, key=key())
+    with pytest.raises(ValueError, match="works once"):
+        jaxdp.Session(columns(), levels=LEVELS, epsilon=1.0, key=jaxdp.fresh_key())
+
+
+def test_mic_and_discover_in_one_call(tmp_path):
+    pytest.importorskip("matplotlib")
+    table = columns()
+    pair = jaxdp.mic(table, x="dose", y="response", epsilon=2.0, bounds=BOUNDS, key=key())
+    assert pair.to_dict()["pairs"][0]["x"] == "dose"
+    assert repr(pair).startswith("How strongly are dose and response related? MIC = ")
+    assert 0.0 <= pair.p_value <= 1.0
+    every = jaxdp.mic(table, columns=["dose", "response", "age"], epsilon=2.0, bounds=BOUNDS, key=key())
+    assert (len(every.pairs), every.matrix.shape) == (3, (3, 3))
+    for found in (pair, every):
+        assert found.plot()._repr_png_().startswith(b"\x89PNG")
+        assert "<table>" in found._repr_html_()
+    graph = jaxdp.discover(table, epsilon=1.0, levels=LEVELS, key=key())
+    assert graph.names == ("clinic", "grade")
+    assert graph.plot()._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(TypeError, match="no setting 'orders'"):
+        jaxdp.discover(table, epsilon=1.0, levels=LEVELS, orders=2)
+    with pytest.raises(ValueError, match="at least two columns"):
+        jaxdp.discover(table, epsilon=1.0, levels=LEVELS, columns="clinic")
+    with pytest.raises(ValueError, match="give x and y for one pair"):
+        jaxdp.mic(table, x="dose", epsilon=1.0, bounds=BOUNDS)
+
+
+def test_the_planner_is_a_module_that_may_be_called():
+    row = jaxdp.plan("partition-gcm", epsilon=1.0, effect=0.25, power=0.8)
+    assert row.n == jaxdp.plan.required_n("partition-gcm", epsilon=1.0, effect=0.25)
+    assert str(row) == row.sentence
+    assert row.sentence.startswith(f"partition-gcm finds an effect of 0.25 in {row.n} records")
+    table = jaxdp.plan(x="clinic", y="grade", levels=LEVELS, n=1000, epsilon=1.0, effect=0.3)
+    assert table[0].power >= table[1].power
+    with pytest.raises(ValueError, match="give three of"):
+        jaxdp.plan("partition-gcm", epsilon=1.0)
+    with pytest.raises(ValueError, match="belong to a schema"):
+        jaxdp.plan("partition-gcm", x="dose", epsilon=1.0, effect=0.2, power=0.8)
+
+
+def test_the_function_called_test_is_no_test():
+    assert jaxdp.test.__test__ is False

@@ -1,0 +1,185 @@
+"""QuantileTable: sensitivity of its cuts, level where cuts collide, what it sees; how `--sees` chooses tests."""
+
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import jaxdp
+from jaxdp import catalogue, null_laws
+from jaxdp.data import Column, Data, Domain
+from jaxdp.independence.tables import noisy_table, quantile_table
+from jaxdp.spec import ANY, KINDS_SEEN
+from jaxdp.statistics import partition
+from jaxdp.statistics.tables import noisy_table_statistics, quantile_bins
+
+PLAIN = Domain((Column(),), (Column(),))
+CODED = Domain((Column("categorical", 4),), (Column(),))
+
+
+def dependent(key, n, kind=0.0):
+    """Columns on [-1, 1]: 0 independent, 1 a parabola, 2 a circle, 3 a product, 4 one spread, 5 half of x constant."""
+    key_x, key_e, key_u = jax.random.split(key, 3)
+    x, e = jax.random.normal(key_x, (n,)), jax.random.normal(key_e, (n,))
+    turn = 2 * jnp.pi * jax.random.uniform(key_u, (n,))
+    circle = 1.4 * jnp.cos(turn) + 0.2 * x, 1.4 * jnp.sin(turn) + 0.2 * e
+    xs = jnp.stack([x, x, circle[0], x, x, jnp.where(turn < jnp.pi, 0.0, x)])
+    ys = jnp.stack([e, 0.57 * x**2 + e, circle[1], x * e, jnp.exp(x / 2) * e, e])
+    which = jnp.asarray(kind, int)
+    return Data(jnp.clip(xs[which] / 4, -1, 1), jnp.clip(ys[which] / 4, -1, 1), None, PLAIN)
+
+
+def test_one_value_moves_a_score_by_one_and_never_more():
+    generator = np.random.default_rng(0)
+    largest = 0.0
+    for _ in range(200):
+        values = generator.choice(np.linspace(-1.2, 1.2, 9), size=7)
+        other = values.copy()
+        other[0] = generator.choice([-1.2, 1.2, np.nan, 0.3])
+        steps = [quantile_bins.steps(column, partition.Uniform()) for column in (values, other)]
+        scores = [quantile_bins.quantile_scores(column, 3) for column in steps]
+        largest = max(largest, float(jnp.max(jnp.abs(scores[0] - scores[1]))))
+    assert largest == quantile_table.SCORE_MOVE
+
+
+def test_cuts_are_quantiles_and_bins_follow_them():
+    values = np.linspace(-0.9, 0.9, 90)
+    steps = quantile_bins.steps(values, partition.Uniform())
+    cuts = jnp.argmax(quantile_bins.quantile_scores(steps, 3), axis=1) + 1
+    counts = np.bincount(np.asarray(quantile_bins.bins(steps, cuts)), minlength=3)
+    assert counts.tolist() == [30, 30, 30]
+
+
+def test_multinomial_counts_have_their_total_means_and_variances():
+    chances = jnp.array([0.5, 0.25, 0.0, 0.25])
+    counts = np.asarray(noisy_table.multinomial_by_binomials(jax.random.key(0), 40, chances, 20_000))
+    assert (counts.sum(axis=1) == 40).all()
+    assert (counts[:, 2] == 0).all()
+    np.testing.assert_allclose(counts.mean(axis=0), 40 * chances, atol=5 * np.sqrt(10 / 20_000))
+    np.testing.assert_allclose(counts.var(axis=0), 40 * chances * (1 - chances), rtol=0.06)
+
+
+def test_smallest_rank_is_exact_for_exchangeable_draws():
+    values = jax.random.normal(jax.random.key(1), (2000, 2, 20))
+    found = np.asarray(jax.vmap(null_laws.smallest_rank)(values))
+    hits = int((found <= 0.1).sum())
+    assert binom.ppf(1e-6, 2000, 0.1) <= hits <= binom.ppf(1 - 1e-6, 2000, 0.1)
+    assert np.isnan(null_laws.smallest_rank(values[0].at[0, 3].set(jnp.nan)))
+
+
+def rejections(kind, replicates, n=1000, epsilon=0.5):
+    test = jaxdp.QuantileTable(epsilon=epsilon, num_bins=3, num_null=199)
+    design = functools.partial(dependent, n=n, kind=float(kind))
+    return jaxdp.power.rejection_rate(test, design, jax.random.key(7), replicates).rejections
+
+
+@pytest.mark.optimised
+@pytest.mark.full
+def test_level_where_cuts_collide():
+    """At most a binomial window above 0.06, the level that the theory page promises for columns with ties."""
+    assert rejections(5, 1000) <= binom.ppf(1 - 1e-4, 1000, 0.06)
+
+
+@pytest.mark.optimised
+@pytest.mark.full
+def test_a_floor_on_the_margins_would_break_the_level(monkeypatch):
+    def floored(sums):
+        kept = jnp.maximum(sums, 0.125 / sums.shape[-1] * jnp.sum(sums, axis=-1, keepdims=True))
+        return kept / jnp.sum(kept, axis=-1, keepdims=True)
+
+    monkeypatch.setattr(noisy_table_statistics, "_shares", floored)
+    jax.clear_caches()
+    design = functools.partial(with_an_empty_level, n=1000)
+    test = jaxdp.QuantileTable(epsilon=0.5, num_null=199)
+    found = jaxdp.power.rejection_rate(test, design, jax.random.key(7), 1000).rejections
+    monkeypatch.undo()
+    jax.clear_caches()
+    bound = binom.ppf(1 - 1e-4, 1000, 0.06)
+    assert found > bound
+    assert jaxdp.power.rejection_rate(test, design, jax.random.key(7), 1000).rejections <= bound
+
+
+def with_an_empty_level(key, n):
+    """Independent codes of three levels, the third of them empty."""
+    x, y = jax.random.randint(key, (2, n), 0, 2)
+    return Data(x, y, None, Domain((Column("ordinal", 3),), (Column("ordinal", 3),)))
+
+
+@pytest.mark.optimised
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_it_sees_what_covariance_misses(kind):
+    assert rejections(kind, 100, epsilon=1.0) >= 90
+
+
+def test_a_coded_column_keeps_its_levels_and_costs_no_cuts():
+    data = Data(jnp.arange(40) % 4, jnp.linspace(-1, 1, 40), None, CODED)
+    staged = jaxdp.core.resolve(jaxdp.QuantileTable(epsilon=1.0), data)
+    assert staged.first.bins == (0, 3)
+    assert staged.second.shape == (4, 3)
+    assert not staged.second.ordered  # four unordered levels
+    assert float(jaxdp.core.cost_of(jaxdp.QuantileTable(epsilon=1.0), data).epsilon) == pytest.approx(1.0)
+    assert float(staged.second.budget().epsilon) == pytest.approx(0.85)
+
+
+def test_a_release_of_both_stages_is_certified():
+    data = dependent(jax.random.key(0), 60)
+    result = jaxdp.run(jaxdp.QuantileTable(epsilon=1.0, num_null=19), jaxdp.fresh_key(), data)
+    assert result.mode == "release"
+    assert len(result.release.earlier) == 1
+    assert 0 < float(result.p_value) <= 1
+
+
+@pytest.mark.parametrize(
+    ("sees", "given", "name"),
+    [
+        (None, 0, "quantile-table"),
+        (ANY, 0, "quantile-table"),
+        ("monotone", 0, "conditional-kendall"),
+        ("linear", 1, "band-gcm"),
+        ("linear", 2, "contrast-gcm"),
+        (None, 1, "band-gcm"),
+    ],
+)
+def test_the_wish_chooses_the_test(sees, given, name):
+    domain = Domain((Column(),), (Column(),), (Column(),) * given)
+    assert catalogue.default(domain, sees=sees).name == name
+
+
+def test_every_kind_that_can_be_wished_is_offered_by_the_command_line():
+    from jaxdp.cli import test as command
+
+    assert command.SEES == KINDS_SEEN
+
+
+def test_no_test_for_the_wish_is_a_sentence():
+    several = Domain((Column(),) * 2, (Column(),))
+    with pytest.raises(ValueError, match=r"no test sees 'any' dependence in these columns; there is one for linear"):
+        catalogue.default(several, sees=ANY)
+    with pytest.raises(ValueError, match="sees must be"):
+        catalogue.default(several, sees="all")
+
+
+def test_the_command_line_says_what_was_seen(tmp_path, capsys):
+    from jaxdp.cli.main import main
+
+    generator = np.random.default_rng(0)
+    x, e = generator.normal(size=(2, 400))
+    rows = "\n".join(f"{a:.4f},{b:.4f}" for a, b in zip(x, x**2 + 0.3 * e, strict=True))
+    (tmp_path / "d.csv").write_text(f"a,b\n{rows}\n")
+    column = '[columns.{}]\nkind = "continuous"\nbounds = [-9, 9]\n'
+    (tmp_path / "s.toml").write_text(column.format("a") + column.format("b"))
+    ask = ["test", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--x", "a", "--y", "b", "--seed", "1"]
+    assert main([*ask, "--epsilon", "4", "--out", str(tmp_path / "any")]) == 0
+    content = json.loads((tmp_path / "any" / "result.json").read_text())
+    assert content["method"] == "quantile-table"
+    assert content["dependence_found"]
+    assert content["sees"] == "any dependence of two columns"
+    assert "any dependence of two columns" in capsys.readouterr().out
+    assert main([*ask, "--epsilon", "4", "--sees", "linear", "--out", str(tmp_path / "linear")]) == 0
+    assert json.loads((tmp_path / "linear" / "result.json").read_text())["method"] == "conditional-kendall"
+    assert main([*ask, "--epsilon", "4", "--sees", "any", "--method", "band-gcm", "--out", str(tmp_path / "no")]) == 2

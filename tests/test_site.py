@@ -1,0 +1,83 @@
+"""The documentation site: it builds without a warning, and everything that the package exports is in it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jaxdp
+from jaxdp import catalogue
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+import site_pages  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built pages, from a strict build: a broken link, anchor or reference ends it."""
+    pytest.importorskip("mkdocs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.full
+def test_the_site_builds_without_a_warning_and_holds_every_export(site):
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (site / "reference").rglob("index.html"))
+    shown = set(re.findall(r'<h2 id="([\w.]+)"', text))
+    exported = {site_pages._place(getattr(jaxdp, name)) for name in jaxdp.exported_names()} - {""}
+    assert exported <= shown
+    assert "<!-- made" not in text
+
+
+@pytest.mark.full
+def test_every_private_test_has_a_row_of_evidence(site):
+    text = (site / "evidence" / "mechanisms" / "index.html").read_text(encoding="utf-8")
+    for name, entry in catalogue.entries().items():
+        assert (f"<td><code>{name}</code></td>" in text) == entry.spec.private, name
+
+
+def test_every_marker_has_a_maker():
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")]
+    used = {name for page in pages for name in site_pages.MARKER.findall(page)}
+    assert used == set(site_pages.MAKERS)
+
+
+@pytest.mark.parametrize("name", ["power", "one_table", "tuning", "type_one", "level", "mechanisms", "methods"])
+def test_the_tables_come_from_the_records(name):
+    lines = [line for line in site_pages.MAKERS[name]().splitlines() if line.startswith("|")]
+    assert len(lines) > 5
+    assert len({line.count("|") - line.count("\\|") for line in lines}) <= 2  # tests and searches: two tables
+
+
+def test_the_table_of_power_says_what_the_record_says():
+    row = next(line for line in site_pages.power().splitlines() if line.startswith("| PartitionGCM"))
+    assert row == "| PartitionGCM | 0.049 | 0.669 | 0.995 | 10000 |"
+
+
+def test_links_out_of_the_site_become_text():
+    link = site_pages.LINK.search
+    inside = {"theory/README.md", "claims.md"}
+    kept = site_pages._kept
+    assert kept(link("[x](../claims.md#a)"), "theory/README.md", inside) == "[x](../claims.md#a)"
+    assert (
+        kept(link("[the code](../../examples/gwas.py)"), "theory/README.md", inside) == "the code (`examples/gwas.py`)"
+    )
+    assert kept(link("[`README.md`](../README.md)"), "claims.md", inside) == "`README.md`"
+    assert kept(link("[x](https://example.org)"), "claims.md", inside) == "[x](https://example.org)"
+
+
+def test_docstrings_keep_their_lines_and_their_signs():
+    pytest.importorskip("griffe")
+    import site_docstrings
+
+    text = site_docstrings.as_markdown("One.\nPrivacy: a*b < `c*d`.\n    code * 2")
+    assert text == "One.\n\nPrivacy: a\\*b &lt; `c*d`.\n    code * 2"

@@ -1,0 +1,101 @@
+"""A page tells its result in words, from result.json alone; a phone shows it without sideways scrolling."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from jaxdp.cli.main import main
+from jaxdp.report.story import story
+
+RESULT = {
+    "title": "Is a independent of b given c?",
+    "answer": "Dependence found at level 0.05 (p = 0.001).",
+    "method": "band-gcm",
+    "effect": 0.31,
+    "interval": [0.2, 0.42],
+    "effect_is": "partial correlation",
+    "sees": "covariance of X and Y given Z",
+    "epsilon": 1.0,
+    "delta": 0.0,
+    "relation": "replace_one",
+    "mode": "release",
+    "n": 1000,
+    "level_rule": {"sentence": "Level holds if Z is smooth.", "flags": ["few records"]},
+    "command": "jaxdp test d.csv --x a --y b",
+    "budget": {"left": "epsilon=4", "granted": "epsilon=5", "ledger": "l.db"},
+}
+
+
+def told(**changes):
+    return {heading: " ".join(sentences) for heading, sentences in story({**RESULT, **changes})}
+
+
+def test_every_part_is_told():
+    parts = told()
+    assert parts["What was asked"] == "Is a independent of b given c? The file has 1000 records."
+    assert "0.31: partial correlation" in parts["How strong it is"]
+    assert "0.2 to 0.42" in parts["How strong it is"]
+    assert parts["What this test can see"] == "band-gcm sees covariance of X and Y given Z."
+    assert parts["What the answer rests on"] == "Level holds if Z is smooth. Take care: few records."
+    assert parts["What it cost"] == "epsilon = 1. epsilon=4 is left of epsilon=5 in the ledger l.db."
+    assert "exp(1) = 2.72 times" in parts["What is protected"]
+    assert "jaxdp test d.csv" in parts["How to run it again"]
+
+
+def test_what_is_not_known_is_not_said():
+    bare = {"title": "t", "answer": "yes", "epsilon": 2.0, "mode": "release", "relation": "other"}
+    parts = {heading: " ".join(sentences) for heading, sentences in story(bare)}
+    assert set(parts) == {"What was asked", "What it cost", "What is protected"}
+    assert "exp(" not in parts["What is protected"]
+    assert story({"rows": [1, 2]}) == []
+
+
+def test_a_simulation_promises_nothing():
+    parts = told(mode="simulation")
+    assert "What is protected" not in parts
+    assert "not private" in parts["What it cost"]
+
+
+def test_a_null_result_says_what_it_does_not_show():
+    assert "does not show that there is none" in told(dependence_found=False)["What this test can see"]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The page of a small test with a long file name."""
+    folder = tmp_path_factory.mktemp("page")
+    data, schema = folder / f"{'a_long_name_' * 6}.csv", folder / "s.toml"
+    data.write_text("a,b\n" + "".join(f"{i % 2},{(i // 2) % 2}\n" for i in range(200)))
+    kind = 'kind = "binary"\nlevels = ["0", "1"]\n'
+    schema.write_text(f"[columns.a]\n{kind}[columns.b]\n{kind}")
+    command = ["test", data, "--schema", schema, "--x", "a", "--y", "b", "--epsilon", "1", "--out", folder / "out"]
+    assert main(list(map(str, command))) == 0
+    return folder / "out" / "report.html"
+
+
+def test_the_command_and_the_missing_ledger_are_on_the_page(page):
+    text = page.read_text()
+    assert "jaxdp test" in text
+    assert "No ledger was kept" in text
+    content = json.loads((page.parent / "result.json").read_text())
+    assert content["command"].startswith("jaxdp test ")
+    assert content["budget"] is None
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_it_without_errors_or_sideways_scrolling(page, tmp_path, width):
+    measure = "document.title = 'wide ' + f.contentDocument.documentElement.scrollWidth + ' of ' + f.clientWidth"
+    framed = html.escape(page.read_text())
+    outer = tmp_path / "outer.html"
+    outer.write_text(f'<iframe id="f" width="{width}" height="800" srcdoc="{framed}" onload="{measure}"></iframe>')
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--window-size=1400,900"]
+    done = subprocess.run(["chromium", *flags, outer.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    found = re.search(r"<title>wide (\d+) of (\d+)</title>", done.stdout)
+    assert found, "the page did not load"
+    assert int(found[1]) <= int(found[2]) == width

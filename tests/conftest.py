@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-pytest_plugins = ["compiled_programs", "cpu_times"]
+pytest_plugins = ["compiled_programs", "cpu_times", "entropy"]
 
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

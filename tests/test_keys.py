@@ -34,6 +34,7 @@ def data_of(num_records=64):
     return jaxdp.Data(x, y, z)
 
 
+@pytest.mark.system_entropy
 def test_fresh_keys_differ_and_come_from_the_system(monkeypatch):
     assert words(keys.open_key(jaxdp.fresh_key())) != words(keys.open_key(jaxdp.fresh_key()))
     asked = []
@@ -47,6 +48,7 @@ def test_fresh_keys_differ_and_come_from_the_system(monkeypatch):
     assert asked == [32]
 
 
+@pytest.mark.system_entropy
 def test_no_fallback_if_entropy_fails(monkeypatch):
     def fail(count):
         raise NotImplementedError("no entropy")

@@ -176,10 +176,13 @@ def run(folder, command, capsys, *more):
 
 
 def form_of(text):
-    """What is printed, without the answer: its lines by their first words, and the line of the budget."""
-    return [re.sub(r"\s+", " ", line).split(" ")[:2] for line in text.splitlines() if "budget" not in line] + [
-        line for line in text.splitlines() if "budget" in line
-    ]
+    """What is printed, without what a noisy answer may change: the labels of the lines, and the line of the budget.
+
+    The released numbers decide where a long line is broken, and whether the power of a null answer is told.
+    """
+    lines = text.splitlines()
+    labels = [line.split()[0] for line in lines if re.match(r" ? ?\S", line)]
+    return [label for label in labels if label != "power"] + [line for line in lines if "budget" in line]
 
 
 def two_columns(folder, rows, command):

@@ -1,5 +1,8 @@
 """Suite-wide settings: strict keys, strict shapes, and the tiers: everyday tests, `--full`, `--nightly`."""
 
+import sys
+from pathlib import Path
+
 import jax
 import pytest
 
@@ -7,6 +10,9 @@ pytest_plugins = ["compiled_programs", "cpu_times", "entropy"]
 
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Tests stand in the rooms of the package; some share helpers that are written in another room's file.
+sys.path.extend(str(folder) for folder in sorted(Path(__file__).parent.rglob("*")) if folder.is_dir())
 
 TIERS = ["full", "nightly"]  # each includes the ones before it
 

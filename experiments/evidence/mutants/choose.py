@@ -11,7 +11,7 @@ from jaxdp import examples
 
 MOST = 24  # tests of one round
 GUARD = re.compile("bound|sensitiv|attack|budget|cost|share|charge|noise|reach|law|key|constant|level|epsilon|exact")
-CONTRACT = "tests/test_contract.py"
+CONTRACT = "tests/audit/test_contract.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,9 @@ def all_tests(root: Path) -> tuple[Test, ...]:
     """Every test function of the suite that is not nightly."""
     found: list[Test] = []
     # the tests of this tool name constants without guarding them
-    for path in sorted(set((root / "tests").glob("test_*.py")) - {root / "tests" / "test_mutate.py"}):
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        if path.name == "test_mutate.py":
+            continue
         tree, source = ast.parse(path.read_text()), path.read_text()
         parts = {name: ast.get_source_segment(source, node) or "" for node in tree.body for name in _names(node)}
         slow_file = bool(re.search(r"mark\.(optimised|full)\b", parts.get("pytestmark", "")))

@@ -13,7 +13,7 @@ import pytest
 
 import jaxdp
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 STUBS = runpy.run_path(str(ROOT / "scripts" / "make_stubs.py"))
 
 RIGHT = """

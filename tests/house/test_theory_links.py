@@ -4,7 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 THEORY = ROOT / "docs" / "theory"
 CODE_FOLDERS = ("jaxdp", "tests", "experiments", "examples", "scripts")
 REFERENCE = re.compile(r"docs/((?:theory/)?[\w-]+\.md)((?:#[\w-]+(?:, #[\w-]+)*)?)")

@@ -16,7 +16,7 @@ import pytest
 
 from jaxdp.cli.main import build_parser, main
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SMALL = {"--replicates": "60", "--runs": "2000"}
 SMALLER = (
     ("replicates=100_000", "replicates=60"),
@@ -29,7 +29,7 @@ BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", flags=re.S | re.M)
 SCHEDULER = "# needs a scheduler\n"  # the first line of the one block that starts jobs
 LIBRARIES = ("causallearn", "pgmpy")  # of the extras: where one is missing, its blocks are not run
 QUICK = ("start",)  # pages of the everyday tier
-ELSEWHERE = {"write_your_own_test"}  # tests/test_write_your_own.py
+ELSEWHERE = {"write_your_own_test"}  # tests/house/test_write_your_own.py
 
 
 def pages() -> list[Path]:

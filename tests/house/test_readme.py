@@ -9,7 +9,7 @@ import pytest
 import jaxdp
 from jaxdp.cli.main import build_parser
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text()
 
 

@@ -11,7 +11,7 @@ import pytest
 import jaxdp
 from jaxdp import catalogue
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import site_pages  # noqa: E402
 

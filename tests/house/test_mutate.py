@@ -11,7 +11,7 @@ from experiments.evidence.mutants import run
 from experiments.evidence.mutants.choose import rounds
 from experiments.evidence.mutants.find import find, of_source, scaled
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 STAGES = "jaxdp/independence/continuous/partition_stages.py"
 
 
@@ -96,7 +96,9 @@ def test_whole_numbers_stay_whole_and_move():
 def test_the_tests_that_name_a_constant_come_first(mutants):
     mutant = next(m for m in mutants if m.name == "VARIANCE_ONE_REGION")
     first, *others = rounds(ROOT, mutant)
-    assert "tests/test_partition_gcm.py::test_an_attack_reaches_the_variance_bounds" in first.nodes
+    assert (
+        "tests/independence/continuous/test_partition_gcm.py::test_an_attack_reaches_the_variance_bounds" in first.nodes
+    )
     assert any("partition-gcm" in tests.narrow for tests in others)
     nodes = [node for tests in (first, *others) for node in tests.nodes]
     assert len(nodes) == len(set(nodes))

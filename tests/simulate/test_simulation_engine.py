@@ -24,7 +24,7 @@ from jaxdp.simulate.engine.grid import Plan
 from jaxdp.simulate.engine.replicates import RejectionRate
 from jaxdp.simulate.engine.settings import Setting
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(HERE))
 from simulation_worker import NoisyMean, settings, uniforms  # noqa: E402
 

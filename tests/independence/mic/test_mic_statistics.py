@@ -24,7 +24,7 @@ from jaxdp.statistics.mic import (
 )
 from jaxdp.statistics.tables import information
 
-FIXTURE = pathlib.Path(__file__).parent / "data" / "mic_minepy_1_2_6.csv"
+FIXTURE = pathlib.Path(__file__).parents[2] / "data" / "mic_minepy_1_2_6.csv"
 BOX = ((0.0, 1.0), (0.0, 1.0))
 
 

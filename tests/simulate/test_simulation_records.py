@@ -14,7 +14,7 @@ import pytest
 from jaxdp.simulate.engine import grid, record_file, results
 from jaxdp.simulate.engine.record_file import Record, RecordFile, read
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import simulation_worker
 
 WORKER = pathlib.Path(simulation_worker.__file__)

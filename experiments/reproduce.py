@@ -49,10 +49,11 @@ class Experiment:
     title: str
     lines: Callable[[dict[str, Any]], Iterator[Line]]
     data: tuple[str, ...] = ()  # arguments that need --data
+    room: str = "papers"
 
     def command(self, name: str, size: str, folder: pathlib.Path, data: pathlib.Path | None) -> list[str]:
         extra = [part.format(data=data) for part in self.data] if data else []
-        return [sys.executable, "-m", f"experiments.{name}", f"--{size}", "--out", str(folder), *extra]
+        return [sys.executable, "-m", f"experiments.{self.room}.{name}", f"--{size}", "--out", str(folder), *extra]
 
 
 def main() -> int:
@@ -82,7 +83,11 @@ def main() -> int:
 
 def available() -> list[str]:
     """Experiments that this checkout has."""
-    return [name for name in EXPERIMENTS if (ROOT / "experiments" / name / "__main__.py").exists()]
+    return [
+        name
+        for name, experiment in EXPERIMENTS.items()
+        if (ROOT / "experiments" / experiment.room / name / "__main__.py").exists()
+    ]
 
 
 def run(name: str, size: str, arguments) -> bool:
@@ -370,8 +375,8 @@ EXPERIMENTS = {
     ),
     "unit_circle": Experiment("Private chi-squared on the unit circle", unit_circle_lines),
     "mic": Experiment("Differentially private maximal information coefficients", mic_lines, ("--data", "{data}")),
-    "residual_scale": Experiment("Our own: the residual scale of schema data", residual_scale_lines),
-    "tuning": Experiment("Our own: tuning", tuning_lines),
+    "residual_scale": Experiment("Our own: the residual scale of schema data", residual_scale_lines, room="evidence"),
+    "tuning": Experiment("Our own: tuning", tuning_lines, room="evidence"),
 }
 
 

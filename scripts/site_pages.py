@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+AUDITS = ROOT / "experiments" / "evidence" / "audit" / "audit.json"
 
 MARKER = re.compile(r"<!-- made: (\w+) -->")
 LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^()\s]+)\)")
@@ -154,7 +155,7 @@ def mechanisms() -> str:
 
 def audit_record() -> dict[str, dict[float, float]]:
     """The largest audited lower bound over pairs of neighbours: name -> claim -> bound."""
-    record = json.loads((ROOT / "experiments" / "audit" / "audit.json").read_text(encoding="utf-8"))
+    record = json.loads(AUDITS.read_text(encoding="utf-8"))
     found: dict[str, dict[float, float]] = {}
     for row in record["tests"]:
         bounds = found.setdefault(row["method"], {})
@@ -164,14 +165,14 @@ def audit_record() -> dict[str, dict[float, float]]:
 
 def audited() -> str:
     """The whole record of audits."""
-    from experiments.audit.run import table as audit_table
+    from experiments.evidence.audit.run import table as audit_table
 
-    return audit_table(json.loads((ROOT / "experiments" / "audit" / "audit.json").read_text(encoding="utf-8")))
+    return audit_table(json.loads(AUDITS.read_text(encoding="utf-8")))
 
 
 def power() -> str:
-    """Level and power at n = 1000, epsilon 1, from the records of experiments/dp_ci."""
-    folder = ROOT / "experiments" / "dp_ci" / "results"
+    """Level and power at n = 1000, epsilon 1, from the records of experiments/papers/dp_ci."""
+    folder = ROOT / "experiments" / "papers" / "dp_ci" / "results"
     measured: dict[str, dict[float, dict]] = {}
     with (folder / "defaults.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -191,8 +192,8 @@ def power() -> str:
 
 
 def one_table() -> str:
-    """Exact power of the tests of one 2x2 table, from the record of experiments/unit_circle."""
-    path = ROOT / "experiments" / "unit_circle" / "results" / "recorded.jsonl"
+    """Exact power of the tests of one 2x2 table, from the record of experiments/papers/unit_circle."""
+    path = ROOT / "experiments" / "papers" / "unit_circle" / "results" / "recorded.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     rows = [row for row in rows if row["figure"] == "one table" and (row["n"], row["epsilon"]) == (600, 0.1)]
     frequencies = sorted({row["frequency"] for row in rows})
@@ -206,15 +207,15 @@ def one_table() -> str:
 
 def tuning() -> str:
     """Tuned against default settings."""
-    return (ROOT / "experiments" / "tuning" / "results" / "gains.md").read_text(encoding="utf-8")
+    return (ROOT / "experiments" / "evidence" / "tuning" / "results" / "gains.md").read_text(encoding="utf-8")
 
 
 def type_one() -> str:
     """Type-I error of every configuration."""
-    from experiments.audit.nulls import finished
-    from experiments.audit.nulls import table as null_table
+    from experiments.evidence.audit.nulls import finished
+    from experiments.evidence.audit.nulls import table as null_table
 
-    return null_table(finished(ROOT / "experiments" / "audit" / "nulls.jsonl"))
+    return null_table(finished(ROOT / "experiments" / "evidence" / "audit" / "nulls.jsonl"))
 
 
 def level() -> str:

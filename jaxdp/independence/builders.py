@@ -10,7 +10,8 @@ from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 # Public guesses of the residual sd, in units of the [-1, 1] scaling, that tests winsorise by.
 # Continuous: the smallest guess whose measured level stayed at or below 0.06 in every setting of
-# experiments/residual_scale (0.1 reached 0.078); for residual sds of 0.1 and more it loses at most 0.10 of power.
+# experiments/evidence/residual_scale (0.1 reached 0.078); for residual sds of 0.1 and more it loses at most 0.10 of
+# power.
 CONTINUOUS_RESIDUAL_SCALE = 0.2
 # Two-valued columns sit on -1 and 1 and ordered ones between: their sd is that of the coding itself.
 DISCRETE_RESIDUAL_SCALE = 0.5

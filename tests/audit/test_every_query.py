@@ -8,7 +8,7 @@ import pytest
 from cases import BY_NAME
 
 import jaxdp
-from experiments.audit import nulls
+from experiments.evidence.audit import nulls
 from jaxdp import catalogue, examples
 from jaxdp.core import PrivateQuery
 from jaxdp.spec import BestKnown
@@ -53,7 +53,8 @@ def test_every_test_has_a_case_and_says_what_is_reached(entry):
 @every_entry
 def test_every_private_test_has_a_recorded_audit(entry):
     missing = {one.name for one in examples.of(entry) if one.recorded} - audited()
-    assert not missing, f"no audit is recorded in {RECORDS / 'audit.json'}: experiments.audit.run --extend tests"
+    command = "python -m experiments.evidence.audit.run --extend tests"
+    assert not missing, f"no audit is recorded in {RECORDS / 'audit.json'}: {command}"
 
 
 @every_entry
@@ -63,7 +64,7 @@ def test_every_test_has_a_recorded_level(entry):
             assert one.example.null is None, f"{one.name} has a null and a reason for having none"
             continue
         assert one.example.null is not None, f"{one.name} has no level: give its example null=, or without_null="
-        assert one.name in nulls.NULLS, f"{one.name} has a null of no size: add it to experiments/audit/nulls.py"
+        assert one.name in nulls.NULLS, f"{one.name} has a null of no size: add it to {nulls.__file__}"
         assert one.name in recorded_levels(), f"no level of {one.name} is recorded in {RECORDS / 'nulls.jsonl'}"
 
 

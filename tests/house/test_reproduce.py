@@ -166,3 +166,8 @@ def test_the_page_of_the_documentation_takes_the_table(table, tmp_path):
     reproduce.insert(tmp_path / "page.md", "new\n")
     assert "new" in (tmp_path / "page.md").read_text()
     assert "spellman23" not in (tmp_path / "page.md").read_text()
+
+
+def test_every_experiment_is_in_its_room():
+    """A folder that moved would drop out of the table unseen."""
+    assert reproduce.available() == list(reproduce.EXPERIMENTS)

@@ -1,4 +1,4 @@
-"""Type-I error of every configuration (experiments/audit/nulls.py), and the code that counts it."""
+"""Type-I error of every configuration (experiments/evidence/audit/nulls.py), and the code that counts it."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ import pytest
 from cases import BY_NAME, CASES
 
 import jaxdp
-from experiments.audit import nulls
+from experiments.evidence.audit import nulls
 
 pytestmark = pytest.mark.optimised
 

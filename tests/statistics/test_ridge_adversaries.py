@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.audit import ridge as adversaries
+from experiments.evidence.audit import ridge as adversaries
 from jaxdp.statistics.kernel_ridge import kernels, ridge, ridge_error
 
 pytestmark = [

@@ -1,7 +1,7 @@
 """Public defaults of B and c as functions of n and epsilon, from simulations on the 21 functions.
 
-Made by `python -m experiments.mic.tuning` at noise levels and seeds that its evaluation does not use; the MIC paper,
-appendix E.2, describes the objective.
+Made by `python -m experiments.papers.mic.tuning` at noise levels and seeds that its evaluation does not use; the
+MIC paper, appendix E.2, describes the objective.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 
 MASTER_FACTOR = 10.0  # c: 5 (the paper's) has a tenth more error at n = 1000, 15 a twentieth less for twice the time
 PAIRS_MASTER_FACTOR = 5.0  # for many pairs, where noise dominates and time counts
-# B with a weighted error within 5 % of the least among those tried (experiments/mic/results/tuning.csv), for the
+# B with a weighted error within 5 % of the least among those tried (experiments/papers/mic/results/tuning.csv), for the
 # coefficient corrected for chance and for MICr as it is. Larger n keep the last value.
 _SIZES = (25, 250, 500, 1000, 5000, 10_000)
 _CELLS = {

@@ -1,10 +1,10 @@
-"""Attacks on sensitivities and record/replay of whole runs (experiments/audit/neighbours.py)."""
+"""Attacks on sensitivities and record/replay of whole runs (experiments/evidence/audit/neighbours.py)."""
 
 import dataclasses
 
 import pytest
 
-from experiments.audit import neighbours
+from experiments.evidence.audit import neighbours
 from jaxdp import examples
 from jaxdp.audit import record
 from jaxdp.independence.tables.unit_circle import UnitCircle

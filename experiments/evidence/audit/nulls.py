@@ -1,0 +1,453 @@
+"""Type-I error of every test of the package: rejections of a true null, against a binomial window.
+
+python -m experiments.evidence.audit.nulls                     # 1e5 nulls a row, resumable: finished rows are kept
+python -m experiments.evidence.audit.nulls --names conditional-kendall mice-laplace --replicates 1e4 --out /some/folder
+
+One row for every example of the catalogue that has a null (`Example.null`), and some without `correct_level`; only the
+size of the study and its settings are kept here. A row states the null, the promise and its side:
+`exact` (two-sided window), `at most` and `limit` (upper window: valid but conservative, or valid as n grows).
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxdp
+from experiments.record import provenance
+from jaxdp import examples, null_laws
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import PrivateTest, Sequential
+from jaxdp.independence.mic.mic_pairs import MICrPairs
+from jaxdp.independence.pairs import AllPairs
+from jaxdp.simulate import power
+from jaxdp.simulate.examples import LAW
+from jaxdp.statistics.kernel_ridge.kernels import RBF
+
+LEVELS = (0.05, 0.01)
+ALPHA = 1e-6
+EXACT, AT_MOST, LIMIT = "exact", "at most", "limit"
+CHUNK = 10_000
+HERE = Path(__file__).parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Null:
+    """An example's test on data in which independence holds (`Example.null`), at the size of a study.
+
+    promise: one of the three above. epsilon: the budget (rho of Gaussian noise). fields: of the test's class, in place
+    of those of the example; a function of the level for decisions, which are made for one level.
+    example: name of the example, where the row has another. wrap: test -> one test of the global null.
+    most: replicates that are affordable. replayed: whether whole runs on neighbours are compared; not where rows are
+    pairs of columns or tables.
+    """
+
+    n: int
+    promise: str
+    says: str
+    epsilon: float = 1.0
+    fields: Mapping[str, Any] | Callable[[float], Mapping[str, Any]] | None = None
+    example: str = ""
+    wrap: Callable[[Any], Any] | None = None
+    most: int = 10**9
+    replayed: bool = True
+
+    @property
+    def decision(self) -> bool:
+        """Whether there is a test for each level."""
+        return callable(self.fields)
+
+
+def configured(name: str) -> examples.Configured:
+    """The example of a row."""
+    return examples.find(NULLS[name].example or name)
+
+
+def make(name: str, level: float):
+    """The test of a row, for one level."""
+    null = NULLS[name]
+    fields = null.fields(level) if callable(null.fields) else null.fields
+    test = configured(name).build(null.epsilon, null.n, fields)
+    return null.wrap(test) if null.wrap else test
+
+
+def draw(name: str):
+    """key -> Data of a row."""
+    return functools.partial(configured(name).example.null, n=NULLS[name].n)
+
+
+@frozen_pytree
+class FamilyWise(PrivateTest):
+    """A test of many hypotheses as one test of the global null: its smallest adjusted p-value."""
+
+    test: Any = None
+
+    def __post_init__(self):
+        """The budget is that of `test`."""
+
+    def resolve(self, shapes):
+        inner = self.test.resolve(shapes)
+        if not isinstance(inner, Sequential):
+            return FamilyWise(test=inner)
+        return dataclasses.replace(inner, second=FamilyWise(test=inner.second), then=then_inside(inner.then))
+
+    def budget(self):
+        return self.test.budget()
+
+    def statistic(self, key, data):
+        return self.test.statistic(key, data)
+
+    def sensitivity(self, num_records):
+        return self.test.sensitivity(num_records)
+
+    def p_value(self, key, release):
+        return jnp.min(self.test.p_value(key, release))
+
+
+@frozen_pytree
+class FamilyOfPairs(MICrPairs):
+    """All coefficients as one test of the global null: the smallest p-value against the largest of all null values."""
+
+    num_null: int = jax.tree.static(default=39)
+
+    one_program: ClassVar[bool] = True
+
+    def p_value(self, key, release):
+        return jnp.min(self.p_values(key, release, self.num_null).family)
+
+    def headline(self, release):
+        return release.value
+
+
+@functools.lru_cache(maxsize=8)
+def then_inside(then):
+    """What a stage's release does to the test inside; cached, so that one program serves all runs."""
+
+    def configure(second, query, released):
+        return FamilyWise(test=then(second.test, query, released))
+
+    return configure
+
+
+@frozen_pytree
+class Family(AllPairs):
+    """All pairs as one test of the global null: Bonferroni over the pairs."""
+
+    def resolve(self, shapes):
+        return Family(test=super().resolve(shapes).test)
+
+    def p_value(self, key, release):
+        return null_laws.bonferroni(super().p_value(key, release))
+
+
+def of_all_pairs(test) -> Family:
+    """The global null of all pairs."""
+    return Family(test=test.test)
+
+
+def of_coefficients(test) -> FamilyOfPairs:
+    """The global null of all coefficients."""
+    return FamilyOfPairs(epsilon=test.epsilon, max_cells=test.max_cells)
+
+
+def of_tables(test) -> FamilyWise:
+    """The global null of all tables."""
+    return FamilyWise(test=test)
+
+
+def at_level(level: float) -> dict[str, Any]:
+    """A decision at this level."""
+    return {"level": level}
+
+
+def groups_of_100(level: float) -> dict[str, Any]:
+    """Fields of a test of tables of 100 cases and 100 controls."""
+    return {"num_cases": 100, "num_controls": 100, "kind": jaxdp.UnitCircle, "level": level}
+
+
+def two_of_groups(level: float) -> dict[str, Any]:
+    """The same, for two tables."""
+    return {**groups_of_100(level), "count": 2}
+
+
+def permutations(level: float) -> dict[str, Any]:
+    """79 permutations, 399 at level 0.01."""
+    return {"num_permutations": 2 * copies(level) + 1, "level": level}
+
+
+def resamples(level: float) -> dict[str, Any]:
+    """39 resamples, 199 at level 0.01."""
+    return {"law": LAW, "num_resamples": copies(level), "level": level}
+
+
+def resamples_of_residuals(level: float) -> dict[str, Any]:
+    """The same, of kernel ridge residuals."""
+    return {**resamples(level), "kernel": RBF(lengthscale=1.0), "ridge": 1.0}
+
+
+def copies(level: float) -> int:
+    """Fewest copies with a rank at the level."""
+    return 39 if level == 0.05 else 199
+
+
+TUNED = "largest tail over all null rates"  # for level 0.05, valid at every level
+GRADUAL = "laws of x and y change slowly with z"
+CELLS = "cells narrow against the wave, n V large against the noise"
+AXES = "five columns of z, n epsilon = 7000: enough to choose the axes"
+UNCORRECTED = "; noise of V not counted"
+LINEAR = "a linear model with normal errors; first order in the noise"
+WINDOW_OF_BIAS = "the noise hides the bias of the fit"
+TRUE_LAW = "the law of x given z is true"
+MIC_TABLE = "tabulated null of 499 draws"
+SLOW_FITS = "default ridge, bias 0.08 sd; 11 ms a fit: 2e4 nulls. Not private"
+NEAR = {"enforce_rule": False}
+WIDE = {"scale_x": 4.0, "scale_y": 4.0}
+AXIS_FIELDS = {"accept_coarse_cells": True}
+_cells = functools.partial(Null, 1000, LIMIT)
+NULLS = {
+    "partition-gcm": _cells(CELLS),
+    "partition-gcm-columns": _cells(CELLS + "; Bonferroni over 6", epsilon=4.0),
+    "partition-gcm-zcdp": _cells(CELLS + "; rho = 0.5", epsilon=0.5),
+    "partition-gcm-regions": _cells(CELLS + "; in each region", fields={"num_regions": 3, "num_null": 199}),
+    "partition-gcm-weights": _cells(
+        CELLS + "; weights of both signs", fields={"num_cells": 125, "weights": np.cos(np.arange(125.0))}
+    ),
+    "partition-gcm-marginal": _cells("no z: one cell, no bias"),
+    "partition-gcm-axes": _cells(AXES, epsilon=7.0, fields=AXIS_FIELDS),
+    "partition-gcm-standardized": _cells(CELLS, fields={"scale_x": 0.3, "scale_y": 0.3, "standardize": True}),
+    "partial-correlation": _cells(LINEAR, most=10_000),
+    "partial-correlation-zcdp": _cells(LINEAR + "; rho = 0.1", epsilon=0.1, most=10_000),
+    "linear-regression": _cells(LINEAR, most=10_000),
+    "mean-difference": _cells("one normal response, two groups", most=10_000),
+    "chosen-cells": _cells(CELLS + " for each candidate", fields={"candidates": (40, 125)}),
+    "private-gcm": Null(200, LIMIT, WINDOW_OF_BIAS, fields=WIDE),
+    "private-gcm-paper": Null(200, LIMIT, WINDOW_OF_BIAS, fields=WIDE),
+    "local-permutation": Null(
+        40,
+        AT_MOST,
+        "x and y independent given the cell (codes of z); each side at half the level",
+        fields=permutations,
+    ),
+    "private-crt": Null(50, EXACT, "the law of x given z is the true one", fields=resamples),
+    "private-crt-normal": _cells(TRUE_LAW),
+    "private-crt-paper": Null(100, AT_MOST, TRUE_LAW + "; no level theorem", fields={"law": LAW, "num_resamples": 19}),
+    "private-crt-kernel": Null(50, EXACT, "the law of x given z is the true one", fields=resamples_of_residuals),
+    "all-pairs": _cells(CELLS + "; Bonferroni over 3 pairs", epsilon=4.0, wrap=of_all_pairs, replayed=False),
+    "conditional-kendall": _cells(CELLS + "; V is guarded"),
+    "conditional-kendall-codes": Null(300, LIMIT, "independent given the codes of z; V is guarded"),
+    "conditional-kendall-marginal-zcdp": Null(300, LIMIT, "no z; V is guarded", epsilon=0.5),
+    "conditional-kendall-paper": Null(300, LIMIT, "independent given the codes of z; ties make it conservative"),
+    "conditional-spearman": _cells(CELLS + "; V is guarded"),
+    "unit-circle": Null(600, AT_MOST, TUNED),
+    "unit-circle-estimated": Null(600, AT_MOST, "interval for the null rate, paid for"),
+    "unit-circle-paper": Null(600, AT_MOST, "decision at the margin's own null rate, no theorem", fields=at_level),
+    "margin-adaptive": Null(600, AT_MOST, TUNED),
+    "chi2-laplace": Null(600, AT_MOST, TUNED),
+    "distance-score": Null(600, AT_MOST, TUNED),
+    "noisy-proportions": Null(600, LIMIT, "the null rate is estimated"),
+    "noisy-table": Null(600, LIMIT, "margins are estimated", fields={"num_null": 199}),
+    "projected-chi2": Null(600, LIMIT, "margins are estimated", fields={"num_null": 99}),
+    "goodness-of-fit": Null(
+        600,
+        EXACT,
+        "the law is the true one: Monte Carlo",
+        fields={"probabilities": [0.25, 0.5, 0.25], "num_null": 199},
+    ),
+    "test-of-tests": Null(
+        600,
+        LIMIT,
+        "the block test (Fisher's z) has its level in blocks of 40",
+        fields={"test": jaxdp.CorrelationTest(), "num_blocks": 15},
+    ),
+    "subsample-aggregate": Null(
+        600,
+        LIMIT,
+        "blocks of 40 follow the half-normal limit",
+        fields={
+            "statistic_of": jaxdp.CorrelationTest().value,
+            "null": "half-normal",
+            "num_blocks": 15,
+            "num_null": 199,
+        },
+    ),
+    "mice-laplace": Null(100, EXACT, f"continuous margins; {MIC_TABLE}", fields={}),
+    "micr-laplace": Null(100, EXACT, f"uniform margins; {MIC_TABLE}", fields={}),
+    "mice-laplace-paper": Null(100, AT_MOST, f"continuous margins; noise is clipped: ties; {MIC_TABLE}", fields={}),
+    "micr-laplace-paper": Null(100, EXACT, f"uniform margins; {MIC_TABLE}", fields={}),
+    "micr-laplace-ranges": Null(
+        100, LIMIT, f"uniform margins, transformed at a cost; {MIC_TABLE}", fields={"range_share": 0.3}
+    ),
+    "micr-geometric": Null(60, EXACT, "uniform margins", fields={"max_cells": 6, "num_null": 99}),
+    "micr-geometric-split": Null(60, EXACT, "uniform margins", fields={"max_cells": 6, "num_null": 99}),
+    "micr-geometric-paper": Null(60, EXACT, "uniform margins", fields={"max_cells": 6, "num_null": 99}),
+    "band-gcm": _cells(GRADUAL, fields=NEAR, most=20_000),
+    "band-gcm-columns": _cells(GRADUAL + "; Bonferroni over 6", epsilon=4.0, fields=NEAR, most=20_000),
+    "band-gcm-released-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, most=20_000),
+    "contrast-gcm": Null(300, LIMIT, GRADUAL + " in two columns", fields=NEAR, most=10_000),
+    "every-table": Null(
+        6,
+        AT_MOST,
+        "no table has an effect; family-wise, Bonferroni over 6",
+        fields=groups_of_100,
+        wrap=of_tables,
+        most=10_000,
+        replayed=False,
+    ),
+    "first-tables": Null(
+        6,
+        AT_MOST,
+        "no table has an effect; family-wise: any report among 6",
+        epsilon=4.0,
+        fields=two_of_groups,
+        wrap=of_tables,
+        most=10_000,
+        replayed=False,
+    ),
+    "first-tables-paper": Null(
+        6,
+        AT_MOST,
+        "no table has an effect; family-wise: any report among 6",
+        epsilon=4.0,
+        fields=two_of_groups,
+        wrap=of_tables,
+        most=10_000,
+        replayed=False,
+    ),
+    "best-tables": Null(
+        6,
+        AT_MOST,
+        "no table has an effect; family-wise over 6, two chosen and tested",
+        epsilon=4.0,
+        fields=two_of_groups,
+        wrap=of_tables,
+        most=10_000,
+        replayed=False,
+    ),
+    "micr-pairs": Null(
+        60,
+        AT_MOST,
+        "three independent uniform columns; family-wise against the largest of 39 null values (none below 0.025)",
+        epsilon=3.0,
+        wrap=of_coefficients,
+        most=10_000,
+    ),
+    "gcm": _cells(SLOW_FITS, fields={}, most=20_000),
+    "gcm-columns": _cells(SLOW_FITS, fields={"num_null": 199}, most=20_000),
+    "crt": Null(100, EXACT, TRUE_LAW, fields={"law": LAW, "num_resamples": 99}),
+    "partition-gcm-uncorrected": _cells(CELLS + UNCORRECTED, example="partition-gcm", fields={"correct_level": False}),
+    "partition-gcm-regions-uncorrected": _cells(
+        CELLS + "; in each region" + UNCORRECTED,
+        example="partition-gcm-regions",
+        fields={"num_regions": 3, "num_null": 199, "correct_level": False},
+    ),
+    "partition-gcm-axes-uncorrected": _cells(
+        AXES + UNCORRECTED, example="partition-gcm-axes", epsilon=7.0, fields={"correct_level": False, **AXIS_FIELDS}
+    ),
+    "quantile-table": Null(500, LIMIT, "margins are estimated; 3 bins", fields={"num_bins": 3, "num_null": 199}),
+    "quantile-table-zcdp": Null(
+        500, LIMIT, "margins are estimated; 3 bins, rho = 0.5", epsilon=0.5, fields={"num_bins": 3, "num_null": 199}
+    ),
+    "feature-gcm": _cells(GRADUAL, fields=NEAR, most=20_000),
+    "feature-gcm-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, fields=NEAR, most=20_000),
+    "feature-gcm-centred": _cells(GRADUAL + "; private centres", fields=NEAR, most=20_000),
+}
+
+
+def window(replicates: int, level: float, alpha: float = ALPHA) -> tuple[int, int]:
+    """Fewest and most rejections that a rate of `level` gives with probability 1 - alpha."""
+    from scipy.stats import binom
+
+    low, high = binom.ppf([alpha / 2, 1 - alpha / 2], replicates, level)
+    return int(low), int(high)
+
+
+def measure(name: str, replicates: int, key, progress=lambda done: None) -> dict:
+    """One row: rejections at both levels, their windows, and whether the promise holds."""
+    null, started = NULLS[name], time.perf_counter()
+    made = {level: make(name, level) for level in LEVELS}
+    tests = made if null.decision else {None: made[LEVELS[0]]}
+    p_values = {}
+    for number, (level, test) in enumerate(tests.items()):
+        run = functools.partial(power.p_values, test, draw(name), jax.random.fold_in(key, number))
+        parts = []
+        for start in range(0, replicates, CHUNK):
+            parts.append(np.asarray(run(min(CHUNK, replicates - start), start=start)))
+            progress((number + (start + parts[-1].size) / replicates) / len(tests))
+        p_values[level] = np.concatenate(parts)
+    row: dict[str, Any] = {"name": name, "n": null.n, "replicates": replicates, "promise": null.promise}
+    row |= {"says": null.says, "levels": []}
+    for level in LEVELS:
+        found = p_values.get(level, p_values.get(None))
+        # float32 p-values of rank tests may sit a rounding above the level they equal
+        hits = int(np.sum(found <= level * (1 + 1e-6)))
+        low, high = window(replicates, level)
+        holds = hits <= high and (hits >= low or null.promise != EXACT) and not np.isnan(found).any()
+        row["levels"].append(
+            {"level": level, "rejections": hits, "rate": hits / replicates, "window": [low, high], "holds": bool(holds)}
+        )
+    return row | {"holds": all(part["holds"] for part in row["levels"]), "seconds": time.perf_counter() - started}
+
+
+def finished(path: Path) -> dict[str, dict]:
+    """Rows of earlier runs by name; a torn last line is left out."""
+    rows = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        rows[row["name"]] = row
+    return rows
+
+
+def table(rows: dict[str, dict]) -> str:
+    """Rows as markdown."""
+    lines = ["| configuration | n | nulls | promise | at 0.05 | at 0.01 |", "|---|---|---|---|---|---|"]
+    for name in [name for name in NULLS if name in rows]:
+        row = rows[name]
+        rates = [f"{part['rate']:.4f}{'' if part['holds'] else ' OUTSIDE'}" for part in row["levels"]]
+        lines.append(f"| {name} | {row['n']} | {row['replicates']} | {row['promise']} | {rates[0]} | {rates[1]} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=lambda text: int(float(text)), default=100_000)
+    parser.add_argument("--names", nargs="+", choices=sorted(NULLS), default=list(NULLS))
+    parser.add_argument("--seed", type=int, default=20261121)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no row after so long")
+    parser.add_argument("--out", type=Path, default=HERE)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    path, began = args.out / "nulls.jsonl", time.monotonic()
+    rows = finished(path)
+    if path.exists() and not path.read_text().endswith("\n"):  # torn by an interruption
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows.values()))
+    wanted = {name: min(args.replicates, NULLS[name].most) for name in args.names}
+    left = [name for name in args.names if rows.get(name, {}).get("replicates", 0) < wanted[name]]
+    for done, name in enumerate(left):
+        if time.monotonic() - began > args.seconds:
+            break
+
+        def show(share, done=done, name=name):
+            return print(
+                f"\r[{'#' * int(20 * (done + share) / len(left)):20}] {name} {share:.0%}   ", end="", flush=True
+            )
+
+        key = jax.random.fold_in(jax.random.key(args.seed), list(NULLS).index(name))
+        rows[name] = {**measure(name, wanted[name], key, show), "seed": args.seed, **provenance()}
+        with path.open("a") as file:
+            file.write(json.dumps(rows[name]) + "\n")
+    print("\n" + table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ THEORY = ROOT / "docs" / "theory"
 CODE_FOLDERS = ("jaxdp", "tests", "experiments", "examples", "scripts")
 REFERENCE = re.compile(r"docs/((?:theory/)?[\w-]+\.md)((?:#[\w-]+(?:, #[\w-]+)*)?)")
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
-TEST = re.compile(r"`(tests/\w+\.py)::(\w+)`")
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def pages() -> list[Path]:

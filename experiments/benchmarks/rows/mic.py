@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.benchmarks.harness import Case, Peer
+from jaxdp.published import mic_minepy
 from jaxdp.statistics.mic import coefficients as mic
 from jaxdp.statistics.mic import mic_bins, mic_grids, mic_pairs
 
@@ -24,23 +25,24 @@ BOUNDS = (-0.0137, 1.0091)  # no rounded value lies on a cell boundary, where fl
 CASES = {
     "c15": {"columns": COLUMNS, "c": 15.0, "goal": 40.0, "goal_both": 20.0},
     "c5": {"columns": COLUMNS, "c": 5.0, "goal": 30.0, "goal_both": 15.0},
-    "c15_minepy_grid": {"columns": COLUMNS, "c": 15.0, "goal": 25.0, "goal_both": 12.0, "grid": mic_grids.MINEPY},
-    "c5_minepy_grid": {"columns": COLUMNS, "c": 5.0, "goal": 25.0, "goal_both": 12.0, "grid": mic_grids.MINEPY},
+    "c15_minepy_grid": {"columns": COLUMNS, "c": 15.0, "goal": 25.0, "goal_both": 12.0, "grids": mic_minepy.sizes},
+    "c5_minepy_grid": {"columns": COLUMNS, "c": 5.0, "goal": 25.0, "goal_both": 12.0, "grids": mic_minepy.sizes},
     "c5_d20": {"columns": 20, "c": 5.0, "goal": 30.0, "goal_both": 15.0},
 }
 QUICK = ("c5_d20",)
 
 
-def build(columns: int, c: float, goal: float, goal_both: float, grid: str = mic_grids.CAPPED) -> Case:
+def build(columns: int, c: float, goal: float, goal_both: float, grids=mic_grids.grids) -> Case:
     """Coefficients of every pair in float32; the agreement check is float64 pair by pair.
 
-    grid "minepy" searches master grids of minepy's sizes, c floor(B/l) for every l: as much work as the peer does.
+    grids=`mic_minepy.sizes` searches master grids of minepy's sizes, c floor(B/l) for every l: as much work as the
+    peer does.
     """
     table = draw(columns)
     budget = RECORDS**0.6
     pairs = mic_pairs.all_pairs(columns)
     arguments = (jnp.asarray(table, jnp.float32),)
-    sizes = mic_grids.grids(budget, c, grid)
+    sizes = grids(budget, c)
     ours = functools.partial(coefficients, pairs=pairs, sizes=sizes)
 
     def agree() -> dict[str, float]:

@@ -26,8 +26,8 @@ _NULL_BATCH = 64
 class MICTest(PrivateTest):
     """Fields and stages that the MIC tests share.
 
-    max_cells: B, the number of grid cells allowed, >= 4; default from the public table in (n, epsilon).
-    c: master cells per segment, default from the table. grid: "capped" (appendix E.1) or "full" master sizes.
+    max_cells: B, the number of cells k l that a grid may have, >= 4; default from the public table in (n, epsilon).
+    c: master bins per segment, default from the table. grid: "capped" (appendix E.1) or "full" master sizes.
     num_null: simulated data sets of the null law.
     """
 
@@ -41,8 +41,6 @@ class MICTest(PrivateTest):
         mic_grids.check(
             4 if self.max_cells is None else self.max_cells, 1 if self.c is None else self.c, self.grid, "max_cells"
         )
-        if self.grid == mic_grids.MINEPY:
-            raise ValueError('grid="minepy" has unbounded sensitivity where values tie; use "capped" or "full".')
         check.at_least(1, num_null=self.num_null)
 
     def budget(self):

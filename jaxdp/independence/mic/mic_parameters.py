@@ -48,5 +48,5 @@ def geometric_cells(num_records: int) -> float:
 
 
 def lattice_side(num_records: int, epsilon: float) -> int:
-    """F: lattice cells per axis."""
+    """F: lattice bins per axis."""
     return int(np.clip(round(0.5 * math.sqrt(num_records * epsilon)), 2, 64))

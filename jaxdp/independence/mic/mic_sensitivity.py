@@ -1,6 +1,6 @@
 """How far one replaced record can move MICr and MICe (docs/theory/mic.md). Host floats.
 
-h(a) = a log2 a - (a - 1) log2(a - 1); B = the number of cells allowed, n = the number of records.
+h(a) = a log2 a - (a - 1) log2(a - 1); B = the number of cells that a grid may have, n = the number of records.
 """
 
 import math

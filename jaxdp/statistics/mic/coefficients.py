@@ -1,7 +1,8 @@
 """Maximal information coefficients: MICe, MICr, the characteristic matrix, MIC* of a density.
 
 Sources: Reshef et al. 2016 (MICe, MIC*), Lazarsfeld et al. 2022 (MICr; definitions 2.3, 4.1, appendix E.1);
-docs/theory/mic.md. Symbols: B = `budget`, the number of cells allowed (a float such as n**0.6); c = `c`.
+docs/theory/mic.md. Symbols: B = `budget`, the number of cells k l that a grid may have (a float such as n**0.6);
+c = `c`.
 """
 
 import functools
@@ -13,7 +14,7 @@ import numpy as np
 
 from jaxdp._base.layout import automatic_layout
 from jaxdp._base.types import Array
-from jaxdp.statistics.mic import mic_bins, mic_grids, mic_minepy, mic_scores
+from jaxdp.statistics.mic import mic_bins, mic_grids, mic_scores
 
 __all__ = ["characteristic_matrix_e", "characteristic_matrix_r", "mic_e", "mic_r", "mic_star"]
 
@@ -25,12 +26,10 @@ def mic_e(
     """MICe in [0, 1]: the best normalised mutual information over grids of equal numbers of records.
 
     x, y: arrays (n,); only their order counts; NaN counts as the smallest value. budget: B >= 4; c >= 1.
-    grid: "capped" (default) or "full" master sizes, see `mic_grids.grids`: cell floor(rank cells/n) for every
+    grid: "capped" (default) or "full" master sizes, see `mic_grids.grids`: of l bins, bin floor(rank l/n) on every
         axis, ties split by `priority`, a pair of arrays (n,) for x and y (default: a fixed public scrambling
-        of the record numbers). "minepy": minepy 1.2.6's rule, where tied values share a cell, neighbouring
-        records in one fixed cell form clumps, and master cells are made of whole clumps.
-    Differences: minepy's values and those of "capped" differ by about 0.01 either way (docs/mic.md), since its
-        master cells follow the data; where values tie its sensitivity is not bounded (docs/theory/mic.md#ties).
+        of the record numbers).
+    minepy's own grids, of about the same value: `jaxdp.published.mic_minepy`.
     """
     return _largest(characteristic_matrix_e(x, y, budget=budget, c=c, grid=grid, priority=priority))
 
@@ -50,14 +49,7 @@ def characteristic_matrix_e(
     x: Array, y: Array, *, budget: float, c: float, grid: str = mic_grids.CAPPED, priority: Any = None
 ) -> jax.Array:
     """Equicharacteristic matrix of MICe, as `characteristic_matrix_r`; arguments as `mic_e`."""
-    x, y = _columns(x, y)
-    sizes = mic_grids.grids(budget, c, grid)
-    return _minepy_matrix(x, y, sizes) if grid == mic_grids.MINEPY else _mass_matrix(x, y, priority, sizes)
-
-
-@functools.partial(jax.jit, static_argnums=2)
-def _minepy_matrix(x, y, sizes):
-    return _matrix(sizes, mic_minepy.scores(x, y, sizes), both=False)
+    return _mass_matrix(*as_columns(x, y), priority, mic_grids.grids(budget, c, grid))
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -65,7 +57,7 @@ def _mass_matrix(x, y, priority, sizes):
     if priority is None:
         priority = [mic_bins.record_priority(x.shape[0], stream) for stream in (1, 2)]
     features = jnp.stack([mic_bins.ranks(column, order) for column, order in zip((x, y), priority, strict=True)], 1)
-    return _matrix(sizes, _pair_scores(features, sizes, mic_bins.MASS))
+    return assembled(sizes, _pair_scores(features, sizes, mic_bins.MASS))
 
 
 @automatic_layout
@@ -74,26 +66,24 @@ def characteristic_matrix_r(
 ) -> jax.Array:
     """Range equicharacteristic matrix: entry [k - 2, l - 2] is the best score with k rows (y), l columns (x).
 
-    Array (floor(B/2) - 1, floor(B/2) - 1), NaN where k l > B. Off the diagonal the axis with more cells is
+    Array (floor(B/2) - 1, floor(B/2) - 1), NaN where k l > B. Off the diagonal the axis with more bins is
     the fixed one; on it the better of the two choices counts, so exchanging x and y transposes the matrix.
     """
-    x, y = _columns(x, y)
-    if grid == mic_grids.MINEPY:
-        raise ValueError('grid="minepy" cuts axes by the data; mic_r takes "capped" or "full".')
+    x, y = as_columns(x, y)
     return _range_matrix(x, y, np.asarray(check_bounds(bounds), x.dtype), mic_grids.grids(budget, c, grid))
 
 
 @functools.partial(jax.jit, static_argnums=3)
 def _range_matrix(x, y, bounds, sizes):
     features = [mic_bins.unit_position(v, *b) for v, b in zip((x, y), bounds, strict=True)]
-    return _matrix(sizes, _pair_scores(jnp.stack(features, 1), sizes, mic_bins.RANGE))
+    return assembled(sizes, _pair_scores(jnp.stack(features, 1), sizes, mic_bins.RANGE))
 
 
 def mic_star(density: Any, *, max_parts: int | None = None) -> jax.Array:
     """MIC* of a law given as masses on a dense grid, (..., a, b) to (...): Reshef et al. 2016, section 3.5.
 
     Largest I(X; Y|P)/log2 k over segmentations P of one axis into k <= max_parts parts (default
-    min(40, its cells)), the other axis at full resolution. Converges from below as the grid is refined.
+    min(40, its bins)), the other axis at full resolution. Converges from below as the grid is refined.
     """
     density = jnp.asarray(density)
     density = density if jnp.issubdtype(density.dtype, jnp.floating) else density.astype(float)
@@ -117,7 +107,8 @@ def check_bounds(bounds):
     return bounds
 
 
-def _columns(x, y):
+def as_columns(x: Any, y: Any) -> tuple[jax.Array, jax.Array]:
+    """Both columns as floating arrays (n,), or ValueError."""
     x, y = (jnp.asarray(v) for v in (x, y))
     if x.ndim != 1 or x.shape != y.shape or x.shape[0] < 2:
         raise ValueError(f"x and y must be arrays (n,) of one length n >= 2, got {x.shape} and {y.shape}.")
@@ -130,7 +121,7 @@ def _pair_scores(features, sizes, kind: str):
     return [(members, scores[..., 0]) for members, scores in mic_scores.all_scores(features, one, one + 1, sizes, kind)]
 
 
-def _matrix(sizes, found, both: bool = True):
+def assembled(sizes, found, both: bool = True) -> jax.Array:
     """The matrix from scores by bucket. both: the diagonal takes the better orientation, otherwise x fixed."""
     place = np.zeros((2, len(sizes), len(sizes)), np.int32)  # at most two scores per entry; 0 stands for none
     offset = 1

@@ -1,7 +1,7 @@
 """The best segmentation of one axis, for many tables at once: OPTIMIZEAXIS as a max-plus recurrence.
 
-Theory: docs/theory/mic.md#segments. Symbols: T[p, q] master cells by fixed cells, A[t] = counts of the first t
-master cells, v[s, t] = gain of the segment of master cells s..t, F_k[t] = best gain of at most k segments up to t.
+Theory: docs/theory/mic.md#segments. Symbols: T[p, q] master bins by fixed bins, A[t] = counts of the first t
+master bins, v[s, t] = gain of the segment of master bins s..t, F_k[t] = best gain of at most k segments up to t.
 """
 
 import functools
@@ -13,8 +13,8 @@ from jax import lax
 
 from jaxdp.statistics.tables.information import xlog2x
 
-ROWS = 2  # fixed cells per step of the accumulation: fewer passes over the gains
-_RUN = 8  # master cells whose sums are unrolled
+ROWS = 2  # fixed bins per step of the accumulation: fewer passes over the gains
+_RUN = 8  # master bins whose sums are unrolled
 _STEP_COST = 500  # logarithms that take as long as starting one step of a loop
 _SIDES = range(4, 129)
 _UNROLLED, _NARROW = 8, 4  # a reduction over more rows is not vectorised, which few lanes are not anyway
@@ -22,7 +22,7 @@ _BLOCK = 6144  # gains of a block that stay in the nearest cache, with their row
 
 
 def cumulative(table, dtype=None):
-    """A[t, q, b] = counts of the first t master cells; table (p, q, b) to (p + 1, q, b), of `dtype` if given."""
+    """A[t, q, b] = counts of the first t master bins; table (p, q, b) to (p + 1, q, b), of `dtype` if given."""
     dtype = table.dtype if dtype is None else dtype
     count = table.shape[0]
     runs = -(-count // _RUN)
@@ -41,7 +41,7 @@ def cumulative(table, dtype=None):
 
 
 def pad_rows(table):
-    """Zero columns up to a multiple of `ROWS`: empty fixed cells change nothing."""
+    """Zero columns up to a multiple of `ROWS`: empty fixed bins change nothing."""
     return jnp.pad(table, ((0, 0), (0, -table.shape[1] % ROWS), (0, 0)))
 
 
@@ -49,18 +49,18 @@ def best_information(sums, parts: int, used=(None, None, None)):
     """Largest mutual information of at most 2, ..., parts segments, in bits: array (parts - 1, b).
 
     sums: cumulative counts or masses (p + 1, q, b) with the batch last, q a multiple of `ROWS`.
-    parts: most segments, static. used: fixed cells, segments and master cells in use (may be traced), the rest
+    parts: most segments, static. used: fixed bins, segments and master bins in use (may be traced), the rest
     being zero; entries beyond the segments in use mean nothing. An empty table has information 0.
     """
     whole_grid = (sums.shape[1], parts, sums.shape[0] - 1)
-    rows, levels, cells = whole(*(size if own is None else own for size, own in zip(whole_grid, used, strict=True)))
+    rows, levels, bins = whole(*(size if own is None else own for size, own in zip(whole_grid, used, strict=True)))
     steps = -(-rows // ROWS)
     head, tail, total = _first_and_last(sums, steps)
     first = xlog2x(total[-1]) - jnp.sum(lax.optimization_barrier(xlog2x(sums[-1])), axis=0)
     if parts == 2:
         best = largest(head + tail)[None]
     else:
-        best = _recurrence(sums, total, head, tail, steps, levels - 1, cells, parts)
+        best = _recurrence(sums, total, head, tail, steps, levels - 1, bins, parts)
     return jnp.maximum(first[None] + best, 0.0) / jnp.where(total[-1] > 0, total[-1], 1.0)[None]
 
 
@@ -78,7 +78,7 @@ def largest(values):
 
 
 def _first_and_last(sums, steps):
-    """Gains of the segments (0, t) and (t, p) alone, all that two segments need, and the counts of all fixed cells."""
+    """Gains of the segments (0, t) and (t, p) alone, all that two segments need, and the counts of all fixed bins."""
 
     def add(i, found):
         rows = lax.dynamic_slice_in_dim(sums, ROWS * i, ROWS, axis=1)
@@ -93,7 +93,7 @@ def _first_and_last(sums, steps):
     return head - xlog2x(total), tail - xlog2x(total[-1:] - total), total
 
 
-def _recurrence(sums, total, head, tail, steps, levels, cells, parts: int):
+def _recurrence(sums, total, head, tail, steps, levels, bins, parts: int):
     """F_k[p] for k = 2, ..., parts, from F_k[t] = max_s F_(k-1)[s] + v[s, t].
 
     v is made and used in square blocks of the points 1, ..., p - 1, column by column of blocks, so that a block
@@ -132,7 +132,7 @@ def _recurrence(sums, total, head, tail, steps, levels, cells, parts: int):
 
         return lax.fori_loop(1, levels, extend, best)
 
-    blocks = -(-(cells - 1) // side)
+    blocks = -(-(bins - 1) // side)
     start = jnp.full((parts - 1, *head.shape), -jnp.inf, head.dtype).at[0].set(head)
     best = lax.fori_loop(0, blocks * (blocks + 1) // 2, visit, start)
     return largest(jnp.swapaxes(best + tail[None], 0, 1))

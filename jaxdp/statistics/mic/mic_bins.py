@@ -1,4 +1,4 @@
-"""Cells of records on one axis: equal ranges of a public interval, or equal numbers of records."""
+"""Bins of records on one axis: equal ranges of a public interval, or equal numbers of records."""
 
 import jax.numpy as jnp
 
@@ -31,11 +31,11 @@ def ranks(values, priority):
     return jnp.argsort(order, axis=0).astype(jnp.int32)
 
 
-def cells(feature, count, kind: str):
-    """Cell 0, ..., count - 1 of each record; count may be traced.
+def bins(feature, count, kind: str):
+    """Bin 0, ..., count - 1 of each record; count may be traced.
 
-    kind "range": feature is a unit position, cells are half-open and the last is closed.
-    kind "mass": feature is a rank, cell floor(rank count / n), so cells hold floor or ceil of n/count records.
+    kind "range": feature is a unit position, bins are half-open and the last is closed.
+    kind "mass": feature is a rank, bin floor(rank count / n), so bins hold floor or ceil of n/count records.
     """
     if kind == MASS:
         return feature * count // feature.shape[0]
@@ -43,7 +43,7 @@ def cells(feature, count, kind: str):
 
 
 def table(master, fixed, num_master: int, num_fixed: int, dtype=float):
-    """Counts (num_master, num_fixed, b) of cell numbers (n, b)."""
+    """Counts (num_master, num_fixed, b) of bin numbers (n, b)."""
     lanes = master.shape[1]
     index = (master * num_fixed + fixed) * lanes + jnp.arange(lanes, dtype=master.dtype)[None]
     one = jnp.ones((), dtype)

@@ -1,4 +1,4 @@
-"""Scores of every ordered pair of columns of a table, in blocks of pairs that share bit maps of their cells."""
+"""Scores of every ordered pair of columns of a table, in blocks of pairs that share bit maps of their bins."""
 
 import functools
 import math
@@ -61,7 +61,7 @@ def block_scores(features, corner, sizes, padding, kind: str, block: tuple[int, 
     fixeds = -(-padding[1] // mic_axis.ROWS) * mic_axis.ROWS
 
     def grid(best, size):
-        known = mic_bins.cells(features, size[2], kind), mic_bins.cells(features, size[0], kind)
+        known = mic_bins.bins(features, size[2], kind), mic_bins.bins(features, size[0], kind)
         if words:
             known = _maps_of(known[0], known[1], padding[0], fixeds)
 
@@ -81,19 +81,19 @@ def block_scores(features, corner, sizes, padding, kind: str, block: tuple[int, 
 
 
 def _maps_of(master, fixed, masters: int, fixeds: int):
-    """Bits of the records with master cell < t, t = 0, ..., masters, and with fixed cell q: (sets, words, d) each."""
+    """Bits of the records with master bin < t, t = 0, ..., masters, and with fixed bin q: (sets, words, d) each."""
     master, fixed = lax.optimization_barrier((master, fixed))
-    below = _maps(master, masters, lambda cell: cell[None] < jnp.arange(masters + 1)[:, None, None])
-    equal = _maps(fixed, fixeds, lambda cell: cell[None] == jnp.arange(fixeds)[:, None, None])
+    below = _maps(master, masters, lambda number: number[None] < jnp.arange(masters + 1)[:, None, None])
+    equal = _maps(fixed, fixeds, lambda number: number[None] == jnp.arange(fixeds)[:, None, None])
     return lax.optimization_barrier((below, equal))  # fused into the counts, they would be made once per pair
 
 
-def _maps(cells, outside: int, holds):
-    """Bits of the records for which a cell is in each set, (sets, words, d); `outside` is in none."""
-    words = -(-cells.shape[0] // _WORD)
+def _maps(bins, outside: int, holds):
+    """Bits of the records for which a bin is in each set, (sets, words, d); `outside` is in none."""
+    words = -(-bins.shape[0] // _WORD)
     runs = -(-words // _RUN)
     words = runs * -(-words // runs)
-    padded = jnp.pad(cells, ((0, words * _WORD - cells.shape[0]), (0, 0)), constant_values=outside)
+    padded = jnp.pad(bins, ((0, words * _WORD - bins.shape[0]), (0, 0)), constant_values=outside)
     padded = padded.reshape(words, _WORD, -1)
     bits = [holds(padded[:, j]).astype(jnp.uint32) << j for j in range(_WORD)]
     return functools.reduce(jnp.bitwise_or, bits)
@@ -102,7 +102,7 @@ def _maps(cells, outside: int, holds):
 def _by_words(below, equal, fixed, dtype):
     """Counts of the records in both sets: maps (s, w, width) and (q, w, rows) to (s, q, rows width); q < `fixed`."""
     sets, words, width = below.shape
-    cells, _, rows = equal.shape
+    bins, _, rows = equal.shape
     run = words // -(-words // _RUN)
 
     def count(number, sums):
@@ -121,12 +121,12 @@ def _by_words(below, equal, fixed, dtype):
         counts = found.astype(jnp.int32).astype(dtype)[:, None, None]
         return lax.dynamic_update_slice(sums, counts, mic_axis.whole(0, q, i, 0))
 
-    sums = jnp.zeros((sets, cells, rows, width), dtype)
-    return lax.fori_loop(0, fixed * rows, count, sums).reshape(sets, cells, rows * width)
+    sums = jnp.zeros((sets, bins, rows, width), dtype)
+    return lax.fori_loop(0, fixed * rows, count, sums).reshape(sets, bins, rows * width)
 
 
 def _by_records(master, fixed, masters: int, fixeds: int, dtype):
-    """Cumulative counts of cells (n, width) and (n, rows), by adding the records one by one."""
+    """Cumulative counts of bins (n, width) and (n, rows), by adding the records one by one."""
     shape = fixed.shape[0], fixed.shape[1], master.shape[1]
     masters_of, fixeds_of = (
         jnp.broadcast_to(v, shape).reshape(shape[0], -1) for v in (master[:, None, :], fixed[:, :, None])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp._base.types import Array
 
-_SLACK = 1e-4  # minepy's guard against overestimating the complexity
+_SLACK = 1e-4  # a guard against overestimating the complexity
 
 
 def total_information(matrix: Array, *, normalised: bool = False) -> jax.Array:

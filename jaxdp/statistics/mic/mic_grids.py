@@ -1,7 +1,8 @@
 """Which grids a maximal information coefficient searches, from public numbers alone.
 
-Symbols: B = `budget` (cells allowed), l = `fixed` (cells of the equipartitioned axis), k = `parts` (most
-segments of the optimised axis), p = `master` (cells its segments are made of), c.
+A bin is an interval of one axis, a cell an entry of the table that two axes make. Symbols: B = `budget` (cells k l that
+a grid may have), l = `fixed` (bins of the equipartitioned axis), k = `parts` (most segments of the optimised axis),
+p = `master` (bins its segments are made of), c.
 """
 
 import functools
@@ -11,15 +12,14 @@ from typing import NamedTuple
 
 from jaxdp._base import check as _check
 
-CAPPED, FULL, MINEPY = "capped", "full", "minepy"
-SHAPES = (CAPPED, FULL, MINEPY)
+CAPPED, FULL = SHAPES = ("capped", "full")
 MAX_PROGRAMS = 4  # each compiles in 0.6 to 1.2 s of processor time
 _FEW = 8  # a single coefficient is often one of many replicates
 _PROGRAM = 2e7  # logarithms worth compiling one more program; compiling takes longer, but only once
 
 
 class Grid(NamedTuple):
-    """One grid size: `fixed` equal cells on one axis, at most `parts` segments of `master` cells on the other."""
+    """One grid size: `fixed` equal bins on one axis, at most `parts` segments of `master` bins on the other."""
 
     fixed: int
     parts: int
@@ -36,7 +36,7 @@ class Bucket(NamedTuple):
 
 
 def check(budget: float, c: float, shape: str, name: str = "budget") -> float:
-    """The cell budget as a float, or ValueError."""
+    """The budget of cells, as a float, or ValueError."""
     _check.one_of(SHAPES, grid=shape)
     for called, value, low in ((name, budget, 4), ("c", c, 1)):
         if not isinstance(value, int | float) or not math.isfinite(value) or value < low:
@@ -47,15 +47,13 @@ def check(budget: float, c: float, shape: str, name: str = "budget") -> float:
 def grids(budget: float, c: float, shape: str = CAPPED) -> tuple[Grid, ...]:
     """Grid sizes l = 2, ..., floor(B/2) with k <= min(l, B/l).
 
-    shape: "capped", master size c min(l, B/l) (the paper's appendix E.1); "full", c l (its definition 2.3);
-    "minepy", c floor(B/l) for every l.
+    shape: "capped", master size c min(l, B/l) (the paper's appendix E.1); "full", c l (its definition 2.3).
     """
     budget = check(budget, c, shape)
     sizes = []
     for fixed in range(2, math.floor(budget / 2) + 1):
         parts = min(fixed, math.floor(budget / fixed))
-        cells = {CAPPED: parts, FULL: fixed, MINEPY: math.floor(budget / fixed)}[shape]
-        sizes.append(Grid(fixed, parts, max(math.floor(c * cells), 2)))
+        sizes.append(Grid(fixed, parts, max(math.floor(c * (parts if shape == CAPPED else fixed)), 2)))
     return tuple(sizes)
 
 
@@ -81,14 +79,14 @@ def _partitions(classes: list[list[Grid]], most: int) -> list[tuple[float, tuple
     for _ in range(min(most, count)):
         step: dict[int, tuple[float, tuple[int, ...]]] = {}
         for end in range(1, count + 1):
-            master = fixed = cells = number = 0
+            master = fixed = bins = number = 0
             for start in range(end - 1, -1, -1):
                 members = classes[start]
                 master = max(master, members[0].master)
                 fixed = max(fixed, *(grid.fixed for grid in members), 0)
-                number, cells = number + len(members), cells + sum(grid.fixed for grid in members)
+                number, bins = number + len(members), bins + sum(grid.fixed for grid in members)
                 if start in best:
-                    work = best[start][0] + _work((master, fixed, classes[end - 1][0].parts), cells, number)
+                    work = best[start][0] + _work((master, fixed, classes[end - 1][0].parts), bins, number)
                     step[end] = min(step.get(end, (math.inf, ())), (work, (*best[start][1], end)))
         best = step
         if count in best:
@@ -96,13 +94,13 @@ def _partitions(classes: list[list[Grid]], most: int) -> list[tuple[float, tuple
     return found
 
 
-def _work(padded: tuple[int, int, int], cells: int, number: int) -> float:
+def _work(padded: tuple[int, int, int], bins: int, number: int) -> float:
     """What padding to (master, fixed, parts) touches, in logarithms of one pair, both orientations.
 
-    For `number` grids that have `cells` fixed cells together. The recurrence itself runs over the cells in use.
+    For `number` grids that have `bins` fixed bins together. The recurrence itself runs over the bins in use.
     """
     master, fixed, parts = padded
-    return 2.0 * master * (number * (6 * fixed + 2 * parts) + 4 * cells)
+    return 2.0 * master * (number * (6 * fixed + 2 * parts) + 4 * bins)
 
 
 def _bucket(members: list[Grid]) -> Bucket:

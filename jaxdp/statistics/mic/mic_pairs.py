@@ -93,8 +93,6 @@ def _as_table(table):
 
 
 def _pairs(features, pairs, kind, budget, c, grid, progress):
-    if grid == mic_grids.MINEPY:
-        raise ValueError('grid="minepy" works on one pair at a time: call mic_e.')
     pairs = all_pairs(features.shape[1]) if pairs is None else np.asarray(pairs, np.int32)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.size == 0:
         raise ValueError(f"pairs must be a non-empty int array (m, 2), got shape {pairs.shape}.")

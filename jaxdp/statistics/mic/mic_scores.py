@@ -16,7 +16,7 @@ def bucket_scores(features, first, second, bucket: mic_grids.Bucket, kind: str):
     """I/log2 k of each grid of a bucket, -inf where k is not allowed: array (grids, parts - 1, 2, m).
 
     features: (n, d) unit positions ("range") or ranks ("mass"). first, second: column numbers (m,).
-    Orientation 0 fixes the cells of `first` and segments `second`; orientation 1 the other way round.
+    Orientation 0 fixes the bins of `first` and segments `second`; orientation 1 the other way round.
     """
     sizes = jnp.asarray(np.array(bucket.grids, np.int32))
     return score_sizes(features, first, second, sizes, bucket[:3], kind)
@@ -30,7 +30,7 @@ def score_sizes(features, first, second, sizes, padded, kind):
     dtype = features.dtype if jnp.issubdtype(features.dtype, jnp.floating) else jnp.result_type(float)
 
     def one(size):
-        numbers = mic_bins.cells(master, size[2], kind), mic_bins.cells(fixed, size[0], kind)
+        numbers = mic_bins.bins(master, size[2], kind), mic_bins.bins(fixed, size[0], kind)
         fixeds = -(-padded[1] // mic_axis.ROWS) * mic_axis.ROWS
         table = mic_bins.table(*numbers, padded[0], fixeds, mic_bins.short_counts(features.shape[0]))
         return normalised_sums(mic_axis.cumulative(table, dtype), size, padded[2])
@@ -41,7 +41,7 @@ def score_sizes(features, first, second, sizes, padded, kind):
 def normalised(table, used, most_parts: int):
     """I/log2 k for k = 2, ..., most_parts of tables (p, q, b): array (most_parts - 1, b).
 
-    used: fixed cells, segments and master cells in use; -inf beyond the segments.
+    used: fixed bins, segments and master bins in use; -inf beyond the segments.
     """
     return normalised_sums(mic_axis.cumulative(mic_axis.pad_rows(table)), used, most_parts)
 

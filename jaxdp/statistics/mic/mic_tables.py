@@ -14,7 +14,7 @@ from jaxdp.statistics.mic import mic_bins, mic_grids, mic_scores
 
 
 class GridTable(NamedTuple):
-    """One master table of the definition: `axis` 0 fixes the cells of x, 1 those of y."""
+    """One master table of the definition: `axis` 0 fixes the bins of x, 1 those of y."""
 
     axis: int
     grid: mic_grids.Grid
@@ -34,8 +34,8 @@ def grid_tables(budget: float, c: float, shape: str) -> tuple[GridTable, ...]:
 def flat_counts(x, y, tables: tuple[GridTable, ...], dtype=float):
     """All tables of unit positions x, y (n,), one after the other, each (master, fixed) in row order: (N,)."""
     axis, fixed, master, offset = (jnp.asarray(column)[:, None] for column in _layout(tables))
-    number_fixed = mic_bins.cells(jnp.where(axis == 0, x[None], y[None]), fixed, mic_bins.RANGE)
-    number_master = mic_bins.cells(jnp.where(axis == 0, y[None], x[None]), master, mic_bins.RANGE)
+    number_fixed = mic_bins.bins(jnp.where(axis == 0, x[None], y[None]), fixed, mic_bins.RANGE)
+    number_master = mic_bins.bins(jnp.where(axis == 0, y[None], x[None]), master, mic_bins.RANGE)
     index = offset + number_master * fixed + number_fixed
     return jnp.zeros(flat_size(tables), dtype).at[index.ravel()].add(1.0)
 
@@ -90,7 +90,7 @@ def _scored(index, members, bucket, read):
 
 def lattice_counts(x, y, side: int, dtype=float):
     """Counts of unit positions x, y (n,) on a square lattice: (side, side), y by x."""
-    rows, columns = (mic_bins.cells(v[:, None], side, mic_bins.RANGE) for v in (y, x))
+    rows, columns = (mic_bins.bins(v[:, None], side, mic_bins.RANGE) for v in (y, x))
     return mic_bins.table(rows, columns, side, side, dtype)[..., 0]
 
 
@@ -98,7 +98,7 @@ def lattice_counts(x, y, side: int, dtype=float):
 def score_of_lattice(weights, budget: float, c: float, shape: str):
     """The largest normalised information over the grids of MICr, of masses on a square lattice (F, F, b): (b,).
 
-    Cell boundaries are moved to the nearest lattice line; master cells are never finer than the lattice.
+    Bin edges are moved to the nearest lattice line; master bins are never finer than the lattice.
     """
     side = weights.shape[0]
     sizes = tuple(g._replace(master=min(g.master, side)) for g in mic_grids.grids(budget, c, shape) if g.fixed <= side)

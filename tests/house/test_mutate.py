@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.evidence.mutants import __main__ as tool
-from experiments.evidence.mutants import run
+from experiments.evidence.mutants import compare, run
 from experiments.evidence.mutants.choose import rounds
 from experiments.evidence.mutants.find import find, of_source, scaled
 
@@ -157,3 +157,13 @@ def test_a_few_mutants_of_the_package_die(tmp_path):
     done = subprocess.run([*command, "--record", str(tmp_path / "r.csv")], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {row["status"] for row in run.read(tmp_path / "r.csv")} == {run.KILLED}
+
+
+def test_every_mutant_judged_before_has_one_counterpart_today(mutants):
+    pairs = compare.counterparts()
+    assert len(pairs) == 36
+    places = [(m.path, m.owner, m.name, m.old, m.new) for m in mutants]
+    for before, place in pairs:
+        assert places.count(tuple(place.values())) == 1, (before["path"], place)
+    verdicts = {before["status"] for before, _ in pairs} | {compare.NOT_YET}
+    assert {row[-1].partition(",")[0] for row in compare.compared()} <= verdicts

@@ -278,6 +278,27 @@ class Ledger(Uncopied):
             row = connected.execute("SELECT release FROM charge WHERE txid = ?", (txid,)).fetchone()
         return row[0] if row else None
 
+    def keep(self, txid: str, number: int, answer: str) -> None:
+        """Keeps an answer that a charge paid for, before anybody uses it; numbers count from 0.
+
+        Errors: `LedgerError` for any number but the next: the answer of that number was given by another run.
+        """
+        with self._transaction() as connected:
+            try:
+                ledger_file.keep_answer(connected, txid, number, answer)
+            except sqlite3.IntegrityError:
+                raise LedgerError(
+                    f"answer {number} of transaction {txid} was given by another run, or is not the next one; start "
+                    "the search again to go on from what is kept."
+                ) from None
+
+    def kept(self, txid: str) -> list[str] | None:
+        """The answers kept for a transaction, in order; None if it was never charged."""
+        with self._connection() as connected:
+            if not connected.execute("SELECT 1 FROM charge WHERE txid = ?", (txid,)).fetchone():
+                return None
+            return ledger_file.kept_answers(connected, txid)
+
     def rows(self) -> list[Row]:
         """Every charge, oldest first."""
         with self._connection() as connected:

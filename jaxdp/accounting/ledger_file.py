@@ -115,6 +115,18 @@ _SCHEMA = (
     f"BEGIN UPDATE budget SET {', '.join(f'{c} = {v}' for c, v in _spent_after('NEW.{0}'))}, head = NEW.chain; END",
 )
 
+# Made when a search first keeps its answers. An answer is in here before the search goes on, each number once per
+# charge: whoever continues from an old copy of a results folder finds the answers here and draws none of them again.
+_ANSWERS = (
+    "CREATE TABLE answer (txid TEXT NOT NULL, number INTEGER NOT NULL CHECK (number >= 0), content TEXT NOT NULL, "
+    "PRIMARY KEY (txid, number)) WITHOUT ROWID",
+    "CREATE TRIGGER answer_continues BEFORE INSERT ON answer WHEN NEW.number IS NOT "
+    "(SELECT count(*) FROM answer WHERE txid = NEW.txid) OR NOT EXISTS (SELECT 1 FROM charge WHERE txid = NEW.txid) "
+    f"BEGIN SELECT RAISE(ABORT, 'UNIQUE constraint failed: {_GROWS}'); END",
+    _rule("answer_stays", "BEFORE DELETE ON answer", None, _GROWS),
+    _rule("answer_is_final", "BEFORE UPDATE ON answer", None, _GROWS),
+)
+
 
 def create(path: Path, relation: str, totals: dict[str, int | None], created: str, error: type[Exception]) -> None:
     """Makes the file under a name of its own and puts it in place only when it is complete."""
@@ -246,6 +258,26 @@ def insert(connected: sqlite3.Connection, charged: dict[str, int], **texts: str)
     _insert_row(connected, "charge", {**values, "chain": ledger_chain.link(granted["head"], values)})
 
 
+def keep_answer(connected: sqlite3.Connection, txid: str, number: int, content: str) -> None:
+    """Writes the next answer of a charge. Errors: sqlite3.IntegrityError for any number but the next one."""
+    if not _keeps_answers(connected):
+        for statement in _ANSWERS:
+            connected.execute(statement)
+    _insert_row(connected, "answer", {"txid": txid, "number": number, "content": content})
+
+
+def kept_answers(connected: sqlite3.Connection, txid: str) -> list[str]:
+    """The answers kept for a charge, in order."""
+    if not _keeps_answers(connected):
+        return []
+    found = connected.execute("SELECT content FROM answer WHERE txid = ? ORDER BY number", (txid,))
+    return [content for (content,) in found]
+
+
+def _keeps_answers(connected: sqlite3.Connection) -> bool:
+    return bool(connected.execute("SELECT 1 FROM sqlite_master WHERE name = 'answer'").fetchone())
+
+
 def charges(connected: sqlite3.Connection) -> list[dict[str, Any]]:
     """Every charge in the order it was made."""
     return _named(connected.execute("SELECT * FROM charge ORDER BY number"))
@@ -279,7 +311,7 @@ def place(connected: sqlite3.Connection) -> tuple[int, str]:
 def quick_problem(connected: sqlite3.Connection) -> str | None:
     """What is wrong with the rules, the totals, the first charge and the last ones, or None; before every charge."""
     found = {sql for (sql,) in connected.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    if found != set(_SCHEMA):
+    if found not in (set(_SCHEMA), {*_SCHEMA, *_ANSWERS}):
         return "its rules (tables, checks, triggers) were changed"
     ends = _named(
         connected.execute("SELECT * FROM charge WHERE number = 1 OR number > (SELECT max(number) FROM charge) - 2")

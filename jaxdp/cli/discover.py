@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -85,6 +86,8 @@ def knowledge_of(args: argparse.Namespace):
 def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
     from jaxdp.data.schema import Schema
+    from jaxdp.discovery.choose import keeps
+    from jaxdp.discovery.engine.kept import FILE
     from jaxdp.one_call.discover import columns_of, find_graph, settings_of
     from jaxdp.one_call.reading import Source
 
@@ -96,14 +99,22 @@ def run(args: argparse.Namespace) -> int:
     names = columns_of(schema, args.columns and options.columns(schema, args.columns))
     _require_same_columns(truth, names)
     source = Source(args.data, tuple(names), schema.delimiter, args.strict, args.records, args.force)
-    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.result_folder(args, WRITTEN)
+    goes_on = args.out is not None and (Path(args.out) / FILE).exists()  # then it may be paid for
+    ledger = options.open_ledger(args.ledger, args.seed, 0.0 if goes_on else args.epsilon)
+    folder = options.result_folder(args, WRITTEN, unfinished=[FILE])
+    keep = folder / FILE if keeps(args.method) else None
     account = options.account(ledger, args.data, folder, ", ".join(names))
-    graph, num_records = find_graph(
-        schema, source, options.make_key(args.seed), account, epsilon=args.epsilon, **settings
-    )
+    key = options.make_key(args.seed)
+    try:
+        graph, num_records = find_graph(schema, source, key, account, epsilon=args.epsilon, keep=keep, **settings)
+    except KeyboardInterrupt:
+        if keep is not None and keep.exists():
+            print(f"jaxdp: what was answered is kept: the same command with --out {folder} goes on.", file=sys.stderr)
+        raise
     facts = options.for_the_page(args, ledger)
     content = write(graph, folder, num_records=num_records, truth=truth, facts=facts)
+    if keep is not None:
+        keep.unlink(missing_ok=True)  # the results are on disk: the next search is a new one
     options.tell(args, content, summary(content, folder) + options.pictures() + options.left(ledger, args.seed))
     return 0
 

@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -284,16 +284,16 @@ def for_the_page(args: argparse.Namespace, ledger) -> dict:
     return {"command": args.typed, "budget": budget} | ({} if args.seed is None else {"seed": args.seed})
 
 
-def result_folder(args: argparse.Namespace, names: Iterable[str]) -> Path:
+def result_folder(args: argparse.Namespace, names: Iterable[str], unfinished: Sequence[str] = ()) -> Path:
     """The folder of a paid answer, in which no earlier answer is overwritten unless --overwrite says so.
 
-    Without --out: the first of out/test, out/test-2, ... that holds none.
+    Without --out: the first of out/test, out/test-2, ... that holds none, nor files of an unfinished run.
     Errors: `UserError` for a folder with results.
     """
-    names = list(names)
+    names, taken = list(names), [*names, *unfinished]
     if args.out is None:
         numbered = itertools.chain([args.usual_out], (f"{args.usual_out}-{number}" for number in itertools.count(2)))
-        free = args.usual_out if args.overwrite else next(path for path in numbered if not _holds(path, names))
+        free = args.usual_out if args.overwrite else next(path for path in numbered if not _holds(path, taken))
         return output_folder(free, names)
     folder = output_folder(args.out, names)
     if not args.overwrite and _holds(folder, names):

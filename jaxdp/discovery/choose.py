@@ -40,6 +40,7 @@ def discover(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
     accept_coarse_cells: bool = False,
+    keep: Any = None,
 ) -> Graph:
     """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose and says why.
 
@@ -47,7 +48,8 @@ def discover(
     of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "moment_pc"
     for continuous or mixed ones. delta: searches that know what to do with one need less noise; the others stay within
     pure epsilon. knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of `partition_pc`,
-    which alone has it. Privacy: (epsilon, delta)-DP under replace-one.
+    which alone has it. keep: file for the answers of a search, with which it goes on if it is interrupted; searches
+    whose noise nobody may see, such as svt_pc, have none. Privacy: (epsilon, delta)-DP under replace-one.
     Errors: ValueError for a name that does not exist, for columns that the search does not take, and for knowledge that
     it cannot use.
     """
@@ -59,8 +61,11 @@ def discover(
         "max_order": max_order,
         "knowledge": knowledge,
         "accept_coarse_cells": accept_coarse_cells,
+        "keep": keep,
     }
     options = {name: value for name, value in options.items() if value}
+    if keep is not None and not keeps(method):
+        raise ValueError(f"{method} keeps no answers: leave out keep=, or use {best(setting).spec.name}.")  # type: ignore[attr-defined]
     if isinstance(search, catalogue.Entry):
         return pc_by_name(key, records, test=search, epsilon=epsilon, ledger=ledger, **options)
     spec, takes = search.spec, inspect.signature(search).parameters
@@ -101,6 +106,12 @@ def named(method: str) -> Any:
     if ":" in method or method in catalogue.entries():
         return catalogue.find(method)
     return find(method)
+
+
+def keeps(method: str) -> bool:
+    """Whether a search of this name can go on from kept answers; "auto": it will where it can."""
+    found = None if method == AUTO else named(method)
+    return found is None or (callable(found) and "keep" in inspect.signature(found).parameters)
 
 
 def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:

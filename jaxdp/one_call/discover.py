@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import os
@@ -13,6 +14,7 @@ from jaxdp.data.records import as_records
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.discovery.choose import AUTO, named
 from jaxdp.discovery.choose import discover as search
+from jaxdp.discovery.engine.kept import keeping
 from jaxdp.discovery.engine.knowledge import known as require_known
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
@@ -46,8 +48,8 @@ def discover(
 
     table, schema, bounds, levels, ledger, key, strict, records, force: as in `jaxdp.test`.
     columns: which to use, default all that are described. method: a search, or a test for PC; default what fits.
-    settings: of `jaxdp.discovery.discover`, such as max_order, knowledge (`jaxdp.discovery.Knowledge`) and
-    accept_coarse_cells.
+    settings: of `jaxdp.discovery.discover`, such as max_order, knowledge (`jaxdp.discovery.Knowledge`), keep (a file
+    for the answers, with which an interrupted search goes on) and accept_coarse_cells.
     delta: for searches that are (epsilon, delta)-DP; 0 asks for pure epsilon-DP.
 
     Returns a `jaxdp.discovery.Graph`: `edges`, `plot()`, `to_dict()`, `to_networkx()`. It holds no record.
@@ -81,15 +83,18 @@ def settings_of(*, method: str = AUTO, delta: float = 0.0, **settings: Any) -> d
         settings["delta"] = delta
     for name in settings:
         if name not in known:
-            offered = "max_order, knowledge and accept_coarse_cells"
+            offered = "max_order, knowledge, keep and accept_coarse_cells"
             raise TypeError(f"searches have no setting {name!r}; they have {offered}.")
     return {"method": method, **settings}
 
 
 def find_graph(
-    schema: Schema, source: reading.Source, key: Any, account: Any, *, epsilon: float, **settings: Any
+    schema: Schema, source: reading.Source, key: Any, account: Any, *, epsilon: float, keep: Any = None, **settings: Any
 ) -> tuple[Graph, int]:
-    """The graph of the columns of a source, charged to the account once, and the number of records."""
+    """The graph of the columns of a source, charged to the account once, and the number of records.
+
+    keep: path of the file of answers, opened before anything is read, for a source may be asked twice.
+    """
     epsilon = budget(epsilon)
     require_known(settings.get("knowledge"), source.names)
 
@@ -97,11 +102,15 @@ def find_graph(
         if records.num_records < MIN_ROWS:
             raise ValueError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
         with terminal_progress():
-            return search(key, records, ledger=account, epsilon=epsilon, **settings), records.num_records
+            return search(key, records, ledger=account, epsilon=epsilon, keep=keep, **settings), records.num_records
 
     def load(table, **how):
         return as_records(schema.read_table(table, list(source.names), shuffled=reading.is_release(key), **how))
 
-    graph, num_records = reading.ask(ask, load, source, account)
+    with contextlib.ExitStack() as stack:
+        if keep is not None:
+            keep = stack.enter_context(keeping(keep, account))
+            account = None if account is None else keep
+        graph, num_records = reading.ask(ask, load, source, account)
     note = " ".join(text for text in (graph.note, schema.protects) if text)
     return dataclasses.replace(graph, note=note), num_records

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from jaxdp.core import Cost
 from jaxdp.data.records import Records
+from jaxdp.discovery.engine.kept import Kept, keeping
 from jaxdp.discovery.engine.orientation import orient
 from jaxdp.discovery.engine.skeleton import Search
 from jaxdp.discovery.graph import Decision, Graph
@@ -45,13 +47,22 @@ class Session:
 
 
 @contextlib.contextmanager
-def opened(key, method: str, cost: Cost, ledger=None) -> Iterator[Session]:
+def opened(key, method: str, cost: Cost, ledger=None, *, keep=None, asked: Mapping[str, Any] = {}) -> Iterator[Session]:
     """Charges the ledger with the whole cost, then opens the key; releases compute in float64.
 
-    Errors: TypeError for what is no key, `BudgetExhausted` from the ledger, as `keys.admit`; all before data are read.
+    keep: where answers are kept, a path or the opened file (`engine.kept`); asked: what decides the search, public.
+    Errors: TypeError for what is no key, `BudgetExhausted` from the ledger, as `keys.admit`; ValueError for a file of
+    another search; all before data are read.
     """
     mode = keys.admit(key)
-    with keys.precision(mode):
+    with keys.precision(mode), contextlib.ExitStack() as stack:
+        if keep is not None and not isinstance(keep, Kept):
+            keep = stack.enter_context(keeping(keep, ledger))
+            ledger = None if ledger is None else keep
+        if keep is not None:
+            amounts = {name: float(getattr(cost, name)) for name in ("epsilon", "delta", "rho")}
+            keep.begin({"method": method, "mode": mode, **amounts, **asked})
         if ledger is not None:
             ledger.charge(method, cost, key)
-        yield Session(source.opened(key), cost, method)
+        draws = source.opened(key)
+        yield Session(draws if keep is None else source.RecordedNoise(draws, keep), cost, method)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,7 @@ from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
+from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, rounding
@@ -89,6 +91,7 @@ def max_min_pc(
     knowledge: Knowledge | None = None,
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
+    keep: str | os.PathLike | None = None,
 ) -> Graph:
     """Skeleton of 10 to 60 coded columns by private draws: a tree, then edges that no conditioning set explains.
 
@@ -105,6 +108,7 @@ def max_min_pc(
     leaves all edges undirected but for what `knowledge` says. Default: a tenth with a delta, else 0, since Laplace
     noise on so many numbers says nothing. max_order: largest conditioning set.
     knowledge: required edges are drawn first and for nothing, forbidden ones never.
+    keep: file for the answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     The graph's decisions hold the released number of each weighed edge and its confidence: the chance that noise alone
     stays below it. Sets of more than two columns, sets whose table has over 2000 cells, and columns that depend jointly
     but not in pairs (exclusive or) are beyond it; the smallest effect found is about 20 d/(epsilon n) of the records,
@@ -128,7 +132,9 @@ def max_min_pc(
     check.non_negative(directions=directions)
     shares = (SHARES[prune] if shares is None else shares).with_directions(directions)
     facts = known(knowledge, records.names)
-    with opened(key, "max_min_pc", budget.cost(), ledger) as session:
+    settings = {"prune": prune, "max_order": max_order, "stop": stop, "excess": excess, "shares": shares}
+    asked = described(records, relation, knowledge=knowledge, **settings)
+    with opened(key, "max_min_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
         selection = _Selection(session, records, budget, shares, excess, facts, max_order)
         return selection.graph(prune, stop)
 

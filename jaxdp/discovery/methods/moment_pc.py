@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_shapes, release_opened
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.moment_scores import MomentScores
@@ -80,6 +82,7 @@ def moment_pc(
     knowledge: Knowledge | None = None,
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
+    keep: str | os.PathLike | None = None,
 ) -> Graph:
     """PC on partial correlations of one noisy moment matrix: one release, any number of questions.
 
@@ -87,7 +90,8 @@ def moment_pc(
     (their bounds may be wide: centres and scales are private), coded ones, or both. Columns of more than two unordered
     levels count as indicators of all levels but the first.
     delta: 0 is pure epsilon; above, zCDP within (epsilon, delta), better from about six columns on.
-    level: two-sided level of each question. max_order: largest conditioning set, default 3.
+    level: two-sided level of each question. max_order: largest conditioning set, default 3. keep: file for the
+    answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     The graph's decisions hold the weakest partial correlation found for each pair, in sds of its error.
     Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`PartialCorrelation`).
     Errors: ValueError before data are read.
@@ -101,7 +105,8 @@ def moment_pc(
     threshold, facts = z_threshold(level), known(knowledge, records.names)
     budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
     test, features = PartialCorrelation(mechanism=budget.whole, features=True), _features(records)
-    with opened(key, "moment_pc", budget.cost(), ledger) as session:
+    asked = described(records, Relation.REPLACE_ONE, level=level, max_order=order, knowledge=knowledge)
+    with opened(key, "moment_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
         released = release_opened(test, session.source, features)
         bare = dataclasses.replace(released, certificates=(), earlier=())
         scores = MomentScores(_correlations(_last_stage(test, features), bare), records.columns)

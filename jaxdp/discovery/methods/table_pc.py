@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
+from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import find_skeleton
@@ -101,6 +103,7 @@ def table_pc(
     knowledge: Knowledge | None = None,
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
+    keep: str | os.PathLike | None = None,
 ) -> Graph:
     """PC on a noisy joint histogram: one release, any number of tests.
 
@@ -108,7 +111,8 @@ def table_pc(
     at most 2^20 joint cells. Every test is studentised with its null variance plus the known noise variance.
     level: two-sided level of each test. statistic: "kendall" for binary and ordered columns, "chi2" or "g"
     where the order of the levels means nothing. min_variance: see `table_scores.scores`. knowledge: required and
-    forbidden edges and an order in time.
+    forbidden edges and an order in time. keep: file for the noisy table, with which an interrupted search goes on
+    (docs/discovery.md#interrupted).
     Each decision has the confidence of the test that decided: one less its two-sided p-value, noise included.
     Privacy: epsilon-DP for the relation (discrete Laplace noise of scale 2/epsilon per cell, 1/epsilon under
     add-or-remove-one); sensitivity 2 (1) in L1.
@@ -118,7 +122,9 @@ def table_pc(
     records = as_records(data, levels)
     query = NoisyHistogram(epsilon=epsilon, levels=_coded_levels(records), relation=relation)
     threshold, facts = z_threshold(level), known(knowledge, records.names)
-    with opened(key, "table_pc", query.budget().cost(relation), ledger) as session:
+    settings = {"level": level, "statistic": statistic, "min_variance": min_variance, "max_order": max_order}
+    asked = described(records, relation, knowledge=knowledge, **settings)
+    with opened(key, "table_pc", query.budget().cost(relation), ledger, keep=keep, asked=asked) as session:
         released = release_opened(query, session.source, records)
         joint = np.asarray(released.value, np.float64)
         noisy = NoisyCounts(joint, geometric_variance(HISTOGRAM_BOUNDS[relation] / float(epsilon)))

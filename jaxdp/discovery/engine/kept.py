@@ -1,0 +1,174 @@
+"""Answers of a search on disk: an interrupted search goes on where it was, and nothing is paid or drawn twice.
+
+What is written is released or public: the search, and each noisy answer before the search uses it. No key is written
+and none is needed: whoever goes on draws what is still open with a fresh key. Computing again from the same data and
+the same answers leads to the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base.rounding import as_fraction
+from jaxdp.core import Relation
+from jaxdp.data.records import Records
+from jaxdp.noise.recorder import Tape
+
+FILE = "answers.jsonl"
+RELEASED = ("laplace", "geometric", "gaussian", "argmax_exponential", "argmax_gumbel")  # laws whose outputs all are
+
+
+@dataclasses.dataclass(eq=False)
+class Kept(Tape):
+    """The answers of one search, for one process at a time; made by `keeping`.
+
+    Without a ledger they are lines of a file. With one they lie in the ledger, beside the charge, where each is
+    given once whatever happens to copies of the file, which then only names the charge.
+    """
+
+    path: Path = Path(FILE)
+    descriptor: int = -1
+    ledger: Any = None
+    header: dict[str, Any] = dataclasses.field(default_factory=dict)
+    answers: list[str] = dataclasses.field(default_factory=list)
+    given: int = 0
+
+    def begin(self, search: Mapping[str, Any]) -> None:
+        """Takes up the search of the file, or writes down a new one. search: public facts, all that decides it.
+
+        Errors: ValueError if the file is of another search.
+        """
+        search = json.loads(json.dumps(dict(search) | {"ledger": self.ledger is not None}))
+        if not self.header:
+            self.header = {"search": search, "txid": secrets.token_hex(16)}
+            self._write(json.dumps(self.header))
+            return
+        other = self.header["search"]
+        for name in sorted(set(search) | set(other)):
+            if search.get(name) != other.get(name):
+                raise ValueError(
+                    f"{self.path} holds the answers of another search: its {name} is {other.get(name)}, not "
+                    f"{search.get(name)}. Ask the same again to go on, or give another place for a new search."
+                )
+
+    def require(self, cost) -> None:
+        """As the ledger's, for what is not paid yet."""
+        if not self.paid():
+            self.ledger.require(cost)
+
+    def charge(self, method: str, cost, key) -> None:
+        """Charges the ledger, once for all runs of the search, and reads what was answered."""
+        if not self.header:  # a search that keeps no answers
+            self.ledger.charge(method, cost, key)
+            return
+        if not self.paid():
+            self.ledger.charge(method, cost, key, txid=self.header["txid"])
+        self.answers = _book(self.ledger).kept(self.header["txid"])
+
+    def paid(self) -> bool:
+        """Whether the ledger holds the charge of this search."""
+        return (
+            self.ledger is not None and bool(self.header) and _book(self.ledger).kept(self.header["txid"]) is not None
+        )
+
+    def play(self, law: str, value, parameters, key, output):
+        """The next answer as it was given before; or this one, which is on disk when this returns."""
+        del value, key
+        if law not in RELEASED:
+            raise NotImplementedError(f"answers of {law} are not kept.")
+        number, output = self.given, np.asarray(output)
+        facts = {"law": law, "parameters": [_exact(part) for part in parameters], "shape": list(output.shape)}
+        self.given += 1
+        if number < len(self.answers):
+            answer = json.loads(self.answers[number])
+            values = answer.pop("output")
+            if answer != facts:
+                raise ValueError(
+                    f"answer {number} of {self.path} was given to another question: the search, its data or this "
+                    "package changed since; give another place for a new search."
+                )
+            return jnp.asarray(np.array(values, output.dtype).reshape(output.shape))
+        text = json.dumps(facts | {"output": output.tolist()})
+        if self.ledger is None:
+            self._write(text)
+        else:
+            _book(self.ledger).keep(self.header["txid"], number, text)
+        self.answers.append(text)
+        return output
+
+    def _write(self, text: str) -> None:
+        left = memoryview((text + "\n").encode())
+        while left:
+            left = left[os.write(self.descriptor, left) :]
+        os.fsync(self.descriptor)
+
+    def read(self) -> None:
+        """What the file holds; a last line that a power cut left unfinished was never used, and is cut off."""
+        content = self.path.read_bytes()
+        if not content:
+            return
+        whole = content[: content.rfind(b"\n") + 1]
+        try:
+            first, *self.answers = whole.decode().splitlines()
+            self.header = json.loads(first)
+            self.header["search"], self.header["txid"]
+        except (ValueError, TypeError, KeyError):
+            raise ValueError(f"{self.path} is no file of kept answers: give another place.") from None
+        if len(whole) < len(content):
+            os.ftruncate(self.descriptor, len(whole))
+
+
+@contextlib.contextmanager
+def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Kept]:
+    """The answers kept in a file, made if missing, held while the context lasts; itself an account for the ledger.
+
+    Errors: ValueError for a file of something else, or one that another process holds; TypeError for an account that
+    keeps no answers.
+    """
+    if ledger is not None and not hasattr(_book(ledger), "kept"):
+        raise TypeError("answers are kept beside their charge in a jaxdp.Ledger; this account has no place for them.")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"{path} is held by another process that runs this search: wait for it.") from None
+        kept = Kept(path=path, descriptor=descriptor, ledger=ledger)
+        kept.read()
+        try:
+            yield kept
+        finally:
+            if not kept.answers and not kept.paid():  # a mistake before anything was paid leaves nothing behind
+                path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _book(account):
+    """The ledger behind an account that writes down what was asked."""
+    return getattr(account, "ledger", account)
+
+
+def _exact(number) -> str:
+    """A parameter of a law to the last bit, in words; a whole vector of them too."""
+    return " ".join(str(as_fraction(float(part))) for part in np.ravel(np.asarray(number, float)))
+
+
+def described(records: Records, relation: Relation, **settings: Any) -> dict[str, Any]:
+    """What a search asks, in public words: its columns, its settings, and under replace-one how many records."""
+    public = {"columns": list(records.names), "levels": list(records.levels), "relation": relation.value}
+    public["records"] = records.num_records if relation is Relation.REPLACE_ONE else None
+    return public | {name: repr(value) for name, value in settings.items()}

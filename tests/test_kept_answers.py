@@ -1,0 +1,234 @@
+"""A search that is interrupted goes on: nothing paid twice, no answer drawn again, no key on disk."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import discovery
+from jaxdp.accounting.ledger import LedgerError
+from jaxdp.data.dataset import CONTINUOUS, Column
+from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.engine.kept import Kept
+from jaxdp.randomness import keys
+
+PLACE = "answers.jsonl"
+
+
+def coded(n=3000, d=5, seed=0):
+    """A chain of binary columns."""
+    generator = np.random.default_rng(seed)
+    values = np.zeros((n, d), np.int32)
+    values[:, 0] = generator.integers(0, 2, n)
+    for j in range(1, d):
+        values[:, j] = np.where(generator.random(n) < 0.8, values[:, j - 1], generator.integers(0, 2, n))
+    return as_records(values, (2,) * d)
+
+
+def search(key, path, *, epsilon=1.0, prune="guarded", **settings):
+    """A search with several draws of every kind."""
+    return discovery.max_min_pc(key, coded(), epsilon=epsilon, prune=prune, keep=path, **settings)
+
+
+class Killed(BaseException):
+    """What no search catches."""
+
+
+def stop_after(monkeypatch, count):
+    """Ends the process's search once so many answers are on disk, before it uses the last of them."""
+    play = Kept.play
+
+    def once(self, *arguments):
+        found = play(self, *arguments)
+        if self.given > count:
+            raise Killed
+        return found
+
+    monkeypatch.setattr(Kept, "play", once)
+
+
+def answers(ledger, path):
+    return ledger.kept(json.loads(path.read_text())["txid"])
+
+
+def interrupted(monkeypatch, path, count, key=None, **settings):
+    with monkeypatch.context() as patched:
+        stop_after(patched, count)
+        with pytest.raises(Killed):
+            search(jaxdp.fresh_key() if key is None else key, path, **settings)
+
+
+def test_a_search_that_was_stopped_goes_on_with_the_numbers_it_released_and_pays_once(monkeypatch, tmp_path):
+    ledger, path = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0), tmp_path / PLACE
+    interrupted(monkeypatch, path, 3, ledger=ledger)
+    before = answers(ledger, path)
+    assert len(before) == 4
+    interrupted(monkeypatch, path, 5, ledger=ledger)
+    graph = search(jaxdp.fresh_key(), path, ledger=ledger)
+    after = answers(ledger, path)
+    assert after[:4] == before
+    assert len(after) > 6
+    assert [row.epsilon for row in ledger.rows()] == [1.0]
+    ledger.verify()
+    numbers = json.loads(after[-1])["output"]
+    assert [decision.value for decision in graph.decisions] == numbers
+    again = search(jaxdp.fresh_key(), path, ledger=ledger)
+    assert [decision.value for decision in again.decisions] == numbers
+    assert answers(ledger, path) == after
+
+
+def test_a_graph_that_went_on_is_the_one_that_was_not_stopped(monkeypatch, tmp_path):
+    whole = search(jax.random.key(1), None)
+    interrupted(monkeypatch, tmp_path / PLACE, 4, jax.random.key(1))
+    graph = search(jax.random.key(1), tmp_path / PLACE)
+    np.testing.assert_array_equal(graph.skeleton, whole.skeleton)
+    np.testing.assert_allclose(*([d.value for d in found.decisions] for found in (graph, whole)), rtol=1e-5)
+
+
+def test_an_old_copy_of_the_folder_gets_the_answers_that_were_given_since(monkeypatch, tmp_path):
+    ledger, path, copy = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0), tmp_path / PLACE, tmp_path / "copy"
+    interrupted(monkeypatch, path, 2, ledger=ledger)
+    shutil.copy(path, copy)
+    first = search(jaxdp.fresh_key(), path, ledger=ledger)
+    second = search(jaxdp.fresh_key(), copy, ledger=ledger)
+    assert [d.value for d in first.decisions] == [d.value for d in second.decisions]
+    assert [row.epsilon for row in ledger.rows()] == [1.0]
+
+
+def test_an_answer_of_a_charge_is_given_once(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    txid = ledger.charge("max_min_pc", jaxdp.core.Cost(epsilon=1.0), jaxdp.fresh_key())
+    assert ledger.kept("another") is None
+    assert ledger.kept(txid) == []
+    ledger.keep(txid, 0, "a")
+    for number in (0, 2):
+        with pytest.raises(LedgerError, match="another run"):
+            ledger.keep(txid, number, "b")
+    with pytest.raises(LedgerError, match="another run"):
+        ledger.keep("another", 0, "b")
+    ledger.keep(txid, 1, "b")
+    assert jaxdp.Ledger.open(ledger.path).kept(txid) == ["a", "b"]
+    with ledger._connection() as connected:
+        for statement in ("UPDATE answer SET content = 'c'", "DELETE FROM answer"):
+            with pytest.raises(Exception, match="only grows"):
+                connected.execute(statement)
+    ledger.verify()
+
+
+def test_another_question_does_not_go_on_with_these_answers(monkeypatch, tmp_path):
+    path = tmp_path / PLACE
+    interrupted(monkeypatch, path, 1)
+    for change in ({"epsilon": 2.0}, {"prune": "keep"}, {"knowledge": discovery.Knowledge(forbidden=[("v0", "v1")])}):
+        with pytest.raises(ValueError, match="answers of another search"):
+            search(jaxdp.fresh_key(), path, **change)
+    with pytest.raises(ValueError, match="its mode is release"):
+        search(jax.random.key(0), path)
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    with pytest.raises(ValueError, match="its ledger is False"):
+        search(jaxdp.fresh_key(), path, ledger=ledger)
+    assert ledger.rows() == []
+    path.write_text("mine\n")
+    with pytest.raises(ValueError, match="no file of kept answers"):
+        search(jaxdp.fresh_key(), path)
+    assert path.read_text() == "mine\n"
+
+
+def test_mistakes_before_a_charge_leave_nothing_behind(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=0.5)
+    with pytest.raises(jaxdp.accounting.BudgetExhausted):
+        search(jaxdp.fresh_key(), tmp_path / PLACE, ledger=ledger)
+    with pytest.raises(ValueError, match="svt_pc keeps no answers"):
+        discovery.discover(jaxdp.fresh_key(), coded(), epsilon=1.0, method="svt_pc", keep=tmp_path / PLACE)
+    assert not (tmp_path / PLACE).exists()
+
+
+def test_an_unfinished_line_is_cut_off_and_one_process_holds_the_file(monkeypatch, tmp_path):
+    path = tmp_path / PLACE
+    interrupted(monkeypatch, path, 2)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"law": "argm')
+    with jaxdp.discovery.engine.kept.keeping(path) as kept:
+        assert len(kept.answers) == 3
+        with pytest.raises(ValueError, match="another process"):
+            search(jaxdp.fresh_key(), path)
+    assert path.read_bytes() == whole
+
+
+def test_the_file_holds_no_key(monkeypatch, tmp_path):
+    taken, path = [], tmp_path / PLACE
+    take = keys.ReleaseKey._take
+    monkeypatch.setattr(keys.ReleaseKey, "_take", lambda self: taken.append(take(self)) or taken[-1])
+    search(jaxdp.fresh_key(), path)
+    text = path.read_text().lower()
+    assert len(taken) == 1
+    assert taken[0].hex() not in text
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert {frozenset(line) for line in lines[1:]} == {frozenset({"law", "parameters", "shape", "output"})}
+
+
+@pytest.mark.parametrize("method", ["moment_pc", "table_pc"])
+def test_searches_of_one_release_keep_it(method, tmp_path):
+    generator = np.random.default_rng(0)
+    values = np.clip(generator.normal(size=(500, 3)) / 4, -1, 1)
+    continuous = Records(values, tuple(Column(CONTINUOUS, 0, f"v{j}") for j in range(3)))
+    records = continuous if method == "moment_pc" else coded(500, 3)
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    graphs = [
+        discovery.discover(jaxdp.fresh_key(), records, method=method, epsilon=1.0, keep=tmp_path / PLACE, ledger=ledger)
+        for _ in range(2)
+    ]
+    assert [d.value for d in graphs[0].decisions] == [d.value for d in graphs[1].decisions]
+    assert len(ledger.rows()) == 1
+
+
+def written(folder, records):
+    """CSV and schema of coded records."""
+    names = records.names
+    rows = [",".join(names), *(",".join(map(str, row)) for row in np.asarray(records.values).tolist())]
+    (folder / "d.csv").write_text("\n".join(rows) + "\n")
+    schema = "".join(f'[columns.{name}]\nkind = "binary"\nlevels = ["0", "1"]\n' for name in names)
+    (folder / "s.toml").write_text(schema)
+
+
+COMMAND = """
+import os, signal, sys
+from jaxdp.discovery.engine.kept import Kept
+play, last = Kept.play, int(sys.argv.pop(1))
+def once(self, *arguments):
+    found = play(self, *arguments)
+    if self.given == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+Kept.play = once
+from jaxdp.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_killed_command_goes_on_in_its_folder(tmp_path, strict):
+    from jaxdp.cli.main import main
+
+    written(tmp_path, coded())
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    command = ["discover", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "1"]
+    command += ["--method", "max_min_pc", "--ledger", str(ledger.path), "--out", str(tmp_path / "out")]
+    command += ["--strict"] * strict
+    run = subprocess.run([sys.executable, "-c", COMMAND, "3", *command], capture_output=True, timeout=300, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr.decode()
+    txid = ledger.rows()[0].txid
+    before = ledger.kept(txid)
+    assert len(before) == 3
+    assert main(command) == 0
+    assert ledger.kept(txid)[:3] == before
+    assert [row.epsilon for row in ledger.rows()] == [1.0]
+    assert not (tmp_path / "out" / PLACE).exists()
+    assert (tmp_path / "out/graph.json").exists()
+    assert main(command) == 3 if not strict else main([*command, "--overwrite"]) == 3

@@ -51,7 +51,7 @@ def attack(name: str, n: int, pairs: int, seed: int = 0) -> dict:
 
 def replayed(name: str, count: int = NUM_PAIRS, seed: int = 0) -> dict:
     """One row of `replay`."""
-    null, started = nulls.NULLS[name], time.perf_counter()
+    null, started = nulls.rows()[name], time.perf_counter()
     test, draw = nulls.make(name, 0.05), jax.jit(nulls.draw(name))
     found = audit.replay(test, jax.random.key(seed), pairs_of(name, test, draw, count, seed))
     row = {"what": "replay", "name": name, "n": null.n, "pairs": count}
@@ -89,7 +89,7 @@ def attackable() -> dict[str, examples.Configured]:
 
 def replayable() -> list[str]:
     """Nulls of private tests whose rows are people; families of pairs and tables are attacked elsewhere."""
-    return [name for name, null in nulls.NULLS.items() if null.replayed and nulls.configured(name).private]
+    return [name for name, null in nulls.rows().items() if null.replayed and nulls.configured(name).private]
 
 
 def relation_of(test, data) -> Relation:
@@ -109,7 +109,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     path, began = args.out / "neighbours.jsonl", time.monotonic()
     done = {(row["what"], row["name"], row["n"]) for row in rows(path)}
-    todo = [(replayed, name, ()) for name in replayable() if ("replay", name, nulls.NULLS[name].n) not in done]
+    todo = [(replayed, name, ()) for name in replayable() if ("replay", name, nulls.rows()[name].n) not in done]
     for name, subject in attackable().items():
         sizes = [n for n in RECORDS if n >= subject.example.least]
         todo += [(attack, name, (n, args.pairs)) for n in sizes if ("sensitivity", name, n) not in done]

@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import json
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +31,7 @@ from jaxdp.independence.mic.mic_pairs import MICrPairs
 from jaxdp.independence.pairs import AllPairs
 from jaxdp.simulate import power
 from jaxdp.simulate.examples import LAW
+from jaxdp.spec import DECISION
 from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 LEVELS = (0.05, 0.01)
@@ -68,12 +70,12 @@ class Null:
 
 def configured(name: str) -> examples.Configured:
     """The example of a row."""
-    return examples.find(NULLS[name].example or name)
+    return examples.find(rows()[name].example or name)
 
 
 def make(name: str, level: float):
     """The test of a row, for one level."""
-    null = NULLS[name]
+    null = rows()[name]
     fields = null.fields(level) if callable(null.fields) else null.fields
     test = configured(name).build(null.epsilon, null.n, fields)
     return null.wrap(test) if null.wrap else test
@@ -81,7 +83,7 @@ def make(name: str, level: float):
 
 def draw(name: str):
     """key -> Data of a row."""
-    return functools.partial(configured(name).example.null, n=NULLS[name].n)
+    return functools.partial(configured(name).example.null, n=rows()[name].n)
 
 
 @frozen_pytree
@@ -369,9 +371,28 @@ def window(replicates: int, level: float, alpha: float = ALPHA) -> tuple[int, in
     return int(low), int(high)
 
 
+def rows() -> dict[str, Null]:
+    """Every row by name: those above, and for each other example that has a null, that null at 1000 records."""
+    return NULLS | {name: _of_example(one) for name, one in examples.all_examples().items() if _unlisted(name, one)}
+
+
+def _unlisted(name: str, one: examples.Configured) -> bool:
+    return name not in NULLS and one.example.null is not None and not one.example.bounds_only
+
+
+def _of_example(one: examples.Configured) -> Null:
+    decides = one.entry.spec.publishes == DECISION
+    return Null(1000, LIMIT, "the null of the example", fields=(lambda level: {"level": level}) if decides else None)
+
+
+def _number(name: str) -> int:
+    """What a row's key is folded by."""
+    return list(NULLS).index(name) if name in NULLS else zlib.crc32(name.encode())
+
+
 def measure(name: str, replicates: int, key, progress=lambda done: None) -> dict:
     """One row: rejections at both levels, their windows, and whether the promise holds."""
-    null, started = NULLS[name], time.perf_counter()
+    null, started = rows()[name], time.perf_counter()
     made = {level: make(name, level) for level in LEVELS}
     tests = made if null.decision else {None: made[LEVELS[0]]}
     p_values = {}
@@ -408,11 +429,11 @@ def finished(path: Path) -> dict[str, dict]:
     return rows
 
 
-def table(rows: dict[str, dict]) -> str:
+def table(measured: dict[str, dict]) -> str:
     """Rows as markdown."""
     lines = ["| configuration | n | nulls | promise | at 0.05 | at 0.01 |", "|---|---|---|---|---|---|"]
-    for name in [name for name in NULLS if name in rows]:
-        row = rows[name]
+    for name in [name for name in rows() if name in measured]:
+        row = measured[name]
         rates = [f"{part['rate']:.4f}{'' if part['holds'] else ' OUTSIDE'}" for part in row["levels"]]
         lines.append(f"| {name} | {row['n']} | {row['replicates']} | {row['promise']} | {rates[0]} | {rates[1]} |")
     return "\n".join(lines)
@@ -421,18 +442,18 @@ def table(rows: dict[str, dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=lambda text: int(float(text)), default=100_000)
-    parser.add_argument("--names", nargs="+", choices=sorted(NULLS), default=list(NULLS))
+    parser.add_argument("--names", nargs="+", choices=sorted(rows()), default=list(rows()))
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no row after so long")
     parser.add_argument("--out", type=Path, default=HERE)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     path, began = args.out / "nulls.jsonl", time.monotonic()
-    rows = finished(path)
+    measured = finished(path)
     if path.exists() and not path.read_text().endswith("\n"):  # torn by an interruption
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows.values()))
-    wanted = {name: min(args.replicates, NULLS[name].most) for name in args.names}
-    left = [name for name in args.names if rows.get(name, {}).get("replicates", 0) < wanted[name]]
+        path.write_text("".join(json.dumps(row) + "\n" for row in measured.values()))
+    wanted = {name: min(args.replicates, rows()[name].most) for name in args.names}
+    left = [name for name in args.names if measured.get(name, {}).get("replicates", 0) < wanted[name]]
     for done, name in enumerate(left):
         if time.monotonic() - began > args.seconds:
             break
@@ -442,11 +463,11 @@ def main() -> None:
                 f"\r[{'#' * int(20 * (done + share) / len(left)):20}] {name} {share:.0%}   ", end="", flush=True
             )
 
-        key = jax.random.fold_in(jax.random.key(args.seed), list(NULLS).index(name))
-        rows[name] = {**measure(name, wanted[name], key, show), "seed": args.seed, **provenance()}
+        key = jax.random.fold_in(jax.random.key(args.seed), _number(name))
+        measured[name] = {**measure(name, wanted[name], key, show), "seed": args.seed, **provenance()}
         with path.open("a") as file:
-            file.write(json.dumps(rows[name]) + "\n")
-    print("\n" + table(rows))
+            file.write(json.dumps(measured[name]) + "\n")
+    print("\n" + table(measured))
 
 
 if __name__ == "__main__":

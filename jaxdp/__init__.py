@@ -96,6 +96,8 @@ _EXPORTS = {
     "discover": "one_call.discover",
     "mic": "one_call.mic",
     "test": "one_call.test",
+    "test_pairs": "one_call.pairs",
+    "PairAnswers": "one_call.pair_answers",
     "all_pairs": "independence.pairs",
     "fresh_key": "randomness.keys",
     "kernels": "statistics",

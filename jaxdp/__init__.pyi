@@ -87,6 +87,8 @@ from jaxdp.mechanisms.top_k import TopK as TopK
 from jaxdp.one_call.answer import Answer as Answer
 from jaxdp.one_call.discover import discover as discover
 from jaxdp.one_call.mic import mic as mic
+from jaxdp.one_call.pair_answers import PairAnswers as PairAnswers
+from jaxdp.one_call.pairs import test_pairs as test_pairs
 from jaxdp.one_call.session import Session as Session
 from jaxdp.one_call.test import test as test
 from jaxdp.randomness.keys import fresh_key as fresh_key

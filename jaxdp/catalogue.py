@@ -12,7 +12,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -64,10 +64,7 @@ class Entry:
 
         A budget's shares add up to it only up to rounding, and a ledger counts what is above it.
         """
-        test = self.build(epsilon, data.domain, options)
-        if epsilon < np.asarray(cost_of(test, data).epsilon).item() <= epsilon * (1.0 + ROUNDING):
-            test = self.build(epsilon * (1.0 - ROUNDING), data.domain, options)
-        return test
+        return at_most(epsilon, lambda budget: self.build(budget, data.domain, options), data)
 
     def memory(self, num_records: int) -> int:
         """Bytes that the test needs beyond a few copies of the data."""
@@ -85,6 +82,14 @@ def _refuse(entry: Entry, missing: Sequence[str]) -> None:
     if missing:
         hint = _HINTS.get(missing[0], "build it in Python")
         raise ValueError(f"{entry.name} needs {' and '.join(missing)}: {hint}.")
+
+
+def at_most(epsilon: float, build: Callable[[float], Any], data):
+    """build(epsilon), or with a rounding less where its cost on such data would exceed epsilon by rounding alone."""
+    test = build(epsilon)
+    if epsilon < np.asarray(cost_of(test, data).epsilon).item() <= epsilon * (1.0 + ROUNDING):
+        test = build(epsilon * (1.0 - ROUNDING))
+    return test
 
 
 def require_buildable(entry: Entry) -> None:

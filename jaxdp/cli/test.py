@@ -7,24 +7,36 @@ import math
 import textwrap
 from pathlib import Path
 
-from jaxdp.cli import options
+from jaxdp.cli import all_pairs, options
 
 SEES = ("linear", "monotone", "any")  # `jaxdp.spec.KINDS_SEEN`, without importing JAX
+ADJUST = ("holm", "bh")  # `jaxdp.one_call.pair_answers.ADJUSTMENTS`, without importing JAX
 FILES = ("result.json", "picture.png", "report.html")
-EXAMPLE = "example: jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1"
+EXAMPLE = """examples:
+  jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1
+  jaxdp test trial.csv --schema trial.toml --all-pairs --columns dose,response,age --adjust bh --epsilon 2"""
 
 
 def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "test",
         help="test whether X is independent of Y (given Z) in a CSV file",
-        description="Tests whether X is independent of Y given Z, at a stated privacy cost.",
+        description="Tests whether X is independent of Y given Z, or every pair of columns, at a stated privacy cost.",
         epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_data(parser)
     options.add_reading(parser)
-    parser.add_argument("--x", type=options.names, required=True, metavar="A", help="column(s) X, separated by commas")
-    parser.add_argument("--y", type=options.names, required=True, metavar="B", help="column(s) Y")
+    parser.add_argument("--x", type=options.names, metavar="A", help="column(s) X, separated by commas")
+    parser.add_argument("--y", type=options.names, metavar="B", help="column(s) Y")
+    parser.add_argument("--all-pairs", action="store_true", help="every pair of columns, under one total epsilon")
+    parser.add_argument("--columns", type=options.names, metavar="A,B,C", help="columns of --all-pairs (default: all)")
+    parser.add_argument(
+        "--adjust",
+        choices=ADJUST,
+        help="with --all-pairs: how p-values are adjusted for the number of pairs, holm (family-wise error, the "
+        "default) or bh (false discovery rate)",
+    )
     options.add_given(parser, "columns Z to condition on; may be repeated")
     options.add_epsilon(parser)
     parser.add_argument("--method", metavar="M", help="name of the test (default: what fits the columns)")
@@ -54,35 +66,71 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    _require_consistent(args)
+    question = _pairs(args) if args.all_pairs else _one(args)
+    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
+    folder = options.result_folder(args, all_pairs.FILES if args.all_pairs else FILES)
+    account = options.account(ledger, args.data, folder, question.short)
+    reading = {"strict": args.strict, "records": args.records, "force": args.force}
+    with options.stages(4 if args.all_pairs else 5) as begin:
+        answer = question.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
+        facts = options.for_the_page(args, ledger)
+        content = (
+            all_pairs.write(answer, folder, facts, begin)
+            if args.all_pairs
+            else write(answer, folder, facts, begin, args.schema)
+        )
+    screen = all_pairs.summary(answer, folder) if args.all_pairs else summary(content, folder) + options.pictures()
+    options.tell(args, content, screen + options.left(ledger, args.seed))
+    return 0
+
+
+def _require_consistent(args: argparse.Namespace) -> None:
+    """Raises `UserError` for options that exclude each other."""
+    if args.all_pairs and (args.x or args.y):
+        raise options.UserError("give --x and --y, or --all-pairs, not both.")
+    if not args.all_pairs and not (args.x and args.y):
+        raise options.UserError("give --x A and --y B, or --all-pairs.")
+    for name in ("columns", "adjust"):
+        if getattr(args, name) and not args.all_pairs:
+            raise options.UserError(f"--{name} goes with --all-pairs.")
+
+
+def _one(args: argparse.Namespace):
+    """The question about X and Y."""
     from jaxdp.data.schema import Schema
     from jaxdp.one_call.question import Question
 
     schema = Schema.load(args.schema)
-    question = Question.of(
-        schema,
-        x=options.columns(schema, args.x),
-        y=options.columns(schema, args.y),
-        given=options.columns(schema, *args.given),
-        epsilon=args.epsilon,
-        method=args.method,
-        sees=args.sees,
-        simulated=args.seed is not None,
-        level=args.level,
-        residual_scale=_pair(args.residual_scale),
-        num_cells=args.num_cells,
-        ridge=args.ridge,
-        lengthscale=args.lengthscale,
-        fields={"accept_coarse_cells": True} if args.accept_coarse_cells else {},
-    )
-    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.result_folder(args, FILES)
-    account = options.account(ledger, args.data, folder, question.short)
-    reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    with options.stages(5) as begin:
-        answer = question.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
-        content = write(answer, folder, options.for_the_page(args, ledger), begin, args.schema)
-    options.tell(args, content, summary(content, folder) + options.pictures() + options.left(ledger, args.seed))
-    return 0
+    x, y = options.columns(schema, args.x), options.columns(schema, args.y)
+    return Question.of(schema, x=x, y=y, **_how(args, schema))
+
+
+def _pairs(args: argparse.Namespace):
+    """The question about all pairs."""
+    from jaxdp.data.schema import Schema
+    from jaxdp.one_call.pairs_question import PairsQuestion
+
+    schema = Schema.load(args.schema)
+    columns = options.columns(schema, args.columns) if args.columns else None
+    return PairsQuestion.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], **_how(args, schema))
+
+
+def _how(args: argparse.Namespace, schema) -> dict:
+    """What both questions are asked with."""
+    return {
+        "given": options.columns(schema, *args.given),
+        "epsilon": args.epsilon,
+        "method": args.method,
+        "sees": args.sees,
+        "simulated": args.seed is not None,
+        "level": args.level,
+        "residual_scale": _pair(args.residual_scale),
+        "num_cells": args.num_cells,
+        "ridge": args.ridge,
+        "lengthscale": args.lengthscale,
+        "fields": {"accept_coarse_cells": True} if args.accept_coarse_cells else {},
+    }
 
 
 def write(answer, folder: Path, facts: dict, begin, schema: str) -> dict:

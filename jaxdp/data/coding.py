@@ -60,7 +60,10 @@ class ColumnRule:
 
     def scaled(self, values: Sequence) -> np.ndarray:
         """Values on [-1, 1], float64 of shape (n,), or (n, L) indicators (-1, 1) of more than two unordered levels."""
-        codes = self.codes(values)
+        return self.spread(self.codes(values))
+
+    def spread(self, codes: np.ndarray) -> np.ndarray:
+        """What `scaled` returns for the values whose `codes` these are."""
         if self.is_continuous:
             return codes
         if self.needs_indicators:

@@ -18,7 +18,7 @@ from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.composition import compose
-from jaxdp.catalogue import ROUNDING
+from jaxdp.catalogue import ROUNDING, described
 from jaxdp.core import Cost
 from jaxdp.independence.features import Features
 from jaxdp.noise.source import Source, opened
@@ -43,6 +43,35 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
         found = (_in_turn if one_by_one else _mapped)(each, source, features)
         stack = np.stack if mode == keys.RELEASE else jnp.stack
         return stack([result.p_value for result in found]), cost, tuple(result.release for result in found)
+
+
+def run_each(tests: list, key, questions: list, *, name: str, ledger=None) -> tuple[list[core.Result], Cost]:
+    """(one result for each question by its own test, the cost of all): charged once, before a value is used.
+
+    Privacy: sequential composition; the tests hold their shares of the budget.
+    """
+    mode = keys.admit(key, *tests, *questions)
+    questions = [core.admit(test, data) for test, data in zip(tests, questions, strict=True)]
+    with keys.precision(mode):
+        cost = compose([core.cost_of(test, data) for test, data in zip(tests, questions, strict=True)])
+        if ledger is not None:
+            if mode == keys.RELEASE:
+                ledger.require(cost)
+                for test, data in _one_of_each_kind(tests, questions):
+                    core._rehearse(test, data)
+            ledger.charge(name, cost, key)
+        sources = opened(key).split(len(tests))
+        asked = zip(tests, sources, questions, strict=True)
+        return [core.run_opened(test, source, data) for test, source, data in asked], cost
+
+
+def _one_of_each_kind(tests: list, questions: list) -> list[tuple]:
+    """One pair of test and question of each class, settings and columns: what fails for one fails for all of them."""
+    found = {}
+    for test, data in zip(tests, questions, strict=True):
+        domain = None if data.domain is None else data.nameless().domain
+        found[(type(test).__name__, str(described(test)), domain)] = (test, data)
+    return list(found.values())
 
 
 def _in_turn(test, source: Source, features: Features) -> list[core.Result]:

@@ -61,7 +61,7 @@ class AllPairs(PrivateTest):
     )
 
     def __post_init__(self):
-        if not hasattr(self.test, "pairwise") and isinstance(self.test, PrivateTest | None):
+        if not releases_together(self.test) and isinstance(self.test, PrivateTest | None):
             raise ValueError(
                 f"{type(self.test).__name__} has no statistic of all pairs together (`pairwise`); use "
                 "jaxdp.all_pairs(test, key, features, z), which takes any test."
@@ -94,6 +94,11 @@ class AllPairs(PrivateTest):
 
     def headline(self, release):
         return getattr(self.test, "pair_statistics", self.test.headline)(release)
+
+
+def releases_together(test) -> bool:
+    """Whether the test has a statistic of all pairs together; a class without one says `pairwise = None`."""
+    return getattr(test, "pairwise", None) is not None
 
 
 @functools.lru_cache(maxsize=64)
@@ -187,7 +192,7 @@ def all_pairs(
     """
     mode = keys.admit(key, features, z)
     made = Features.admitted(test, features, z, columns, feature_columns)
-    if hasattr(test, "pairwise"):
+    if releases_together(test):
         result = core.run(AllPairs(test=test), key, made.together(), ledger=ledger)
         values, cost, releases = result.p_value, result.cost, (result.release,)
     else:

@@ -158,7 +158,6 @@ def in_own_units(result: Result, question: Any) -> Result:
 
 def describe(result: Result, question: Any, test: Any, data: Any) -> dict[str, Any]:
     """What result.json holds: released and public values only."""
-    import jax
     import numpy as np
 
     from jaxdp import catalogue
@@ -175,7 +174,7 @@ def describe(result: Result, question: Any, test: Any, data: Any) -> dict[str, A
         "interval": _numbers(result.interval),
         "effect_is": question.entry.spec.effect if result.effect is not None else "",
         "statistic": float(statistic) if statistic.size == 1 else statistic,
-        "epsilon": _epsilon(float(cost.epsilon), question.epsilon),
+        "epsilon": epsilon_shown(float(cost.epsilon), question.epsilon),
         "delta": float(cost.delta),
         "relation": cost.relation.value,
         "mode": result.mode,
@@ -193,7 +192,7 @@ def describe(result: Result, question: Any, test: Any, data: Any) -> dict[str, A
         "level_rule": _level_rule(test, data, question),
         "sees": question.entry.spec.sees,
         "released": released_values(result.release),
-        "versions": {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()},
+        "versions": versions(),
     }
 
 
@@ -303,6 +302,13 @@ def draw(path: Path, answer: Answer) -> None:
             figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
 
 
+def versions() -> dict[str, str]:
+    """Versions of what computed an answer."""
+    import jax
+
+    return {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()}
+
+
 def jaxdp_version() -> str:
     """Version of the installed distribution."""
     from importlib import metadata
@@ -313,7 +319,7 @@ def jaxdp_version() -> str:
         return "not installed"
 
 
-def _epsilon(cost: float, asked: float) -> float:
+def epsilon_shown(cost: float, asked: float) -> float:
     """The cost; the budget asked for where the cost stays below it by rounding only."""
     return asked if asked * (1.0 - 1e-12) <= cost <= asked else cost
 

@@ -20,7 +20,7 @@ from jaxdp.spec import Options
 MIN_ROWS = 10
 
 
-def _silent(stage: str) -> None:
+def silent(stage: str) -> None:
     """Tells nobody which stage begins."""
 
 
@@ -104,7 +104,7 @@ class Question:
         strict: bool = False,
         records: int | None = None,
         force: bool = False,
-        begin: Callable[[str], None] = _silent,
+        begin: Callable[[str], None] = silent,
     ) -> Answer:
         """The answer about a table, charged to the account once. begin: told the name of each stage."""
         source = reading.Source(table, self.columns, self.schema.delimiter, strict, records, force, self.given)
@@ -131,7 +131,7 @@ class Question:
         from jaxdp.core import run
 
         rows = data.x.shape[0]
-        _require_size(self.entry, rows)
+        require_size(self.entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
             test = self.entry.within(self.epsilon, data, dataclasses.replace(self.settings, num_records=rows))
             begin(f"testing {rows} rows")
@@ -154,7 +154,8 @@ def _options(**settings: Any) -> Options:
     return Options(**settings)
 
 
-def _require_size(entry: catalogue.Entry, rows: int) -> None:
+def require_size(entry: catalogue.Entry, rows: int) -> None:
+    """Raises ValueError for too few records, and for more than this machine has memory for."""
     if rows < MIN_ROWS:
         raise ValueError(f"the data have {rows} rows; a private test needs at least {MIN_ROWS}.")
     needed, installed = entry.memory(rows), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

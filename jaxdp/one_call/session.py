@@ -18,10 +18,12 @@ from jaxdp.data.schema import Schema
 from jaxdp.discovery.graph import Graph
 from jaxdp.one_call import discover as graphs
 from jaxdp.one_call import mic as coefficients
+from jaxdp.one_call import pairs
 from jaxdp.one_call import test as tests
 from jaxdp.one_call.answer import Answer
 from jaxdp.one_call.budget import budget
 from jaxdp.one_call.mic import Coefficients
+from jaxdp.one_call.pair_answers import PairAnswers
 
 ROUNDING = 1.0 - 2.0**-48  # shares are rounded down, so that their sum stays within the total
 
@@ -98,6 +100,14 @@ class Session(Readable, Uncopied):
         """Is X independent of Y given Z? As `jaxdp.test`; epsilon= unless the session has `questions`."""
         found = tests.test(self._table, x=x, y=y, given=given, **self._common(how))
         asked = f"{_joined(x)} ~ {_joined(y)}" + (f" | {_joined(given)}" if given else "")
+        return self._note(found, asked, found.content["answer"])
+
+    def test_pairs(
+        self, columns: Sequence[str] | None = None, given: str | Sequence[str] = (), **how: Any
+    ) -> PairAnswers:
+        """Which pairs are dependent given Z? As `jaxdp.test_pairs`; epsilon= unless the session has `questions`."""
+        found = pairs.test_pairs(self._table, columns=columns, given=given, **self._common(how))
+        asked = f"all pairs of {len(found.content['columns'])} columns" + (f" | {_joined(given)}" if given else "")
         return self._note(found, asked, found.content["answer"])
 
     def discover(self, columns: Sequence[str] | None = None, **how: Any) -> Graph:

@@ -143,6 +143,8 @@ class FeatureGCM(BandTest):
         ),
     )
 
+    pairwise = None  # type: ignore[assignment]  # centres are those of one pair
+
     def __post_init__(self):
         super().__post_init__()
         if self.winsorize is not None:

@@ -60,6 +60,8 @@ class MeanDifference(MomentTest):
         examples=moment_examples.GROUPS,
     )
 
+    pairwise = None  # type: ignore[assignment]  # one column holds the groups
+
     def resolve(self, shapes):
         x, y = (described(shapes, role) for role in ("x", "y"))
         if not _one_pair_with_groups(Domain(x, y)):

@@ -1,0 +1,44 @@
+"""`jaxdp test --all-pairs`: the table of all pairs as files and on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jaxdp.cli import options
+
+FILES = ("pairs.csv", "result.json", "report.html")
+
+
+def write(found, folder: Path, facts: dict, begin) -> dict:
+    """Writes pairs.csv, result.json and report.html; returns what result.json holds."""
+    from jaxdp._base import csv_files
+    from jaxdp.one_call.pair_answers import COLUMNS
+    from jaxdp.report import written
+    from jaxdp.report.html import write_report
+
+    content = {**found.to_dict(), **facts}
+    begin("writing the table")
+    written.put(folder, "result.json", options.write_json, content)
+    table = [[pair[name] for name in COLUMNS] for pair in found.pairs]
+    written.put(folder, "pairs.csv", csv_files.write, COLUMNS, table)
+    begin("writing the report")
+    write_report(folder, "Private independence tests of all pairs", FILES)
+    return content
+
+
+def summary(found, folder: Path) -> str:
+    """One screen for people."""
+    content = found.content
+    indent = " " * 13
+    lines = [
+        content["title"],
+        f"  answer     {content['answer']}",
+        *(f"{indent}{line}" for line in found.table()),
+        f"  sees       {content['sees'] or 'not said by the tests'}",
+        f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g} for all pairs together, "
+        f"{content['relation']}, {content['mode']}, n = {content['n']}",
+    ]
+    lines += [f"  assumes    {content['assumption']}"] if content["assumption"] else []
+    lines += [f"  records    {content['unit']}"] if content["unit"] else []
+    lines += [f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else []
+    return "\n".join([*lines, f"  files      {', '.join(str(folder / name) for name in FILES)}"])

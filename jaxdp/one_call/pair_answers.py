@@ -1,0 +1,68 @@
+"""The answers about all pairs of columns: a table of p-values, adjusted for their number, that prints as text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from jaxdp._base.display import NOT_PRIVATE, as_html
+from jaxdp.core import Cost
+
+ADJUSTMENTS = {"holm": "Holm (family-wise error)", "bh": "Benjamini-Hochberg (false discovery rate)"}
+MAX_PRINTED = 20
+COLUMNS = ("x", "y", "method", "p_value", "adjusted", "dependence_found", "statistic", "effect", "low", "high")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PairAnswers:
+    """The answers about all pairs of columns: p-values, adjusted for their number; noisy and public values only.
+
+    pairs: one dict for each pair (`COLUMNS`), the smallest adjusted p-value first. content: what result.json holds.
+    cost: of all pairs together. mode: "release" or "simulation". method: of the tests, by name.
+    """
+
+    pairs: list[dict[str, Any]]
+    content: Mapping[str, Any]
+    cost: Cost
+    mode: str
+    method: str
+
+    @property
+    def found(self) -> list[tuple[str, str]]:
+        """The pairs whose adjusted p-value is at most the level."""
+        return [(pair["x"], pair["y"]) for pair in self.pairs if pair["dependence_found"]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json."""
+        return {**self.content, "pairs": [dict(pair) for pair in self.pairs]}
+
+    def table(self, most: int = MAX_PRINTED) -> list[str]:
+        """The pairs as lines of a text, the smallest adjusted p-value first."""
+        asked = [f"{pair['x']} ~ {pair['y']}" for pair in self.pairs[:most]]
+        width = max(map(len, asked), default=4)
+        lines = [f"{'pair':{width}s}  adjusted p  p-value   dependent  test"]
+        for text, pair in zip(asked, self.pairs, strict=False):
+            told = "yes" if pair["dependence_found"] else "no"
+            numbers = f"{pair['adjusted']:<10.3g}  {pair['p_value']:<8.3g}"
+            lines.append(f"{text:{width}s}  {numbers}  {told:9s}  {pair['method']}")
+        left = len(self.pairs) - most
+        return [*lines, f"... and {left} pairs more"] if left > 0 else lines
+
+    def __repr__(self) -> str:
+        content = self.content
+        told = [f"{content['title']} {content['answer']}", *self.table(), f"Adjusted by {content['adjusted_by']}."]
+        told += [f"Sees {content['sees']}."] if content["sees"] else []
+        if content["unit"]:
+            told.append(content["unit"])
+        delta = f", delta = {content['delta']:g}" if content["delta"] else ""
+        paid = f"All pairs together cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
+        return "\n".join([*told, f"{NOT_PRIVATE}." if self.mode == "simulation" else paid])
+
+    def _repr_html_(self) -> str:
+        shown = {
+            f"{pair['x']} ~ {pair['y']}": f"p = {pair['p_value']:.3g}, adjusted {pair['adjusted']:.3g}"
+            for pair in self.pairs[:MAX_PRINTED]
+        }
+        paid = NOT_PRIVATE if self.mode == "simulation" else str(self.cost)
+        return as_html(self.content["title"], {**shown, "privacy": paid})

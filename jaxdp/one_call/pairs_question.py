@@ -1,0 +1,293 @@
+"""Which pairs of columns are dependent (given Z)? A question about all pairs of a schema, answered under one budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from jaxdp import catalogue
+from jaxdp._base import check
+from jaxdp.core import Cost
+from jaxdp.data.dataset import Data, Domain
+from jaxdp.data.schema import Schema, as_names
+from jaxdp.one_call import reading
+from jaxdp.one_call.answer import epsilon_shown, in_own_units, versions
+from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
+from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
+from jaxdp.one_call.question import Question, require_size, silent
+from jaxdp.spec import DECISION
+
+
+@dataclasses.dataclass(frozen=True)
+class PairsQuestion:
+    """All pairs of columns of a schema, the test of each, one budget; `PairsQuestion.of` checks and completes them.
+
+    asked: one question for each pair, in the order of the columns, each with its share of epsilon.
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+    given: tuple[str, ...]
+    epsilon: float
+    adjust: str
+    level: float
+    asked: tuple[Question, ...]
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        columns: Sequence[str] | None = None,
+        given: str | Sequence[str] = (),
+        epsilon: float,
+        adjust: str = "holm",
+        method: str | None = None,
+        level: float = 0.05,
+        law: Any = None,
+        **how: Any,
+    ) -> PairsQuestion:
+        """The question, each pair with the test that fits it unless `method` names one.
+
+        columns: default all described ones that are not given. how: as `Question.of`.
+        law: of X given Z for tests that need it, one for all columns or a mapping of column -> law.
+        Errors: ValueError that names the pair, for columns and tests that do not fit, before a table is opened.
+        """
+        check.one_of(tuple(ADJUSTMENTS), adjust=adjust)
+        check.in_range(0.0, 1.0, level=level)
+        whole = budget(epsilon)
+        given = tuple(as_names("given", given))
+        rest = [name for name in schema.names if name not in given]
+        names = tuple(rest if columns is None else as_names("columns", columns))
+        _require_columns(schema, names, given)
+        pairs = list(itertools.combinations(names, 2))
+        share = check.share(whole, Fraction(1, len(pairs)))
+        if share < MIN_EPSILON:
+            raise ValueError(f"epsilon {whole:g} over {len(pairs)} pairs is next to nothing: name fewer columns.")
+        test_level = level
+        if method and catalogue.find(method).spec.publishes == DECISION:
+            test_level = level / len(pairs)  # a decision has no p-value to adjust; each is made at its share
+        asked = [
+            Question.of(
+                schema,
+                x=x,
+                y=y,
+                given=given,
+                epsilon=share,
+                method=method,
+                level=test_level,
+                law=law.get(x) if isinstance(law, Mapping) else law,
+                **how,
+            )
+            for x, y in pairs
+        ]
+        for question in asked:
+            _require_pair(question)
+        return cls(schema, names, given, whole, adjust, level, tuple(asked))
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the tests that answer, each once."""
+        return list(dict.fromkeys(question.entry.name for question in self.asked))
+
+    @property
+    def short(self) -> str:
+        """The question in one line, for ledgers."""
+        given = f" | {', '.join(self.given)}" if self.given else ""
+        return f"all pairs of {', '.join(self.columns)}{given}"
+
+    @property
+    def sentence(self) -> str:
+        """The question in words."""
+        given = f" given {listing(self.given)}" if self.given else ""
+        return f"Which of the {len(self.asked)} pairs of {listing(self.columns)} are dependent{given}?"
+
+    def ask(
+        self,
+        table: Any,
+        key: Any,
+        account: Any = None,
+        *,
+        strict: bool = False,
+        records: int | None = None,
+        force: bool = False,
+        begin: Callable[[str], None] = silent,
+    ) -> PairAnswers:
+        """The answers about a table, charged to the account once. begin: told the name of each stage."""
+        names = (*self.columns, *self.given)
+        source = reading.Source(table, names, self.schema.delimiter, strict, records, force, self.given)
+
+        def load(table: Any, **how: Any) -> np.ndarray:
+            return self.schema.read_table(table, names, shuffled=reading.is_release(key), **how)[0]
+
+        begin("reading the data")
+        return reading.ask(lambda values, account: self._answer(values, key, account, begin), load, source, account)
+
+    def _answer(self, values: np.ndarray, key: Any, account: Any, begin: Callable[[str], None]) -> PairAnswers:
+        import jax
+
+        from jaxdp.core import run
+        from jaxdp.independence import pair_by_pair
+
+        rows = values.shape[0]
+        for entry in {question.entry.name: question.entry for question in self.asked}.values():
+            require_size(entry, rows)
+        with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
+            data = [self._data(question, values) for question in self.asked]
+            tests = [_built(question, one, rows) for question, one in zip(self.asked, data, strict=True)]
+            begin(f"testing {len(tests)} pairs of {rows} rows")
+            together = self._together(tests, values, rows)
+            if together is None:
+                name = f"all-pairs[{', '.join(self.methods)}]"
+                results, cost = pair_by_pair.run_each(tests, key, data, name=name, ledger=account)
+                rows_of = [self._row(*one) for one in zip(self.asked, results, strict=True)]
+                mode = results[0].mode
+            else:
+                test, joint = together
+                result = run(test, key, joint, ledger=account)
+                cost, mode = result.cost, result.mode
+                rows_of = self._rows_together(result)
+        return self._answers(rows_of, tests, cost, mode, rows)
+
+    def _data(self, question: Question, values: np.ndarray) -> Data:
+        """The records of one pair, coded as its test wants them."""
+        coded = question.entry.spec.columns.coded
+        x, y = (self._side(name, values, coded) for name in (*question.x, *question.y))
+        z = values[:, len(self.columns) :] if self.given else None
+        described = tuple(column for name in self.given for column in self.schema.rule(name).code_column())
+        return Data(x[0], y[0], z, Domain(x[1], y[1], described))
+
+    def _side(self, name: str, values: np.ndarray, coded: bool) -> tuple[np.ndarray, tuple]:
+        rule, codes = self.schema.rule(name), values[:, self.columns.index(name)]
+        return (codes, rule.code_column()) if coded else (rule.spread(codes), rule.scaled_columns())
+
+    def _together(self, tests: list, values: np.ndarray, rows: int) -> tuple | None:
+        """(the test of all pairs in one release, its data) where every pair has the same test and it knows how."""
+        from jaxdp.independence.features import Features
+        from jaxdp.independence.pairs import AllPairs, releases_together
+
+        first, rules = self.asked[0], [self.schema.rule(name) for name in self.columns]
+        alike = len(self.methods) == 1 and all(
+            catalogue.described(test) == catalogue.described(tests[0]) for test in tests
+        )
+        if not alike or not releases_together(tests[0]) or any(rule.needs_indicators for rule in rules):
+            return None
+        columns = tuple(column for rule in rules for column in rule.code_column())
+        given = tuple(column for name in self.given for column in self.schema.rule(name).code_column())
+        count = len(self.columns)
+        z = values[:, count:] if self.given else None
+        data = Features.admitted(tests[0], values[:, :count], z, given or None, columns).together()
+        settings = dataclasses.replace(first.settings, num_records=rows)
+        domain = self._data(first, values).domain
+
+        def build(epsilon):
+            return AllPairs(test=first.entry.build(epsilon, domain, settings))
+
+        return catalogue.at_most(self.epsilon, build, data), data
+
+    def _row(self, question: Question, result: Any) -> dict[str, Any]:
+        """One pair by a test of its own."""
+        result = in_own_units(result, question)
+        statistic = np.asarray(result.statistic, float)
+        sized = result.effect is not None and np.size(result.effect) == 1
+        low, high = (float(np.asarray(end)) for end in result.interval) if sized else (None, None)
+        return self._named(question) | {
+            "p_value": float(result.p_value),
+            "statistic": float(statistic) if statistic.size == 1 else None,
+            "effect": float(np.asarray(result.effect)) if sized else None,
+            "low": low,
+            "high": high,
+        }
+
+    def _rows_together(self, result: Any) -> list[dict[str, Any]]:
+        """All pairs by one release."""
+        values = np.asarray(result.p_value, float)
+        statistic = np.asarray(result.statistic, float)
+        numbers = statistic.tolist() if statistic.shape == values.shape else [None] * values.size
+        empty = {"effect": None, "low": None, "high": None}
+        return [
+            self._named(question) | {"p_value": float(value), "statistic": number} | empty
+            for question, value, number in zip(self.asked, values, numbers, strict=True)
+        ]
+
+    def _named(self, question: Question) -> dict[str, Any]:
+        return {"x": question.x[0], "y": question.y[0], "method": question.entry.name}
+
+    def _answers(self, rows_of: list[dict], tests: list, cost: Cost, mode: str, rows: int) -> PairAnswers:
+        import jax
+
+        from jaxdp import null_laws
+
+        rule = {"holm": null_laws.holm, "bh": null_laws.benjamini_hochberg}[self.adjust]
+        with jax.enable_x64(True):
+            adjusted = np.asarray(rule(np.array([row["p_value"] for row in rows_of]))).tolist()
+        for row, value in zip(rows_of, adjusted, strict=True):
+            row |= {"adjusted": value, "dependence_found": bool(value <= self.level)}
+        listed = [{name: row[name] for name in COLUMNS} for row in sorted(rows_of, key=lambda row: row["adjusted"])]
+        found = sum(row["dependence_found"] for row in listed)
+        specs = {question.entry.name: question.entry.spec for question in self.asked}
+        sees = [f"{name}: {spec.sees}" if len(specs) > 1 else spec.sees for name, spec in specs.items() if spec.sees]
+        continuous = any(self.schema.rule(name).is_continuous for name in self.given)
+        assumptions = dict.fromkeys(spec.assumption for spec in specs.values() if continuous and spec.assumption)
+        method = listing(self.methods)
+        smallest = f"; the smallest adjusted p-value is {listed[0]['adjusted']:.3g}" if not found else ""
+        content = {
+            "title": self.sentence,
+            "answer": f"{found} of {len(listed)} pairs are dependent at level {self.level:g}, adjusted by "
+            f"{ADJUSTMENTS[self.adjust]}{smallest}.",
+            "method": method,
+            "adjust": self.adjust,
+            "adjusted_by": ADJUSTMENTS[self.adjust],
+            "epsilon": epsilon_shown(float(cost.epsilon), self.epsilon),
+            "delta": float(cost.delta),
+            "relation": cost.relation.value,
+            "mode": mode,
+            "n": rows,
+            "level": self.level,
+            "columns": list(self.columns),
+            "given": list(self.given),
+            "unit": self.schema.protects,
+            "assumption": " ".join(assumptions),
+            "sees": "; ".join(sees),
+            "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
+            "versions": versions(),
+        }
+        return PairAnswers(listed, content, cost, mode, method)
+
+
+def _require_columns(schema: Schema, names: Sequence[str], given: Sequence[str]) -> None:
+    for name in (*names, *given):
+        schema.rule(name)
+    repeated = [name for name in names if name in given or list(names).count(name) > 1]
+    if repeated:
+        raise ValueError(f"column {repeated[0]!r} is used twice among columns and given: name every column once.")
+    if len(names) < 2:
+        raise ValueError(f"all pairs need at least two columns, got {len(names)}.")
+
+
+def _require_pair(question: Question) -> None:
+    """Raises ValueError if the test cannot be asked about this pair, which it names."""
+    entry, rules = question.entry, [question.schema.rule(name) for name in (*question.x, *question.y)]
+    catalogue.require_any_pair(entry.cls)
+    if question.public_columns:
+        raise ValueError(
+            f"{entry.name} takes {listing(question.public_columns)} as public: ask about one pair by --x, --y."
+        )
+    given = tuple(column for name in question.given for column in question.schema.rule(name).code_column())
+    domain = Domain(rules[0].code_column(), rules[1].code_column(), given)
+    if not entry.spec.fits(domain):
+        pair = f"{question.x[0]} and {question.y[0]}"
+        raise ValueError(f"{entry.name} cannot be asked about {pair}: name other columns, or leave the method out.")
+
+
+def _built(question: Question, data: Data, rows: int) -> Any:
+    """The test of one pair. Errors: ValueError that names the pair."""
+    try:
+        return question.entry.within(question.epsilon, data, dataclasses.replace(question.settings, num_records=rows))
+    except ValueError as error:
+        raise ValueError(f"{question.x[0]} and {question.y[0]}: {error}") from None

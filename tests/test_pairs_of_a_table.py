@@ -1,0 +1,240 @@
+"""All pairs of a table by one question: its tests, its one charge, the adjustment, what is refused before spending."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control
+
+import jaxdp
+from jaxdp import catalogue
+from jaxdp._base.rounding import as_fraction
+from jaxdp.cli.main import main
+from jaxdp.data.dataset import Domain
+from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS
+from jaxdp.spec import P_VALUE, Columns
+
+sys.path.insert(0, str(Path(jaxdp.__file__).parent.parent / "examples"))
+
+SCHEMA = {
+    "columns": {
+        **{name: {"kind": "continuous", "bounds": [-4, 4]} for name in ("a", "b", "c", "z", "w")},
+        "two": {"kind": "binary", "levels": ["no", "yes"]},
+        "other": {"kind": "binary", "levels": ["no", "yes"]},
+        "grade": {"kind": "ordinal", "levels": [1, 2, 3]},
+        "clinic": {"kind": "categorical", "levels": ["north", "south", "west"]},
+    }
+}
+LINE = ("a", "b", "c")
+
+
+def table(n=300, seed=1):
+    """b follows a, grade follows two; all else is independent given z."""
+    random = np.random.default_rng(seed)
+    z, w = random.normal(size=(2, n)) / 2
+    a, b, c = 0.3 * z + random.normal(size=(3, n))
+    two, other = random.integers(0, 2, (2, n))
+    words = np.array(["no", "yes"])
+    return {
+        "a": a,
+        "b": b + a,
+        "c": c,
+        "z": z,
+        "w": w,
+        "two": words[two],
+        "other": words[other],
+        "grade": 1 + np.clip(two + random.integers(0, 2, n), 0, 2),
+        "clinic": np.array(["north", "south", "west"])[random.integers(0, 3, n)],
+    }
+
+
+def ask(key=3, **how):
+    made = {"schema": SCHEMA, "epsilon": 6.0, "key": None if key is None else jax.random.key(key), **how}
+    return jaxdp.test_pairs(made.pop("table", table()), **made)
+
+
+def by_pair(answers, name):
+    return {(pair["x"], pair["y"]): pair[name] for pair in answers.pairs}
+
+
+def test_mixed_columns_get_their_own_tests_and_one_exact_charge(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=0.7)
+    answers = ask(None, table=table(60), columns=["a", "two", "clinic"], epsilon=0.7, ledger=ledger)
+    (row,) = ledger.rows()
+    assert row.method == "all-pairs[quantile-table, partition-gcm]"
+    assert row.columns == "all pairs of a, two, clinic"
+    assert float(ledger.spent.epsilon) == 0.7
+    assert as_fraction(float(answers.cost.epsilon)) <= as_fraction(0.7)
+    assert answers.mode == "release"
+    assert by_pair(answers, "method")[("a", "clinic")] == "quantile-table"
+    assert by_pair(answers, "method")[("two", "clinic")] == "partition-gcm"
+
+
+@pytest.mark.parametrize("adjust", ADJUSTMENTS)
+def test_p_values_are_adjusted_for_the_number_of_pairs(adjust):
+    answers = ask(columns=[*LINE, "w"], given="z", adjust=adjust)
+    values = np.array([pair["p_value"] for pair in answers.pairs])
+    found = np.array([pair["adjusted"] for pair in answers.pairs])
+    if adjust == "bh":
+        wanted = false_discovery_control(values)
+    else:
+        order = np.argsort(values)
+        wanted = np.empty(len(values))
+        wanted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert np.all(np.diff(found) >= 0)
+    assert answers.found[0] == ("a", "b")
+    assert [pair["dependence_found"] for pair in answers.pairs] == (found <= 0.05).tolist()
+
+
+def test_the_command_writes_the_same_table(tmp_path, capsys):
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        columns = table()
+        csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
+    command = ["test", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.json"), "--all-pairs", "--given", "z"]
+    command += ["--columns", "a,b,c", "--adjust", "bh", "--epsilon", "6", "--out", str(tmp_path / "out")]
+    assert main([*command, "--seed", "3"]) == 0
+    answers = ask(columns=LINE, given="z", adjust="bh")
+    written = json.loads((tmp_path / "out" / "result.json").read_text())
+    told = json.loads(json.dumps(answers.to_dict()))
+    assert {name: written[name] for name in told} == told
+    rows = list(csv.DictReader((tmp_path / "out" / "pairs.csv").open()))
+    assert tuple(rows[0]) == COLUMNS
+    assert [(row["x"], row["y"]) for row in rows] == list(by_pair(answers, "p_value"))
+    assert [float(row["adjusted"]) for row in rows] == [pair["adjusted"] for pair in answers.pairs]
+    printed = capsys.readouterr().out
+    assert "a ~ b" in printed
+    assert "epsilon = 6, delta = 0 for all pairs together" in printed
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "pairs.csv" in page
+    assert "Benjamini-Hochberg" in page
+
+
+def test_a_test_that_knows_how_makes_one_release_of_all_pairs(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=0.7)
+    answers = ask(None, columns=LINE, given="z", epsilon=0.7, ledger=ledger)
+    assert [row.method for row in ledger.rows()] == ["all-pairs"]
+    assert float(ledger.spent.epsilon) == 0.7
+    assert answers.content["epsilon"] == 0.7
+    assert all(np.isfinite(pair["statistic"]) for pair in answers.pairs)
+    assert answers.content["sees"] == catalogue.find("band-gcm").spec.sees
+
+
+def test_laws_belong_to_columns_and_own_tests_are_asked():
+    law = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
+    few = {"columns": LINE, "given": "z", "epsilon": 30.0}
+    crt = ask(method="private-crt-normal", law={"a": law, "b": law}, **few)
+    assert len(crt.pairs) == 3
+    with pytest.raises(ValueError, match="needs law"):
+        ask(method="private-crt-normal", law={"a": law}, **few)
+    own = ask(method="cell_signs:CellSigns", **few)
+    assert by_pair(own, "method")[("a", "b")] == "cell-signs"
+
+
+@pytest.mark.full
+def test_kendall_is_asked_about_codes():
+    kendall = ask(columns=["two", "other", "grade"], given="clinic", epsilon=60.0)
+    assert kendall.method == "conditional-kendall"
+    assert kendall.found == [("two", "grade")]
+
+
+@pytest.mark.full
+def test_a_decision_is_made_at_its_share_of_the_level():
+    fields = {"num_permutations": 199}
+    answers = ask(columns=LINE, given="two", method="local-permutation", epsilon=90.0, fields=fields)
+    assert {pair["p_value"] for pair in answers.pairs} <= {0.05 / 3, 1.0}
+    assert answers.found == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"columns": ["a"]}, "at least two columns"),
+        ({"columns": ["a", "a"]}, "used twice"),
+        ({"columns": ["a", "z"], "given": "z"}, "used twice"),
+        ({"columns": ["a", "doze"]}, "not in the schema"),
+        ({"adjust": "fdr"}, "adjust must be one of"),
+        ({"level": 1.5}, "level"),
+        ({"method": "margin-adaptive"}, "compares groups"),
+        ({"method": "projected-chi2"}, "cannot be asked about a and b"),
+        ({"method": "band-gmc"}, "did you mean 'band-gcm'"),
+        ({"sees": "bent"}, "sees must be one of"),
+        ({"epsilon": 2e-6}, "name fewer columns"),
+        ({"epsilon": 4.0}, "budget"),
+        ({"method": "gcm"}, "is not private"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_charged(tmp_path, wrong, said):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
+    with pytest.raises((ValueError, jaxdp.BudgetExhausted), match=said):
+        ask(None, **{"columns": LINE, "epsilon": 3.0, "ledger": ledger, **wrong})
+    assert ledger.rows() == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--all-pairs", "--x", "a"], "not both"),
+        (["--x", "a"], "--x A and --y B"),
+        (["--x", "a", "--y", "b", "--adjust", "bh"], "--adjust goes with --all-pairs"),
+        (["--x", "a", "--y", "b", "--columns", "a,b"], "--columns goes with --all-pairs"),
+    ],
+)
+def test_options_that_exclude_each_other(more, said, capsys):
+    assert main(["test", "d.csv", "--schema", "s.toml", "--epsilon", "1", *more]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_strict_callers_are_charged_once_and_sessions_share_their_budget(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    lines = [",".join(("a", "b", "c")), *(f"{k / 50 - 3},{-k / 50},x" for k in range(60)), "broken"]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    answers = ask(None, table=tmp_path / "d.csv", columns=LINE, epsilon=1.0, ledger=ledger, strict=True)
+    assert answers.content["n"] == 61
+    assert len(ledger.rows()) == 1
+    session = jaxdp.Session(table(), schema=SCHEMA, epsilon=2.0, questions=2, key=jax.random.key(1))
+    found = session.test_pairs(LINE, given="z")
+    assert found.content["epsilon"] == pytest.approx(1.0)
+    assert session.asked[0].columns == "all pairs of 3 columns | z"
+
+
+KINDS = {  # columns, given: the first that a test fits is what it is asked about
+    "line": (LINE, ("z",)),
+    "two": (LINE, ("z", "w")),
+    "free": (LINE, ()),
+    "coded": (("two", "other"), ("clinic",)),
+    "tables": (("two", "other"), ()),
+    "groups": (("two", "a"), ()),
+}
+
+
+def kind_of(entry):
+    """What a test can be asked about; None for none of these."""
+    rules = jaxdp.Schema.from_dict(SCHEMA).rule
+    for name, (columns, given) in KINDS.items():
+        x, y = (rules(column).code_column() for column in columns[:2])
+        if entry.spec.fits(Domain(x, y, tuple(c for column in given for c in rules(column).code_column()))):
+            return name
+    return None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [name for name, entry in catalogue.offered().items() if entry.spec.private])
+def test_every_test_is_asked_about_all_pairs_or_says_why_not(name):
+    entry = catalogue.find(name)
+    columns, given = KINDS[kind_of(entry)]
+    how = {"columns": columns, "given": given, "method": name, "epsilon": 20.0}
+    if entry.spec.columns is Columns.GROUPS or getattr(entry.cls, "public_columns", ()):
+        with pytest.raises(ValueError, match=r"compares groups|public"):
+            ask(**how)
+        return
+    answers = ask(table=table(500), **how)
+    assert all(0.0 <= pair["p_value"] <= pair["adjusted"] <= 1.0 for pair in answers.pairs)
+    assert {pair["method"] for pair in answers.pairs} == {name}
+    if not entry.spec.true_epsilon and entry.spec.publishes == P_VALUE:
+        assert float(answers.cost.epsilon) == pytest.approx(20.0)

@@ -19,7 +19,7 @@ from jaxdp.data.notation import to_numbers
 
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
 MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
-MOST_VALUES = 20_000  # distinct values of a column that are kept to see ties
+MAX_VALUES = 20_000  # distinct values of a column that are kept to see ties
 MIN_VALUES = 3  # fewer values are no order
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
@@ -67,7 +67,7 @@ class ColumnTally:
             return False
         numbers = self.cells - self.missing - self.unreadable
         whole = all(value.is_integer() for value in self.values)
-        return MIN_VALUES <= len(self.values) <= min(MOST_VALUES, numbers / (TIED_WHOLE if whole else TIED_RECORDS))
+        return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, numbers / (TIED_WHOLE if whole else TIED_RECORDS))
 
     @property
     def ties(self) -> str:
@@ -118,7 +118,7 @@ class ColumnTally:
         self.unreadable += len(unreadable)
         self._guess(unreadable)
         if self.rule.is_continuous:
-            if len(self.values) <= MOST_VALUES:
+            if len(self.values) <= MAX_VALUES:
                 self.values.update(np.unique(numbers[finite]).tolist())
             outside = finite & ((numbers < self.rule.lower) | (numbers > self.rule.upper))
             self.outside += int(np.sum(outside))

@@ -16,7 +16,7 @@ MISS = 0.05  # one minus the coverage
 NODES = 48  # equally likely values of each noise
 SERIES = 48  # Hermite terms
 GRID = np.sin(0.5 * np.pi * np.linspace(-1.0, 1.0, 513))[1:-1]  # correlations, dense near -1 and 1
-LEAST_KEPT = 0.025  # share of the noise values that leave a variance > 0; below, nothing is known
+MIN_KEPT = 0.025  # share of the noise values that leave a variance > 0; below, nothing is known
 WIDEST_CLIP = 8.0  # in residual sds: beyond, nothing is clipped
 _POINTS = np.linspace(-8.0, 8.0, 801)
 
@@ -48,7 +48,7 @@ def pivot(centres, spreads, kept, limits):
         jnp.max(jnp.where(kept, centres + 6.0 * spreads, 0.0)),
     )
     ends = [jnp.clip(_solve(below, share, *start), low, high) for share in (MISS / 2, 1.0 - MISS / 2)]
-    known = jnp.mean(kept) > LEAST_KEPT
+    known = jnp.mean(kept) > MIN_KEPT
     return jnp.where(known, ends[0], low), jnp.where(known, ends[1], high)
 
 

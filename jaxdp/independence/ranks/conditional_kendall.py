@@ -23,7 +23,7 @@ KENDALL_BOUNDS = ((1.5, 3.0, 2.0), (1.0, 2.0, 2.0), (1.0, 2.0, 1.0))
 # and -1/8).
 VARIANCE_BOUNDS = ((1 / 3, 0.357, 0.357), (1 / 3, 0.357, 0.357), (0.25, 0.375, 0.375))
 TAU_PER_VARIANCE = 4.5  # a stratum without ties: n(n - 1)/2 pairs over n + 5/2, against V = n(n - 1)/(9 (n + 5/2))
-LARGEST_LOG_ODDS = 8.0
+MAX_LOG_ODDS = 8.0
 
 
 @frozen_pytree
@@ -85,7 +85,7 @@ class ConditionalKendall(Variants, StratifiedRankTest):
         return 1.0 if self._both_binary() else TAU_PER_VARIANCE
 
     def largest_effect(self) -> float:
-        return LARGEST_LOG_ODDS if self._both_binary() else 1.0
+        return MAX_LOG_ODDS if self._both_binary() else 1.0
 
     def _both_binary(self) -> bool:
         return all(0 < count <= 2 for count in self.levels)

@@ -2,6 +2,8 @@
 
     python -m experiments.evidence.level suite     (the stress suite: see suite.py)
     python -m experiments.evidence.level curves    (one curve or four in ContrastGCM: see curves.py)
+    python -m experiments.evidence.level constants (C and v of ContrastGCM: see constants.py)
+    python -m experiments.evidence.level real      (true nulls made of real tables: see real.py)
     python -m experiments.evidence.level [--quick] [--json experiments/evidence/level/nested_cells.json]
 
 x and y are independent given z = (z1, z2), uniform on the square; both have the mean 0.3 (sin 3 z1 + sin 3 z2) and a
@@ -19,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
-from experiments.evidence.level import curves, suite
+from experiments.evidence.level import constants, curves, real, suite
 from experiments.record import provenance
 from jaxdp.data import Column, Domain
 from jaxdp.independence.continuous import partition_gcm, partition_stages
@@ -71,6 +73,10 @@ def main() -> None:
         return suite.main(sys.argv[2:])
     if sys.argv[1:2] == ["curves"]:
         return curves.main(sys.argv[2:])
+    if sys.argv[1:2] == ["constants"]:
+        return constants.main(sys.argv[2:])
+    if sys.argv[1:2] == ["real"]:
+        return real.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the replicates, n up to 1e5")
     parser.add_argument("--json", default="out/nested_cells.json")

@@ -78,7 +78,7 @@ def measure(name: str, curves: int, n: int, depth: int, drawn) -> dict:
     plain = jaxdp.ContrastGCM(epsilon=1.0, num_rotations=curves, enforce_rule=False)
     test = core.resolve(plain, Data(x[0], y[0], z[0], domain))
     found = np.asarray(statistics(test, x, y, z, domain))
-    rate = test._rate(depth)
+    rate = test._rate(depth, n)
     row = {"null": name, "d": depth, "n": n, "curves": curves, "null_rate": rate, "replicates": len(found)}
     row |= {"bias_in_sd": round(float(found.mean() / found.std()), 3), "variance": round(float(found.var() / n), 3)}
     for epsilon in EPSILONS:

@@ -42,6 +42,9 @@ CALIPER = {2: 2.0, 3: 1.5, 4: 1.0, 5: 0.75}
 NULL_RATE = {2: 1.7, 3: 2.2, 4: 2.2, 5: 2.2}
 CURVES = {2: 4, 3: 4, 4: 1, 5: 1}
 NULL_RATE_OF_FOUR = {3: 2.0}  # of the mean over four curves, where it is another (#null-rate)
+MANY = 1000  # records, from which windows are small enough for sharper constants
+CALIPER_OF_MANY = {2: 3.0}
+NULL_RATE_OF_MANY = {2: 1.5, 3: 1.7}  # of the mean over four curves
 SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
 FARTHEST = 1e6  # where values of z without bounds are cut, in units of the reference law
 
@@ -69,9 +72,10 @@ class ContrastGCM(NeighbourTest):
 
     trend_x, trend_y: public functions of z, subtracted from x and y: asked about one record, z of shape (1, d), they
         return one number (a tuple of one per column for several columns of x or y).
-    caliper: windows that are wider on any axis do not count; default C n^(-1/d) of the range (C = 2, 1.5, 1, 0.75).
-    null_rate: v; default 1.7 for two columns, 2.0 for three (2.2 with fewer than four curves), 2.2 for more; raise it
-        for scales below a quarter of the residuals'.
+    caliper: windows that are wider on any axis do not count; default C n^(-1/d) of the range (C = 3, 1.5, 1,
+        0.75; 2 for two columns below 1000 records).
+    null_rate: v; default 1.5 for two columns and 1.7 for three (1.7 and 2.0 below 1000 records, 1.7 and 2.2 with fewer
+        than four curves), 2.2 for more; raise it for scales below a quarter of the residuals'.
     symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.
     num_rotations: T is the mean over this many curves (1, 2, 4, 8), at the same sensitivity and a smaller variance;
         default 4 for two and three columns, 1 for more.
@@ -148,7 +152,7 @@ class ContrastGCM(NeighbourTest):
         if depth not in DEPTHS:
             return level_rule.contrast_rule(count, max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
         noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
-        known = (noise, self._rate(depth), self._side(depth, count), self.scale_x)
+        known = (noise, self._rate(depth, count), self._side(depth, count), self.scale_x)
         noise, rate, side, scale = map(as_number, known)
         return level_rule.contrast_rule(
             count,
@@ -201,16 +205,22 @@ class ContrastGCM(NeighbourTest):
         return num_records >= SYMMETRIC_FROM if self.symmetric is None else self.symmetric
 
     def _side(self, depth: int, num_records: int):
-        return CALIPER[depth] * num_records ** (-1.0 / depth) if self.caliper is None else self.caliper
+        if self.caliper is not None:
+            return self.caliper
+        factor = CALIPER_OF_MANY.get(depth, CALIPER[depth]) if num_records >= MANY else CALIPER[depth]
+        return factor * num_records ** (-1.0 / depth)
 
     def curves(self, depth: int) -> int:
         """How many curves T is the mean of."""
         return CURVES[depth] if self.num_rotations is None else self.num_rotations
 
-    def _rate(self, depth: int):
+    def _rate(self, depth: int, num_records: int):
         if self.null_rate is not None:
             return self.null_rate
-        return NULL_RATE_OF_FOUR.get(depth, NULL_RATE[depth]) if self.curves(depth) >= 4 else NULL_RATE[depth]
+        if self.curves(depth) < 4:
+            return NULL_RATE[depth]
+        few = NULL_RATE_OF_FOUR.get(depth, NULL_RATE[depth])
+        return NULL_RATE_OF_MANY.get(depth, few) if num_records >= MANY else few
 
     def largest_sum(self, num_records: int) -> float:
         return 1.0 * num_records
@@ -229,7 +239,7 @@ class ContrastGCM(NeighbourTest):
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
-        sd = jnp.sqrt(self._rate(self.depth) * release.num_records) + self._poison()
+        sd = jnp.sqrt(self._rate(self.depth, release.num_records) * release.num_records) + self._poison()
         return self.budget().null_p_value(release.value, sd, release.sensitivity)
 
     def effect(self, key, release):
@@ -241,7 +251,7 @@ class ContrastGCM(NeighbourTest):
         count = release.num_records
         windows = count - contrasts.window_size(self.depth, self.is_symmetric(count)) + 1
         expected = windows * effect_sizes.concordance_curve(0.5)  # c is half of the guess of the residual sd
-        sd = jnp.sqrt(self._rate(self.depth) * count) + self._poison()
+        sd = jnp.sqrt(self._rate(self.depth, count) * count) + self._poison()
         return effect_sizes.for_pairs(
             lambda total: effect_sizes.inverted(total, expected, sd, self.budget(), release.sensitivity), release.value
         )

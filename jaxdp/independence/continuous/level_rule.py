@@ -13,7 +13,6 @@ from jaxdp.statistics.neighbours import bands, contrasts
 RUN, FLAG, REFUSE = "run", "flag", "refuse"
 BAND_RECORDS = 100  # fewest for one continuous column
 CONTRAST_RECORDS = {2: 200, 3: 500, 4: 1000, 5: 1000}
-CURVATURE_FLAG_BELOW = 10_000  # two and three columns; four and five are always flagged
 ADMISSIBLE_BIAS = 0.3  # in sd of the released number: moves a level of 0.05 to about 0.06
 SMALL_WIDTH = 1.0 / 16.0  # of the half range: below it a kernel forgives hardly any trend
 STRONG_EFFECT = 0.32  # E S per record at a correlation of a half, for kernels much narrower than the residuals
@@ -124,8 +123,8 @@ def contrast_rule(
     # |E T| <= n m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
     share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * num_records))
     deviation, radius = 0.5 * scale * share, 0.5 * math.sqrt(depth) * side
-    curved = depth >= 4 or num_records < CURVATURE_FLAG_BELOW
-    flags = _flags(("curvature", curved), ("narrow kernel", narrow), ("labels", labels))
+    # a jump along a surface meets n^(1 - 1/d) windows, against a deviation of n^(1/2): no n makes it harmless
+    flags = _flags(("curvature", True), ("narrow kernel", narrow), ("labels", labels))
     sentence = (
         f"Level holds if, given Z, the mean of X and of Y deviates from a plane by less than {share / 2:.3f} of their "
         f"residual scales inside boxes of side {side:.3f} (of the range of Z); n={num_records}, d={depth}. Sharper "
@@ -133,7 +132,7 @@ def contrast_rule(
     )
     sentence += LABELS if labels else CONTINUITY
     return LevelRule(
-        FLAG if flags else RUN,
+        FLAG,
         sentence,
         flags,
         deviation=deviation,

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.notation import PLAIN, Notation, truth_word
+from jaxdp.data.texts import TextColumn
 
 KINDS = (CONTINUOUS, ORDINAL, CATEGORICAL, BINARY)
 MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
@@ -134,6 +135,9 @@ class ColumnRule:
                 return code_of[text]
             return self.missing if text.lower() in MISSING_MARKS else self.other
 
+        if isinstance(values, TextColumn):
+            texts, places = values.distinct
+            return np.fromiter(map(code, texts), float, len(texts))[places]
         # Texts repeat, so each is looked at once. Texts only: 1, 1.0 and True are one dictionary key, and what
         # a record counts as must not depend on the records before it.
         known: dict[str, float] = {}

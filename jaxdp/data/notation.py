@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.data.texts import TextColumn
+
 ISO = "iso"
 DAYS_TO_1970 = datetime.date(1970, 1, 1).toordinal()
 SECONDS_PER_DAY = 86_400.0
@@ -107,6 +109,8 @@ def to_numbers(values: Sequence) -> np.ndarray:
     """float64 of the values as Python writes numbers; NaN where one is not a number."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return values.astype(float)
+    if isinstance(values, TextColumn):
+        return values.numbers
     try:
         return np.fromiter(map(float, values), float, len(values))
     except (TypeError, ValueError, OverflowError):

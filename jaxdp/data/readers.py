@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data import files, header, lines
+from jaxdp.data import arrow_csv, files, header, lines
 
 PIECE_ROWS = 65_536
 OWNER = "for the owner of the file, not for release"
@@ -88,6 +88,30 @@ def _as_cells(values: np.ndarray) -> np.ndarray:
 
 
 def _csv_pieces(path: str, names: Sequence[str], delimiter: str, faults: Counter[str]) -> Iterator[Mapping[str, Any]]:
+    """By Arrow where the file is plain; by Python otherwise, and from the row on where Arrow gives up."""
+    count = 0
+    if arrow_csv.serves(path, delimiter):
+        import pyarrow
+
+        with files.text(path) as file:
+            fields = [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
+        positions = header.positions(path, fields, names, delimiter)
+        try:
+            for piece in arrow_csv.pieces(path, fields, list(dict.fromkeys(positions)), delimiter):
+                if rows := arrow_csv.rows_of(piece):
+                    yield {name: piece[place] for name, place in zip(names, positions, strict=True)}
+                    count += rows
+            if count:
+                return
+        except pyarrow.ArrowInvalid:
+            pass
+    yield from _python_pieces(path, names, delimiter, faults, count)
+
+
+def _python_pieces(
+    path: str, names: Sequence[str], delimiter: str, faults: Counter[str], skip: int = 0
+) -> Iterator[Mapping[str, Any]]:
+    """skip: rows at the start that the caller has."""
     try:
         with files.text(path) as file:
             rows = csv.reader(file, delimiter=delimiter, strict=True)
@@ -100,8 +124,9 @@ def _csv_pieces(path: str, names: Sequence[str], delimiter: str, faults: Counter
                 piece = [row for row in piece if row]
                 faults[lines.EMPTY] += rows_read - len(piece)
                 _require_width(path, piece, len(fields), count)
-                if piece:
-                    yield {name: list(map(get, piece)) for name, get in zip(names, take, strict=True)}
+                fresh = piece[max(skip - count, 0) :]
+                if fresh:
+                    yield {name: list(map(get, fresh)) for name, get in zip(names, take, strict=True)}
                 count += len(piece)
     except UnicodeDecodeError:
         raise FormError(f"data file {path} is not UTF-8 text: save it as CSV in UTF-8") from None

@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_text
 from jaxdp.data.notation import to_numbers
+from jaxdp.data.texts import TextColumn
 
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
 MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
@@ -100,7 +101,7 @@ class ColumnTally:
             self._add_numbers(values)
 
     def _add_texts(self, values: Sequence) -> None:
-        for text, count in Counter(map(to_text, values)).items():
+        for text, count in _counted(values).items():
             if self.rule.level(text) in self.rule.levels:
                 continue
             if text.lower() in MISSING_MARKS:
@@ -179,6 +180,17 @@ class ColumnTally:
             way_out = WAYS_OUT.get(likely[0][0])
             return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")
         return ", in another unit or on another scale than the bounds" if self.outside else ""
+
+
+def _counted(values: Sequence) -> Counter[str]:
+    """How often each text occurs."""
+    if not isinstance(values, TextColumn):
+        return Counter(map(to_text, values))
+    texts, places = values.distinct
+    found: Counter[str] = Counter()
+    for text, count in zip(texts, np.bincount(places, minlength=len(texts)).tolist(), strict=True):
+        found[to_text(text)] += count
+    return found
 
 
 class Tally:

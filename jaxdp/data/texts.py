@@ -1,0 +1,70 @@
+"""Cells of one column of a CSV file as Arrow's reader left them: texts, read as numbers or levels many at a time."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+# What Arrow and Python surely read alike; everything else is left to Python.
+PLAIN_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,4})?$"
+
+
+class TextColumn(Sequence):
+    """A sequence of texts (n,). cells: a pyarrow array of strings without nulls."""
+
+    def __init__(self, cells: Any) -> None:
+        self._cells = cells
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._cells[place].as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells.to_pylist())
+
+    def __repr__(self) -> str:
+        return f"TextColumn({len(self)} cells)"
+
+    @functools.cached_property
+    def numbers(self) -> np.ndarray:
+        """float64 (n,), each cell as Python's `float` reads it; NaN where it does not."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        try:
+            filled = pc.if_else(pc.equal(self._cells, ""), None, self._cells)
+            return _floats(pc.cast(filled, pa.float64()))
+        except pa.ArrowInvalid:
+            pass
+        plain = pc.match_substring_regex(self._cells, PLAIN_NUMBER)
+        try:
+            found = _floats(pc.cast(pc.if_else(plain, self._cells, None), pa.float64()))
+        except pa.ArrowInvalid:  # out of range, which Python reads as infinite
+            return np.fromiter(map(_number, self), float, len(self))
+        places = np.flatnonzero(~plain.to_numpy(zero_copy_only=False))
+        found[places] = [_number(text) for text in self._cells.take(pa.array(places)).to_pylist()]
+        return found
+
+    @functools.cached_property
+    def distinct(self) -> tuple[list[str], np.ndarray]:
+        """The texts that occur, and int (n,): which of them each cell is."""
+        encoded = self._cells.dictionary_encode()
+        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+
+
+def _floats(cells: Any) -> np.ndarray:
+    """float64 of an Arrow array, NaN for nulls; writable."""
+    return np.array(cells.to_numpy(zero_copy_only=False), float)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -104,6 +104,7 @@ def test_every_mechanism_keeps_its_claim_on_every_pair(method):
         assert found.mode == ("release" if method in ("laplace", "geometric") else "simulation")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("method", "reached"), [("noisy-max", 0.1), ("sparse-vector", 0.0)])
 def test_exact_selections_keep_their_claim(method, reached):
     found = audit.audit(method, 1.0, runs=4096, release=True)

@@ -1,8 +1,9 @@
-# Shared by the scripts here: `. scripts/_venv.sh; prepare_venv` makes .venv with the pinned packages and sets
+# Shared by the scripts here: `. scripts/_venv.sh; prepare_venv` makes .venv (or $VENV) with the pinned packages and sets
 # $VENV_PYTHON. Run from the repository's root. POSIX sh.
 
+VENV=.venv
 LOCK=requirements.lock
-STAMP=.venv/.installed
+STAMP=$VENV/.installed
 
 # Whether $1 starts, is Python 3.12 or newer, and can make virtual environments.
 is_suitable() {
@@ -29,15 +30,15 @@ find_python() {
 
 # Makes .venv if it is missing or unusable, and installs the project with pinned versions if they changed.
 prepare_venv() {
-    VENV_PYTHON=$PWD/.venv/bin/python
+    VENV_PYTHON=$PWD/$VENV/bin/python
     if ! is_suitable "$VENV_PYTHON"; then
         python=$(find_python) || return 1
-        echo "making .venv with $python" >&2
-        "$python" -m venv --clear .venv || return 1
+        echo "making $VENV with $python" >&2
+        "$python" -m venv --clear "$VENV" || return 1
     fi
     wanted=$(cat "$LOCK" pyproject.toml | cksum)
     if [ "$(cat "$STAMP" 2>/dev/null)" != "$wanted" ]; then
-        echo "installing the pinned packages of $LOCK into .venv (once)" >&2
+        echo "installing the pinned packages of $LOCK into $VENV (once)" >&2
         "$VENV_PYTHON" -m pip install --quiet --no-compile --disable-pip-version-check -r "$LOCK" || return 1
         "$VENV_PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps -e . || return 1
         echo "$wanted" >"$STAMP"

@@ -31,6 +31,7 @@ def _compile_quickly(request):
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="also run what takes long: every guard there is, as in CI")
+    parser.addoption("--interop", action="store_true", help="run the plug-ins in the real libraries, and nothing else")
     parser.addoption("--nightly", action="store_true", help="also run the nightly sizes; includes --full")
 
 
@@ -41,5 +42,7 @@ def pytest_collection_modifyitems(config, items):
         for tier in TIERS[asked + 1 :]:
             if tier in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=f"of the {tier} tier; give --{tier}"))
+        if ("interop" in item.keywords) != config.getoption("--interop"):
+            item.add_marker(pytest.mark.skip(reason="plug-ins in the real libraries: scripts/test-plugins"))
         if "gpu" in item.keywords and not has_gpu:
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))

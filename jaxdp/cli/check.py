@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from jaxdp.cli import options
 
+COUNTS = ("cells", "missing", "unreadable", "unknown", "outside")
 EXAMPLE = "example: jaxdp check trial.csv --schema trial.toml"
 
 
@@ -21,6 +23,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--columns", type=options.names, metavar="A,B,C", help="columns to check (default: all of the schema)"
     )
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,15 +36,31 @@ def run(args: argparse.Namespace) -> int:
     form, tally = _counted(args.data, rules, schema.delimiter, strict=False)
     by_line = tally if files.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, strict=True)[1]
     shown = by_line if form else tally
-    print(f"{args.data}: {readers.OWNER}")
     columns = shown.columns.values()
     ties = [f"  warning: {column.ties}" for column in columns if column.tied]
-    print("\n".join([*_lines(by_line.faults), *_table(columns), *_shapes(columns), *ties]))
+    title = f"{args.data}: {readers.OWNER}"
+    screen = [title, *_lines(by_line.faults), *_table(columns), *_shapes(columns), *ties]
+    options.tell(args, _content(title, form, by_line.faults, columns), "\n".join(screen))
     problems = [form.removesuffix(".")] if form else []
     problems += [f"{column.sentence} ({readers.OWNER})" for column in shown.failing()]
     if problems:
         raise options.UserError("; ".join(problems) + ".")
     return 0
+
+
+def _content(title: str, form: str, faults, columns) -> dict[str, Any]:
+    """The same as the screen, for programs of the owner."""
+    told = {
+        column.rule.name: {
+            "kind": column.rule.kind,
+            **{name: getattr(column, name) for name in COUNTS},
+            "parses": column.parses,
+            "notes": [text for text in (column.sentence, column.crowding, column.ties) if text],
+        }
+        for column in columns
+    }
+    malformed = {kind: count for kind, count in faults.items() if count}
+    return {"notice": title, "form": form, "malformed_lines": malformed, "columns": told}
 
 
 def _counted(path: str, rules, delimiter: str, strict: bool):
@@ -67,10 +86,9 @@ def _lines(faults) -> list[str]:
 
 
 def _table(columns) -> list[str]:
-    names = ("cells", "missing", "unreadable", "unknown", "outside")
-    lines = [f"  {'column':24} {'kind':12}" + "".join(f"{name:>12}" for name in names)]
+    lines = [f"  {'column':24} {'kind':12}" + "".join(f"{name:>12}" for name in COUNTS)]
     for column in columns:
-        counts = "".join(f"{getattr(column, name):>12}" for name in names)
+        counts = "".join(f"{getattr(column, name):>12}" for name in COUNTS)
         note = "" if column.parses else "  does not parse"
         lines.append(f"  {column.rule.name[:24]:24} {column.rule.kind:12}{counts}{note}")
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from jaxdp.cli import options
 
@@ -39,6 +40,8 @@ def add_parser(subparsers) -> None:
     export = actions.add_parser("export", help="write CSV, JSON, a dp-accounting event and a picture")
     for action in (show, verify, export):
         action.add_argument("path", metavar="L.db", help="ledger file")
+    for action in (create, show, verify, export):
+        options.add_json(action)
     verify.add_argument("--seal", metavar="HEX", help="a seal that an earlier verify printed; finds a rewritten file")
     show.add_argument("--out", metavar="DIR", help="also write what export writes")
     options.add_out(export, "out/ledger")
@@ -49,23 +52,37 @@ def run(args: argparse.Namespace) -> int:
 
     if args.action == "create":
         ledger = Ledger.create(args.path, epsilon=args.epsilon, delta=args.delta, rho=args.rho, relation=args.relation)
-        print(f"created {args.path}: {ledger.total}, relation {ledger.relation}")
+        options.tell(args, content(ledger), f"created {args.path}: {ledger.total}, relation {ledger.relation}")
         return 0
     ledger = Ledger.open(args.path)
     if args.action == "verify":
         ledger.verify(args.seal)
-        print(f"{args.path}: {len(ledger.rows())} charges add up, {ledger.spent} of {ledger.total}")
-        print(f"seal {ledger.seal}: note it elsewhere and give it to a later verify --seal")
+        screen = (
+            f"{args.path}: {len(ledger.rows())} charges add up, {ledger.spent} of {ledger.total}\n"
+            f"seal {ledger.seal}: note it elsewhere and give it to a later verify --seal"
+        )
+        options.tell(args, content(ledger) | {"seal": ledger.seal}, screen)
         return 0
     notes = composed(ledger)
     if args.action == "show":
-        print(summary(ledger, notes))
+        options.tell(args, content(ledger) | {"notes": notes}, summary(ledger, notes))
         ledger.verify()
     if args.out is not None:
         folder = options.output_folder(args.out, FILES)
         export(ledger, folder, notes)
-        print(f"results in {folder}")
+        if args.action == "export":
+            options.tell(args, content(ledger) | {"results": str(folder)}, f"results in {folder}")
+        elif not args.json:
+            print(f"results in {folder}")
     return 0
+
+
+def content(ledger) -> dict[str, Any]:
+    """What ledger.json holds: the relation, the amounts, every charge."""
+    import dataclasses
+
+    amounts = {name: dataclasses.asdict(getattr(ledger, name)) for name in ("total", "spent", "remaining")}
+    return {"relation": ledger.relation, **amounts, "charges": [dataclasses.asdict(row) for row in ledger.rows()]}
 
 
 def summary(ledger, notes: list[str]) -> str:
@@ -125,16 +142,11 @@ def composed(ledger) -> list[str]:
 
 def export(ledger, folder: Path, notes: list[str]) -> None:
     """Writes ledger.csv, ledger.json, dp_event.json and waterfall.png."""
-    import dataclasses
-
     from jaxdp.accounting import convert
     from jaxdp.report import written
 
     written.put(folder, "ledger.csv", ledger.to_csv)
-    content = {name: dataclasses.asdict(getattr(ledger, name)) for name in ("total", "spent", "remaining")}
-    charges = [dataclasses.asdict(row) for row in ledger.rows()]
-    whole = {"relation": ledger.relation, **content, "charges": charges}
-    written.put(folder, "ledger.json", options.write_json, whole)
+    written.put(folder, "ledger.json", options.write_json, content(ledger))
     written.put(folder, "dp_event.json", options.write_json, convert.event_fields(ledger.to_dp_event()))
     written.put_picture(folder, "waterfall.png", draw, ledger, notes)
 

@@ -11,7 +11,14 @@ from typing import Any
 _EXPORTS = {
     "PrivateQuestions": "questions",
     "causal_learn_test": "causal_learn",
+    "dodiscover_test": "dodiscover",
+    "dowhy_test": "dowhy",
+    "dp_event": "dp_accounting",
+    "in_threads": "one_process",
+    "opendp_measurement": "opendp",
     "pgmpy_ci_test": "pgmpy",
+    "stand_in": "stand_in_table",
+    "tigramite_test": "tigramite",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -1,5 +1,12 @@
 """Written by scripts/make_stubs.py from the exports of this package: what type checkers see."""
 
 from jaxdp.interop.causal_learn import causal_learn_test as causal_learn_test
+from jaxdp.interop.dodiscover import dodiscover_test as dodiscover_test
+from jaxdp.interop.dowhy import dowhy_test as dowhy_test
+from jaxdp.interop.dp_accounting import dp_event as dp_event
+from jaxdp.interop.one_process import in_threads as in_threads
+from jaxdp.interop.opendp import opendp_measurement as opendp_measurement
 from jaxdp.interop.pgmpy import pgmpy_ci_test as pgmpy_ci_test
 from jaxdp.interop.questions import PrivateQuestions as PrivateQuestions
+from jaxdp.interop.stand_in_table import stand_in as stand_in
+from jaxdp.interop.tigramite import tigramite_test as tigramite_test

@@ -3,14 +3,16 @@
     ci_test = jaxdp.interop.pgmpy_ci_test(questions)
     PC(ci_test=ci_test, significance_level=0.01).fit(frame)      # the frame's columns are questions.names
 
-pgmpy is not imported: the callable follows its protocol. Its parallel variant asks from several threads, which is safe.
+pgmpy is not imported: the callable follows its protocol. `causal_discovery.PC` asks from several threads, which is
+safe; the older `estimators.PC` starts processes by default, which is refused: run it inside
+`jaxdp.interop.in_threads()`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxdp.accounting.shared import Uncopied
+from jaxdp.interop.one_process import OneProcess
 from jaxdp.interop.questions import PrivateQuestions
 
 
@@ -19,7 +21,7 @@ def pgmpy_ci_test(questions: PrivateQuestions) -> PgmpyTest:
     return PgmpyTest(questions)
 
 
-class PgmpyTest(Uncopied):
+class PgmpyTest(OneProcess):
     """The protocol of pgmpy's tests over `PrivateQuestions`. The data that pgmpy holds are never read by it."""
 
     def __init__(self, questions: PrivateQuestions):

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from jaxdp._base import check
-from jaxdp._base.display import Compact, Readable, Rows, listed, printable, titled
+from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable, titled
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
@@ -124,6 +124,19 @@ class PrivateQuestions(Readable, Uncopied):
             "exhausted": self._exhausted,
         }
 
+    def log(self) -> str:
+        """What was asked and paid, one line for each question; noisy and public values only."""
+        if not self.rows:
+            return "nothing asked yet"
+        questions = [_asked(row) for row in self.rows]
+        width = max(map(len, questions))
+        lines = [
+            f"{place:>4}  {row.time[:19]}  {asked:{width}}  p = {row.p_value:<8.3g}  {_paid(row)}"
+            for place, (row, asked) in enumerate(zip(self.rows, questions, strict=True), 1)
+        ]
+        note = f"{len(self.rows)} questions to {method_of(self.test)}, {self.spent}"
+        return "\n".join([*lines, f"{note}; {NOT_PRIVATE}" if self.mode == keys.SIMULATION else note])
+
     def p_value(self, i: int, j: int, given: Sequence[int] = ()) -> float:
         """The released p-value. Errors: ValueError for columns that overlap or do not exist, `BudgetExhausted`."""
         question = self._canonical(i, j, given)
@@ -182,3 +195,15 @@ class PrivateQuestions(Readable, Uncopied):
             )
         )
         return p_value
+
+
+def _asked(row: Spend) -> str:
+    """The question in words; names of columns are public, and are shown without control characters."""
+    x, y = map(printable, row.pair)
+    return f"{x} and {y}" + (f" given {', '.join(map(printable, row.given))}" if row.given else "")
+
+
+def _paid(row: Spend) -> str:
+    if row.epsilon == float("inf"):
+        return f"rho {row.rho:g}"
+    return f"epsilon {row.epsilon:g}, {row.total_epsilon:g} so far"

@@ -1,15 +1,18 @@
-"""Adapters: one budget, repeats free, exhaustion as chosen; causal-learn and pgmpy runs where they are installed."""
+"""Adapters: one budget, repeats free, exhaustion as chosen, protocols. The real libraries: test_plugins.py."""
 
 import copy
+import math
 import pickle
 
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 
 import jaxdp
 from jaxdp import interop
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
+from jaxdp.core import Cost, Relation
 from jaxdp.data import networks
 from jaxdp.simulate.designs.networks import sample_network
 
@@ -53,12 +56,10 @@ def test_exhaustion_answers_as_chosen_in_advance(records, policy, p_value):
 
 def test_copies_share_the_budget_and_pickling_is_refused(records):
     questions = asked(records, epsilon=10.0)
-    test = interop.pgmpy_ci_test(questions)
-    assert copy.deepcopy(test).questions is questions
+    assert copy.deepcopy(interop.pgmpy_ci_test(questions)).questions is questions
     assert copy.copy(questions) is questions
-    for item in (questions, test):
-        with pytest.raises(TypeError, match="pickled"):
-            pickle.dumps(item)
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(questions)
 
 
 def test_releases_are_charged_to_the_ledger(records, tmp_path):
@@ -88,44 +89,91 @@ def test_mistakes(records):
     assert not questions.rows
 
 
-def test_causal_learn_runs_on_private_answers(records):
-    search = pytest.importorskip("causallearn.search.ConstraintBased.PC")
-    interop.causal_learn_test("jaxdp-test")
+def test_adapters_in_another_process_hold_nothing_and_say_so(records):
+    questions = asked(records, epsilon=10.0)
+    adapters = [
+        interop.pgmpy_ci_test(questions),
+        interop.dowhy_test(questions),
+        interop.dodiscover_test(questions),
+        interop.tigramite_test(questions),
+    ]
+    for adapter in adapters:
+        assert copy.deepcopy(adapter) is adapter
+        sent = pickle.dumps(adapter)
+        assert len(sent) < 200
+        with pytest.raises(RuntimeError, match=rf"{type(adapter).__name__} was sent to another process.*in_threads"):
+            pickle.loads(sent)("Cancer", "Xray", ())
+
+
+def test_a_stand_in_table_names_the_columns_and_holds_no_record(records):
+    pytest.importorskip("pandas")
+    questions = asked(records, epsilon=10.0)
+    table, ask = interop.stand_in(questions), interop.dowhy_test(questions)
+    assert list(table.columns) == list(questions.names)
+    assert len(table.drop_duplicates()) == 1
+    p_value = ask(table["Cancer"].values, table["Xray"].values, table[["Smoker", "Pollution"]].values)
+    assert p_value == questions.by_name("Xray", "Cancer", ["Smoker", "Pollution"])
+    assert ask(table["Cancer"].values, table[["Xray"]].values) == questions.by_name("Xray", "Cancer")
+    assert len(questions.rows) == 2
     codes = np.asarray(records.values)
-    graph = search.pc(
-        codes,
-        0.01,
-        indep_test="jaxdp-test",
-        show_progress=False,
-        test=TEST,
-        columns=records.columns,
-        epsilon=500.0,
-        key=jax.random.key(5),
-    )
-    spends = graph.test.questions.rows
-    assert len(spends) == len({(row.pair, row.given) for row in spends})
-    adjacency = np.asarray(graph.G.graph) != 0
-    private = jaxdp.discovery.pc(jax.random.key(0), records, test=graph.test, level=0.01)
-    assert np.array_equal(adjacency, private.skeleton)
-    assert len(graph.test.questions.rows) == len(spends)  # our search asked nothing new
-    with pytest.raises(ValueError, match="cache"):
-        type(graph.test)(codes, "cache.json", test=TEST, columns=records.columns, epsilon=1.0)
+    for columns in ((codes[:, 0], codes[:, 1]), (codes[:8, 0], codes[:8, 1]), (np.full(8, 0.5), np.ones(8))):
+        with pytest.raises(ValueError, match="stand_in"):
+            ask(*columns)
+    with pytest.raises(ValueError, match="two columns"):
+        ask(table[["Cancer", "Xray"]].values, table["Smoker"].values)
+    assert len(questions.rows) == 2
 
 
-def test_pgmpy_runs_on_private_answers(records):
-    pandas = pytest.importorskip("pandas")
-    discovery = pytest.importorskip("pgmpy.causal_discovery")
-    questions = asked(records, epsilon=500.0)
-    frame = pandas.DataFrame(np.asarray(records.values), columns=list(records.names))
-    found = discovery.PC(
-        ci_test=interop.pgmpy_ci_test(questions), variant="stable", significance_level=0.01, return_type="pdag"
-    ).fit(frame)
-    edges = {frozenset(edge) for edge in found.causal_graph_.edges()}
+def test_dodiscover_asks_by_names(records):
+    questions = asked(records, epsilon=10.0)
+    ci_test = interop.dodiscover_test(questions)
+    statistic, p_value = ci_test.test(None, {"Xray"}, {"Cancer"}, {"Smoker"})
+    assert math.isnan(statistic)
+    assert p_value == questions.by_name("Cancer", "Xray", ["Smoker"])
+    assert ci_test.test(None, "Xray", "Cancer")[1] == questions.by_name("Cancer", "Xray")
+    with pytest.raises(ValueError, match="two columns"):
+        ci_test.test(None, {"Xray", "Smoker"}, {"Cancer"})
 
-    def ask(i, j, given):
-        return questions.p_value(i, j, given)
 
-    before = len(questions.rows)
-    ours = jaxdp.discovery.pc(jax.random.key(0), records, test=ask, level=0.01)
-    assert edges == {frozenset(edge) for edge in ours.edges}
-    assert len(questions.rows) == before
+def test_tigramite_asks_without_lags(records):
+    questions = asked(records, epsilon=10.0)
+    ci_test = interop.tigramite_test(questions)
+    score, p_value, dependent = ci_test.run_test([(2, 0)], [(3, 0)], [(0, 0)], alpha_or_thres=0.05)
+    assert p_value == questions.p_value(2, 3, (0,))
+    assert score == pytest.approx(scipy.stats.norm.isf(max(p_value, 1e-300) / 2))
+    assert dependent == (p_value <= 0.05)
+    assert ci_test.run_test([(2, 0)], [(3, 0)], [(0, 0)]) == (score, p_value)
+    for lagged in (([(2, -1)], [(3, 0)], [], 0), ([(2, 0)], [(3, 0)], [(1, -2)], 0), ([(2, 0)], [(3, 0)], [], 2)):
+        with pytest.raises(ValueError, match="no lags"):
+            ci_test.run_test(*lagged)
+    assert len(questions.rows) == 1
+
+
+def test_the_log_says_what_was_asked_and_paid(records):
+    questions = asked(records, epsilon=10.0)
+    assert questions.log() == "nothing asked yet"
+    questions.by_name("Xray", "Cancer", ["Smoker"])
+    questions.by_name("Xray", "Cancer", ["Smoker"])
+    questions.by_name("Pollution", "Smoker")
+    first, second, total = questions.log().splitlines()
+    assert "Cancer and Xray given Smoker  p = " in first
+    assert first.endswith("epsilon 5, 5 so far")
+    assert "Pollution and Smoker " in second
+    assert second.endswith("epsilon 5, 10 so far")
+    assert total.startswith("2 questions to conditional-kendall, epsilon=")
+    assert total.endswith("NOT PRIVATE: simulation")
+
+
+def test_events_need_costs_of_one_relation():
+    event = interop.dp_event(Cost(epsilon=1.0), Cost(epsilon=np.inf, rho=0.5), Cost(epsilon=2.0, rho=0.1))
+    kinds = [type(part).__name__ for part in event.events]
+    assert kinds == ["RandomizedResponseDpEvent", "ZCDpEvent", "RandomizedResponseDpEvent"]
+    assert event.events[0].noise_parameter == pytest.approx(2 / (1 + math.e))
+    assert len(interop.dp_event(Cost(epsilon=np.array([1.0, 2.0]))).events) == 2
+    with pytest.raises(ValueError, match="do not add up"):
+        interop.dp_event(Cost(epsilon=1.0), Cost(epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE))
+    with pytest.raises(ValueError, match="not private"):
+        interop.dp_event(Cost(epsilon=np.inf))
+    for wrong in ((1.0,), ()):
+        with pytest.raises(TypeError, match="results, releases or costs"):
+            interop.dp_event(*wrong)

@@ -1,0 +1,36 @@
+"""A table in place of the records, for libraries that hand a test arrays and not names of columns.
+
+Every column holds its own number, so that a test that is given arrays knows which columns they are, and no record
+is handed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jaxdp.interop.questions import PrivateQuestions
+
+ROWS = 8
+
+
+def stand_in(questions: PrivateQuestions) -> Any:
+    """A pandas DataFrame with the columns of the questions, to give to another library in place of the records."""
+    import pandas
+
+    return pandas.DataFrame(np.tile(np.arange(len(questions.names), dtype=float), (ROWS, 1)), columns=questions.names)
+
+
+def columns_of(values: Any, questions: PrivateQuestions) -> tuple[int, ...]:
+    """Which columns an array of the stand-in holds. Errors: ValueError for any other array."""
+    table = np.asarray(values)
+    table = table.reshape(len(table), -1) if table.size else np.empty((ROWS, 0))
+    found = table[0] if len(table) == ROWS else np.array([np.nan])
+    known = np.isin(found, np.arange(len(questions.names)))
+    if table.dtype.kind not in "fiu" or not np.all(known) or not np.all(table == found):
+        raise ValueError(
+            "the test was given other data than jaxdp.interop.stand_in(questions): give the library that table; the "
+            "records stay in the questions."
+        )
+    return tuple(found.astype(int).tolist())

@@ -27,7 +27,13 @@ SMALLER = (
 )
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", flags=re.S | re.M)
 SCHEDULER = "# needs a scheduler\n"  # the first line of the one block that starts jobs
-LIBRARIES = ("causallearn", "pgmpy")  # of the extras: where one is missing, its blocks are not run
+LIBRARIES = (
+    "causallearn",
+    "pgmpy",
+    "dowhy",
+    "tigramite",
+    "opendp",
+)  # of the extras: where one is missing, its blocks are not run
 QUICK = ("start",)  # pages of the everyday tier
 ELSEWHERE = {"write_your_own_test"}  # tests/house/test_write_your_own.py
 

@@ -1,7 +1,9 @@
 """Plug-ins in the real libraries, with their defaults: scripts/test-plugins makes their environment and runs this."""
 
 import contextlib
+import re
 import warnings
+from pathlib import Path
 
 import jax
 import networkx
@@ -17,6 +19,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore")]
 
 TEST = jaxdp.ConditionalKendall(epsilon=5.0)
 LEVEL = 0.01
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "other_libraries.md"
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +166,13 @@ def test_events_of_dp_accounting_cost_no_less():
         warnings.simplefilter("ignore")
         exact = jaxdp.accounting.optimal_epsilon(0.5, 50, 1e-6)
     assert exact <= together < 25.0
+
+
+def test_every_block_of_the_page_runs():
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.S | re.M)
+    assert {"dowhy", "tigramite", "opendp", "pgmpy", "causallearn"} <= set(
+        re.findall(r"(?:from|import) (\w+)", "".join(blocks))
+    )
+    names = {}
+    for block in blocks:
+        exec(compile(block, PAGE.name, "exec"), names)

@@ -108,3 +108,21 @@ def test_waterfall_of_any_length(tmp_path, count):
         tmp_path / "w.png", ["m"] * count, {"epsilon": ([1 / max(count, 1)] * count, 1.0)}, notes=["sum 1"]
     )
     assert picture.stat().st_size > 5000
+
+
+def test_json_in_place_of_the_screen(path, tmp_path, capsys):
+    def told(*arguments):
+        capsys.readouterr()
+        assert main(["ledger", *arguments, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert told("create", str(path), "--epsilon", "1")["charges"] == []
+    fill(path)
+    shown = told("show", str(path), "--out", str(tmp_path / "shown"))
+    assert shown["remaining"] == {"epsilon": 0.25, "delta": 0.0, "rho": None}
+    assert [charge["epsilon"] for charge in shown["charges"]] == [0.1, 0.25, 0.4]
+    assert "fixed in advance" in shown["notes"][-1]
+    assert told("verify", str(path))["seal"] == Ledger.open(path).seal
+    exported = told("export", str(path), "--out", str(tmp_path / "out"))
+    assert exported.pop("results") == str(tmp_path / "out")
+    assert exported == json.loads((tmp_path / "out" / "ledger.json").read_text())

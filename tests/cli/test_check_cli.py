@@ -1,5 +1,7 @@
 """The owner's channel: `jaxdp check`, and columns in another notation, which must not be paid for."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -217,3 +219,25 @@ def test_the_owner_is_warned_of_codes_that_are_declared_continuous(tmp_path, cap
     assert "'x'" not in told
     assert main(["check", *sites(tmp_path, "step = 1\n")]) == 0
     assert "warning" not in capsys.readouterr().out
+
+
+def test_json_says_what_the_screen_says(tmp_path, capsys):
+    table = write(tmp_path, x=NUMBERS["percentages"])
+    assert main(["check", *table, "--json"]) == 2
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert OWNER in told["notice"]
+    assert told["columns"]["x"] | {"notes": []} == {
+        "kind": "continuous",
+        "cells": ROWS,
+        "missing": 0,
+        "unreadable": ROWS,
+        "unknown": 0,
+        "outside": 0,
+        "parses": False,
+        "notes": [],
+    }
+    assert "percentages" in told["columns"]["x"]["notes"][0]
+    assert told["columns"]["k"]["parses"]
+    assert not any(f"{i + 10}.25%" in said.out + said.err for i in range(ROWS))
+    assert OWNER in said.err

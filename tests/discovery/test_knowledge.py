@@ -65,7 +65,11 @@ def test_no_question_conditions_on_the_future():
     assert facts.may_condition(0, 1, (5,))  # a column without a tier
     assert facts.may_condition(5, 0, (4,))
     asked = []
-    test = lambda i, j, given: asked.append((i, j, given)) or False  # noqa: E731
+
+    def test(i, j, given):
+        asked.append((i, j, given))
+        return False
+
     discovery.pc(jax.random.key(0), np.zeros((4, 6), int), levels=(2,) * 6, test=test, knowledge=tiers)
     assert asked
     assert all(facts.may_condition(*question) for question in asked)

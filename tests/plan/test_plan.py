@@ -154,7 +154,10 @@ def test_a_schema_is_planned_as_the_command_line_tests_it():
 def test_the_inverses_agree_with_each_other():
     for method in ("partition-gcm", "unit-circle", "test-of-tests"):
         n = plan.required_n(method, epsilon=1.0, effect=0.2)
-        at = lambda **other: plan.power(method, **{"n": n, "epsilon": 1.0, "effect": 0.2, **other})  # noqa: B023, E731
+
+        def at(method=method, n=n, **other):
+            return plan.power(method, **{"n": n, "epsilon": 1.0, "effect": 0.2, **other})
+
         assert at() >= 0.8
         assert plan.minimum_epsilon(method, n=n, effect=0.2) == pytest.approx(1.0, rel=0.03)
         assert plan.detectable_effect(method, n=n, epsilon=1.0) == pytest.approx(0.2, rel=0.03)

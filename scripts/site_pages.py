@@ -236,6 +236,18 @@ def level() -> str:
     return "\n".join(table(head, lines))
 
 
+def real() -> str:
+    """Rejections of true nulls made of real tables, by the default of each question."""
+    path = ROOT / "experiments" / "evidence" / "level" / "real.jsonl"
+    lines = []
+    for row in (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()):
+        found = f"{row['rejections'] / row['replicates']:.3f}" if "rejections" in row else "refused"
+        question = f"{row['x']}, {row['y']} given {', '.join(row['given'])}"
+        asked = (row["table"], question, str(row["n"]), f"{row['epsilon']:g}", f"`{row['test']}`")
+        lines.append((*asked, found, row["verdict"]))
+    return "\n".join(table(("table", "question", "n", "epsilon", "default", "rejected", "verdict"), lines))
+
+
 def _attack(page: Path) -> str:
     """The first test that the proof's page names as an attack."""
     found = re.search(r"[Aa]ttacked by\s+`(tests/[\w/]+\.py)::test_(\w+)`", page.read_text(encoding="utf-8"))
@@ -354,5 +366,6 @@ MAKERS: dict[str, Callable[[], str]] = {
     "tuning": tuning,
     "type_one": type_one,
     "level": level,
+    "real": real,
     **{f"reference_{name}": reference(name) for name in PAGES},
 }

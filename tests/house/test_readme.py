@@ -55,7 +55,7 @@ def test_the_pages_name_only_what_is_exported():
 def test_it_is_short_and_complete():
     """One screen of what it is, then links: long tables stand in docs/evidence."""
     assert len(TEXT.splitlines()) <= 120
-    assert TEXT.count("![") == 1
+    assert TEXT.count("![") == 2  # power and level
     assert re.findall(r"^scripts/\w+", TEXT, re.M) == ["scripts/demo", "scripts/test"]
     (links,) = re.findall(r"## Five links\n\n\|.*?\n\|---\|---\|\n((?:\|.*\n)+)", TEXT)
     assert len(links.splitlines()) == 5

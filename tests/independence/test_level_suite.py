@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.evidence.level import nulls, suite
+from experiments.evidence.level import nulls, real, suite
 from jaxdp.data.schema import Schema
 
 
@@ -58,3 +58,18 @@ def test_the_defaults_keep_their_level_on_a_few_nulls(tmp_path):
     assert {row["verdict"] for row in rows} == {suite.INSIDE}
     lost = suite.measure(suite.Cell("lognormal Z", 1, 200, 8.0, "partition-gcm"), 100)
     assert (lost["verdict"], lost["flags"]) == (suite.FLAGGED, ["cells"])
+
+
+def test_nulls_of_a_real_table_keep_its_means_and_break_the_dependence():
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, (600, 1))
+    common = rng.normal(size=600)  # x and y depend on each other given z, strongly
+    x, y = (np.sin(3 * z[:, 0]) + 0.5 * (common + 0.1 * rng.normal(size=600)) for _ in range(2))
+    new_x, new_y, explained = real.nulls_of(z, x, y, replicates=200, seed=1)
+    assert new_x.shape == (200, 600)
+    assert explained == pytest.approx([0.64, 0.64], abs=0.08)
+    np.testing.assert_allclose(new_x.mean(axis=0), np.sin(3 * z[:, 0]), atol=0.35)
+    noise_x, noise_y = (part - part.mean(axis=0) for part in (new_x, new_y))
+    found = [np.corrcoef(a, b)[0, 1] for a, b in zip(noise_x, noise_y, strict=True)]
+    assert abs(np.mean(found)) < 4 / np.sqrt(200 * 600)
+    assert np.corrcoef(x - np.sin(3 * z[:, 0]), y - np.sin(3 * z[:, 0]))[0, 1] > 0.9

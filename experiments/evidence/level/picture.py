@@ -1,4 +1,4 @@
-"""The record of the stress suite in one picture: one panel per d and n, one row per null."""
+"""The record of the stress suite's defaults in one picture: one panel per d and n, one row per null."""
 
 from pathlib import Path
 
@@ -17,9 +17,10 @@ def draw(rows: list[dict], path: Path) -> None:
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
+    rows = [row for row in rows if row["default"]]
     panels = sorted({(row["depth"], row["n"]) for row in rows})
     names = list(dict.fromkeys(row["null"] for row in rows))
-    figure, axes = plt.subplots(1, len(panels), figsize=(3.4 * len(panels) + 1.5, 0.19 * len(names) + 2.6), sharey=True)
+    figure, axes = plt.subplots(1, len(panels), figsize=(1.0 * len(panels) + 2.2, 0.16 * len(names) + 1.3), sharey=True)
     for axis, (depth, n) in zip(np.atleast_1d(axes), panels, strict=True):
         found = [row for row in rows if (row["depth"], row["n"]) == (depth, n)]
         columns = sorted({(not row["default"], row["test"], row["epsilon"]) for row in found})
@@ -30,14 +31,15 @@ def draw(rows: list[dict], path: Path) -> None:
             table[place] = ORDER.index(row["verdict"])
             if "rejections" in row:
                 share = f"{100 * row['rejections'] / row['replicates']:.0f}"
-                axis.text(place[1], place[0], share, ha="center", va="center", fontsize=4.5)
+                axis.text(place[1], place[0], share, ha="center", va="center", fontsize=5)
         axis.imshow(table, cmap=ListedColormap(list(COLOURS.values())), vmin=-0.5, vmax=len(ORDER) - 0.5, aspect="auto")
-        labels = [f"{test}, {epsilon:g}" for test, epsilon in columns]
-        axis.set_xticks(range(len(columns)), labels, rotation=90, fontsize=5)
-        axis.set_title(f"d = {depth}, n = {n}", fontsize=8)
+        axis.set_xticks(range(len(columns)), [f"{epsilon:g}" for _, epsilon in columns], fontsize=6)
+        axis.set_xlabel("epsilon", fontsize=6)
+        axis.set_title(f"{depth} columns of Z\nn = {n}" if depth != 1 else f"1 column of Z\nn = {n}", fontsize=7)
         axis.tick_params(length=0)
     np.atleast_1d(axes)[0].set_yticks(range(len(names)), names, fontsize=6)
-    figure.legend(handles=[Patch(color=COLOURS[word], label=word) for word in ORDER[:4]], ncols=4, fontsize=7)
+    patches = [Patch(color=COLOURS[word], label=word) for word in ORDER[:4]]
+    figure.legend(handles=patches, ncols=4, fontsize=7, loc="upper center")
     figure.tight_layout(rect=(0, 0, 1, 0.96))
     figure.savefig(path, dpi=170)
     plt.close(figure)

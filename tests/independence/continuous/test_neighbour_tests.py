@@ -438,7 +438,7 @@ def test_equal_values_alone_are_compared_where_the_step_leaves_few():
     assert "categorical" in rule(251).sentence
     assert rule(0).flags == ()
     assert "step" in rule(0).sentence
-    assert rule(5, n=20_000, test=jaxdp.ContrastGCM(epsilon=1.0)).flags == ("labels",)
+    assert rule(5, n=20_000, test=jaxdp.ContrastGCM(epsilon=1.0)).flags == ("curvature", "labels")
 
 
 def test_missing_and_infinite_values_have_a_place():

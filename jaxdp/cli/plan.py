@@ -170,13 +170,17 @@ def _loses_level(checked: dict, level: float) -> bool:
 def describe(rows, setting, args: argparse.Namespace) -> dict:
     """What plan.json holds."""
     from jaxdp import catalogue
+    from jaxdp.plan.methods import plan_of
 
     best = rows[0]
+    planned = plan_of(best.method)
+    test = planned.make(setting or planned.setting, float(best.epsilon), args.level, int(best.n))
     content = {
         "title": _title(best, args),
         "answer": best.sentence,
         **dataclasses.asdict(best),
         "level": args.level,
+        "built": catalogue.described(test),
         "columns": {"x": args.x, "y": args.y, "given": args.given} if setting is not None else None,
         "effect_is": "sds of Y's own part per sd of X's own part, given Z",
         "default_test": "" if setting is None else catalogue.default(setting.domain("codes")).name,

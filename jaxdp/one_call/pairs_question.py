@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -21,6 +22,8 @@ from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
 from jaxdp.one_call.question import Question, require_size, silent
 from jaxdp.spec import DECISION
+
+MAX_DRAWS = 99_999  # of null tables for one pair
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +89,7 @@ class PairsQuestion:
             )
             for x, y in pairs
         ]
+        asked = [_with_more_draws(question, level / len(pairs)) for question in asked]
         for question in asked:
             _require_pair(question)
         return cls(schema, names, given, whole, adjust, level, tuple(asked))
@@ -268,6 +272,23 @@ def _require_columns(schema: Schema, names: Sequence[str], given: Sequence[str])
         raise ValueError(f"column {repeated[0]!r} is used twice among columns and given: name every column once.")
     if len(names) < 2:
         raise ValueError(f"all pairs need at least two columns, got {len(names)}.")
+
+
+def _with_more_draws(question: Question, share: float) -> Question:
+    """The question with so many null tables that the smallest p-value is a tenth of a pair's share of the level.
+
+    Adjusted for many pairs, the p-value of a test that ranks itself among `num_null` tables could else never be small.
+    Only tests of codes: the draws of others may be whole data sets, and cost a user minutes that were not asked for.
+    """
+    usual = {field.name: field.default for field in dataclasses.fields(question.entry.cls)}.get("num_null")
+    fields = question.settings.fields
+    needed = min(math.ceil(10.0 / share) - 1, MAX_DRAWS)
+    tables = question.entry.spec.columns.coded and isinstance(usual, int)
+    if not tables or needed <= usual or "num_null" in fields:
+        return question
+    return dataclasses.replace(
+        question, settings=dataclasses.replace(question.settings, fields={**fields, "num_null": needed})
+    )
 
 
 def _require_pair(question: Question) -> None:

@@ -16,6 +16,7 @@ from jaxdp._base.rounding import as_fraction
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Domain
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS
+from jaxdp.one_call.pairs_question import PairsQuestion
 from jaxdp.spec import P_VALUE, Columns
 
 sys.path.insert(0, str(Path(jaxdp.__file__).parent.parent / "examples"))
@@ -134,6 +135,21 @@ def test_laws_belong_to_columns_and_own_tests_are_asked():
         ask(method="private-crt-normal", law={"a": law}, **few)
     own = ask(method="cell_signs:CellSigns", **few)
     assert by_pair(own, "method")[("a", "b")] == "cell-signs"
+
+
+def test_many_pairs_get_null_tables_enough_to_be_found():
+    """36 pairs at level 0.05: the smallest p-value of a rank among tables is a tenth of a pair's share of the level."""
+    schema = jaxdp.Schema.from_dict(SCHEMA)
+    many = PairsQuestion.of(schema, epsilon=1.0)
+    drawn = {question.settings.fields.get("num_null") for question in many.asked if "table" in question.entry.name}
+    assert drawn == {7199}
+    assert pytest.approx(0.05 / 10) == 36 * 1 / 7200
+    few = PairsQuestion.of(schema, columns=LINE, epsilon=1.0)
+    own = PairsQuestion.of(schema, columns=LINE[:2], method="quantile-table", fields={"num_null": 39}, epsilon=1.0)
+    assert all("num_null" not in question.settings.fields for question in few.asked)
+    assert own.asked[0].settings.fields == {"num_null": 39}
+    other = PairsQuestion.of(schema, columns=[*LINE, "w"], given="z", epsilon=1.0)
+    assert all(not question.settings.fields for question in other.asked)
 
 
 @pytest.mark.full

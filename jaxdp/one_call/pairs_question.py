@@ -280,11 +280,10 @@ def _with_more_draws(question: Question, share: float) -> Question:
     Adjusted for many pairs, the p-value of a test that ranks itself among `num_null` tables could else never be small.
     Only tests of codes: the draws of others may be whole data sets, and cost a user minutes that were not asked for.
     """
-    usual = {field.name: field.default for field in dataclasses.fields(question.entry.cls)}.get("num_null")
+    usual = next((field.default for field in dataclasses.fields(question.entry.cls) if field.name == "num_null"), None)
     fields = question.settings.fields
     needed = min(math.ceil(10.0 / share) - 1, MAX_DRAWS)
-    tables = question.entry.spec.columns.coded and isinstance(usual, int)
-    if not tables or needed <= usual or "num_null" in fields:
+    if not isinstance(usual, int) or needed <= usual or "num_null" in fields or not question.entry.spec.columns.coded:
         return question
     return dataclasses.replace(
         question, settings=dataclasses.replace(question.settings, fields={**fields, "num_null": needed})

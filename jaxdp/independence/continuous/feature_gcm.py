@@ -42,7 +42,7 @@ SUMS_MOVE = 2.0 * size_features.DIAMETER**2
 SQUARES_MOVE = {Norm.L1: 4.0, Norm.L2: 2.0}
 SHARES = {"sums": 0.95, "squares": 0.05}
 CENTRE_SHARE = 0.1  # of the budget, for private medians of x and y
-WEIGHTS = ((0.5, 1.0 / 6.0), (1.0 / 6.0, 1.0 / 6.0))  # of the level: half for the linear entry
+WEIGHTS = ((0.3, 0.2), (0.2, 0.3))  # of the level: most for lines and for products, whose signal is the smallest
 TYPICAL_VARIANCE = 0.5  # of u, for normal residuals and tau about their sd
 MIN_WIDTH, MAX_WIDTH = 0.9, 2.5
 
@@ -78,7 +78,8 @@ class FeatureGCM(BandTest):
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho): 95 % for S, 5 % for R; where a schema scaled the
     data, 10 % of everything first for private medians of x and y (`QuantileCuts`).
     P-value: each entry's is exact for the noise of S and to second order for that of R; together weighted Bonferroni,
-    half of the level for the linear entry. Level: as for `BandGCM`, for laws (not only means) that change gradually.
+    0.3 of the level each for the linear entry and for sizes, 0.2 for the others. Level: as for `BandGCM`, for laws (not
+    only means) that change gradually.
     Entries: (u, v) linear; (|u|, v) the size of X moves Y; (u, |v|) X moves the spread of Y; (|u|, |v|) sizes.
     Blind to effects of a fine wave; sizes are those about one centre, so power for them (never the level) is lost where
     the trends in z are larger than the residuals: give trend_x, trend_y.

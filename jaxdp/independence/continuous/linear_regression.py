@@ -53,6 +53,8 @@ class LinearRegression(MomentTest):
         flags = ("few records for intervals",) if few else ()
         return level_rule.LevelRule(level_rule.FLAG if few else level_rule.RUN, LINEAR, flags)
 
+    pairwise = None  # type: ignore[assignment]  # a slope given the other columns of x is no question about a pair
+
     def questions(self):
         pairs, given = super().questions()
         others = list(self.places()[1])

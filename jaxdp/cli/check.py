@@ -38,13 +38,17 @@ def run(args: argparse.Namespace) -> int:
     shown = by_line if form else tally
     columns = shown.columns.values()
     ties = [f"  warning: {column.ties}" for column in columns if column.tied]
+    replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
+    problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
+    problems = [problem for problem in problems if problem]
+    errors = [f"  error: {problem}" for problem in problems if len(problems) > 1]
     title = f"{args.data}: {readers.OWNER}"
-    screen = [title, *_lines(by_line.faults), *_table(columns), *_shapes(columns), *ties]
+    screen = [title, *_lines(by_line.faults), *_table(columns), *_shapes(columns), *replaced, *ties, *errors]
     options.tell(args, _content(title, form, by_line.faults, columns), "\n".join(screen))
-    problems = [form.removesuffix(".")] if form else []
-    problems += [f"{column.sentence} ({readers.OWNER})" for column in shown.failing()]
     if problems:
-        raise options.UserError("; ".join(problems) + ".")
+        more = f" (and {len(problems) - 1} more, listed above)" if len(problems) > 1 else ""
+        owner = "" if readers.OWNER in problems[0] else f" ({readers.OWNER})"
+        raise options.UserError(f"{problems[0]}{more}{owner}.")
     return 0
 
 
@@ -55,7 +59,7 @@ def _content(title: str, form: str, faults, columns) -> dict[str, Any]:
             "kind": column.rule.kind,
             **{name: getattr(column, name) for name in COUNTS},
             "parses": column.parses,
-            "notes": [text for text in (column.sentence, column.crowding, column.ties) if text],
+            "notes": [text for text in (column.sentence, column.crowding, column.ties, *column.replaced) if text],
         }
         for column in columns
     }

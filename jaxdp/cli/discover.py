@@ -198,7 +198,7 @@ def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
     lines = [
         content["title"],
-        f"  edges      {content['answer']}",
+        textwrap.fill(content["answer"], 100, initial_indent="  edges      ", subsequent_indent=" " * 13),
         f"  method     {content['method']}, n = {content['n']}, {content['num_tests']} questions"
         + ("" if content["complete"] else f", INCOMPLETE: {len(content['untested'])} pairs untested, edges kept"),
         f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "

@@ -58,7 +58,9 @@ class Parser(argparse.ArgumentParser):
         self._refuse_misspelt(sys.argv[1:] if args is None else args)
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown[0])}")
+            self.error(
+                f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown[0]) or self._reads_no_data(unknown)}"
+            )
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
@@ -70,6 +72,8 @@ class Parser(argparse.ArgumentParser):
             message = (
                 f"there is no {(wrong[1] or 'choice').removeprefix('argument ').strip(': ')} {wrong['given']!r}; {hint}"
             )
+        if "required: " in message and "--schema" in message:
+            message += "; jaxdp schema draft DATA --out S.toml writes one to fill in"
         raise UserError(f"{message} (see {self.prog} --help)")
 
     def _refuse_misspelt(self, arguments) -> None:
@@ -83,6 +87,12 @@ class Parser(argparse.ArgumentParser):
                 return
             if name.startswith("--") and not any(option.startswith(name) for option in known):
                 self.error(f"unrecognized arguments: {name}{self._meant(name)}")
+
+    def _reads_no_data(self, arguments) -> str:
+        """For a file given to a command that takes none but a schema."""
+        takes = {option for action in self._actions for option in action.option_strings}
+        file = any(os.path.exists(argument) for argument in arguments)
+        return "; this command reads no data: give --schema S.toml" if file and "--schema" in takes else ""
 
     def _meant(self, argument: str) -> str:
         known = [option for action in self._actions for option in action.option_strings]

@@ -97,6 +97,8 @@ def write(found, folder: Path, facts: dict) -> dict:
 def _require_consistent(args) -> None:
     if args.all_pairs and (args.x or args.y):
         raise options.UserError("give --x and --y, or --all-pairs, not both.")
+    if args.columns and not args.all_pairs:
+        raise options.UserError("--columns goes with --all-pairs: give both, or --x A and --y B for one pair.")
     if not args.all_pairs and not (args.x and args.y):
         raise options.UserError("give --x A and --y B, or --all-pairs.")
     if not args.all_pairs and args.x == args.y:
@@ -107,8 +109,6 @@ def _require_consistent(args) -> None:
         raise options.UserError("--delta goes with --all-pairs.")
     if args.range_share and args.all_pairs:
         raise options.UserError("--range-share goes with --x and --y.")
-    if args.columns and not args.all_pairs:
-        raise options.UserError("--columns goes with --all-pairs.")
 
 
 def write_tables(folder: Path, names, matrix, found) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from jaxdp.cli import options
 
-EXAMPLE = "example: jaxdp schema draft trial.csv --out trial.toml"
+EXAMPLE = """examples:
+  jaxdp schema draft trial.csv --out trial.toml
+  jaxdp schema draft answers.csv --kind binary --levels 0,1 --out answers.toml"""
 
 
 def add_parser(subparsers) -> None:
@@ -15,6 +18,7 @@ def add_parser(subparsers) -> None:
         help="draft a schema from the header of a data file",
         description="A schema says what is public about the columns of a table.",
         epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     draft = actions.add_parser(
@@ -23,15 +27,19 @@ def add_parser(subparsers) -> None:
         description="Writes a TOML template from the names of the columns. No record is looked at. Every TODO "
         "has to be filled in from public knowledge before the schema is accepted.",
         epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     draft.add_argument("data", metavar="DATA", help="CSV file with a header line (.gz too), Parquet, Arrow, Excel")
+    draft.add_argument("--kind", help="kind of every column, where they are all alike, as coded answers are")
+    draft.add_argument("--levels", type=options.names, metavar="A,B,C", help="public levels of every column")
+    draft.add_argument("--bounds", type=options.names, metavar="LOW,HIGH", help="public limits of every column")
     draft.add_argument("--out", metavar="S.toml", help="file to write; it must not exist (default: print)")
 
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data.draft import draft
 
-    text = draft(args.data)
+    text = draft(args.data, _every(args))
     if args.out is None:
         print(text, end="")
         return 0
@@ -40,7 +48,26 @@ def run(args: argparse.Namespace) -> int:
             file.write(text)
     except FileExistsError:
         raise options.UserError(f"{args.out} exists: give another name with --out.") from None
-    print(
-        f"wrote {args.out}: fill in every TODO from public knowledge, then jaxdp check {args.data} --schema {args.out}"
-    )
+    task = "fill in every TODO from public knowledge, then" if '"TODO"' in text else "see whether the file fits it:"
+    print(f"wrote {args.out}: {task} {shlex.join(['jaxdp', 'check', args.data, '--schema', args.out])}")
     return 0
+
+
+def _every(args: argparse.Namespace) -> dict | None:
+    """The keys of every column, as in a schema; None where nothing is said of all of them."""
+    keys = {"kind": args.kind, "levels": args.levels, "bounds": args.bounds}
+    told = {name: value for name, value in keys.items() if value is not None}
+    if told and args.kind is None:
+        raise options.UserError(f"--{next(iter(told))} goes with --kind: say what kind of column all of them are.")
+    lists = {name: [_number(word) for word in told[name]] for name in ("levels", "bounds") if name in told}
+    return {**told, **lists} or None
+
+
+def _number(word: str) -> int | float | str:
+    """A number where the word is one: levels 0,1 are numbers, no,yes are texts."""
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word

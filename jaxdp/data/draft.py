@@ -10,10 +10,13 @@ import csv
 import json
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from jaxdp.data import files
 from jaxdp.data.header import USUAL_DELIMITERS
 from jaxdp.data.notation import to_numbers
+from jaxdp.data.schema import column_rule
 
 LONGEST_NAME = 200
 _HINTS = (
@@ -25,8 +28,11 @@ _LEVELS = 'levels = "TODO"            # ["no", "yes"], every public level, never
 _UNIT = re.compile(r"(^|[_ ])(id|person|patient|subject|user|customer|household)([_ ]|$)|_?id$", re.I)
 
 
-def draft(path: str | os.PathLike) -> str:
-    """The TOML text. Errors: OSError; ValueError for a first line that does not look like names."""
+def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> str:
+    """The TOML text. Errors: OSError; ValueError for a first line that does not look like names.
+
+    every: keys that are publicly true of every column, such as {"kind": "binary", "levels": [0, 1]} of coded answers.
+    """
     name = os.fspath(path)
     if files.is_typed(path):
         names, kinds, delimiter = files.names_of(path), files.kinds_of(path), ","
@@ -45,7 +51,9 @@ def draft(path: str | os.PathLike) -> str:
     if units:
         unit = json.dumps(units[0], ensure_ascii=False)
         top.append(f"# unit = {unit}    # if a person may have several rows: one record for each person")
-    sections = (_section(column, kinds.get(column, "")) for column in names)
+    if every:
+        column_rule(names[0], every)  # a mistake in the keys is told now, not by the next command
+    sections = (_section(column, kinds.get(column, ""), every) for column in names)
     return "\n".join([*top, "", *sections])
 
 
@@ -76,7 +84,10 @@ def _require_names(path: str, names: list[str]) -> None:
         )
 
 
-def _section(name: str, kind: str) -> str:
+def _section(name: str, kind: str, every: Mapping[str, Any] | None) -> str:
+    if every:
+        body = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in every.items()]
+        return "\n".join([f"[columns.{_quoted(name)}]", *body, ""])
     lines = [f"[columns.{_quoted(name)}]", *_body(kind)]
     for pattern, key, meaning in _HINTS:
         if pattern.search(name) and not any(line.startswith(key) for line in lines):

@@ -22,6 +22,7 @@ import json
 import math
 import numbers
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -279,7 +280,8 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
     if kind is None:
         raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')
     if kind not in KINDS:
-        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+        todo = "; fill in every TODO, and delete columns that you do not ask about" if kind == "TODO" else ""
+        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}{todo}.")
     if kind == CONTINUOUS:
         return _continuous_rule(name, entry, notation_of(where, entry, shared or {}))
     return _level_rule(name, kind, entry, shared or {})
@@ -325,7 +327,7 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
         )
     bounds = entry["bounds"]
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise ValueError(f"{where}: bounds must be two numbers [LOW, HIGH], got {bounds!r}.")
+        raise ValueError(f"{where}: bounds must be two numbers [LOW, HIGH] from public knowledge, got {bounds!r}.")
     lower, upper = (_read(f"{where}: each bound", bound, notation) for bound in bounds)
     if not lower < upper:
         raise ValueError(f"{where}: the lower bound must be below the upper one, got [{bounds[0]}, {bounds[1]}].")
@@ -360,6 +362,10 @@ def _step(where: str, value: Any, width: float) -> float:
 def _read(what: str, value: Any, notation: Notation) -> float:
     """A number of the schema; a date in a column of dates."""
     if not notation.date:
+        if isinstance(value, str) and re.fullmatch(r"\d+[-./]\d+[-./]\d+", value.strip()):
+            raise ValueError(
+                f'{what} must be a number, got {value!r}; of dates write date = true (2024-12-31) or date = "%d.%m.%Y".'
+            )
         return _finite(what, value)
     found = notation.number(value)
     if math.isnan(found):

@@ -26,15 +26,18 @@ TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for co
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
 BINS = 40  # of a histogram of the scaled values
 CROWDED_SHARE, CROWDED_WIDTH = 0.9, 0.25  # so many of the values in so much of the bounds are told
+DECIMAL_COMMA_TOO = "numbers with a decimal comma and points at the thousands"
 WAYS_OUT = {
     "percentages": "write percent = true in the schema, and bounds in percent",
     "dates or times": 'write date = true in the schema (or date = "%d.%m.%Y"), and dates as bounds',
     "numbers with thousands separators": 'write thousands = "," in the schema (or "." with decimal = ",")',
     "numbers with a decimal comma": 'write decimal = "," in the schema',
+    DECIMAL_COMMA_TOO: 'write decimal = "," and thousands = "." in the schema',
     "truth values in other words": "write boolean = true in the schema instead of levels",
     "levels in another letter case": "write them as the file does, or boolean = true for truth values",
 }
 _NOTATIONS = (
+    (DECIMAL_COMMA_TOO, re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")),
     ("percentages", re.compile(r"[-+]?[\d.,]+\s*%")),
     ("numbers with a sign of currency", re.compile(r"[$€£¥]\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*[$€£¥]")),
     ("dates or times", re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*")),
@@ -76,9 +79,10 @@ class ColumnTally:
         if not self.tied:
             return ""
         return (
-            f"column {self.rule.name!r} is declared continuous and looks like codes: {len(self.values)} values in "
-            f"{self.cells} cells; as Z declare step = 1 (whole numbers), kind = ordinal, or kind = categorical if it "
-            "labels groups, whose effects would be taken for dependence"
+            f"column {self.rule.name!r} is declared continuous and looks like codes: {len(self.values)} different "
+            f"values in {self.cells} cells. As X or Y that does no harm; to condition on it, write step = 1 (for whole "
+            'numbers such as years) or kind = "ordinal", and kind = "categorical" if its numbers label groups such as '
+            "sites: else differences between the groups are taken for dependence"
         )
 
     @property
@@ -163,6 +167,26 @@ class ColumnTally:
         return next((name for name, pattern in _NOTATIONS if pattern.fullmatch(text)), "")
 
     @property
+    def replaced(self) -> list[str]:
+        """What the cells count as that do not say what the schema expects, in sentences without full stops."""
+        name = repr(self.rule.name)
+        told = []
+        if self.unreadable and self.rule.is_continuous:
+            told.append(f"{self._of_cells(self.unreadable)} of {name} cannot be read and count as missing")
+        if self.unknown:
+            levels = self.rule.levels
+            told.append(
+                f"{self._of_cells(self.unknown)} of {name} are none of its levels and count as "
+                f"{levels[self.rule.other]!r}: add the level to the schema if it is public, or choose with other = ..."
+            )
+        if self.outside:
+            told.append(f"{self._of_cells(self.outside)} of {name} lie outside its bounds and count as the nearer one")
+        return told
+
+    def _of_cells(self, count: int) -> str:
+        return f"{count} of {self.cells} cells"
+
+    @property
     def sentence(self) -> str:
         """What is wrong with the column, without a full stop; the empty text where it parses."""
         if self.parses:
@@ -175,7 +199,10 @@ class ColumnTally:
         return f"column {name} does not parse: of {self.cells} cells {shown}{self._hint()}"
 
     def _hint(self) -> str:
-        likely = self.notations.most_common(1)
+        notations = self.notations.copy()
+        if notations[DECIMAL_COMMA_TOO]:  # the small numbers of such a column show the comma alone
+            notations[DECIMAL_COMMA_TOO] += notations.pop("numbers with a decimal comma", 0)
+        likely = notations.most_common(1)
         if likely and likely[0][0] and 2 * likely[0][1] > self.notations.total():
             way_out = WAYS_OUT.get(likely[0][0])
             return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")

@@ -101,7 +101,7 @@ class Forecast:
             return ""
         if self.weakest >= HOPELESS:
             return "the noise is larger than any edge: expect no more than chance"
-        return f"edges weaker than about {100.0 * self.weakest:.2g} % of the records will not be found"
+        return f"relations that show in less than about {100.0 * self.weakest:.2g} % of the records will not be found"
 
 
 def forecasts(setting: Setting) -> list[Forecast]:

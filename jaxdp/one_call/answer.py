@@ -45,7 +45,7 @@ class Answer(Result):
         """The question, the answer and what it rests on."""
         content = self.content
         rule = content["level_rule"] or {"sentence": ""}
-        sees = getattr(self.test.spec, "sees", "")
+        sees = content["sees"]
         found = [
             f"{content['title']} {content['answer']}",
             f"Effect size {told_effect(content)}." if told_effect(content) else "",
@@ -74,13 +74,18 @@ class Answer(Result):
 
     def _repr_html_(self) -> str:
         content = self.content
+        rule = content["level_rule"] or {"sentence": "", "flags": []}
         values = {
             "answer": content["answer"],
             "p-value": content["p_value"],
             "effect": told_effect(content) or None,
             "method": f"{content['method']}{built(content['built'])}, n = {content['n']}",
             "privacy": str(self.cost) if content["mode"] == "release" else NOT_PRIVATE,
+            "sees": content["sees"] or None,
             "rests on": content["assumption"] or None,
+            "level": rule["sentence"] or None,
+            "take care": ", ".join(rule["flags"]) or None,
+            "not protected": ", ".join(content["public_columns"]) or None,
         }
         return as_html(content["title"], {name: value for name, value in values.items() if value is not None})
 
@@ -104,7 +109,7 @@ class Answer(Result):
             asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", f"{content['epsilon']:g}"]
             asked += ["--power", f"{POWER}", "--schema", schema, "--x", *content["x"], "--y", *content["y"]]
             asked += [word for name in content["given"] for word in ("--given", name)]
-            told = f"What it would have found, by simulation: {shlex.join(['jaxdp', 'plan', *asked])}"
+            told = f"How small an effect it would have found, at no cost: {shlex.join(['jaxdp', 'plan', *asked])}"
             return {"detectable_effect": None, "power": told}
         return {
             "detectable_effect": found,
@@ -172,7 +177,7 @@ def describe(result: Result, question: Any, test: Any, data: Any) -> dict[str, A
         "p_value": p_value,
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
-        "effect_is": question.entry.spec.effect if result.effect is not None else "",
+        "effect_is": _without_z(question.entry.spec.effect, question) if result.effect is not None else "",
         "statistic": float(statistic) if statistic.size == 1 else statistic,
         "epsilon": epsilon_shown(float(cost.epsilon), question.epsilon),
         "delta": float(cost.delta),
@@ -190,10 +195,15 @@ def describe(result: Result, question: Any, test: Any, data: Any) -> dict[str, A
         "cells": _cells(test, data, result.release),
         "assumption": question.entry.spec.assumption if _has_continuous(data.domain.z) else "",
         "level_rule": _level_rule(test, data, question),
-        "sees": question.entry.spec.sees,
+        "sees": _without_z(question.entry.spec.sees, question),
         "released": released_values(result.release),
         "versions": versions(),
     }
+
+
+def _without_z(told: str, question: Any) -> str:
+    """What a test says about itself, for a question that has no Z."""
+    return told if question.given else told.replace(" given Z", "")
 
 
 def _numbers(values):

@@ -138,6 +138,7 @@ class Question:
             return answer_of(run(test, key, data, ledger=account), self, test, data)
 
 
+ARGUMENTS = ("given", "epsilon", "schema", "bounds", "levels", "method", "sees", "level", "fields", "ledger", "key")
 SETTINGS = ("residual_scale", "num_cells", "ridge", "lengthscale", "law")
 
 
@@ -145,7 +146,7 @@ def _options(**settings: Any) -> Options:
     """The settings, checked by name. Errors: TypeError with the name that was probably meant."""
     for name in settings:
         if name not in (*SETTINGS, "level", "fields"):
-            close = difflib.get_close_matches(name, SETTINGS, 1)
+            close = difflib.get_close_matches(name, (*SETTINGS, *ARGUMENTS), 1)
             hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(SETTINGS)}."
             raise TypeError(f"there is no setting {name!r}; {hint}")
     scale = settings.get("residual_scale")

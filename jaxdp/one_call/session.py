@@ -160,7 +160,7 @@ class Session(Readable, Uncopied):
             "columns": f"{len(names)}: {listed(names)}",
             "spent": str(self.spent),
             "left": str(self.left),
-            "asked": listed(f"{row.columns}: {row.answer}" for row in self.asked) or "nothing yet",
+            "asked": listed(f"{row.columns}: {row.answer.rstrip('.')}" for row in self.asked) or "nothing yet",
         }
         return f"session ({NOT_PRIVATE})" if self._key is not None else "session", values
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from jaxdp._base.display import Compact, Rows
+from jaxdp._base.display import Compact, Rows, as_html
 from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.independence.continuous.level_rule import LevelLost
 from jaxdp.plan import solve
@@ -59,6 +59,11 @@ class Row(Compact):
 
     def __str__(self) -> str:
         return self.sentence
+
+    def _repr_html_(self) -> str:
+        named = ("method", "n", "epsilon", "effect", "power", "cost_of_privacy")
+        values = {name.replace("_", " "): getattr(self, name) for name in named}
+        return as_html(self.sentence, {name: value for name, value in values.items() if value is not None})
 
 
 def unknown(**given) -> str:

@@ -154,6 +154,8 @@ def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
     """Records of a scaled setting: x, y (n,) or indicators (n, L), z (n, d) or None."""
     key_x, key_y, *keys_z = jax.random.split(key, 2 + len(setting.z))
     places = [jax.random.uniform(k, (n,)) for k in keys_z]
+    # whole steps as the schema declares them: tests that compare equal values only would find none otherwise
+    places = [_on_steps(place, column.values) for place, column in zip(places, setting.z, strict=True)]
     bins = [c.levels if c.levels > 1 else 0 for c in setting.z]
     codes = [jnp.floor(u * levels) if levels else 2.0 * u - 1.0 for u, levels in zip(places, bins, strict=True)]
     bend = jnp.zeros(n)
@@ -164,6 +166,13 @@ def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
     x = _observed(bend + noise_x, setting.x, setting, form, 1.0)
     y = _observed(-bend + noise_y + effect * noise_x, setting.y, setting, form, jnp.sqrt(1.0 + effect**2))
     return Data(x, y, jnp.stack(codes, axis=1) if codes else None, domain=setting.domain(form))
+
+
+def _on_steps(place, values: int):
+    """Places in [0, 1] of a column that takes so many values, equally far from one another; 0 or 1: any value."""
+    if values < 2:
+        return place
+    return jnp.minimum(jnp.floor(place * values), values - 1.0) / (values - 1.0)
 
 
 def _residuals(key, n: int, tails: float):

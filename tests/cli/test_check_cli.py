@@ -215,7 +215,7 @@ def test_the_owner_is_warned_of_codes_that_are_declared_continuous(tmp_path, cap
     assert main(["check", *sites(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "'z'" in told
-    assert "kind = categorical" in told
+    assert 'kind = "categorical"' in told
     assert "'x'" not in told
     assert main(["check", *sites(tmp_path, "step = 1\n")]) == 0
     assert "warning" not in capsys.readouterr().out

@@ -79,8 +79,8 @@ def band_rule(
     """
     if num_records < BAND_RECORDS:
         return _refusal(
-            f"with {num_records} records no admissible roughness of X and Y in Z is left: at least {BAND_RECORDS} "
-            "are needed for a continuous Z; give more records, or declare Z categorical."
+            f"{num_records} records are too few to condition on a continuous column: this test needs at least "
+            f"{BAND_RECORDS}; give more records, or declare a column of few levels as such."
         )
     null_variance = bands.null_variance(num_records, num_neighbors) if null_variance is None else null_variance
     spread = math.sqrt(null_variance + noise_variance)

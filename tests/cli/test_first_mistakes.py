@@ -1,0 +1,142 @@
+"""What a newcomer gets wrong on the way to a first answer: each place says what to write instead."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.cli.main import main
+from jaxdp.data.schema import Schema
+from jaxdp.data.tally import Tally
+from jaxdp.plan.setting import Setting
+
+
+def said(capsys, *words):
+    """The one line of a refusal."""
+    assert main(list(words)) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    return told
+
+
+def german(folder):
+    """Amounts with points at the thousands and decimal commas, most of them below a thousand."""
+    amounts = [f"{number},50" for number in range(100, 130)] + ["1.234,50", "12.345,50"]
+    (folder / "d.csv").write_text("betrag;ort\n" + "".join(f"{amount};Nord\n" for amount in amounts), "utf-8")
+    (folder / "s.toml").write_text(
+        'delimiter = ";"\n[columns.betrag]\nkind = "continuous"\nbounds = [0, 100000]\n'
+        '[columns.ort]\nkind = "categorical"\nlevels = ["Nord", "West"]\n',
+        "utf-8",
+    )
+    return str(folder / "d.csv"), "--schema", str(folder / "s.toml")
+
+
+def test_the_hint_for_a_german_column_names_both_marks(tmp_path, capsys):
+    table = german(tmp_path)
+    hint = 'write decimal = "," and thousands = "." in the schema'
+    assert hint in said(capsys, "check", *table)
+    schema = (tmp_path / "s.toml").read_text("utf-8")
+    (tmp_path / "s.toml").write_text('decimal = ","\nthousands = "."\n' + schema, "utf-8")
+    assert main(["check", *table]) == 0
+
+
+def test_check_lists_every_column_that_does_not_parse_and_says_so_once(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("a,b\n" + "x,y\n" * 20)
+    (tmp_path / "s.toml").write_text("".join(f'[columns.{c}]\nkind = "continuous"\nbounds = [0, 1]\n' for c in "ab"))
+    assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]) == 2
+    told = capsys.readouterr()
+    assert told.out.count("  error: column ") == 2
+    assert "(and 1 more, listed above)" in told.err
+    assert told.err.count("not for release") == 1
+
+
+def test_check_says_what_cells_count_as_that_fit_no_level_or_bound():
+    schema = Schema.from_dict(
+        {
+            "columns": {
+                "k": {"kind": "categorical", "levels": ["a", "b", "c"], "other": "b"},
+                "v": {"kind": "continuous", "bounds": [0, 1]},
+            }
+        }
+    )
+    tally = Tally()
+    schema.read_table({"k": ["a"] * 9 + ["z"], "v": [0.1] * 7 + ["?", 2.0, 0.1]}, tally=tally)
+    (unknown,) = tally.columns["k"].replaced
+    assert unknown.startswith("1 of 10 cells of 'k' are none of its levels and count as 'b'")
+    assert [sentence.split(" cells of ")[0] for sentence in tally.columns["v"].replaced] == ["1 of 10", "1 of 10"]
+    assert "z" not in unknown.replace("'k'", "")
+
+
+def test_a_draft_of_columns_that_are_all_alike_is_ready(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("q1,q2\n" + "0,1\n1,0\n" * 10)
+    words = ["schema", "draft", str(tmp_path / "d.csv")]
+    assert main([*words, "--kind", "binary", "--levels", "0,1", "--out", str(tmp_path / "s.toml")]) == 0
+    assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]) == 0
+    capsys.readouterr()
+    assert "--levels goes with --kind" in said(capsys, *words, "--levels", "0,1")
+    assert "kind must be one of" in said(capsys, *words, "--kind", "binry")
+
+
+@pytest.mark.parametrize(
+    ("column", "hint"),
+    [
+        ('kind = "TODO"', "fill in every TODO"),
+        ('kind = "continuous"\nbounds = ["01.01.2024", "31.12.2024"]', 'date = "%d.%m.%Y"'),
+    ],
+)
+def test_a_schema_says_what_to_write(tmp_path, capsys, column, hint):
+    (tmp_path / "d.csv").write_text("a\n1\n")
+    (tmp_path / "s.toml").write_text(f"[columns.a]\n{column}\n")
+    assert hint in said(capsys, "check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"))
+
+
+def test_commands_say_what_they_need(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("a\n1\n")
+    table = [str(tmp_path / "d.csv"), "--schema", "s.toml"]
+    assert "jaxdp schema draft" in said(capsys, "test", "d.csv", "--x", "a", "--y", "b", "--epsilon", "1")
+    assert "this command reads no data" in said(capsys, "plan", table[0], "--n", "100")
+    assert "--columns goes with --all-pairs" in said(capsys, "mic", *table, "--columns", "a,b", "--epsilon", "1")
+    assert "holds no results of jaxdp" in said(capsys, "report", str(tmp_path))
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_an_argument_that_is_misspelt_in_python_is_told():
+    with pytest.raises(TypeError, match="did you mean 'method'"):
+        jaxdp.test({}, x="a", y="b", epsilon=1.0, bounds={"a": (0, 1), "b": (0, 1)}, methd="gcm")
+
+
+def test_nothing_is_said_about_z_where_there_is_none():
+    random = np.random.default_rng(1)
+    table = {"a": random.integers(0, 2, 60), "b": random.integers(0, 3, 60)}
+    levels = {"a": [0, 1], "b": [0, 1, 2]}
+    answer = jaxdp.test(table, x="a", y="b", epsilon=1.0, levels=levels, method="partition-gcm", key=jax.random.key(1))
+    assert answer.to_dict()["sees"] == "covariance of X and Y"
+    assert "given Z" not in answer._repr_html_() + repr(answer)
+
+
+def test_a_plan_shows_in_a_notebook():
+    row = jaxdp.plan("partition-gcm", n=1000, epsilon=1.0, power=0.8)
+    assert row.sentence in row._repr_html_()
+    assert "<td>effect</td>" in row._repr_html_()
+
+
+def test_the_planner_draws_a_column_of_whole_steps_in_whole_steps():
+    """Tests that compare records of equal Z would find nothing in made-up data without ties."""
+    age = {"kind": "continuous", "bounds": [18, 90], "step": 1}
+    number = {"kind": "continuous", "bounds": [0, 1]}
+    schema = Schema.from_dict({"columns": {"x": number, "y": number, "age": age}})
+    setting = Setting.of_schema(schema, "x", "y", ["age"])
+    z = np.asarray(setting.design(2000, 0.3)(jax.random.key(1)).z)[:, 0]
+    assert len(np.unique(z)) == 73
+    assert (z.min(), z.max()) == (-1.0, 1.0)
+    np.testing.assert_allclose(36.0 * (z + 1.0), np.round(36.0 * (z + 1.0)), atol=1e-4)
+
+
+@pytest.mark.full
+def test_the_default_test_of_a_column_of_whole_steps_is_planned_with_power():
+    age = {"kind": "continuous", "bounds": [18, 90], "step": 1}
+    number = {"kind": "continuous", "bounds": [0, 1]}
+    schema = Schema.from_dict({"columns": {"x": number, "y": number, "age": age}})
+    setting = Setting.of_schema(schema, "x", "y", ["age"])
+    with_steps = jaxdp.plan.power("band-gcm", n=1200, epsilon=1.0, effect=0.3, setting=setting, replicates=100)
+    assert with_steps > 0.9

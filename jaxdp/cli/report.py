@@ -43,17 +43,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(pages.write_pages(folder, args.title or "jaxdp simulation"))
     else:
-        _require_results(folder)
         print(rebuild_report(folder, title))
     return 0
-
-
-def _require_results(folder: Path) -> None:
-    """A folder without results would become a page that says so: a mistyped name is told instead."""
-    from jaxdp.report import written
-
-    if not any((place / written.RECORD).is_file() for place in (folder, *folder.iterdir())):
-        raise options.UserError(f"{folder} holds no results of jaxdp: name the folder that a command wrote (--out).")
 
 
 def _existing(name: str) -> Path:

@@ -96,8 +96,6 @@ def test_commands_say_what_they_need(tmp_path, capsys):
     assert "jaxdp schema draft" in said(capsys, "test", "d.csv", "--x", "a", "--y", "b", "--epsilon", "1")
     assert "this command reads no data" in said(capsys, "plan", table[0], "--n", "100")
     assert "--columns goes with --all-pairs" in said(capsys, "mic", *table, "--columns", "a,b", "--epsilon", "1")
-    assert "holds no results of jaxdp" in said(capsys, "report", str(tmp_path))
-    assert not (tmp_path / "report.html").exists()
 
 
 def test_an_argument_that_is_misspelt_in_python_is_told():

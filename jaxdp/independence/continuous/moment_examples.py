@@ -15,12 +15,12 @@ TWO_GROUPS = Domain((Column(),), (Column(CONTINUOUS, 2),))
 
 
 def linear(key, n: int, dim: int = 1, effect: float = 0.4) -> Data:
-    """Normal z (dim columns), x linear in z, and y linear in z and x."""
+    """Normal z (dim columns; 0: none), x linear in z, and y linear in z and x."""
     key_z, key_x, key_y = jax.random.split(key, 3)
     z = jax.random.normal(key_z, (n, dim))
-    shared = 0.7 * jnp.sum(z, axis=1) / dim**0.5
+    shared = 0.7 * jnp.sum(z, axis=1) / max(dim, 1) ** 0.5
     x = shared + jax.random.normal(key_x, (n,))
-    return Data(x, shared + effect * x + jax.random.normal(key_y, (n,)), z)
+    return Data(x, shared + effect * x + jax.random.normal(key_y, (n,)), z if dim else None)
 
 
 def linear_null(key, n: int, dim: int = 1) -> Data:
@@ -131,6 +131,7 @@ SLOPES = (
         reaches=0.98,
         worst_pairs=f"{WORST}:worst_pairs",
         search=SEARCH,
+        audit=AuditSettings(neighbours=f"{WORST}:first_worst_pair"),
     ),
 )
 
@@ -142,6 +143,7 @@ GROUPS = (
         reaches=0.97,
         worst_pairs=f"{WORST}:worst_pairs_of_groups",
         search=SEARCH,
+        audit=AuditSettings(neighbours=f"{WORST}:first_worst_pair_of_groups"),
     ),
 )
 
@@ -149,3 +151,8 @@ GROUPS = (
 def first_worst_pair():
     """For an audit: one pair."""
     return worst_pairs()[0]
+
+
+def first_worst_pair_of_groups():
+    """For an audit: one pair."""
+    return worst_pairs_of_groups()[0]

@@ -119,6 +119,7 @@ _MODULES = {
     "noise": "noise",
     "plan": "plan",
     "power": "simulate.power",
+    "programs": "_base.programs",
     "published": "published",
     "simulate": "simulate",
     "statistics": "statistics",

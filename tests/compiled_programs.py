@@ -1,9 +1,11 @@
 """The suite's cache of compiled programs: a folder of the checkout that later runs, workers and subprocesses read.
 
 Cache keys hold the program, XLA's version, flags and options (quickly compiled and optimised ones apart). Releases
-write nothing into it (`jaxdp.randomness.keys`). `--no-program-cache` turns it off; deleting the folder is always safe.
+keep theirs in a folder below it, as users' do (`jaxdp.programs`). `--no-program-cache` turns both off; deleting the
+folder is always safe.
 """
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
+from jaxdp._base import programs
 from jaxdp.randomness import arithmetic
 
 FOLDER = Path(__file__).resolve().parent.parent / ".jax_cache"
@@ -30,10 +33,14 @@ def pytest_configure(config):
     """Sets the cache here and, by the environment, in the processes that tests start; a folder named there is kept."""
     if config.getoption("--no-program-cache"):
         os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+        os.environ[programs.VARIABLE] = "off"
         configure({"jax_enable_compilation_cache": False})
         return
     for name, value in SETTINGS.items():
         configure({name: type(value)(os.environ.setdefault(name.upper(), str(value)))})
+    os.environ.setdefault(programs.VARIABLE, str(FOLDER / "releases"))
+    with contextlib.suppress(ValueError):  # a checkout that others can write into: releases keep nothing
+        programs.keep()
     if not hasattr(config, "workerinput"):
         prune(FOLDER, MAX_BYTES)
 
@@ -60,12 +67,29 @@ def prune(folder: Path, most_bytes: int) -> None:
         size -= freed
 
 
+@contextlib.contextmanager
+def compiled():
+    """Names of the programs that were asked of the compiler, or of the disk, since this began."""
+    found: list[str] = []
+
+    def note(name, seconds, **facts):
+        if name == "/jax/core/compile/backend_compile_duration":
+            found.append(facts.get("fun_name", "a program"))
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        yield found
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+
+
 @pytest.fixture
 def own_programs(tmp_path):
     """A cache of compiled programs in the test's folder; the settings in force, for comparison."""
     settings = SETTINGS | {"jax_enable_compilation_cache": True, "jax_compilation_cache_dir": str(tmp_path)}
     arithmetic.require_exact()  # a program without data that a process compiles once, kept from here on
-    before = {name: getattr(jax.config, name) for name in settings}
+    before, kept = {name: getattr(jax.config, name) for name in settings}, programs.folder()
+    programs.forget()
     try:
         configure(settings)
         compilation_cache.reset_cache()
@@ -73,3 +97,5 @@ def own_programs(tmp_path):
     finally:
         configure(before)
         compilation_cache.reset_cache()
+        if kept:
+            programs.keep(kept.parent)

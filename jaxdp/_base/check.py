@@ -5,6 +5,7 @@ concrete numbers and lets everything else pass.
 """
 
 import enum
+import functools
 import math
 import numbers
 
@@ -82,7 +83,11 @@ def one_of(options, **values) -> None:
 def positive_or_nan(value):
     """The value where it is finite and > 0, NaN elsewhere: a bad traced budget poisons the result."""
     value = jnp.asarray(value)
-    value = value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
+    return _positive_or_nan(value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float))
+
+
+@functools.partial(jax.jit, inline=True)  # one program instead of four where it runs by itself
+def _positive_or_nan(value):
     return jnp.where((value > 0) & jnp.isfinite(value), value, jnp.nan)
 
 

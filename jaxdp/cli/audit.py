@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp import audit
     from jaxdp.report import written
 
+    options.keep_programs()
     if args.contract:
         return contract(args)
     folder = options.output_folder(args.out, ("result.json", "audit.png"))

@@ -91,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.one_call.discover import columns_of, find_graph, settings_of
     from jaxdp.one_call.reading import Source
 
+    options.keep_programs()
     settings = {"max_order": args.max_order, "accept_coarse_cells": args.accept_coarse_cells}
     settings |= {"delta": args.delta, "knowledge": knowledge_of(args)}
     settings = settings_of(method=args.method, **settings)

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.data.schema import Schema
     from jaxdp.one_call.mic import MICQuestion
 
+    options.keep_programs()
     _require_consistent(args)
     schema = Schema.load(args.schema)
     pair = (

@@ -36,6 +36,17 @@ def coloured(text: str, style: str, stream: Any = None) -> str:
     return f"\033[{style}m{text}\033[0m"
 
 
+def keep_programs() -> None:
+    """Keeps the compiled programs of this process for the next one, unless that is switched off or unsafe."""
+    from jaxdp._base import programs
+
+    try:
+        programs.keep()
+    except ValueError as error:
+        print(f"jaxdp: note: {error}", file=sys.stderr)
+    programs.of_this_process()
+
+
 def tell(args: argparse.Namespace, content: Any, screen: str) -> None:
     """Prints the screen for people, or with --json what result.json holds."""
     if args.json:

@@ -92,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
         print(listing())
         return 0
     prepare_devices(args)
+    options.keep_programs()
     from jaxdp.simulate.engine import grid as engine
     from jaxdp.simulate.engine import pages
 

@@ -101,6 +101,7 @@ def _one(args: argparse.Namespace):
     from jaxdp.data.schema import Schema
     from jaxdp.one_call.question import Question
 
+    options.keep_programs()
     schema = Schema.load(args.schema)
     x, y = options.columns(schema, args.x), options.columns(schema, args.y)
     return Question.of(schema, x=x, y=y, **_how(args, schema))

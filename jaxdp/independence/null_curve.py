@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
@@ -12,6 +13,7 @@ from jaxdp import null_laws
 from jaxdp.core import Release, Result
 
 AGREEMENT = 1e-3
+POINTS = 512  # of the curve, at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,15 +55,28 @@ def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | Non
     if np.size(parts.get(name, ())) != 1:
         return None
     final = dataclasses.replace(test, epsilon=stage_epsilons(release)[-1])
+    bare = dataclasses.replace(release, certificates=(), earlier=())  # static, and no input of a p-value
+
+    def tail(t):
+        t = np.asarray(t, float)
+        length = -(-t.size // POINTS) * POINTS  # one shape, so that one program serves the number and the curve
+        padded = np.resize(t, length).reshape(-1, POINTS)
+        return np.concatenate([np.asarray(_p_values(final, bare, part, name)) for part in padded])[: t.size]
+
+    return NullCurve(float(np.asarray(parts[name]).item()), tail, label)
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _p_values(test, release: Release, values, name: str):
+    """P-values of the release with its entry `name` replaced by each of the values; all are arguments, none is built
+    into the program, which may be kept on disk."""
     key = jax.random.key(0)  # not drawn from: these p-values are formulas
 
     def p_value(value):
         changed = {**release.value, name: value} if isinstance(release.value, dict) else value
-        return final.p_value(key, dataclasses.replace(release, value=changed))
+        return test.p_value(key, dataclasses.replace(release, value=changed))
 
-    compiled = jax.jit(jax.vmap(p_value))
-    statistic = float(np.asarray(parts[name]).item())
-    return NullCurve(statistic, lambda t: np.asarray(compiled(np.asarray(t, float))), label)
+    return jax.vmap(p_value)(values)
 
 
 def stage_epsilons(release: Release) -> list[float]:

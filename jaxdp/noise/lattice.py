@@ -298,6 +298,11 @@ def _steps(value, exponent: int, low, high):
     """floor(value/step) clipped into the public range, int64; exact, since the step is a power of two."""
     low, high = (np.array(ends, np.float64) for ends in (low, high))
     low, high = (ends.reshape(value.shape) if ends.size == value.size else ends[0] for ends in (low, high))
+    return _floored(value, exponent, low, high)
+
+
+@jax.jit
+def _floored(value, exponent, low, high):
     steps = jnp.floor(jnp.ldexp(value, -exponent))
     return jnp.clip(jnp.where(jnp.isnan(steps), low, steps), low, high).astype(np.int64)
 
@@ -306,7 +311,8 @@ def _clipped_steps(scores, exponent: int):
     return _steps(scores, exponent, [-_CLIP], [_CLIP])
 
 
-def _scaled(steps, exponent: int):
+@jax.jit
+def _scaled(steps, exponent):
     return jnp.ldexp(steps.astype(np.float64), exponent)
 
 
@@ -351,17 +357,18 @@ def _in_passes(key, rows: int, draw, value=None, size: int | None = None):
     Padding to powers of two keeps the number of compiled programs small; the extra draws are dropped.
     """
     if value is not None:
-        value = value.ravel()
         size = value.size
+        value = value if value.ndim == 1 else value.reshape(size)
     assert size is not None
     length = min(samplers.LARGEST, 1 << (size - 1).bit_length())
     passes = -(-size // length)
     keys = [key] if passes == 1 else jax.random.split(key, passes)
-    padded = None if value is None else jnp.pad(value, (0, passes * length - size))
+    short = passes * length - size
+    padded = value if value is None or not short else jnp.pad(value, (0, short))
     parts = []
     for i in range(passes):
-        given = {} if padded is None else {"value": padded[i * length : (i + 1) * length]}
+        given = {} if padded is None else {"value": padded if passes == 1 else padded[i * length : (i + 1) * length]}
         parts.append(draw(samplers.random_bits(keys[i], rows * length), size=length, **given))
     if passes == 1:
-        return jax.tree.map(lambda array: array[:size], parts[0])
+        return jax.tree.map(lambda array: array[:size], parts[0]) if size < length else parts[0]
     return jax.tree.map(lambda *arrays: jnp.concatenate(arrays)[:size], *parts)

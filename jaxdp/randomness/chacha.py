@@ -4,6 +4,7 @@ A key is 8 words of 32 bits. Random bits, splits and folds read blocks under dif
 value of one is ever a value of another. There is no way from an integer seed to a key.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -56,6 +57,7 @@ def blocks(key, counters, nonce):
     return lax.fori_loop(0, 10, _double_round, state) + state
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def _stream(key, count: int, nonce):
     """`count` words of key stream."""
     needed = max(1, -(-count // _WORDS))

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import hashlib
 import hmac
-import math
 import secrets
 from typing import Any
 
@@ -12,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp._base import check
+from jaxdp._base import check, programs
 from jaxdp.randomness import arithmetic, chacha, traces
 from jaxdp.randomness.single_use import SingleUse
 
@@ -138,29 +137,12 @@ def open_key(key):
 
 @contextlib.contextmanager
 def precision(mode: str):
-    """Releases compute in float64 and write no program to disk; simulations as the caller has set."""
+    """Releases compute in float64, with programs kept in their owner's folder; simulations as the caller set."""
     if mode != RELEASE:
         yield
         return
-    before = {name: getattr(jax.config, name) for name in _NO_PROGRAM_ON_DISK}
-    try:
-        _configure(_NO_PROGRAM_ON_DISK)
-        with jax.enable_x64(True):
-            yield
-    finally:
-        _configure(before)
-
-
-# JAX reads the switch of its cache once per process; only the least compile time holds once a cache is open.
-_NO_PROGRAM_ON_DISK = {
-    "jax_enable_compilation_cache": False,
-    "jax_persistent_cache_min_compile_time_secs": math.inf,
-}
-
-
-def _configure(settings) -> None:
-    for name, value in settings.items():
-        jax.config.update(name, value)
+    with programs.of_a_release(), jax.enable_x64(True):
+        yield
 
 
 def widen(mode: str, data):

@@ -5,6 +5,7 @@ import functools
 import pickle
 
 import attacks
+import compiled_programs
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -314,6 +315,12 @@ def test_a_release_is_a_release(case):
     assert np.all((p_value >= 0) & (p_value <= 1))
     budget = result.cost.rho if case.rho else result.cost.epsilon
     assert float(budget) <= case.example.price[1] * (1 + 1e-9)
+    # Other data and another key compile nothing: no program, and so none kept on disk, holds a value of either.
+    others = jax.tree.map(np.asarray, sample(case.name, 1))
+    others = dataclasses.replace(others, **{name: getattr(data, name) for name in getattr(test, "public_columns", ())})
+    with compiled_programs.compiled() as compiled:
+        jaxdp.run(test, jaxdp.fresh_key(), others)
+    assert compiled == []
 
 
 @every(PRIVATE)

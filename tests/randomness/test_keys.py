@@ -245,6 +245,7 @@ def test_releases_compute_in_float64_from_float32_data():
     ("opened", "count"), [(False, 67), (True, 68)], ids=["cache not yet opened", "cache opened by a simulation"]
 )
 def test_nothing_of_a_release_lands_in_the_compilation_cache(tmp_path, own_programs, opened, count):
+    """Unless `jaxdp.programs` keeps it, in a folder of its own (`test_programs.py`)."""
     values = np.full(count, 0.7853981633974483)  # sizes of their own: nothing is compiled before
     cells = jaxdp.PartitionGCM(epsilon=1.0, num_cells=3)
     if opened:

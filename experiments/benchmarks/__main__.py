@@ -12,6 +12,7 @@ import sys
 # Read by BLAS, the allocator and XLA when they load, so the process starts anew if they differ. Overrides of the
 # core type halve the speed of NumPy's matrix products, which would flatter every ratio.
 SET = {"OPENBLAS_NUM_THREADS": "1", "NPROC": "16", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 HERE = pathlib.Path(__file__).parent
 
@@ -22,7 +23,11 @@ def main() -> int:
         for name in row_names():
             print(name, *_row(name).CASES)
         return 0
-    _restart_in_clean_environment()
+    if arguments.command == "compare":
+        from experiments.benchmarks import compare
+
+        return compare.main(arguments.old, arguments.new, arguments.factor)
+    _restart_in_clean_environment(arguments.device)
     names = row_names() if arguments.name == "all" else [arguments.name]
     failures = 0
     for name in names:
@@ -100,10 +105,11 @@ def _peer_part(peer: str, found: dict) -> str:
     return text + (", extrapolated" if found["extrapolated"] else "")
 
 
-def _restart_in_clean_environment() -> None:
-    if all(os.environ.get(name) == value for name, value in SET.items()) and not any(n in os.environ for n in UNSET):
+def _restart_in_clean_environment(device: str | None) -> None:
+    wanted = SET | ({} if device is None else {"JAX_PLATFORMS": PLATFORMS[device]})
+    if all(os.environ.get(name) == value for name, value in wanted.items()) and not any(n in os.environ for n in UNSET):
         return
-    environment = {name: value for name, value in os.environ.items() if name not in UNSET} | SET
+    environment = {name: value for name, value in os.environ.items() if name not in UNSET} | wanted
     os.execve(sys.executable, [sys.executable, "-m", "experiments.benchmarks", *sys.argv[1:]], environment)
 
 
@@ -116,7 +122,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--case", help="one case of the row (default: all)")
     run.add_argument("--quick", action="store_true", help="only the cases that finish in seconds")
     run.add_argument("--reps", type=int, default=3, help="interleaved repetitions (default 3)")
+    run.add_argument("--device", choices=sorted(PLATFORMS), help="where to run (default: JAX's choice)")
     run.add_argument("--json", help="file, or folder for <row>.json")
+    versus = commands.add_parser("compare", help="what got slower: compare OLD NEW, files or folders of results")
+    versus.add_argument("old")
+    versus.add_argument("new")
+    versus.add_argument("--factor", type=float, default=1.25, help="above this a case counts as slower (default 1.25)")
     return parser
 
 

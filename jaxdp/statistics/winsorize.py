@@ -21,16 +21,18 @@ def efficiency(tau, num_records, noise_variance):
 def best_level(num_records, noise_variance):
     """The tau in [0.02, 6] that maximises `efficiency`, by golden-section search on log tau."""
 
-    def narrow(_, bracket):
-        low, high = bracket
-        inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        left = efficiency(jnp.exp(inner), num_records, noise_variance)
-        right = efficiency(jnp.exp(outer), num_records, noise_variance)
-        keep_left = left > right
-        return jnp.where(keep_left, low, inner), jnp.where(keep_left, outer, high)
-
     # The optimum is flat, so its own gradient adds nothing (envelope theorem): treat it as a constant.
     noise_variance = jax.lax.stop_gradient(jnp.asarray(noise_variance, float))
     low, high = jnp.log(0.02) + 0.0 * noise_variance, jnp.log(6.0) + 0.0 * noise_variance
-    low, high = jax.lax.fori_loop(0, 40, narrow, (low, high))
+    setting = jnp.asarray(num_records, float) + 0.0 * noise_variance, noise_variance
+    low, high, _ = jax.lax.fori_loop(0, 40, _narrow, (low, high, setting))
     return jnp.exp(0.5 * (low + high))
+
+
+def _narrow(_, state):  # all it needs is in its state: a new function for every call would be compiled at every call
+    low, high, (num_records, noise_variance) = state
+    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    left = efficiency(jnp.exp(inner), num_records, noise_variance)
+    right = efficiency(jnp.exp(outer), num_records, noise_variance)
+    keep_left = left > right
+    return jnp.where(keep_left, low, inner), jnp.where(keep_left, outer, high), (num_records, noise_variance)

@@ -1,0 +1,44 @@
+"""What `scripts/bench --compare` calls slower."""
+
+import copy
+import json
+
+import pytest
+
+from experiments.benchmarks import compare
+
+RESULTS = compare.pathlib.Path(compare.__file__).parent / "results"
+
+
+def test_records_compared_with_themselves_are_not_slower(capsys):
+    assert compare.main(RESULTS, RESULTS) == 0
+    told = capsys.readouterr().out
+    assert "SLOWER" not in told
+    assert "partition_gcm/n1000" in told
+
+
+@pytest.mark.parametrize(("times", "slower"), [(1.2, False), (1.3, True)])
+def test_a_slower_case_is_found_whatever_the_load(times, slower, tmp_path, capsys):
+    report = json.loads((RESULTS / "partition_gcm.json").read_text())
+    changed = copy.deepcopy(report)
+    figures = changed["cases"]["n1000"]
+    figures["processor_seconds_per_unit"] *= 3.0 * times  # a machine three times slower, for the peer too
+    figures["seconds_per_unit"] *= 3.0 * times
+    for peer in figures["peers"].values():
+        peer["processor_ratio"] /= times
+        peer["ratio"] /= times
+    (tmp_path / "new.json").write_text(json.dumps(changed))
+    assert compare.main(RESULTS / "partition_gcm.json", tmp_path / "new.json") == int(slower)
+    assert ("SLOWER" in capsys.readouterr().out) is slower
+
+
+def test_a_case_that_fails_now_is_slower(tmp_path):
+    report = json.loads((RESULTS / "partition_gcm.json").read_text())
+    report["cases"]["n1000"] = {"failed": "error 2"}
+    (tmp_path / "new.json").write_text(json.dumps(report))
+    assert compare.main(RESULTS, tmp_path / "new.json") == 1
+
+
+def test_nothing_to_compare_is_said(tmp_path):
+    with pytest.raises(SystemExit, match="no results"):
+        compare.read(tmp_path)

@@ -1,8 +1,8 @@
 """Compiled programs that a release keeps on disk hold no value of the data, of its noise or of its key.
 
 A second run on other data with another key finds each of its programs on the disk, although nothing is left in memory:
-a program with a value of the data or of the key in it would be another one. For every test nightly, and in every run
-of the contract (`test_a_release_is_a_release`) without the disk; for searches here.
+a program with a value of the data or of the key in it would be another one. For tests and searches nightly; for
+every test in every run of the contract (`test_a_release_is_a_release`), without the disk.
 """
 
 import contextlib
@@ -90,16 +90,8 @@ def check(disk, run, data, others):
     assert len(set(disk.materials)) == 2 * len(opened)
 
 
-FEW = "partition-gcm", "conditional-kendall", "unit-circle"  # whose run in CI shows that the rest can be run
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=pytest.mark.full if case.name in FEW else pytest.mark.nightly)
-        for case in FIRST.values()
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", FIRST.values(), ids=lambda case: case.name)
 def test_of_every_test(case, disk):
     data, others = (jax.tree.map(np.asarray, case.data(jax.random.key(seed), 64)) for seed in (0, 1))
     test = case.test(1.0, 64)
@@ -133,7 +125,7 @@ def chain(seed, count=600):
     return as_records(np.stack([a, b, c, d], axis=1), (2, 2, 2, 2), ("a", "b", "c", "d"))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name, search in searches().items() if search.spec.fits((2, 2, 2, 2))])
 def test_of_every_search(name, disk):
     search = searches()[name]

@@ -39,8 +39,10 @@ def pytest_configure(config):
     for name, value in SETTINGS.items():
         configure({name: type(value)(os.environ.setdefault(name.upper(), str(value)))})
     os.environ.setdefault(programs.VARIABLE, str(FOLDER / "releases"))
-    with contextlib.suppress(ValueError):  # a checkout that others can write into: releases keep nothing
+    try:
         programs.keep()
+    except ValueError:  # a checkout that others can write into: releases keep nothing
+        os.environ[programs.VARIABLE] = "off"
     if not hasattr(config, "workerinput"):
         prune(FOLDER, MAX_BYTES)
 

@@ -130,7 +130,7 @@ def chain(seed, count=600):
 def test_of_every_search(name, disk):
     search = searches()[name]
     budget = {"delta": 1e-6} if "delta" in search.spec.needs else {}
-    budget |= {"rho": 400.0} if "rho" in search.spec.needs else {"epsilon": 400.0}
+    budget |= {"rho": 400.0} if "rho" in search.spec.needs else {"epsilon": 150.0}
     if search.spec.true_epsilon:
         with contextlib.suppress(ValueError):  # most comparators are for simulations alone, and open no release key
             search(jaxdp.fresh_key(), chain(0), **budget)

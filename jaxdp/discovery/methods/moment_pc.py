@@ -26,6 +26,7 @@ from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
 from jaxdp.discovery.spec import Levels, SearchSpec, Setting, coded, search
+from jaxdp.independence.continuous import level_rule
 from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
 from jaxdp.independence.continuous.partial_correlation import PartialCorrelation
 from jaxdp.randomness import keys
@@ -38,6 +39,7 @@ MODEL = (
     "Model: linear with normal errors, or any columns that monotone changes of scale make so nearly (normal copula); "
     "dependence that no correlation shows is not found, and effects that bend strongly may leave extra edges."
 )
+FEW = "With so few records at this budget the centres and scales are mostly noise: there may be false edges."
 
 
 def _any_columns(levels: Levels) -> bool:
@@ -104,7 +106,7 @@ def moment_pc(
     check.at_least(0, max_order=order)
     threshold, facts = z_threshold(level), known(knowledge, records.names)
     budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
-    test, features = PartialCorrelation(mechanism=budget.whole, features=True), _features(records)
+    test, features = PartialCorrelation(mechanism=budget.whole, features=True, enforce_rule=False), _features(records)
     asked = described(records, Relation.REPLACE_ONE, level=level, max_order=order, knowledge=knowledge)
     with opened(key, "moment_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
         released = release_opened(test, session.source, features)
@@ -122,7 +124,8 @@ def moment_pc(
 
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
         graph = session.graph(records, skeleton, tuple(decisions[edge] for edge in sorted(decisions)))
-        return dataclasses.replace(graph, note=MODEL)
+        few = test.level_rule(features).verdict == level_rule.REFUSE
+        return dataclasses.replace(graph, note=f"{MODEL} {FEW}" if few else MODEL)
 
 
 @jax.jit

@@ -48,7 +48,10 @@ class LinearRegression(MomentTest):
     )
 
     def level_rule(self, data):
-        """Run, or flag slopes from too few records; the sentence names the linear model."""
+        """Run, flag slopes from few records, or refuse too few; the sentence names the linear model."""
+        found = super().level_rule(data)
+        if found.verdict == level_rule.REFUSE:
+            return found
         few = moment_test.public_epsilon(self) * data.x.shape[0] < SMALLEST
         flags = ("few records for intervals",) if few else ()
         return level_rule.LevelRule(level_rule.FLAG if few else level_rule.RUN, LINEAR, flags)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,15 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
-from jaxdp.independence.continuous import moment_columns
+from jaxdp.independence.continuous import level_rule, moment_columns
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import TestSpec
 from jaxdp.statistics import moments, partial_correlations, partition
 
 CENTRE_SHARE = 0.175  # of the budget, for private centres; the rest of a quarter for scales
 SCALE_SHARE = 0.075
+CENTRE_BUDGET = 87.5  # fewest records times the epsilon of one column's centre: 500 CENTRE_SHARE (#few-records)
 CENTRES, SCALES, MATRIX = "centres", "scales", "matrix"  # what is released next
 NATURAL_BOUND = 32.0  # half range of columns in units of their own
 
@@ -43,6 +45,7 @@ class MomentTest(PrivateTest):
         of each continuous column, numbers or (p,) in the order z, x, y; default: private ones, a quarter of the budget.
     clip: T, sds about the centre at which columns are clipped; default by n and the budget.
     features: all pairs of the columns of x, and y is x (`jaxdp.all_pairs` sets it).
+    enforce_rule: False runs the test even where too few records for private centres cost the level.
     scale_budget, stage, linear, sizes: set by `resolve`.
     """
 
@@ -51,10 +54,13 @@ class MomentTest(PrivateTest):
     scales: Any = None
     clip: ArrayLike | None = None
     features: bool = jax.tree.static(default=False)
+    enforce_rule: bool = jax.tree.static(default=True)
     scale_budget: Any = None
     stage: str = jax.tree.static(default=CENTRES)
     linear: tuple[bool, ...] = jax.tree.static(default=())
     sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
+
+    spec: ClassVar[TestSpec]
 
     def __post_init__(self):
         super().__post_init__()
@@ -73,8 +79,27 @@ class MomentTest(PrivateTest):
         """This test for all pairs of the columns of x."""
         return dataclasses.replace(self, features=True)
 
+    def level_rule(self, data):
+        """Run, or refuse too few records for private centres and scales; the sentence says what the level rests on."""
+        return self._with_layout(data)._centres_rule(data.x.shape[0]) or level_rule.LevelRule(
+            level_rule.RUN, self.spec.assumption
+        )
+
+    def _centres_rule(self, num_records: int):
+        """The refusal where private centres and scales are noise, so that clips lie anywhere; else None."""
+        private = self.num_clipped and self.stage == CENTRES and self.centres is None
+        each = centre_epsilon(self.budget(), self.num_clipped) if private else math.inf
+        if not num_records * each < CENTRE_BUDGET:
+            return None
+        sentence = (
+            f"with {num_records} records at this budget private centres and scales of {self.num_clipped} continuous "
+            f"columns are mostly noise, and true nulls would be rejected too often: about {CENTRE_BUDGET / each:.0f} "
+            "records are needed; give more records or a larger epsilon, or public centres= and scales=."
+        )
+        return level_rule.LevelRule(level_rule.REFUSE, sentence)
+
     def resolve(self, shapes):
-        """Adds the stages that release centres and scales. Errors: ValueError for too many records."""
+        """Adds the stages that release centres and scales. Errors: ValueError for too many records, or too few."""
         return self._with_stages(shapes)
 
     def _with_stages(self, shapes):
@@ -82,6 +107,9 @@ class MomentTest(PrivateTest):
         num_records = shapes.x.shape[0]
         if num_records > moments.MAX_RECORDS:
             raise ValueError(f"{num_records} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
+        rule = test._centres_rule(num_records) if test.enforce_rule else None
+        if rule is not None:
+            rule.require()
         if test.num_clipped and test.stage == CENTRES and test.centres is None:
             return test._after_centres()
         if test.num_clipped and test.stage == SCALES:
@@ -298,6 +326,16 @@ def _with_centres(test, query, released):
 def _with_scales(test, query, released):
     """The test in units of the released scales."""
     return dataclasses.replace(test, scales=query.chosen(released) * query.bound / NORMAL_QUARTILE)
+
+
+def centre_epsilon(budget, num_columns: int) -> float:
+    """What the selection of one column's centre gets in epsilon (zCDP: rho = epsilon^2/8); infinite if not known."""
+    share = CENTRE_SHARE / num_columns
+    rho, epsilon = getattr(budget, "rho", None), getattr(budget, "epsilon", None)
+    known = rho if rho is not None else epsilon
+    if known is None or not check.is_concrete(known) or np.ndim(known):
+        return math.inf
+    return math.sqrt(8.0 * share * float(np.asarray(rho))) if rho is not None else share * float(np.asarray(known))
 
 
 def public_epsilon(test) -> float:

@@ -50,8 +50,10 @@ class PartialCorrelation(MomentTest):
     )
 
     def level_rule(self, data):
-        """Run: no cells and no neighbours; the sentence names the linear model."""
-        del data
+        """Run: no cells and no neighbours; the sentence names the linear model. Too few records are refused."""
+        found = super().level_rule(data)
+        if found.verdict == level_rule.REFUSE:
+            return found
         return level_rule.LevelRule(
             level_rule.RUN,
             "Any number of columns of Z: no cells and no neighbours, the level rests on the linear model.",

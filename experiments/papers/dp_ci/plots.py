@@ -1,7 +1,9 @@
 """Pictures from the recorded rows only."""
 
+import csv
 import pathlib
 
+DEFAULTS = pathlib.Path(__file__).parent / "results" / "defaults.csv"
 AXES = {
     0: "effect",
     1: "complexity",
@@ -34,13 +36,15 @@ def draw(rows: list[dict], out: pathlib.Path) -> list[pathlib.Path]:
 
 def _headline(pyplot, figure, rows, path):
     """All tests at one n: our releases in full lines, published ones dashed, those that are not private grey."""
-    rows = [row for row in rows if row["n"] == 1000]
+    rows = [*_default_rows(), *(row for row in rows if row["n"] == 1000)]
     fig, axis = pyplot.subplots(figsize=(8.5, 4.2))
     for method in dict.fromkeys(row["method"] for row in rows):
         mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["effect"])
         style = {"linestyle": "--" if "paper" in method or "ToT" in method else "-", "marker": "o", "markersize": 4}
         if "not private" in method:
             style |= {"color": "0.6", "linestyle": ":" if "ridge 10" in method else "-.", "marker": ""}
+        if "default" in method:
+            style |= {"color": "black", "linewidth": 2.2, "zorder": 3}
         x = [row["effect"] for row in mine]
         line = axis.plot(x, [row["rate"] for row in mine], label=method, **style)[0]
         low, high = ([row[side] for row in mine] for side in ("low", "high"))
@@ -50,6 +54,16 @@ def _headline(pyplot, figure, rows, path):
     axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     fig.savefig(path, dpi=130, bbox_inches="tight")
     pyplot.close(fig)
+
+
+def _default_rows() -> list[dict]:
+    """The default test of one continuous Z on the same model, from its record."""
+    with DEFAULTS.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["method"] == "band-gcm"]
+    return [
+        {"method": "BandGCM (default)"} | {name: float(row[name]) for name in ("effect", "rate", "low", "high")}
+        for row in rows
+    ]
 
 
 def _curves(pyplot, figure, rows, path):

@@ -54,6 +54,15 @@ def worst_marginal(size=10**6, rare=2000):
     return np.array([[[rare, 0, 0], [0, 0, rare], [0, rare, size - 3 * rare]]])
 
 
+def test_the_bounds_are_those_of_the_proof():
+    """docs/theory/max_min_pc.md#sensitivity, h = 0.052; attacks stop short of the last percent."""
+    h = 0.8 / (4.0 * 25.0**0.5) + 1.2 / (2.0 * 2500.0**0.5)
+    assert EXCESS.sensitivity(ARRIVAL) == pytest.approx(2.0 + 3.0 * h, rel=1e-6)
+    assert EXCESS.sensitivity(REPLACE) == pytest.approx(2.0 * (2.0 + 3.0 * h), rel=1e-6)
+    assert EXCESS.marginal_sensitivity(REPLACE) == pytest.approx(3.0 + 4.0 * h, rel=1e-6)
+    assert EXCESS.marginal_sensitivity(REPLACE, True) == pytest.approx(2.0 + 4.0 * h, rel=1e-6)
+
+
 def test_the_worst_tables_reach_nine_tenths_of_the_bounds():
     conditional = moved(worst_table(), (0, 0, 0), (1, 0, 0))
     assert 0.9 * EXCESS.sensitivity(REPLACE) < conditional <= EXCESS.sensitivity(REPLACE)

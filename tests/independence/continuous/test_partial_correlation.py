@@ -195,7 +195,7 @@ def answers(keys, n, epsilon):
 
 @pytest.mark.full
 def test_level_and_coverage_with_private_centres():
-    p_values, low, high = answers(jax.random.split(jax.random.key(0), 400), 1000, 1.0)
+    p_values, low, high = answers(jax.random.split(jax.random.key(0), 400), 1600, 1.0)
     assert 6 <= int(jnp.sum(p_values <= 0.05)) <= 38  # binomial window of 400 at 0.05, at 1e-3
     assert int(jnp.sum((low <= 0.0) & (high >= 0.0))) >= 362
 

@@ -15,11 +15,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.core import Cost, Relation, cost_of, method_of, num_records, run
+from jaxdp.core import Cost, PrivateQuery, Relation, cost_of, method_of, num_records, run
 from jaxdp.randomness.keys import fresh_key
 
 
-def opendp_measurement(test, data) -> Any:
+def opendp_measurement(test: PrivateQuery, data: Any) -> Any:
     """A measurement of OpenDP that releases `test`. Only the shapes and types of `data` are read here.
 
     Its domain are data of these shapes; its metric is OpenDP's change-one distance (replace-one neighbours; the number

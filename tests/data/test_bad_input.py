@@ -294,7 +294,7 @@ def test_the_unchanged_case_is_accepted(tmp_path, capsys):
         ("wrong delimiter", 'delimiter = ";"'),
         ("tabs", 'delimiter = "\\t"'),
         ("column unknown key", "did you mean 'bounds'?"),
-        ("unknown method", "partition-gcm"),
+        ("unknown method", "jaxdp methods"),
         ("ledger missing", "jaxdp ledger create"),
         ("header twice", "number 1 and number 2"),
         ("row too short", "row 41"),

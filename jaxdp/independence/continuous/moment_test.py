@@ -94,7 +94,7 @@ class MomentTest(PrivateTest):
         sentence = (
             f"with {num_records} records at this budget private centres and scales of {self.num_clipped} continuous "
             f"columns are mostly noise, and true nulls would be rejected too often: about {CENTRE_BUDGET / each:.0f} "
-            "records are needed; give more records or a larger epsilon, or public centres= and scales=."
+            "records are needed; give more records or a larger epsilon, or, in Python, public centres= and scales=."
         )
         return level_rule.LevelRule(level_rule.REFUSE, sentence)
 

@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's own remarks would hide the one line of an error
     try:
-        args = build_parser().parse_args(argv)
+        args = build_parser().parse_args(argv or ["--help"])
         args.typed = shlex.join(["jaxdp", *argv])
         return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
     except SystemExit as leaving:  # argparse leaves this way after --help

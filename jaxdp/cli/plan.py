@@ -262,7 +262,7 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
             reference = (grid, [question.reference(n, best.effect) for n in grid])
         if question.engine == FORMULA:
             usable = [n for n in grid if n >= question.plan.smallest_n]
-            curves.append((row.method, usable, [question.power(n, best.epsilon, best.effect) for n in usable]))
+            curves.append((row.method, usable, [question.power_or_zero(n, best.epsilon, best.effect) for n in usable]))
     measured = content["simulated"]
     title = f"epsilon {best.epsilon:.3g}, effect {best.effect:.3g}"
     points = [(best.n, measured["power"], tuple(measured["power_interval"]))] if measured else []

@@ -70,20 +70,43 @@ class Question:
         """Probability of rejecting."""
         if n < self.plan.smallest_n:
             raise ValueError(f"{self.plan.name} needs at least {self.plan.smallest_n} records, got {n}.")
+        self._require_level(int(n), float(epsilon))
         if self.engine == FORMULA:
             assert self.plan.formula is not None
             budget = laws.Concentrated(renyi.zcdp_rho(float(epsilon), self.delta)) if self.delta else float(epsilon)
             return self.plan.formula(self.setting, int(n), budget, float(effect), self.level)
         return self.simulated(n, epsilon, effect).rate
 
+    def power_or_zero(self, n: int, epsilon: float, effect: float) -> float:
+        """`power`; 0 where the test refuses so few records at this epsilon, since it finds nothing there."""
+        try:
+            return self.power(n, epsilon, effect)
+        except LevelLost:
+            return 0.0
+
     def simulated(self, n: int, epsilon: float, effect: float) -> replicates_of.RejectionRate:
         """Counts over replicates of the real test."""
-        test = self.plan.make(self.setting, float(epsilon), self.level, int(n))
-        if self.delta:
-            rho = renyi.zcdp_rho(float(epsilon), self.delta)
-            test = dataclasses.replace(test, epsilon=None, mechanism=Gaussian(rho))
+        test = self._test(int(n), float(epsilon))
         design = self.setting.design(int(n), effect, self.plan.form)
         return replicates_of.rejection_rate(test, design, self.key, self.replicates, level=self.level)
+
+    def _test(self, n: int, epsilon: float):
+        """The real test, as `jaxdp.test` would build it."""
+        test = self.plan.make(self.setting, epsilon, self.level, n)
+        if not self.delta:
+            return test
+        rho = renyi.zcdp_rho(epsilon, self.delta)
+        return dataclasses.replace(test, epsilon=None, mechanism=Gaussian(rho))
+
+    def _require_level(self, n: int, epsilon: float) -> None:
+        """Raises `LevelLost` where the test itself would refuse n records at epsilon.
+
+        A replicate is compiled and knows no budget, so the rule is asked here.
+        """
+        if getattr(self.plan.entry.cls, "enforce_rule", False):
+            test = self._test(n, epsilon)
+            shapes = jax.eval_shape(self.setting.design(n, 0.0, self.plan.form), jax.random.key(0))
+            test.level_rule(shapes).require()
 
     def reference(self, n: int, effect: float) -> float:
         """Power of the usual non-private test."""
@@ -137,10 +160,7 @@ def required_n(
     largest = MAX_N if question.engine == FORMULA else MAX_SIMULATED_N
 
     def reached(n: float) -> float:
-        try:
-            return question.power(round(n), epsilon, effect)
-        except LevelLost:  # the test refuses so few records, so it finds nothing there
-            return 0.0
+        return question.power_or_zero(round(n), epsilon, effect)
 
     found = _smallest(reached, power, question.plan.smallest_n, largest, question, 0.5)
     if found is None:
@@ -167,7 +187,11 @@ def minimum_epsilon(
     """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
     _numbers(n=n, effect=effect, power=power)
     question = Question.of(method, setting, level, engine, replicates, key, delta)
-    found = _smallest(lambda epsilon: question.power(n, epsilon, effect), power, *EPSILONS, question, 1e-4)
+
+    def reached(epsilon: float) -> float:
+        return question.power_or_zero(n, epsilon, effect)
+
+    found = _smallest(reached, power, *EPSILONS, question, 1e-4)
     if found is None:
         raise ValueError(f"{method} cannot find effect {effect:g} in {n} records at any epsilon up to {EPSILONS[1]:g}.")
     return found

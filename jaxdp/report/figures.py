@@ -86,7 +86,8 @@ def null_law(
     axes.set(
         title=plain(title), xlabel=plain(label), ylabel="density", ylim=(0.0, 1.28 * height.max()), xlim=(-reach, reach)
     )
-    axes.legend(loc="upper left", frameon=False, fontsize=8)
+    # opaque: lines behind it would cross its words
+    axes.legend(loc="upper left", framealpha=1.0, edgecolor="none", fontsize=8)
     return save(figure, path, simulation)
 
 

@@ -11,7 +11,7 @@ from jaxdp.report import figures
 from jaxdp.report.layered import layout
 
 CHARACTER, PADDING = 0.086, 0.16  # width of a letter and of a box's rim, in inches
-ROW = 1.05  # inches between layers
+ROW = 0.9  # inches between layers
 HALF_BOX = 0.13
 LEGEND_ROOM = 0.8
 MIN_SIZE, MAX_SIZE = (5.2, 3.2), (40.0, 40.0)
@@ -34,7 +34,7 @@ def picture(names, arcs, *, truth=None, confidence=None, title: str = ""):
     truth: bool (d, d) true arcs, if known: edges that are not in it are dashed red, missing ones dotted grey.
     confidence: (d, d) in [0, 1], released or derived from what was released: wider edges are more certain.
     """
-    labels = [_short(figures.plain(name)) for name in names]
+    labels = [figures.plain(label) for label in _short(list(names))]
     found = arcs | arcs.T
     true = None if truth is None else truth | truth.T
     boxes = np.array([CHARACTER * max(map(len, label.split("\n"))) + PADDING for label in labels])
@@ -76,8 +76,11 @@ def _heads(i: int, j: int, arcs: np.ndarray, truth) -> tuple[bool, bool]:
     return bool(directed and shown[j, i]), bool(directed and shown[i, j])
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= LABEL_LENGTH else label[: LABEL_LENGTH - 1] + "…"
+def _short(names: list[str]) -> list[str]:
+    """Names that fit a box: long ones lose their middle, unless two would then read alike."""
+    head, tail = LABEL_LENGTH // 2, LABEL_LENGTH - LABEL_LENGTH // 2 - 1
+    cut = [name if len(name) <= LABEL_LENGTH else f"{name[:head]}…{name[-tail:]}" for name in names]
+    return [name if cut.count(short) > 1 else short for name, short in zip(names, cut, strict=True)]
 
 
 def _canvas(places: np.ndarray, boxes: np.ndarray, bends: np.ndarray):

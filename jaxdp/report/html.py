@@ -27,6 +27,10 @@ from jaxdp.report.story import story
 REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30
 ITEMS_SHOWN = 12
+GRAPH = "graph.png"
+CAPTIONS = {"picture.png": "", GRAPH: "The graph that was found."}  # the first has a title of its own
+PAGE_WIDTH = 736  # pixels of the text, 46rem
+READABLE = 0.68  # of a picture's own size: its letters are then 11 pixels high
 BANNER = "NOT PRIVATE: this page shows a simulation."
 PROMISES = (
     "A release protects each record by the stated epsilon for the stated neighbouring relation; the number of rows, "
@@ -48,7 +52,10 @@ h3 { font-size: 1rem; margin: 1.3rem 0 .2rem; color: #24567a; } p { margin: .3re
 .banner { background: #b3261e; color: white; padding: .6rem 1rem; border-radius: 4px; font-weight: 600; }
 .answer { font-size: 1.2rem; background: #eef4f8; border-left: 4px solid #2a6f97;
   padding: .7rem 1rem; margin: .8rem 0; }
-figure { margin: 1.2rem 0; } img { max-width: 100%; height: auto; }
+figure { margin: 1.2rem 0; overflow-x: auto; } img { max-width: 100%; height: auto; }
+.wide { width: max-content; min-width: 100%; max-width: 94vw; position: relative; left: 50%;
+  transform: translateX(-50%); }
+.wide img { max-width: none; display: block; margin: 0 auto; }
 figcaption, .small, summary { color: #50565d; font-size: .85rem; }
 code { font-size: .85rem; background: #f2f3f5; padding: .1rem .3rem; overflow-wrap: anywhere; }
 details { margin: .8rem 0; } summary { cursor: pointer; }
@@ -57,7 +64,9 @@ td, th { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px soli
 th { font-weight: 600; }
 @media (max-width: 30rem) { body { font-size: 16px; margin: 1rem auto; } h1 { font-size: 1.35rem; } }
 @media print { body { max-width: none; font-size: 11pt; margin: 0; } h2 { break-before: auto; }
-  h3, figure { break-inside: avoid; break-after: avoid; } .banner { border: 2px solid #b3261e; color: #b3261e; } }
+  h3, figure { break-inside: avoid; break-after: avoid; } summary { display: none; }
+  .wide { width: 100%; left: 0; transform: none; } .wide img { max-width: 100%; max-height: 22cm; }
+  .banner { border: 2px solid #b3261e; color: #b3261e; } }
 </style>
 </head>
 <body>
@@ -130,7 +139,7 @@ def _section(
     for head in heads:
         if "answer" in head:
             yield f'<p class="answer">{html.escape(str(head["answer"]))}</p>'
-    yield from (_figure(name, content) for name, content in contents.items() if name.endswith(".png"))
+    yield from (_figure(name, content, str(heading)) for name, content in contents.items() if name.endswith(".png"))
     for head in heads:
         yield from (_told(part, sentences, str(head.get("command", ""))) for part, sentences in story(head))
     yield from (_folded(name, value_table(result)) for name, result in results.items())
@@ -153,12 +162,17 @@ def _folded(name: str, table: str) -> str:
     return f"<details><summary>{html.escape(name)}</summary>{table}</details>"
 
 
-def _figure(name: str, content: bytes) -> str:
+def _figure(name: str, content: bytes, heading: str) -> str:
+    """A picture of the page's width; a wider graph keeps letters that can be read, and scrolls on small screens."""
     encoded = base64.b64encode(content).decode("ascii")
-    caption = html.escape(name.removesuffix(".png").replace("_", " "))
+    caption = html.escape(CAPTIONS.get(name, name.removesuffix(".png").replace("_", " ")))
+    wide, size = "", ""
+    if name == GRAPH and (width := int.from_bytes(content[16:20])) > PAGE_WIDTH / READABLE:  # of the PNG's header
+        wide, size = ' class="wide"', f' width="{round(READABLE * width)}"'
+    told = f"<figcaption>{caption}</figcaption>" if caption else ""
     return (
-        f'<figure><img alt="{caption}" src="data:image/png;base64,{encoded}">'
-        f"<figcaption>{caption}</figcaption></figure>"
+        f'<figure{wide}><img alt="{caption or html.escape(heading)}"{size} src="data:image/png;base64,{encoded}">'
+        f"{told}</figure>"
     )
 
 

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 SWEEPS = 12
-NODE_GAP, BEND_WIDTH, LAYER_GAP = 0.5, 0.3, 1.0
+NODE_GAP, BEND_GAP, BEND_WIDTH, LAYER_GAP = 0.36, 0.24, 0.06, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +119,9 @@ def _positions(rows: list[list[int]], neighbours, size: np.ndarray) -> np.ndarra
 def _spread(row: list[int], wanted: np.ndarray, size: np.ndarray) -> np.ndarray:
     """The places nearest to those wanted, in least squares, with the gaps that the boxes need (pooled violators)."""
     half = size[row] / 2
-    offsets = np.concatenate([[0.0], np.cumsum(half[:-1] + half[1:] + NODE_GAP)]) if row else np.zeros(0)
+    gap = np.where(size[row] > BEND_WIDTH, NODE_GAP, BEND_GAP) / 2
+    room = half + gap
+    offsets = np.concatenate([[0.0], np.cumsum(room[:-1] + room[1:])]) if row else np.zeros(0)
     blocks: list[list[float]] = []  # mean, number
     for value in wanted - offsets:
         blocks.append([float(value), 1])

@@ -138,3 +138,19 @@ def test_the_default_test_of_a_column_of_whole_steps_is_planned_with_power():
     setting = Setting.of_schema(schema, "x", "y", ["age"])
     with_steps = jaxdp.plan.power("band-gcm", n=1200, epsilon=1.0, effect=0.3, setting=setting, replicates=100)
     assert with_steps > 0.9
+
+
+def test_a_bare_command_prints_the_help(capsys):
+    assert main([]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("usage: jaxdp")
+    assert told.err == ""
+
+
+def test_a_plan_refuses_what_the_test_would_refuse(tmp_path, capsys):
+    arguments = ["plan", "--method", "partial-correlation", "--effect", "0.25", "--epsilon", "1"]
+    told = said(capsys, *arguments, "--n", "300", "--out", str(tmp_path / "p"))
+    assert "about 1500 records are needed" in told
+    data = Setting().design(300, 0.25, "scores")(jax.random.key(0))
+    with pytest.raises(ValueError, match="about 1500 records are needed"):
+        jaxdp.run(jaxdp.PartialCorrelation(epsilon=1.0, bound=32.0), jax.random.key(0), data)

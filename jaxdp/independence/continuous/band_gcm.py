@@ -97,7 +97,7 @@ class BandGCM(BandTest):
         from_domain=_from_domain,
         options=("residual_scale",),
         sees="covariance of X and Y given Z",
-        effect="correlation of X and Y given Z on the normal scale (gamma of neighbours if the variance is released)",
+        effect="correlation of X and Y given Z, on the normal scale",
         fits=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) == 1),
         serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) == 1 else {},

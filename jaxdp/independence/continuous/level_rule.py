@@ -19,12 +19,12 @@ STRONG_EFFECT = 0.32  # E S per record at a correlation of a half, for kernels m
 NEEDED_Z = 6.0  # below it the power at that effect is under 0.8
 
 CONTINUITY = (
-    "it rests on Z being quantities: whole numbers with ties belong under step (one column of Z) or kind = ordinal, "
-    "labels of groups, not quantities, in kind = categorical."
+    'Z must be a quantity: declare labels of groups as kind = "categorical", and whole numbers with many ties with '
+    'step (one column of Z) or as kind = "ordinal".'
 )
 LABELS = (
     "Z takes whole steps and records of different values are compared: if its values are labels of groups, declare "
-    "kind = categorical, or true nulls are rejected."
+    'kind = "categorical", or true nulls are rejected.'
 )
 
 
@@ -88,8 +88,8 @@ def band_rule(
     weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
     flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
     sentence = (
-        f"Level holds if, given Z, the laws of X and of Y change gradually with Z: together by more than the kernel's "
-        f"width at no more than {jumps:.1f} places (n={num_records}, {num_neighbors} neighbours); "
+        "The level holds if X and Y change gradually with Z. Both may jump by more than the kernel's width at the same "
+        f"value of Z, but at no more than {_places(jumps)} (n = {num_records}, {num_neighbors} neighbours). "
     )
     sentence += LABELS if labels else CONTINUITY
     if weak:
@@ -126,9 +126,10 @@ def contrast_rule(
     # a jump along a surface meets n^(1 - 1/d) windows, against a deviation of n^(1/2): no n makes it harmless
     flags = _flags(("curvature", True), ("narrow kernel", narrow), ("labels", labels))
     sentence = (
-        f"Level holds if, given Z, the mean of X and of Y deviates from a plane by less than {share / 2:.3f} of their "
-        f"residual scales inside boxes of side {side:.3f} (of the range of Z); n={num_records}, d={depth}. Sharper "
-        "trends inflate false positives: give trend_x and trend_y, drop columns of Z, or use more records; "
+        "The level holds if, given Z, the means of X and of Y are nearly flat or straight over short distances: in any "
+        f"box that spans {side:.3f} of the range of each column of Z they stray from a plane by less than "
+        f"{share / 2:.3f} of the residual sd (n = {num_records}, {depth} columns of Z). Sharper trends give false "
+        "findings: drop columns of Z, use more records, or, in Python, give trend_x and trend_y. "
     )
     sentence += LABELS if labels else CONTINUITY
     return LevelRule(
@@ -188,6 +189,13 @@ def _contrast_refusal(num_records: int, depth: int, skewed: bool) -> str:
             'apart on its scale: declare scale = "log" for it.'
         )
     return ""
+
+
+def _places(jumps: float) -> str:
+    """A number of values of Z in words, rounded down."""
+    if not math.isfinite(jumps):
+        return "a few such values"
+    return "one such value" if 1.0 <= jumps < 2.0 else f"{math.floor(jumps)} such values"
 
 
 def _refusal(sentence: str) -> LevelRule:

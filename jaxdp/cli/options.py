@@ -163,6 +163,17 @@ def _whole(text: str, smallest: int, wanted: str) -> int:
     return value
 
 
+def setting(text: str) -> tuple[str, Any]:
+    """(name, value) of NAME=VALUE; the value is JSON, or a text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), value.strip()
+
+
 def add_data(parser: argparse.ArgumentParser) -> None:
     """DATA.csv and --schema."""
     parser.add_argument(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import math
 import os
 import sys
@@ -13,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jaxdp.cli import options
+from jaxdp.cli import options, submit
 
 EXAMPLE = (
     "example: jaxdp simulate --method partition-gcm --design sine --n 100,1000 --epsilon 0.5,1 --effect 0,0.5 "
@@ -53,7 +52,7 @@ def add_parser(subparsers) -> None:
     for kind in ("method", "design"):
         grid.add_argument(
             f"--{kind}-option",
-            type=_setting,
+            type=options.setting,
             action="append",
             default=[],
             metavar="NAME=VALUE",
@@ -85,16 +84,19 @@ def add_cluster(group) -> None:
     group.add_argument("--coordinator", metavar="HOST:PORT", help="address of process 0, outside a known cluster")
     group.add_argument("--processes", type=options.count, metavar="P", help="with --coordinator")
     group.add_argument("--process", type=_index, metavar="I", help="with --coordinator: this process, from 0")
+    submit.add_submit(group)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.list:
         print(listing())
         return 0
-    prepare_devices(args)
+    submit.check(args)
+    if not args.submit:  # each task looks for the cores of its own machine
+        prepare_devices(args)
     options.keep_programs()
     from jaxdp.simulate.engine import grid as engine
-    from jaxdp.simulate.engine import pages
+    from jaxdp.simulate.engine import pages, results
 
     settings = make_settings(args)
     plan = engine.Plan(
@@ -107,8 +109,30 @@ def run(args: argparse.Namespace) -> int:
     )
     folder, started = options.output_folder(args.out, pages.FILES), time.monotonic()
     first = _is_first_process()
+    if args.submit:
+        engine.prepare(settings, folder, plan, resume=args.resume)
+        jobs = submit.submit(args, run)
+        if not args.wait:
+            print(submit.told(args, jobs))
+            return 0
+        submit.wait(jobs)
+        rows = results.read_rows(folder)
+    else:
+        rows = simulate(args, settings, folder, plan, first)
+    if first:
+        drawn = args.of == 1 or all(row.complete for row in rows)  # the last task of an array draws
+        if drawn:
+            pages.write_pages(folder)
+        print(summary(rows, folder, time.monotonic() - started, drawn))
+    return 0
+
+
+def simulate(args: argparse.Namespace, settings: list, folder: Path, plan, first: bool) -> list:
+    """Runs this process's share of the grid; rows of the folder."""
+    from jaxdp.simulate.engine import grid as engine
+
     with progress(settings, plan, first) as advance:
-        rows = engine.run(
+        return engine.run(
             settings,
             folder,
             plan,
@@ -118,10 +142,6 @@ def run(args: argparse.Namespace) -> int:
             devices=_devices(args),
             advance=advance,
         )
-    if first:
-        pages.write_pages(folder)
-        print(summary(rows, folder, time.monotonic() - started))
-    return 0
 
 
 def prepare_devices(args: argparse.Namespace) -> None:
@@ -262,8 +282,8 @@ def progress(settings, plan, shown: bool):
         yield advance
 
 
-def summary(rows, folder: Path, seconds: float) -> str:
-    """One screen."""
+def summary(rows, folder: Path, seconds: float, drawn: bool = True) -> str:
+    """One screen; drawn: whether the page is there."""
     shown = rows[:SCREEN_ROWS]
     lines = [f"{'method':22s} {'design':14s} {'n':>7s} {'epsilon':>8s} {'effect':>7s}  rejection rate [95 %]"]
     for row in shown:
@@ -280,7 +300,8 @@ def summary(rows, folder: Path, seconds: float) -> str:
         lines.append(f"... {len(rows) - len(shown)} more settings in {folder / 'results.csv'}")
     total = sum(row.replicates for row in rows)
     lines.append(f"{total} replicates in the folder; this run took {seconds:.1f} s")
-    lines.append(f"files: {folder / 'results.csv'}, {folder / 'report.html'}")
+    page = folder / "report.html" if drawn else f"and when all tasks have ended: jaxdp report {folder}"
+    lines.append(f"files: {folder / 'results.csv'}, {page}")
     return "\n".join([*lines, "NOT PRIVATE: everything here is simulated."])
 
 
@@ -337,13 +358,3 @@ def _bytes(text: str) -> int:
     if not 1 <= value < 2**63:
         raise argparse.ArgumentTypeError(f"must be a size of at least one byte, got {text!r}")
     return int(value)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    try:
-        return name.strip(), json.loads(value)
-    except ValueError:
-        return name.strip(), value.strip()

@@ -293,23 +293,6 @@ def test_a_comparison_finds_what_differs(tmp_path):
         pages.compare(tmp_path / "a", tmp_path / "c")
 
 
-def test_submitted_tasks_add_up(tmp_path):
-    submitit = pytest.importorskip("submitit")
-    script = tmp_path / "task.py"
-    script.write_text(
-        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom simulation_worker import settings\n"
-        "from jaxdp.simulate.engine import Plan, run\n"
-        f"run(settings(), {str(tmp_path / 'out')!r}, Plan(400, chunk=100, task=int(sys.argv[1]), of=2))\n"
-    )
-    executor = submitit.LocalExecutor(folder=tmp_path / "log")
-    executor.update_parameters(timeout_min=25)
-    command = submitit.helpers.CommandFunction([sys.executable, str(script)])
-    for job in [executor.submit(command, str(task)) for task in range(2)]:
-        job.result()
-    engine.run(settings(), tmp_path / "whole", Plan(400, chunk=100))
-    assert table(tmp_path / "out") == table(tmp_path / "whole")
-
-
 def test_a_cluster_is_joined_only_where_there_is_one(monkeypatch):
     for name in list(os.environ):
         if name.startswith(("SLURM_", "OMPI_", "PMI_", "KUBERNETES_")):

@@ -79,12 +79,9 @@ def run(
     chunks are counted.
     Errors: ValueError on public mistakes, before anything is simulated.
     """
-    require_distinct(settings)
     folder, devices = Path(folder), device_list(devices) or tuple(jax.devices())
-    written.claim(folder, [results.TABLE])
     chunks = Chunks(plan.chunk, batch_size=batch_size, memory=memory, devices=devices)
-    if not (folder / results.CONFIG).exists():
-        chunks.check(settings)  # before anything is written: a test that does not fit its design leaves no folder
+    _check(settings, folder, chunks)
     path = folder / results.RECORDS / f"task_{plan.task}_of_{plan.of}"
     with _writer(path, folder, settings, plan, resume) as writer:
         if writer.file is not None:
@@ -96,6 +93,26 @@ def run(
     rows = results.read_rows(folder)
     results.write_table(folder, rows)
     return rows
+
+
+def prepare(settings: Sequence[Setting], folder: str | os.PathLike, plan: Plan, *, resume: bool = False) -> None:
+    """Checks a grid and writes its configuration, so that tasks can be started that only resume.
+
+    Errors: ValueError on public mistakes, and for a folder that holds records, of any task, without `resume`.
+    """
+    folder = Path(folder)
+    _check(settings, folder, Chunks(plan.chunk))
+    if not resume and any(record_file.read(path).records for path in results.record_files(folder)):
+        raise ValueError(f"{folder} holds records already: resume it, or name another folder.")
+    _write_config(folder, settings, plan, resume)
+
+
+def _check(settings: Sequence[Setting], folder: Path, chunks: Chunks) -> None:
+    """Raises before anything is written: a test that does not fit its design leaves no folder."""
+    require_distinct(settings)
+    written.claim(folder, [results.TABLE])
+    if not (folder / results.CONFIG).exists():
+        chunks.check(settings)
 
 
 def _run_setting(setting: Setting, place: int, plan: Plan, chunks: Chunks, writer: _Writer, advance) -> None:

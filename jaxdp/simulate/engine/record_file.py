@@ -105,18 +105,23 @@ class RecordFile:
 
     def begin(self, **facts) -> None:
         """Notes that a run with these facts (versions, device, ...) writes from here on."""
-        self._write([_frame({"kind": RUN, **facts})])
+        self.begin_all([facts])
+
+    def begin_all(self, runs: Iterable[dict[str, Any]]) -> None:
+        """`begin` for several runs: one write, one fsync."""
+        self._write([_frame({"kind": RUN, **facts}) for facts in runs])
 
     def append(self, records: Sequence[Record]) -> None:
         """Writes records durably: one write, one fsync. Errors: ValueError for a key that is there already."""
         if not records:
             return
-        keys = [record.key for record in records]
-        repeated = [key for key in keys if key in self._keys] or [key for key in keys if keys.count(key) > 1]
-        if repeated:
-            raise ValueError(f"record {repeated[0]} is in {self.path} already: nothing was written.")
+        fresh: set[tuple[str, int]] = set()
+        for record in records:
+            if record.key in self._keys or record.key in fresh:
+                raise ValueError(f"record {record.key} is in {self.path} already: nothing was written.")
+            fresh.add(record.key)
         self._write([_encode(record) for record in records])
-        self._keys.update(keys)
+        self._keys |= fresh
         self.records.extend(records)
 
     def _write(self, frames: Iterable[bytes]) -> None:
@@ -147,7 +152,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _encode(record: Record) -> bytes:
-    fields = {name: value for name, value in dataclasses.asdict(record).items() if name != "p_values"}
+    # not `asdict`: it copies the histogram number by number, which was half of the time of a merge
+    fields = {name: value for name, value in vars(record).items() if name != "p_values"}
     return _frame({"kind": CHUNK, **fields}, record.p_values)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,16 @@ def read_records(folders: Iterable[str | os.PathLike]) -> list[Record]:
 
     Errors: ValueError if two records of the same replicates differ: versions or machines disagree.
     """
-    found = [record for folder in folders for path in record_files(folder) for record in record_file.read(path).records]
+    return _each_once(record for contents in _contents(folders) for record in contents.records)
+
+
+def _contents(folders: Iterable[str | os.PathLike]) -> Iterator[record_file.Contents]:
+    """What every record file of some folders holds."""
+    return (record_file.read(path) for folder in folders for path in record_files(folder))
+
+
+def _each_once(found: Iterable[Record]) -> list[Record]:
+    """`read_records` of records in any order."""
     kept: list[Record] = []
     for record in sorted(found, key=lambda record: (record.cell, record.start, -record.stop)):
         last = kept[-1] if kept and kept[-1].cell == record.cell else None
@@ -195,7 +204,7 @@ def _counts(record: Record) -> tuple:
 
 def runs(folder: str | os.PathLike) -> list[dict[str, Any]]:
     """Versions, device and commit of every run that wrote into a folder."""
-    return [run for path in record_files(folder) for run in record_file.read(path).runs]
+    return [run for contents in _contents([folder]) for run in contents.runs]
 
 
 def summarise(config: Mapping[str, Any], records: Sequence[Record]) -> list[Row]:
@@ -272,12 +281,11 @@ def merge(folders: Sequence[str | os.PathLike], out: str | os.PathLike) -> list[
     settings = {setting["hash"]: setting for config in configs for setting in config["cells"]}
     most = max(config["replicates"] for config in configs)
     config = {**configs[0], "cells": list(settings.values()), "replicates": most}
-    records = read_records(folders)
+    found = list(_contents(folders))  # each file is read once
+    records = _each_once(record for contents in found for record in contents.records)
     write_json(Path(out) / CONFIG, config)
     with record_file.RecordFile(Path(out) / RECORDS / "task_0_of_1") as file:
-        for folder in folders:
-            for run in runs(folder):
-                file.begin(**run)
+        file.begin_all(run for contents in found for run in contents.runs)
         file.append(records)
     rows = summarise(config, records)
     write_table(out, rows)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -23,6 +24,7 @@ from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, shown, t
 from jaxdp._base.layout import automatic_layout
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.admit import admitted
+from jaxdp.data.chunks import Chunks
 from jaxdp.noise.source import Source, opened
 from jaxdp.randomness import keys
 
@@ -255,6 +257,7 @@ class PrivateQuery:
     method: ClassVar[str] = ""
     one_program: ClassVar[bool] = True  # False: the statistic compiles its own parts, to use all cores or show progress
     many_columns: ClassVar[bool] = False  # True: x and y may both have more columns than records
+    lattice: ClassVar[float] = 0.0  # by how much each record may move what `finish` gives away from `statistic`
     public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
 
     def __post_init__(self):
@@ -284,6 +287,40 @@ class PrivateQuery:
     def sensitivity(self, num_records: int):
         """Data-free: a pytree of `Sensitivity` that the mechanism understands."""
         raise NotImplementedError
+
+    def partial(self, chunk, num_records: int | None = None):
+        """Private: the sums of a chunk of records, a pytree of int64 arrays (NumPy). Of a resolved query only.
+
+        num_records: of all the data, public; None where the chunk is all of them. `finish(partial(data))` is the
+        statistic of whole data, and what `merge` makes of any chunks of them is equal to `partial(data)`.
+        """
+        raise NotImplementedError
+
+    def merge(self, sums, more):
+        """The sums of the records of both: integers, so that the order of merging does not matter."""
+        return jax.tree.map(np.add, sums, more)
+
+    def finish(self, sums):
+        """Private: the statistic that the sums of all records give, float64; it has the sensitivity of `statistic`."""
+        raise NotImplementedError
+
+    def needs_all(self, shapes) -> str:
+        """Why data of these public shapes must be read as one table, in half a sentence; "" where sums will do.
+
+        The class that defines `statistic` must be the one that defines `finish`, or come after it: a subclass with
+        another statistic has no sums unless it says so.
+        """
+        del shapes
+        order = type(self).__mro__
+        defines = {
+            name: next(k for k, cls in enumerate(order) if name in vars(cls)) for name in ("statistic", "finish")
+        }
+        if type(self).finish is not PrivateQuery.finish and defines["finish"] <= defines["statistic"]:
+            return ""
+        return getattr(getattr(self, "spec", None), "needs_all", "") or NO_SUM
+
+
+NO_SUM = "its statistic is no sum over records"
 
 
 @frozen_pytree
@@ -321,6 +358,7 @@ class Sequential:
 
 def num_records(data) -> int:
     """Rows of the data: the leading axis that all leaves share."""
+    data = data.shapes if isinstance(data, Chunks) else data
     lengths = {leaf.shape[0] if getattr(leaf, "shape", ()) else 0 for leaf in jax.tree.leaves(data)}
     if len(lengths) != 1:
         raise ValueError(f"x, y and z must have the same number of rows, got {sorted(lengths)}.")
@@ -328,12 +366,41 @@ def num_records(data) -> int:
 
 
 def admit(test, data):
-    """The data as arrays, before anything is paid; refused by type, dtype and shape alone."""
+    """The data as arrays, before anything is paid; refused by type, dtype and shape alone.
+
+    Errors: ValueError for data in chunks where the test has no sums.
+    """
+    if isinstance(data, Chunks):
+        admitted(data.shapes, many_columns=getattr(test, "many_columns", False))
+        require_sums(test, data.shapes)
+        return data
     return admitted(data, many_columns=getattr(test, "many_columns", False))
+
+
+def needs_all(test, shapes) -> str:
+    """Why a test, or a stage of it, must have all records at once, in half a sentence; "" where sums will do."""
+    query = resolve(test, shapes)
+    if not isinstance(query, Sequential):
+        if getattr(query, "public_columns", ()):
+            return "a column of it is public and read by itself"
+        return query.needs_all(shapes) if hasattr(query, "needs_all") else NO_SUM
+    return needs_all(query.first, shapes) or query.second.needs_all(shapes)
+
+
+def require_sums(test, shapes) -> None:
+    """Raises ValueError if the test cannot be asked about records in chunks; nothing of them is read."""
+    told = needs_all(test, shapes)
+    if told:
+        raise ValueError(
+            f"{method_of(test)} must have all records in memory: {told}. Give them as arrays, or use a test with sums, "
+            "such as partition-gcm, partial-correlation or noisy-table."
+        )
 
 
 def public_shapes(data):
     """The data with every array replaced by its shape and dtype, which are public."""
+    if isinstance(data, Chunks):
+        return data.shapes
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), data)
 
 
@@ -376,7 +443,7 @@ def release(test: Any, key: Any, data: Any) -> Release:
 
 def release_opened(test, source: Source, data) -> Release:
     """`release` for a source that an entry point has opened."""
-    return keys.settle(source.mode, _execute(test, source, keys.widen(source.mode, data))[1])
+    return keys.settle(source.mode, _execute(test, source, _widened(source.mode, data))[1])
 
 
 @jax.jit
@@ -405,6 +472,7 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
     if isinstance(test, Sequential):
         return _execute_sequential(test, source, data)
     data = data.nameless() if hasattr(data, "nameless") else data  # a name would compile the same program again
+    streamed = isinstance(data, Chunks)
     for_statistic, noise = source.split()
     count = num_records(data)
     sensitivity = test.sensitivity(count)
@@ -412,7 +480,7 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
     mechanism = test.budget()
     source.require_noise(mechanism)
     compute = _statistic if test.one_program else type(test).statistic
-    value = compute(test, for_statistic.key, data)
+    value = summed(test, data) if streamed else compute(test, for_statistic.key, data)
     noise = noise.collecting()
     noisy = mechanism.perturb(noise, value, sensitivity)
     noise.require_certificates(mechanism)
@@ -424,6 +492,22 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
         mode=source.mode,
         certificates=noise.certificates,
     )
+
+
+def summed(query: PrivateQuery, data: Chunks):
+    """The statistic of records in chunks, by one pass over them: private."""
+    count = data.num_records
+    totals = data.total(functools.partial(_partial, query, count), query.merge)
+    with jax.enable_x64(True):
+        return jax.tree.map(jnp.asarray, query.finish(totals))
+
+
+def _partial(query: PrivateQuery, count: int, chunk):
+    return query.partial(chunk, count)
+
+
+def _widened(mode: str, data):
+    return data if isinstance(data, Chunks) else keys.widen(mode, data)
 
 
 def _execute_sequential(test: Sequential, source: Source, data) -> tuple[Any, Release]:
@@ -447,7 +531,8 @@ class Account(Protocol):
 def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Result:
     """Runs a test once: release, then p-value from the release alone.
 
-    test: any test of the package. data: `jaxdp.Data` (or what the test's statistic takes).
+    test: any test of the package. data: `jaxdp.Data` (or what the test's statistic takes); `jaxdp.data.chunks.Chunks`
+    of records that do not lie in memory, for tests that have sums.
     key: `jaxdp.fresh_key()` for a release, `jax.random.key(seed)` for a simulation (not private).
     ledger: charged before the data are read; only releases can be charged.
     Errors: ValueError or TypeError on public mistakes (shapes, keys, budgets), RuntimeError for a release inside
@@ -469,7 +554,7 @@ def run_opened(test, source: Source, data) -> Result:
     """`run` for a source that an entry point has opened, and paid for."""
     mode = source.mode
     for_release, for_null = source.split()
-    resolved, released = _execute(test, for_release, keys.widen(mode, data))
+    resolved, released = _execute(test, for_release, _widened(mode, data))
     # certificates and earlier stages are no input of a p-value; as static fields they would recompile it
     bare = dataclasses.replace(released, certificates=(), earlier=())
     p_value, headline, effect, interval = _answer(resolved, for_null.key, bare)
@@ -488,6 +573,9 @@ def run_opened(test, source: Source, data) -> Result:
 
 def _rehearse(test, data) -> None:
     """The whole release on zeros of the same shapes, thrown away: what would fail must fail before it is paid."""
+    if isinstance(data, Chunks):
+        _execute(test, opened(keys.fresh_key()), data.blank())
+        return
     public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
     blank = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf), jnp.result_type(leaf)), data)
     blank = dataclasses.replace(blank, **public) if public else blank

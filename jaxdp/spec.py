@@ -227,6 +227,7 @@ class TestSpec:
     effect: what `Result.effect` estimates, in words; empty where the test has no effect size. own_units: what it is
     multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
     memory: number of records -> bytes beyond a few copies of the data.
+    needs_all: why the test must have all records at once, in half a sentence; read where it has no sums.
     fits: whether a question about columns of this coded domain can be asked.
     rank: how well the test fits such a domain among all; the largest is the default of commands, 0 never is.
     serves: for a user who says what kind of dependence to see (`KINDS_SEEN`), how well the test serves each kind for
@@ -256,6 +257,7 @@ class TestSpec:
     effect: str = ""
     own_units: Callable[[tuple, tuple], float] | None = None
     memory: Callable[[int], int] | None = None
+    needs_all: str = ""
     fits: Callable[[Domain], bool] = lambda domain: True
     rank: Callable[[Domain], int] = lambda domain: 0
     serves: Callable[[Domain], Mapping[str, int]] = lambda domain: {}

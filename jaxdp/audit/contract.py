@@ -68,7 +68,8 @@ def check_contract(test: Any, *, seed: int = 0) -> Contract:
     Checked: `jit` and `vmap` give what a plain run gives; bad values change neither shapes nor finiteness; the cost is
     the budget asked for; a release draws certified noise; an attack passes no declared bound, no public range, and
     reaches the share of each bound that `reaches` states (not for `coupled` examples, which `jaxdp.audit.audit` runs
-    whole); the level on `null`. Errors: ValueError for a test without examples.
+    whole); sums of chunks are those of the whole and give the statistic; the level on `null`.
+    Errors: ValueError for a test without examples.
     """
     entry = entry_of(test)
     if not entry.spec.examples:
@@ -267,6 +268,63 @@ def _level(one: _Checked) -> Found:
     yield (told, "") if broken else ("", told)
 
 
+def _sums(one: _Checked) -> Found:
+    """Sums of chunks, in any order, are those of the whole; and they give the statistic."""
+    found = compared(one.test(), _spoiled(one.data(), one.public), one._key(6))
+    yield "", f"{len(found)} sums" if found else "no sums"
+    for wrong in filter(None, found.values()):
+        yield wrong, ""
+
+
+CUTS = (1, 7, 100)  # into how many chunks records are cut
+
+
+def compared(test, data, key) -> dict[str, str]:
+    """What is wrong with the sums of each stage that has them, by the stage's name; "" where nothing is."""
+    found: dict[str, str] = {}
+    with jax.enable_x64(True):
+        data = jax.tree.map(np.asarray, data)
+        data = data.nameless() if hasattr(data, "nameless") else data
+        query = core.resolve(test, data)
+        while True:
+            stage = query.first if isinstance(query, core.Sequential) else query
+            if not hasattr(stage, "needs_all") or stage.needs_all(core.public_shapes(data)):
+                return found
+            found[core.method_of(stage)] = _sums_of(stage, data, key)
+            if not isinstance(query, core.Sequential):
+                return found
+            key, own = jax.random.split(key)
+            released = core.release(stage, own, data)
+            query = core.resolve(query.then(query.second, stage, released), data)
+    return found
+
+
+def _sums_of(stage, data, key) -> str:
+    count = core.num_records(data)
+    whole = stage.partial(data)
+    for cuts in CUTS:
+        order = np.random.default_rng(cuts).permutation(count)
+        parts = [
+            stage.partial(jax.tree.map(lambda leaf, rows=rows: leaf[rows], data), count)
+            for rows in np.array_split(order, min(cuts, count))
+        ]
+        if not jax.tree.all(jax.tree.map(np.array_equal, functools.reduce(stage.merge, parts), whole)):
+            return f"the sums of {len(parts)} chunks are not those of the whole"
+    room = jax.tree.map(
+        lambda part: 1e-9 + float(part.error) + stage.lattice * count,
+        stage.sensitivity(count),
+        is_leaf=lambda node: isinstance(node, core.Sensitivity),
+    )
+    exact, finished = stage.statistic(key, data), stage.finish(whole)
+    close = jax.tree.map(_within, room, exact, finished)
+    return "" if jax.tree.all(close) else "the statistic that the sums give is not `statistic`"
+
+
+def _within(most: float, first, second) -> bool:
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    return first.shape == second.shape and bool(np.max(np.abs(first - second), initial=0.0) <= most)
+
+
 CHECKS: dict[str, Callable[[_Checked], Found]] = {
     "p-values": _p_values,
     "jit": _jit,
@@ -275,5 +333,6 @@ CHECKS: dict[str, Callable[[_Checked], Found]] = {
     "cost": _cost,
     "release": _release,
     "bounds": _bounds,
+    "sums": _sums,
     "level": _level,
 }

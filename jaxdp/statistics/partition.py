@@ -58,6 +58,7 @@ class Cauchy:
         return cauchy.cdf((z - self.center) / self.scale)
 
 
+MAX_CELLS = 1_000_000  # that n alone asks for: sums by cell stay bounded however many records there are
 LAWS = (Uniform, Normal, Cauchy)  # elementwise; any other reference is asked about one value at a time
 
 
@@ -69,8 +70,8 @@ def as_matrix(values):
 
 
 def target_cells(num_records: int, num_cells: int | None = None) -> int:
-    """Wanted number of cells: as given, or about eight records in each."""
-    return num_cells or max(4, num_records // 8)
+    """Wanted number of cells: as given, or about eight records in each, a million at most."""
+    return num_cells or min(max(4, num_records // 8), MAX_CELLS)
 
 
 def bins_per_column(columns: tuple[Column, ...], num_cells: int) -> tuple[int, ...]:
@@ -181,6 +182,18 @@ def cells_of(data, target: int, reference=None, axes=None, num_groups: int | Non
     bins = bins_per_column(columns, target)
     groups = bins if num_groups is None else groups_per_column(columns, bins, num_groups)
     return cell_index(z, columns, reference, bins, groups), math.prod(groups)
+
+
+def count_cells(data, target: int, axes=None, num_groups: int | None = None) -> int:
+    """How many cells (or groups of them) `cells_of` cuts, from public shapes alone."""
+    if data.z is None:
+        return 1
+    columns = columns_of_z(data)
+    if axes is not None:
+        side = axis_side(columns, target)
+        return (side if num_groups is None else min(side, axis_side(columns, num_groups))) ** 2
+    bins = bins_per_column(columns, target)
+    return math.prod(bins if num_groups is None else groups_per_column(columns, bins, num_groups))
 
 
 def axis_side(columns: tuple[Column, ...], target: int) -> int:

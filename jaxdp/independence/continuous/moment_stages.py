@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.mechanisms import Split
+from jaxdp.statistics import sums
 
 CENTRES = 4096  # equally spaced candidates; a release of Gaussian budgets takes no more
 SCALES = 128  # candidates, equally spaced on the logarithm
@@ -69,6 +70,23 @@ class PrivateMedian(PrivateQuery):
         values = self.values(data)
         grid = jnp.asarray(self.grid(), values.dtype)
         return {self.name(j): rank_scores(values[:, j], grid) for j in range(self.num_columns)}
+
+    def partial(self, chunk, num_records=None):
+        """How many values lie above each candidate's predecessor and not above it; a last entry above all."""
+        values = sums.mapped(self, "in_half_ranges", chunk, num_records)
+        grid = self.grid()
+        places = np.searchsorted(grid, values, side="left")
+        return np.stack([sums.counts(places[:, j], len(grid) + 1) for j in range(self.num_columns)])
+
+    def in_half_ranges(self, data, num_records):
+        """`values` of a chunk."""
+        del num_records
+        return self.values(data)
+
+    def finish(self, totals):
+        below = np.cumsum(totals, axis=1)
+        scores = -np.abs(below[:, :-1] - 0.5 * below[:, -1:])
+        return {self.name(j): scores[j] for j in range(self.num_columns)}
 
     def _within(self, data):
         values = self.columns(data) / self.bound

@@ -22,7 +22,7 @@ from jaxdp.independence.continuous import level_rule, moment_columns
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
 from jaxdp.mechanisms import Laplace
 from jaxdp.spec import TestSpec
-from jaxdp.statistics import moments, partial_correlations, partition
+from jaxdp.statistics import moments, partial_correlations, partition, sums
 
 CENTRE_SHARE = 0.175  # of the budget, for private centres; the rest of a quarter for scales
 SCALE_SHARE = 0.075
@@ -170,6 +170,25 @@ class MomentTest(PrivateTest):
         """The vector of `moments.vector`."""
         del key
         return moments.vector(moments.on_grid(self._clipped(data)), self._euclidean)
+
+    def partial(self, chunk, num_records=None):
+        """Second moments and sums of the columns on the grid: the same numbers that `statistic` adds up."""
+        values = sums.mapped(self, "on_grid", chunk, num_records)
+        return {
+            "count": np.int64(len(values)),
+            "products": sums.second_moments(values, moments.GRID),
+            "sums": np.sum(values, axis=0).astype(np.int64),
+        }
+
+    def on_grid(self, data, num_records):
+        """The clipped columns (n, p), as whole numbers."""
+        del num_records
+        return moments.on_grid(self._clipped(data)) * moments.GRID
+
+    def finish(self, totals):
+        p = self.width
+        flat = totals["products"][np.triu_indices(p)] / moments.GRID**2
+        return np.concatenate([flat, totals["sums"] / moments.GRID]) * moments.weights(p, self._euclidean)
 
     def pairwise(self, data):
         """`statistic` for all pairs of the columns of x."""

@@ -29,7 +29,7 @@ from jaxdp.independence.continuous.partition_stages import (
 )
 from jaxdp.mechanisms import Exact, Laplace, divide
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec
-from jaxdp.statistics import partition
+from jaxdp.statistics import partition, sums
 from jaxdp.statistics.winsorize import best_level
 
 # Sensitivities under replace-one (docs/theory/partition_gcm.md#sensitivity). A record's arrival or departure moves a
@@ -104,6 +104,7 @@ class PartitionGCM(WithinCells):
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
     total_cells: int = jax.tree.static(default=0)  # filled in by `resolve`; 0 where columns are chosen first
 
+    lattice: ClassVar[float] = sums.GRID_ERROR
     spec: ClassVar[TestSpec] = TestSpec(
         name="partition-gcm",
         summary="within-cell covariance, p-value exact for the noise; recommended for continuous columns",
@@ -207,11 +208,49 @@ class PartitionGCM(WithinCells):
             "variance": self._products(ss_x, ss_y, region),
         }
 
-    def _centers(self, data):
+    def partial(self, chunk, num_records=None):
+        """Moments of x and y within cells, of values on a grid (docs/theory/sums.md#cells)."""
+        count = len(chunk.x) if num_records is None else num_records
+        cell, x, y = sums.mapped(self, "on_grid", chunk, count)
+        return sums.cell_moments(cell, x, y, self._num_cells(chunk, count))
+
+    def on_grid(self, data, num_records):
+        """Cell (n,) of each record, and x (n, p), y (n, q) as the statistic takes them, on the grid."""
+        tau, (center_x, center_y) = self.level(num_records), self._centers(data, num_records)
+        x, y = partition.as_matrix(data.x), partition.as_matrix(data.y)
+        x = partition.clip_to(x - center_x, tau * self.scale_x)
+        y = partition.clip_to(y - center_y, tau * self.scale_y)
+        return self.cells(data, num_records)[0], sums.to_grid(x), sums.to_grid(y)
+
+    def _num_cells(self, data, num_records: int) -> int:
+        return partition.count_cells(data, partition.target_cells(num_records, self.num_cells), self.axes)
+
+    def finish(self, totals):
+        """`statistic` of values on the grid; off by less than `Sensitivity.error`, whatever the chunks."""
+        products, ss_x, ss_y = sums.centred_moments(totals)
+        count = len(products)
+        ss_x = ss_x / np.maximum(totals["count"] - 1.0, 1.0)[:, None]
+        if self.weights is not None:
+            weights = np.nan_to_num(np.broadcast_to(np.asarray(self.weights, float), (count,)), nan=0.0)
+            weights = np.clip(weights, -1.0, 1.0)[:, None]
+            products, ss_x = products * weights[:, :, None], ss_x * weights**2
+        region = np.arange(count) * self.num_regions // count
+        variances = np.stack([ss_x[region == g].T @ ss_y[region == g] for g in range(self.num_regions)])
+        covariances = np.stack([np.sum(products[region == g], axis=0) for g in range(self.num_regions)])
+        found = {"covariance": covariances, "variance": variances}
+        found = {name: total[0] if self.num_regions == 1 else total for name, total in found.items()}
+        single = math.prod(self.num_columns[:2]) == 1
+        return {name: total[..., 0, 0] if single else total for name, total in found.items()}
+
+    def needs_all(self, shapes):
+        count = shapes.x.shape[0]
+        return super().needs_all(shapes) or sums.too_large(self._num_cells(shapes, count), count)
+
+    def _centers(self, data, num_records: int | None = None):
         """The released centre of each record's group of cells, (n, p) and (n, q); 0 without the stage."""
         if self.centers is None:
             return 0.0, 0.0
-        group, _ = centring_groups(data, self.num_cells, self.reference, self.axes)
+        group, _ = centring_groups(data, self.num_cells, self.reference, self.axes, num_records)
         return self.centers.x[group], self.centers.y[group]
 
     def _products(self, left, right, region):
@@ -332,7 +371,7 @@ class PartitionGCM(WithinCells):
         cut = {first: side**2} if first == second else {first: side, second: side}
         return tuple(partition.bins_of_axis(j, columns[j], reference, number) for j, number in cut.items())
 
-    def cells(self, data):
-        """Cell of each record and the number of cells (public)."""
-        target = partition.target_cells(data.x.shape[0], self.num_cells)
+    def cells(self, data, num_records: int | None = None):
+        """Cell of each record and the number of cells (public); num_records: of all data, if these are a chunk."""
+        target = partition.target_cells(data.x.shape[0] if num_records is None else num_records, self.num_cells)
         return partition.cells_of(data, target, self.reference, self.axes)

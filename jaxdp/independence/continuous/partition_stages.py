@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.mechanisms import Split, divide
-from jaxdp.statistics import partition
+from jaxdp.statistics import partition, sums
 
 SCORE_BINS = 16
 SCORE_SENSITIVITY = 4.0  # a replacement moves sum_b SSx_b by at most 4 for x in [-1, 1] (docs/theory/partition_gcm.md)
@@ -37,6 +38,7 @@ class AxisSelection(PrivateQuery):
     limit_y: Any = 1.0
 
     method: ClassVar[str] = "AxisSelection"
+    lattice: ClassVar[float] = sums.GRID_ERROR
 
     def budget(self):
         half = self.mechanism.share(0.5).selector()
@@ -58,6 +60,32 @@ class AxisSelection(PrivateQuery):
             return jnp.stack([within(b) for b in bins]) / values.shape[1]
 
         return {"x": scores(data.x, self.limit_x), "y": scores(data.y, self.limit_y)}
+
+    def partial(self, chunk, num_records=None):
+        """Moments of x and of y within the bins of each column of z."""
+        count = len(chunk.x) if num_records is None else num_records
+        bins, x, y = sums.mapped(self, "on_grid", chunk, count)
+        width = max(column.levels or SCORE_BINS for column in partition.columns_of_z(chunk))
+        columns = [sums.cell_moments(bins[:, j], x, y, width) for j in range(bins.shape[1])]
+        return jax.tree.map(lambda *some: np.stack(some), *columns)
+
+    def on_grid(self, data, num_records):
+        """Bins (n, d) of the columns of z, x and y on the grid."""
+        del num_records
+        columns, z = partition.columns_of_z(data), partition.as_matrix(data.z)
+        reference = self.reference or partition.default_reference(data)
+        bins = [partition.column_bin(z[:, j], c, reference, c.levels or SCORE_BINS) for j, c in enumerate(columns)]
+        sides = ((data.x, self.limit_x), (data.y, self.limit_y))
+        x, y = (sums.to_grid(partition.clip_to(partition.as_matrix(values), limit)) for values, limit in sides)
+        return jnp.stack(bins, axis=1), x, y
+
+    def finish(self, totals):
+        depth = len(totals["count"])
+        within = [sums.centred_moments({name: totals[name][j] for name in totals})[1:] for j in range(depth)]
+        return {
+            name: np.array([-np.sum(parts[side]) / parts[side].shape[1] for parts in within])
+            for side, name in enumerate("xy")
+        }
 
     def sensitivity(self, num_records):
         one = Sensitivity(
@@ -85,13 +113,15 @@ class Centers:
     y: jax.Array
 
 
-def centring_groups(data, num_cells: int | None, reference, axes):
+def centring_groups(data, num_cells: int | None, reference, axes, num_records: int | None = None):
     """The group of the test's cells that each record lies in, (n,), and the number of groups.
+
+    num_records: of all the data, where these are a chunk of them.
 
     About 256 records each: few enough groups that noisy means are useful at epsilon 1. A group is a union of cells:
     a centre that changed inside a cell would put its own step into x and into y there, which is a covariance.
     """
-    num_records = data.x.shape[0]
+    num_records = data.x.shape[0] if num_records is None else num_records
     target = partition.target_cells(num_records, num_cells)
     return partition.cells_of(data, target, reference, axes, num_groups=num_centres(num_records))
 
@@ -116,6 +146,7 @@ class Standardization(PrivateQuery):
     num_columns: tuple[int, int] = jax.tree.static(default=(1, 1))
 
     method: ClassVar[str] = "Standardization"
+    lattice: ClassVar[float] = sums.GRID_ERROR
 
     def budget(self):
         return divide(self.mechanism, {"count": 0.2, "sum_x": 0.4, "sum_y": 0.4})
@@ -130,6 +161,33 @@ class Standardization(PrivateQuery):
 
         count = jax.ops.segment_sum(jnp.ones(group.shape), group, num_groups)
         return {"count": count, "sum_x": total(data.x), "sum_y": total(data.y)}
+
+    def partial(self, chunk, num_records=None):
+        """Counts, and sums of x and of y on the grid, in each group."""
+        count = len(chunk.x) if num_records is None else num_records
+        group, x, y = sums.mapped(self, "on_grid", chunk, count)
+        groups = self._num_groups(chunk, count)
+
+        def total(values):
+            columns = range(values.shape[1])
+            return np.stack([sums.cell_sums(group, values[:, j], groups, sums.GRID) for j in columns], axis=1)
+
+        return {"count": sums.counts(group, groups), "sum_x": total(x), "sum_y": total(y)}
+
+    def on_grid(self, data, num_records):
+        """Group (n,) of each record, x and y on the grid."""
+        group, _ = centring_groups(data, self.num_cells, self.reference, self.axes, num_records)
+        x, y = (sums.to_grid(partition.clip_to(partition.as_matrix(values), 1.0)) for values in (data.x, data.y))
+        return group, x, y
+
+    def _num_groups(self, data, num_records: int) -> int:
+        return partition.count_cells(
+            data, partition.target_cells(num_records, self.num_cells), self.axes, num_centres(num_records)
+        )
+
+    def finish(self, totals):
+        count = totals["count"].astype(float)
+        return {"count": count, **{name: totals[name].astype(float) / sums.GRID for name in ("sum_x", "sum_y")}}
 
     def sensitivity(self, num_records):
         parts = {"count": 1, "sum_x": self.num_columns[0], "sum_y": self.num_columns[1]}

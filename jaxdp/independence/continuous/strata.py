@@ -63,6 +63,13 @@ def summaries(data, levels: tuple[int, int], num_cells: int, reference) -> conco
     return concordance.strata_of_records(_values(data.x, levels[0]), _values(data.y, levels[1]), block)
 
 
+def table_code(data, levels: tuple[int, int], num_cells: int, reference):
+    """Cell of each record, int32 (n,), in the table (strata, levels of x, levels of y) of columns of levels."""
+    labels = _labels(data, num_cells, reference)
+    counts = partition.bins_per_column(partition.columns_of_z(data), num_cells) if labels else ()
+    return contingency.joint_code([*labels, _column(data.x), _column(data.y)], (*counts, *levels))
+
+
 def _labels(data, num_cells: int, reference) -> list:
     """One bin number per record, for each column of z."""
     if data.z is None:

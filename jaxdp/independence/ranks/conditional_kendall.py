@@ -5,13 +5,11 @@ Theory: docs/theory/conditional_kendall.md. Symbols: U, V, T6 (Definition 6 of t
 
 from typing import ClassVar
 
-import jax
-
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp._base.variants import OWN, Variants
 from jaxdp.independence import builders
 from jaxdp.independence.ranks.kendall_examples import EXAMPLES
-from jaxdp.independence.ranks.rank_test import StratifiedRankTest, as_default_float, choose
+from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
 from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, all_discrete, on_a_line
 from jaxdp.statistics import concordance
 
@@ -64,16 +62,10 @@ class ConditionalKendall(Variants, StratifiedRankTest):
     )
     maximal_variance: ClassVar[float] = 0.125  # n/9 in general, n/8 for binary strata of two
 
-    def statistic(self, key, data):
-        """Dict of `u` and `v`, floats."""
-        del key
-        with jax.enable_x64(True):
-            strata = self.summaries(data)
-            if self._both_binary():
-                value = {"u": concordance.kendall_u(strata, offset=0.0), "v": concordance.cmh_variance(strata)}
-            else:
-                value = {"u": concordance.kendall_u(strata), "v": concordance.kendall_variance(strata)}
-        return as_default_float(value)
+    def of_strata(self, summaries):
+        if self._both_binary():
+            return {"u": concordance.kendall_u(summaries, offset=0.0), "v": concordance.cmh_variance(summaries)}
+        return {"u": concordance.kendall_u(summaries), "v": concordance.kendall_variance(summaries)}
 
     def sensitivity(self, num_records):
         conditional = self.num_strata != 1

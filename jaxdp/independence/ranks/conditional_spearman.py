@@ -5,12 +5,10 @@ Theory: docs/theory/spearman.md. Symbols: U_rho, its permutation variance V.
 
 from typing import ClassVar
 
-import jax
-
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import builders
 from jaxdp.independence.ranks import kendall_examples
-from jaxdp.independence.ranks.rank_test import StratifiedRankTest, as_default_float, choose
+from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import confounder
 from jaxdp.spec import Columns, Example, Planning, TestSpec, on_a_line
@@ -79,13 +77,8 @@ class ConditionalSpearman(StratifiedRankTest):
     )
     maximal_variance: ClassVar[float] = 1.0
 
-    def statistic(self, key, data):
-        """Dict of `u` and `v`, floats."""
-        del key
-        with jax.enable_x64(True):
-            strata = self.summaries(data)
-            value = {"u": concordance.spearman_u(strata), "v": concordance.spearman_variance(strata)}
-        return as_default_float(value)
+    def of_strata(self, summaries):
+        return {"u": concordance.spearman_u(summaries), "v": concordance.spearman_variance(summaries)}
 
     def sensitivity(self, num_records):
         conditional = self.num_strata != 1

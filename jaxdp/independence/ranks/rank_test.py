@@ -6,10 +6,12 @@ loss of power vanishes as n grows.
 """
 
 import dataclasses
+import math
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
@@ -18,7 +20,7 @@ from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import strata
 from jaxdp.independence.continuous.coarse_cells import WithinCells
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.statistics import partition
+from jaxdp.statistics import concordance, partition, sums
 
 UNIT_ROUNDOFF = 2.0**-53
 STATISTIC_SHARE = 0.85
@@ -82,6 +84,41 @@ class StratifiedRankTest(WithinCells):
     def summaries(self, data):
         """Private: the strata of the data."""
         return strata.summaries(data, strata.levels_of(data), self._target(data.x.shape[0]), self.reference)
+
+    def statistic(self, key, data):
+        """Dict of `u` and `v`, floats."""
+        del key
+        with jax.enable_x64(True):
+            value = self.of_strata(self.summaries(data))
+        return as_default_float(value)
+
+    def of_strata(self, summaries):
+        """U and V from the summaries of all strata."""
+        raise NotImplementedError
+
+    def partial(self, chunk, num_records=None):
+        """The table of x against y within strata, of columns of levels."""
+        count = len(chunk.x) if num_records is None else num_records
+        shape = (strata.num_strata(chunk, self._target(count)), *self.levels)
+        code = sums.mapped(self, "table_code", chunk, count)
+        return sums.counts(code, math.prod(shape)).reshape(shape)
+
+    def table_code(self, data, num_records):
+        """The cell of each record in the table of strata, x and y."""
+        return strata.table_code(data, self.levels, self._target(num_records), self.reference)
+
+    def finish(self, totals):
+        with jax.enable_x64(True):
+            return jax.tree.map(np.asarray, self.of_strata(concordance.strata_of_table(totals)))
+
+    def needs_all(self, shapes):
+        told = super().needs_all(shapes)
+        if told:
+            return told
+        levels, blocks = strata.levels_of(shapes), strata.num_strata(shapes, self._target(shapes.x.shape[0]))
+        if not all((*levels, blocks)):
+            return "it sorts continuous columns (columns of levels need no sort)"
+        return sums.too_large(math.prod((blocks, *levels)))
 
     def axis_bins(self, data, release=None):
         """Public description of the cells of z, for people; () where distinct rows of z are the strata."""

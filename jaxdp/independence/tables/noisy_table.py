@@ -12,6 +12,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.mechanisms import Laplace
+from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
 
 # A replaced record leaves one cell and enters another: +-1 in two cells.
@@ -85,6 +86,14 @@ class NoisyTableTest(NoisyCounts):
         """Counts (r, c) as floats."""
         del key
         return contingency.table([data.x, data.y], self.shape).astype(float)
+
+    def partial(self, chunk, num_records=None):
+        """The table of a chunk."""
+        del num_records
+        return sums.table([chunk.x, chunk.y], self.shape)
+
+    def finish(self, totals):
+        return totals.astype(float)
 
     def effect(self, key, release):
         """The phi coefficient of a 2 x 2 table with its interval; None for other shapes."""

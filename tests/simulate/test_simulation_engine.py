@@ -111,6 +111,19 @@ def test_batches_tasks_and_resuming_change_nothing(tmp_path):
     assert starts[:5] == [0, 100, 200, 250, 300]
 
 
+def test_few_replicates_are_not_computed_as_a_whole_chunk(tmp_path):
+    drawn = []
+
+    def counted(key, n):
+        jax.debug.callback(lambda: drawn.append(1))
+        return uniforms(key, n=n, effect=0.0)
+
+    setting = Setting({"design": "counted"}, NoisyMean(epsilon=1.0), functools.partial(counted, n=12))
+    assert engine.run([setting], tmp_path, Plan(30))[0].replicates == 30
+    jax.effects_barrier()
+    assert 30 <= len(drawn) < 60  # the last batch of each device is filled up
+
+
 def test_counts_are_those_of_rejection_rate_with_the_settings_key(tmp_path):
     setting = settings()[1]
     row = engine.run([setting], tmp_path, Plan(300, chunk=128, keep_p_values=True))[0]

@@ -80,7 +80,8 @@ def run(
     Errors: ValueError on public mistakes, before anything is simulated.
     """
     folder, devices = Path(folder), device_list(devices) or tuple(jax.devices())
-    chunks = Chunks(plan.chunk, batch_size=batch_size, memory=memory, devices=devices)
+    size = min(plan.chunk, plan.replicates)  # a program computes whole chunks, wanted or not
+    chunks = Chunks(size, batch_size=batch_size, memory=memory, devices=devices)
     _check(settings, folder, chunks)
     path = folder / results.RECORDS / f"task_{plan.task}_of_{plan.of}"
     with _writer(path, folder, settings, plan, resume) as writer:

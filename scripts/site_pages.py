@@ -11,18 +11,22 @@ import inspect
 import json
 import os
 import re
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+import notebooks  # noqa: E402
+
 AUDITS = ROOT / "experiments" / "evidence" / "audit" / "audit.json"
 
 MARKER = re.compile(r"<!-- made: (\w+) -->")
 LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^()\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```)", flags=re.S | re.M)
+RUN_NOTEBOOKS = "JAXDP_NOTEBOOKS"  # "run": executed, as scripts/docs does; else without output
 CLAIM = 1.0  # the epsilon whose audits the table shows
 
 
@@ -47,11 +51,26 @@ def _expanded(item, listed: set[str]) -> list:
 def on_page_markdown(markdown: str, page, config, files) -> str:
     """The page with its markers filled in and links to files outside the site as text."""
     filled = MARKER.sub(lambda found: MAKERS[found[1]](), markdown)
+    if ROOT / "docs" / page.file.src_uri in notebooks.pages():
+        name = PurePosixPath(page.file.src_uri).with_suffix(".ipynb").name
+        title, _, rest = filled.partition("\n")
+        filled = f'{title}\n\n<a href="{name}" download>This page as a notebook</a>\n{rest}'
     inside = {file.src_uri for file in files}
     return "".join(
         part if part.startswith("```") else LINK.sub(lambda found: _kept(found, page.file.src_uri, inside), part)
         for part in FENCE.split(filled)
     )
+
+
+def on_post_build(config):
+    """Every tutorial as a notebook, beside its page."""
+    for page in notebooks.pages():
+        place = Path(config["site_dir"]) / page.relative_to(ROOT / "docs").with_suffix("")
+        command = [sys.executable, str(ROOT / "scripts" / "notebooks.py"), str(page), str(place / f"{page.stem}.ipynb")]
+        if os.environ.get(RUN_NOTEBOOKS) != "run":
+            notebooks.write(page, Path(command[-1]), run=False)
+        elif (done := subprocess.run(command, capture_output=True, text=True)).returncode:
+            raise RuntimeError(f"{page.name}: {done.stderr.strip().splitlines()[-1]}\n{done.stderr}")
 
 
 def _kept(link: re.Match, source: str, inside: set[str]) -> str:

@@ -49,6 +49,7 @@ FAINT = """
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement, text = walker.currentNode.data.trim();
     if (!text || !element.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue;
+    if (element.getBoundingClientRect().right <= 0) continue;  // in a drawer that is shut
     const style = getComputedStyle(element), under = behind(element);
     const [a, b] = [light(over(rgba(style.color), under)), light(under)].sort((x, y) => y - x);
     const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.6 && style.fontWeight >= 700);

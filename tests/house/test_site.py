@@ -1,11 +1,15 @@
 """The documentation site: it builds without a warning, and everything that the package exports is in it."""
 
+import functools
+import http.server
 import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import browser as browsers
 import pytest
 
 import jaxdp
@@ -13,7 +17,15 @@ from jaxdp import catalogue
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
+import notebooks  # noqa: E402
 import site_pages  # noqa: E402
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder and prints nothing."""
+
+    def log_message(self, *arguments):
+        pass
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +48,30 @@ def test_the_site_builds_without_a_warning_and_holds_every_export(site):
     exported = {site_pages._place(getattr(jaxdp, name)) for name in jaxdp.exported_names()} - {""}
     assert exported <= shown
     assert "<!-- made" not in text
+    for page in notebooks.pages():
+        place = site / page.relative_to(ROOT / "docs").with_suffix("")
+        assert (place / f"{page.stem}.ipynb").is_file()
+        assert f'href="{page.stem}.ipynb"' in (place / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.full
+def test_the_start_page_can_be_read_in_a_browser(site):
+    """No script errors, phone width, contrast."""
+    path = browsers.find()
+    if path is None:
+        pytest.skip(browsers.MISSING)
+    handler = functools.partial(QuietHandler, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser = browsers.Browser(path)
+        for width, page in ((1280, "start/"), (390, "start/"), (390, "which_test/"), (390, "tutorials/csv_test/")):
+            browser.open(f"http://127.0.0.1:{server.server_port}/{page}", width)
+            assert browser.errors == []
+            assert browser.evaluate("innerWidth") == width
+            assert browser.evaluate(browsers.WIDE) == []
+            assert browser.evaluate(browsers.FAINT) == []
+        browser.close()
+        server.shutdown()
 
 
 @pytest.mark.full

@@ -30,6 +30,7 @@ _EXPORTS = {
     "ConditionalKendall": "independence.ranks.conditional_kendall",
     "ConditionalLaw": "statistics.conditional_law",
     "ConditionalSpearman": "independence.ranks.conditional_spearman",
+    "ContrastFeatures": "independence.continuous.contrast_features",
     "ContrastGCM": "independence.continuous.contrast_gcm",
     "CorrelationTest": "statistics.tables.association",
     "Cost": "core",

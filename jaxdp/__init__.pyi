@@ -35,6 +35,7 @@ from jaxdp.data import Data as Data
 from jaxdp.data import Schema as Schema
 from jaxdp.independence.continuous.band_gcm import BandGCM as BandGCM
 from jaxdp.independence.continuous.chosen_cells import ChosenCells as ChosenCells
+from jaxdp.independence.continuous.contrast_features import ContrastFeatures as ContrastFeatures
 from jaxdp.independence.continuous.contrast_gcm import ContrastGCM as ContrastGCM
 from jaxdp.independence.continuous.crt import CRT as CRT
 from jaxdp.independence.continuous.feature_gcm import FeatureGCM as FeatureGCM

@@ -4,6 +4,7 @@ Symbols: k = `num_neighbors`, h = `caliper` (docs/theory/ordered_neighbours.md#b
 """
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,8 @@ class BandTest(NeighbourTest):
     num_neighbors: int | None = jax.tree.static(default=None)
     same_value: bool | None = jax.tree.static(default=None)
 
+    for_several_columns: ClassVar[str] = "ContrastGCM"  # the test that takes two to five columns of z
+
     def __post_init__(self):
         super().__post_init__()
         if self.num_neighbors is not None:
@@ -42,7 +45,9 @@ class BandTest(NeighbourTest):
     def resolve(self, shapes):
         continuous, _ = count_columns(shapes)
         if continuous > 1:
-            raise ValueError(f"{method_of(self)} takes one continuous column of z, got {continuous}; use ContrastGCM.")
+            raise ValueError(
+                f"{method_of(self)} takes one continuous column of z, got {continuous}; use {self.for_several_columns}."
+            )
         return super().resolve(shapes)
 
     def _compares_equal(self, data) -> bool:

@@ -7,12 +7,9 @@ Symbols: m = records of a window, a = its contrast, c = scale/2, h = `caliper`, 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
@@ -20,33 +17,17 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import level_rule
-from jaxdp.independence.continuous.neighbour_test import (
-    NeighbourTest,
-    as_number,
-    count_columns,
-    mass,
-    num_values,
-    scales,
-    sides,
-    split_columns,
-)
-from jaxdp.mechanisms import Laplace
+from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_values, scales
 from jaxdp.simulate import examples
 from jaxdp.spec import LINEAR, MONOTONE, BestKnown, Example, PairSearch, Planning, TestSpec, continuous_columns_of_z
-from jaxdp.statistics import partition
-from jaxdp.statistics.neighbours import contrasts, hilbert, neighbour_order
+from jaxdp.statistics.neighbours import contrasts
 
-DEPTHS = (2, 3, 4, 5)
-# Measured on simulated nulls, not proved: half of the caliper's side and the null variance per record (#null-rate).
-CALIPER = {2: 2.0, 3: 1.5, 4: 1.0, 5: 0.75}
+# Measured on simulated nulls, not proved: the null variance per record (#null-rate).
 NULL_RATE = {2: 1.7, 3: 2.2, 4: 2.2, 5: 2.2}
-CURVES = {2: 4, 3: 4, 4: 1, 5: 1}
 NULL_RATE_OF_FOUR = {3: 2.0}  # of the mean over four curves, where it is another (#null-rate)
-MANY = 1000  # records, from which windows are small enough for sharper constants
-CALIPER_OF_MANY = {2: 3.0}
 NULL_RATE_OF_MANY = {2: 1.5, 3: 1.7}  # of the mean over four curves
 SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
-FARTHEST = 1e6  # where values of z without bounds are cut, in units of the reference law
 
 
 def _from_domain(cls, epsilon, domain, options):
@@ -58,7 +39,7 @@ _CURVES = "found by search alone: windows of four curves would all have to chang
 
 
 @frozen_pytree
-class ContrastGCM(NeighbourTest):
+class ContrastGCM(ContrastTest):
     """Private test of X independent of Y given Z with two to five continuous columns (and any coded ones).
 
     Statistic: records sorted along a Hilbert curve through the box of Z; in each window of m records that follow each
@@ -84,14 +65,7 @@ class ContrastGCM(NeighbourTest):
     Missing z have the lowest place, missing x or y count as 0; infinite values are cut to large finite ones.
     """
 
-    trend_x: Callable | None = jax.tree.static(default=None)
-    trend_y: Callable | None = jax.tree.static(default=None)
     null_rate: ArrayLike | None = None
-    symmetric: bool | None = jax.tree.static(default=None)
-    rotation: int = jax.tree.static(default=0)
-    num_rotations: int | None = jax.tree.static(default=None)
-    skewed: bool = jax.tree.static(default=False)
-    depth: int = jax.tree.static(default=2)
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="contrast-gcm",
@@ -129,28 +103,14 @@ class ContrastGCM(NeighbourTest):
 
     def __post_init__(self):
         super().__post_init__()
-        check.at_least(0, rotation=self.rotation)
-        if self.num_rotations is not None:
-            check.one_of((1, 2, 4, 8), num_rotations=self.num_rotations)  # powers of two: their mean is exact
         if self.null_rate is not None:
             check.positive(null_rate=self.null_rate)
-
-    def budget(self):
-        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
-
-    def resolve(self, shapes):
-        depth, _ = count_columns(shapes)
-        if depth < min(DEPTHS):
-            raise ValueError(f"ContrastGCM takes two to five continuous columns of z, got {depth}; use BandGCM.")
-        if depth > max(DEPTHS):
-            self.level_rule(shapes).require()
-        return dataclasses.replace(super().resolve(shapes), depth=depth)
 
     def level_rule(self, data):
         depth, _ = count_columns(data)
         count = data.x.shape[0]
         if depth not in DEPTHS:
-            return level_rule.contrast_rule(count, max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
+            return self.too_deep(data)
         noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
         known = (noise, self._rate(depth, count), self._side(depth, count), self.scale_x)
         noise, rate, side, scale = map(as_number, known)
@@ -167,52 +127,14 @@ class ContrastGCM(NeighbourTest):
             labels=num_values(data) > 0,
         )
 
-    def statistic(self, key, data):
-        """T, (p, q) or a scalar for one pair."""
-        x, y = sides(data, self.trend_x, self.trend_y)
-        plain, codes = split_columns(data)
-        count, depth = plain.shape
-        reference = partition.default_reference(data) if self.reference is None else self.reference
-        place = mass(reference, plain)
-        priority = neighbour_order.priorities(key, count)
-        scores = neighbour_order.normal_scores(priority, plain.dtype)
-        table = (x, y, coordinates(reference, plain), scores, place)
-        bits = min(hilbert.KEY_BITS // depth, hilbert.WORD_BITS, neighbour_order.spare_bits(count) // depth)
-
-        def along_curve(rotation, shift):
-            words = hilbert.hilbert_key(hilbert.moved(place, rotation, shift), bits)
-            order = neighbour_order.order_by_words(words[0], words[1], bits * depth, priority, codes)
-            return self._sum(neighbour_order.in_order(order, *table), None if codes is None else codes[order])
-
-        curves = self.curves(depth)
-        motions = [hilbert.public_motion(depth, self.rotation + r) for r in range(curves)]
-        turns, shifts = (jnp.asarray(np.stack(part), place.dtype) for part in zip(*motions, strict=True))
-        return self._matrix(jnp.sum(jax.vmap(along_curve)(turns, shifts), axis=0) / curves)
-
-    def _sum(self, table, codes):
+    def window_sums(self, x, y, points, scores, kept):
         """T of records in the order of one curve, (p, q)."""
-        x, y, points, scores, place = table
-        count, depth = points.shape
-        symmetric = self.is_symmetric(count)
-        size = contrasts.window_size(depth, symmetric)
-        kept = contrasts.ranges(place, size) <= self._side(depth, count)
-        if codes is not None:
-            kept = kept & (contrasts.ranges(codes[:, None], size) == 0)
+        symmetric = self.is_symmetric(points.shape[0])
         return contrasts.contrast_sum(x, y, points, scores, kept, self.widths(), symmetric)
 
     def is_symmetric(self, num_records: int) -> bool:
         """Whether the symmetric form is used for this number of records."""
         return num_records >= SYMMETRIC_FROM if self.symmetric is None else self.symmetric
-
-    def _side(self, depth: int, num_records: int):
-        if self.caliper is not None:
-            return self.caliper
-        factor = CALIPER_OF_MANY.get(depth, CALIPER[depth]) if num_records >= MANY else CALIPER[depth]
-        return factor * num_records ** (-1.0 / depth)
-
-    def curves(self, depth: int) -> int:
-        """How many curves T is the mean of."""
-        return CURVES[depth] if self.num_rotations is None else self.num_rotations
 
     def _rate(self, depth: int, num_records: int):
         if self.null_rate is not None:
@@ -222,14 +144,10 @@ class ContrastGCM(NeighbourTest):
         few = NULL_RATE_OF_FOUR.get(depth, NULL_RATE[depth])
         return NULL_RATE_OF_MANY.get(depth, few) if num_records >= MANY else few
 
-    def largest_sum(self, num_records: int) -> float:
-        return 1.0 * num_records
-
     def sensitivity(self, num_records):
         pairs, norm = math.prod(self.num_columns[:2]), self.budget().norm
-        size = contrasts.window_size(self.depth, self.is_symmetric(num_records))
         return Sensitivity(
-            bound=2.0 * (2 * size - 1) * (pairs if norm is Norm.L1 else math.sqrt(pairs)),
+            bound=self.largest_change(num_records) * (pairs if norm is Norm.L1 else math.sqrt(pairs)),
             norm=norm,
             relation=Relation.REPLACE_ONE,
             lower=-1.0 * num_records,
@@ -259,14 +177,3 @@ class ContrastGCM(NeighbourTest):
     def headline(self, release):
         """The noisy sum T over windows of neighbours."""
         return release.value
-
-
-def coordinates(reference, z):
-    """z (n, d) in units in which planes are fitted: shares of the range between public bounds, or as given.
-
-    Missing values lie at the lower end.
-    """
-    lower, upper = getattr(reference, "lower", None), getattr(reference, "upper", None)
-    if lower is None or upper is None:
-        return jnp.clip(jnp.nan_to_num(z, nan=-FARTHEST), -FARTHEST, FARTHEST)
-    return jnp.clip(jnp.nan_to_num((z - lower) / (upper - lower), nan=0.0), 0.0, 1.0)

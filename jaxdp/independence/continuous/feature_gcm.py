@@ -145,6 +145,7 @@ class FeatureGCM(BandTest):
     )
 
     pairwise = None  # type: ignore[assignment]  # centres are those of one pair
+    for_several_columns = "ContrastFeatures"
 
     def __post_init__(self):
         super().__post_init__()

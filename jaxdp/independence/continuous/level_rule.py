@@ -109,12 +109,15 @@ def contrast_rule(
     narrow: bool = False,
     skewed: bool = False,
     labels: bool = False,
+    width: float = 0.5,
+    laws: bool = False,
 ) -> LevelRule:
     """The rule for `depth` continuous columns of Z.
 
     noise_variance, null_variance: of the noise on T and of T. side: caliper, as a share of the range.
     scale: of X, as given to the test. skewed: a column of Z is known to be skewed and has linear bounds.
-    labels: a column of Z takes whole steps and may be a label of groups.
+    labels: a column of Z takes whole steps and may be a label of groups. width: of the kernel, in units of the scale.
+    laws: planes do not cancel in the statistic, so that the whole laws of X and Y must hardly change.
     """
     refusal = _contrast_refusal(num_records, depth, skewed)
     if refusal:
@@ -122,14 +125,17 @@ def contrast_rule(
     size = contrasts.window_size(depth, symmetric)
     # |E T| <= n m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
     share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * num_records))
-    deviation, radius = 0.5 * scale * share, 0.5 * math.sqrt(depth) * side
+    deviation, radius = width * scale * share, 0.5 * math.sqrt(depth) * side
     # a jump along a surface meets n^(1 - 1/d) windows, against a deviation of n^(1/2): no n makes it harmless
     flags = _flags(("curvature", True), ("narrow kernel", narrow), ("labels", labels))
+    box = f"in any box that spans {side:.3f} of the range of each column of Z"
+    change = f"the means of X and of Y are nearly flat or straight over short distances: {box} they stray from a plane"
+    if laws:
+        change = f"the laws of X and of Y hardly change over short distances: {box} they change"
     sentence = (
-        "The level holds if, given Z, the means of X and of Y are nearly flat or straight over short distances: in any "
-        f"box that spans {side:.3f} of the range of each column of Z they stray from a plane by less than "
-        f"{share / 2:.3f} of the residual sd (n = {num_records}, {depth} columns of Z). Sharper trends give false "
-        "findings: drop columns of Z, use more records, or, in Python, give trend_x and trend_y. "
+        f"The level holds if, given Z, {change} by less than {width * share:.3f} of the residual sd "
+        f"(n = {num_records}, {depth} columns of Z). Sharper trends give false findings: drop columns of Z, use more "
+        "records, or, in Python, give trend_x and trend_y. "
     )
     sentence += LABELS if labels else CONTINUITY
     return LevelRule(

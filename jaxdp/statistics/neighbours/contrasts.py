@@ -26,7 +26,7 @@ def contrast_sum(x, y, z, scores, kept, widths, symmetric: bool):
     weights = contrast([windows(z[:, j], size) for j in range(z.shape[1])], windows(scores, size))
     sides = []
     for values, width in ((x, widths[0]), (y, widths[1])):
-        applied = [_dot(weights, windows(values[:, j], size)) for j in range(values.shape[1])]
+        applied = [dot(weights, windows(values[:, j], size)) for j in range(values.shape[1])]
         sides.append(soft_sign(jnp.stack(applied, axis=1), width))
     return products(sides[0] * kept.astype(x.dtype)[:, None], sides[1])
 
@@ -74,35 +74,35 @@ def _residual(rows, start, centred: bool):
     """
     basis: list = []
     for row in rows:
-        row = _centred(row) if centred else row
-        original = _dot(row, row)
+        row = less_mean(row) if centred else row
+        original = dot(row, row)
         for _ in range(2):
-            row = _off(_centred(row) if centred else row, basis)
+            row = _off(less_mean(row) if centred else row, basis)
         basis.append(_scaled(row, RIDGE**2 * original))
     for _ in range(3):
-        start = _scaled(_off(_centred(start) if centred else start, basis), 0.0)
+        start = _scaled(_off(less_mean(start) if centred else start, basis), 0.0)
     return start
 
 
 def _scaled(row, least):
     """Columns of length one, or zero where their squared length is at most `least`."""
-    length = _dot(row, row)
+    length = dot(row, row)
     kept = length > least
     return _product(row, jnp.where(kept, 1.0 / jnp.sqrt(jnp.where(kept, length, 1.0)), 0.0)[None])
 
 
-def _centred(row):
+def less_mean(row):
     # XLA makes a product of a quotient by a constant
     return row - _product(jnp.sum(row, axis=0), 1.0 / row.shape[0])[None]
 
 
 def _off(row, basis):
     for direction in basis:
-        row = row - _product(_dot(row, direction)[None], direction)
+        row = row - _product(dot(row, direction)[None], direction)
     return row
 
 
-def _dot(left, right):
+def dot(left, right):
     return jnp.sum(_product(left, right), axis=0)
 
 

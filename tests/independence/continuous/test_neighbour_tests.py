@@ -13,7 +13,7 @@ import pytest
 import jaxdp
 from jaxdp import core
 from jaxdp.data.dataset import CATEGORICAL, Column, Domain
-from jaxdp.independence.continuous import band_gcm, contrast_gcm, level_rule
+from jaxdp.independence.continuous import band_gcm, contrast_gcm, contrast_order, level_rule
 from jaxdp.statistics.neighbours import bands, contrasts, hilbert, neighbour_order
 from jaxdp.statistics.partition import Uniform
 
@@ -587,13 +587,13 @@ def test_the_mean_over_curves_is_the_mean_of_its_curves():
 def test_the_null_rate_belongs_to_the_number_of_curves_and_of_records():
     """A smaller variance may be claimed only where four curves are averaged, and wider windows only of many records."""
     test = jaxdp.ContrastGCM(epsilon=1.0)
-    assert [test.curves(d) for d in contrast_gcm.DEPTHS] == [4, 4, 1, 1]
-    assert [test._rate(d, 999) for d in contrast_gcm.DEPTHS] == [1.7, 2.0, 2.2, 2.2]
-    assert [test._rate(d, 1000) for d in contrast_gcm.DEPTHS] == [1.5, 1.7, 2.2, 2.2]
+    assert [test.curves(d) for d in contrast_order.DEPTHS] == [4, 4, 1, 1]
+    assert [test._rate(d, 999) for d in contrast_order.DEPTHS] == [1.7, 2.0, 2.2, 2.2]
+    assert [test._rate(d, 1000) for d in contrast_order.DEPTHS] == [1.5, 1.7, 2.2, 2.2]
     assert [test._side(2, n) * n**0.5 for n in (999, 1000)] == pytest.approx([2.0, 3.0])
     for curves in (1, 2):
         few = dataclasses.replace(test, num_rotations=curves)
-        assert [few._rate(d, 1000) for d in contrast_gcm.DEPTHS] == [1.7, 2.2, 2.2, 2.2]
+        assert [few._rate(d, 1000) for d in contrast_order.DEPTHS] == [1.7, 2.2, 2.2, 2.2]
 
 
 def test_wrong_settings_are_refused():
@@ -605,4 +605,4 @@ def test_wrong_settings_are_refused():
     ):
         with pytest.raises(ValueError, match=hint):
             jaxdp.BandGCM(epsilon=1.0, **fields)
-    assert contrast_gcm.NULL_RATE.keys() == contrast_gcm.CALIPER.keys() == set(contrast_gcm.DEPTHS)
+    assert contrast_gcm.NULL_RATE.keys() == contrast_order.CALIPER.keys() == set(contrast_order.DEPTHS)

@@ -1,0 +1,164 @@
+"""ContrastFeatures: do X and its size depend on Y and its size given two to five continuous Z? Four sums at one price.
+
+Symbols: g = `features` of a window, T = sum of g(x) g(y)', v = `NULL_RATES` (docs/theory/contrast_features.md).
+"""
+
+import dataclasses
+import functools
+import math
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Relation, Sensitivity
+from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous.contrast_order import DEPTHS, ContrastTest
+from jaxdp.independence.continuous.feature_gcm import WEIGHTS
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_values, scales
+from jaxdp.independence.tables.noisy_table import require_one_column
+from jaxdp.simulate import examples
+from jaxdp.spec import (
+    ANY,
+    BestKnown,
+    Example,
+    PairSearch,
+    Planning,
+    TestSpec,
+    continuous_columns_of_z,
+    with_gaussian_noise,
+)
+from jaxdp.statistics.neighbours import window_features
+
+# Measured on simulated nulls, not proved: null variance per record of each entry (#null-rates).
+NULL_RATES = {2: ((0.4, 0.2), (0.2, 0.15)), 3: ((0.4, 0.2), (0.2, 0.15))}
+NULL_RATES_OF_ONE = ((0.5, 0.3), (0.3, 0.3))  # of fewer than four curves
+
+
+def _from_domain(cls, epsilon, domain, options):
+    return cls(epsilon=epsilon, **scales(domain, options))
+
+
+FIELDS = {"num_rotations": 1, "enforce_rule": False, "caliper": math.inf}  # few records, and every window counts
+WORST = "jaxdp.independence.continuous.worst_pairs_windows"
+
+
+@frozen_pytree
+class ContrastFeatures(ContrastTest):
+    """Private test of X independent of Y given two to five continuous columns of Z that sees sizes too.
+
+    Statistic: windows of m = 2 (d + 1) records along Hilbert curves and their contrasts a as in `ContrastGCM`, its
+    symmetric form; s = distances from the window's mean beyond 3/4 of the scale; g = (4/3 a'x, 10/3 a's)/scale, scaled
+    down to |g|_1 <= 1; T = sum over windows of g(x) g(y)', 2 x 2, the mean over the curves. x, y: one column each.
+    Sensitivity: 2 (2m - 1) in L1 and in L2 for all four entries together, what one entry costs.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: each entry's is exact for the noise, with a normal null of variance v n, v measured over many laws;
+    together weighted Bonferroni, 0.3 of the level each for the linear entry and for sizes, 0.2 for the others. Level:
+    the laws of X and Y must hardly change within a window; `level_rule` says how little, and refuses too few records.
+    Entries: (1, 1) linear; (2, 1) the size of X moves Y; (1, 2) X moves the spread of Y; (2, 2) sizes.
+
+    Sizes are those about the mean of a window: no centre is released, and trends that are wider than a window do no
+    harm to the power.
+    trend_x, trend_y, caliper, rotation, num_rotations, skewed, reference: as in `ContrastGCM`.
+    """
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="contrast-features",
+        summary="contrasts of neighbours, their values and sizes; sees spread, bends and products given two to five Z",
+        from_domain=_from_domain,
+        options=("residual_scale",),
+        sees="dependence of X or its size with Y or its size given Z: linear, bent, of spread, product; no fine waves",
+        fits=lambda domain: len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) >= 2,
+        serves=lambda domain: {ANY: 3},
+        planning=Planning(),
+        theory="docs/theory/contrast_features.md",
+        examples=(
+            Example(
+                functools.partial(examples.continuous, dim=2),
+                null=functools.partial(examples.gradual, dim=2),
+                fields=FIELDS,
+                reaches=0.99,
+                worst_pairs=f"{WORST}:found",
+                search=PairSearch(records=16),
+                least=16,
+            ),
+            Example(
+                functools.partial(examples.continuous, dim=2),
+                fields=FIELDS,
+                make=with_gaussian_noise,
+                label="zcdp",
+                reaches=BestKnown(0.84, "found by search alone: every window would have to see the linear entry alone"),
+                worst_pairs=f"{WORST}:found",
+                search=PairSearch(records=16),
+                least=16,
+                bounds_only=True,
+            ),
+        ),
+    )
+
+    pairwise = None  # type: ignore[assignment]  # sizes are asked about one pair at a time
+    for_one_column = "FeatureGCM"
+
+    def resolve(self, shapes):
+        """With its columns counted. Errors: ValueError where the public rule on the level refuses."""
+        require_one_column("ContrastFeatures", shapes, "x", "y")
+        return super().resolve(shapes)
+
+    def level_rule(self, data):
+        depth, _ = count_columns(data)
+        count = data.x.shape[0]
+        if depth not in DEPTHS:
+            return self.too_deep(data)
+        noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
+        noise, side, scale = map(as_number, (noise, self._side(depth, count), self.scale_x))
+        return level_rule.contrast_rule(
+            count,
+            depth,
+            noise,
+            self._rates(depth)[1][1] * count,
+            side,
+            symmetric=True,
+            scale=scale,
+            narrow=self._narrow(data),
+            skewed=self.skewed,
+            labels=num_values(data) > 0,
+            width=window_features.SIZE,
+            laws=True,
+        )
+
+    def window_sums(self, x, y, points, scores, kept):
+        """T of records in the order of one curve, (2, 2)."""
+        return window_features.feature_sums(x, y, points, scores, kept, [2.0 * width for width in self.widths()])
+
+    def _matrix(self, total):
+        return total
+
+    def is_symmetric(self, num_records: int) -> bool:
+        """Always: sizes are skewed, and a contrast that isn't symmetric moves with the skewness of both sides."""
+        del num_records
+        return True
+
+    def _rates(self, depth: int):
+        return NULL_RATES.get(depth, NULL_RATES_OF_ONE) if self.curves(depth) >= 4 else NULL_RATES_OF_ONE
+
+    def sensitivity(self, num_records):
+        return Sensitivity(
+            bound=self.largest_change(num_records),
+            norm=self.budget().norm,
+            relation=Relation.REPLACE_ONE,
+            lower=-1.0 * num_records,
+            upper=1.0 * num_records,
+        )
+
+    def pair_p_values(self, key, release):
+        """P-value of each entry, (2, 2)."""
+        del key
+        sd = jnp.sqrt(jnp.array(self._rates(self.depth)) * release.num_records) + self._poison()
+        return self.budget().null_p_value(release.value, sd, release.sensitivity)
+
+    def p_value(self, key, release):
+        return jnp.minimum(1.0, jnp.min(self.pair_p_values(key, release) / jnp.array(WEIGHTS)))
+
+    def headline(self, release):
+        """The noisy matrix T."""
+        return release.value

@@ -1,0 +1,139 @@
+"""What tests on windows of records that are close in two to five columns of Z share: curves, contrasts, which count.
+
+Symbols: m = records of a window, a = its contrast, h = `caliper`, C = half of the caliper's side times n^(1/d)
+(docs/theory/ordered_neighbours.md#contrast).
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import method_of
+from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous.neighbour_test import NeighbourTest, count_columns, mass, sides, split_columns
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics import partition
+from jaxdp.statistics.neighbours import contrasts, hilbert, neighbour_order
+
+DEPTHS = (2, 3, 4, 5)
+CALIPER = {2: 2.0, 3: 1.5, 4: 1.0, 5: 0.75}  # measured on simulated nulls, not proved (#null-rate)
+CURVES = {2: 4, 3: 4, 4: 1, 5: 1}
+MANY = 1000  # records, from which windows are small enough for sharper constants
+CALIPER_OF_MANY = {2: 3.0}
+FARTHEST = 1e6  # where values of z without bounds are cut, in units of the reference law
+
+
+@frozen_pytree
+class ContrastTest(NeighbourTest):
+    """Base: windows of m records that follow each other along Hilbert curves through the box of Z, and their contrasts.
+
+    trend_x, trend_y, symmetric, rotation, num_rotations, skewed: as in `ContrastGCM`.
+    """
+
+    trend_x: Callable | None = jax.tree.static(default=None)
+    trend_y: Callable | None = jax.tree.static(default=None)
+    symmetric: bool | None = jax.tree.static(default=None)
+    rotation: int = jax.tree.static(default=0)
+    num_rotations: int | None = jax.tree.static(default=None)
+    skewed: bool = jax.tree.static(default=False)
+    depth: int = jax.tree.static(default=2)
+
+    for_one_column: ClassVar[str] = "BandGCM"  # the test that takes one column of z
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.at_least(0, rotation=self.rotation)
+        if self.num_rotations is not None:
+            check.one_of((1, 2, 4, 8), num_rotations=self.num_rotations)  # powers of two: their mean is exact
+
+    def budget(self):
+        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+
+    def resolve(self, shapes):
+        depth, _ = count_columns(shapes)
+        if depth < min(DEPTHS):
+            raise ValueError(
+                f"{method_of(self)} takes two to five continuous columns of z, got {depth}; use {self.for_one_column}."
+            )
+        if depth > max(DEPTHS):
+            self.too_deep(shapes).require()
+        return dataclasses.replace(super().resolve(shapes), depth=depth)
+
+    def too_deep(self, data) -> level_rule.LevelRule:
+        """The public rule for a number of columns that no window serves."""
+        depth, _ = count_columns(data)
+        return level_rule.contrast_rule(data.x.shape[0], max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
+
+    def statistic(self, key, data):
+        """`window_sums`, the mean over the curves: (p, q), or a scalar for one pair."""
+        x, y = sides(data, self.trend_x, self.trend_y)
+        plain, codes = split_columns(data)
+        count, depth = plain.shape
+        reference = partition.default_reference(data) if self.reference is None else self.reference
+        place = mass(reference, plain)
+        priority = neighbour_order.priorities(key, count)
+        scores = neighbour_order.normal_scores(priority, plain.dtype)
+        table = (x, y, coordinates(reference, plain), scores, place)
+        bits = min(hilbert.KEY_BITS // depth, hilbert.WORD_BITS, neighbour_order.spare_bits(count) // depth)
+
+        def along_curve(rotation, shift):
+            words = hilbert.hilbert_key(hilbert.moved(place, rotation, shift), bits)
+            order = neighbour_order.order_by_words(words[0], words[1], bits * depth, priority, codes)
+            return self._sum(neighbour_order.in_order(order, *table), None if codes is None else codes[order])
+
+        curves = self.curves(depth)
+        motions = [hilbert.public_motion(depth, self.rotation + r) for r in range(curves)]
+        turns, shifts = (jnp.asarray(np.stack(part), place.dtype) for part in zip(*motions, strict=True))
+        return self._matrix(jnp.sum(jax.vmap(along_curve)(turns, shifts), axis=0) / curves)
+
+    def _sum(self, table, codes):
+        """`window_sums` of records in the order of one curve."""
+        x, y, points, scores, place = table
+        count, depth = points.shape
+        size = contrasts.window_size(depth, self.is_symmetric(count))
+        kept = contrasts.ranges(place, size) <= self._side(depth, count)
+        if codes is not None:
+            kept = kept & (contrasts.ranges(codes[:, None], size) == 0)
+        return self.window_sums(x, y, points, scores, kept)
+
+    def window_sums(self, x, y, points, scores, kept):
+        """Sums over the windows that are kept, (p, q): x (n, p), y (n, q), points (n, d), scores (n,) in one order."""
+        raise NotImplementedError
+
+    def is_symmetric(self, num_records: int) -> bool:
+        """Whether the symmetric form is used for this number of records."""
+        raise NotImplementedError
+
+    def _side(self, depth: int, num_records: int):
+        if self.caliper is not None:
+            return self.caliper
+        factor = CALIPER_OF_MANY.get(depth, CALIPER[depth]) if num_records >= MANY else CALIPER[depth]
+        return factor * num_records ** (-1.0 / depth)
+
+    def curves(self, depth: int) -> int:
+        """How many curves the sums are the mean of."""
+        return CURVES[depth] if self.num_rotations is None else self.num_rotations
+
+    def largest_sum(self, num_records: int) -> float:
+        return 1.0 * num_records
+
+    def largest_change(self, num_records: int) -> float:
+        """By how much a replacement moves a sum over windows of numbers in [-1, 1]: 2 (2m - 1)."""
+        return 2.0 * (2 * contrasts.window_size(self.depth, self.is_symmetric(num_records)) - 1)
+
+
+def coordinates(reference, z):
+    """z (n, d) in units in which planes are fitted: shares of the range between public bounds, or as given.
+
+    Missing values lie at the lower end.
+    """
+    lower, upper = getattr(reference, "lower", None), getattr(reference, "upper", None)
+    if lower is None or upper is None:
+        return jnp.clip(jnp.nan_to_num(z, nan=-FARTHEST), -FARTHEST, FARTHEST)
+    return jnp.clip(jnp.nan_to_num((z - lower) / (upper - lower), nan=0.0), 0.0, 1.0)

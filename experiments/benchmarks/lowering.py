@@ -4,9 +4,11 @@
 
 A test's program is one replicate of an example of the catalogue: draw data of n records, statistic, noise, p-value.
 Kernels are the compiled functions of `jaxdp.discovery` and `jaxdp.statistics` as every search calls them on a small
-table. For each: operations with float64 in a program that was asked for in float32, calls back to the host,
-scatters, sorts, calls of the device's libraries (a call back to Python stops the lowering by itself); flops and bytes by XLA's cost analysis before fusion (upper bounds of
-what moves, good for comparing a program with itself). The figures depend on JAX's version, which the record names.
+table. For each: operations with float64 in a program that was asked for in float32, calls back to the host (one to
+Python stops the lowering by itself), scatters, sorts, calls of the device's libraries; flops and bytes by XLA's cost
+analysis before fusion (upper bounds of what moves, good for comparing a program with itself). The figures depend on
+JAX's version, which the record names. Kendall's and Spearman's tests count in float64 by intention: products of
+counts reach 10^14, which float32 cannot hold.
 """
 
 import argparse

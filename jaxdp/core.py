@@ -496,8 +496,9 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
 
 def summed(query: PrivateQuery, data: Chunks):
     """The statistic of records in chunks, by one pass over them: private."""
-    count = data.num_records
-    totals = data.total(functools.partial(_partial, query, count), query.merge)
+    # as NumPy: a process that gets the query would read float64 arrays of JAX as float32
+    query = jax.tree.map(np.asarray, query)
+    totals = data.total(functools.partial(_partial, query, data.num_records), query.merge)
     with jax.enable_x64(True):
         return jax.tree.map(jnp.asarray, query.finish(totals))
 

@@ -177,7 +177,9 @@ def setting(text: str) -> tuple[str, Any]:
 def add_data(parser: argparse.ArgumentParser) -> None:
     """DATA.csv and --schema."""
     parser.add_argument(
-        "data", metavar="DATA", help="CSV file with a header line, UTF-8 (.gz too), Parquet, Arrow, Excel"
+        "data",
+        metavar="DATA",
+        help="CSV file with a header line, UTF-8 (.gz too), Parquet, Arrow, Excel; folder or glob",
     )
     parser.add_argument(
         "--schema", required=True, metavar="S.toml", help="public knowledge about the columns (TOML or JSON)"
@@ -196,6 +198,27 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="go on although a column does not parse (see `jaxdp check`)"
     )
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    """--memory: from which size on a table is read in chunks."""
+    parser.add_argument(
+        "--memory",
+        type=memory,
+        metavar="SIZE",
+        help="what reading may take, such as 2GB; a larger table is read in chunks, if the test has sums (default: "
+        "half of this machine)",
+    )
+
+
+def memory(text: str) -> int:
+    """argparse type: bytes of a text such as 2GB."""
+    from jaxdp.one_call.reading import bytes_of
+
+    try:
+        return bytes_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_epsilon(parser: argparse.ArgumentParser, default: float | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,8 +22,8 @@ class Chunks:
     shapes: the whole data with `jax.ShapeDtypeStruct` leaves: the number of records and the columns, which are public.
     read: () -> iterator of chunks, `Data` with NumPy arrays (m, ...), the same records in every pass. Their order and
     sizes do not matter.
-    add_up: (function, merge, read) -> what `merge` makes of function(chunk) of all chunks; default: one after the other
-    in this process. It gets no key, no noise and no ledger.
+    add_up: (function, merge, read) -> what `merge` makes of function(chunk) of all chunks; default `in_turn`. Both
+    functions can be pickled. It gets no key, no noise and no ledger.
     Errors: TypeError or ValueError by type and shape. Printed, it shows shapes alone.
     """
 
@@ -55,14 +56,8 @@ class Chunks:
 
         Errors: ValueError if the chunks hold another number of records than stated.
         """
-        if self.add_up is not None:
-            return self.add_up(function, merge, self.read)
-        found, rows = None, 0
-        for chunk in self.read():
-            chunk = chunk.nameless()
-            rows += len(chunk.x)
-            part = function(chunk)
-            found = part if found is None else merge(found, part)
+        add_up = in_turn if self.add_up is None else self.add_up
+        rows, found = add_up(functools.partial(_counted, function), functools.partial(_merged, merge), self.read)
         if rows != self.num_records:
             raise ValueError(f"the chunks hold another number of records than the {self.num_records} that were stated.")
         return found
@@ -70,7 +65,26 @@ class Chunks:
     def blank(self) -> Chunks:
         """One record of zeros in place of all: what a release is rehearsed on before it is paid."""
         row = jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), self.shapes)
-        return dataclasses.replace(self, read=lambda: iter([row]), add_up=lambda function, merge, read: function(row))
+        return dataclasses.replace(
+            self, add_up=lambda function, merge, read: (self.num_records, function(row)[1]), read=lambda: iter([row])
+        )
+
+
+def in_turn(function: Callable[[Data], Any], merge: Callable[[Any, Any], Any], read: Callable[[], Iterator[Data]]):
+    """One chunk after the other, in this process."""
+    found = None
+    for chunk in read():
+        part = function(chunk)
+        found = part if found is None else merge(found, part)
+    return (0, None) if found is None else found
+
+
+def _counted(function: Callable[[Data], Any], chunk: Data) -> tuple[int, Any]:
+    return len(chunk.x), function(chunk.nameless())
+
+
+def _merged(merge: Callable[[Any, Any], Any], one: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:
+    return one[0] + other[0], merge(one[1], other[1])
 
 
 def of_arrays(data: Data, rows: int) -> Chunks:

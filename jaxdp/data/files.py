@@ -66,21 +66,21 @@ def typed(path: str | os.PathLike, names: Sequence[str]) -> Any:
     name = os.fspath(path)
     if name.lower().endswith(EXCEL):
         return _excel(name, names)
-    with _readable(name):
+    with readable(name):
         if name.lower().endswith(PARQUET):
-            parquet = _library("pyarrow.parquet", name)
+            parquet = library("pyarrow.parquet", name)
             known = set(parquet.read_schema(name).names)
             return parquet.read_table(name, columns=[column for column in names if column in known])
-        feather = _library("pyarrow.feather", name)
+        feather = library("pyarrow.feather", name)
         known = set(_arrow_schema(name).names)
         return feather.read_table(name, columns=[column for column in names if column in known])
 
 
 def _arrow_schema(name: str) -> Any:
-    with _readable(name):
+    with readable(name):
         if name.lower().endswith(PARQUET):
-            return _library("pyarrow.parquet", name).read_schema(name)
-        ipc = _library("pyarrow.ipc", name)
+            return library("pyarrow.parquet", name).read_schema(name)
+        ipc = library("pyarrow.ipc", name)
         with open(name, "rb") as file:
             return ipc.open_file(file).schema
 
@@ -100,9 +100,9 @@ def _excel(name: str, names: Sequence[str]) -> dict[str, list]:
 
 
 def _excel_rows(name: str) -> Iterator[Sequence[Any]]:
-    library = _library("openpyxl", name)
-    with _readable(name):
-        book = library.load_workbook(name, read_only=True, data_only=True)
+    openpyxl = library("openpyxl", name)
+    with readable(name):
+        book = openpyxl.load_workbook(name, read_only=True, data_only=True)
         yield from book.worksheets[0].iter_rows(values_only=True)
 
 
@@ -110,7 +110,8 @@ def _excel_header(row: Sequence[Any]) -> list[str]:
     return ["" if cell is None else str(cell).strip() for cell in row]
 
 
-def _library(module: str, name: str) -> Any:
+def library(module: str, name: str) -> Any:
+    """A module of an optional library. Errors: ValueError that names the library and the file."""
     package = module.partition(".")[0]
     if importlib.util.find_spec(package) is None:
         raise ValueError(f"{name} needs the library {package}: install it, or save the table as CSV in UTF-8.")
@@ -118,7 +119,7 @@ def _library(module: str, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _readable(name: str) -> Iterator[None]:
+def readable(name: str) -> Iterator[None]:
     """A library's error may quote the file; ours says which it is. Files that cannot be opened stay OSErrors."""
     try:
         yield

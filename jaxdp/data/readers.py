@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data import arrow_csv, files, header, lines
+from jaxdp.data import arrow_csv, batches, files, header, lines
+from jaxdp.data.texts import TextColumn
 
 PIECE_ROWS = 65_536
 OWNER = "for the owner of the file, not for release"
@@ -39,17 +40,28 @@ def pieces(
     strict: bool = False,
     records: int | None = None,
     faults: Counter[str] | None = None,
+    in_batches: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
     """Yields dicts name -> values of consecutive rows; at least one row in all, unless strict.
 
-    source: path of a CSV (.csv.gz too), Parquet, Arrow or Excel file, a pandas, polars or pyarrow table, or a mapping
-    of name -> (n,) values.
+    source: path of a CSV (.csv.gz too), Parquet, Arrow or Excel file, a folder or glob of such files, a pandas, polars
+    or pyarrow table, a mapping of name -> (n,) values, or what `jaxdp.data.batches` reads.
     strict: nothing that a record holds is an error (`jaxdp.data.lines`). records: public number of rows; strict
     drops and fills rows up to it, otherwise another number is an error.
     faults: counts what was passed over (empty lines; strict: malformed ones), for the owner of the file.
+    in_batches: a single Parquet or Arrow file in batches of rows too, not as one table.
     Errors: OSError if a file cannot be opened; ValueError or TypeError with one sentence otherwise; `FormError`
     where the records decide it, never if strict.
     """
+    whole = isinstance(source, str | os.PathLike) and os.path.isfile(source)
+    table = None if whole and not in_batches else batches.of(source)
+    if table is not None:
+        yield from _batch_pieces(table, names, strict, records)
+        return
+    several = batches.paths(source) if isinstance(source, str | os.PathLike) else None
+    if several is not None:
+        yield from _of_several(several, names, delimiter, strict, records, faults)
+        return
     if isinstance(source, str | os.PathLike) and files.is_typed(source):
         source = files.typed(source, names)
     if not isinstance(source, str | os.PathLike):
@@ -62,6 +74,65 @@ def pieces(
             found += len(piece[names[0]])
             yield piece
         _require_records(found, records)
+
+
+def _of_several(
+    paths: Sequence[str], names: Sequence[str], delimiter: str, strict: bool, records: int | None, faults
+) -> Iterator[Mapping[str, Any]]:
+    """Files one after the other, each with its own header."""
+    found = 0
+    for path in paths:
+        for piece in pieces(path, names, delimiter, strict=strict, faults=faults):
+            found += len(piece[names[0]])
+            yield piece
+    if strict and records not in (None, found):
+        raise ValueError("records= goes with one file of texts: leave it out for several.")
+    _require_records(found, records)
+
+
+def _batch_pieces(
+    table: batches.Batches, names: Sequence[str], strict: bool, records: int | None
+) -> Iterator[Mapping[str, Any]]:
+    """Batches as pieces; strict drops and fills rows up to the public number, as for a table in memory."""
+    found = 0
+    for batch in table.read(names):
+        if not len(batch):
+            continue
+        piece = {name: _cells(name, batch[name], strict) for name in names}
+        if strict and records is not None:
+            piece = {name: values[: max(records - found, 0)] for name, values in piece.items()}
+        found += len(piece[names[0]])
+        if len(piece[names[0]]):
+            yield piece
+        elif strict:
+            return
+    if strict:
+        while records is not None and found < records:
+            rows = min(PIECE_ROWS, records - found)
+            yield {name: np.full(rows, None, object) for name in names}
+            found += rows
+        return
+    if not found:
+        raise ValueError("the table has no rows.")
+    _require_records(found, records)
+
+
+def _cells(name: str, column: Any, strict: bool) -> Any:
+    """As `_values`; texts of Arrow stay there, and floats with nulls become NaN without a detour by objects."""
+    if not hasattr(column, "null_count"):
+        return _values(name, column, strict)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = pc.cast(column, kind.value_type), kind.value_type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        whole = pc.fill_null(pc.cast(column, pa.string()), "")
+        return TextColumn(whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole)
+    if pa.types.is_floating(kind) and column.null_count:
+        return np.array(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False), float)
+    return _values(name, column, strict)
 
 
 def _require_records(found: int, records: int | None) -> None:

@@ -144,6 +144,23 @@ class Schema:
         Without strict also `readers.FormError` where a record has a wrong form: such an error, and that there was
         none, depends on records and must not be published.
         """
+        x, y, given = self.roles(x, y, given)
+        scaled = () if codes else (*x, *y)
+        how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
+        table = self._table(source, [*x, *y, *given], scaled, **how)
+        return self._data(table, x, y, given, codes)
+
+    def coded(
+        self, piece: Mapping[str, Any], x: Sequence[str], y: Sequence[str], given: Sequence[str], codes: bool
+    ) -> Data:
+        """The rows of one piece of a table (`readers.pieces`) as `read` returns them; each row by itself."""
+        scaled = () if codes else (*x, *y)
+        return self._data(
+            {name: self._coded(piece, name, name in scaled) for name in (*x, *y, *given)}, x, y, given, codes
+        )
+
+    def roles(self, x: Any, y: Any, given: Any) -> tuple[list[str], list[str], list[str]]:
+        """The columns of x, y and z as lists. Errors: as `read`."""
         x, y, given = as_names("x", x), as_names("y", y), as_names("given", given)
         for role, names in (("x", x), ("y", y)):
             if not names:
@@ -151,10 +168,9 @@ class Schema:
         repeated = duplicates([*x, *y, *given])
         if repeated:
             raise ValueError(f"column {repeated[0]!r} is used twice among x, y and given: name every column once.")
-        scaled = () if codes else (*x, *y)
-        how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
-        table = self._table(source, [*x, *y, *given], scaled, **how)
+        return x, y, given
 
+    def _data(self, table: Mapping[str, np.ndarray], x, y, given, codes: bool) -> Data:
         def take(names):
             return np.concatenate([table[name] for name in names], axis=1)
 
@@ -167,6 +183,12 @@ class Schema:
             take(given) if given else None,
             domain=Domain(columns(x, not codes), columns(y, not codes), columns(given, False)),
         )
+
+    def _coded(self, piece: Mapping[str, Any], name: str, scaled: bool) -> np.ndarray:
+        """The cells of a column as numbers (n, columns)."""
+        rule = self.rule(name)
+        values = (rule.scaled if scaled else rule.codes)(piece[name])
+        return values.reshape(len(values), len(self._columns(name, scaled)))
 
     def read_table(
         self,
@@ -224,7 +246,6 @@ class Schema:
         asked = [*names, self.unit] if self.unit and self.unit not in names else names
         units = _Units()
         # Shapes are right for no rows at all, too: a strict run may read a file without any.
-        code = {name: rule.scaled if name in scaled else rule.codes for name, rule in rules.items()}
         columns = {name: len(self._columns(name, name in scaled)) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
         faults = None if tally is None else tally.faults
@@ -233,8 +254,7 @@ class Schema:
                 tally.add_piece(rules, piece)
             kept = units.first_rows(piece[self.unit]) if self.unit else slice(None)
             for name in names:
-                values = code[name](piece[name])
-                pieces[name].append(values.reshape(len(values), columns[name])[kept])
+                pieces[name].append(self._coded(piece, name, name in scaled)[kept])
         table = {name: np.concatenate(parts) for name, parts in pieces.items()}
         if not self.unit:
             return table

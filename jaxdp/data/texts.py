@@ -23,7 +23,7 @@ class TextColumn(Sequence):
         return len(self._cells)
 
     def __getitem__(self, place: Any) -> Any:
-        return self._cells[place].as_py()
+        return TextColumn(self._cells[place]) if isinstance(place, slice) else self._cells[place].as_py()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._cells.to_pylist())

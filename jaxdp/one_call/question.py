@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdp import catalogue
+from jaxdp.data import streamed
+from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.one_call import reading
@@ -104,18 +106,25 @@ class Question:
         strict: bool = False,
         records: int | None = None,
         force: bool = False,
+        memory: int | None = None,
         begin: Callable[[str], None] = silent,
     ) -> Answer:
-        """The answer about a table, charged to the account once. begin: told the name of each stage."""
+        """The answer about a table, charged to the account once. begin: told the name of each stage.
+
+        memory: bytes that a table may take; one that takes more is read in chunks, once for every stage of the test.
+        """
         source = reading.Source(table, self.columns, self.schema.delimiter, strict, records, force, self.given)
-        load = functools.partial(
-            self.schema.read,
-            x=self.x,
-            y=self.y,
-            given=self.given,
-            codes=self.entry.spec.columns.coded,
-            shuffled=reading.is_release(key),
-        )
+        coded = self.entry.spec.columns.coded
+        rows = source.rows_beyond(memory, self.entry.memory)
+        load: Callable[..., Any]
+        if rows is None:
+            load = functools.partial(
+                self.schema.read, x=self.x, y=self.y, given=self.given, codes=coded, shuffled=reading.is_release(key)
+            )
+        else:
+            columns = streamed.Columns(self.schema, self.x, self.y, self.given, coded)
+            self._require_sums(source, columns, rows, memory)
+            load = functools.partial(streamed.load, columns=columns, memory=reading.limit(memory), force=force)
         begin("reading the data")
         return reading.ask(
             lambda data, account: self._answer(data, key, account, begin),
@@ -125,17 +134,36 @@ class Question:
             public=self.public_columns,
         )
 
+    def _require_sums(self, source: reading.Source, columns: streamed.Columns, rows: int, memory: int | None) -> None:
+        """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""
+        from jaxdp.core import needs_all
+
+        shapes = columns.shapes(rows)
+        told = needs_all(self._test(shapes, rows), shapes)
+        if told:
+            raise ValueError(
+                f"{self.entry.name} must have all records in memory: {told}. Of these columns about "
+                f"{source.records_that_fit(memory, self.entry.memory)} records fit into "
+                f"{reading.limit(memory) / 1e9:.3g} GB (--memory), and the table has about {rows}: use a test with "
+                "sums (partition-gcm, partial-correlation, or conditional-kendall on columns of levels), or more "
+                "memory."
+            )
+
+    def _test(self, data: Any, rows: int) -> Any:
+        return self.entry.within(self.epsilon, data, dataclasses.replace(self.settings, num_records=rows))
+
     def _answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None]) -> Answer:
         import jax
 
-        from jaxdp.core import run
+        from jaxdp.core import num_records, public_shapes, run
 
-        rows = data.x.shape[0]
+        rows = num_records(data)
         require_size(self.entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
-            test = self.entry.within(self.epsilon, data, dataclasses.replace(self.settings, num_records=rows))
+            test = self._test(data, rows)
             begin(f"testing {rows} rows")
-            return answer_of(run(test, key, data, ledger=account), self, test, data)
+            shown = public_shapes(data) if isinstance(data, Chunks) else data
+            return answer_of(run(test, key, data, ledger=account), self, test, shown)
 
 
 ARGUMENTS = ("given", "epsilon", "schema", "bounds", "levels", "method", "sees", "level", "fields", "ledger", "key")

@@ -11,18 +11,22 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxdp.data import files
+from jaxdp.data import batches, streamed
+
+MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Source:
     """A table and how to read it. names: the columns used. records: the public number of records, if any.
 
-    table: path of a file, a pandas, polars or pyarrow table, or a mapping of name -> (n,) values.
+    table: path of a file, a folder or a glob, a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or
+    what `jaxdp.data.batches` reads.
     strict: for callers who may see errors but not records. force: go on although a column does not parse.
     given: those of the columns that are conditioned on.
     Errors: ValueError for strict with force, which contradict each other.
@@ -43,7 +47,53 @@ class Source:
     @property
     def is_text(self) -> bool:
         """Whether the table is the path of a text, whose lines may be malformed."""
-        return isinstance(self.table, str | os.PathLike) and not files.is_typed(self.table)
+        return not isinstance(self.table, Mapping) and not batches.is_typed(self.table)
+
+    def rows_beyond(self, memory: int | None, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
+        """The number of rows, about, of a table that does not fit into so many bytes; None for one that does.
+
+        memory: default half of what is installed. needed: rows -> bytes that a test needs beyond the table. A table
+        that is given in memory fits.
+        """
+        try:
+            rows = streamed.rows_of(self.table)
+        except (OSError, ValueError):
+            if isinstance(self.table, str | os.PathLike) and os.path.isfile(self.table):
+                return None  # whoever reads the file says what is wrong with it
+            raise
+        if rows is None:
+            return None
+        too_large = streamed.bytes_in_memory(rows, len(self.names)) + needed(rows) > limit(memory)
+        if too_large and self.strict and self.is_text:
+            raise ValueError(
+                "strict reading of a file of texts needs it in memory: save it as Parquet, whose cells have types."
+            )
+        return rows if too_large else None
+
+    def records_that_fit(self, memory: int | None, needed: Callable[[int], int] = lambda rows: 0) -> int:
+        """How many records of these columns, about, a test that needs them all can be given."""
+        most = limit(memory)
+        low, high = 0, most // streamed.bytes_in_memory(1, len(self.names)) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            fits = streamed.bytes_in_memory(middle, len(self.names)) + needed(middle) <= most
+            low, high = (middle, high) if fits else (low, middle)
+        return low
+
+
+def bytes_of(memory: int | str) -> int:
+    """Bytes of a text such as "2GB" or "500 MB", or of a number. Errors: ValueError for anything else."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)i?B?\s*", str(memory), re.IGNORECASE)
+    units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+    size = int(float(found[1]) * units[found[2].lower()]) if found else 0
+    if isinstance(memory, bool) or size < MIN_MEMORY:
+        raise ValueError(f'memory must be a size such as "2GB", 100 MB at least, got {memory!r}.')
+    return size
+
+
+def limit(memory: int | None) -> int:
+    """The bytes that a table may take: as given, or half of what is installed."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if memory is None else memory
 
 
 def is_release(key: Any) -> bool:

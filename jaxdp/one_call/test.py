@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
+from jaxdp.one_call import reading
 from jaxdp.one_call.answer import Answer
 from jaxdp.one_call.question import Question
 
@@ -33,6 +34,7 @@ def test(
     strict: bool = False,
     records: int | None = None,
     force: bool = False,
+    memory: int | str | None = None,
     **settings: Any,
 ) -> Answer:
     """Is X independent of Y (given Z)? One call, the same builder and checks as `jaxdp test` on the command line.
@@ -40,7 +42,8 @@ def test(
         jaxdp.test(frame, x="dose", y="response", given="age", epsilon=1.0,
                    bounds={"dose": (0, 10), "response": (-5, 5), "age": (18, 90)})
 
-    table: a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or the path of a data file.
+    table: a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or the path of a data file, a folder or
+    a glob ("trial/*.parquet"); a pyarrow data set, a DuckDB relation, a Dask data frame.
     x, y, given: column names, one or several. epsilon: budget of this answer.
     schema: public knowledge about the columns (`Schema`, its path, or its mapping); or bounds (low, high) of continuous
     columns and levels of the others, by name. Never computed from the table.
@@ -51,6 +54,7 @@ def test(
     ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
     strict, records, force: as --strict, --records and --force of the command line; docs/schema.md, "Who sees what".
+    memory: "2GB" or bytes; a table that would take more is read in chunks where the test has sums (docs/large_data.md).
 
     Returns an `Answer`: p_value, statistic, cost; prints as sentences, `plot()`, `to_dict()`. It holds no record.
     Privacy: what the test promises, epsilon-DP under the relation that the answer states.
@@ -70,7 +74,7 @@ def test(
         **settings,
     )
     account = account_of(ledger, table, question.short)
-    return question.ask(table, own_key(key), account, strict=strict, records=records, force=force)
+    return question.ask(table, own_key(key), account, strict=strict, records=records, force=force, memory=size(memory))
 
 
 test.__test__ = False  # type: ignore[attr-defined]  # `from jaxdp import test` in a test file is no test
@@ -88,6 +92,11 @@ def own_key(key: Any) -> Any:
     from jaxdp.randomness.keys import fresh_key
 
     return fresh_key() if key is None else key
+
+
+def size(memory: int | str | None) -> int | None:
+    """Bytes of "2GB" or of a number. Errors: ValueError for anything else."""
+    return memory if memory is None else reading.bytes_of(memory)
 
 
 def account_of(ledger: Any, table: Any, asked: str) -> Any:

@@ -1,0 +1,201 @@
+"""A table of a schema as chunks of coded records: what a test reads where the table does not fit into memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.data import batches, readers
+from jaxdp.data.chunks import Chunks
+from jaxdp.data.dataset import Data
+from jaxdp.data.schema import Schema
+from jaxdp.data.tally import Tally
+
+BYTES_PER_VALUE = 128  # of a table read into memory, with the copies that a test makes (measured)
+CHUNK_BYTES = 256  # per value of a chunk, with the copies that its sums make
+MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 20  # of a chunk
+BRANCHES = 8  # of a node of a tree of sums
+SAMPLE = 1 << 16  # bytes of a text whose lines say how long lines are
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """The columns of one question and how they are coded: what a worker needs to know of a table.
+
+    Picklable; holds public knowledge alone.
+    """
+
+    schema: Schema
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    codes: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.x, *self.y, *self.given)
+
+    def coded(self, piece: Mapping[str, Any]) -> Data:
+        """The rows of a piece."""
+        return self.schema.coded(piece, self.x, self.y, self.given, self.codes)
+
+    def shapes(self, num_records: int) -> Data:
+        """The whole data, with shapes for arrays."""
+        empty = self.coded({name: np.zeros(0) for name in self.names})
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_records, *leaf.shape[1:]), np.float64), empty)
+
+
+def bytes_in_memory(rows: int, columns: int) -> int:
+    """What a table of so many rows takes in memory with the copies that a test makes."""
+    return BYTES_PER_VALUE * rows * columns
+
+
+def rows_of(source: Any) -> int | None:
+    """How many rows a table on disk or elsewhere has, about, before it is read; None where it lies in memory.
+
+    Of files of texts it is a guess from their sizes and the first lines.
+    """
+    found = batches.of(source)
+    if found is not None:
+        return found.count()
+    if not isinstance(source, str | os.PathLike) or readers.files.is_typed(source):
+        return None
+    several = batches.paths(source)
+    return sum(map(_guessed_rows, [os.fspath(source)] if several is None else several))
+
+
+def _guessed_rows(path: str) -> int:
+    if not os.path.isfile(path):
+        return 0
+    with readers.files.unpacking(path), readers.files.opened(path) as file:
+        sample = file.read(SAMPLE)
+    lines = max(sample.count(b"\n"), 1)
+    packed = 4 if path.lower().endswith(readers.files.GZIP) else 1  # about
+    return packed * os.path.getsize(path) * lines // max(len(sample), 1)
+
+
+def stream(
+    source: Any,
+    columns: Columns,
+    *,
+    memory: int,
+    strict: bool = False,
+    records: int | None = None,
+    tally: Tally | None = None,
+) -> Chunks:
+    """The table as chunks. A pass is made now where the number of rows is not known, or for the tally.
+
+    memory: bytes that reading and summing may take, about. tally: of every cell, for the owner of the table.
+    Errors: ValueError for a schema with a unit, whose rows cannot be told apart without all ids; as `readers.pieces`.
+    """
+    if columns.schema.unit:
+        raise ValueError(
+            f"unit = {columns.schema.unit!r} needs the ids of all rows at once: give the table as one that fits into "
+            "memory (--memory), or make one row per unit of it first."
+        )
+
+    def pieces(tally: Tally | None = None) -> Iterator[Mapping[str, Any]]:
+        faults = None if tally is None else tally.faults
+        how: dict[str, Any] = {"strict": strict, "records": records, "faults": faults, "in_batches": True}
+        return readers.pieces(source, list(columns.names), columns.schema.delimiter, **how)
+
+    count = _count(source, strict, records, tally)
+    if count is None:
+        rules = {name: columns.schema.rule(name) for name in columns.names}
+        count = 0
+        for piece in _told(pieces(tally), "checking", None):
+            count += len(piece[columns.names[0]])
+            if tally is not None:
+                tally.add_piece(rules, piece)
+    rows = min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS)
+    return Chunks(
+        columns.shapes(count), functools.partial(_chunks, pieces, columns, rows, count), adder(source, columns)
+    )
+
+
+def load(source: Any, *, columns: Columns, memory: int, force: bool = False, **how: Any) -> Chunks:
+    """`stream`, as callers load a table. force: no cell is counted where that would take a pass of its own."""
+    found = batches.of(source)
+    if force and found is not None:
+        how.pop("tally", None)
+    return stream(source, columns, memory=memory, **how)
+
+
+def _count(source: Any, strict: bool, records: int | None, tally: Tally | None) -> int | None:
+    if tally is not None:
+        return None
+    if strict and records is not None:
+        return records
+    found = batches.of(source)
+    return None if found is None else found.count()
+
+
+def _chunks(pieces: Callable, columns: Columns, rows: int, count: int) -> Iterator[Data]:
+    """Pieces of at least so many rows, but for the last."""
+    waiting: list[Data] = []
+    held = 0
+    for piece in _told(pieces(), "reading", count):
+        waiting.append(columns.coded(piece))
+        held += len(waiting[-1].x)
+        if held >= rows:
+            yield _joined(waiting)
+            waiting, held = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Data]) -> Data:
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *some: np.concatenate(some), *parts)
+
+
+def _told(pieces: Iterator[Mapping[str, Any]], what: str, count: int | None) -> Iterator[Mapping[str, Any]]:
+    """The pieces, with a bar of rows per second on a terminal where they take longer than two seconds."""
+    from tqdm import tqdm
+
+    with tqdm(total=count, desc=what, unit=" rows", unit_scale=True, delay=2.0, leave=False, disable=None) as bar:
+        for piece in pieces:
+            yield piece
+            bar.update(len(next(iter(piece.values()))))
+
+
+def adder(source: Any, columns: Columns) -> Callable | None:
+    """How sums of this source are added: of a Dask data frame by its scheduler, in a tree; else None."""
+    if not (type(source).__module__.startswith("dask") and hasattr(source, "to_delayed")):
+        return None
+    return functools.partial(_over_partitions, source, columns)
+
+
+def _over_partitions(frame: Any, columns: Columns, function: Callable, merge: Callable, read: Callable) -> Any:
+    """Sums of the partitions where they lie, merged in a tree by the scheduler in force.
+
+    A partition whose worker dies is computed once more; its sums enter one node of the tree, and so count once.
+    """
+    del read
+    import dask
+
+    # impure: no name of a task is made of what it holds
+    one, joined = dask.delayed(_of_partition, pure=False), dask.delayed(_reduced, pure=False)
+    level = [one(columns, function, part) for part in frame[list(columns.names)].to_delayed()]
+    while len(level) > 1:
+        level = [joined(merge, level[start : start + BRANCHES]) for start in range(0, len(level), BRANCHES)]
+    (found,) = dask.compute(level[0])
+    return (0, None) if found is None else found
+
+
+def _of_partition(columns: Columns, function: Callable, frame: Any) -> Any:
+    """What the function gives of one partition; None of an empty one."""
+    if not len(frame):
+        return None
+    return function(columns.coded(next(readers.pieces(frame, list(columns.names)))))
+
+
+def _reduced(merge: Callable, parts: list[Any]) -> Any:
+    kept = [part for part in parts if part is not None]
+    return functools.reduce(merge, kept) if kept else None

@@ -1,0 +1,226 @@
+"""Tables that are read in chunks: files of a folder, Arrow data sets, DuckDB, Dask; the same answers as in memory."""
+
+import functools
+import json
+import os
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+import jaxdp
+from jaxdp.cli import main as command
+from jaxdp.data import batches, readers, streamed
+from jaxdp.data.schema import Schema
+from jaxdp.one_call import reading
+
+ROWS = 4000
+SPEC = {
+    "columns": {
+        "x": {"kind": "continuous", "bounds": [-5, 15]},
+        "y": {"kind": "continuous", "bounds": [-5, 15], "missing": 1},
+        "z": {"kind": "ordinal", "levels": [0, 1, 2, 3]},
+        "b": {"kind": "binary", "levels": ["no", "yes"], "other": "yes"},
+        "g": {"kind": "ordinal", "levels": [1, 2, 3]},
+    }
+}
+QUESTIONS = {
+    "partition-gcm": {"x": "x", "y": "y", "given": "z"},
+    "conditional-kendall": {"x": "b", "y": "g", "given": "z"},
+    "noisy-table": {"x": "b", "y": "g"},
+}
+
+
+def made_up(rows=ROWS):
+    """A table with missing cells, unknown levels, values outside, texts and several types."""
+    rng = np.random.default_rng(11)
+    z = rng.integers(0, 4, rows)
+    x, y = (np.where(rng.random(rows) < 0.02, 99.0, 2.0 * z + rng.normal(size=rows)) for _ in range(2))
+    b = np.array(["no", "yes", "perhaps", " no", ""], object)[rng.choice(5, rows, p=[0.4, 0.4, 0.1, 0.05, 0.05])]
+    b[rng.random(rows) < 0.02] = None
+    missing = rng.random(rows) < 0.03
+    return pa.table(
+        {
+            "x": pa.array(x, pa.float32()),
+            "y": pa.array(y, mask=missing),
+            "z": pa.array(z, pa.int8()),
+            "b": pa.array(b.tolist(), pa.string()).dictionary_encode(),
+            "g": pa.array(rng.integers(0, 5, rows), pa.int64(), mask=missing),
+            "unused": pa.array(np.arange(rows)),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The table as three Parquet files in a folder, beside files that do not count."""
+    place, table = tmp_path_factory.mktemp("large"), made_up()
+    for number, (start, size) in enumerate(((0, 1500), (1500, 700), (2200, 1800))):
+        part = place / f"part={number}"
+        part.mkdir()
+        pa.parquet.write_table(table.slice(start, size), part / "rows.parquet", row_group_size=400)
+    (place / "_SUCCESS").write_text("")
+    (place / ".hidden.parquet").write_text("not a table")
+    return place
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """As if nothing fitted into memory, with chunks of a few hundred rows."""
+    monkeypatch.setattr(reading, "limit", lambda memory: 1000)
+    monkeypatch.setattr(streamed, "MIN_ROWS", 300)
+
+
+def asked(source, method, **how):
+    return jaxdp.test(
+        source, schema=SPEC, method=method, epsilon=1.0, key=jax.random.key(5), **QUESTIONS[method], **how
+    )
+
+
+@functools.cache
+def in_memory(method):
+    """What the table in memory releases."""
+    return asked(made_up(), method).release
+
+
+def same_release(one, other, method):
+    room = 2.0**-15 * ROWS + 1e-6 if method == "partition-gcm" else 1e-9
+    for left, right in zip(jax.tree.leaves(one.value), jax.tree.leaves(other.value), strict=True):
+        np.testing.assert_allclose(np.asarray(left, float), np.asarray(right, float), rtol=1e-12, atol=room)
+
+
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_a_folder_gives_the_answer_of_the_table_in_memory(folder, small_memory, method):
+    same_release(asked(str(folder), method).release, in_memory(method), method)
+
+
+def sources(folder):
+    """The same table from every kind of source."""
+    found = sorted(map(str, folder.rglob("rows.parquet")))
+    yield "glob", f"{folder}/*/rows.parquet"
+    yield "arrow", pa.dataset.dataset(found, format="parquet")
+    duckdb = pytest.importorskip("duckdb")
+    yield "duckdb", duckdb.sql(f"select * from read_parquet({found!r})")
+    frame = pytest.importorskip("dask.dataframe")
+    yield "dask", frame.read_parquet(found)
+
+
+def test_every_source_gives_the_sums_of_the_table_in_memory(folder, small_memory):
+    for name, source in sources(folder):
+        for method in ("conditional-kendall", "noisy-table"):
+            same_release(asked(source, method).release, in_memory(method), method)
+        assert batches.of(source).count() == ROWS, name
+
+
+def test_texts_are_read_in_chunks_too(tmp_path, small_memory):
+    made_up().to_pandas().to_csv(tmp_path / "table.csv", index=False)
+    for source in (tmp_path / "table.csv", f"{tmp_path}/*.csv", tmp_path):
+        same_release(asked(source, "noisy-table").release, asked(made_up(), "noisy-table").release, "noisy-table")
+
+
+def test_each_cell_counts_as_in_memory(folder):
+    """The coding of every cell, column by column, is that of the reader of tables in memory."""
+    schema, names = Schema.from_dict(SPEC), tuple(SPEC["columns"])
+    whole, _ = schema.read_table(made_up(), names)
+    parts, _ = schema.read_table(str(folder), names)
+    np.testing.assert_array_equal(parts, whole)
+
+
+def test_a_table_that_fits_is_read_as_one(folder, monkeypatch):
+    monkeypatch.setattr(streamed, "stream", None)
+    same_release(asked(str(folder), "noisy-table").release, in_memory("noisy-table"), "noisy-table")
+
+
+def test_a_test_that_needs_all_records_refuses_before_it_reads(folder, small_memory, monkeypatch):
+    monkeypatch.setattr(readers, "pieces", None)
+    with pytest.raises(ValueError, match=r"band-gcm must have all records in memory: .*about \d+ records fit .*4000"):
+        jaxdp.test(
+            str(folder), schema=SPEC, method="band-gcm", epsilon=1.0, x="x", y="y", given="z", key=jax.random.key(0)
+        )
+
+
+def test_the_owner_is_told_of_a_column_that_does_not_parse(folder, small_memory):
+    wrong = {"columns": SPEC["columns"] | {"b": {"kind": "binary", "levels": ["0", "1"]}}}
+    ask = functools.partial(
+        jaxdp.test, str(folder), schema=wrong, method="noisy-table", x="b", y="g", epsilon=1.0, key=jax.random.key(0)
+    )
+    with pytest.raises(ValueError, match=r"'b' does not parse.*nothing was charged"):
+        ask()
+    assert ask(force=True).mode == "simulation"
+
+
+def test_a_release_is_charged_once(folder, small_memory, tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "ledger.db", epsilon=2.0)
+    answer = jaxdp.test(
+        str(folder), schema=SPEC, method="noisy-table", x="b", y="g", epsilon=1.0, ledger=ledger, strict=True
+    )
+    assert answer.mode == "release"
+    assert float(ledger.spent.epsilon) == pytest.approx(1.0)
+
+
+def test_public_mistakes_of_sources_say_what_to_do(folder, tmp_path, small_memory):
+    with pytest.raises(FileNotFoundError, match="no data files"):
+        asked(f"{tmp_path}/*.parquet", "noisy-table")
+    (tmp_path / "notes.md").write_text("read me")
+    with pytest.raises(ValueError, match=r"no tables, such as notes.md"):
+        asked(tmp_path, "noisy-table")
+    (tmp_path / "notes.md").unlink()
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    pa.parquet.write_table(made_up(), tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match="files of different kinds"):
+        asked(tmp_path, "noisy-table")
+    with pytest.raises(ValueError, match="column 'h' is not in"):
+        list(batches.of(str(folder)).read(["h"]))
+    by_unit = streamed.Columns(Schema.from_dict(SPEC | {"unit": "id"}), ("b",), ("g",))
+    with pytest.raises(ValueError, match="unit = 'id' needs the ids"):
+        streamed.stream(str(folder), by_unit, memory=1)
+
+
+@pytest.mark.parametrize(("text", "size"), [("2GB", 2 * 10**9), ("500 MB", 5 * 10**8), (10**9, 10**9)])
+def test_memory_is_a_size(text, size):
+    assert reading.bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["2 apples", "-1", "1kB", True])
+def test_memory_that_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="memory must be a size"):
+        reading.bytes_of(text)
+
+
+def test_the_command_reads_a_folder(folder, small_memory, tmp_path, capsys):
+    schema = tmp_path / "schema.json"
+    schema.write_text(json.dumps(SPEC))
+    words = ["test", str(folder), "--schema", str(schema), "--x", "b", "--y", "g", "--method", "noisy-table"]
+    words += ["--epsilon", "1", "--memory", "1GB", "--out", str(tmp_path / "out"), "--json"]
+    assert command.main(words) == 0
+    assert '"n": 4000' in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_sums_of_a_cluster_are_exact_when_a_worker_dies(folder, small_memory):
+    """Two processes; one is killed while it works. Counts are integers, and equal to those of the table in memory."""
+    distributed = pytest.importorskip("distributed")
+    frame = pytest.importorskip("dask.dataframe").read_parquet(sorted(map(str, folder.rglob("rows.parquet"))))
+    frame = frame.repartition(npartitions=12)
+    columns = streamed.Columns(Schema.from_dict(SPEC), ("b",), ("g",), ("z",), True)
+    query = jaxdp.ConditionalKendall(epsilon=1.0)
+    stream = streamed.stream(frame, columns, memory=10**9)
+    query = jaxdp.core.resolve(query, stream)
+    wanted = query.partial(columns.coded(next(readers.pieces(made_up(), columns.names))))
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pids = list(client.run(os.getpid).values())
+
+        def slow(chunk):
+            if os.getpid() == pids[0]:
+                os.kill(pids[0], 9)
+            return query.partial(chunk, ROWS)
+
+        found = stream.total(slow, query.merge)
+        assert pids[0] not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(found, wanted)

@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         if keep is not None and keep.exists():
             print(f"jaxdp: what was answered is kept: the same command with --out {folder} goes on.", file=sys.stderr)
         raise
-    facts = options.for_the_page(args, ledger)
+    facts = {**options.for_the_page(args, ledger), "unit": schema.protects}
     content = write(graph, folder, num_records=num_records, truth=truth, facts=facts)
     if keep is not None:
         keep.unlink(missing_ok=True)  # the results are on disk: the next search is a new one
@@ -206,6 +206,10 @@ def summary(content: dict, folder: Path) -> str:
         f"{content['mode']}",
         f"  files      {', '.join(str(folder / name) for name in FILES if (folder / name).exists())}",
     ]
+    if content.get("unit"):
+        lines.insert(
+            -1, textwrap.fill(content["unit"], 100, initial_indent="  records    ", subsequent_indent=" " * 13)
+        )
     if "note" in content:
         lines.insert(3, textwrap.fill(content["note"], 100, initial_indent="  note       ", subsequent_indent=" " * 13))
     if "skeleton_f1" in content:

@@ -124,8 +124,10 @@ def readable(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is not None or error.errno is not None:
+        if error.filename is not None:
             raise
+        if error.errno is not None:  # pyarrow leaves the name out
+            raise OSError(error.errno, os.strerror(error.errno), name) from None
         wrong = True
     except ValueError as error:
         if type(error) is ValueError and str(error).startswith((name, "data file")):

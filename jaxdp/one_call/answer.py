@@ -93,8 +93,11 @@ class Answer(Result):
         """Where no dependence was found: which effect would have been, with power 0.8, by the planner; public numbers.
 
         schema: its path, for the command that is told where the planner needs simulations.
-        Returns detectable_effect (None where it needs them) and power, the sentence; {} where dependence was found.
+        Returns detectable_effect (None where it needs them) and power, the sentence; {} where dependence was found or
+        the planner does not know the test for such columns.
         """
+        from jaxdp.plan.methods import MIN_N, plans
+
         content = self.content
         one_each = len(content["x"]) == len(content["y"]) == 1
         if content["dependence_found"] or not one_each or not math.isfinite(content["epsilon"]):
@@ -106,6 +109,12 @@ class Answer(Result):
             text = f"With power {POWER} no effect, however strong, is found in so few records at this epsilon."
             return {"detectable_effect": found, "power": text}
         if found is None:
+            plan = plans().get(content["method"])
+            if plan is None or not plan.applies(setting):
+                return {}
+            if content["n"] < (least := max(MIN_N, plan.smallest_n)):
+                text = f"The planner needs at least {least} records to say how small an effect would have been found."
+                return {"detectable_effect": None, "power": text}
             asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", f"{content['epsilon']:g}"]
             asked += ["--power", f"{POWER}", "--schema", schema, "--x", *content["x"], "--y", *content["y"]]
             asked += [word for name in content["given"] for word in ("--given", name)]

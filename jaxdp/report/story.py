@@ -97,6 +97,12 @@ def _protected(result: Mapping[str, Any]) -> Iterator[str]:
             f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
             + ("the other, but for a probability of delta." if result.get("delta") else "the other.")
         )
+    if files and not result.get("unit"):
+        worse = " and a larger delta" if result.get("delta") else ""
+        yield (
+            f"A person with k records in the file is protected at k times this epsilon{worse} only. If a person may "
+            "have several, name the column that tells whose a record is, unit = ..., in the schema."
+        )
     yield str(result.get("unit", ""))
     yield "Not protected: the number of records, the schema and the settings, which count as public."
 

@@ -78,3 +78,18 @@ def test_a_seed_makes_a_repeatable_simulation(survey, tmp_path, capsys):
     graphs = [(tmp_path / name / "graph.json").read_text() for name in ("a", "b")]
     assert graphs[0] == graphs[1]
     assert json.loads(graphs[0])["mode"] == "simulation"
+
+
+def test_a_graph_says_whose_a_record_is(tmp_path, capsys):
+    rows = "".join(f"{i // 2},{i % 2},{i // 2 % 2}\n" for i in range(80))
+    (tmp_path / "d.csv").write_text(f"patient,a,b\n{rows}")
+    kind = 'kind = "binary"\nlevels = ["0", "1"]\n'
+    (tmp_path / "s.toml").write_text(f'unit = "patient"\n[columns.a]\n{kind}[columns.b]\n{kind}')
+    data = [str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml"), "--method", "table_pc"]
+    assert main(["discover", *data, "--epsilon", "1", "--out", str(tmp_path / "out")]) == 0
+    assert "One record per patient" in " ".join(capsys.readouterr().out.split())
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (result["n"], result["unit"].split(",")[0]) == (40, "One record per patient")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "One record per patient" in page
+    assert "k times this epsilon" not in page

@@ -154,3 +154,16 @@ def test_a_plan_refuses_what_the_test_would_refuse(tmp_path, capsys):
     data = Setting().design(300, 0.25, "scores")(jax.random.key(0))
     with pytest.raises(ValueError, match="about 1500 records are needed"):
         jaxdp.run(jaxdp.PartialCorrelation(epsilon=1.0, bound=32.0), jax.random.key(0), data)
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.feather", "none.xlsx", "none.csv.gz"])
+def test_a_file_that_is_not_there_is_named(tmp_path, capsys, name):
+    told = said(capsys, "schema", "draft", str(tmp_path / name))
+    assert told.endswith(f"{name}: no such file or directory\n")
+
+
+def test_no_plan_is_offered_that_the_planner_refuses():
+    rows = np.random.default_rng(0).uniform(-1, 1, (2, 10))
+    table, bounds = dict(zip("ab", rows, strict=True)), {"a": (-1, 1), "b": (-1, 1)}
+    answer = jaxdp.test(table, x="a", y="b", epsilon=1.0, bounds=bounds, key=jax.random.key(0))
+    assert "at least 20 records" in answer.missed()["power"]

@@ -24,7 +24,7 @@ RESULT = {
     "relation": "replace_one",
     "mode": "simulation",
     "n": 1500,
-    "command": "jaxdp test examples/a_rather_long_name_of_a_file.csv --schema examples/trial.toml --x dose",
+    "command": f"jaxdp test examples/{'a_long_name_' * 6}.csv --schema examples/trial.toml --x dose",
     "a_long_value_without_a_space": "x" * 300,
 }
 

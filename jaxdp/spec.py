@@ -92,7 +92,7 @@ class Planning:
     the design), "narrow" or "always". least: records below which the test's own limit law is not to be trusted.
     slow: simulated at seconds a point, so that comparisons leave it out. reference: the non-private test that its
     cost is measured against, by its formula's place in `jaxdp.plan`. table: planned for a 2 x 2 table if nothing is
-    said; without_z: for two continuous columns on [-1, 1] without Z.
+    said; without_z: for two continuous columns on [-1, 1] without Z; coded_z: for such columns given a coded one.
     """
 
     formula: Any = None
@@ -104,6 +104,7 @@ class Planning:
     reference: str = "continuous:gcm_power"
     table: bool = False
     without_z: bool = False
+    coded_z: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,13 @@ from typing import Any
 import jax
 
 from jaxdp import catalogue
+from jaxdp.data.dataset import ORDINAL, Column
 from jaxdp.plan.setting import CLASSIC_COMPLEXITY, CODES, GROUPS, SCALED, Setting
 from jaxdp.spec import Columns, Options, Planning
 
 Formula = Callable[[Setting, int, Any, float, float], float]  # of setting, n, budget, effect, level
 MIN_N = 20
+CODED_LEVELS = 8  # of a Z that has to be coded, where nothing is said
 MANY = 10**6  # records: what is refused with so many is refused with any number
 FORMS = {Columns.SCORES: SCALED, Columns.CODES: CODES, Columns.GROUPS: GROUPS}
 
@@ -79,9 +81,11 @@ class Plan:
 
     @property
     def setting(self) -> Setting:
-        """The setting if none is given: a 2 x 2 table, two columns without Z, or the continuous model."""
+        """The setting if none is given: a 2 x 2 table, two columns without Z or given codes, or the continuous model."""
         if self.planning.table:
             return Setting.table()
+        if self.planning.coded_z:
+            return Setting(z=(Column(ORDINAL, CODED_LEVELS),), scaled=True)
         return Setting(z=(), scaled=True) if self.planning.without_z else Setting()
 
     def applies(self, setting: Setting) -> bool:

@@ -84,7 +84,7 @@ def question(tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "flag"),
-    [("partition-gcm", "cells"), ("conditional-kendall", "cells"), ("test-of-tests", "fit, small blocks")],
+    [("partition-gcm", "cells"), ("test-of-tests", "fit, small blocks")],
 )
 def test_the_command_line_prints_the_flag_beside_the_p_value(question, method, flag, tmp_path, capsys):
     assert main([*question, "--given", "c", "--method", method]) == 0
@@ -101,6 +101,13 @@ def test_the_command_line_prints_the_flag_beside_the_p_value(question, method, f
 def test_the_command_line_refuses_cells_of_two_continuous_columns(question, method, tmp_path, capsys):
     assert main([*question, "--given", "c,d", "--method", method]) == 2
     assert "contrast-gcm" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+@pytest.mark.parametrize("method", ["conditional-kendall", "conditional-spearman"])
+def test_the_command_line_refuses_ranks_within_cells_of_a_continuous_column(question, method, tmp_path, capsys):
+    assert main([*question, "--given", "c", "--method", method]) == 2
+    assert "band-gcm" in capsys.readouterr().err
     assert not (tmp_path / "out" / "result.json").exists()
 
 

@@ -134,7 +134,8 @@ def _others(case: Case, effect: float) -> dict[str, Any]:
 
 
 def _rank(name: str, n: int):
-    return Case(name, n, 2.0, 0.5, ("split",), {"num_cells": (n // 25, n // 16, n // 12, n // 8)})
+    cells = (n // 25, n // 16, n // 12, n // 8)
+    return Case(name, n, 2.0, 0.5, ("split",), {"num_cells": cells}, fields={"accept_coarse_cells": True})
 
 
 WIDE = {"scale_x": 2.0, "scale_y": 2.0}

@@ -5,7 +5,7 @@ Inside a cell the means of x and y still move with z. One cell for eight records
 columns or more it outgrows the noise at every n (0.5 to 1.0 of the nulls are rejected), for two it takes more records
 than most data have (0.10 to 0.23 at n = 1000), and for one it takes a law of Z that is far from the public one.
 A column that no cell looks at confounds as a whole. So two columns are refused before anything is spent, and one is
-flagged.
+flagged. Ranks forgive no trend within a cell, however small the residuals: rank tests refuse one column too.
 """
 
 import math
@@ -19,7 +19,6 @@ from jaxdp.data.dataset import CONTINUOUS, Column
 from jaxdp.independence.continuous.level_rule import FLAG, REFUSE, RUN, LevelLost, LevelRule
 from jaxdp.statistics import partition
 
-MAX_CONTINUOUS = 1
 MAX_CONTRASTS = 5  # continuous columns that contrast-gcm takes
 MAX_COLUMNS = 3  # of more, unless all are coded, the test chooses two
 MAX_COMBINATIONS = 1 << 20  # of levels, each a cell of its own
@@ -38,17 +37,18 @@ def needs_axes(columns: tuple[Column, ...]) -> bool:
     return len(columns) > MAX_COLUMNS and not cut_whole
 
 
-def refusal(name: str, columns: tuple[Column, ...], chooses_axes: bool) -> str:
-    """Why a test that cuts these columns of z, or chosen ones of them, loses its level; "" where it does not."""
+def refusal(name: str, columns: tuple[Column, ...], chooses_axes: bool, most: int = 1) -> str:
+    """Why a test that cuts these columns of z, or chosen ones of them, loses its level; "" where it does not.
+
+    most: continuous columns that the test's cells can carry.
+    """
     continuous = sum(column.kind == CONTINUOUS for column in columns)
-    if continuous > MAX_CONTINUOUS:
-        instead = (
-            "Use contrast-gcm" if continuous <= MAX_CONTRASTS else "Condition on at most five and use contrast-gcm"
-        )
+    if continuous > most:
+        few = f"at most {most} of them" if most else "coded columns alone"
         return (
             f"{name} would find dependence where there is none: its cells are too wide for {continuous} continuous "
-            f"columns of z (columns that no domain describes count as continuous). {instead}, condition on at most "
-            f"{MAX_CONTINUOUS} of them, {TAKE_THE_RISK}."
+            f"{'column' if continuous == 1 else 'columns'} of z (columns that no domain describes count as "
+            f"continuous). {_instead(continuous)}, condition on {few}, {TAKE_THE_RISK}."
         )
     if chooses_axes:
         return (
@@ -57,6 +57,14 @@ def refusal(name: str, columns: tuple[Column, ...], chooses_axes: bool) -> str:
             f"select_axes=False (it cuts them all), {TAKE_THE_RISK}."
         )
     return ""
+
+
+def _instead(continuous: int) -> str:
+    if continuous == 1:
+        return "Use band-gcm (in Python kernel='sign' is local Kendall)"
+    if continuous <= MAX_CONTRASTS:
+        return "Use contrast-gcm"
+    return "Condition on at most five and use contrast-gcm"
 
 
 @frozen_pytree
@@ -68,27 +76,30 @@ class WithinCells(PrivateTest):
 
     accept_coarse_cells: bool = jax.tree.static(default=False)
 
-    instead: ClassVar[str] = "band-gcm needs no cells"  # of one continuous column, in the flag's sentence
+    max_continuous: ClassVar[int] = 1  # columns of z that the cells can carry; a flag says what they assume
 
     def refuse_coarse_cells(self, columns) -> None:
         """Raises `CoarseCells` if these columns of z (public) make a true null look false, unless that is accepted."""
-        told = refusal(method_of(self), columns, self._chooses_axes(columns))
+        told = self._refusal(columns)
         if told and not self.accept_coarse_cells:
             raise CoarseCells(told)
 
     def level_rule(self, data) -> LevelRule:
         """The public rule on the level for data (or shapes) with these columns: verdict, flags, sentence."""
         columns = () if data.z is None else self._cut_columns(data)
-        told = refusal(method_of(self), columns, self._chooses_axes(columns))
+        told = self._refusal(columns)
         if told and not self.accept_coarse_cells:
             return LevelRule(REFUSE, told)
         if told:
             sentence = "The cells are too wide for these columns of Z: a small p-value is no evidence of dependence."
             return LevelRule(FLAG, sentence, (COARSE,))
         if any(column.kind == CONTINUOUS for column in columns):
-            sentence = f"Level holds only if means hardly change within a cell of Z; {self.instead}."
+            sentence = "Level holds only if means hardly change within a cell of Z; band-gcm needs no cells."
             return LevelRule(FLAG, sentence, (CELLS,))
         return LevelRule(RUN, "")
+
+    def _refusal(self, columns: tuple[Column, ...]) -> str:
+        return refusal(method_of(self), columns, self._chooses_axes(columns), self.max_continuous)
 
     def _cut_columns(self, data) -> tuple[Column, ...]:
         """Public descriptions of the columns of z that this test cuts."""

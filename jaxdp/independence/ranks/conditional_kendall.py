@@ -32,8 +32,8 @@ class ConditionalKendall(Variants, StratifiedRankTest):
     tie-corrected null variance V. Two binary variables: divisor n_i and the exact hypergeometric variance,
     the Cochran-Mantel-Haenszel numerator. x, y: one column each; ties are allowed, NaN counts as 0.
     Strata: joint levels of the coded columns of z, public bins of the continuous ones.
-    Refused unless accept_coarse_cells: two or more continuous columns of z. One is flagged (`level_rule`), and ranks
-    forgive no trend within a cell, however small the residuals: `BandGCM` (kernel="sign" is its Kendall form).
+    Refused unless accept_coarse_cells: a continuous column of z, since ranks forgive no trend within a cell, however
+    small the residuals. `BandGCM` takes it (kernel="sign" is its Kendall form).
     Sensitivity (docs/theory/conditional_kendall.md#sensitivity, #variance), replace-one: U 3 (2 if x or y is binary or
     z is absent, 1 if both hold for x and y), V 0.357 (3/8 if both are binary); add-or-remove-one: U 3/2 (1 if x or y is
     binary), V 1/3 (1/4). The number of strata and their sizes stay private.
@@ -56,7 +56,7 @@ class ConditionalKendall(Variants, StratifiedRankTest):
         serves=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or all_discrete(domain) else {},
         shown=("u", "released rank statistic U"),
         variants={"studentised": OWN, "paper": "jaxdp.published.priv_pc:PaperKendall"},
-        planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow"),
+        planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/conditional_kendall.md",
         examples=EXAMPLES,
     )

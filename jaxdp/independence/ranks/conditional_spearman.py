@@ -28,8 +28,8 @@ class ConditionalSpearman(StratifiedRankTest):
 
     Statistic: U = sum over strata of (n_i - 1) rho_i with the tie-safe rho_i = 3 sum A B/(n_i (n_i^2 - 1)),
     A, B = numbers of smaller minus larger values, and its exact permutation variance V.
-    Refused unless accept_coarse_cells: two or more continuous columns of z. One is flagged (`level_rule`), and ranks
-    forgive no trend within a cell, however small the residuals: `BandGCM` (kernel="sign" is its Kendall form).
+    Refused unless accept_coarse_cells: a continuous column of z, since ranks forgive no trend within a cell, however
+    small the residuals. `BandGCM` takes it (kernel="sign" is its Kendall form).
     Sensitivity (docs/theory/spearman.md#sensitivity): U 10 under replace-one (6 without z), 5 under
     add-or-remove-one; V 4 and 3 (docs/theory/spearman.md#variance).
     Privacy: epsilon-DP (85 % for U, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
@@ -46,12 +46,13 @@ class ConditionalSpearman(StratifiedRankTest):
         effect="Spearman's rho of X and Y given Z",
         fits=on_a_line,
         shown=("u", "released rank statistic U"),
-        planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow"),
+        planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/spearman.md",
         examples=(
             Example(
                 examples.continuous,
                 null=confounder.sine_confounder,
+                fields=kendall_examples.COARSE,
                 reaches=kendall_examples.reached(0.97, 0.73),
                 worst_pairs=f"{kendall_examples.WORST}:ranks",
                 audit=kendall_examples.AUDIT,

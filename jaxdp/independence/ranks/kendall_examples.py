@@ -10,7 +10,8 @@ from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gauss
 WORST = "jaxdp.independence.ranks.worst_pairs_ranks"
 RANK_VARIANCE = "the part of a record that leaves is proven, not attained (docs/theory/conditional_kendall.md)"
 PAIRS_ALONE = PairSearch(rounds=None)
-JOINS = {"relation": Relation.ADD_OR_REMOVE_ONE, "num_cells": 4, "max_records": 1000}
+COARSE = {"accept_coarse_cells": True}  # where the cells of a continuous z are looked at
+JOINS = {"relation": Relation.ADD_OR_REMOVE_ONE, "num_cells": 4, "max_records": 1000, **COARSE}
 AUDIT = AuditSettings(examples.equal_strata)
 
 
@@ -23,6 +24,7 @@ EXAMPLES = (
     Example(
         examples.continuous,
         null=confounder.sine_confounder,
+        fields=COARSE,
         reaches=reached(0.95, 0.91),
         worst_pairs=f"{WORST}:ranks",
         audit=AUDIT,

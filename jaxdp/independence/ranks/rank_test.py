@@ -46,9 +46,7 @@ class StratifiedRankTest(WithinCells):
     num_strata: int = jax.tree.static(default=0)
 
     maximal_variance: ClassVar[float] = 1.0  # of V, per record
-    instead: ClassVar[str] = (
-        "ranks forgive no trend there, however small; band-gcm needs no cells (its kernel='sign' is local Kendall)"
-    )
+    max_continuous: ClassVar[int] = 0  # ranks forgive no trend within a cell, however small
 
     def __post_init__(self):
         super().__post_init__()

@@ -160,6 +160,11 @@ def test_two_continuous_columns_are_refused_before_anything_is_spent(columns, tm
         with pytest.raises(CoarseCells, match=r"Use contrast-gcm, .* accept_coarse_cells=True"):
             core.run(test, jaxdp.fresh_key(), data, ledger=ledger)
     assert float(ledger.spent.epsilon) == 0.0
+    one = described((LINE,), 400)
+    for kind in (jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman):
+        with pytest.raises(CoarseCells, match=r"1 continuous column of z.* Use band-gcm"):
+            core.run(kind(epsilon=1.0), jaxdp.fresh_key(), one, ledger=ledger)
+    assert float(ledger.spent.epsilon) == 0.0
     with pytest.raises(CoarseCells, match="at most 1 of them"):
         jaxdp.all_pairs(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), np.zeros((400, 2)), data.z)
     for kind in (jaxdp.PartitionGCM, jaxdp.LocalPermutation, jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman):
@@ -176,7 +181,8 @@ def test_what_is_known_about_the_level_follows_the_public_columns(kind):
 
     assert (rule((CODED, CODED)).verdict, rule((CODED, CODED)).sentence) == ("run", "")
     one = rule((LINE, CODED))
-    assert (one.verdict, one.flags) == ("flag", ("cells",))
+    ranks = kind in (jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman)  # they forgive no trend within a cell
+    assert (one.verdict, one.flags) == (("refuse", ()) if ranks else ("flag", ("cells",)))
     assert "band-gcm" in one.sentence
     two = rule((LINE, LINE))
     assert two.verdict == "refuse"
@@ -248,7 +254,8 @@ def test_orders_that_are_answered_depend_on_public_columns_alone(coded, order):
     assert largest_order(test, records, 4) == order
     assert largest_order(test, records, 1) == 1
     assert largest_order(dataclasses.replace(test, accept_coarse_cells=True), records, 4) == 4
-    assert largest_order(jaxdp.ConditionalKendall(epsilon=1.0), records, 4) == max(order, 4 * (coded >= 5))
+    kendall = jaxdp.ConditionalKendall(epsilon=1.0)
+    assert largest_order(kendall, records, 4) == 4 * (coded == 6)  # not given a continuous column
 
 
 def test_a_search_by_partition_stops_at_the_order_that_is_answered(monkeypatch):

@@ -21,7 +21,7 @@ from cell_signs import CellSigns
 LAW = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
 CRT = jaxdp.PrivateCRT(epsilon=0.7, law=LAW, variant="normal")
 SMALL = {
-    "kendall": jaxdp.ConditionalKendall(epsilon=0.7),
+    "kendall": jaxdp.ConditionalKendall(epsilon=0.7, accept_coarse_cells=True),
     "crt": CRT,
     "own": CellSigns(epsilon=0.7, num_cells=5),
     "decision": jaxdp.LocalPermutation(epsilon=0.7, num_permutations=39),
@@ -65,7 +65,7 @@ def test_pairs_are_runs_of_the_test_with_its_share(test):
 
 def test_the_dependent_pair_is_found_at_a_large_budget():
     table, z = features(400, 3)
-    for test in (CellSigns(epsilon=60.0), jaxdp.ConditionalKendall(epsilon=60.0)):
+    for test in (CellSigns(epsilon=60.0), jaxdp.ConditionalKendall(epsilon=60.0, accept_coarse_cells=True)):
         p = np.asarray(jaxdp.all_pairs(test, key(1), table, z).p_values)
         assert np.unravel_index(np.nanargmin(p), p.shape) == (0, 1)
         assert p[0, 1] < 0.05
@@ -203,7 +203,8 @@ def test_tests_that_cannot_be_asked_are_refused_with_a_way_out():
 
 def test_gaussian_budgets_are_divided_too():
     table, z = features()
-    result = jaxdp.all_pairs(jaxdp.ConditionalKendall(mechanism=jaxdp.Gaussian(0.3)), key(), table, z)
+    kendall = jaxdp.ConditionalKendall(mechanism=jaxdp.Gaussian(0.3), accept_coarse_cells=True)
+    result = jaxdp.all_pairs(kendall, key(), table, z)
     assert result.cost.rho == pytest.approx(0.3, rel=2.0**-47)
     assert result.cost.rho <= 0.3
     assert jnp.isinf(result.cost.epsilon)

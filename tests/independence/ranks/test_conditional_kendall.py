@@ -77,7 +77,7 @@ def test_level_on_continuous_columns_with_public_bins():
         x, y = (jax.random.normal(k, (400,)) for k in (key_x, key_y))
         return Data(x, y, z, domain=domain(0, 0, 0))
 
-    null = p_values(jaxdp.ConditionalKendall(epsilon=2.0), continuous, 1000, 4)
+    null = p_values(jaxdp.ConditionalKendall(epsilon=2.0, accept_coarse_cells=True), continuous, 1000, 4)
     assert np.sum(null <= 0.05) <= binom.ppf(1 - 1e-6, 1000, 0.05)
     assert np.sum(null <= 0.2) >= binom.ppf(1e-6, 1000, 0.13)
 
@@ -186,7 +186,7 @@ def test_bad_input_has_defined_answers(kind):
         Data(np.ones(1), np.ones(1), np.ones(1)),
         Data(np.zeros(5, int), np.arange(5), np.zeros(5, int), domain=domain(1, 5, 1)),
     ):
-        result = jaxdp.run(kind(epsilon=1.0), jax.random.key(0), data)
+        result = jaxdp.run(kind(epsilon=1.0, accept_coarse_cells=True), jax.random.key(0), data)
         assert 0.0 <= float(result.p_value) <= 1.0
 
 
@@ -199,7 +199,9 @@ def test_public_mistakes_raise():
     with pytest.raises(ValueError, match="replace_one"):
         jaxdp.ConditionalKendall(epsilon=1.0, variant="paper", relation=Relation.ADD_OR_REMOVE_ONE)
     cut = Data(data.x, data.y, np.linspace(-1, 1, 20), domain=domain(3, 3, 0))
-    add = jaxdp.ConditionalKendall(epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE)
+    add = jaxdp.ConditionalKendall(
+        epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE, accept_coarse_cells=True
+    )
     with pytest.raises(ValueError, match="num_cells"):
         jaxdp.run(add, jax.random.key(0), cut)
     assert kendall.KENDALL_BOUNDS[0] == (1.5, 3.0, 2.0)

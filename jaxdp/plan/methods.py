@@ -81,7 +81,7 @@ class Plan:
 
     @property
     def setting(self) -> Setting:
-        """The setting if none is given: a 2 x 2 table, two columns without Z or given codes, or the continuous model."""
+        """The setting if none is given: a 2 x 2 table, two columns without Z or given codes, or continuous ones."""
         if self.planning.table:
             return Setting.table()
         if self.planning.coded_z:

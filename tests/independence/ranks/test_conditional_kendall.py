@@ -199,9 +199,7 @@ def test_public_mistakes_raise():
     with pytest.raises(ValueError, match="replace_one"):
         jaxdp.ConditionalKendall(epsilon=1.0, variant="paper", relation=Relation.ADD_OR_REMOVE_ONE)
     cut = Data(data.x, data.y, np.linspace(-1, 1, 20), domain=domain(3, 3, 0))
-    add = jaxdp.ConditionalKendall(
-        epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE, accept_coarse_cells=True
-    )
+    add = jaxdp.ConditionalKendall(epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE, accept_coarse_cells=True)
     with pytest.raises(ValueError, match="num_cells"):
         jaxdp.run(add, jax.random.key(0), cut)
     assert kendall.KENDALL_BOUNDS[0] == (1.5, 3.0, 2.0)

@@ -85,6 +85,7 @@ class PaperKendall(ConditionalKendall):
             Example(
                 examples.codes,
                 null=functools.partial(examples.leaning_codes, levels=(3, 3, 2)),
+                fields=kendall_examples.COARSE,  # the pair made by hand is without a domain
                 reaches=1.0,
                 worst_pairs=f"{kendall_examples.WORST}:three_and_one",
                 price=(1.5, math.inf),

@@ -4,8 +4,8 @@
 
 `scripts/docs build` makes one for each tutorial, which the page links; nobody edits a notebook. Python blocks of a page
 become cells of one namespace, `jaxdp` lines become shell cells. A block of what is printed gives way to the
-cell's own output. Blocks that cannot run here (a scheduler, a library that is not installed) stay without output, and
-so does what follows them.
+cell's own output. Blocks that need a scheduler stay without output, and so does a block that needs a library which
+is not installed here, with all that follows it.
 """
 
 import argparse
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", flags=re.S | re.M)
 LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\((?![a-z]+:)[^()\s]+\)")
 IMPORT = re.compile(r"^(?:import|from) (\w+)", flags=re.M)
+SCHEDULER = "# needs a scheduler\n"  # opens a block that starts jobs
 PATIENCE = 3600  # seconds for one page
 
 
@@ -94,17 +95,17 @@ def _markdown(text: str) -> dict:
 
 
 def executed(made: list[dict]) -> dict[int, list[dict]]:
-    """Outputs by place of the cells, run in a folder that holds the examples; up to the first that cannot run here."""
+    """Outputs by place of the cells, run in a folder that holds the examples; up to the first that lacks a library."""
     outputs: dict[int, list[dict]] = {}
     namespace: dict = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory(prefix="jaxdp-notebook-") as folder, contextlib.chdir(folder), _importable(folder):
         shutil.copytree(ROOT / "examples", "examples")
         shutil.copytree(ROOT / "examples", ".", dirs_exist_ok=True)
         for place, cell in enumerate(made):
-            if cell["cell_type"] == "markdown":
+            if cell["cell_type"] == "markdown" or SCHEDULER in cell["source"]:
                 continue
-            if not _runnable(cell["source"]):
-                break
+            if not _has_libraries(cell["source"]):
+                break  # what follows may build on it
             try:
                 outputs[place] = _run(cell["source"], namespace)
             except Exception as error:
@@ -121,9 +122,8 @@ def _importable(folder: str):
         sys.path.remove(folder)
 
 
-def _runnable(source: str) -> bool:
-    names = [] if source.startswith("%%sh") else IMPORT.findall(source)
-    return not source.startswith("# needs a scheduler") and all(importlib.util.find_spec(name) for name in names)
+def _has_libraries(source: str) -> bool:
+    return source.startswith("%%sh") or all(importlib.util.find_spec(name) for name in IMPORT.findall(source))
 
 
 def _run(source: str, namespace: dict) -> list[dict]:

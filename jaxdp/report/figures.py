@@ -74,7 +74,7 @@ def null_law(
     middle = 0.5 * (edges[1:] + edges[:-1])
     t, height = np.concatenate([-middle[::-1], middle]), np.concatenate([density[::-1], density])
 
-    figure, axes = canvas()
+    figure, axes = canvas(height=4.4)
     axes.plot(t, height, color=BLUE, label="law under independence, noise included")
     axes.fill_between(t, height, where=np.abs(t) < critical, color=BLUE, alpha=0.15)
     axes.fill_between(
@@ -84,10 +84,9 @@ def null_law(
         axes.axvline(edge, color=RED, linewidth=0.8, linestyle=":")
     axes.axvline(statistic, color="black", linewidth=1.6, label=f"{label} {statistic:.4g}, p = {p_value:.3g}")
     axes.set(
-        title=plain(title), xlabel=plain(label), ylabel="density", ylim=(0.0, 1.28 * height.max()), xlim=(-reach, reach)
+        title=plain(title), xlabel=plain(label), ylabel="density", ylim=(0.0, 1.08 * height.max()), xlim=(-reach, reach)
     )
-    # opaque: lines behind it would cross its words
-    axes.legend(loc="upper left", framealpha=1.0, edgecolor="none", fontsize=8)
+    figure.legend(loc="outside lower left", frameon=False, fontsize=8)  # inside, lines would cross its words
     return save(figure, path, simulation)
 
 

@@ -54,6 +54,14 @@ never
 ```python
 print("after it")
 ```
+
+```python
+import no_such_library
+```
+
+```python
+print("nor this")
+```
 """
 
 
@@ -67,10 +75,10 @@ def test_a_page_becomes_a_notebook_with_its_output(tmp_path):
     made = notebooks.notebook(page)
     code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
     prose = "\n".join("".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "markdown")
-    assert [texts(cell) for cell in code] == ["two 2\n", f"jaxdp {jaxdp.__version__}\n", "", "", ""]
+    assert [texts(cell) for cell in code] == ["two 2\n", f"jaxdp {jaxdp.__version__}\n", "", "", "after it\n", "", ""]
     assert "".join(code[1]["source"]) == "%%sh\njaxdp --version"
     assert code[2]["outputs"][0]["data"]["text/html"] == ["<b>shown</b>"]
-    assert [cell["execution_count"] is None for cell in code] == [False, False, False, True, True]
+    assert [cell["execution_count"] is None for cell in code] == [False, False, False, True, False, True, True]
     assert "See another and [the net](https://example.org)." in prose
     assert "sbatch job" in prose
     assert "two ..." not in prose  # the cell's own output stands there

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jaxdp.cli import options, submit
+from jaxdp.cli import options
 
 EXAMPLE = (
     "example: jaxdp simulate --method partition-gcm --design sine --n 100,1000 --epsilon 0.5,1 --effect 0,0.5 "
@@ -84,13 +84,32 @@ def add_cluster(group) -> None:
     group.add_argument("--coordinator", metavar="HOST:PORT", help="address of process 0, outside a known cluster")
     group.add_argument("--processes", type=options.count, metavar="P", help="with --coordinator")
     group.add_argument("--process", type=_index, metavar="I", help="with --coordinator: this process, from 0")
-    submit.add_submit(group)
+    add_submit(group)
+
+
+def add_submit(group) -> None:
+    """Options of a submission."""
+    group.add_argument(
+        "--submit", choices=("slurm", "local"), help="run as --tasks jobs through submitit: slurm, or this machine"
+    )
+    group.add_argument("--tasks", type=options.count, metavar="N", help="with --submit: how many")
+    group.add_argument("--wait", action="store_true", help="with --submit: wait for them, then draw and print as usual")
+    group.add_argument(
+        "--submit-option",
+        type=options.setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the jobs, by submitit's name, such as timeout_min=600, cpus_per_task=4 or slurm_partition=long",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     if args.list:
         print(listing())
         return 0
+    from jaxdp.cli import submit
+
     submit.check(args)
     if not args.submit:  # each task looks for the cores of its own machine
         prepare_devices(args)

@@ -14,7 +14,6 @@ from typing import Any
 
 from jaxdp.cli import options
 
-ENGINES = ("slurm", "local")
 FOLDER = "jobs"  # of --out: what submitit keeps, logs among it
 DEFAULTS = {"name": "jaxdp", "timeout_min": 240}
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -42,21 +41,6 @@ class Task:
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, task)
-
-
-def add_submit(group) -> None:
-    """Options of a submission."""
-    group.add_argument("--submit", choices=ENGINES, help="run as --tasks jobs through submitit: slurm, or this machine")
-    group.add_argument("--tasks", type=options.count, metavar="N", help="with --submit: how many")
-    group.add_argument("--wait", action="store_true", help="with --submit: wait for them, then draw and print as usual")
-    group.add_argument(
-        "--submit-option",
-        type=options.setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the jobs, by submitit's name, such as timeout_min=600, cpus_per_task=4 or slurm_partition=long",
-    )
 
 
 def check(args: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ def add_parser(subparsers) -> None:
     )
     options.add_data(parser)
     options.add_reading(parser)
+    options.add_memory(parser)
     parser.add_argument(
         "--columns", type=options.names, metavar="A,B,C", help="columns to use (default: all of the schema)"
     )
@@ -107,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
     account = options.account(ledger, args.data, folder, ", ".join(names))
     key = options.make_key(args.seed)
     try:
-        graph, num_records = find_graph(schema, source, key, account, epsilon=args.epsilon, keep=keep, **settings)
+        how = {"epsilon": args.epsilon, "keep": keep, "memory": args.memory}
+        graph, num_records = find_graph(schema, source, key, account, **how, **settings)
     except KeyboardInterrupt:
         if keep is not None and keep.exists():
             print(f"jaxdp: what was answered is kept: the same command with --out {folder} goes on.", file=sys.stderr)

@@ -7,6 +7,7 @@ Nothing here raises on a value or looks at two records together: an unreadable v
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Sequence
 
@@ -16,6 +17,7 @@ from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.notation import PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
 
+MAX_LOOKED_UP, MAX_INTEGER = 1 << 12, 1 << 31  # integers whose codes are kept, and how large they may be
 KINDS = (CONTINUOUS, ORDINAL, CATEGORICAL, BINARY)
 MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 
@@ -120,11 +122,24 @@ class ColumnRule:
     def _level_codes(self, values: Sequence) -> np.ndarray:
         if isinstance(self.levels[0], str):
             return self._text_codes(values)
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.dtype != np.uint64:
+            known = self._codes_of_integers
+            if known is not None:
+                first, codes = known
+                return codes[np.clip(values, first, first + len(codes) - 1, dtype=np.int64) - first]
         numbers = self.numbers(values)
         codes = np.full(numbers.shape, float(self.other))
         for code, level in enumerate(self.levels):
             codes[numbers == level] = code
         return np.where(np.isfinite(numbers), codes, self.missing)
+
+    @functools.cached_property
+    def _codes_of_integers(self) -> tuple[int, np.ndarray] | None:
+        """(first, codes of first, first + 1, ...), whose ends stand for all integers beyond; None for a wide range."""
+        first, last = math.floor(min(self.levels)) - 1, math.ceil(max(self.levels)) + 1  # type: ignore[type-var]
+        if last - first > MAX_LOOKED_UP or max(abs(first), abs(last)) > MAX_INTEGER:
+            return None
+        return first, self._level_codes(np.arange(first, last + 1, dtype=float))
 
     def _text_codes(self, values: Sequence) -> np.ndarray:
         code_of = {level: code for code, level in enumerate(self.levels)}

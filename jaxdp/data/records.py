@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp._base.display import described
 from jaxdp._base.pytree import as_pytree
 from jaxdp.data import admit
+from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
 
 
@@ -75,6 +76,40 @@ class Records:
         return scaled, Column(CONTINUOUS, column.levels, column.name)
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class RecordsInChunks:
+    """Records that do not lie in memory, for searches that take sums of them alone (`SearchSpec.sums`).
+
+    chunks: of all columns as x, and again as y. columns: their public descriptions.
+    """
+
+    chunks: Chunks
+    columns: tuple[Column, ...]
+
+    def __repr__(self) -> str:
+        return f"RecordsInChunks({self.chunks!r}, columns={self.columns!r})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names; a nameless column is called after its position."""
+        return tuple(column.name or f"v{j}" for j, column in enumerate(self.columns))
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Levels of each column, 0 for a continuous one."""
+        return levels_of(self.columns)
+
+    @property
+    def num_records(self) -> int:
+        """Rows."""
+        return self.chunks.num_records
+
+    @property
+    def num_pairs(self) -> int:
+        """Pairs of columns."""
+        return len(self.columns) * (len(self.columns) - 1) // 2
+
+
 def levels_of(columns: Sequence[Column]) -> tuple[int, ...]:
     """Levels of each column, 0 for a continuous one."""
     return tuple(0 if column.kind == CONTINUOUS else column.levels for column in columns)
@@ -86,6 +121,8 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
     levels: public number of levels of each column, required with a bare array, since levels seen in the
     data are private; 0 marks a continuous column scaled to [-1, 1].
     """
+    if isinstance(data, RecordsInChunks):
+        return data  # type: ignore[return-value]  # the same public numbers; searches that need values were refused
     if isinstance(data, Records):
         return dataclasses.replace(data)  # admitted again: a pytree operation may have put anything into it
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], list | tuple) and levels is None:

@@ -172,7 +172,7 @@ class Schema:
 
     def _data(self, table: Mapping[str, np.ndarray], x, y, given, codes: bool) -> Data:
         def take(names):
-            return np.concatenate([table[name] for name in names], axis=1)
+            return table[names[0]] if len(names) == 1 else np.concatenate([table[name] for name in names], axis=1)
 
         def columns(names, scaled):
             return tuple(c for n in names for c in self._columns(n, scaled))
@@ -210,9 +210,15 @@ class Schema:
             raise ValueError("names must hold at least one column, each once.")
         how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
         table = self._table(source, names, (), **how)
-        return np.concatenate([table[name] for name in names], axis=1), tuple(
-            column for name in names for column in self._columns(name, False)
-        )
+        return np.concatenate([table[name] for name in names], axis=1), self.columns_of(names)
+
+    def columns_of(self, names: Sequence[str]) -> tuple[Column, ...]:
+        """Public descriptions of columns as `read_table` codes them."""
+        return tuple(column for name in names for column in self._columns(name, False))
+
+    def coded_table(self, piece: Mapping[str, Any], names: Sequence[str]) -> np.ndarray:
+        """The rows of one piece of a table as `read_table` returns them, float64 (n, d)."""
+        return np.concatenate([self._coded(piece, name, False) for name in names], axis=1)
 
     def rule(self, name: str) -> ColumnRule:
         """The rule of a column; ValueError if the schema does not describe it."""

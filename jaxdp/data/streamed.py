@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,11 +13,13 @@ import numpy as np
 
 from jaxdp.data import batches, readers
 from jaxdp.data.chunks import Chunks
-from jaxdp.data.dataset import Data
+from jaxdp.data.dataset import Data, Domain
+from jaxdp.data.records import Records
 from jaxdp.data.schema import Schema
 from jaxdp.data.tally import Tally
 
 BYTES_PER_VALUE = 128  # of a table read into memory, with the copies that a test makes (measured)
+BYTES_PER_CODE = 6  # of columns of levels, with the copies that a search makes
 CHUNK_BYTES = 256  # per value of a chunk, with the copies that its sums make
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 20  # of a chunk
 BRANCHES = 8  # of a node of a tree of sums
@@ -83,7 +85,7 @@ def _guessed_rows(path: str) -> int:
 
 def stream(
     source: Any,
-    columns: Columns,
+    columns: Columns | AllColumns,
     *,
     memory: int,
     strict: bool = False,
@@ -95,11 +97,7 @@ def stream(
     memory: bytes that reading and summing may take, about. tally: of every cell, for the owner of the table.
     Errors: ValueError for a schema with a unit, whose rows cannot be told apart without all ids; as `readers.pieces`.
     """
-    if columns.schema.unit:
-        raise ValueError(
-            f"unit = {columns.schema.unit!r} needs the ids of all rows at once: give the table as one that fits into "
-            "memory (--memory), or make one row per unit of it first."
-        )
+    require_no_unit(columns.schema)
 
     def pieces(tally: Tally | None = None) -> Iterator[Mapping[str, Any]]:
         faults = None if tally is None else tally.faults
@@ -120,7 +118,60 @@ def stream(
     )
 
 
-def load(source: Any, *, columns: Columns, memory: int, force: bool = False, **how: Any) -> Chunks:
+@dataclasses.dataclass(frozen=True)
+class AllColumns:
+    """The columns of a search, each as x and again as y: features of one release. As `Columns`."""
+
+    schema: Schema
+    names: tuple[str, ...]
+
+    def coded(self, piece: Mapping[str, Any]) -> Data:
+        """The rows of a piece."""
+        values, columns = self.schema.coded_table(piece, self.names), self.schema.columns_of(self.names)
+        return Data(values, values, domain=Domain(columns, columns))
+
+    def shapes(self, num_records: int) -> Data:
+        """The whole data, with shapes for arrays."""
+        empty = self.coded({name: np.zeros(0) for name in self.names})
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_records, *leaf.shape[1:]), np.float64), empty)
+
+
+def codes(
+    source: Any,
+    schema: Schema,
+    names: Sequence[str],
+    *,
+    strict: bool = False,
+    records: int | None = None,
+    tally: Tally | None = None,
+) -> Records:
+    """All columns as codes in as few bytes as they need, read in pieces: columns of levels alone.
+
+    Errors: as `stream`.
+    """
+    require_no_unit(schema)
+    columns, rules = schema.columns_of(names), {name: schema.rule(name) for name in names}
+    kind = np.min_scalar_type(max(column.levels for column in columns) - 1)
+    faults = None if tally is None else tally.faults
+    how: dict[str, Any] = {"strict": strict, "records": records, "faults": faults, "in_batches": True}
+    parts: list[np.ndarray] = []
+    for piece in _told(readers.pieces(source, names, schema.delimiter, **how), "reading", None):
+        if tally is not None:
+            tally.add_piece(rules, piece)
+        parts.append(schema.coded_table(piece, names).astype(kind))
+    return Records(np.concatenate(parts) if parts else np.zeros((0, len(columns)), kind), columns)
+
+
+def require_no_unit(schema: Schema) -> None:
+    """Raises ValueError for a schema with a unit, whose first rows cannot be told without all ids."""
+    if schema.unit:
+        raise ValueError(
+            f"unit = {schema.unit!r} needs the ids of all rows at once: give the table as one that fits into "
+            "memory (--memory), or make one row per unit of it first."
+        )
+
+
+def load(source: Any, *, columns: Columns | AllColumns, memory: int, force: bool = False, **how: Any) -> Chunks:
     """`stream`, as callers load a table. force: no cell is counted where that would take a pass of its own."""
     found = batches.of(source)
     if force and found is not None:
@@ -137,7 +188,7 @@ def _count(source: Any, strict: bool, records: int | None, tally: Tally | None) 
     return None if found is None else found.count()
 
 
-def _chunks(pieces: Callable, columns: Columns, rows: int, count: int) -> Iterator[Data]:
+def _chunks(pieces: Callable, columns: Columns | AllColumns, rows: int, count: int) -> Iterator[Data]:
     """Pieces of at least so many rows, but for the last."""
     waiting: list[Data] = []
     held = 0
@@ -165,14 +216,16 @@ def _told(pieces: Iterator[Mapping[str, Any]], what: str, count: int | None) -> 
             bar.update(len(next(iter(piece.values()))))
 
 
-def adder(source: Any, columns: Columns) -> Callable | None:
+def adder(source: Any, columns: Columns | AllColumns) -> Callable | None:
     """How sums of this source are added: of a Dask data frame by its scheduler, in a tree; else None."""
     if not (type(source).__module__.startswith("dask") and hasattr(source, "to_delayed")):
         return None
     return functools.partial(_over_partitions, source, columns)
 
 
-def _over_partitions(frame: Any, columns: Columns, function: Callable, merge: Callable, read: Callable) -> Any:
+def _over_partitions(
+    frame: Any, columns: Columns | AllColumns, function: Callable, merge: Callable, read: Callable
+) -> Any:
     """Sums of the partitions where they lie, merged in a tree by the scheduler in force.
 
     A partition whose worker dies is computed once more; its sums enter one node of the tree, and so count once.
@@ -189,7 +242,7 @@ def _over_partitions(frame: Any, columns: Columns, function: Callable, merge: Ca
     return (0, None) if found is None else found
 
 
-def _of_partition(columns: Columns, function: Callable, frame: Any) -> Any:
+def _of_partition(columns: Columns | AllColumns, function: Callable, frame: Any) -> Any:
     """What the function gives of one partition; None of an empty one."""
     if not len(frame):
         return None

@@ -45,6 +45,7 @@ class SearchSpec:
     that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
     infinity says that the search is there where no other fits; None: only by name. needs: arguments beyond epsilon
     that it cannot do without.
+    sums: whether it takes sums of records alone, so that they may come in chunks (`RecordsInChunks`).
     variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
     true_epsilon: of comparators and published searches (`jaxdp.published`), the epsilon that they have, in words.
     """
@@ -54,6 +55,7 @@ class SearchSpec:
     fits: Callable[[Levels], bool] = coded
     error: Callable[[Setting], float] | None = None
     needs: tuple[str, ...] = ()
+    sums: bool = False
     variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
     true_epsilon: str = ""
 

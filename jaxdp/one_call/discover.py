@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jaxdp.data import streamed
 from jaxdp.data.known import schema_of
-from jaxdp.data.records import as_records
+from jaxdp.data.records import RecordsInChunks, as_records, levels_of
 from jaxdp.data.schema import Schema, as_names
-from jaxdp.discovery.choose import AUTO, named
+from jaxdp.discovery.choose import AUTO, named, setting_of
 from jaxdp.discovery.choose import discover as search
 from jaxdp.discovery.engine.kept import keeping
 from jaxdp.discovery.engine.knowledge import known as require_known
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
+from jaxdp.discovery.spec import best, searches
 from jaxdp.one_call import reading
 from jaxdp.one_call.budget import budget
-from jaxdp.one_call.test import account_of, own_key
+from jaxdp.one_call.test import account_of, own_key, size
 
 MIN_ROWS = 2
 
@@ -40,13 +43,16 @@ def discover(
     strict: bool = False,
     records: int | None = None,
     force: bool = False,
+    memory: int | str | None = None,
     **settings: Any,
 ) -> Graph:
     """Which columns are directly related, and in which direction? A partially directed graph, at a total budget.
 
         jaxdp.discover(frame, epsilon=1.0, levels={"smoker": ["no", "yes"], "cough": ["no", "yes"]})
 
-    table, schema, bounds, levels, ledger, key, strict, records, force: as in `jaxdp.test`.
+    table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`. Of a table that
+    takes more than `memory`, columns of levels are kept as codes of a byte, and others go into sums where the search
+    has them.
     columns: which to use, default all that are described. method: a search, or a test for PC; default what fits.
     settings: of `jaxdp.discovery.discover`, such as max_order, knowledge (`jaxdp.discovery.Knowledge`), keep (a file
     for the answers, with which an interrupted search goes on) and accept_coarse_cells.
@@ -61,7 +67,7 @@ def discover(
     chosen = settings_of(method=method, delta=delta, **settings)
     account = account_of(ledger, table, ", ".join(names))
     source = reading.Source(table, tuple(names), known.delimiter, strict, records, force)
-    return find_graph(known, source, own_key(key), account, epsilon=epsilon, **chosen)[0]
+    return find_graph(known, source, own_key(key), account, epsilon=epsilon, memory=size(memory), **chosen)[0]
 
 
 def columns_of(schema: Schema, columns: str | Sequence[str] | None) -> list[str]:
@@ -89,11 +95,20 @@ def settings_of(*, method: str = AUTO, delta: float = 0.0, **settings: Any) -> d
 
 
 def find_graph(
-    schema: Schema, source: reading.Source, key: Any, account: Any, *, epsilon: float, keep: Any = None, **settings: Any
+    schema: Schema,
+    source: reading.Source,
+    key: Any,
+    account: Any,
+    *,
+    epsilon: float,
+    keep: Any = None,
+    memory: int | None = None,
+    **settings: Any,
 ) -> tuple[Graph, int]:
     """The graph of the columns of a source, charged to the account once, and the number of records.
 
     keep: path of the file of answers, opened before anything is read, for a source may be asked twice.
+    memory: bytes that the table may take.
     """
     epsilon = budget(epsilon)
     require_known(settings.get("knowledge"), source.names)
@@ -107,6 +122,9 @@ def find_graph(
     def load(table, **how):
         return as_records(schema.read_table(table, list(source.names), shuffled=reading.is_release(key), **how))
 
+    rows = source.rows_beyond(memory)
+    if rows is not None:
+        load = _beyond_memory(schema, source, rows, reading.limit(memory), epsilon, settings)
     with contextlib.ExitStack() as stack:
         if keep is not None:
             keep = stack.enter_context(keeping(keep, account))
@@ -114,3 +132,35 @@ def find_graph(
         graph, num_records = reading.ask(ask, load, source, account)
     note = " ".join(text for text in (graph.note, schema.protects) if text)
     return dataclasses.replace(graph, note=note), num_records
+
+
+def _beyond_memory(
+    schema, source: reading.Source, rows: int, most: int, epsilon: float, settings
+) -> Callable[..., Any]:
+    """How a table of so many rows is read within so many bytes. Errors: ValueError, before it is read, if none serves.
+
+    Columns of levels as codes, one byte each; where that is too much, or columns are continuous, in chunks.
+    """
+    columns, names = schema.columns_of(source.names), source.names
+    as_codes = streamed.BYTES_PER_CODE * rows * len(columns)
+    if 0 not in levels_of(columns) and as_codes <= most:
+        return functools.partial(streamed.codes, schema=schema, names=list(names))
+    method = settings.get("method", AUTO)
+    if method == AUTO:
+        method = best(setting_of(columns, rows, epsilon, settings.get("delta", 0.0))).spec.name  # type: ignore[attr-defined]
+    spec = getattr(named(method), "spec", None)
+    if not getattr(spec, "sums", False):
+        with_sums = [name for name, found in searches().items() if found.spec.sums]  # type: ignore[attr-defined]
+        raise ValueError(
+            f"{method} must have all records in memory: about {rows} rows of these columns are more than fits into "
+            f"{most / 1e9:.3g} GB (--memory). Use {' or '.join(with_sums)}, whose sums are taken in chunks, or more "
+            "memory."
+        )
+
+    def load(table, **how):
+        chunks = streamed.load(
+            table, columns=streamed.AllColumns(schema, tuple(names)), memory=most, force=source.force, **how
+        )
+        return RecordsInChunks(chunks, columns)
+
+    return load

@@ -21,6 +21,7 @@ GRID_ERROR = 2.0**-15  # of second moments within cells, per record (docs/theory
 MAX_RECORDS = 2**27  # sums of such products stay below 2^62
 EXACT = 2.0**53  # float64 adds whole numbers up to here without rounding
 BLOCK_RECORDS = 1 << 16  # mapped at a time: a few megabytes, which stay in the cache
+BUCKETS = 1 << 16  # of a table of places
 MIN_BLOCK = 1 << 8
 MAX_CELLS = 1 << 20  # of sums by cell
 
@@ -129,6 +130,30 @@ def second_moments(values: np.ndarray, largest: float) -> np.ndarray:
     return total
 
 
+def totals(values: np.ndarray, largest: float) -> np.ndarray:
+    """Sums of the columns of whole numbers (n, p) of at most `largest`: int64 (p,), exact."""
+    piece = int(EXACT / largest)
+    total = np.zeros(values.shape[1], np.int64)
+    for start in range(0, len(values), piece):
+        part = values[start : start + piece]
+        total += np.einsum("ij->j", part).astype(np.int64)
+    return total
+
+
+def places(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """np.searchsorted(grid, values), left, of an increasing grid: by a table of equal buckets, many times faster."""
+    low, high, buckets = float(grid[0]), float(grid[-1]), BUCKETS
+    edges = low + (high - low) / buckets * np.arange(-1, buckets + 2)
+    # one bucket of room on either side, for the rounding of a bucket's number
+    first, last = np.searchsorted(grid, edges[:-3]), np.searchsorted(grid, edges[3:])
+    first[0], last[-1] = 0, len(grid)
+    bucket = np.clip((values - low) * (buckets / (high - low)), 0, buckets - 1).astype(np.int32)
+    found, ends = first[bucket], np.append(grid, np.inf)
+    for _ in range(int(np.max(last - first))):
+        found += ends[found] < values
+    return found
+
+
 def joint_code(codes, levels) -> np.ndarray:
     """Mixed-radix code of each record from codes (n,) of each column, int64; NaN is 0, the rest is clipped."""
     code = np.zeros(len(codes[0]), np.int64)
@@ -142,9 +167,7 @@ def as_codes(values, levels: int) -> np.ndarray:
     """Codes 0, ..., levels - 1 as `contingency.as_codes` takes them, by NumPy."""
     values = np.asarray(values)
     if np.issubdtype(values.dtype, np.floating):
-        values = np.nan_to_num(values, nan=0.0, posinf=levels - 1.0, neginf=0.0)
-        np.clip(values, 0.0, levels - 1.0, out=values)
-        return values.astype(np.int64)
+        return np.fmin(np.fmax(values, 0.0), levels - 1.0).astype(np.int64)  # fmax: 0 for NaN
     return np.clip(values.astype(np.int64), 0, levels - 1)
 
 

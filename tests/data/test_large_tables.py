@@ -14,7 +14,7 @@ import pytest
 import jaxdp
 from jaxdp.cli import main as command
 from jaxdp.data import batches, readers, streamed
-from jaxdp.data.schema import Schema
+from jaxdp.data.schema import Schema, column_rule
 from jaxdp.one_call import reading
 
 ROWS = 4000
@@ -129,6 +129,16 @@ def test_each_cell_counts_as_in_memory(folder):
     np.testing.assert_array_equal(parts, whole)
 
 
+@pytest.mark.parametrize("levels", [[0, 1, 2], [1, 5, 9], [0.5, 2, 3], [-3, 7], [1, 2**40]])
+def test_whole_numbers_are_coded_as_by_the_comparison_of_each(levels):
+    rule = column_rule("a", {"kind": "ordinal", "levels": levels, "other": levels[1]})
+    for kind in (np.int8, np.int16, np.int64, np.uint8, np.uint32, np.uint64):
+        ends = np.iinfo(kind)
+        near = [value for value in (-4, -3, -1, 0, 1, 2, 3, 5, 7, 9, 100, 2**40) if ends.min <= value <= ends.max]
+        values = np.array([ends.min, ends.max, *near], kind)
+        np.testing.assert_array_equal(rule.codes(values), rule.codes(values.astype(object)))
+
+
 def test_a_table_that_fits_is_read_as_one(folder, monkeypatch):
     monkeypatch.setattr(streamed, "stream", None)
     same_release(asked(str(folder), "noisy-table").release, in_memory("noisy-table"), "noisy-table")
@@ -197,6 +207,31 @@ def test_the_command_reads_a_folder(folder, small_memory, tmp_path, capsys):
     words += ["--epsilon", "1", "--memory", "1GB", "--out", str(tmp_path / "out"), "--json"]
     assert command.main(words) == 0
     assert '"n": 4000' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["table_pc", "max_min_pc", "moment_pc"])
+@pytest.mark.parametrize("as_codes", [True, False])
+def test_a_search_of_a_folder_is_that_of_the_table_in_memory(folder, small_memory, monkeypatch, method, as_codes):
+    """Columns of levels as codes of a byte, or sums in chunks: the same draws, and so the same graph."""
+    monkeypatch.setattr(streamed, "BYTES_PER_CODE", 0 if as_codes else 10**6)
+    ask = functools.partial(jaxdp.discover, schema=SPEC, method=method, epsilon=2.0, columns=["z", "b", "g"])
+    if method == "max_min_pc" and not as_codes:
+        with pytest.raises(ValueError, match=r"max_min_pc must have all records in memory.*moment_pc or table_pc"):
+            ask(str(folder), key=jax.random.key(3))
+        return
+    found, wanted = (ask(source, key=jax.random.key(3)) for source in (str(folder), made_up()))
+    np.testing.assert_array_equal(found.cpdag, wanted.cpdag)
+    values = [[decision.value for decision in graph.decisions] for graph in (found, wanted)]
+    np.testing.assert_allclose(*values, rtol=1e-3)  # a simulation adds the moments of a table in memory in float32
+
+
+def test_a_search_of_continuous_columns_takes_sums(folder, small_memory):
+    found, wanted = (
+        jaxdp.discover(source, schema=SPEC, epsilon=2.0, columns=["x", "y", "z"], key=jax.random.key(3))
+        for source in (str(folder), made_up())
+    )
+    assert found.method == "moment_pc"
+    assert found.to_dict() == wanted.to_dict()
 
 
 @pytest.mark.full

@@ -15,6 +15,7 @@ from jaxdp.audit import contract
 from jaxdp.core import PrivateQuery
 from jaxdp.data import chunks
 from jaxdp.data.dataset import BINARY, CONTINUOUS, ORDINAL, Column, Data, Domain
+from jaxdp.independence.continuous import moment_stages
 from jaxdp.statistics import sums
 
 SUMMED = [case for case in CASES if case.private and type(case.test(1.0)).finish is not PrivateQuery.finish]
@@ -221,3 +222,12 @@ def test_chunks_show_shapes_and_no_value():
     text = repr(chunks.of_arrays(mixed(), 400))
     assert "1500" in text
     assert "array" not in text
+
+
+@pytest.mark.parametrize("grid", [moment_stages.centre_grid(), moment_stages.scale_grid(), np.array([0.0, 1.0])])
+def test_places_are_those_of_a_search(grid):
+    rng = np.random.default_rng(0)
+    values = np.concatenate(
+        [grid, np.nextafter(grid, -9), np.nextafter(grid, 9), rng.uniform(-3, 3, 9999), [-1e9, 1e9]]
+    )
+    np.testing.assert_array_equal(sums.places(grid, values), np.searchsorted(grid, values, side="left"))

@@ -15,8 +15,9 @@ import jax
 
 from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_shapes, release_opened
+from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
-from jaxdp.data.records import Records, as_records
+from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
@@ -71,6 +72,7 @@ def correlation_sd(setting: Setting) -> float:
         "PC on one noisy moment matrix; recommended for continuous and mixed columns, linear",
         fits=_any_columns,
         error=_weakest,
+        sums=True,
     )
 )
 def moment_pc(
@@ -124,7 +126,7 @@ def moment_pc(
 
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
         graph = session.graph(records, skeleton, tuple(decisions[edge] for edge in sorted(decisions)))
-        few = test.level_rule(features).verdict == level_rule.REFUSE
+        few = test.level_rule(public_shapes(features)).verdict == level_rule.REFUSE
         return dataclasses.replace(graph, note=f"{MODEL} {FEW}" if few else MODEL)
 
 
@@ -133,12 +135,14 @@ def _correlations(test, release):
     return test.correlations(release)
 
 
-def _features(records: Records) -> Data:
+def _features(records: Records | RecordsInChunks) -> Data | Chunks:
     """All columns as features of one release."""
+    if isinstance(records, RecordsInChunks):
+        return records.chunks
     return Data(records.values, records.values, domain=Domain(records.columns, records.columns))
 
 
-def _last_stage(test, features: Data):
+def _last_stage(test, features: Data | Chunks):
     """The stage that releases the matrix: its budget and layout, which are public."""
     shapes = public_shapes(features)
     test = test.resolve(shapes)

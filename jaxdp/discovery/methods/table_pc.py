@@ -17,7 +17,7 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
-from jaxdp.data.records import as_records
+from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
@@ -29,6 +29,7 @@ from jaxdp.discovery.spec import SearchSpec, Setting, search
 from jaxdp.mechanisms import Geometric
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
+from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
 
 LEVEL = 1e-4
@@ -62,6 +63,15 @@ class NoisyHistogram(PrivateQuery):
             return contingency.table([data.values[:, j] for j in range(len(self.levels))], self.levels)
         return contingency.joint_table(data.values, self.levels)
 
+    def partial(self, chunk, num_records=None):
+        """The joint table of a chunk, `Records` or the columns of x."""
+        del num_records
+        values = np.asarray(chunk.values if isinstance(chunk, Records) else chunk.x)
+        return sums.table([values[:, j] for j in range(len(self.levels))], self.levels)
+
+    def finish(self, totals):
+        return totals
+
     def sensitivity(self, num_records):
         size = num_records if self.relation is Relation.REPLACE_ONE else self.max_records
         bound = HISTOGRAM_BOUNDS[self.relation]
@@ -89,7 +99,9 @@ def _weakest(setting: Setting) -> float:
     return (noise + 0.5 * math.sqrt(setting.num_records)) / max(setting.num_records, 1)
 
 
-@search(SearchSpec("table_pc", "PC on one noisy joint table; recommended where the table fits", error=_weakest))
+@search(
+    SearchSpec("table_pc", "PC on one noisy joint table; recommended where the table fits", error=_weakest, sums=True)
+)
 def table_pc(
     key: Key,
     data: Any,
@@ -125,7 +137,8 @@ def table_pc(
     settings = {"level": level, "statistic": statistic, "min_variance": min_variance, "max_order": max_order}
     asked = described(records, relation, knowledge=knowledge, **settings)
     with opened(key, "table_pc", query.budget().cost(relation), ledger, keep=keep, asked=asked) as session:
-        released = release_opened(query, session.source, records)
+        held = records.chunks if isinstance(records, RecordsInChunks) else records
+        released = release_opened(query, session.source, held)
         joint = np.asarray(released.value, np.float64)
         noisy = NoisyCounts(joint, geometric_variance(HISTOGRAM_BOUNDS[relation] / float(epsilon)))
         decisions: dict[tuple[int, int], Decision] = {}

@@ -75,8 +75,8 @@ class PrivateMedian(PrivateQuery):
         """How many values lie above each candidate's predecessor and not above it; a last entry above all."""
         values = sums.mapped(self, "in_half_ranges", chunk, num_records)
         grid = self.grid()
-        places = np.searchsorted(grid, values, side="left")
-        return np.stack([sums.counts(places[:, j], len(grid) + 1) for j in range(self.num_columns)])
+        columns = [np.ascontiguousarray(values[:, j]) for j in range(self.num_columns)]
+        return np.stack([sums.counts(sums.places(grid, column), len(grid) + 1) for column in columns])
 
     def in_half_ranges(self, data, num_records):
         """`values` of a chunk."""

@@ -177,7 +177,7 @@ class MomentTest(PrivateTest):
         return {
             "count": np.int64(len(values)),
             "products": sums.second_moments(values, moments.GRID),
-            "sums": np.sum(values, axis=0).astype(np.int64),
+            "sums": sums.totals(values, moments.GRID),
         }
 
     def on_grid(self, data, num_records):

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -136,10 +137,12 @@ class ColumnRule:
     @functools.cached_property
     def _codes_of_integers(self) -> tuple[int, np.ndarray] | None:
         """(first, codes of first, first + 1, ...), whose ends stand for all integers beyond; None for a wide range."""
-        first, last = math.floor(min(self.levels)) - 1, math.ceil(max(self.levels)) + 1  # type: ignore[type-var]
+        levels: Any = self.levels
+        first, last = math.floor(min(levels)) - 1, math.ceil(max(levels)) + 1
         if last - first > MAX_LOOKED_UP or max(abs(first), abs(last)) > MAX_INTEGER:
             return None
-        return first, self._level_codes(np.arange(first, last + 1, dtype=float))
+        values: Any = np.arange(first, last + 1, dtype=float)
+        return first, self._level_codes(values)
 
     def _text_codes(self, values: Sequence) -> np.ndarray:
         code_of = {level: code for code, level in enumerate(self.levels)}

@@ -1,0 +1,1 @@
+"""Tables beyond memory: speed, peak memory, equality of tests whose sums are taken in chunks (docs/large_data.md)."""

@@ -1,6 +1,6 @@
 """The stress suite: every test that a person could ask for, on every null, through the command line's builder.
 
-    python -m experiments.evidence.level suite [--small] [--minutes 10] [--out experiments/evidence/level/suite.jsonl]
+    python -m experiments.evidence.level suite [--small] [--minutes 10] [--tests NAME ...] [--out FILE]
 
 One JSON line per cell (null, d, n, epsilon, test); a run goes on where the file ends. Verdicts: `refused` (before
 anything is spent), `inside` (its window), `flagged` (above it, and the answer carries a flag of the public rule), and
@@ -192,10 +192,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--n", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--depths", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 8.0])
+    parser.add_argument("--tests", nargs="+", help="these tests alone")
     parser.add_argument("--out", type=Path, default=RECORD)
     parser.add_argument("--picture", type=Path, help="draw the record there")
     args = parser.parse_args(arguments)
     cells = grid(**SMALL) if args.small else grid(args.depths, args.n, args.epsilons)
+    cells = [cell for cell in cells if args.tests is None or cell.test in args.tests]
     rows = run(cells, args.out, args.minutes, {200: 40} if args.small else REPLICATES)
     print(summary(rows, cells))
     if args.picture:

@@ -131,7 +131,8 @@ def decision(rejected, level):
 def bonferroni(p_values):
     """p-value of the global null from a pytree array of p-values: min(1, m min p)."""
     flat = jnp.ravel(p_values)
-    return jnp.minimum(1.0, flat.size * jnp.min(flat))
+    # by its place: the gradient of jnp.min compares numbers that a program may round twice, and can be NaN
+    return jnp.minimum(1.0, flat.size * flat[jnp.argmin(flat)])
 
 
 def holm(p_values):

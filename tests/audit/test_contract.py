@@ -94,21 +94,42 @@ def test_jit_agrees_with_eager(case):
     np.testing.assert_allclose(compiled.p_value, eager.p_value, rtol=2e-3, atol=1e-5)
 
 
+BATCH = (1.0, 1.0, 1.0, -1.0)  # budgets
+
+
+@functools.cache
+def in_a_batch(name):
+    """One program, by twos in a loop, with traced data and budgets: p-values, and their gradients in every field."""
+    case = BY_NAME[name]
+
+    def one(epsilon, seed, data):
+        def mean(test):
+            p_value = jaxdp.run(test, jax.random.fold_in(key(3), seed), data).p_value
+            return jnp.mean(p_value), p_value
+
+        if not case.private:
+            return mean(case.test(1.0))[1], ()
+        test = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), case.test(epsilon))
+        gradient, p_value = jax.grad(mean, has_aux=True, allow_int=True)(test)
+        return p_value, gradient
+
+    seeds = range(len(BATCH))
+    data = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(sample(name, seed) for seed in seeds))
+    lanes = jnp.array(BATCH), jnp.arange(len(BATCH)), data
+    return jax.tree.map(
+        np.asarray, jax.jit(lambda lanes: jax.lax.map(lambda lane: one(*lane), lanes, batch_size=2))(lanes)
+    )
+
+
 @pytest.mark.full
 @every(CASES)
 def test_vmap_and_map_agree(case):
     """Runs by twos in a loop are the runs that one does by hand."""
-    test = case.test(1.0)
-
-    def one(seed):
-        key_data, key_test = jax.random.split(jax.random.fold_in(key(3), seed))
-        data = case.data(key_data, NUM_RECORDS)
-        return jaxdp.run(test, key_test, data).p_value, key_test, data
-
-    found, keys, data = jax.jit(lambda seeds: jax.lax.map(one, seeds, batch_size=2))(jnp.arange(4))
-    for place, p_value in enumerate(found):
-        by_hand = compiled_run(test, keys[place], jax.tree.map(lambda leaf: leaf[place], data))  # noqa: B023
-        np.testing.assert_allclose(p_value, by_hand.p_value, rtol=2e-3, atol=1e-5)
+    p_values, _ = in_a_batch(case.name)
+    for seed, epsilon in enumerate(BATCH):
+        if epsilon > 0:
+            by_hand = compiled_run(case.test(1.0), jax.random.fold_in(key(3), seed), sample(case.name, seed))
+            np.testing.assert_allclose(p_values[seed], by_hand.p_value, rtol=2e-3, atol=1e-5)
 
 
 @every(CASES)
@@ -132,23 +153,12 @@ def test_one_program_serves_a_sweep(case):
 @pytest.mark.full
 @every(PRIVATE)
 def test_gradients_are_finite_and_a_bad_traced_budget_poisons_the_result(case):
-    """One program, whose budget is traced from the start."""
-    data = sample(case.name)
-
-    @jax.jit
-    def p_value_and_gradient(epsilon):
-        def mean(test):
-            p_value = jaxdp.run(test, key(4), data).p_value
-            return jnp.mean(p_value), p_value
-
-        test = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), case.test(epsilon))
-        gradient, p_value = jax.grad(mean, has_aux=True, allow_int=True)(test)
-        return p_value, gradient
-
-    good, gradient = p_value_and_gradient(1.0)
-    for leaf in (good, *jax.tree.leaves(gradient)):
-        assert np.all(np.isfinite(leaf))
-    assert np.all(np.isnan(p_value_and_gradient(-1.0)[0]))
+    """In the program of the batch, whose budget is traced from the start."""
+    p_values, gradient = in_a_batch(case.name)
+    good = np.array(BATCH) > 0
+    for leaf in (p_values, *jax.tree.leaves(gradient)):
+        assert np.all(np.isfinite(leaf[good]))
+    assert np.all(np.isnan(p_values[~good]))
 
 
 def with_bad_values(data, case):
@@ -194,7 +204,7 @@ def test_nothing_unnoised_is_in_a_result(case):
             # one bit, one rank, or one answer (yes, no, not reached) for each table: none of the statistics
             assert leaf.size == 1 or set(leaf.tolist()) <= {-1, 0, 1}
         return
-    statistics = jax.tree.leaves(test.statistic(key(8), data))
+    statistics = jax.tree.leaves(core._statistic(test, key(8), data))  # the program that releases it
     released = jax.tree.leaves(core.release(test, key(7), data).value)
     if isinstance(test.budget(), TopK):
         assert all(leaf.shape == (test.count,) and leaf.dtype == np.int32 for leaf in released)  # places alone

@@ -24,6 +24,7 @@ SMALLER = (
     ("check_replicates=2000", "check_replicates=100"),
     ("replicates=128", "replicates=32"),
     ("replicates=20_000", "replicates=64"),
+    ('engine="simulation", key', 'engine="simulation", replicates=60, key'),
 )
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", flags=re.S | re.M)
 SCHEDULER = "# needs a scheduler\n"  # the first line of blocks that start jobs

@@ -211,8 +211,9 @@ def test_type_one_error_at_ten_thousand_nulls(design, n, epsilon):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 7.0])
+@pytest.mark.parametrize("epsilon", [*(pytest.param(e, marks=pytest.mark.nightly) for e in (0.5, 1.0)), 7.0])
 def test_type_one_error_at_ten_thousand_records(epsilon):
+    """With little noise: it is what hides a bias of the sum, and has its own level tests at fewer records."""
     test = jaxdp.PartitionGCM(epsilon=epsilon)
     design = functools.partial(sine_confounder, n=10_000)
     count = jaxdp.power.rejection_rate(test, design, jax.random.key(12), 10_000)

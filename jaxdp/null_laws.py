@@ -131,8 +131,16 @@ def decision(rejected, level):
 def bonferroni(p_values):
     """p-value of the global null from a pytree array of p-values: min(1, m min p)."""
     flat = jnp.ravel(p_values)
-    # by its place: the gradient of jnp.min compares numbers that a program may round twice, and can be NaN
-    return jnp.minimum(1.0, flat.size * flat[jnp.argmin(flat)])
+    return jnp.minimum(1.0, flat.size * least(flat))
+
+
+def least(values):
+    """The least of an array, by its place.
+
+    The gradient of `jnp.min` compares numbers that a compiled program may have rounded twice, and can be NaN.
+    """
+    flat = jnp.ravel(values)
+    return flat[jnp.argmin(flat)]
 
 
 def holm(p_values):

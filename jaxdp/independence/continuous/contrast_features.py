@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
+from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.continuous import level_rule
@@ -157,7 +158,7 @@ class ContrastFeatures(ContrastTest):
         return self.budget().null_p_value(release.value, sd, release.sensitivity)
 
     def p_value(self, key, release):
-        return jnp.minimum(1.0, jnp.min(self.pair_p_values(key, release) / jnp.array(WEIGHTS)))
+        return jnp.minimum(1.0, null_laws.least(self.pair_p_values(key, release) / jnp.array(WEIGHTS)))
 
     def headline(self, release):
         """The noisy matrix T."""

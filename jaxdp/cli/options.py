@@ -325,7 +325,13 @@ def for_the_page(args: argparse.Namespace, ledger) -> dict:
     """What the page says beside the result: the command as typed, and what is left of the budget (None: no ledger)."""
     budget = None
     if ledger is not None:
-        budget = {"left": str(ledger.remaining), "granted": str(ledger.total), "ledger": ledger.path.name}
+        budget = {
+            "left": str(ledger.remaining),
+            "granted": str(ledger.total),
+            "ledger": ledger.path.name,
+            "epsilon_left": float(ledger.remaining.epsilon),
+            "epsilon_granted": float(ledger.total.epsilon),
+        }
     return {"command": args.typed, "budget": budget} | ({} if args.seed is None else {"seed": args.seed})
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from jaxdp._base import csv_files
 from jaxdp.report import written
-from jaxdp.report.story import story
+from jaxdp.report.story import COST, story, waterfall
 
 REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30
@@ -53,6 +53,8 @@ h3 { font-size: 1rem; margin: 1.3rem 0 .2rem; color: #24567a; } p { margin: .3re
 .answer { font-size: 1.2rem; background: #eef4f8; border-left: 4px solid #2a6f97;
   padding: .7rem 1rem; margin: .8rem 0; }
 figure { margin: 1.2rem 0; overflow-x: auto; } img { max-width: 100%; height: auto; }
+.bar { display: flex; height: .9rem; border: 1px solid #50565d; margin: .5rem 0 .1rem; print-color-adjust: exact; }
+.bar i + i { border-left: 1px solid #fff; }
 .wide { width: max-content; min-width: 100%; max-width: 94vw; position: relative; left: 50%;
   transform: translateX(-50%); }
 .wide img { max-width: none; display: block; margin: 0 auto; }
@@ -141,7 +143,9 @@ def _section(
             yield f'<p class="answer">{html.escape(str(head["answer"]))}</p>'
     yield from (_figure(name, content, str(heading)) for name, content in contents.items() if name.endswith(".png"))
     for head in heads:
-        yield from (_told(part, sentences, str(head.get("command", ""))) for part, sentences in story(head))
+        for part, sentences in story(head):
+            yield _told(part, sentences, str(head.get("command", "")))
+            yield _bar(waterfall(head)) if part == COST else ""
     yield from (_folded(name, value_table(result)) for name, result in results.items())
     yield from (_folded(name, _csv_table(content)) for name, content in contents.items() if name.endswith(".csv"))
     for name in changed:
@@ -155,6 +159,17 @@ def _told(heading: str, sentences: Sequence[str], command: str) -> str:
         for text in sentences
     )
     return f"<h3>{html.escape(heading)}</h3>{''.join(tags)}"
+
+
+def _bar(shares: Sequence[tuple[str, float]]) -> str:
+    """The budget as one bar, in the order in which it is spent."""
+    parts = [(f"{name} {value:g}", value) for name, value in shares if value > 0.0]
+    if not parts:
+        return ""
+    colours = dict(zip((f"{name} {value:g}" for name, value in shares), ("#50565d", "#24567a", "#dfe7ee"), strict=True))
+    bars = "".join(f'<i style="flex-grow:{value:g};background:{colours[told]}"></i>' for told, value in parts)
+    words = ", ".join(told for told, _ in parts)
+    return f'<div class="bar">{bars}</div><p class="small">epsilon: {html.escape(words)}</p>'
 
 
 def _folded(name: str, table: str) -> str:

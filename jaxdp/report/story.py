@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+COST = "What it cost"
 RELATIONS = {
     "replace_one": "two files that differ in what one record says",
     "add_or_remove_one": "two files, one of which has one record more",
@@ -26,12 +27,25 @@ def story(result: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
         ("What to know about this answer", _limits(result)),
         ("What this test can see", _sees(result)),
         ("What the answer rests on", _rests_on(result)),
-        ("What it cost", _cost(result)),
+        (COST, _cost(result)),
         ("What is protected", _protected(result)),
         ("How to run it again", _again(result)),
     )
     told = [(heading, [sentence for sentence in sentences if sentence]) for heading, sentences in parts]
     return [(heading, sentences) for heading, sentences in told if sentences]
+
+
+def waterfall(result: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Epsilon of a ledger before this answer, of this answer, and left; [] where they are not known."""
+    budget = result.get("budget")
+    if not isinstance(budget, Mapping) or not {"epsilon_left", "epsilon_granted"} <= set(budget):
+        return []
+    granted, left = float(budget["epsilon_granted"]), float(budget["epsilon_left"])
+    cost = float(result["epsilon"])
+    before = max(granted - left - cost, 0.0)
+    if not all(map(math.isfinite, (granted, left, cost))) or granted <= 0.0:
+        return []
+    return [("before", before), ("this answer", cost), ("left", left)]
 
 
 def _asked(result: Mapping[str, Any]) -> Iterator[str]:

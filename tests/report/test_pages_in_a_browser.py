@@ -24,6 +24,7 @@ RESULT = {
     "relation": "replace_one",
     "mode": "simulation",
     "n": 1500,
+    "budget": {"left": "epsilon=1", "granted": "epsilon=3", "ledger": "l.db", "epsilon_left": 1, "epsilon_granted": 3},
     "command": f"jaxdp test examples/{'a_long_name_' * 6}.csv --schema examples/trial.toml --x dose",
     "a_long_value_without_a_space": "x" * 300,
 }
@@ -61,6 +62,7 @@ def test_a_report_can_be_read(browser, report, width):
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(browsers.WIDE) == []
     assert browser.evaluate(browsers.FAINT) == []
+    assert browser.evaluate("[...document.querySelectorAll('.bar i')].map(part => part.offsetWidth > 9)") == [True] * 3
     shown, own = browser.evaluate("[document.images[0].width, document.images[0].naturalWidth]")
     assert LETTERS * shown / own >= 11
 

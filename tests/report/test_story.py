@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jaxdp.cli.main import main
-from jaxdp.report.story import story
+from jaxdp.report.story import story, waterfall
 
 RESULT = {
     "title": "Is a independent of b given c?",
@@ -47,6 +47,13 @@ def test_several_records_of_a_person_are_told():
     whole = told(unit="All rows of one patient are protected.")["What is protected"]
     assert "k times" not in whole
     assert "All rows of one patient" in whole
+
+
+def test_the_budget_is_told_in_the_order_in_which_it_is_spent():
+    budget = {**RESULT["budget"], "epsilon_left": 4.0, "epsilon_granted": 7.0}
+    assert waterfall({**RESULT, "budget": budget}) == [("before", 2.0), ("this answer", 1.0), ("left", 4.0)]
+    for unknown in (RESULT, {**RESULT, "budget": None}, {**RESULT, "budget": {**budget, "epsilon_granted": "inf"}}):
+        assert waterfall(unknown) == []
 
 
 def test_what_is_not_known_is_not_said():

@@ -360,6 +360,7 @@ NULLS = {
     "feature-gcm": _cells(GRADUAL, fields=NEAR, most=20_000),
     "feature-gcm-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, fields=NEAR, most=20_000),
     "feature-gcm-centred": _cells(GRADUAL + "; private centres", fields=NEAR, most=20_000),
+    "contrast-features": Null(300, LIMIT, GRADUAL + " in two columns", fields=NEAR, most=10_000),
 }
 
 

@@ -1,0 +1,136 @@
+"""Other ways to a private test, re-enacted from their published description and source; NumPy, for simulations.
+
+dpHSIC: Kim and Schrab 2023 (arXiv 2310.19043), package dpkernel; DPrivStats: its R functions `dp_t_test` and
+`dp_chisq_test`, which refer noisy statistics to laws without noise; synthetic data: a noisy histogram, records drawn
+from it, and an ordinary test of them. Each with the noise of epsilon under replacement of one record, or it says so.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxdp import null_laws
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.mechanisms import RankThreshold
+
+BINS = 8  # a side of the histogram that synthetic records are drawn from
+
+
+@frozen_pytree
+class DpHSIC(PrivateTest):
+    """dpHSIC: the root of the biased HSIC and of its permutations, with the noise of `RankThreshold` on all of them.
+
+    Sensitivity of each: 4 (n - 1)/n^2 for kernels in [0, 1]. bandwidth: of both kernels exp(-d^2/bandwidth^2), public.
+    """
+
+    level: float = jax.tree.static(default=0.05)
+    num_permutations: int = jax.tree.static(default=99)
+    bandwidth: float = 0.25
+
+    def budget(self):
+        return RankThreshold(epsilon=self.epsilon, level=self.level)
+
+    def statistic(self, key, data):
+        """(T_0, T of shape (m,))."""
+        first, second = (self._gram(side) for side in (data.x, data.y))
+        centred = second - jnp.mean(second, 0) - jnp.mean(second, 1)[:, None] + jnp.mean(second)
+        count = data.x.shape[0]
+
+        def value(order):
+            return jnp.sqrt(jnp.maximum(jnp.sum(first[order][:, order] * centred), 0.0)) / count
+
+        keys = jax.random.split(key, self.num_permutations)
+        copies = jax.lax.map(lambda one: value(jax.random.permutation(one, count)), keys)
+        return value(jnp.arange(count)), copies
+
+    def _gram(self, values):
+        return jnp.exp(-(((values[:, None] - values[None, :]) / self.bandwidth) ** 2))
+
+    def sensitivity(self, num_records):
+        move = 4.0 * (num_records - 1) / num_records**2
+        return (Sensitivity(move, Norm.LINF, Relation.REPLACE_ONE, 0.0, 0.0, 1.0),) * 2
+
+    def p_value(self, key, release):
+        del key
+        return null_laws.decision(release.value, self.level)
+
+    def non_private(self, key, data):
+        """The same permutation test without noise."""
+        observed, copies = self.statistic(key, data)
+        return null_laws.monte_carlo(observed, copies)
+
+
+@dataclasses.dataclass(frozen=True)
+class Groups:
+    """Responses of two groups, clipped to public bounds."""
+
+    first: np.ndarray
+    second: np.ndarray
+    bounds: tuple[float, float] = (-5.0, 5.0)
+
+
+def dprivstats_t(rng, groups: Groups, epsilon: float) -> float:
+    """P-value of `dp_t_test`: a third of epsilon each for counts, means and variances; Student's law, without noise."""
+    third, width = epsilon / 3, groups.bounds[1] - groups.bounds[0]
+    released = []
+    for values in (groups.first, groups.second):
+        n, clipped = len(values), np.clip(values, *groups.bounds)
+        count = max(n + rng.laplace(scale=1 / third), 2.0)
+        mean = clipped.mean() + rng.laplace(scale=width / n / third)
+        centre = clipped.mean() + rng.laplace(scale=width / n / (third / 2))
+        square = np.mean(clipped**2) + rng.laplace(scale=width**2 / n / (third / 2))
+        released.append((count, mean, max(square - centre**2, 0.0)))
+    (n_x, mean_x, var_x), (n_y, mean_y, var_y) = released
+    error = np.sqrt(var_x / n_x + var_y / n_y)
+    t = (mean_x - mean_y) / error if error > 0 else 0.0
+    return float(2 * stats.t.sf(abs(t), n_x + n_y - 2))
+
+
+def dprivstats_chi2(rng, table: np.ndarray, epsilon: float) -> float:
+    """P-value of `dp_chisq_test`: noisy cells, cut at 0 and rounded; the chi-squared law, without noise.
+
+    The package adds Laplace noise of scale 1/epsilon, which is epsilon for one record added; here 2/epsilon, for one
+    replaced.
+    """
+    return chi2(np.round(np.maximum(table + rng.laplace(scale=2 / epsilon, size=table.shape), 0.0)))
+
+
+def synthetic(rng, x: np.ndarray, y: np.ndarray, epsilon: float):
+    """As many records as there are, drawn from a noisy histogram of `BINS` x `BINS` cells of [-1, 1]^2."""
+    edges = np.linspace(-1, 1, BINS + 1)
+    counts = np.histogram2d(np.clip(x, -1, 1), np.clip(y, -1, 1), (edges, edges))[0]
+    noisy = np.maximum(counts + rng.laplace(scale=2 / epsilon, size=counts.shape), 0.0).ravel()
+    cell = rng.choice(BINS**2, len(x), p=noisy / noisy.sum())
+    inside = rng.uniform(size=(2, len(x)))
+    return tuple(
+        edges[place] + inside[k] * (edges[1] - edges[0]) for k, place in enumerate((cell // BINS, cell % BINS))
+    )
+
+
+def pearson(x, y) -> float:
+    """Ordinary p-value of the correlation."""
+    return float(stats.pearsonr(x, y)[1])
+
+
+def chi2_of_quartiles(x, y) -> float:
+    """Ordinary chi-squared test of the 4 x 4 table of quartiles."""
+    codes = [np.searchsorted(np.quantile(side, (0.25, 0.5, 0.75)), side) for side in (x, y)]
+    table = np.zeros((4, 4))
+    np.add.at(table, tuple(codes), 1)
+    return chi2(table)
+
+
+def chi2(table) -> float:
+    """Ordinary chi-squared test of independence; 1 where a margin is empty."""
+    if min(table.sum(0).min(), table.sum(1).min()) <= 0:
+        return 1.0
+    return float(stats.chi2_contingency(table, correction=False)[1])
+
+
+def welch(groups: Groups) -> float:
+    """Ordinary t-test of unequal variances."""
+    return float(stats.ttest_ind(groups.first, groups.second, equal_var=False)[1])

@@ -1,9 +1,10 @@
 """A headless Chromium that looks at pages as people do: its debugging protocol over two pipes, nothing to install.
 
-`find()` names the browser ($BROWSER, or Debian's `chromium`); tests that need one skip where there is none.
+`opened()` gives one ($BROWSER, or Debian's `chromium`); tests that need it skip where there is none.
 """
 
 import base64
+import contextlib
 import json
 import os
 import select
@@ -13,6 +14,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = "no Chromium here (Debian: apt-get install chromium, or BROWSER=/path/to/chromium): pages are not looked at"
@@ -78,6 +81,22 @@ def find() -> str | None:
     return next(filter(None, map(shutil.which, filter(None, (os.environ.get("BROWSER"), *NAMES)))), None)
 
 
+@contextlib.contextmanager
+def opened():
+    """A browser for one block; skips the test where there is none, or where it does not start on this machine."""
+    path = find()
+    if path is None:
+        pytest.skip(MISSING)
+    try:
+        browser = Browser(path)
+    except (AssertionError, OSError) as error:
+        pytest.skip(f"{path} does not start here ({error}): pages are not looked at")
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
 class Browser:
     """One browser with one page. `errors` holds what scripts of the page raised, and files that it missed."""
 
@@ -98,6 +117,15 @@ class Browser:
         os.close(out[1])
         self._write, self._read = into[1], out[0]
         self._page = None
+        try:
+            self._attach()
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            raise
+
+    def _attach(self) -> None:
+        """Takes hold of the first page."""
         targets = self._call("Target.getTargets")["targetInfos"]
         target = next(found["targetId"] for found in targets if found["type"] == "page")
         self._page = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

@@ -1,5 +1,6 @@
 """The documentation site: it builds without a warning, and everything that the package exports is in it."""
 
+import fcntl
 import functools
 import http.server
 import os
@@ -30,14 +31,19 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The built pages, from a strict build: a broken link, anchor or reference ends it."""
+    """The built pages, from a strict build: a broken link, anchor or reference ends it. One build for all workers."""
     pytest.importorskip("mkdocs")
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "site"
+    with (folder.parent / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "finished").exists():
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+            done = subprocess.run(
+                command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+            (folder / "finished").touch()
     return folder
 
 
@@ -57,20 +63,15 @@ def test_the_site_builds_without_a_warning_and_holds_every_export(site):
 @pytest.mark.full
 def test_the_start_page_can_be_read_in_a_browser(site):
     """No script errors, phone width, contrast."""
-    path = browsers.find()
-    if path is None:
-        pytest.skip(browsers.MISSING)
     handler = functools.partial(QuietHandler, directory=site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, browsers.opened() as browser:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = browsers.Browser(path)
         for width, page in ((1280, "start/"), (390, "start/"), (390, "which_test/"), (390, "tutorials/csv_test/")):
             browser.open(f"http://127.0.0.1:{server.server_port}/{page}", width)
             assert browser.errors == []
             assert browser.evaluate("innerWidth") == width
             assert browser.evaluate(browsers.WIDE) == []
             assert browser.evaluate(browsers.FAINT) == []
-        browser.close()
         server.shutdown()
 
 

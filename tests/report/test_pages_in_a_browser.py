@@ -32,12 +32,8 @@ RESULT = {
 
 @pytest.fixture(scope="module")
 def browser():
-    path = browsers.find()
-    if path is None:
-        pytest.skip(browsers.MISSING)
-    opened = browsers.Browser(path)
-    yield opened
-    opened.close()
+    with browsers.opened() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -109,8 +109,8 @@ class ColumnRule:
 
     def _scaled_numbers(self, values: Sequence) -> np.ndarray:
         numbers = self.numbers(values)
-        numbers = np.clip(np.where(np.isfinite(numbers), numbers, self.missing), self.lower, self.upper)
-        return self.scaled_number(numbers)
+        numbers = np.where(np.isfinite(numbers), numbers, self.missing)
+        return self.scaled_number(np.clip(numbers, self.lower, self.upper, out=numbers))
 
     def scaled_number(self, numbers: np.ndarray) -> np.ndarray:
         """Numbers within the bounds on [-1, 1]."""
@@ -118,7 +118,9 @@ class ColumnRule:
         if self.logarithmic:
             numbers, lower, upper = np.log(numbers), math.log(lower), math.log(upper)
         middle, half = 0.5 * lower + 0.5 * upper, 0.5 * upper - 0.5 * lower
-        return np.clip((numbers - middle) / half, -1.0, 1.0)
+        found = numbers - middle
+        found /= half
+        return np.clip(found, -1.0, 1.0, out=found)
 
     def _level_codes(self, values: Sequence) -> np.ndarray:
         if isinstance(self.levels[0], str):

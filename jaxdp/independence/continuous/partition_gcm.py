@@ -74,7 +74,7 @@ class PartitionGCM(WithinCells):
 
     reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's
         bounds, or a standard Cauchy law if no domain is known). Never quantiles of the data.
-    num_cells: K, default max(4, n/8). winsorize: tau in units of the residual scale, default the
+    num_cells: K, default max(4, n/8), a million at most. winsorize: tau in units of the residual scale, default the
         closed form in n and epsilon (docs/theory/partition_gcm.md#winsorising). scale_x, scale_y: public guesses of the
         residual sd.
     standardize: first release noisy cell means and residual scales of x and y (20 % of the budget), then

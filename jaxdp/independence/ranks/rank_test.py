@@ -33,7 +33,7 @@ class StratifiedRankTest(WithinCells):
     """Base of the rank tests; `levels` and `num_strata` are filled in from the public shapes of the data.
 
     reference: public law whose quantiles cut continuous columns of z (default as in `PartitionGCM`).
-    num_cells: public number of cells for continuous z, default max(4, n/8) under replace-one;
+    num_cells: public number of cells for continuous z, default max(4, n/8), a million at most, under replace-one;
         required under add-or-remove-one, where n is private.
     relation: REPLACE_ONE (public n) or ADD_OR_REMOVE_ONE. max_records: public cap on n for the latter.
     """

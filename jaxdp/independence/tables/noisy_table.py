@@ -17,6 +17,7 @@ from jaxdp.statistics.tables import contingency
 
 # A replaced record leaves one cell and enters another: +-1 in two cells.
 EFFECT_DRAWS = 800  # of the noise, for the interval of an effect size
+MANY_RECORDS = 1 << 17  # from here on null tables are drawn cell by cell
 MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0), Norm.LINF: 1.0}
 
 
@@ -110,7 +111,10 @@ class NoisyTableTest(NoisyCounts):
         def draw(i):
             return multinomial(jax.random.fold_in(key_counts, i), release.num_records, flat)
 
-        counts = jax.lax.map(draw, jnp.arange(self.num_null))
+        if release.num_records > MANY_RECORDS:  # one uniform a record would take longer than reading them
+            counts = multinomial_by_binomials(key_counts, release.num_records, flat, self.num_null)
+        else:
+            counts = jax.lax.map(draw, jnp.arange(self.num_null))
         noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
         return (counts + noise).reshape(self.num_null, *jnp.shape(probabilities))
 

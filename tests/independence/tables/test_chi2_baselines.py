@@ -10,6 +10,7 @@ from scipy.stats import binom, chi2, chi2_contingency, chisquare, laplace
 
 import jaxdp
 from jaxdp.core import Release
+from jaxdp.independence.tables import noisy_table
 from jaxdp.independence.tables.noisy_proportions import two_laplace_tail
 from jaxdp.independence.tables.noisy_table import multinomial, project_to_simplex
 from jaxdp.independence.tables.projected_chi2 import projected_metric
@@ -125,6 +126,19 @@ def test_multinomial_law():
         keep = expected > 5
         statistic = np.sum((seen[keep] - expected[keep]) ** 2 / expected[keep])
         assert statistic < chi2.isf(1e-6, keep.sum())
+
+
+def test_null_tables_of_many_records_have_the_multinomial_law():
+    """Beyond `MANY_RECORDS` they are drawn cell by cell: mean and variance of each cell."""
+    draws, total = 4000, 2 * noisy_table.MANY_RECORDS
+    test = jaxdp.NoisyTableChi2(epsilon=1e3, levels=(3, 2), num_null=draws)
+    with jax.enable_x64(True):
+        release = released(test, np.round(SHARES * total))
+        tables = np.asarray(test.null_tables(jax.random.key(1), release, jnp.asarray(SHARES)))
+    np.testing.assert_allclose(tables.sum((1, 2)), release.num_records, atol=1.0)
+    variance = release.num_records * SHARES * (1 - SHARES)
+    assert np.all(np.abs(tables.mean(0) - release.num_records * SHARES) < 5 * np.sqrt(variance / draws))
+    assert np.all(np.abs(tables.var(0) / variance - 1) < 5 * np.sqrt(2 / draws))
 
 
 @pytest.mark.full

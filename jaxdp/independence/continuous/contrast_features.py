@@ -41,6 +41,7 @@ def _from_domain(cls, epsilon, domain, options):
 
 
 FIELDS = {"num_rotations": 1, "enforce_rule": False, "caliper": math.inf}  # few records, and every window counts
+STRONG_EFFECT, NEEDED_Z = 0.08, 3.0  # E T per record of a parabola of 0.8 sd (#power); below so many sds it is missed
 WORST = "jaxdp.independence.continuous.worst_pairs_windows"
 
 
@@ -112,7 +113,7 @@ class ContrastFeatures(ContrastTest):
             return self.too_deep(data)
         noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
         noise, side, scale = map(as_number, (noise, self._side(depth, count), self.scale_x))
-        return level_rule.contrast_rule(
+        rule = level_rule.contrast_rule(
             count,
             depth,
             noise,
@@ -126,6 +127,10 @@ class ContrastFeatures(ContrastTest):
             width=window_features.SIZE,
             laws=True,
         )
+        if rule.verdict == level_rule.REFUSE or not STRONG_EFFECT * count < NEEDED_Z * noise**0.5:
+            return rule
+        sentence = rule.sentence + " Low power: even a strong bend or a strong effect on the spread may be missed."
+        return dataclasses.replace(rule, flags=(*rule.flags, "low power"), sentence=sentence)
 
     def window_sums(self, x, y, points, scores, kept):
         """T of records in the order of one curve, (2, 2)."""

@@ -92,6 +92,10 @@ def test_the_rule_speaks_of_laws_and_flags_every_answer():
     rule = built(2000).level_rule(core.public_shapes(given_two(jax.random.key(0), 2000)))
     assert rule.flags == ("curvature",)
     assert "the laws of X and of Y hardly change" in rule.sentence
+    few = built(1000).level_rule(core.public_shapes(given_two(jax.random.key(0), 1000)))
+    assert few.flags == ("curvature", "low power")
+    assert "Low power" in few.sentence
+    assert built(100).level_rule(core.public_shapes(given_two(jax.random.key(0), 100))).verdict == "refuse"
 
 
 def test_a_release_costs_the_budget_and_holds_four_sums():

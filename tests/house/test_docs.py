@@ -36,6 +36,7 @@ LIBRARIES = (
     "opendp",
 )  # of the extras: where one is missing, its blocks are not run
 QUICK = ("start",)  # pages of the everyday tier
+OPTIMISED = ("mic",)  # pages whose null draws cost more than compiling them well
 ELSEWHERE = {"write_your_own_test"}  # tests/house/test_write_your_own.py
 
 
@@ -69,7 +70,7 @@ def missing_library(text: str) -> bool:
 
 
 def named(page: Path):
-    marks = [] if page.stem in QUICK else [pytest.mark.full]
+    marks = [pytest.mark.full] * (page.stem not in QUICK) + [pytest.mark.optimised] * (page.stem in OPTIMISED)
     return pytest.param(page, id=page.relative_to(ROOT / "docs").with_suffix("").as_posix(), marks=marks)
 
 

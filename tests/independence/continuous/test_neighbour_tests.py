@@ -134,7 +134,7 @@ def contrast_per_place(x, y, z, priority):
     ],
 )
 def test_attacks_reach_the_sensitivity_and_never_pass_it(statistic, depth, bound, planted):
-    found = largest_change(statistic, depth, steps=1500 if depth == 2 else 800)
+    found = largest_change(statistic, depth, steps=400 if depth == 2 else 800)
     assert found <= bound
     assert found >= 0.95 * bound
     assert found > planted

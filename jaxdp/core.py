@@ -384,7 +384,7 @@ def needs_all(test, shapes) -> str:
         if getattr(query, "public_columns", ()):
             return "a column of it is public and read by itself"
         return query.needs_all(shapes) if hasattr(query, "needs_all") else NO_SUM
-    return needs_all(query.first, shapes) or query.second.needs_all(shapes)
+    return query.second.needs_all(shapes) or needs_all(query.first, shapes)
 
 
 def require_sums(test, shapes) -> None:

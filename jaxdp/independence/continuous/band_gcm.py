@@ -93,6 +93,7 @@ class BandGCM(BandTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="band-gcm",
+        needs_all="it sorts records by Z",
         summary="differences of neighbours in the order of Z; recommended for one continuous Z",
         from_domain=_from_domain,
         options=("residual_scale",),

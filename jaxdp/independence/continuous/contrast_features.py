@@ -66,6 +66,7 @@ class ContrastFeatures(ContrastTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="contrast-features",
+        needs_all="it puts records next to their neighbours in Z, which is a sort",
         summary="contrasts of neighbours, their values and sizes; sees spread, bends and products given two to five Z",
         from_domain=_from_domain,
         options=("residual_scale",),

@@ -69,6 +69,7 @@ class ContrastGCM(ContrastTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="contrast-gcm",
+        needs_all="it puts records next to their neighbours in Z, which is a sort",
         summary="contrasts of neighbours that cancel linear trends; recommended for two to five continuous Z",
         from_domain=_from_domain,
         options=("residual_scale",),

@@ -97,6 +97,7 @@ class FeatureGCM(BandTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="feature-gcm",
+        needs_all="it sorts records by Z",
         summary="neighbours in the order of Z, their values and sizes; sees spread, bends and products given one Z",
         from_domain=_from_domain,
         options=("residual_scale",),

@@ -62,6 +62,7 @@ class LocalPermutation(WithinCells):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="local-permutation",
+        needs_all="it permutes records among their neighbours",
         summary="decision at --level only, exact level at any n",
         publishes=DECISION,
         from_domain=_from_domain,

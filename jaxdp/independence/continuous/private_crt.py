@@ -59,6 +59,7 @@ class CRTThreshold(Variants, RandomizationTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="private-crt",
+        needs_all="it resamples the whole column X many times",
         summary="decision for a known law of X given Z, exact level at any n",
         publishes=DECISION,
         options=("level",),

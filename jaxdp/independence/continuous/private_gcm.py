@@ -75,6 +75,7 @@ class PrivateGCM(Variants, PrivateTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="private-gcm",
+        needs_all="its kernel compares each record with every other",
         summary="published private GCM with the tight noise constant; weak, loses its level as n grows",
         from_domain=_from_domain,
         options=builders.KERNEL_OPTIONS,

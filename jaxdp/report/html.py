@@ -15,6 +15,7 @@ import html
 import io
 import itertools
 import json
+import re
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +29,14 @@ REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30
 ITEMS_SHOWN = 12
 GRAPH = "graph.png"
-CAPTIONS = {"picture.png": "", GRAPH: "The graph that was found."}  # the first has a title of its own
+CAPTIONS = {
+    "picture.png": "",  # it has a title of its own
+    GRAPH: "The graph that was found.",
+    "heatmap.png": "MIC of every pair: 0 unrelated, 1 one column determines the other.",
+    "power.png": "Power against the number of records.",
+}
+LONG_NUMBER = re.compile(r"-?\d+\.\d{7,}(?:e[-+]?\d+)?")
+UNFOLDED = ("pairs.csv", "top_pairs.csv")  # part of the answer
 PAGE_WIDTH = 736  # pixels of the text, 46rem
 READABLE = 0.68  # of a picture's own size: its letters are then 11 pixels high
 BANNER = "NOT PRIVATE: this page shows a simulation."
@@ -174,7 +182,8 @@ def _bar(shares: Sequence[tuple[str, float]]) -> str:
 
 def _folded(name: str, table: str) -> str:
     """Numbers for those who want them."""
-    return f"<details><summary>{html.escape(name)}</summary>{table}</details>"
+    shown = " open" if name in UNFOLDED else ""
+    return f"<details{shown}><summary>{html.escape(name)}</summary>{table}</details>"
 
 
 def _figure(name: str, content: bytes, heading: str) -> str:
@@ -223,9 +232,14 @@ def _text(value: Any) -> str:
 def _csv_table(content: bytes) -> str:
     lines = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
     header, *rows = [list(map(csv_files.text, line)) for line in itertools.islice(lines, CSV_ROWS_SHOWN + 1)] or [[]]
-    body = "".join(_row(row, "td") for row in rows)
+    body = "".join(_row(map(_shortened, row), "td") for row in rows)
     return f"<table>{_row(header, 'th')}{body}</table>"
 
 
-def _row(cells: Sequence[str] | Iterable[str], tag: str) -> str:
+def _shortened(cell: str) -> str:
+    """A number of many digits to six of them, as values of JSON files; the file keeps them all."""
+    return f"{float(cell):.6g}" if LONG_NUMBER.fullmatch(cell) else cell
+
+
+def _row(cells: Iterable[str], tag: str) -> str:
     return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-COST = "What it cost"
+COST, PLANNED = "What it cost", "What this plan rests on"
 RELATIONS = {
     "replace_one": "two files that differ in what one record says",
     "add_or_remove_one": "two files, one of which has one record more",
@@ -21,6 +21,8 @@ def story(result: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Headings with their sentences, in reading order; [] for a result that is no answer to a question."""
     if "answer" not in result or "epsilon" not in result:
         return []
+    if "mode" not in result:  # nothing was run on data
+        return [(PLANNED, [sentence for sentence in _planned(result) if sentence])] if "engine" in result else []
     parts = (
         ("What was asked", _asked(result)),
         ("How strong it is", _strength(result)),
@@ -48,6 +50,21 @@ def waterfall(result: Mapping[str, Any]) -> list[tuple[str, float]]:
     return [("before", before), ("this answer", cost), ("left", left)]
 
 
+def _planned(result: Mapping[str, Any]) -> Iterator[str]:
+    yield "Public numbers and made-up data. No record was read, and nothing was spent."
+    if result.get("engine"):
+        how = "a formula" if result["engine"] == "formula" else "simulation"
+        yield f"Computed by {how}, for a test at level {result.get('level', 0.05):g}."
+    checked = result.get("simulated")
+    if isinstance(checked, Mapping):
+        low, high = checked["power_interval"]
+        yield (
+            f"Checked on {checked['replicates']} made-up data sets with the effect and as many without it. The test "
+            f"found {checked['power']:.3f} of the first (95 % interval {low:.3f} to {high:.3f}), and "
+            f"{checked['level']:.3f} of the second, which are false findings."
+        )
+
+
 def _asked(result: Mapping[str, Any]) -> Iterator[str]:
     yield str(result.get("title", ""))
     yield f"The file has {result['n']} records." if "n" in result else ""
@@ -72,7 +89,8 @@ def _limits(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _sees(result: Mapping[str, Any]) -> Iterator[str]:
     if result.get("sees"):
-        yield f"{result['method']} sees {result['sees']}."
+        several = str(result["sees"]).partition(": ")[0] in result["method"]  # each test with what it sees
+        yield f"{result['sees']}." if several else f"{result['method']} sees {result['sees']}."
     yield str(result.get("power", "")) if isinstance(result.get("power"), str) else ""
     if result.get("dependence_found") is False:
         yield "Not finding a dependence does not show that there is none."

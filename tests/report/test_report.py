@@ -114,6 +114,13 @@ def test_long_values_are_shortened(tmp_path):
     assert len(page.text) < 10_000
 
 
+def test_long_numbers_of_tables_are_shortened_and_pairs_are_shown(tmp_path):
+    written.put_text(tmp_path, "pairs.csv", "x,p_value,date\na,0.01283527432651797,1.2.2024\n")
+    page = write_report(tmp_path, "t", ["pairs.csv"]).read_text()
+    assert "<td>0.0128353</td><td>1.2.2024</td>" in page
+    assert "<details open>" in page
+
+
 def test_an_empty_folder_says_so(tmp_path):
     assert "holds no results" in Page(rebuild_report(tmp_path, "t").read_text()).text
 

@@ -64,6 +64,24 @@ def test_what_is_not_known_is_not_said():
     assert story({"rows": [1, 2]}) == []
 
 
+def test_a_plan_claims_no_file_and_no_cost():
+    checked = {"replicates": 500, "power": 0.81, "power_interval": [0.77, 0.84], "level": 0.04}
+    plan = {"title": "How many records?", "answer": "447", "n": 447, "epsilon": 1.0, "effect": 0.25, "effect_is": "sds"}
+    ((heading, sentences),) = story({**plan, "engine": "formula", "level": 0.05, "simulated": checked})
+    told = " ".join(sentences)
+    assert heading == "What this plan rests on"
+    assert "nothing was spent" in told
+    assert "Computed by a formula" in told
+    assert "0.810 of the first (95 % interval 0.770 to 0.840), and 0.040 of the second" in told
+    assert "The file" not in told
+
+
+def test_several_tests_are_told_each_with_what_it_sees():
+    sees = "quantile-table: any dependence of two columns; partition-gcm: covariance of X and Y given Z"
+    assert told(method="quantile-table and partition-gcm", sees=sees)["What this test can see"] == f"{sees}."
+    assert told(sees="spread: any")["What this test can see"] == "band-gcm sees spread: any."
+
+
 def test_a_simulation_promises_nothing():
     parts = told(mode="simulation")
     assert "What is protected" not in parts

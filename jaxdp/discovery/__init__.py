@@ -20,6 +20,7 @@ _EXPORTS = {
     "Knowledge": "engine.knowledge",
     "max_min_pc": "methods.max_min_pc",
     "NoisyMarginals": "methods.marginal_pc",
+    "neighbour_pc": "methods.neighbour_pc",
     "moment_pc": "methods.moment_pc",
     "partition_pc": "choose",
     "recommended_pc": "choose",

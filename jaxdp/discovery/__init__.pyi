@@ -18,6 +18,7 @@ from jaxdp.discovery.methods.marginal_pc import NoisyMarginals as NoisyMarginals
 from jaxdp.discovery.methods.marginal_pc import marginal_pc as marginal_pc
 from jaxdp.discovery.methods.max_min_pc import max_min_pc as max_min_pc
 from jaxdp.discovery.methods.moment_pc import moment_pc as moment_pc
+from jaxdp.discovery.methods.neighbour_pc import neighbour_pc as neighbour_pc
 from jaxdp.discovery.methods.pc import DSeparation as DSeparation
 from jaxdp.discovery.methods.pc import StratifiedTest as StratifiedTest
 from jaxdp.discovery.methods.pc import pc as pc

@@ -282,15 +282,15 @@ def test_the_zcdp_price_of_pure_mechanisms(mechanism, divisor, epsilon):
 
 
 def test_draws_of_max_min_selection_have_noise_of_their_own(monkeypatch):
-    """`_Selection._next` opens another source for every draw."""
-    seen, following = [], max_min_pc._Selection._next
+    """`Selection._next` opens another source for every draw."""
+    seen, following = [], max_min_pc.Selection._next
 
     def noted(self):
         source = following(self)
         seen.append(tuple(np.asarray(jax.random.key_data(source.key)).ravel().tolist()))
         return source
 
-    monkeypatch.setattr(max_min_pc._Selection, "_next", noted)
+    monkeypatch.setattr(max_min_pc.Selection, "_next", noted)
     data = np.random.default_rng(3).integers(0, 2, (200, 4))
     discovery.max_min_pc(jax.random.key(1), data, epsilon=1.0, levels=(2,) * 4)
     assert len(seen) == len(set(seen)) >= 3

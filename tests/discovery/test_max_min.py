@@ -15,7 +15,7 @@ from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
-from jaxdp.discovery.engine.max_min_scores import MaxMinScores, rounding
+from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
 from jaxdp.discovery.methods import max_min_pc as method
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
@@ -170,7 +170,7 @@ def test_minima_are_kept_up_to_date(joint_cells):
     records = sampled(network(6), 400)
     tier = np.array([0, 0, 1, 1, -1, 2])
     known = Known(np.zeros((6, 6), bool), np.zeros((6, 6), bool), tier)
-    scores = MaxMinScores(Counts(records, joint_cells), EXCESS, 2, known)
+    scores = MaxMinScores(records.levels, TableScores(Counts(records, joint_cells), EXCESS), 2, known)
     for edges in ([(0, 1), (1, 2), (2, 3)], [(3, 4)], [(2, 5)], [(1, 4)]):
         scores.add(edges)
         expected = every_minimum(records, scores.adjacency, known)
@@ -181,7 +181,7 @@ def test_minima_are_kept_up_to_date(joint_cells):
 
 def test_contrasts_compare_sets_with_and_without_the_middle():
     records = sampled(network(6), 3000)
-    scores = MaxMinScores(Counts(records), EXCESS, 2, Known.nothing(6))
+    scores = MaxMinScores(records.levels, TableScores(Counts(records), EXCESS), 2, Known.nothing(6))
     scores.add([(0, 1), (1, 2), (1, 3), (3, 4)])
     counts = Counts(records)
     # neighbours of 0: 1; of 2: 1. Only {1} holds the middle, only the empty set does not
@@ -195,7 +195,7 @@ def test_a_function_of_another_column_is_guarded():
     either = a | b
     noisy = np.where(generator.random(4000) < 0.1, 1 - either, either)
     records = as_records(np.stack([a, b, either, noisy], 1).astype(np.int32), (2, 2, 2, 2))
-    scores = MaxMinScores(Counts(records), EXCESS, 2, Known.nothing(4))
+    scores = MaxMinScores(records.levels, TableScores(Counts(records), EXCESS), 2, Known.nothing(4))
     scores.add([(0, 2), (1, 2)])
     assert scores.minimum[2, 3] <= 0.0 < 100.0 < scores.guarded[2, 3]
 

@@ -137,6 +137,7 @@ def entries(spy):
         "max_min_pc": {"epsilon": 1.0},
         "partition_pc": {"epsilon": 1.0},
         "moment_pc": {"epsilon": 1.0},
+        "neighbour_pc": {"epsilon": 1.0},
         "recommended_pc": {"epsilon": 1.0},
         "pc": {"test": TEST, "max_tests": 3},
     }

@@ -24,12 +24,14 @@ ROUND_UP = 1.0 + 2.0**-40  # of square roots in float64
 
 @dataclasses.dataclass(frozen=True)
 class Shares:
-    """Fractions of the budget: of the spanning tree, of further edges, of pruning, of directions. They add up to 1."""
+    """Fractions of the budget: of the spanning tree, of further edges, of pruning, of directions, and of what is
+    released about the columns beforehand. They add up to 1."""
 
     tree: Fraction
     forward: Fraction = Fraction(0)
     prune: Fraction = Fraction(0)
     directions: Fraction = Fraction(0)
+    columns: Fraction = Fraction(0)
 
     def __post_init__(self):
         parts = [Fraction(part) for part in dataclasses.astuple(self)]
@@ -39,8 +41,10 @@ class Shares:
     def with_directions(self, fraction) -> Shares:
         """The same shares of what is left when directions take a fraction."""
         taken = as_fraction(fraction)
-        tree, forward, prune = ((1 - taken) * part for part in (self.tree, self.forward, self.prune))
-        return Shares(tree, forward, prune, taken)
+        tree, forward, prune, columns = (
+            (1 - taken) * part for part in (self.tree, self.forward, self.prune, self.columns)
+        )
+        return Shares(tree, forward, prune, taken, columns)
 
 
 @dataclasses.dataclass(frozen=True)

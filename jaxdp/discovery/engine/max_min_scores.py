@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from jaxdp.statistics.tables.excess import Excess, variation
 
 MAX_CELLS = 2000  # of the table of a pair and its conditioning set; larger sets are not looked at
 GUARD, MIN_VARIATION = 2.0, 0.2
+Scores = Callable[[Sequence[Question]], tuple[np.ndarray, np.ndarray]]
 
 
 class MaxMinScores:
@@ -25,13 +26,14 @@ class MaxMinScores:
 
     S runs over the empty set and all sets of at most `max_order` neighbours of i, or of j, in the graph so far, whose
     tables have at most MAX_CELLS cells. Which sets there are follows from public numbers and released edges alone.
+    levels: of each column, 0 for a continuous one. scores: questions -> q and v of each, float64 (`TableScores`).
     minimum (d, d): the smallest q. guarded (d, d): the smallest max(q, 2 (0.2 v(empty) - v(S))), v the variation of the
     pair that S leaves: sets that all but fix one of the two columns cannot show independence.
     """
 
-    def __init__(self, tables, excess: Excess, max_order: int, known: Known):
-        self._tables, self._excess, self._max_order, self._known = tables, excess, max_order, known
-        self._levels = np.array(tables.levels)
+    def __init__(self, levels: Sequence[int], scores: Scores, max_order: int, known: Known):
+        self._scores, self._max_order, self._known = scores, max_order, known
+        self._levels = np.maximum(np.array(levels), 1)
         d = len(self._levels)
         self.adjacency = np.zeros((d, d), bool)
         self.minimum = np.full((d, d), math.inf)
@@ -92,8 +94,14 @@ class MaxMinScores:
             np.minimum.at(matrix, (rows, columns), found)
             np.minimum.at(matrix, (columns, rows), found)
 
-    def _scores(self, questions: Sequence[Question]) -> tuple[np.ndarray, np.ndarray]:
-        """q and the variation of each question, float64."""
+
+class TableScores:
+    """The excess of the tables of questions about coded columns, and their variation."""
+
+    def __init__(self, tables, excess: Excess):
+        self._tables, self._excess, self._levels = tables, excess, np.array(tables.levels)
+
+    def __call__(self, questions: Sequence[Question]) -> tuple[np.ndarray, np.ndarray]:
         values, left = np.zeros(len(questions)), np.zeros(len(questions))
         for positions, batch in counts.batches(self._tables, questions, pad_from=1):
             pairs = self._levels[[questions[position][:2] for position in positions]]

@@ -22,9 +22,9 @@ from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
 from jaxdp.discovery.engine.kept import described
-from jaxdp.discovery.engine.knowledge import Knowledge, known
+from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
-from jaxdp.discovery.engine.max_min_scores import MaxMinScores, rounding
+from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
 from jaxdp.discovery.engine.orientation import orient_colliders
 from jaxdp.discovery.engine.session import Session, opened
 from jaxdp.discovery.engine.skeleton import Search, counted
@@ -135,26 +135,52 @@ def max_min_pc(
     settings = {"prune": prune, "max_order": max_order, "stop": stop, "excess": excess, "shares": shares}
     asked = described(records, relation, knowledge=knowledge, **settings)
     with opened(key, "max_min_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
-        selection = _Selection(session, records, budget, shares, excess, facts, max_order)
-        return selection.graph(prune, stop)
+        size = records.num_records if relation is Relation.REPLACE_ONE else MAX_RECORDS
+        bounds = Bounds(
+            excess.sensitivity(relation),
+            excess.marginal_sensitivity(relation, max(records.levels) <= 2),
+            rounding(excess, records.levels, size),
+            size,
+        )
+        cells = math.prod(count + 1 for count in records.levels)
+        counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
+        scores = MaxMinScores(records.levels, TableScores(counts, excess), max_order, facts)
+        return Selection(session, records, budget, shares, facts, scores, bounds).graph(prune, stop)
 
 
-class _Selection:
-    """One search: the graph so far, the scores that follow from it, and the draws made."""
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """How far one record moves a score, and one given no other column; their rounding error, and how large they get."""
 
-    def __init__(self, session: Session, records: Records, budget: Budget, shares: Shares, excess, known, max_order):
+    score: float
+    marginal: float
+    error: float
+    size: int
+
+
+class Selection:
+    """One search: the graph so far, the scores that follow from it, and the draws made.
+
+    drawn: how many answers the session has given before.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        records: Records,
+        budget: Budget,
+        shares: Shares,
+        known: Known,
+        scores: MaxMinScores,
+        bounds: Bounds,
+        drawn: int = 0,
+    ):
         self._session, self._records, self._budget, self._shares = session, records, budget, shares
-        self._excess, self._known = excess, known
-        self._size = records.num_records if budget.relation is Relation.REPLACE_ONE else MAX_RECORDS
-        self._error = rounding(excess, records.levels, self._size)
-        self._bound = excess.sensitivity(budget.relation)
+        self._known, self._scores, self._drawn = known, scores, drawn
+        self._bound, self._marginal, self._error, self._size = dataclasses.astuple(bounds)
         self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
         self._places = tuple(np.array(self._pairs).T)
         self._allowed = ~known.forbidden[self._places]
-        self._drawn = 0
-        cells = math.prod(count + 1 for count in records.levels)
-        counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
-        self._scores = MaxMinScores(counts, excess, max_order, known)
 
     def graph(self, prune: str, stop: float) -> Graph:
         """Runs the search."""
@@ -181,13 +207,12 @@ class _Selection:
             component[component == component[j]] = component[i]
         draws = len(set(component.tolist())) - 1
         scores = self._scores.minimum[self._places]  # no edge yet: of the empty set alone
-        bound = self._excess.marginal_sensitivity(self._budget.relation, max(self._records.levels) <= 2)
         edges: list[Edge] = []
         for _ in range(draws):
             eligible = self._allowed & (component[self._places[0]] != component[self._places[1]])
             if not eligible.any():
                 break
-            i, j = self._pairs[self._draw(scores, -math.inf, eligible, self._shares.tree / draws, bound)]
+            i, j = self._pairs[self._draw(scores, -math.inf, eligible, self._shares.tree / draws, self._marginal)]
             edges.append((i, j))
             component[component == component[j]] = component[i]
         return edges

@@ -1,0 +1,148 @@
+"""Max-min selection on continuous columns by sums over neighbours: relations that bend, spreads, products.
+
+Theory: docs/theory/neighbour_pc.md. The draws are those of `max_min_pc`; the score is that of `BandGCM` and sizes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp.core import Account, Relation, release_opened
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data
+from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.engine.kept import described
+from jaxdp.discovery.engine.knowledge import Knowledge, known
+from jaxdp.discovery.engine.max_min_budget import Budget, Shares
+from jaxdp.discovery.engine.max_min_scores import MaxMinScores
+from jaxdp.discovery.engine.neighbour_scores import MOST_SET, SENSITIVITY, NeighbourScores, rounding
+from jaxdp.discovery.engine.session import Session, opened
+from jaxdp.discovery.graph import Graph
+from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, STOP, Bounds, Selection
+from jaxdp.discovery.spec import Levels, SearchSpec, search
+from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
+from jaxdp.randomness import keys
+from jaxdp.randomness.keys import Key
+
+BEFOREHAND = Fraction(1, 10)  # of the budget, for centres and scales of continuous columns, half each
+AFTERWARDS = Shares(Fraction(7, 20), Fraction(8, 20), Fraction(5, 20))
+MODEL = (
+    "Finds relations of any smooth shape: lines, bends, changes of spread; not waves within a column's standard "
+    "deviation. Conditioning sets hold at most two columns."
+)
+
+
+def _continuous(levels: Levels) -> bool:
+    return len(levels) > 1 and 0 in levels
+
+
+@search(
+    SearchSpec(
+        "neighbour_pc",
+        "max-min selection by sums over neighbours; for continuous columns whose relations bend",
+        fits=_continuous,
+    )
+)
+def neighbour_pc(
+    key: Key,
+    data: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    directions: float | None = None,
+    max_order: int = MOST_SET,
+    stop: float = STOP,
+    knowledge: Knowledge | None = None,
+    levels: Sequence[int] | None = None,
+    ledger: Account | None = None,
+    keep: str | os.PathLike | None = None,
+) -> Graph:
+    """Skeleton of continuous and mixed columns by private draws of a score that sees bends, spreads and products.
+
+    Score of columns i, j given S: records in the order of S (random, by a column, along a Hilbert curve of two), the
+    largest absolute sum over neighbours of psi(difference in i) psi(difference in j), each column by its value or by
+    its distance from a private centre, less 2.25 null standard deviations. The draws are those of `max_min_pc`: a
+    spanning tree, further edges by the largest smallest score over conditioning sets, one noisy number for each edge.
+    data: as for `moment_pc`; continuous columns on [-1, 1] (bounds may be wide: centres and scales are private, a tenth
+    of the budget), columns of two or of ordered levels as equally spaced numbers.
+    delta: 0 is pure epsilon; above, zCDP within (epsilon, delta). max_order: 0, 1 or 2 columns in a conditioning set.
+    directions, stop, knowledge, keep: as in `max_min_pc`.
+    The graph's decisions hold the released number of each edge and its confidence. `moment_pc` needs less data where
+    relations are lines.
+    Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, under replace-one; every score moves by at most 3
+    (docs/theory/neighbour_pc.md#sensitivity). Memory: about 64 bytes per value.
+    Errors: ValueError before data are read (budget, columns of more than two unordered levels, no continuous column).
+    """
+    keys.admit(key, data)
+    records = as_records(data, levels)
+    check.at_least(0, max_order=max_order)
+    if max_order > MOST_SET:
+        raise ValueError(
+            f"max_order must be at most {MOST_SET}, got {max_order}: no order of records is near in more columns."
+        )
+    check.non_negative(stop=stop)
+    _require_fit(records)
+    budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
+    directions = (0.0 if budget.pure else DIRECTIONS) if directions is None else directions
+    check.in_range(-1.0, 1.0, directions=directions)
+    check.non_negative(directions=directions)
+    shares = _with_columns(AFTERWARDS.with_directions(directions))
+    facts = known(knowledge, records.names)
+    asked = described(records, Relation.REPLACE_ONE, knowledge=knowledge, max_order=max_order, stop=stop, shares=shares)
+    with opened(key, "neighbour_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
+        centre, scale = _centres_and_scales(session, records, budget)
+        scores = NeighbourScores(_values(records), centre, scale)
+        size = records.num_records
+        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size)
+        found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
+        graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
+        return dataclasses.replace(graph, note=f"{MODEL} {graph.note}".strip())
+
+
+def _with_columns(shares: Shares) -> Shares:
+    """The same shares of what centres and scales leave."""
+    parts = (part * (1 - BEFOREHAND) for part in dataclasses.astuple(shares)[:-1])
+    return Shares(*parts, columns=BEFOREHAND)
+
+
+def _values(records: Records) -> np.ndarray:
+    """All columns on [-1, 1], (n, d)."""
+    steps = np.array([max(column.levels - 1, 1) for column in records.columns])
+    coded = np.array([column.kind != CONTINUOUS for column in records.columns])
+    return np.where(coded, 2.0 * np.asarray(records.values, float) / steps - 1.0, np.asarray(records.values, float))
+
+
+def _continuous_columns(data):
+    return data.x
+
+
+def _centres_and_scales(session: Session, records: Records, budget: Budget) -> tuple[np.ndarray, np.ndarray]:
+    """Released medians and standard deviations (of normal columns) of the continuous columns; 0 and 1 of the others."""
+    places = [place for place, column in enumerate(records.columns) if column.kind == CONTINUOUS]
+    centre, scale = np.zeros(len(records.columns)), np.ones(len(records.columns))
+    values = np.asarray(records.values, float)[:, places]
+    data = Data(values, values)
+    fields = {"columns": _continuous_columns, "num_columns": len(places)}
+    first = PrivateCentres(mechanism=budget.whole.share(BEFOREHAND / 2), **fields)
+    centre[places] = np.asarray(first.chosen(release_opened(first, session.source.fold_in(1), data)))
+    second = PrivateScales(mechanism=budget.whole.share(BEFOREHAND / 2), centres=centre[places], **fields)
+    chosen = np.asarray(second.chosen(release_opened(second, session.source.fold_in(2), data)))
+    scale[places] = chosen / NORMAL_QUARTILE
+    return centre, scale
+
+
+def _require_fit(records: Records) -> None:
+    if not _continuous(records.levels):
+        raise ValueError("neighbour_pc needs two columns, one of them continuous; for coded columns use max_min_pc.")
+    for column in records.columns:
+        if column.kind == CATEGORICAL and column.levels > 2:
+            raise ValueError(
+                f"column {column.name!r} has {column.levels} unordered levels, which no order of records can hold: "
+                "declare it ordinal if its order means something, leave it out, or use moment_pc."
+            )

@@ -1,0 +1,164 @@
+"""Selection by sums over neighbours: sensitivity, the score against a loop, bends that are found, budgets."""
+
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import discovery
+from jaxdp._base.rounding import as_fraction
+from jaxdp.core import Relation
+from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, Column
+from jaxdp.data.records import Records
+from jaxdp.discovery.engine.max_min_budget import Budget
+from jaxdp.discovery.engine.neighbour_scores import CHANCE, SENSITIVITY, WIDTH, NeighbourScores
+from jaxdp.noise.recorder import Tape
+from jaxdp.randomness.keys import RecordedKey
+from jaxdp.statistics.neighbours.neighbour_order import priorities
+
+DEPTH = 3
+
+
+def scores_of(values, scale=0.1):
+    values = np.asarray(values, float)
+    return NeighbourScores(values, np.zeros(values.shape[1]), np.full(values.shape[1], scale))
+
+
+def one(values, given=(2,)):
+    return float(scores_of(values)([(0, 1, given)])[0][0])
+
+
+def worst_pair(size=20):
+    """Three pairs of neighbours change from discordant to concordant, where all others are concordant."""
+    side = np.where(np.arange(size) % 2, 0.4, -0.4)
+    quiet = np.stack([side, side, 0.3 + 0.01 * np.arange(size)], axis=1)
+    around = [(0.0, 0.0, 0.0), (0.4, -0.4, 0.02), (0.0, 0.0, 0.1), (0.4, 0.4, 0.12)]
+    first, second = (np.vstack([quiet, around, moved]) for moved in ((0.8, 0.8, 0.01), (0.8, -0.4, 0.11)))
+    return first, second
+
+
+def test_one_record_moves_a_score_by_three_and_by_no_more():
+    first, second = worst_pair()
+    assert 0.95 * SENSITIVITY < abs(one(first) - one(second)) <= SENSITIVITY
+    generator, worst = np.random.default_rng(0), 0.0
+    grid = np.array([-0.8, -0.4, 0.0, 0.02, 0.4, 0.8])
+    for _ in range(30):
+        data = generator.choice(grid, (13, DEPTH))
+        other = data.copy()
+        other[generator.integers(13)] = generator.choice(grid, DEPTH)
+        questions = [(0, 1, ()), (0, 1, (2,)), (0, 2, (1,))]
+        change = np.abs(scores_of(data)(questions)[0] - scores_of(other)(questions)[0])
+        worst = max(worst, change.max())
+    assert 1.0 < worst <= SENSITIVITY
+
+
+def test_a_score_is_the_sum_of_a_loop():
+    data = np.random.default_rng(1).uniform(-1, 1, (60, DEPTH))
+    data[:, 1] = np.clip(data[:, 0] ** 2 + 0.1 * data[:, 1], -1, 1)
+    found = one(data, ())
+    order = np.argsort(np.asarray(priorities(None, 60)), kind="stable")
+    sorted_data = data[order] / 0.1
+    largest = 0.0
+    for left in (sorted_data[:, 0], np.abs(sorted_data[:, 0])):
+        for right in (sorted_data[:, 1], np.abs(sorted_data[:, 1])):
+            psi = [np.round(np.clip(np.diff(side) / WIDTH, -1, 1) * 1024) / 1024 for side in (left, right)]
+            largest = max(largest, abs(np.sum(psi[0] * psi[1])) / 2)
+    expected = largest - CHANCE * np.sqrt(60 * (1 / 9 + 7 / 36))
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_parabola_is_seen_and_is_explained_by_its_cause():
+    generator = np.random.default_rng(2)
+    cause = generator.normal(size=4000)
+    left, right = (0.1 * np.clip(cause**2 - 1 + 0.3 * generator.normal(size=4000), -9, 9) for _ in range(2))
+    scores = scores_of(np.stack([0.1 * cause, left, right], axis=1))
+    alone, given = scores([(1, 2, ()), (1, 2, (0,))])[0]
+    assert scores([(0, 1, ())])[0][0] > 300
+    assert alone > 300
+    assert given < 0
+
+
+def chain(count=4000, seed=3):
+    """Columns 0 -> 1 -> 2 -> 3 by parabolas, and two columns of their own; on [-1, 1] with wide bounds."""
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=(count, 6))
+    for j in (1, 2, 3):
+        parent = values[:, j - 1]
+        parent = (parent - parent.mean()) / parent.std()
+        values[:, j] = parent**2 - 1 + 0.5 * values[:, j]
+    truth = np.zeros((6, 6), bool)
+    truth[[0, 1, 2], [1, 2, 3]] = True
+    return Records(np.clip(values / 12, -1, 1), tuple(Column(CONTINUOUS, 0, f"v{j}") for j in range(6))), truth
+
+
+def test_bends_are_found_that_correlations_miss():
+    records, truth = chain()
+    graph = discovery.neighbour_pc(jax.random.key(0), records, epsilon=10.0)
+    assert discovery.skeleton_f1(graph, truth) >= 0.8
+    linear = discovery.moment_pc(jax.random.key(0), records, epsilon=10.0)
+    assert discovery.skeleton_f1(linear, truth) <= 0.5
+    assert "any smooth shape" in graph.note
+
+
+def recorded(records, outputs=None, **settings):
+    tape = Tape(outputs=outputs)
+    graph = discovery.neighbour_pc(RecordedKey(jax.random.key(5), tape), records, **settings)
+    return graph, tape.calls
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_budgets_of_all_answers_add_up_to_the_budget(delta):
+    records, _ = chain(600)
+    graph, calls = recorded(records, epsilon=0.7, delta=delta)
+    spent = Fraction(0)
+    for call in calls:
+        exact = as_fraction(float(call.parameters[1]))
+        spent += exact**2 / 8 if call.law == "argmax_gumbel" else exact
+    whole = Budget.of(0.7, delta, Relation.REPLACE_ONE).whole
+    total = as_fraction(float(whole.rho)) if delta else as_fraction(0.7)
+    assert Fraction(9, 10) * total < spent <= total
+    assert (graph.cost.epsilon, graph.cost.delta) == (0.7, delta)
+
+
+def test_the_graph_follows_from_what_was_released():
+    (first, _), (second, _) = chain(600), chain(600, seed=9)
+    graph, calls = recorded(first, epsilon=3.0)
+    other, again = recorded(second, [call.output for call in calls], epsilon=3.0)
+    np.testing.assert_array_equal(graph.cpdag, other.cpdag)
+    assert [(call.law, np.shape(call.value)) for call in calls] == [(call.law, np.shape(call.value)) for call in again]
+
+
+def test_a_release_of_mixed_columns_is_charged_once_and_can_be_kept(tmp_path):
+    records, _ = chain(600)
+    values = np.array(records.values)
+    values[:, 5] = values[:, 5] > 0
+    mixed = Records(values, (*records.columns[:5], Column(BINARY, 2, "v5")))
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0)
+    graph = discovery.discover(
+        jaxdp.fresh_key(), mixed, epsilon=1.5, method="neighbour_pc", ledger=ledger, keep=tmp_path / "answers"
+    )
+    assert graph.mode == "release"
+    assert float(ledger.spent.epsilon) == 1.5
+    again = discovery.discover(
+        jaxdp.fresh_key(), mixed, epsilon=1.5, method="neighbour_pc", ledger=ledger, keep=tmp_path / "answers"
+    )
+    np.testing.assert_array_equal(graph.cpdag, again.cpdag)  # read, not drawn again
+    assert float(ledger.spent.epsilon) == 1.5
+
+
+def test_public_mistakes_are_told():
+    records, _ = chain(50)
+    names = records.columns[:5]
+    levels = Records(np.zeros((50, 6)), (*names, Column(CATEGORICAL, 3, "colour")))
+    coded = Records(np.zeros((50, 2)), (Column(BINARY, 2, "a"), Column(BINARY, 2, "b")))
+    key = jax.random.key(0)
+    for data, settings, told in (
+        (records, {"epsilon": -1.0}, "epsilon"),
+        (records, {"epsilon": 1.0, "max_order": 3}, "at most 2"),
+        (levels, {"epsilon": 1.0}, "colour.*unordered"),
+        (coded, {"epsilon": 1.0}, "max_min_pc"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            discovery.neighbour_pc(key, data, **settings)

@@ -2,8 +2,8 @@
 
 python -m experiments.evidence.moments.bends --seeds 3 [--table]
 
-Models: 1.2 edges per column in a random order, weights +-(0.5 to 1.5), a child follows f of its standardised parents plus
-normal errors of sd 1; f is the line, tanh(2 x), x^2 - 1 or sin(2 x). Bounds are one unit beyond the data.
+Models: 1.2 edges per column in a random order, weights +-(0.5 to 1.5), a child follows f of its standardised parents
+plus normal errors of sd 1; f is the line, tanh(2 x), x^2 - 1 or sin(2 x). Bounds are one unit beyond the data.
 """
 
 import argparse

@@ -96,8 +96,8 @@ def _order(u, priority):
     if u.shape[1] < 2:
         return neighbour_order.order_by_value(u[:, 0] if u.shape[1] else jnp.zeros(len(u)), priority)
     bits = min(neighbour_order.spare_bits(len(u)) // u.shape[1], hilbert.WORD_BITS)
-    key = hilbert.hilbert_key(jax.scipy.stats.norm.cdf(u), bits)
-    return neighbour_order.order_by_words(*key, bits * u.shape[1], priority)
+    high, low = hilbert.hilbert_key(jax.scipy.stats.norm.cdf(u), bits)
+    return neighbour_order.order_by_words(high, low, bits * u.shape[1], priority)
 
 
 @functools.partial(jax.jit, static_argnames=("num_neighbors",))

@@ -38,7 +38,8 @@ LEVEL = 0.01
 MAX_ORDER = 3
 MODEL = (
     "Model: linear with normal errors, or any columns that monotone changes of scale make so nearly (normal copula); "
-    "dependence that no correlation shows is not found, and effects that bend strongly may leave extra edges."
+    "dependence that no correlation shows is not found (neighbour_pc looks for bends), and effects that bend strongly "
+    "may leave extra edges."
 )
 FEW = "With so few records at this budget the centres and scales are mostly noise: there may be false edges."
 

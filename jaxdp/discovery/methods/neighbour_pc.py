@@ -107,8 +107,10 @@ def neighbour_pc(
 
 def _with_columns(shares: Shares) -> Shares:
     """The same shares of what centres and scales leave."""
-    parts = (part * (1 - BEFOREHAND) for part in dataclasses.astuple(shares)[:-1])
-    return Shares(*parts, columns=BEFOREHAND)
+    tree, forward, prune, directions = (
+        part * (1 - BEFOREHAND) for part in (shares.tree, shares.forward, shares.prune, shares.directions)
+    )
+    return Shares(tree, forward, prune, directions, BEFOREHAND)
 
 
 def _values(records: Records) -> np.ndarray:
@@ -128,7 +130,7 @@ def _centres_and_scales(session: Session, records: Records, budget: Budget) -> t
     centre, scale = np.zeros(len(records.columns)), np.ones(len(records.columns))
     values = np.asarray(records.values, float)[:, places]
     data = Data(values, values)
-    fields = {"columns": _continuous_columns, "num_columns": len(places)}
+    fields: dict[str, Any] = {"columns": _continuous_columns, "num_columns": len(places)}
     first = PrivateCentres(mechanism=budget.whole.share(BEFOREHAND / 2), **fields)
     centre[places] = np.asarray(first.chosen(release_opened(first, session.source.fold_in(1), data)))
     second = PrivateScales(mechanism=budget.whole.share(BEFOREHAND / 2), centres=centre[places], **fields)

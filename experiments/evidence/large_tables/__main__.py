@@ -237,8 +237,27 @@ def wanted(rows: int):
         yield "search", "max_min_pc", rows
 
 
+def table(rows: list[dict]) -> str:
+    """The record as a table for the page: rates by processor time, in million rows a second, and peaks."""
+    known = {(row["kind"], row["case"], row["rows"]): row for row in rows}
+    lines = [
+        "| question | sums | DuckDB | pandas | answer of 1e8 rows, processor s | peak MB |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for case in CASES:
+        rates = [
+            known.get((kind, case, 10**7), {}).get("rows_per_processor_s") for kind in ("sums", "duckdb", "pandas")
+        ]
+        whole = known.get(("answer", case, 10**8), {})
+        cells = ["" if rate is None else f"{rate / 1e6:.1f}" for rate in rates]
+        cells += [f"{whole['processor_s']:.0f}" if whole else "", str(whole.get("peak_mb", ""))]
+        lines.append(f"| {case} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table", action="store_true", help="prints the record as a table, and measures nothing")
     parser.add_argument("--rows", type=lambda text: int(float(text)), default=10**7)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--one", nargs=2, metavar=("KIND", "CASE"), help="measures one case and prints it")
@@ -251,6 +270,9 @@ def main() -> None:
         print(json.dumps(found))
         return
     rows = json.loads(RECORD.read_text()) if RECORD.exists() else []
+    if args.table:
+        print(table(rows))
+        return
     known = {(row["kind"], row["case"], row["rows"]) for row in rows}
     for kind, case, count in wanted(args.rows):
         if (kind, case, count) in known:

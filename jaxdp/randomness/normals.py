@@ -55,8 +55,9 @@ def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     if not are_fast(key):
         return jax.random.normal(key, shape)
     count = math.prod(shape)
-    pairs = box_muller(*threefry(jax.random.key_data(key), -(-count // 2)))
-    return jnp.concatenate(pairs)[:count].reshape(shape)
+    # behind a barrier: XLA would encrypt again for each half
+    words = lax.optimization_barrier(threefry(jax.random.key_data(key), -(-count // 2)))
+    return jnp.concatenate(box_muller(*words))[:count].reshape(shape)
 
 
 def threefry(key_words, blocks: int) -> tuple[jax.Array, jax.Array]:

@@ -17,6 +17,8 @@ from jaxdp.simulate.designs import confounder
 EPSILON, EFFECT, BATCH = 1.0, 0.25, 16
 CASES = {
     "n1000": {"n": 1000, "replicates": 20_000, "goal": 2, "per_second": 2.5e4},
+    "n300": {"n": 300, "replicates": 60_000, "goal": 2, "per_second": None},
+    "n10000": {"n": 10_000, "replicates": 2000, "goal": 2, "per_second": None},
     "n100": {"n": 100, "replicates": 320, "goal": None, "per_second": None},
 }
 QUICK = ("n100",)

@@ -7,17 +7,21 @@ arguments; the Shah-Peters original is z_sd=1, noise_sd=0.3, sign=1.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import Data
+from jaxdp.randomness import normals
 from jaxdp.statistics.conditional_law import GaussianLaw
+from jaxdp.statistics.kernel_ridge.random_features import cos_sin_of_turns
 
 
 def wave(z, complexity):
     """f_s(z) = exp(-z^2/2) sin(s z)."""
-    return jnp.exp(-0.5 * z**2) * jnp.sin(complexity * z)
+    _, sine = cos_sin_of_turns(z * (complexity / (2.0 * np.pi)))  # XLA's sine would be a sixth of a replicate
+    return jnp.exp(-0.5 * z**2) * sine
 
 
 @frozen_pytree
@@ -61,10 +65,12 @@ def _three_normals(key, n: int, dim: int):
     a simulation half as slow again.
     """
     keys = jax.random.split(key, 3)
+    if dim == 1 and normals.are_fast(key):
+        return tuple(jax.lax.optimization_barrier(normals.normal(key, (3, n))))
     if dim == 1:
         return tuple(jax.lax.optimization_barrier(jax.vmap(lambda k: jax.random.normal(k, (n,)))(keys)))
     key_z, key_x, key_y = keys
-    drawn = jax.random.normal(key_z, (n, dim)), jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
+    drawn = normals.normal(key_z, (n, dim)), normals.normal(key_x, (n,)), normals.normal(key_y, (n,))
     return jax.lax.optimization_barrier(drawn)
 
 
@@ -104,7 +110,7 @@ def heteroscedastic_confounder(
     times X's noise.
     """
     key_z, key_x, key_y = jax.random.split(key, 3)
-    z = z_sd * jax.random.normal(key_z, (n,))
+    z = z_sd * normals.normal(key_z, (n,))
     spread = least_spread + spread_slope * jnp.abs(z)
     noise_x = spread * (jax.random.exponential(key_x, (n,)) - 1.0)
     noise_y = spread * (jax.random.exponential(key_y, (n,)) - 1.0)
@@ -129,7 +135,7 @@ def heavy_tailed_confounder(
     noise_sd: its scale (not its standard deviation).
     """
     key_z, key_x, key_y = jax.random.split(key, 3)
-    z = z_sd * jax.random.normal(key_z, (n,))
+    z = z_sd * normals.normal(key_z, (n,))
     noise_x = noise_sd * jax.random.t(key_x, freedom, (n,))
     noise_y = noise_sd * jax.random.t(key_y, freedom, (n,))
     shared = wave(z, complexity)
@@ -167,9 +173,9 @@ def post_nonlinear(
     check.at_least(1, n=n, dim=dim)
     check.one_of(tuple(OUTER), outer_x=outer_x, outer_y=outer_y)
     key_z, key_x, key_y = jax.random.split(key, 3)
-    z = z_sd * jax.random.normal(key_z, (n,) if dim == 1 else (n, dim))
+    z = z_sd * normals.normal(key_z, (n,) if dim == 1 else (n, dim))
     middle = jnp.sin(z) if dim == 1 else jnp.sum(jnp.sin(z), axis=1) / jnp.sqrt(1.0 * dim)
-    noise_x = noise_sd * jax.random.normal(key_x, (n,))
-    noise_y = noise_sd * jax.random.normal(key_y, (n,))
+    noise_x = noise_sd * normals.normal(key_x, (n,))
+    noise_y = noise_sd * normals.normal(key_y, (n,))
     x = OUTER[outer_x](slope_x * middle + noise_x)
     return Data(x, OUTER[outer_y](slope_y * middle + noise_y + effect * noise_x), z)

@@ -11,6 +11,7 @@ from jaxdp._base import check
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema, as_names
+from jaxdp.randomness import normals
 from jaxdp.simulate.designs.discrete import ordered_codes
 
 
@@ -64,8 +65,8 @@ def shaped(
     place = jax.random.uniform(key_z, (n, len(rules_z)), minval=-1.0, maxval=1.0)
     z = [_given(rule, place[:, j]) for j, rule in enumerate(rules_z)]
     position = [_position(rule, column) for rule, column in zip(rules_z, z, strict=True)]
-    noise_x = jax.random.normal(key_x, (len(rules_x), n))
-    noise_y = jax.random.normal(key_y, (len(rules_y), n))
+    noise_x = normals.normal(key_x, (len(rules_x), n))
+    noise_y = normals.normal(key_y, (len(rules_y), n))
     noise_y = (noise_y + effect * noise_x[:1]) / jnp.sqrt(1.0 + effect**2)
 
     def columns(rules, function, noise):

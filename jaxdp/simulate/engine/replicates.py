@@ -18,7 +18,7 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.layout import device_list, in_mesh, on_host
-from jaxdp.randomness import keys
+from jaxdp.randomness import keys, normals
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -130,7 +130,7 @@ def spread(test, design, key, ids, batch_size: int, devices):
 
     def one(key, replicate):
         key_data, key_test = jax.random.split(jax.random.fold_in(key, replicate))
-        return core.run(test, key_test, design(key_data)).p_value
+        return core.run(test, key_test, design(normals.for_data(key_data))).p_value
 
     def share(key, ids):
         blocks = -(-ids.shape[0] // batch_size)

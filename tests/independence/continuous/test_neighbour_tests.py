@@ -335,7 +335,7 @@ def test_a_window_does_not_feel_its_place_in_the_array(symmetric):
         @jax.jit
         def terms(x, z, scores, make=make, size=size, depth=depth):
             weights = make([contrasts.windows(z[:, j], size) for j in range(depth)], contrasts.windows(scores, size))
-            return contrasts._dot(weights, contrasts.windows(x, size))
+            return contrasts.dot(weights, contrasts.windows(x, size))
 
         x, z, scores = rng.normal(size=203), rng.normal(size=(203, depth)), rng.normal(size=203)
         with jax.enable_x64(True):

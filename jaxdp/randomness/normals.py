@@ -1,4 +1,4 @@
-"""Standard normals for simulated data, at a third of the cost of JAX's own; a release never draws them.
+"""Standard normals for simulated data, at about 0.4 of the cost of JAX's own; a release never draws them.
 
 Words: Threefry-2x32 with all its 20 rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2,
 3", SC 2011, who report that it passes TestU01's BigCrush), the block cipher behind JAX's own keys. A block gives two

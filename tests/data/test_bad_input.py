@@ -240,7 +240,6 @@ def test_the_other_commands_refuse_the_same_files_and_budgets(command, tmp_path,
 @pytest.mark.parametrize(
     "argv",
     [
-        [],
         ["dance"],
         ["test"],
         ["--loud"],

@@ -14,9 +14,30 @@ from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
 
 
+class Described:
+    """What follows from the public descriptions of columns alone."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names; a nameless column is called after its position."""
+        return tuple(column.name or f"v{j}" for j, column in enumerate(self.columns))
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Levels of each column, 0 for a continuous one."""
+        return levels_of(self.columns)
+
+    @property
+    def num_pairs(self) -> int:
+        """Pairs of columns."""
+        return len(self.columns) * (len(self.columns) - 1) // 2
+
+
 @as_pytree
 @dataclasses.dataclass(frozen=True, repr=False)
-class Records:
+class Records(Described):
     """Values (n, d) and one public description per column.
 
     Coded columns hold 0, ..., levels - 1, continuous ones lie in [-1, 1] (`Schema.read_table` makes both).
@@ -35,24 +56,9 @@ class Records:
         return f"Records({described(self.values)}, columns={self.columns!r})"
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Column names; a nameless column is called after its position."""
-        return tuple(column.name or f"v{j}" for j, column in enumerate(self.columns))
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Levels of each column, 0 for a continuous one."""
-        return levels_of(self.columns)
-
-    @property
     def num_records(self) -> int:
         """Rows."""
         return self.values.shape[0]
-
-    @property
-    def num_pairs(self) -> int:
-        """Pairs of columns."""
-        return len(self.columns) * (len(self.columns) - 1) // 2
 
     def question(self, i: int, j: int, given: Sequence[int] = (), scores: bool = False) -> Data:
         """The data of the question whether column i is independent of column j given others.
@@ -77,7 +83,7 @@ class Records:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class RecordsInChunks:
+class RecordsInChunks(Described):
     """Records that do not lie in memory, for searches that take sums of them alone (`SearchSpec.sums`).
 
     chunks: of all columns as x, and again as y. columns: their public descriptions.
@@ -90,24 +96,9 @@ class RecordsInChunks:
         return f"RecordsInChunks({self.chunks!r}, columns={self.columns!r})"
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Column names; a nameless column is called after its position."""
-        return tuple(column.name or f"v{j}" for j, column in enumerate(self.columns))
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Levels of each column, 0 for a continuous one."""
-        return levels_of(self.columns)
-
-    @property
     def num_records(self) -> int:
         """Rows."""
         return self.chunks.num_records
-
-    @property
-    def num_pairs(self) -> int:
-        """Pairs of columns."""
-        return len(self.columns) * (len(self.columns) - 1) // 2
 
 
 def levels_of(columns: Sequence[Column]) -> tuple[int, ...]:

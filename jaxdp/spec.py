@@ -229,7 +229,7 @@ class TestSpec:
     multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
     memory: number of records -> bytes beyond a few copies of the data.
     needs_all: why the test must have all records at once, in half a sentence; read where it has no sums.
-    fits: whether a question about columns of this coded domain can be asked.
+    fits: whether a query about columns of this coded domain can be asked.
     rank: how well the test fits such a domain among all; the largest is the default of commands, 0 never is.
     serves: for a user who says what kind of dependence to see (`KINDS_SEEN`), how well the test serves each kind for
         such a domain, among all; kinds that are left out it does not serve.

@@ -115,7 +115,7 @@ def methods() -> str:
     )
 
 
-QUESTIONS = (
+QUERIES = (
     ("two continuous columns", "continuous", "continuous", ()),
     ("two ordered columns", "ordinal", "ordinal", ()),
     ("two unordered columns", "categorical", "categorical", ()),
@@ -136,7 +136,7 @@ def defaults() -> str:
 
     levels = {"binary": [0, 1], "ordinal": [0, 1, 2], "categorical": ["a", "b", "c"]}
     rows = []
-    for told, x, y, given in QUESTIONS:
+    for told, x, y, given in QUERIES:
         kinds = {"x": x, "y": y, **{f"z{place}": kind for place, kind in enumerate(given)}}
         rules = {
             name: {"kind": kind, **({"levels": levels[kind]} if kind in levels else {"bounds": [0, 1]})}
@@ -256,13 +256,13 @@ def level() -> str:
 
 
 def real() -> str:
-    """Rejections of true nulls made of real tables, by the default of each question."""
+    """Rejections of true nulls made of real tables, by the default of each query."""
     path = ROOT / "experiments" / "evidence" / "level" / "real.jsonl"
     lines = []
     for row in (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()):
         found = f"{row['rejections'] / row['replicates']:.3f}" if "rejections" in row else "refused"
-        question = f"{row['x']}, {row['y']} given {', '.join(row['given'])}"
-        asked = (row["table"], question, str(row["n"]), f"{row['epsilon']:g}", f"`{row['test']}`")
+        query = f"{row['x']}, {row['y']} given {', '.join(row['given'])}"
+        asked = (row["table"], query, str(row["n"]), f"{row['epsilon']:g}", f"`{row['test']}`")
         lines.append((*asked, found, row["verdict"]))
     return "\n".join(table(("table", "question", "n", "epsilon", "default", "rejected", "verdict"), lines))
 

@@ -85,15 +85,15 @@ class DecisionScores(PrivateQuery):
 
     def statistic(self, key, data):
         del key
-        questions = [(0, 1, ()), (0, 2, ()), (1, 2, ()), (0, 1, (2,)), (0, 2, (1,))]
-        return default_query(4.0, NUM_RECORDS).values(Counts(data), questions)
+        queries = [(0, 1, ()), (0, 2, ()), (1, 2, ()), (0, 1, (2,)), (0, 2, (1,))]
+        return default_query(4.0, NUM_RECORDS).values(Counts(data), queries)
 
     def sensitivity(self, num_records):
         return Sensitivity(1.0, Norm.LINF, jaxdp.Relation.REPLACE_ONE, error=1e-12)
 
 
 def decisions(n=101):
-    """Worst pair for the questions of a search: a record concordant with all of a discordant stratum becomes discordant
+    """Worst pair for the queries of a search: a record concordant with all of a discordant stratum becomes discordant
     with all of another; one stratum is larger, so that U keeps its sign."""
     few, many = 2 * n // 5, n - 1 - 2 * n // 5
     x = np.concatenate([[2], np.arange(few) % 2, np.arange(many) % 2])

@@ -146,7 +146,7 @@ class SparseVectorLaw:
         return 2 * (self.escape - 1) * reached + self.one // (2 * self.escape)
 
     def probability(self, queries, answers, repeat=None) -> int:
-        """P(answers), queries in steps from the threshold; `repeat` says how often each question is asked."""
+        """P(answers), queries in steps from the threshold; `repeat` says how often each query is asked."""
         repeat = [1] * len(queries) if repeat is None else repeat
         clipped = [max(-self.clip, min(self.clip, q)) for q in queries]
         total = 0

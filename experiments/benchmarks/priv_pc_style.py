@@ -1,7 +1,7 @@
 """Peers in the style of the published Priv-PC code, written from its description: data matrix, strata, masks, loops.
 
 Definition 6 on one pair: the distinct rows of the conditioning columns, one mask over the whole matrix per
-stratum, the rows copied, one Kendall tau (merge sort) per copy. PC and sieve-and-examine ask it one question at a time.
+stratum, the rows copied, one Kendall tau (merge sort) per copy. PC and sieve-and-examine ask it one query at a time.
 
 The published code itself is the peer too where `JAXDP_PRIV_PC` names the folder of its `indep_test.py` (it is never
 part of this repository).
@@ -45,9 +45,9 @@ def concordant_minus_discordant(x, y) -> float:
     return 0.0 if np.isnan(tau) else float(tau) * math.sqrt(untied[0] * untied[1])
 
 
-def answers(data: np.ndarray, questions, function=conditional_tau) -> list[float]:
-    """One question after the other."""
-    return [function(data, i, j, given) for i, j, given in questions]
+def answers(data: np.ndarray, queries, function=conditional_tau) -> list[float]:
+    """One query after the other."""
+    return [function(data, i, j, given) for i, j, given in queries]
 
 
 def published_tau(data: np.ndarray, i: int, j: int, given: tuple[int, ...]) -> float:
@@ -74,7 +74,7 @@ def _published():
 
 
 def sieve_and_examine(data, rng, *, epsilon: float, level: float, max_order: int, tau=conditional_tau):
-    """Priv-PC with budget epsilon per round, order-independent removals; returns (adjacency, questions asked).
+    """Priv-PC with budget epsilon per round, order-independent removals; returns (adjacency, queries asked).
 
     Half of the budget sieves on a subset of the rows, drawn anew after each above-threshold answer, half examines on
     all rows; noise is added to the one-sided p-value, with the scale Phi(6/sqrt n) - 1/2 of the published code.

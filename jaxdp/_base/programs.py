@@ -8,7 +8,7 @@ Environment: JAXDP_PROGRAMS=off keeps nothing, whatever is called; JAXDP_PROGRAM
 
 What is kept is what the compiler was given: shapes (the number of records among them), public settings, and no value
 of the data, of the noise or of a key, which are arguments of every program. Who can write into the folder can make
-this user run code, and who can read it learns which questions were asked of how many records: so it must be a folder,
+this user run code, and who can read it learns which queries were asked of how many records: so it must be a folder,
 no link, of this user, which nobody else can open, in folders that nobody else can write into.
 """
 

@@ -178,8 +178,8 @@ def _rank(epsilon: float) -> list[Pair]:
 
 
 @frozen_pytree
-class _Questions:
-    """`SparseVector` asked a fixed list of questions at threshold 0; the answers as one number: sum of fired places."""
+class _Queries:
+    """`SparseVector` asked a fixed list of queries at threshold 0; the answers as one number: sum of fired places."""
 
     sieve: SparseVector
 
@@ -192,9 +192,9 @@ class _Questions:
 def _sparse_vector(epsilon: float) -> list[Pair]:
     def build(queries, move, above=1, noise="exponential"):
         sieve = SparseVector(epsilon=epsilon, max_above=above, noise=noise)
-        return _moves(queries, move, _Questions(sieve=sieve), _scalar(1.0, Norm.LINF))
+        return _moves(queries, move, _Queries(sieve=sieve), _scalar(1.0, Norm.LINF))
 
-    # "no" to the first and "yes" to the last question: both noises move against each other
+    # "no" to the first and "yes" to the last query: both noises move against each other
     top = 2.0 / epsilon
     return [
         build([top, 0.0], [1.0, -1.0]),

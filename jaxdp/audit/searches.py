@@ -30,7 +30,7 @@ RARE = (3, 4, 5, 6)  # records in which all columns are 1, the others 0: one les
 PILOT = 1 << 12  # runs of the pilot on each side
 BATCH = 1 << 18
 LEVELS = (2, 2, 2)
-Z = 2.0  # threshold of the questions, public; attacks found more here than at the default 4, or at 1
+Z = 2.0  # threshold of the queries, public; attacks found more here than at the default 4, or at 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +108,7 @@ FLAWED_SEARCHES: dict[str, Search] = {
 
 
 def released(graph):
-    """What an audit looks at: the answered questions in order, and whether the search came to its end."""
+    """What an audit looks at: the answered queries in order, and whether the search came to its end."""
     return (tuple((d.i, d.j, d.given, d.independent) for d in graph.decisions), graph.complete)
 
 
@@ -149,7 +149,7 @@ def worst_neighbours(subject: Search, key, count: int = 5) -> list[tuple[Any, An
     """The `count` most telling pairs of records that an attack finds, best first.
 
     Evolution of tables of three binary columns and a move of one record, by what a sparse vector at epsilon 1 says of
-    the three marginal questions; these pairs and some of rare records then run through the search itself or one
+    the three marginal queries; these pairs and some of rare records then run through the search itself or one
     like it, and the bounds they reach decide.
     """
     if subject.neighbours is not None:
@@ -217,7 +217,7 @@ def _sieve_noise(generator):
 
 
 def _told_apart(first, second, noise) -> float:
-    """The log ratio of the most telling answers to three questions, less two standard errors of so many runs."""
+    """The log ratio of the most telling answers to three queries, less two standard errors of so many runs."""
     best = 0.0
     laws = [np.bincount((values + noise >= 0.0) @ (1, 2, 4), minlength=8) / len(noise) for values in (first, second)]
     order = np.argsort((laws[0] + 1e-3) / (laws[1] + 1e-3))

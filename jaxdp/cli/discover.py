@@ -173,10 +173,10 @@ def describe(graph, num_records: int, truth) -> dict:
 
 
 def write_edges(path: Path, graph) -> None:
-    """One row per answered question: the pair, what was conditioned on, the answer, the released value, its cost.
+    """One row per answered query: the pair, what was conditioned on, the answer, the released value, its cost.
 
     confidence: where the search has one, the chance that noise alone would have stayed below what decided.
-    A search on one noisy table answers by post-processing: its questions cost nothing on top of the table.
+    A search on one noisy table answers by post-processing: its queries cost nothing on top of the table.
     """
     rows = []
     for item in graph.decisions:
@@ -202,7 +202,7 @@ def summary(content: dict, folder: Path) -> str:
     lines = [
         content["title"],
         textwrap.fill(content["answer"], 100, initial_indent="  edges      ", subsequent_indent=" " * 13),
-        f"  method     {content['method']}, n = {content['n']}, {content['num_tests']} questions"
+        f"  method     {content['method']}, n = {content['n']}, {content['num_tests']} queries"
         + ("" if content["complete"] else f", INCOMPLETE: {len(content['untested'])} pairs untested, edges kept"),
         f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
         f"{content['mode']}",

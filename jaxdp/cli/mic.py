@@ -49,7 +49,7 @@ def add_parser(subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data.schema import Schema
-    from jaxdp.one_call.mic import MICQuestion
+    from jaxdp.one_call.mic import MICQuery
 
     options.keep_programs()
     _require_consistent(args)
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if args.all_pairs
         else {"x": args.x, "y": args.y}
     )
-    question = MICQuestion.of(
+    query = MICQuery.of(
         schema,
         **pair,
         epsilon=args.epsilon,
@@ -69,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
     )
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.result_folder(args, FILES_OF_ALL if args.all_pairs else FILES_OF_ONE)
-    account = options.account(ledger, args.data, folder, question.short)
+    account = options.account(ledger, args.data, folder, query.short)
     reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    found = question.ask(args.data, options.make_key(args.seed), account, **reading)
+    found = query.ask(args.data, options.make_key(args.seed), account, **reading)
     content = write(found, folder, options.for_the_page(args, ledger))
     options.tell(args, content, _screen(content, folder) + options.pictures() + options.left(ledger, args.seed))
     return 0

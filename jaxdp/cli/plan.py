@@ -208,17 +208,17 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
     import jax
 
     from jaxdp.plan.methods import plan_of
-    from jaxdp.plan.solve import MAX_SIMULATED_N, SIMULATION, Question
+    from jaxdp.plan.solve import MAX_SIMULATED_N, SIMULATION, PlannedTest
 
     plan = plan_of(row.method)
     if row.reason or not args.replicates or plan.slow:  # those are simulated to begin with
         return None
     if row.n > MAX_SIMULATED_N // (10 if plan.entry.spec.memory else 1):
         return None
-    question = Question.of(
+    planned = PlannedTest.of(
         row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed), row.delta
     )
-    found, false = (question.simulated(row.n, row.epsilon, effect) for effect in (row.effect, 0.0))
+    found, false = (planned.simulated(row.n, row.epsilon, effect) for effect in (row.effect, 0.0))
     return {
         "replicates": args.replicates,
         "seed": args.seed,
@@ -250,19 +250,19 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
     """Power against n for the answered tests, the non-private one, and the simulated check."""
     import numpy as np
 
-    from jaxdp.plan.solve import AUTO, FORMULA, Question
+    from jaxdp.plan.solve import AUTO, FORMULA, PlannedTest
     from jaxdp.report.power_curve import power_curve
 
     best = answered[0]
     grid = sorted({max(20, round(n)) for n in best.n * np.geomspace(0.1, 10.0, CURVE_POINTS)})
     curves, reference = [], None
     for row in answered:
-        question = Question.of(row.method, setting, args.level, AUTO, 1, None, row.delta)
+        planned = PlannedTest.of(row.method, setting, args.level, AUTO, 1, None, row.delta)
         if reference is None:
-            reference = (grid, [question.reference(n, best.effect) for n in grid])
-        if question.engine == FORMULA:
-            usable = [n for n in grid if n >= question.plan.smallest_n]
-            curves.append((row.method, usable, [question.power_or_zero(n, best.epsilon, best.effect) for n in usable]))
+            reference = (grid, [planned.reference(n, best.effect) for n in grid])
+        if planned.engine == FORMULA:
+            usable = [n for n in grid if n >= planned.plan.smallest_n]
+            curves.append((row.method, usable, [planned.power_or_zero(n, best.epsilon, best.effect) for n in usable]))
     measured = content["simulated"]
     title = f"epsilon {best.epsilon:.3g}, effect {best.effect:.3g}"
     points = [(best.n, measured["power"], tuple(measured["power_interval"]))] if measured else []

@@ -68,14 +68,14 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     _require_consistent(args)
-    question = _pairs(args) if args.all_pairs else _one(args)
+    query = _pairs(args) if args.all_pairs else _one(args)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.result_folder(args, all_pairs.FILES if args.all_pairs else FILES)
-    account = options.account(ledger, args.data, folder, question.short)
+    account = options.account(ledger, args.data, folder, query.short)
     reading = {"strict": args.strict, "records": args.records, "force": args.force}
     reading |= {} if args.all_pairs else {"memory": args.memory}
     with options.stages(4 if args.all_pairs else 5) as begin:
-        answer = question.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
+        answer = query.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
         facts = options.for_the_page(args, ledger)
         content = (
             all_pairs.write(answer, folder, facts, begin)
@@ -101,28 +101,28 @@ def _require_consistent(args: argparse.Namespace) -> None:
 
 
 def _one(args: argparse.Namespace):
-    """The question about X and Y."""
+    """The query about X and Y."""
     from jaxdp.data.schema import Schema
-    from jaxdp.one_call.question import Question
+    from jaxdp.one_call.query import Query
 
     options.keep_programs()
     schema = Schema.load(args.schema)
     x, y = options.columns(schema, args.x), options.columns(schema, args.y)
-    return Question.of(schema, x=x, y=y, **_how(args, schema))
+    return Query.of(schema, x=x, y=y, **_how(args, schema))
 
 
 def _pairs(args: argparse.Namespace):
-    """The question about all pairs."""
+    """The query about all pairs."""
     from jaxdp.data.schema import Schema
-    from jaxdp.one_call.pairs_question import PairsQuestion
+    from jaxdp.one_call.pairs_query import PairsQuery
 
     schema = Schema.load(args.schema)
     columns = options.columns(schema, args.columns) if args.columns else None
-    return PairsQuestion.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], **_how(args, schema))
+    return PairsQuery.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], **_how(args, schema))
 
 
 def _how(args: argparse.Namespace, schema) -> dict:
-    """What both questions are asked with."""
+    """What both queries are asked with."""
     return {
         "given": options.columns(schema, *args.given),
         "epsilon": args.epsilon,

@@ -17,7 +17,7 @@ from jaxdp.data.dataset import Data, Domain
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Chunks:
-    """Records of one question in chunks: what `jaxdp.run` takes in place of `jaxdp.Data` where a test has sums.
+    """Records of one query in chunks: what `jaxdp.run` takes in place of `jaxdp.Data` where a test has sums.
 
     shapes: the whole data with `jax.ShapeDtypeStruct` leaves: the number of records and the columns, which are public.
     read: () -> iterator of chunks, `Data` with NumPy arrays (m, ...), the same records in every pass. Their order and

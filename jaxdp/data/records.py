@@ -60,8 +60,8 @@ class Records(Described):
         """Rows."""
         return self.values.shape[0]
 
-    def question(self, i: int, j: int, given: Sequence[int] = (), scores: bool = False) -> Data:
-        """The data of the question whether column i is independent of column j given others.
+    def query(self, i: int, j: int, given: Sequence[int] = (), scores: bool = False) -> Data:
+        """The data of the query whether column i is independent of column j given others.
 
         scores: coded columns i and j become equally spaced numbers on [-1, 1], for tests of numbers.
         """

@@ -124,7 +124,7 @@ class Schema:
         tally: Tally | None = None,
         shuffled: bool = False,
     ) -> Data:
-        """Reads the columns of one question and returns arrays that public knowledge alone has scaled.
+        """Reads the columns of one query and returns arrays that public knowledge alone has scaled.
 
         source: path of a CSV file, a pandas, polars or pyarrow table, or a mapping of name -> (n,) values.
         x, y, given: column names, one or several. Returns float64 arrays: x, y of shape (n,), or (n, p) for

@@ -28,7 +28,7 @@ SAMPLE = 1 << 16  # bytes of a text whose lines say how long lines are
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """The columns of one question and how they are coded: what a worker needs to know of a table.
+    """The columns of one query and how they are coded: what a worker needs to know of a table.
 
     Picklable; holds public knowledge alone.
     """

@@ -157,7 +157,7 @@ def partition_pc(
 @search(
     SearchSpec(
         "recommended_pc",
-        "PC with the recommended test of each question; for continuous and mixed columns",
+        "PC with the recommended test of each query; for continuous and mixed columns",
         fits=_any_columns,
         error=_last_resort,
     )
@@ -172,12 +172,12 @@ def recommended_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC on continuous, coded or mixed columns with the test that fits each question, three per pair of columns in all.
+    """PC on continuous, coded or mixed columns with the test that fits each query, three per pair of columns in all.
 
     One continuous column in the conditioning set: `BandGCM`; two to five: `ContrastGCM`; none: `PartitionGCM`.
     epsilon is divided equally over the 3 d(d-1)/2 tests, which are reserved before the data are read; when they are
     used up the search stops with complete=False. Level of each test: 0.01. Conditioning sets stay so small that no
-    test refuses its question; the graph then says so in `note`.
+    test refuses its query; the graph then says so in `note`.
     Privacy: epsilon-DP under replace-one, by summation.
     """
     from jaxdp.independence.recommended import Recommended
@@ -236,12 +236,12 @@ def pc_by_name(
     ledger=None,
     accept_coarse_cells: bool = False,
 ) -> Graph:
-    """PC with one test of the catalogue, built for the columns of each question as `jaxdp test` builds it.
+    """PC with one test of the catalogue, built for the columns of each query as `jaxdp test` builds it.
 
     test: its name, "package.module:Class", or its entry. Budget, tests and level: as in `recommended_pc`.
     Conditioning sets stay within what the test's spec says it takes, and so small that it refuses none.
     Privacy: epsilon-DP under replace-one, by summation. Errors: ValueError for tests that need more than columns (a
-    law), whose y is a public group, or that take no question about some pair of these columns.
+    law), whose y is a public group, or that take no query about some pair of these columns.
     """
     from jaxdp.independence.by_name import ByName
 
@@ -278,7 +278,7 @@ def fitting_order(spec, records: Records) -> int:
                     continue
                 if order:
                     return order - 1
-                raise ValueError(f"{spec.name} takes no question about {names[i]!r} and {names[j]!r} alone.")
+                raise ValueError(f"{spec.name} takes no query about {names[i]!r} and {names[j]!r} alone.")
     return len(columns) - 2
 
 

@@ -22,7 +22,7 @@ def number(value: Any) -> float:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Decision(Compact):
-    """One answered question: is i independent of j given these? value: the released number, if there is one.
+    """One answered query: is i independent of j given these? value: the released number, if there is one.
 
     confidence: where one released number decides about an edge, the chance that without dependence it would have been
     smaller, from the law of its noise alone; post-processing.
@@ -36,9 +36,9 @@ class Decision(Compact):
     epsilon: float | None = None
 
     @classmethod
-    def of(cls, question: tuple[int, int, tuple[int, ...]], independent: bool) -> Decision:
-        """The answer to a question, without a number."""
-        i, j, given = question
+    def of(cls, query: tuple[int, int, tuple[int, ...]], independent: bool) -> Decision:
+        """The answer to a query, without a number."""
+        i, j, given = query
         return cls(i, j, given, independent)
 
     confidence: float | None = None
@@ -49,9 +49,9 @@ class Graph(Readable):
     """A discovered graph.
 
     names: one per node. skeleton: bool (d, d), symmetric. cpdag: bool (d, d), entry (i, j) without (j, i)
-    is i -> j, both are i - j. complete: False if the budget ended before every question was answered;
-    `untested` lists the pairs that still had questions, whose edges were kept.
-    cost: of the whole search, fixed before the data were read. decisions: the answered questions
+    is i -> j, both are i - j. complete: False if the budget ended before every query was answered;
+    `untested` lists the pairs that still had queries, whose edges were kept.
+    cost: of the whole search, fixed before the data were read. decisions: the answered queries
     (for methods that answer by post-processing, the answer that removed or kept each edge).
     note: what the reader must know about how far the search went.
     """
@@ -99,7 +99,7 @@ class Graph(Readable):
             "nodes": f"{len(self.names)}: {listed(map(printable, self.names))}",
             "edges": f"{len(arcs) + len(lines)}: {listed([*arcs, *lines])}" if arcs or lines else "none",
             "privacy": str(self.cost),
-            "answered": f"{self.num_tests} questions" if self.num_tests else None,
+            "answered": f"{self.num_tests} queries" if self.num_tests else None,
             "complete": None if self.complete else f"no: {len(self.untested)} pairs kept untested",
         }
         return titled(self.method or "graph", self.mode), {name: values[name] for name in values if values[name]}

@@ -1,4 +1,4 @@
-"""A test of the catalogue, built when a question's columns are known: what searches ask with."""
+"""A test of the catalogue, built when a query's columns are known: what searches ask with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxdp.spec import Options, TestSpec
 
 @frozen_pytree
 class ByName(PrivateTest):
-    """Private test that its entry of the catalogue builds for the columns of each question, by the one builder of all.
+    """Private test that its entry of the catalogue builds for the columns of each query, by the one builder of all.
 
     entry: `jaxdp.catalogue.find(name)`. level: significance level that tests of decisions decide at. fields: further
     fields of the test's class, as pairs of a name and a value.

@@ -51,14 +51,14 @@ class Features:
         domain = Domain(x, y, self.columns_of_z or ())
         return Data(None, None, domain=domain).nameless().domain if self.columns or self.columns_of_z else None
 
-    def question(self, i, j, domain: Domain | None) -> Data:
+    def query(self, i, j, domain: Domain | None) -> Data:
         """The data of a pair, which may be traced."""
         return Data(self.values[:, i], self.values[:, j], self.z, domain)
 
     def first(self, places: list[int], domain: Domain | None) -> Data:
-        """The question of the first of these places among the pairs."""
+        """The query of the first of these places among the pairs."""
         i, j = self.pairs[places[0]]
-        return self.question(i, j, domain)
+        return self.query(i, j, domain)
 
     def together(self) -> Data:
         """The data of all pairs: x and y are the features."""

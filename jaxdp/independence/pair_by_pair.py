@@ -45,37 +45,37 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
         return stack([result.p_value for result in found]), cost, tuple(result.release for result in found)
 
 
-def run_each(tests: list, key, questions: list, *, name: str, ledger=None) -> tuple[list[core.Result], Cost]:
-    """(one result for each question by its own test, the cost of all): charged once, before a value is used.
+def run_each(tests: list, key, queries: list, *, name: str, ledger=None) -> tuple[list[core.Result], Cost]:
+    """(one result for each query by its own test, the cost of all): charged once, before a value is used.
 
     Privacy: sequential composition; the tests hold their shares of the budget.
     """
-    mode = keys.admit(key, *tests, *questions)
-    questions = [core.admit(test, data) for test, data in zip(tests, questions, strict=True)]
+    mode = keys.admit(key, *tests, *queries)
+    queries = [core.admit(test, data) for test, data in zip(tests, queries, strict=True)]
     with keys.precision(mode):
-        cost = compose([core.cost_of(test, data) for test, data in zip(tests, questions, strict=True)])
+        cost = compose([core.cost_of(test, data) for test, data in zip(tests, queries, strict=True)])
         if ledger is not None:
             if mode == keys.RELEASE:
                 ledger.require(cost)
-                for test, data in _one_of_each_kind(tests, questions):
+                for test, data in _one_of_each_kind(tests, queries):
                     core._rehearse(test, data)
             ledger.charge(name, cost, key)
         sources = opened(key).split(len(tests))
-        asked = zip(tests, sources, questions, strict=True)
+        asked = zip(tests, sources, queries, strict=True)
         return [core.run_opened(test, source, data) for test, source, data in asked], cost
 
 
-def _one_of_each_kind(tests: list, questions: list) -> list[tuple]:
-    """One pair of test and question of each class, settings and columns: what fails for one fails for all of them."""
+def _one_of_each_kind(tests: list, queries: list) -> list[tuple]:
+    """One pair of test and query of each class, settings and columns: what fails for one fails for all of them."""
     found = {}
-    for test, data in zip(tests, questions, strict=True):
+    for test, data in zip(tests, queries, strict=True):
         domain = None if data.domain is None else data.nameless().domain
         found[(type(test).__name__, str(described(test)), domain)] = (test, data)
     return list(found.values())
 
 
 def _in_turn(test, source: Source, features: Features) -> list[core.Result]:
-    asked = (features.question(i, j, features.domain(i, j)) for i, j in features.pairs)
+    asked = (features.query(i, j, features.domain(i, j)) for i, j in features.pairs)
     sources = source.split(len(features.pairs))
     return [core.run_opened(test, own, core.admit(test, data)) for own, data in zip(sources, asked, strict=True)]
 
@@ -96,7 +96,7 @@ def _mapped(test, source: Source, features: Features) -> list[core.Result]:
 def _map(test, root, values, z, pairs, domain):
     def one(asked):
         key, (i, j) = asked
-        data = Features(values, z, None, None).question(i, j, domain)
+        data = Features(values, z, None, None).query(i, j, domain)
         return core.run(test, key, data)
 
     return jax.lax.map(one, (root, pairs))
@@ -117,7 +117,7 @@ def _places(features: Features) -> dict:
 
 
 def _kinds(test, features: Features) -> dict:
-    """One question of each kind."""
+    """One query of each kind."""
     return {domain: core.admit(test, features.first(places, domain)) for domain, places in _places(features).items()}
 
 

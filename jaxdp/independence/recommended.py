@@ -1,4 +1,4 @@
-"""The test that the package recommends for a question's columns, chosen when the columns are known."""
+"""The test that the package recommends for a query's columns, chosen when the columns are known."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Recommended(PrivateTest):
     """Private test of X independent of Y given Z by the test whose spec ranks first for these columns.
 
     One continuous column of Z: `BandGCM`; two to five: `ContrastGCM`; none: `PartitionGCM`. For searches and plug-ins,
-    whose questions differ in their columns. Public: the choice looks at shapes and the domain alone.
+    whose queries differ in their columns. Public: the choice looks at shapes and the domain alone.
     Privacy and p-value: those of the chosen test. epsilon or mechanism: handed to it.
     """
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="recommended",
-        summary="the recommended test for the columns of each question; for searches and plug-ins",
+        summary="the recommended test for the columns of each query; for searches and plug-ins",
         columns=Columns.SCORES,
         sees="covariance of X and Y given Z",
         theory="docs/theory/ordered_neighbours.md",

@@ -1,7 +1,7 @@
 """Private tests inside other libraries: one file per library, one budget for all of them.
 
-questions = jaxdp.interop.PrivateQuestions(jaxdp.PartitionGCM(epsilon=0.1), records, epsilon=2.0)
-ci_test = jaxdp.interop.pgmpy_ci_test(questions)
+queries = jaxdp.interop.PrivateQueries(jaxdp.PartitionGCM(epsilon=0.1), records, epsilon=2.0)
+ci_test = jaxdp.interop.pgmpy_ci_test(queries)
 """
 
 import importlib
@@ -9,7 +9,7 @@ from typing import Any
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
-    "PrivateQuestions": "questions",
+    "PrivateQueries": "queries",
     "causal_learn_test": "causal_learn",
     "dodiscover_test": "dodiscover",
     "dowhy_test": "dowhy",

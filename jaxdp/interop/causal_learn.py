@@ -2,7 +2,7 @@
 
     jaxdp.interop.causal_learn_test("private")
     cg = pc(codes, 0.01, indep_test="private", test=jaxdp.ConditionalKendall(epsilon=0.1), levels=levels, epsilon=5.0)
-    cg.test.questions.rows                 # what was asked and paid
+    cg.test.queries.rows                 # what was asked and paid
 
 Its on-disk cache is refused: it recognises data by a digest of their printed form, which large arrays share.
 """
@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxdp.interop.questions import PrivateQuestions
+from jaxdp.interop.queries import PrivateQueries
 
-PARAMETERS = "jaxdp: see questions.rows"
+PARAMETERS = "jaxdp: see queries.rows"
 
 
 def causal_learn_test(name: str = "jaxdp") -> Any:
     """Registers a test of this name with causal-learn and returns its class.
 
     causal-learn builds the object itself; keyword arguments of its `pc` reach it: `test` (a private test),
-    `epsilon` or `budget`, and the others of `PrivateQuestions`. `columns=` describes the data (as in `Records`),
-    or `levels=` with 0 for continuous columns; or give `questions=`, a ready `PrivateQuestions` over the same
-    columns, and keep hold of it. The object is `cg.test`, its budget `cg.test.questions`.
+    `epsilon` or `budget`, and the others of `PrivateQueries`. `columns=` describes the data (as in `Records`),
+    or `levels=` with 0 for continuous columns; or give `queries=`, a ready `PrivateQueries` over the same
+    columns, and keep hold of it. The object is `cg.test`, its budget `cg.test.queries`.
     Errors: ModuleNotFoundError without causal-learn; ValueError for cache_path.
     """
     from causallearn.utils.cit import CIT_Base, register_ci_test
@@ -30,22 +30,20 @@ def causal_learn_test(name: str = "jaxdp") -> Any:
     class PrivateCIT(CIT_Base):
         """P-values of a private test, each paid for once."""
 
-        def __init__(self, data, cache_path=None, *, questions=None, columns=None, **settings):
+        def __init__(self, data, cache_path=None, *, queries=None, columns=None, **settings):
             if cache_path is not None:
                 raise ValueError("a private test keeps no cache on disk; leave cache_path out.")
             super().__init__(data)
             self.check_cache_method_consistent(name, PARAMETERS)
-            if questions is None:
+            if queries is None:
                 described = data if columns is None else (data, columns)
-                questions = PrivateQuestions(settings.pop("test"), described, **settings)
-            if len(questions.names) != data.shape[1]:
-                raise ValueError(
-                    f"the questions are about {len(questions.names)} columns, the data have {data.shape[1]}."
-                )
-            self.questions = questions
+                queries = PrivateQueries(settings.pop("test"), described, **settings)
+            if len(queries.names) != data.shape[1]:
+                raise ValueError(f"the queries are about {len(queries.names)} columns, the data have {data.shape[1]}.")
+            self.queries = queries
 
         def __call__(self, X, Y, condition_set=None) -> float:
-            return self.questions.p_value(X, Y, () if condition_set is None else tuple(condition_set))
+            return self.queries.p_value(X, Y, () if condition_set is None else tuple(condition_set))
 
     register_ci_test(name, PrivateCIT)
     return PrivateCIT

@@ -1,8 +1,8 @@
 """dodiscover: a private test where it wants a conditional independence test.
 
-    PC(ci_estimator=jaxdp.interop.dodiscover_test(questions)).learn_graph(frame, context)
+    PC(ci_estimator=jaxdp.interop.dodiscover_test(queries)).learn_graph(frame, context)
 
-The frame's columns are the names of the questions; its values are never read (`stand_in(questions)` will do).
+The frame's columns are the names of the queries; its values are never read (`stand_in(queries)` will do).
 dodiscover is not imported: the object follows its protocol.
 """
 
@@ -13,19 +13,19 @@ from collections.abc import Collection
 from typing import Any
 
 from jaxdp.interop.one_process import OneProcess
-from jaxdp.interop.questions import PrivateQuestions
+from jaxdp.interop.queries import PrivateQueries
 
 
-def dodiscover_test(questions: PrivateQuestions) -> DodiscoverTest:
+def dodiscover_test(queries: PrivateQueries) -> DodiscoverTest:
     """An object with test(df, x_vars, y_vars, z_covariates) -> (nan, p-value)."""
-    return DodiscoverTest(questions)
+    return DodiscoverTest(queries)
 
 
 class DodiscoverTest(OneProcess):
-    """The protocol of dodiscover's conditional independence tests over `PrivateQuestions`."""
+    """The protocol of dodiscover's conditional independence tests over `PrivateQueries`."""
 
-    def __init__(self, questions: PrivateQuestions):
-        self.questions = questions
+    def __init__(self, queries: PrivateQueries):
+        self.queries = queries
 
     def test(
         self,
@@ -38,8 +38,8 @@ class DodiscoverTest(OneProcess):
         del df
         x, y, given = _names(x_vars), _names(y_vars), _names(z_covariates or ())
         if len(x) != 1 or len(y) != 1:
-            raise ValueError(f"a private question is about two columns, got {len(x)} and {len(y)}.")
-        return math.nan, self.questions.by_name(x[0], y[0], given)
+            raise ValueError(f"a private query is about two columns, got {len(x)} and {len(y)}.")
+        return math.nan, self.queries.by_name(x[0], y[0], given)
 
     __call__ = test
 

@@ -1,7 +1,7 @@
 """dowhy: a private test where it wants a function of arrays.
 
-    ask = jaxdp.interop.dowhy_test(questions)
-    falsify_graph(graph, jaxdp.interop.stand_in(questions), independence_test=ask, conditional_independence_test=ask,
+    ask = jaxdp.interop.dowhy_test(queries)
+    falsify_graph(graph, jaxdp.interop.stand_in(queries), independence_test=ask, conditional_independence_test=ask,
                   n_jobs=1)
 
 dowhy hands its test the values of columns, so it is given a stand-in table that holds their numbers; records are never
@@ -13,23 +13,23 @@ from __future__ import annotations
 from typing import Any
 
 from jaxdp.interop.one_process import OneProcess
-from jaxdp.interop.questions import PrivateQuestions
+from jaxdp.interop.queries import PrivateQueries
 from jaxdp.interop.stand_in_table import columns_of
 
 
-def dowhy_test(questions: PrivateQuestions) -> DowhyTest:
-    """A callable (X, Y, Z=None) -> p-value over columns of `stand_in(questions)`, for both tests dowhy takes."""
-    return DowhyTest(questions)
+def dowhy_test(queries: PrivateQueries) -> DowhyTest:
+    """A callable (X, Y, Z=None) -> p-value over columns of `stand_in(queries)`, for both tests dowhy takes."""
+    return DowhyTest(queries)
 
 
 class DowhyTest(OneProcess):
-    """The protocol of dowhy's independence tests over `PrivateQuestions`."""
+    """The protocol of dowhy's independence tests over `PrivateQueries`."""
 
-    def __init__(self, questions: PrivateQuestions):
-        self.questions = questions
+    def __init__(self, queries: PrivateQueries):
+        self.queries = queries
 
     def __call__(self, X: Any, Y: Any, Z: Any = None, **_) -> float:
-        x, y = columns_of(X, self.questions), columns_of(Y, self.questions)
+        x, y = columns_of(X, self.queries), columns_of(Y, self.queries)
         if len(x) != 1 or len(y) != 1:
-            raise ValueError(f"a private question is about two columns, got {len(x)} and {len(y)}.")
-        return self.questions.p_value(x[0], y[0], () if Z is None else columns_of(Z, self.questions))
+            raise ValueError(f"a private query is about two columns, got {len(x)} and {len(y)}.")
+        return self.queries.p_value(x[0], y[0], () if Z is None else columns_of(Z, self.queries))

@@ -1,7 +1,7 @@
 """pgmpy: a private test as its `ci_test` callable.
 
-    ci_test = jaxdp.interop.pgmpy_ci_test(questions)
-    PC(ci_test=ci_test, significance_level=0.01).fit(frame)      # the frame's columns are questions.names
+    ci_test = jaxdp.interop.pgmpy_ci_test(queries)
+    PC(ci_test=ci_test, significance_level=0.01).fit(frame)      # the frame's columns are queries.names
 
 pgmpy is not imported: the callable follows its protocol. `causal_discovery.PC` asks from several threads, which is
 safe; the older `estimators.PC` starts processes by default, which is refused: run it inside
@@ -13,25 +13,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxdp.interop.one_process import OneProcess
-from jaxdp.interop.questions import PrivateQuestions
+from jaxdp.interop.queries import PrivateQueries
 
 
-def pgmpy_ci_test(questions: PrivateQuestions) -> PgmpyTest:
+def pgmpy_ci_test(queries: PrivateQueries) -> PgmpyTest:
     """A callable (X, Y, Z, significance_level=0.05) -> bool by names of columns: True where independent."""
-    return PgmpyTest(questions)
+    return PgmpyTest(queries)
 
 
 class PgmpyTest(OneProcess):
-    """The protocol of pgmpy's tests over `PrivateQuestions`. The data that pgmpy holds are never read by it."""
+    """The protocol of pgmpy's tests over `PrivateQueries`. The data that pgmpy holds are never read by it."""
 
-    def __init__(self, questions: PrivateQuestions):
-        self.questions = questions
+    def __init__(self, queries: PrivateQueries):
+        self.queries = queries
         self.p_value_: float | None = None
         self.statistic_: float | None = None
         self.effect_size_: float | None = None
 
     def __call__(self, X: str, Y: str, Z: Sequence[str] = (), significance_level: float = 0.05, **_) -> bool:
-        p_value = self.questions.by_name(X, Y, tuple(Z))
+        p_value = self.queries.by_name(X, Y, tuple(Z))
         self.p_value_ = p_value
         return bool(p_value >= significance_level)
 

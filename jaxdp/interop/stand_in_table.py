@@ -10,27 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.interop.questions import PrivateQuestions
+from jaxdp.interop.queries import PrivateQueries
 
 ROWS = 8
 
 
-def stand_in(questions: PrivateQuestions) -> Any:
-    """A pandas DataFrame with the columns of the questions, to give to another library in place of the records."""
+def stand_in(queries: PrivateQueries) -> Any:
+    """A pandas DataFrame with the columns of the queries, to give to another library in place of the records."""
     import pandas
 
-    return pandas.DataFrame(np.tile(np.arange(len(questions.names), dtype=float), (ROWS, 1)), columns=questions.names)
+    return pandas.DataFrame(np.tile(np.arange(len(queries.names), dtype=float), (ROWS, 1)), columns=queries.names)
 
 
-def columns_of(values: Any, questions: PrivateQuestions) -> tuple[int, ...]:
+def columns_of(values: Any, queries: PrivateQueries) -> tuple[int, ...]:
     """Which columns an array of the stand-in holds. Errors: ValueError for any other array."""
     table = np.asarray(values)
     table = table.reshape(len(table), -1) if table.size else np.empty((ROWS, 0))
     found = table[0] if len(table) == ROWS else np.array([np.nan])
-    known = np.isin(found, np.arange(len(questions.names)))
+    known = np.isin(found, np.arange(len(queries.names)))
     if table.dtype.kind not in "fiu" or not np.all(known) or not np.all(table == found):
         raise ValueError(
-            "the test was given other data than jaxdp.interop.stand_in(questions): give the library that table; the "
-            "records stay in the questions."
+            "the test was given other data than jaxdp.interop.stand_in(queries): give the library that table; the "
+            "records stay in the queries."
         )
     return tuple(found.astype(int).tolist())

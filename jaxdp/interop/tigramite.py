@@ -1,7 +1,7 @@
 """tigramite: a private test as its `cond_ind_test`, for tables without time.
 
-    table = tigramite.data_processing.DataFrame(jaxdp.interop.stand_in(questions).to_numpy(), var_names=questions.names)
-    search = PCMCI(table, cond_ind_test=jaxdp.interop.tigramite_test(questions))
+    table = tigramite.data_processing.DataFrame(jaxdp.interop.stand_in(queries).to_numpy(), var_names=queries.names)
+    search = PCMCI(table, cond_ind_test=jaxdp.interop.tigramite_test(queries))
     found = search.run_pcalg_non_timeseries_data(pc_alpha=0.01)
 
 Links in time are refused: one moment enters several rows of a lagged table, so a test calibrated to one record would
@@ -15,19 +15,19 @@ from statistics import NormalDist
 from typing import Any
 
 from jaxdp.interop.one_process import OneProcess
-from jaxdp.interop.questions import PrivateQuestions
+from jaxdp.interop.queries import PrivateQueries
 
 Node = tuple[int, int]  # column and lag
 SMALLEST = 1e-300  # keeps the score of a p-value of 0 finite
 
 
-def tigramite_test(questions: PrivateQuestions) -> TigramiteTest:
+def tigramite_test(queries: PrivateQueries) -> TigramiteTest:
     """An object for PCMCI's `cond_ind_test`. PCMCI copies it; copies share the budget."""
-    return TigramiteTest(questions)
+    return TigramiteTest(queries)
 
 
 class TigramiteTest(OneProcess):
-    """The protocol of tigramite's tests over `PrivateQuestions`. Its data are never read.
+    """The protocol of tigramite's tests over `PrivateQueries`. Its data are never read.
 
     The value beside a p-value is its normal score, |z| of a two-sided test: tigramite sorts by it.
     """
@@ -40,16 +40,15 @@ class TigramiteTest(OneProcess):
     mask_type = None
     verbosity = 0
 
-    def __init__(self, questions: PrivateQuestions):
-        self.questions = questions
+    def __init__(self, queries: PrivateQueries):
+        self.queries = queries
         self.dataframe: Any = None
 
     def set_dataframe(self, dataframe: Any) -> None:
-        """What PCMCI calls first. Errors: ValueError for a table of other columns than the questions."""
-        if len(dataframe.var_names) != len(self.questions.names):
+        """What PCMCI calls first. Errors: ValueError for a table of other columns than the queries."""
+        if len(dataframe.var_names) != len(self.queries.names):
             raise ValueError(
-                f"the questions are about {len(self.questions.names)} columns, the data have "
-                f"{len(dataframe.var_names)}."
+                f"the queries are about {len(self.queries.names)} columns, the data have {len(dataframe.var_names)}."
             )
         self.dataframe = dataframe
 
@@ -71,8 +70,8 @@ class TigramiteTest(OneProcess):
                 "use run_pcalg_non_timeseries_data."
             )
         if len(X) != 1 or len(Y) != 1:
-            raise ValueError(f"a private question is about two columns, got {len(X)} and {len(Y)}.")
-        p_value = self.questions.p_value(X[0][0], Y[0][0], [column for column, _ in given])
+            raise ValueError(f"a private query is about two columns, got {len(X)} and {len(Y)}.")
+        p_value = self.queries.p_value(X[0][0], Y[0][0], [column for column, _ in given])
         answer = score(p_value), p_value
         return answer if alpha_or_thres is None else (*answer, p_value <= alpha_or_thres)
 

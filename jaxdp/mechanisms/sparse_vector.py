@@ -1,4 +1,4 @@
-"""Sparse vector: many threshold questions, paid for by the number that fire. `init`/`step` pairs.
+"""Sparse vector: many threshold queries, paid for by the number that fire. `init`/`step` pairs.
 
 Theory: docs/theory/sparse_vector.md. Symbols: rho = threshold noise (budget e1, scale b1), nu =
 query noise (budget e2 per yes-answer, scale b2), R = `max_above`. Queries are Delta-Lipschitz (Linf).
@@ -25,7 +25,7 @@ from jaxdp.randomness.single_use import SingleUse
 
 
 class SparseVectorState(NamedTuple):
-    """What `step` carries: threshold without and with noise, the source, how many questions fired and were asked.
+    """What `step` carries: threshold without and with noise, the source, how many queries fired and were asked.
 
     In a release both thresholds are integers, in lattice steps.
     """
@@ -105,12 +105,12 @@ class SparseVector:
         return reach / threshold, 2.0 * reach / each
 
     def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP, fixed before the first question, however few fire."""
+        """epsilon-DP, fixed before the first query, however few fire."""
         epsilon = check.budget(self.epsilon)
         return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
     def init(self, key, threshold=0.0) -> SparseVectorState | ReleasedState:
-        """The state before the first question: draws the threshold noise once.
+        """The state before the first query: draws the threshold noise once.
 
         key: a typed JAX key, or `jaxdp.fresh_key()`, which is spent by it; releases run under `jax.enable_x64(True)`,
         in plain Python, and each of their states serves once.
@@ -126,7 +126,7 @@ class SparseVector:
         return SparseVectorState(center, noisy, of_queries, jnp.int32(0), jnp.int32(0))
 
     def step(self, state, query):
-        """One question, query >= threshold?, as (next state, answer); always False once R questions have fired.
+        """Is query >= threshold?, as (next state, answer); always False once R queries have fired.
 
         A simulation's works in `lax.scan`; a release uses `scan` in its place, and so does an audit with a tape.
         Errors: ValueError for a release's state that has served already, TypeError for one taken apart.

@@ -1,4 +1,4 @@
-"""The answer to a question about columns: a Result that knows what was asked, and says it in sentences."""
+"""The answer to a query about columns: a Result that knows what was asked, and says it in sentences."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ WIDTH = 100
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Answer(Result):
-    """A `Result` with the question in words, the verdict and how it was found; noisy and public values only.
+    """A `Result` with the query in words, the verdict and how it was found; noisy and public values only.
 
-    content: what result.json holds. test: the test that ran, with its public fields. schema: of the question.
+    content: what result.json holds. test: the test that ran, with its public fields. schema: of the query.
     """
 
     content: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -42,7 +42,7 @@ class Answer(Result):
         return _plain(self.content)
 
     def sentences(self) -> list[str]:
-        """The question, the answer and what it rests on."""
+        """The query, the answer and what it rests on."""
         content = self.content
         rule = content["level_rule"] or {"sentence": ""}
         sees = content["sees"]
@@ -149,70 +149,70 @@ def _detectable(method: str, n: int, epsilon: float, level: float, setting: Any)
         return math.inf if "finds no effect" in str(error) else None
 
 
-def answer_of(result: Result, question: Any, test: Any, data: Any) -> Answer:
-    """The result as an answer to the question."""
-    result = in_own_units(result, question)
+def answer_of(result: Result, query: Any, test: Any, data: Any) -> Answer:
+    """The result as an answer to the query."""
+    result = in_own_units(result, query)
     fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
     # plain numbers: float64 arrays of JAX would be cut to float32 wherever x64 is off
     fields |= {name: _numbers(fields[name]) for name in ("p_value", "effect", "interval")}
-    return Answer(**fields, content=describe(result, question, test, data), test=test, schema=question.schema)
+    return Answer(**fields, content=describe(result, query, test, data), test=test, schema=query.schema)
 
 
-def in_own_units(result: Result, question: Any) -> Result:
+def in_own_units(result: Result, query: Any) -> Result:
     """The result with its effect in the units of the schema, where the test says that it has units."""
     import jax
 
-    factor = question.entry.spec.own_units
+    factor = query.entry.spec.own_units
     if factor is None or result.effect is None:
         return result
-    size = factor(*(tuple(question.schema.rule(name) for name in part) for part in (question.x, question.y)))
+    size = factor(*(tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y)))
     effect, interval = jax.tree.map(lambda number: number * size, (result.effect, result.interval))
     return dataclasses.replace(result, effect=effect, interval=interval)
 
 
-def describe(result: Result, question: Any, test: Any, data: Any) -> dict[str, Any]:
+def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:
     """What result.json holds: released and public values only."""
     import numpy as np
 
     from jaxdp import catalogue
 
-    cost, p_value, level = result.cost, float(result.p_value), question.settings.level
+    cost, p_value, level = result.cost, float(result.p_value), query.settings.level
     statistic = np.asarray(result.statistic, float)
     found = p_value <= level
     return {
-        "title": question.sentence,
+        "title": query.sentence,
         "answer": verdict(found, p_value, level),
-        "method": question.entry.name,
+        "method": query.entry.name,
         "p_value": p_value,
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
-        "effect_is": _without_z(question.entry.spec.effect, question) if result.effect is not None else "",
+        "effect_is": _without_z(query.entry.spec.effect, query) if result.effect is not None else "",
         "statistic": float(statistic) if statistic.size == 1 else statistic,
-        "epsilon": epsilon_shown(float(cost.epsilon), question.epsilon),
+        "epsilon": epsilon_shown(float(cost.epsilon), query.epsilon),
         "delta": float(cost.delta),
         "relation": cost.relation.value,
         "mode": result.mode,
         "n": data.x.shape[0],
         "level": level,
         "dependence_found": bool(found),
-        "x": list(question.x),
-        "y": list(question.y),
-        "given": list(question.given),
-        "public_columns": question.public_columns,
-        "unit": question.schema.protects,
+        "x": list(query.x),
+        "y": list(query.y),
+        "given": list(query.given),
+        "public_columns": query.public_columns,
+        "unit": query.schema.protects,
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
-        "assumption": question.entry.spec.assumption if _has_continuous(data.domain.z) else "",
-        "level_rule": _level_rule(test, data, question),
-        "sees": _without_z(question.entry.spec.sees, question),
+        "assumption": query.entry.spec.assumption if _has_continuous(data.domain.z) else "",
+        "level_rule": _level_rule(test, data, query),
+        "sees": _without_z(query.entry.spec.sees, query),
         "released": released_values(result.release),
         "versions": versions(),
     }
 
 
-def _without_z(told: str, question: Any) -> str:
-    """What a test says about itself, for a question that has no Z."""
-    return told if question.given else told.replace(" given Z", "")
+def _without_z(told: str, query: Any) -> str:
+    """What a test says about itself, for a query that has no Z."""
+    return told if query.given else told.replace(" given Z", "")
 
 
 def _numbers(values):
@@ -251,7 +251,7 @@ def _cells(test, data, release) -> list[dict]:
     return [{"column": axis.name, "number": axis.number, "levels": axis.levels, "width": axis.width} for axis in found]
 
 
-def _level_rule(test, data, question) -> dict | None:
+def _level_rule(test, data, query) -> dict | None:
     """What is publicly known about the level of this run, where the test says so."""
     from jaxdp.core import public_shapes
 
@@ -260,15 +260,15 @@ def _level_rule(test, data, question) -> dict | None:
     rule = test.level_rule(public_shapes(data))
     numbers = ("jumps", "deviation", "curvature", "side", "law_error")
     known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
-    units = _in_units(rule, test, question)
+    units = _in_units(rule, test, query)
     sentence = " ".join(part for part in (rule.sentence, units) if part)
     return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": sentence, **known}
 
 
-def _in_units(rule, test, question) -> str:
+def _in_units(rule, test, query) -> str:
     """What the rule admits, in the units of the columns: half of their bounds' width is 1 in the test's own."""
-    names = [*question.x, *question.y]
-    rules = [question.schema.rule(name) for name in names]
+    names = [*query.x, *query.y]
+    rules = [query.schema.rule(name) for name in names]
     scaled = all(one.is_continuous and not one.logarithmic for one in rules) and len(names) == 2
     if not scaled or not hasattr(test, "widths") or not (math.isfinite(rule.deviation) or math.isfinite(rule.jumps)):
         return ""

@@ -76,8 +76,8 @@ class Coefficients:
 
 
 @dataclasses.dataclass(frozen=True)
-class MICQuestion:
-    """Columns of a schema whose coefficients are wanted, at what budget; `MICQuestion.of` checks it.
+class MICQuery:
+    """Columns of a schema whose coefficients are wanted, at what budget; `MICQuery.of` checks it.
 
     all_pairs: of every pair, else of the two columns. delta: Gaussian noise under (epsilon, delta)-DP, for all pairs.
     max_cells: grid cells allowed. range_share: share of the budget for private ranges, for one pair.
@@ -103,7 +103,7 @@ class MICQuestion:
         delta: float = 0.0,
         max_cells: float | None = None,
         range_share: float = 0.0,
-    ) -> MICQuestion:
+    ) -> MICQuery:
         """x and y for one pair, neither for all pairs of `columns`. Errors: ValueError, before a table is opened."""
         if (x is None) != (y is None):
             raise ValueError("give x and y for one pair, or neither for all pairs of the columns.")
@@ -129,7 +129,7 @@ class MICQuestion:
 
     @property
     def short(self) -> str:
-        """The question in one line, for ledgers."""
+        """The query in one line, for ledgers."""
         return ("all pairs of " if self.all_pairs else "") + ", ".join(self.names)
 
     def ask(
@@ -188,7 +188,7 @@ def mic(
     Returns `Coefficients`: pairs, matrix, p_value (one pair), `plot()`, `to_dict()`. It holds no record.
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
     """
-    question = MICQuestion.of(
+    query = MICQuery.of(
         schema_of(schema, bounds, levels),
         x=x,
         y=y,
@@ -198,11 +198,11 @@ def mic(
         max_cells=max_cells,
         range_share=range_share,
     )
-    account = account_of(ledger, table, question.short)
-    return question.ask(table, own_key(key), account, strict=strict, records=records, force=force)
+    account = account_of(ledger, table, query.short)
+    return query.ask(table, own_key(key), account, strict=strict, records=records, force=force)
 
 
-def _one_pair(question: MICQuestion, values, columns, key, account) -> Coefficients:
+def _one_pair(query: MICQuery, values, columns, key, account) -> Coefficients:
     """One coefficient with its p-value."""
     import jax
 
@@ -212,16 +212,16 @@ def _one_pair(question: MICQuestion, values, columns, key, account) -> Coefficie
     from jaxdp.independence.mic.mic_laplace import MICrLaplace
 
     test = MICrLaplace(
-        epsilon=question.epsilon,
+        epsilon=query.epsilon,
         bounds=tuple(column_bounds(column) for column in columns),
-        max_cells=question.max_cells,
-        range_share=question.range_share,
+        max_cells=query.max_cells,
+        range_share=query.range_share,
     )
     with jax.enable_x64(True):
         result = run(test, key, Data(values[:, 0], values[:, 1]), ledger=account)
-    value, p_value, (x, y) = float(result.statistic), float(result.p_value), question.names
-    left = question.epsilon * (1.0 - question.range_share)
-    content = _common(question, values.shape[0], result) | {
+    value, p_value, (x, y) = float(result.statistic), float(result.p_value), query.names
+    left = query.epsilon * (1.0 - query.range_share)
+    content = _common(query, values.shape[0], result) | {
         "title": f"How strongly are {x} and {y} related?",
         "answer": f"MIC = {value:.3f} (0 = unrelated, 1 = one determines the other), p = {p_value:.3g}",
         "method": result.method,
@@ -231,7 +231,7 @@ def _one_pair(question: MICQuestion, values, columns, key, account) -> Coefficie
     }
     matrix = np.array([[1.0, value], [value, 1.0]])
     return Coefficients(
-        names=question.names,
+        names=query.names,
         pairs=[{"x": x, "y": y, "mic": value}],
         matrix=matrix,
         cost=result.cost,
@@ -242,7 +242,7 @@ def _one_pair(question: MICQuestion, values, columns, key, account) -> Coefficie
     )
 
 
-def _all_pairs(question: MICQuestion, values, columns, key, account) -> Coefficients:
+def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
     """Every pair, under one budget."""
     import jax
 
@@ -252,12 +252,12 @@ def _all_pairs(question: MICQuestion, values, columns, key, account) -> Coeffici
     from jaxdp.mechanisms import Gaussian
     from jaxdp.statistics.mic.mic_pairs import all_pairs
 
-    epsilon, delta, names = question.epsilon, question.delta, question.names
+    epsilon, delta, names = query.epsilon, query.delta, query.names
     noise: dict[str, Any] = {"mechanism": Gaussian(rho=concentrated(epsilon, delta))} if delta else {}
     test = MICrPairs(
         **(noise or {"epsilon": epsilon}),
         bounds=[mic_common.column_bounds(column) for column in columns],
-        max_cells=question.max_cells,
+        max_cells=query.max_cells,
         progress=sys.stderr.isatty(),
     )
     rows, pairs = values.shape[0], all_pairs(len(names))
@@ -275,7 +275,7 @@ def _all_pairs(question: MICQuestion, values, columns, key, account) -> Coeffici
     listed = [{"x": names[i], "y": names[j], "mic": float(v)} for (i, j), v in zip(pairs, found, strict=True)]
     listed.sort(key=lambda pair: -pair["mic"])
     method = method_of(test)
-    content = _common(question, rows, dataclasses.replace(released, cost=cost)) | {
+    content = _common(query, rows, dataclasses.replace(released, cost=cost)) | {
         "title": f"All {len(listed)} pairs of {len(names)} columns",
         "answer": ", ".join(f"{p['x']} ~ {p['y']} {p['mic']:.2f}" for p in listed[:3]),
         "method": method,
@@ -287,14 +287,14 @@ def _all_pairs(question: MICQuestion, values, columns, key, account) -> Coeffici
     )
 
 
-def _common(question: MICQuestion, rows: int, published: Any) -> dict[str, Any]:
+def _common(query: MICQuery, rows: int, published: Any) -> dict[str, Any]:
     return {
-        "epsilon": question.epsilon,
-        "delta": question.delta,
+        "epsilon": query.epsilon,
+        "delta": query.delta,
         "relation": published.cost.relation.value,
         "mode": published.mode,
         "n": rows,
-    } | ({"unit": question.schema.protects} if question.schema.unit else {})
+    } | ({"unit": query.schema.protects} if query.schema.unit else {})
 
 
 def concentrated(epsilon: float, delta: float) -> float:

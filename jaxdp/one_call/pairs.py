@@ -11,7 +11,7 @@ from typing import Any
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 from jaxdp.one_call.pair_answers import PairAnswers
-from jaxdp.one_call.pairs_question import PairsQuestion
+from jaxdp.one_call.pairs_query import PairsQuery
 from jaxdp.one_call.test import account_of, is_simulation, own_key
 
 
@@ -51,7 +51,7 @@ def test_pairs(
     Privacy: what the tests promise for all pairs together, by one release where the test knows how, else by sequential
     composition of equal shares. Errors: as `jaxdp.test`, the pair named, before anything is charged.
     """
-    question = PairsQuestion.of(
+    query = PairsQuery.of(
         schema_of(schema, bounds, levels),
         columns=columns,
         given=given,
@@ -64,8 +64,8 @@ def test_pairs(
         fields=fields,
         **settings,
     )
-    account = account_of(ledger, table, question.short)
-    return question.ask(table, own_key(key), account, strict=strict, records=records, force=force)
+    account = account_of(ledger, table, query.short)
+    return query.ask(table, own_key(key), account, strict=strict, records=records, force=force)
 
 
 test_pairs.__test__ = False  # type: ignore[attr-defined]  # no test of a test file

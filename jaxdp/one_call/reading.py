@@ -104,35 +104,35 @@ def is_release(key: Any) -> bool:
 
 
 def ask[Data, Answer](
-    question: Callable[[Data, Any], Answer],
+    query: Callable[[Data, Any], Answer],
     load: Callable[..., Data],
     source: Source,
     account: Any,
     *,
     public: Sequence[str] = (),
 ) -> Answer:
-    """question(data, account) on the data of the table, charged to the account once.
+    """query(data, account) on the data of the table, charged to the account once.
 
     load(table, strict=, records=, tally=) reads a path or a mapping of columns. public: columns that are not
-    protected. The question must charge the account before it uses a value, and draw from one key.
+    protected. The query must charge the account before it uses a value, and draw from one key.
     """
     if not source.strict:
-        return question(_checked(load, source), account)
+        return query(_checked(load, source), account)
     if not source.is_text:  # nothing about a typed table is an error that its records decide
-        return question(load(source.table, strict=True, records=source.records), account)
+        return query(load(source.table, strict=True, records=source.records), account)
     from jaxdp.data import lines
 
     counted = lines.count(source.table, source.names, source.delimiter)  # refuses a bad header, a public mistake
     records = counted if source.records is None else source.records
     if account is None:
-        return question(load(source.table, strict=True, records=records), None)
+        return query(load(source.table, strict=True, records=records), None)
     blank = _without_records(source, public, records)
     paid = _UpToTheCharge(account)
     try:
-        question(load(blank, strict=True), paid)
+        query(load(blank, strict=True), paid)
     except _Charged:
-        return question(load(source.table, strict=True, records=records), _Paid(*paid.charged))
-    raise RuntimeError("a question was answered without a charge.")
+        return query(load(source.table, strict=True, records=records), _Paid(*paid.charged))
+    raise RuntimeError("a query was answered without a charge.")
 
 
 def _checked(load: Callable[..., Any], source: Source) -> Any:

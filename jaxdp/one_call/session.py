@@ -1,4 +1,4 @@
-"""`jaxdp.Session`: a table, what is publicly known about it, a budget, and the questions asked so far."""
+"""`jaxdp.Session`: a table, what is publicly known about it, a budget, and the queries asked so far."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUNDING = 1.0 - 2.0**-48  # shares are rounded down, so that their sum stays wi
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Asked(Compact):
-    """One question of a session: its columns, what answered, what it cost, and the answer in words."""
+    """One query of a session: its columns, what answered, what it cost, and the answer in words."""
 
     columns: str
     method: str
@@ -39,20 +39,20 @@ class Asked(Compact):
 
 
 class Session(Readable, Uncopied):
-    """Several questions about one table within one budget.
+    """Several queries about one table within one budget.
 
-        session = jaxdp.Session(frame, schema="trial.toml", epsilon=1.0, questions=3)
+        session = jaxdp.Session(frame, schema="trial.toml", epsilon=1.0, queries=3)
         session.test(x="dose", y="response", given="age")        # a third of epsilon 1
         session.test(x="dose", y="clinic")
         print(session.left)
 
     table, schema (or bounds and levels), strict, records, force: as in `jaxdp.test`.
     epsilon, delta: the total budget, kept in this object; or ledger: a `jaxdp.Ledger`, kept on disk. One of the two.
-    questions: how many questions share the budget equally; without it every question names its epsilon.
-    key: None draws a fresh release key for every question; jax.random.key(seed) makes a simulation, NOT PRIVATE.
+    queries: how many queries share the budget equally; without it every query names its epsilon.
+    key: None draws a fresh release key for every query; jax.random.key(seed) makes a simulation, NOT PRIVATE.
     Copies share the budget, pickling raises. Printed, it shows columns and budget, never a record.
-    Privacy: the sums of epsilon and delta over all questions, however they are chosen, stay within the budget; the
-    question that would exceed it raises `BudgetExhausted` and learns nothing.
+    Privacy: the sums of epsilon and delta over all queries, however they are chosen, stay within the budget; the
+    query that would exceed it raises `BudgetExhausted` and learns nothing.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Session(Readable, Uncopied):
         levels: Mapping[str, Sequence[Any]] | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
-        questions: int | None = None,
+        queries: int | None = None,
         ledger: Any = None,
         key: Any = None,
         strict: bool = False,
@@ -72,21 +72,21 @@ class Session(Readable, Uncopied):
         force: bool = False,
     ):
         if (epsilon is None) == (ledger is None):
-            raise ValueError("give epsilon=1.0, the total budget of all questions, or ledger=, one of them.")
+            raise ValueError("give epsilon=1.0, the total budget of all queries, or ledger=, one of them.")
         if tests.is_simulation(key) and ledger is not None:
             raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
         if key is not None and not tests.is_simulation(key):
-            raise ValueError("a release key works once; leave key out, and every question draws its own.")
+            raise ValueError("a release key works once; leave key out, and every query draws its own.")
         self.schema = schema_of(schema, bounds, levels)
         self.asked: Rows[Asked] = Rows()
         self._table, self._key, self._ledger = table, key, ledger
         self._purse = None if epsilon is None else _Purse(budget(epsilon), delta)
         self._reading = {"strict": strict, "records": records, "force": force}
-        self._share = None if questions is None else _share(self._total_epsilon(), questions)
+        self._share = None if queries is None else _share(self._total_epsilon(), queries)
 
     @property
     def spent(self) -> Any:
-        """What the questions cost so far."""
+        """What the queries cost so far."""
         return self._purse.spent if self._purse else self._ledger.spent
 
     @property
@@ -97,7 +97,7 @@ class Session(Readable, Uncopied):
     def test(
         self, x: str | Sequence[str], y: str | Sequence[str], given: str | Sequence[str] = (), **how: Any
     ) -> Answer:
-        """Is X independent of Y given Z? As `jaxdp.test`; epsilon= unless the session has `questions`."""
+        """Is X independent of Y given Z? As `jaxdp.test`; epsilon= unless the session has `queries`."""
         found = tests.test(self._table, x=x, y=y, given=given, **self._common(how))
         asked = f"{_joined(x)} ~ {_joined(y)}" + (f" | {_joined(given)}" if given else "")
         return self._note(found, asked, found.content["answer"])
@@ -105,19 +105,19 @@ class Session(Readable, Uncopied):
     def test_pairs(
         self, columns: Sequence[str] | None = None, given: str | Sequence[str] = (), **how: Any
     ) -> PairAnswers:
-        """Which pairs are dependent given Z? As `jaxdp.test_pairs`; epsilon= unless the session has `questions`."""
+        """Which pairs are dependent given Z? As `jaxdp.test_pairs`; epsilon= unless the session has `queries`."""
         found = pairs.test_pairs(self._table, columns=columns, given=given, **self._common(how))
         asked = f"all pairs of {len(found.content['columns'])} columns" + (f" | {_joined(given)}" if given else "")
         return self._note(found, asked, found.content["answer"])
 
     def discover(self, columns: Sequence[str] | None = None, **how: Any) -> Graph:
-        """The graph of the columns. As `jaxdp.discover`; epsilon= unless the session has `questions`."""
+        """The graph of the columns. As `jaxdp.discover`; epsilon= unless the session has `queries`."""
         found = graphs.discover(self._table, columns=columns, **self._common(how))
         edges = f"{len(found.directed) + len(found.undirected)} edges"
         return self._note(found, f"graph of {len(found.names)} columns", edges)
 
     def mic(self, x: str | None = None, y: str | None = None, **how: Any) -> Coefficients:
-        """How strongly are x and y related, or all pairs? As `jaxdp.mic`; epsilon= unless there are `questions`."""
+        """How strongly are x and y related, or all pairs? As `jaxdp.mic`; epsilon= unless there are `queries`."""
         found = coefficients.mic(self._table, x=x, y=y, **self._common(how))
         return self._note(found, f"MIC of {listed(found.names)}", found.content["answer"])
 
@@ -128,12 +128,12 @@ class Session(Readable, Uncopied):
         return plan(schema=self.schema, x=x, y=y, given=given, **how)
 
     def _common(self, how: dict[str, Any]) -> dict[str, Any]:
-        """What every question of this session is asked with."""
+        """What every query of this session is asked with."""
         for name in ("schema", "bounds", "levels", "ledger", "key"):
             if name in how:
                 raise TypeError(f"{name} belongs to the session: give it to jaxdp.Session.")
         if how.get("epsilon") is None and self._share is None:
-            raise ValueError("say what this question may cost, epsilon=..., or make the session with questions=3.")
+            raise ValueError("say what this query may cost, epsilon=..., or make the session with queries=3.")
         key = None
         if self._key is not None:
             import jax
@@ -151,7 +151,7 @@ class Session(Readable, Uncopied):
     def _total_epsilon(self) -> float:
         total = self._purse.total if self._purse else self._ledger.remaining.epsilon
         if total is None:
-            raise ValueError("this ledger grants rho, which is not divided here: leave questions out.")
+            raise ValueError("this ledger grants rho, which is not divided here: leave queries out.")
         return float(total)
 
     def _display(self) -> tuple[str, dict[str, Any]]:
@@ -200,11 +200,11 @@ def _amounts(epsilon: Any, delta: Any) -> str:
     return f"epsilon={left:.6g}" + (f", delta={delta:g}" if delta > 0 else "")
 
 
-def _share(total: float, questions: Any) -> float:
-    if isinstance(questions, bool) or not isinstance(questions, int):
-        raise TypeError(f"questions must be a whole number >= 1, got {questions!r}.")
-    check.at_least(1, questions=questions)
-    return total / questions * ROUNDING
+def _share(total: float, queries: Any) -> float:
+    if isinstance(queries, bool) or not isinstance(queries, int):
+        raise TypeError(f"queries must be a whole number >= 1, got {queries!r}.")
+    check.at_least(1, queries=queries)
+    return total / queries * ROUNDING
 
 
 def _joined(names: str | Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
 from jaxdp.one_call.answer import Answer
-from jaxdp.one_call.question import Question
+from jaxdp.one_call.query import Query
 
 
 def test(
@@ -60,7 +60,7 @@ def test(
     Privacy: what the test promises, epsilon-DP under the relation that the answer states.
     Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
     """
-    question = Question.of(
+    query = Query.of(
         schema_of(schema, bounds, levels),
         x=x,
         y=y,
@@ -73,8 +73,8 @@ def test(
         fields=fields,
         **settings,
     )
-    account = account_of(ledger, table, question.short)
-    return question.ask(table, own_key(key), account, strict=strict, records=records, force=force, memory=size(memory))
+    account = account_of(ledger, table, query.short)
+    return query.ask(table, own_key(key), account, strict=strict, records=records, force=force, memory=size(memory))
 
 
 test.__test__ = False  # type: ignore[attr-defined]  # `from jaxdp import test` in a test file is no test

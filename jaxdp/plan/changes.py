@@ -9,7 +9,7 @@ from typing import Any
 from jaxdp.plan.compare import Row
 from jaxdp.plan.methods import plan_of
 from jaxdp.plan.setting import Setting
-from jaxdp.plan.solve import MAX_SIMULATED_N, SIMULATION, Question
+from jaxdp.plan.solve import MAX_SIMULATED_N, SIMULATION, PlannedTest
 
 REPLICATES = 400
 HEAVY = 3.0  # degrees of freedom of Student's t
@@ -55,8 +55,8 @@ def changes(row: Row, setting: Setting, *, level: float, replicates: int, key: A
         other = depart(setting)
         if other == setting or (other.confounding != setting.confounding and not setting.z):
             continue
-        question = Question.of(row.method, other, level, SIMULATION, min(replicates, REPLICATES), key, row.delta)
-        counted = question.simulated(row.n, row.epsilon, row.effect)
+        planned = PlannedTest.of(row.method, other, level, SIMULATION, min(replicates, REPLICATES), key, row.delta)
+        counted = planned.simulated(row.n, row.epsilon, row.effect)
         low, high = counted.interval()
         found.append(Change(name, words, counted.rate, (float(low), float(high))))
     return found

@@ -12,7 +12,7 @@ from jaxdp.independence.continuous.level_rule import LevelLost
 from jaxdp.plan import solve
 from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
-from jaxdp.plan.solve import LEVEL, Question
+from jaxdp.plan.solve import LEVEL, PlannedTest
 
 QUANTITIES = ("n", "epsilon", "effect", "power")
 _SOLVERS: dict[str, Any] = {
@@ -90,7 +90,7 @@ def answer(
     """The fourth quantity of a test from the other three; arguments as in `jaxdp.plan.power`."""
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
     wanted = unknown(**given)
-    question = Question.of(
+    planned = PlannedTest.of(
         method,
         setting,
         level,
@@ -101,10 +101,10 @@ def answer(
     )
     rest = {name: value for name, value in given.items() if name != wanted}
     given[wanted] = _SOLVERS[wanted](method, **rest, level=level, setting=setting, delta=delta, **options)
-    public = solve.public_n(question, given["effect"], given["power"]) if given["power"] > level else None
+    public = solve.public_n(planned, given["effect"], given["power"]) if given["power"] > level else None
     ratio = given["n"] / public if public else None
     rho = zcdp_rho(given["epsilon"], delta) if delta else None
-    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=question.engine, delta=delta, rho=rho)
+    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=planned.engine, delta=delta, rho=rho)
 
 
 def compare(

@@ -32,7 +32,7 @@ FIRST_TRY = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class PlannedTest:
     """A test in a setting at a level; `power` is a function of n, epsilon and effect."""
 
     plan: Plan
@@ -46,7 +46,7 @@ class Question:
     @classmethod
     def of(
         cls, method: str, setting: Setting | None, level: float, engine: str, replicates: int, key, delta: float = 0.0
-    ) -> Question:
+    ) -> PlannedTest:
         """Checked. Errors: ValueError for names, numbers and columns that do not fit."""
         plan = plan_of(method)
         setting = plan.setting if setting is None else setting
@@ -135,7 +135,7 @@ def power(
     Public numbers only; nothing is read and nothing is spent. Errors: ValueError on numbers out of range.
     """
     _numbers(n=n, epsilon=epsilon, effect=effect)
-    return Question.of(method, setting, level, engine, replicates, key, delta).power(n, epsilon, effect)
+    return PlannedTest.of(method, setting, level, engine, replicates, key, delta).power(n, epsilon, effect)
 
 
 def required_n(
@@ -156,13 +156,13 @@ def required_n(
     Errors: ValueError where more than 10^9 records (50 000 by simulation) would be needed.
     """
     _numbers(epsilon=epsilon, effect=effect, power=power)
-    question = Question.of(method, setting, level, engine, replicates, key, delta)
-    largest = MAX_N if question.engine == FORMULA else MAX_SIMULATED_N
+    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
+    largest = MAX_N if planned.engine == FORMULA else MAX_SIMULATED_N
 
     def reached(n: float) -> float:
-        return question.power_or_zero(round(n), epsilon, effect)
+        return planned.power_or_zero(round(n), epsilon, effect)
 
-    found = _smallest(reached, power, question.plan.smallest_n, largest, question, 0.5)
+    found = _smallest(reached, power, planned.plan.smallest_n, largest, planned, 0.5)
     if found is None:
         raise ValueError(
             f"{method} needs more than {largest:g} records for effect {effect:g} at epsilon {epsilon:g}; "
@@ -186,12 +186,12 @@ def minimum_epsilon(
 ) -> float:
     """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
     _numbers(n=n, effect=effect, power=power)
-    question = Question.of(method, setting, level, engine, replicates, key, delta)
+    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
 
     def reached(epsilon: float) -> float:
-        return question.power_or_zero(n, epsilon, effect)
+        return planned.power_or_zero(n, epsilon, effect)
 
-    found = _smallest(reached, power, *EPSILONS, question, 1e-4)
+    found = _smallest(reached, power, *EPSILONS, planned, 1e-4)
     if found is None:
         raise ValueError(f"{method} cannot find effect {effect:g} in {n} records at any epsilon up to {EPSILONS[1]:g}.")
     return found
@@ -212,8 +212,8 @@ def detectable_effect(
 ) -> float:
     """Smallest effect that n records and epsilon find with the wanted power; arguments as in `power`."""
     _numbers(n=n, epsilon=epsilon, power=power)
-    question = Question.of(method, setting, level, engine, replicates, key, delta)
-    found = _smallest(lambda effect: question.power(n, epsilon, effect), power, *EFFECTS, question, 1e-4)
+    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
+    found = _smallest(lambda effect: planned.power(n, epsilon, effect), power, *EFFECTS, planned, 1e-4)
     if found is None:
         raise ValueError(f"{method} finds no effect up to {EFFECTS[1]:g} in {n} records at epsilon {epsilon:g}.")
     return found
@@ -236,7 +236,7 @@ def cost_of_privacy(
 
     The usual test: the GCM with an exact fit, or Pearson's chi-squared for the tests of tables.
     """
-    question = Question.of(method, setting, level, engine, replicates, key, delta)
+    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
     n = required_n(
         method,
         epsilon=epsilon,
@@ -249,17 +249,17 @@ def cost_of_privacy(
         key=key,
         delta=delta,
     )
-    return n / public_n(question, effect, power)
+    return n / public_n(planned, effect, power)
 
 
-def public_n(question: Question, effect: float, power: float) -> int:
+def public_n(planned: PlannedTest, effect: float, power: float) -> int:
     """Records that the usual non-private test needs."""
     found = _smallest(
-        lambda n: question.reference(round(n), effect),
+        lambda n: planned.reference(round(n), effect),
         power,
         4,
         MAX_N,
-        dataclasses.replace(question, engine=FORMULA),
+        dataclasses.replace(planned, engine=FORMULA),
         0.5,
     )
     if found is None:
@@ -268,10 +268,10 @@ def public_n(question: Question, effect: float, power: float) -> int:
 
 
 def _smallest(
-    function: Callable[[float], float], wanted: float, low: float, high: float, question: Question, tolerance: float
+    function: Callable[[float], float], wanted: float, low: float, high: float, planned: PlannedTest, tolerance: float
 ) -> float | None:
     """Smallest argument with function >= wanted, by bisection on the logarithm; None if there is none up to `high`."""
-    if question.engine == SIMULATION:
+    if planned.engine == SIMULATION:
         return _smallest_simulated(function, wanted, low, high)
     if function(high) < wanted:
         return None

@@ -24,7 +24,7 @@ from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
 from jaxdp.discovery.engine.session import opened
-from jaxdp.discovery.engine.skeleton import Question, find_skeleton
+from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, perturbed
 from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.spec import SearchSpec, search
@@ -40,7 +40,7 @@ ROUNDING = 1.0 - 2.0**-40  # shares are rounded down, so that their sum stays wi
 @search(
     SearchSpec(
         "adaptive_pc",
-        "PC with budgets that adapt to the order of the question",
+        "PC with budgets that adapt to the order of the query",
         true_epsilon="as asked for, by a filter",
     )
 )
@@ -56,13 +56,13 @@ def adaptive_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC with one noisy answer per question, and budgets per order that adapt to the graph found so far.
+    """PC with one noisy answer per query, and budgets per order that adapt to the graph found so far.
 
     The query is the studentised one of `decision_query`, in units of its sensitivity, with Laplace noise.
-    expected_degree: public guess of neighbours per column, for the number of questions of later orders.
+    expected_degree: public guess of neighbours per column, for the number of queries of later orders.
     margin: public guess of how far a query lies from its threshold, in units of its sensitivity; default sqrt(n)/10.
     Privacy: epsilon-DP under replace-one, by a filter (`PureFilter`: sums hold for adaptively chosen budgets). Each
-    question is reserved before it is answered; when the next does not fit the search stops with complete=False.
+    query is reserved before it is answered; when the next does not fit the search stops with complete=False.
     Errors: ValueError before data are read.
     """
     keys.admit(key, data)
@@ -81,18 +81,18 @@ def adaptive_pc(
         one = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, error, -end, end)
         decisions: list[Decision] = []
 
-        def ask(questions):
+        def ask(queries):
             answers: list[bool | None] = []
-            for question, value in zip(questions, values.of(questions), strict=True):
-                each = plan.reserve(question)
+            for query, value in zip(queries, values.of(queries), strict=True):
+                each = plan.reserve(query)
                 if each is None:
                     return [*answers, None]
                 own = session.source.fold_in(len(decisions))
                 released = number(perturbed(Laplace(each), own, jnp.asarray(value, float), one))
                 independent = released >= 0.0
                 answers.append(independent)
-                plan.heard(question, independent)
-                i, j, given = question
+                plan.heard(query, independent)
+                i, j, given = query
                 decisions.append(Decision(i, j, given, independent, released, each))
                 if independent:
                     break
@@ -103,7 +103,7 @@ def adaptive_pc(
 
 
 class _Plan:
-    """The budget of a question of the current order; public, since it follows from released answers."""
+    """The budget of a query of the current order; public, since it follows from released answers."""
 
     def __init__(self, budget, total: float, num_columns: int, last: int, expected_degree: float, margin: float):
         self._budget, self._total, self._last, self._margin = budget, total, min(last, num_columns - 2), margin
@@ -111,9 +111,9 @@ class _Plan:
         self._adjacency = ~np.eye(num_columns, dtype=bool)
         self._order, self._each = -1, 0.0
 
-    def reserve(self, question: Question) -> float | None:
-        """What this question may spend, reserved; None where it does not fit."""
-        order = len(question[2])
+    def reserve(self, query: CIQuery) -> float | None:
+        """What this query may spend, reserved; None where it does not fit."""
+        order = len(query[2])
         if order != self._order:
             self._order, self._each = order, self._share(order)
         try:
@@ -122,20 +122,20 @@ class _Plan:
             return None
         return self._each
 
-    def heard(self, question: Question, independent: bool) -> None:
+    def heard(self, query: CIQuery, independent: bool) -> None:
         """Keeps the graph up to date."""
         if independent:
-            i, j, _ = question
+            i, j, _ = query
             self._adjacency[i, j] = self._adjacency[j, i] = False
 
     def _share(self, order: int) -> float:
         orders = range(order, self._last + 1)
-        expected = [max(1.0, self._questions(later, later > order)) for later in orders]
+        expected = [max(1.0, self._queries(later, later > order)) for later in orders]
         weights = [float(self._last + 1 - later) for later in orders]
         left = self._total - number(self._budget.spent.epsilon)
         return order_budgets(max(left, 1e-9), expected, weights, self._margin)[0] * ROUNDING
 
-    def _questions(self, order: int, later: bool) -> float:
+    def _queries(self, order: int, later: bool) -> float:
         """Conditioning sets of this size over the edges of the graph: a bound now, a guess for later orders."""
         total = 0.0
         for i, j in np.argwhere(np.triu(self._adjacency)):
@@ -151,13 +151,13 @@ class _Plan:
         return total * min(1.0, expected_edges / max(edges, 1.0)) if later else total
 
 
-def order_budgets(total: float, questions: Sequence[float], weights: Sequence[float], margin: float) -> list[float]:
-    """Budget e of one question of each order: least sum of weight questions exp(-margin e)/2, sum questions e = total.
+def order_budgets(total: float, queries: Sequence[float], weights: Sequence[float], margin: float) -> list[float]:
+    """Budget e of one query of each order: least sum of weight queries exp(-margin e)/2, sum queries e = total.
 
     Stationary: margin weight exp(-margin e) is equal for all orders with e > 0, so e = base + log(weight)/margin;
     orders that would get less than nothing get nothing.
     """
-    counts, offsets = np.array(questions, float), np.log(np.array(weights, float)) / margin
+    counts, offsets = np.array(queries, float), np.log(np.array(weights, float)) / margin
     active = np.ones(len(counts), bool)
     while True:
         base = (total - np.sum(counts[active] * offsets[active])) / np.sum(counts[active])

@@ -23,7 +23,7 @@ from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import batches
 from jaxdp.discovery.engine.decision_query import Z, rounding
-from jaxdp.discovery.engine.skeleton import AHEAD, Question
+from jaxdp.discovery.engine.skeleton import AHEAD, CIQuery
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.priv_pc import RoundPlan, Rounds, num_rounds, searched_in_rounds, subset_size
 from jaxdp.discovery.spec import SearchSpec, search
@@ -217,9 +217,9 @@ def priv_pc_paper(
 def _definition_six(z: float):
     """The paper's query, z - |tau|, >= 0 where the columns look independent."""
 
-    def values(tables, questions: Sequence[Question]) -> np.ndarray:
-        result = np.zeros(len(questions))
-        for positions, batch in batches(tables, questions):
+    def values(tables, queries: Sequence[CIQuery]) -> np.ndarray:
+        result = np.zeros(len(queries))
+        for positions, batch in batches(tables, queries):
             strata = concordance.strata_of_table(batch, kendall_only=True)
             result[positions] = z - np.abs(concordance.paper_statistic(strata))
         return result

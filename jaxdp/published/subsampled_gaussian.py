@@ -1,6 +1,6 @@
 """Sub-sampled Gaussian PC, the baseline of the Priv-PC paper for tight composition ("SG" in its section 4.2).
 
-Every question is asked on a fresh subset with normal noise; a moments accountant adds the rounds up.
+Every query is asked on a fresh subset with normal noise; a moments accountant adds the rounds up.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def gaussian_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC with normal noise on every question, each asked on a fresh uniform subset of the rows.
+    """PC with normal noise on every query, each asked on a fresh uniform subset of the rows.
 
-    subset: its size, default all rows. max_tests: questions reserved before the data are read (default five per pair);
+    subset: its size, default all rows. max_tests: queries reserved before the data are read (default five per pair);
     when they are used up the search stops with complete=False. The query is that of `decision_query`, which moves
     by at most 1 on any subset.
     Privacy: (epsilon, delta)-DP under replace-one by the Renyi divergences of the sub-sampled normal mechanism (Wang,
-    Balle and Kasiviswanathan 2019); adaptive questions are allowed. A comparator: simulation keys only.
+    Balle and Kasiviswanathan 2019); adaptive queries are allowed. A comparator: simulation keys only.
     Errors: ValueError before data are read.
     """
     mode = keys.admit(key, data)
@@ -72,21 +72,21 @@ def gaussian_pc(
     cost = Cost(epsilon=float(epsilon), delta=float(delta), relation=Relation.REPLACE_ONE)
     one = Sensitivity(1.0, Norm.L2, Relation.REPLACE_ONE, rounding(records, z))
     with opened(key, "gaussian_pc", cost, ledger) as session:
-        counts, query = Counts(records), default_query(z, n, subset / n)
+        counts, decision = Counts(records), default_query(z, n, subset / n)
         noise = Gaussian(rho=0.5 / multiplier**2)
         decisions: list[Decision] = []
 
-        def ask(questions):
+        def ask(queries):
             answers: list[bool | None] = []
-            for question in questions:
+            for query in queries:
                 if len(decisions) == rounds:
                     return [*answers, None]
                 for_subset, for_noise = session.source.fold_in(len(decisions)).split()
                 tables = counts if subset == n else counts.subset(for_subset, subset, records)
-                value = jnp.asarray(query.value(tables, question), float)
+                value = jnp.asarray(decision.value(tables, query), float)
                 released = number(perturbed(noise, for_noise, value, one))
                 answers.append(released >= 0.0)
-                i, j, given = question
+                i, j, given = query
                 decisions.append(Decision(i, j, given, released >= 0.0, released))
                 if released >= 0.0:
                     break

@@ -13,7 +13,7 @@ _EXPORTS = {
     "heavy_tailed_confounder": "designs.confounder",
     "heteroscedastic_confounder": "designs.confounder",
     "mixed_confounder": "designs.discrete",
-    "network_question": "designs.discrete",
+    "network_query": "designs.discrete",
     "post_nonlinear": "designs.confounder",
     "relation": "designs.functions21",
     "sample_network": "designs.networks",

@@ -15,7 +15,7 @@ from jaxdp.simulate.designs.confounder import sine_confounder as sine_confounder
 from jaxdp.simulate.designs.discrete import case_control as case_control
 from jaxdp.simulate.designs.discrete import discrete_confounder as discrete_confounder
 from jaxdp.simulate.designs.discrete import mixed_confounder as mixed_confounder
-from jaxdp.simulate.designs.discrete import network_question as network_question
+from jaxdp.simulate.designs.discrete import network_query as network_query
 from jaxdp.simulate.designs.functions21 import functional_relation as functional_relation
 from jaxdp.simulate.designs.functions21 import relation as relation
 from jaxdp.simulate.designs.networks import sample_network as sample_network

@@ -1,4 +1,4 @@
-"""Correlations from noisy second moments, partial correlations and slopes of any question about them, and their errors.
+"""Correlations from noisy second moments, partial correlations and slopes of any query about them, and their errors.
 
 Everything here is post-processing of one released vector (`moments`). The error of an estimate is a weighted sum of the
 released numbers' noise, whose law is known, and a normal part of the sampling.
@@ -87,7 +87,7 @@ def _jacobian(found, pairs):
 
 
 def estimates(theta, linear, num_records: int, noise, noise_variance) -> Correlations:
-    """Everything that questions need. noise: scale of the noise of each number of theta; its variance at scale 1."""
+    """Everything that queries need. noise: scale of the noise of each number of theta; its variance at scale 1."""
     p = len(linear)
     theta = jax.lax.stop_gradient(theta)
     pairs, log_sd, jacobian = raw_estimates(theta, linear)

@@ -38,7 +38,7 @@ def admitted(spending_filter, costs):
 #
 # Every epsilon-DP release is dominated by randomised response, so an adversary who may ask responses of two
 # sizes, one after the other, chosen on the loss so far, is worked out exactly: backward over (how many of
-# each, loss so far), taking the better of both questions and of stopping.
+# each, loss so far), taking the better of both queries and of stopping.
 
 
 def stop_value(loss, total):

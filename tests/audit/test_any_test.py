@@ -102,15 +102,15 @@ def test_discover_runs_pc_with_a_named_test():
     assert float(graph.cost.epsilon) == pytest.approx(400.0)
 
 
-def test_a_named_test_is_built_for_the_columns_of_each_question():
+def test_a_named_test_is_built_for_the_columns_of_each_query():
     """As `jaxdp test` builds it: partition-gcm standardises on a schema's columns, by scales of their kind."""
     found = jaxdp.catalogue.find("partition-gcm")
     asked = choose.catalogue.Entry(found.spec, found.cls)
     from jaxdp.independence.by_name import ByName
 
     table = records()
-    for question in ((0, 1), (0, 3)):
-        data = table.question(*question, (2,), True)
+    for query in ((0, 1), (0, 3)):
+        data = table.query(*query, (2,), True)
         resolved = ByName(entry=asked, epsilon=1.0, level=0.01).resolve(core.public_shapes(data))
         wanted = found.build(1.0, data.domain).resolve(core.public_shapes(data))
         assert jax.tree.structure(resolved) == jax.tree.structure(wanted)
@@ -122,7 +122,7 @@ def test_a_decision_is_made_at_the_level_of_the_search():
     from jaxdp.independence.by_name import ByName
 
     entry = jaxdp.catalogue.find("local-permutation")
-    data = records().question(0, 1, (2,), entry.spec.columns is jaxdp.Columns.SCORES)
+    data = records().query(0, 1, (2,), entry.spec.columns is jaxdp.Columns.SCORES)
     test = ByName(entry=entry, epsilon=1.0, level=choose.TEST_LEVEL).resolve(core.public_shapes(data))
     assert test.level == choose.TEST_LEVEL
 
@@ -136,7 +136,7 @@ def test_searches_stay_within_what_a_test_takes():
         "conditional-kendal": "no search called",
         "private-crt": "private-crt needs law",
         "unit-circle": "compares groups",
-        "projected-chi2": "takes no question about 'a' and 'b' alone",
+        "projected-chi2": "takes no query about 'a' and 'b' alone",
     }.items():
         with pytest.raises(ValueError, match=message):
             discovery.discover(jax.random.key(0), records(), epsilon=1.0, method=method)
@@ -153,7 +153,7 @@ def test_a_release_by_name_is_charged_once(tmp_path):
 
 def test_plug_ins_refuse_tests_of_public_groups():
     with pytest.raises(ValueError, match="compares groups"):
-        interop.PrivateQuestions(jaxdp.UnitCircle(epsilon=1.0), records(), epsilon=1.0)
+        interop.PrivateQueries(jaxdp.UnitCircle(epsilon=1.0), records(), epsilon=1.0)
 
 
 @jaxdp.private_test

@@ -72,8 +72,8 @@ def test_a_sieve_with_a_hundredth_of_its_noise_is_refuted(monkeypatch):
     assert bound("priv_pc-one-round", 1.0, TOGETHER) > 1.0
 
 
-def test_a_search_that_pays_for_one_question_of_all_is_refuted(monkeypatch):
-    monkeypatch.setattr(curate._Plan, "reserve", lambda plan, question: 2.0)
+def test_a_search_that_pays_for_one_query_of_all_is_refuted(monkeypatch):
+    monkeypatch.setattr(curate._Plan, "reserve", lambda plan, query: 2.0)
     assert bound("adaptive_pc", 2.0, TOGETHER) > 2.0
 
 

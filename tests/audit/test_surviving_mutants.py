@@ -45,7 +45,7 @@ def size_in(norm, change):
 
 
 @pytest.mark.parametrize("key", [lambda: jax.random.key(5), jaxdp.fresh_key], ids=["simulation", "release"])
-def test_questions_of_a_search_have_noise_of_their_own(key):
+def test_queries_of_a_search_have_noise_of_their_own(key):
     """Equal columns give equal statistics, so equal noise would give equal p-values (`_private_answers` of `pc`)."""
     column = np.random.default_rng(0).integers(0, 2, 60)
     data = np.stack([column] * 3, axis=1)

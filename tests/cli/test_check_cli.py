@@ -198,10 +198,10 @@ def sites(folder, step=""):
 
 
 def test_the_owner_is_warned_of_codes_that_are_declared_continuous(tmp_path, capsys):
-    question = ["--x", "x", "--y", "y", "--given", "z", "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out")]
+    query = ["--x", "x", "--y", "y", "--given", "z", "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out")]
     for step, strict, warned in (("", [], True), ("", ["--strict"], False), ("step = 1\n", [], False)):
         table = sites(tmp_path, step)
-        assert main(["test", *table, *question, *strict, "--overwrite"]) == 0
+        assert main(["test", *table, *query, *strict, "--overwrite"]) == 0
         shown = capsys.readouterr()
         assert ("looks like codes" in shown.err) == warned
         assert (OWNER in shown.err) == warned

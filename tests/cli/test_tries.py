@@ -59,13 +59,13 @@ def asked(folder, table, *more, command="test", out="out"):
     return code, json.loads(result.read_text()) if result.exists() else None
 
 
-QUESTION = ("--x", "dose", "--y", "response", "--given", "clinic", "--seed", "3")
+QUERY = ("--x", "dose", "--y", "response", "--given", "clinic", "--seed", "3")
 
 
 @functools.cache
 def _plain_p_value(folder):
     folder.mkdir(exist_ok=True)
-    return asked(folder, written(folder, frame()), *QUESTION)[1]["p_value"]
+    return asked(folder, written(folder, frame()), *QUERY)[1]["p_value"]
 
 
 @pytest.fixture
@@ -109,14 +109,14 @@ def test_another_notation_gives_the_answer_of_the_plain_file(tmp_path, notation,
     table, sep = change(frame()), ";" if top else ","
     if top:
         table, top = table.assign(response=german(table.response)), {**top, "delimiter": ";"}
-    code, result = asked(tmp_path, written(tmp_path, table, changed(changes), top, sep=sep), *QUESTION)
+    code, result = asked(tmp_path, written(tmp_path, table, changed(changes), top, sep=sep), *QUERY)
     assert (code, result["p_value"]) == (0, plain_p_value)
     capsys.readouterr()
     # with the schema of the plain file: one sentence, nothing charged
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
     delimiter = {"delimiter": sep} if top else {}
     wrong = written(tmp_path, table, PLAIN, delimiter, sep=sep)
-    code, result = asked(tmp_path, wrong, *QUESTION[:-2], "--ledger", str(ledger.path), out="refused")
+    code, result = asked(tmp_path, wrong, *QUERY[:-2], "--ledger", str(ledger.path), out="refused")
     said = capsys.readouterr()
     assert (code, result, said.out, ledger.rows()) == (2, None, "", [])
     assert said.err.count("\n") == 1
@@ -126,47 +126,47 @@ def test_another_notation_gives_the_answer_of_the_plain_file(tmp_path, notation,
 
 @pytest.mark.parametrize("name", ["d.parquet", "d.csv.gz"])
 def test_another_kind_of_file_gives_the_answer_of_the_plain_file(tmp_path, name, plain_p_value):
-    code, result = asked(tmp_path, written(tmp_path, frame(), name=name), *QUESTION)
+    code, result = asked(tmp_path, written(tmp_path, frame(), name=name), *QUERY)
     assert (code, result["p_value"]) == (0, plain_p_value)
 
 
 def test_commas_in_names_and_given_twice(tmp_path, capsys):
     table = written(tmp_path, frame())
-    question = ("--x", "dose", "--y", "response", "--seed", "3")
+    query = ("--x", "dose", "--y", "response", "--seed", "3")
     ways = [
         ("--given", "clinic", "--given", "ward, floor"),
         ("--given", 'clinic,"ward, floor"'),
     ]
-    found = [asked(tmp_path, table, *question, *way, out=str(i))[1] for i, way in enumerate(ways)]
+    found = [asked(tmp_path, table, *query, *way, out=str(i))[1] for i, way in enumerate(ways)]
     assert found[0]["given"] == found[1]["given"] == ["clinic", "ward, floor"]
     assert found[0]["p_value"] == found[1]["p_value"]
-    assert asked(tmp_path, table, *question, "--given", "ward, flor", out="x")[0] == 2
+    assert asked(tmp_path, table, *query, "--given", "ward, flor", out="x")[0] == 2
     assert "did you mean 'ward, floor'" in capsys.readouterr().err
 
 
 def test_a_rerun_into_the_same_folder_loses_nothing(tmp_path, capsys, monkeypatch):
     table = written(tmp_path, frame())
-    assert asked(tmp_path, table, *QUESTION)[0] == 0
+    assert asked(tmp_path, table, *QUERY)[0] == 0
     before = (tmp_path / "out" / "result.json").read_bytes()
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
     capsys.readouterr()
-    assert asked(tmp_path, table, *QUESTION[:-2], "--ledger", str(ledger.path))[0] == 2
+    assert asked(tmp_path, table, *QUERY[:-2], "--ledger", str(ledger.path))[0] == 2
     said = capsys.readouterr().err
     assert "holds the results of an earlier run" in said
     assert "--overwrite" in said
     assert ((tmp_path / "out" / "result.json").read_bytes(), ledger.rows()) == (before, [])
-    assert asked(tmp_path, table, *QUESTION[:-1], "4", "--overwrite")[0] == 0
+    assert asked(tmp_path, table, *QUERY[:-1], "4", "--overwrite")[0] == 0
     assert (tmp_path / "out" / "result.json").read_bytes() != before
     monkeypatch.chdir(tmp_path)
     shutil.rmtree(tmp_path / "out")
     for folder in ("out/test", "out/test-2"):
-        assert main(["test", *table, *QUESTION, "--epsilon", "1"]) == 0
+        assert main(["test", *table, *QUERY, "--epsilon", "1"]) == 0
         assert (tmp_path / folder / "result.json").is_file()
 
 
 def test_ten_records_are_answered_and_nine_refused(tmp_path, capsys):
     for rows, expected in ((10, 0), (9, 2)):
-        code, result = asked(tmp_path, written(tmp_path, frame()[:rows]), *QUESTION, out=str(rows))
+        code, result = asked(tmp_path, written(tmp_path, frame()[:rows]), *QUERY, out=str(rows))
         assert code == expected
         assert (result is None) == (expected == 2)
     assert "a private test needs at least 10" in capsys.readouterr().err
@@ -176,8 +176,8 @@ def test_ten_records_are_answered_and_nine_refused(tmp_path, capsys):
 def test_no_matplotlib_no_picture_but_an_answer(tmp_path, monkeypatch, capsys, command):
     monkeypatch.setattr(figures, "can_draw", lambda: False)
     table = written(tmp_path, frame())
-    question = {
-        "test": QUESTION,
+    query = {
+        "test": QUERY,
         "discover": ("--columns", "clinic", "--columns", 'clinic,"ward, floor"', "--seed", "3"),
         "mic": ("--x", "dose", "--y", "response", "--seed", "3"),
         "plan": ("--method", "partition-gcm", "--effect", "0.25", "--power", "0.8", "--replicates", "0"),
@@ -187,7 +187,7 @@ def test_no_matplotlib_no_picture_but_an_answer(tmp_path, monkeypatch, capsys, c
             [
                 command,
                 *(table if command != "plan" else ()),
-                *question,
+                *query,
                 "--epsilon",
                 "1",
                 "--out",
@@ -218,7 +218,7 @@ def test_one_line_for_a_data_frame_and_a_notebook(tmp_path, plain_p_value):
 
 def test_a_ledger_tells_what_was_asked_and_what_is_left(tmp_path, capsys):
     assert main(["ledger", "create", str(tmp_path / "l.db"), "--epsilon", "2"]) == 0
-    code, _ = asked(tmp_path, written(tmp_path, frame()), *QUESTION[:-2], "--ledger", str(tmp_path / "l.db"))
+    code, _ = asked(tmp_path, written(tmp_path, frame()), *QUERY[:-2], "--ledger", str(tmp_path / "l.db"))
     assert code == 0
     assert "budget     epsilon=1, delta=0 left in l.db" in capsys.readouterr().out
     assert main(["ledger", "show", str(tmp_path / "l.db")]) == 0
@@ -228,14 +228,14 @@ def test_a_ledger_tells_what_was_asked_and_what_is_left(tmp_path, capsys):
 
 
 def test_without_a_ledger_the_answer_says_that_nothing_counts(tmp_path, capsys):
-    assert asked(tmp_path, written(tmp_path, frame()), *QUESTION[:-2])[0] == 0
+    assert asked(tmp_path, written(tmp_path, frame()), *QUERY[:-2])[0] == 0
     assert "nothing keeps count" in capsys.readouterr().out
 
 
 def test_a_null_answer_says_what_would_have_been_found(tmp_path, capsys):
     dose = frame().dose.sample(400, replace=True, random_state=1)
     table = frame().sample(400, replace=True, random_state=2).assign(dose=dose.to_numpy())
-    code, result = asked(tmp_path, written(tmp_path, table), *QUESTION)
+    code, result = asked(tmp_path, written(tmp_path, table), *QUERY)
     assert (code, result["dependence_found"]) == (0, False)
     setting = jaxdp.plan.Setting.of_schema(jaxdp.Schema.from_dict({"columns": PLAIN}), "dose", "response", ["clinic"])
     given = {"n": 400, "epsilon": 1.0, "power": 0.8, "setting": setting}
@@ -245,7 +245,7 @@ def test_a_null_answer_says_what_would_have_been_found(tmp_path, capsys):
 
 def test_json_is_the_result_file(tmp_path, capsys):
     table = written(tmp_path, frame())
-    _, result = asked(tmp_path, table, *QUESTION, "--json")
+    _, result = asked(tmp_path, table, *QUERY, "--json")
     assert json.loads(capsys.readouterr().out) == result
     _, result = asked(
         tmp_path, table, "--columns", "clinic,response", "--seed", "1", "--json", command="discover", out="g"

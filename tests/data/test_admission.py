@@ -235,7 +235,7 @@ SEARCHES = {
     "records": lambda key, data, paid: discovery.table_pc(
         key, Records(data, (Column("binary", 2), Column("binary", 2))), epsilon=1.0, ledger=paid
     ),
-    "questions": lambda key, data, paid: interop.PrivateQuestions(
+    "queries": lambda key, data, paid: interop.PrivateQueries(
         jaxdp.PartitionGCM(epsilon=1.0), data, epsilon=1.0, levels=(0, 0)
     ),
 }
@@ -349,7 +349,7 @@ def test_what_is_printed_of_answers_is_released(tmp_path):
         discovery.table_pc(jaxdp.fresh_key(), codes, epsilon=1.0, levels=(2, 2)),
         Records(table, (Column(), Column())),
         tables,
-        interop.PrivateQuestions(test, table, epsilon=1.0, levels=(0, 0)),
+        interop.PrivateQueries(test, table, epsilon=1.0, levels=(0, 0)),
         jaxdp.Schema.load(tmp_path / "s.toml"),
     ]
     assert shown[2].p_values.dtype == np.float64

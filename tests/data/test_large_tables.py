@@ -27,7 +27,7 @@ SPEC = {
         "g": {"kind": "ordinal", "levels": [1, 2, 3]},
     }
 }
-QUESTIONS = {
+QUERIES = {
     "partition-gcm": {"x": "x", "y": "y", "given": "z"},
     "conditional-kendall": {"x": "b", "y": "g", "given": "z"},
     "noisy-table": {"x": "b", "y": "g"},
@@ -75,9 +75,7 @@ def small_memory(monkeypatch):
 
 
 def asked(source, method, **how):
-    return jaxdp.test(
-        source, schema=SPEC, method=method, epsilon=1.0, key=jax.random.key(5), **QUESTIONS[method], **how
-    )
+    return jaxdp.test(source, schema=SPEC, method=method, epsilon=1.0, key=jax.random.key(5), **QUERIES[method], **how)
 
 
 @functools.cache
@@ -92,7 +90,7 @@ def same_release(one, other, method):
         np.testing.assert_allclose(np.asarray(left, float), np.asarray(right, float), rtol=1e-12, atol=room)
 
 
-@pytest.mark.parametrize("method", QUESTIONS)
+@pytest.mark.parametrize("method", QUERIES)
 def test_a_folder_gives_the_answer_of_the_table_in_memory(folder, small_memory, method):
     same_release(asked(str(folder), method).release, in_memory(method), method)
 

@@ -161,10 +161,10 @@ def test_large_budget_equals_the_search_without_noise(search, name):
         exact = discovery.pc(jax.random.key(1), records)
         assert np.array_equal(found.cpdag, exact.cpdag)
     else:
-        query = default_query(z, records.num_records)
+        decision = default_query(z, records.num_records)
 
-        def ask(questions):
-            return [query.value(counts, question) >= 0 for question in questions]
+        def ask(queries):
+            return [decision.value(counts, query) >= 0 for query in queries]
 
         exact = find_skeleton(len(records.columns), ask, max_order=None, batched=False)
         assert np.array_equal(found.skeleton, exact.adjacency)
@@ -174,8 +174,8 @@ def test_batched_and_sequential_searches_agree():
     records = draw("asia", 20_000)
     counts = Counts(records)
 
-    def ask(questions):
-        return list(table_scores.scores(counts, questions) < 3.9)
+    def ask(queries):
+        return list(table_scores.scores(counts, queries) < 3.9)
 
     together = find_skeleton(8, ask, max_order=None, batched=True)
     in_turn = find_skeleton(8, ask, max_order=None, batched=False)
@@ -186,8 +186,8 @@ def test_batched_and_sequential_searches_agree():
 def test_counting_engine_with_and_without_the_joint_table():
     records = draw("survey", 3000)
     whole, by_set = Counts(records), Counts(records, joint_cells=1)
-    for question in [(0, 1, ()), (4, 2, (5, 0)), (3, 5, (1,))]:
-        assert np.array_equal(whole.pair_given(*question), by_set.pair_given(*question))
+    for query in [(0, 1, ()), (4, 2, (5, 0)), (3, 5, (1,))]:
+        assert np.array_equal(whole.pair_given(*query), by_set.pair_given(*query))
 
 
 def test_uninformative_strata_do_not_remove_edges():
@@ -195,9 +195,9 @@ def test_uninformative_strata_do_not_remove_edges():
     records = draw("asia", 100_000)
     names = list(records.names)
     i, j = sorted((names.index("either"), names.index("xray")))
-    question = (i, j, (names.index("tub"), names.index("lung")))
-    assert table_scores.scores(Counts(records), [question])[0] == np.inf
-    assert table_scores.scores(Counts(records), [question], min_variance=0.0)[0] < 4.0
+    query = (i, j, (names.index("tub"), names.index("lung")))
+    assert table_scores.scores(Counts(records), [query])[0] == np.inf
+    assert table_scores.scores(Counts(records), [query], min_variance=0.0)[0] < 4.0
 
 
 def neighbours_of_codes(rng, shape, n):
@@ -216,8 +216,8 @@ def test_histogram_and_queries_move_within_their_bounds():
             tables = [query.statistic(jax.random.key(0), records) for records in (before, after)]
             assert np.abs(tables[0] - tables[1]).sum() <= float(query.sensitivity(before.num_records).bound)
             decision = default_query(4.0, before.num_records)
-            for question in [(0, 1, ()), (0, 1, (2,)), (1, 2, (0,))]:
-                moves = [decision.value(Counts(records), question) for records in (before, after)]
+            for query in [(0, 1, ()), (0, 1, (2,)), (1, 2, (0,))]:
+                moves = [decision.value(Counts(records), query) for records in (before, after)]
                 assert abs(moves[0] - moves[1]) <= 1.0 + 1e-9
 
 

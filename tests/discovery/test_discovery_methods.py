@@ -37,8 +37,8 @@ def collider():
 def exact_skeleton(records, max_order):
     counts, query = Counts(records), default_query(4.0, records.num_records)
 
-    def ask(questions):
-        return list(query.values(counts, questions) >= 0)
+    def ask(queries):
+        return list(query.values(counts, queries) >= 0)
 
     return find_skeleton(len(records.columns), ask, max_order=max_order, batched=True).adjacency
 
@@ -47,18 +47,18 @@ def exact_skeleton(records, max_order):
 def test_order_budgets_minimise_the_weighted_error(total):
     from scipy.optimize import minimize
 
-    questions, weights, margin = [28.0, 30.0, 12.0], [3.0, 2.0, 1.0], 20.0
-    found = order_budgets(total, questions, weights, margin)
+    queries, weights, margin = [28.0, 30.0, 12.0], [3.0, 2.0, 1.0], 20.0
+    found = order_budgets(total, queries, weights, margin)
 
     def error(e):
-        return np.sum(np.array(weights) * questions * np.exp(-margin * np.array(e)))
+        return np.sum(np.array(weights) * queries * np.exp(-margin * np.array(e)))
 
-    assert np.dot(found, questions) == pytest.approx(total, rel=1e-12)
+    assert np.dot(found, queries) == pytest.approx(total, rel=1e-12)
     best = minimize(
         error,
-        np.full(3, total / sum(questions)),
+        np.full(3, total / sum(queries)),
         bounds=[(0, None)] * 3,
-        constraints={"type": "eq", "fun": lambda e: np.dot(e, questions) - total},
+        constraints={"type": "eq", "fun": lambda e: np.dot(e, queries) - total},
         options={"ftol": 1e-14, "maxiter": 500},
     )
     assert error(found) <= best.fun * (1 + 1e-6)
@@ -136,10 +136,10 @@ def mixed(n=1500):
 
 def test_discrete_columns_are_numbers_on_one_scale_for_tests_of_numbers():
     records = mixed(50)
-    data = records.question(0, 2, (3,), scores=True)
+    data = records.query(0, 2, (3,), scores=True)
     assert set(np.unique(data.y)) <= {-1.0, 0.0, 1.0}
     assert data.domain.y[0].levels == 3
-    assert np.array_equal(records.question(0, 2).y, records.values[:, 2])
+    assert np.array_equal(records.query(0, 2).y, records.values[:, 2])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_equal_rounds_compose_by_the_exact_optimum(cancer):
     settings = {"test": test, "max_tests": 100, "max_order": 0}
     summed = discovery.pc(jax.random.key(0), cancer, **settings)
     best = discovery.pc(jax.random.key(0), cancer, delta=1e-6, **settings)
-    each = jaxdp.core.cost_of(test, cancer.question(0, 1)).epsilon
+    each = jaxdp.core.cost_of(test, cancer.query(0, 1)).epsilon
     assert float(summed.cost.epsilon) == pytest.approx(100 * each)
     assert float(best.cost.epsilon) == optimal_epsilon(float(each), 100, 1e-6) < 0.6 * float(summed.cost.epsilon)
     assert float(best.cost.delta) == 1e-6
@@ -168,20 +168,20 @@ def test_equal_rounds_compose_by_the_exact_optimum(cancer):
 
 def test_filters_inside_a_search_stop_it(cancer):
     budget = jaxdp.accounting.ApproximateFilter(epsilon=1.0, delta=1e-6)
-    questions = interop.PrivateQuestions(
+    queries = interop.PrivateQueries(
         jaxdp.ConditionalKendall(epsilon=0.02), cancer, budget=budget, key=jax.random.key(9)
     )
-    graph = discovery.pc(jax.random.key(0), None, test=questions, level=0.01)
+    graph = discovery.pc(jax.random.key(0), None, test=queries, level=0.01)
     assert (float(graph.cost.epsilon), float(graph.cost.delta)) == (1.0, 1e-6)
-    assert graph.num_tests >= len(questions.rows)
-    tight = interop.PrivateQuestions(jaxdp.ConditionalKendall(epsilon=0.25), cancer, epsilon=1.0, key=jax.random.key(9))
+    assert graph.num_tests >= len(queries.rows)
+    tight = interop.PrivateQueries(jaxdp.ConditionalKendall(epsilon=0.25), cancer, epsilon=1.0, key=jax.random.key(9))
     stopped = discovery.pc(jax.random.key(0), None, test=tight, level=0.01)
     assert not stopped.complete
     assert len(tight.rows) == 4
     assert all(stopped.skeleton[i, j] for i, j in stopped.untested)
 
 
-def test_searches_count_their_questions_on_a_terminal(cancer, monkeypatch):
+def test_searches_count_their_queries_on_a_terminal(cancer, monkeypatch):
     import tqdm
 
     from jaxdp.discovery.engine.skeleton import terminal_progress

@@ -121,7 +121,7 @@ def test_an_answer_of_a_charge_is_given_once(tmp_path):
     ledger.verify()
 
 
-def test_another_question_does_not_go_on_with_these_answers(monkeypatch, tmp_path):
+def test_another_query_does_not_go_on_with_these_answers(monkeypatch, tmp_path):
     path = tmp_path / PLACE
     interrupted(monkeypatch, path, 1)
     for change in ({"epsilon": 2.0}, {"prune": "keep"}, {"knowledge": discovery.Knowledge(forbidden=[("v0", "v1")])}):

@@ -55,7 +55,7 @@ def test_searches_keep_to_what_is_known(name, records):
     assert not [edge for edge in graph.undirected if set(edge) in between]
 
 
-def test_no_question_conditions_on_the_future():
+def test_no_query_conditions_on_the_future():
     tiers = discovery.Knowledge(tiers=[["v0", "v1"], ["v2", "v3"], ["v4"]])
     facts = known(tiers, [f"v{i}" for i in range(6)])
     assert not facts.may_condition(0, 1, (2,))
@@ -72,7 +72,7 @@ def test_no_question_conditions_on_the_future():
 
     discovery.pc(jax.random.key(0), np.zeros((4, 6), int), levels=(2,) * 6, test=test, knowledge=tiers)
     assert asked
-    assert all(facts.may_condition(*question) for question in asked)
+    assert all(facts.may_condition(*query) for query in asked)
 
 
 def test_mistakes_in_knowledge_are_told(records):

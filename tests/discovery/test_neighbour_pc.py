@@ -48,8 +48,8 @@ def test_one_record_moves_a_score_by_three_and_by_no_more():
         data = generator.choice(grid, (13, DEPTH))
         other = data.copy()
         other[generator.integers(13)] = generator.choice(grid, DEPTH)
-        questions = [(0, 1, ()), (0, 1, (2,)), (0, 2, (1,))]
-        change = np.abs(scores_of(data)(questions)[0] - scores_of(other)(questions)[0])
+        queries = [(0, 1, ()), (0, 1, (2,)), (0, 2, (1,))]
+        change = np.abs(scores_of(data)(queries)[0] - scores_of(other)(queries)[0])
         worst = max(worst, change.max())
     assert 1.0 < worst <= SENSITIVITY
 

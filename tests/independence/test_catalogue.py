@@ -154,7 +154,7 @@ def test_names_are_no_part_of_a_program():
 
 
 @pytest.mark.parametrize(("dim", "chosen"), [(1, "BandGCM"), (2, "ContrastGCM")])
-def test_the_recommended_test_is_chosen_for_each_question(dim, chosen):
+def test_the_recommended_test_is_chosen_for_each_query(dim, chosen):
     data = jaxdp.simulate.sine_confounder(jax.random.key(0), 300, dim=dim)
     resolved = Recommended(epsilon=1.0).resolve(data)
     assert type(resolved).__name__ == chosen
@@ -163,8 +163,8 @@ def test_the_recommended_test_is_chosen_for_each_question(dim, chosen):
     assert float(with_noise.mechanism.rho) == 0.5
 
 
-def test_twelve_questions_with_names_of_their_own_compile_once():
-    """Warm questions: the same test and shapes, other column names."""
+def test_twelve_queries_with_names_of_their_own_compile_once():
+    """Warm queries: the same test and shapes, other column names."""
     test = jaxdp.PartitionGCM(epsilon=1.0, accept_coarse_cells=True)
     data = jaxdp.simulate.sine_confounder(jax.random.key(0), 37)
     compiled = []

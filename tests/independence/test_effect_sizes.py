@@ -127,15 +127,15 @@ def test_tests_without_an_effect_size_say_nothing(tmp_path, capsys):
     schema = "\n".join(f'[columns.{name}]\nkind = "continuous"\nbounds = [-4, 4]\n' for name in "abc")
     (tmp_path / "s.toml").write_text(schema)
     place = ["test", str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
-    question = [*place, "--x", "a", "--y", "b", "--given", "c", "--epsilon", "4", "--seed", "1"]
-    assert main(question) == 0
+    query = [*place, "--x", "a", "--y", "b", "--given", "c", "--epsilon", "4", "--seed", "1"]
+    assert main(query) == 0
     told, found = capsys.readouterr().out, json.loads((tmp_path / "out" / "result.json").read_text())
     assert "effect" in told
     assert "95 % interval" in told
     assert found["interval"][0] < found["effect"] < found["interval"][1]
     assert 0.3 < found["effect"] < 0.9
     assert "correlation" in found["effect_is"]
-    assert main([*question, "--method", "test-of-tests", "--overwrite"]) == 0
+    assert main([*query, "--method", "test-of-tests", "--overwrite"]) == 0
     assert "95 % interval" not in capsys.readouterr().out
     assert json.loads((tmp_path / "out" / "result.json").read_text())["effect"] is None
 

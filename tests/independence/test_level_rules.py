@@ -73,7 +73,7 @@ def test_a_median_over_blocks_takes_blocks_of_thirty_and_flags_smaller_ones():
 
 
 @pytest.fixture
-def question(tmp_path):
+def query(tmp_path):
     rows = np.random.default_rng(0).uniform(-1, 1, (120, 4))
     (tmp_path / "t.csv").write_text("a,b,c,d\n" + "".join(",".join(f"{v:.4f}" for v in row) + "\n" for row in rows))
     schema = "\n".join(f'[columns.{name}]\nkind = "continuous"\nbounds = [-1, 1]\n' for name in "abcd")
@@ -86,8 +86,8 @@ def question(tmp_path):
     ("method", "flag"),
     [("partition-gcm", "cells"), ("test-of-tests", "fit, small blocks")],
 )
-def test_the_command_line_prints_the_flag_beside_the_p_value(question, method, flag, tmp_path, capsys):
-    assert main([*question, "--given", "c", "--method", method]) == 0
+def test_the_command_line_prints_the_flag_beside_the_p_value(query, method, flag, tmp_path, capsys):
+    assert main([*query, "--given", "c", "--method", method]) == 0
     told = capsys.readouterr().out
     assert f"flagged    {flag}" in told
     assert "band-gcm" in " ".join(told.split())
@@ -98,15 +98,15 @@ def test_the_command_line_prints_the_flag_beside_the_p_value(question, method, f
 @pytest.mark.parametrize(
     "method", ["partition-gcm", "chosen-cells", "local-permutation", "conditional-kendall", "conditional-spearman"]
 )
-def test_the_command_line_refuses_cells_of_two_continuous_columns(question, method, tmp_path, capsys):
-    assert main([*question, "--given", "c,d", "--method", method]) == 2
+def test_the_command_line_refuses_cells_of_two_continuous_columns(query, method, tmp_path, capsys):
+    assert main([*query, "--given", "c,d", "--method", method]) == 2
     assert "contrast-gcm" in capsys.readouterr().err
     assert not (tmp_path / "out" / "result.json").exists()
 
 
 @pytest.mark.parametrize("method", ["conditional-kendall", "conditional-spearman"])
-def test_the_command_line_refuses_ranks_within_cells_of_a_continuous_column(question, method, tmp_path, capsys):
-    assert main([*question, "--given", "c", "--method", method]) == 2
+def test_the_command_line_refuses_ranks_within_cells_of_a_continuous_column(query, method, tmp_path, capsys):
+    assert main([*query, "--given", "c", "--method", method]) == 2
     assert "band-gcm" in capsys.readouterr().err
     assert not (tmp_path / "out" / "result.json").exists()
 

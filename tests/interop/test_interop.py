@@ -25,16 +25,16 @@ def records():
 
 
 def asked(records, **settings):
-    return interop.PrivateQuestions(TEST, records, key=jax.random.key(1), **settings)
+    return interop.PrivateQueries(TEST, records, key=jax.random.key(1), **settings)
 
 
 def test_repeats_are_free_and_equal(records):
-    questions = asked(records, epsilon=10.0)
-    first = questions.p_value(2, 3, (0, 1))
-    assert questions.p_value(3, 2, [1, 0, 1]) == first
-    assert questions.by_name("Xray", "Cancer", ["Smoker", "Pollution"]) == first
-    assert float(questions.spent.epsilon) == pytest.approx(5.0)
-    row = questions.rows[0]
+    queries = asked(records, epsilon=10.0)
+    first = queries.p_value(2, 3, (0, 1))
+    assert queries.p_value(3, 2, [1, 0, 1]) == first
+    assert queries.by_name("Xray", "Cancer", ["Smoker", "Pollution"]) == first
+    assert float(queries.spent.epsilon) == pytest.approx(5.0)
+    row = queries.rows[0]
     assert (row.pair, row.given, row.epsilon, row.mode) == (
         ("Cancer", "Xray"),
         ("Pollution", "Smoker"),
@@ -45,31 +45,31 @@ def test_repeats_are_free_and_equal(records):
 
 @pytest.mark.parametrize(("policy", "p_value"), [("dependent", 0.0), ("independent", 1.0)])
 def test_exhaustion_answers_as_chosen_in_advance(records, policy, p_value):
-    questions = asked(records, epsilon=5.0, exhausted=policy)
-    questions.p_value(2, 3)
-    assert questions.p_value(0, 1) == p_value
-    assert len(questions.rows) == 1
-    assert float(questions.spent.epsilon) <= 5.0
+    queries = asked(records, epsilon=5.0, exhausted=policy)
+    queries.p_value(2, 3)
+    assert queries.p_value(0, 1) == p_value
+    assert len(queries.rows) == 1
+    assert float(queries.spent.epsilon) <= 5.0
     with pytest.raises(BudgetExhausted):
         asked(records, epsilon=4.0).p_value(0, 1)
 
 
 def test_copies_share_the_budget_and_pickling_is_refused(records):
-    questions = asked(records, epsilon=10.0)
-    assert copy.deepcopy(interop.pgmpy_ci_test(questions)).questions is questions
-    assert copy.copy(questions) is questions
+    queries = asked(records, epsilon=10.0)
+    assert copy.deepcopy(interop.pgmpy_ci_test(queries)).queries is queries
+    assert copy.copy(queries) is queries
     with pytest.raises(TypeError, match="pickled"):
-        pickle.dumps(questions)
+        pickle.dumps(queries)
 
 
 def test_releases_are_charged_to_the_ledger(records, tmp_path):
     ledger = Ledger.create(str(tmp_path / "l.db"), epsilon=5.0)
-    questions = interop.PrivateQuestions(TEST, records, epsilon=100.0, ledger=ledger, exhausted="dependent")
-    questions.p_value(2, 3)
-    assert questions.p_value(0, 1) == 0.0
+    queries = interop.PrivateQueries(TEST, records, epsilon=100.0, ledger=ledger, exhausted="dependent")
+    queries.p_value(2, 3)
+    assert queries.p_value(0, 1) == 0.0
     assert float(ledger.spent.epsilon) == pytest.approx(5.0)
-    assert float(questions.spent.epsilon) == pytest.approx(5.0)
-    assert questions.rows[0].mode == "release"
+    assert float(queries.spent.epsilon) == pytest.approx(5.0)
+    assert queries.rows[0].mode == "release"
 
 
 def test_mistakes(records):
@@ -77,25 +77,25 @@ def test_mistakes(records):
         with pytest.raises(ValueError, match=message):
             asked(records, **settings)
     with pytest.raises(TypeError, match="private test"):
-        interop.PrivateQuestions(print, records, epsilon=1.0)
+        interop.PrivateQueries(print, records, epsilon=1.0)
     with pytest.raises(ValueError, match="works once"):
-        interop.PrivateQuestions(TEST, records, epsilon=1.0, key=jaxdp.fresh_key())
-    questions = asked(records, epsilon=5.0)
-    for question in ((0, 0), (0, 1, (1,)), (0, 9)):
+        interop.PrivateQueries(TEST, records, epsilon=1.0, key=jaxdp.fresh_key())
+    queries = asked(records, epsilon=5.0)
+    for query in ((0, 0), (0, 1, (1,)), (0, 9)):
         with pytest.raises(ValueError, match="different columns"):
-            questions.p_value(*question)
+            queries.p_value(*query)
     with pytest.raises(ValueError, match="not among"):
-        questions.by_name("Cancer", "zip")
-    assert not questions.rows
+        queries.by_name("Cancer", "zip")
+    assert not queries.rows
 
 
 def test_adapters_in_another_process_hold_nothing_and_say_so(records):
-    questions = asked(records, epsilon=10.0)
+    queries = asked(records, epsilon=10.0)
     adapters = [
-        interop.pgmpy_ci_test(questions),
-        interop.dowhy_test(questions),
-        interop.dodiscover_test(questions),
-        interop.tigramite_test(questions),
+        interop.pgmpy_ci_test(queries),
+        interop.dowhy_test(queries),
+        interop.dodiscover_test(queries),
+        interop.tigramite_test(queries),
     ]
     for adapter in adapters:
         assert copy.deepcopy(adapter) is adapter
@@ -107,60 +107,60 @@ def test_adapters_in_another_process_hold_nothing_and_say_so(records):
 
 def test_a_stand_in_table_names_the_columns_and_holds_no_record(records):
     pytest.importorskip("pandas")
-    questions = asked(records, epsilon=10.0)
-    table, ask = interop.stand_in(questions), interop.dowhy_test(questions)
-    assert list(table.columns) == list(questions.names)
+    queries = asked(records, epsilon=10.0)
+    table, ask = interop.stand_in(queries), interop.dowhy_test(queries)
+    assert list(table.columns) == list(queries.names)
     assert len(table.drop_duplicates()) == 1
     p_value = ask(table["Cancer"].values, table["Xray"].values, table[["Smoker", "Pollution"]].values)
-    assert p_value == questions.by_name("Xray", "Cancer", ["Smoker", "Pollution"])
-    assert ask(table["Cancer"].values, table[["Xray"]].values) == questions.by_name("Xray", "Cancer")
-    assert len(questions.rows) == 2
+    assert p_value == queries.by_name("Xray", "Cancer", ["Smoker", "Pollution"])
+    assert ask(table["Cancer"].values, table[["Xray"]].values) == queries.by_name("Xray", "Cancer")
+    assert len(queries.rows) == 2
     codes = np.asarray(records.values)
     for columns in ((codes[:, 0], codes[:, 1]), (codes[:8, 0], codes[:8, 1]), (np.full(8, 0.5), np.ones(8))):
         with pytest.raises(ValueError, match="stand_in"):
             ask(*columns)
     with pytest.raises(ValueError, match="two columns"):
         ask(table[["Cancer", "Xray"]].values, table["Smoker"].values)
-    assert len(questions.rows) == 2
+    assert len(queries.rows) == 2
 
 
 def test_dodiscover_asks_by_names(records):
-    questions = asked(records, epsilon=10.0)
-    ci_test = interop.dodiscover_test(questions)
+    queries = asked(records, epsilon=10.0)
+    ci_test = interop.dodiscover_test(queries)
     statistic, p_value = ci_test.test(None, {"Xray"}, {"Cancer"}, {"Smoker"})
     assert math.isnan(statistic)
-    assert p_value == questions.by_name("Cancer", "Xray", ["Smoker"])
-    assert ci_test.test(None, "Xray", "Cancer")[1] == questions.by_name("Cancer", "Xray")
+    assert p_value == queries.by_name("Cancer", "Xray", ["Smoker"])
+    assert ci_test.test(None, "Xray", "Cancer")[1] == queries.by_name("Cancer", "Xray")
     with pytest.raises(ValueError, match="two columns"):
         ci_test.test(None, {"Xray", "Smoker"}, {"Cancer"})
 
 
 def test_tigramite_asks_without_lags(records):
-    questions = asked(records, epsilon=10.0)
-    ci_test = interop.tigramite_test(questions)
+    queries = asked(records, epsilon=10.0)
+    ci_test = interop.tigramite_test(queries)
     score, p_value, dependent = ci_test.run_test([(2, 0)], [(3, 0)], [(0, 0)], alpha_or_thres=0.05)
-    assert p_value == questions.p_value(2, 3, (0,))
+    assert p_value == queries.p_value(2, 3, (0,))
     assert score == pytest.approx(scipy.stats.norm.isf(max(p_value, 1e-300) / 2))
     assert dependent == (p_value <= 0.05)
     assert ci_test.run_test([(2, 0)], [(3, 0)], [(0, 0)]) == (score, p_value)
     for lagged in (([(2, -1)], [(3, 0)], [], 0), ([(2, 0)], [(3, 0)], [(1, -2)], 0), ([(2, 0)], [(3, 0)], [], 2)):
         with pytest.raises(ValueError, match="no lags"):
             ci_test.run_test(*lagged)
-    assert len(questions.rows) == 1
+    assert len(queries.rows) == 1
 
 
 def test_the_log_says_what_was_asked_and_paid(records):
-    questions = asked(records, epsilon=10.0)
-    assert questions.log() == "nothing asked yet"
-    questions.by_name("Xray", "Cancer", ["Smoker"])
-    questions.by_name("Xray", "Cancer", ["Smoker"])
-    questions.by_name("Pollution", "Smoker")
-    first, second, total = questions.log().splitlines()
+    queries = asked(records, epsilon=10.0)
+    assert queries.log() == "nothing asked yet"
+    queries.by_name("Xray", "Cancer", ["Smoker"])
+    queries.by_name("Xray", "Cancer", ["Smoker"])
+    queries.by_name("Pollution", "Smoker")
+    first, second, total = queries.log().splitlines()
     assert "Cancer and Xray given Smoker  p = " in first
     assert first.endswith("epsilon 5, 5 so far")
     assert "Pollution and Smoker " in second
     assert second.endswith("epsilon 5, 10 so far")
-    assert total.startswith("2 questions to conditional-kendall, epsilon=")
+    assert total.startswith("2 queries to conditional-kendall, epsilon=")
     assert total.endswith("NOT PRIVATE: simulation")
 
 

@@ -28,8 +28,8 @@ def records():
 
 
 @pytest.fixture
-def questions(records):
-    return interop.PrivateQuestions(TEST, records, key=jax.random.key(1), epsilon=500.0)
+def queries(records):
+    return interop.PrivateQueries(TEST, records, key=jax.random.key(1), epsilon=500.0)
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def frame(records):
     return pandas.DataFrame(np.asarray(records.values), columns=list(records.names))
 
 
-def ours(questions):
+def ours(queries):
     """Our search on the same answers: it asks nothing new where the other search asked the same way."""
-    return jaxdp.discovery.pc(jax.random.key(0), None, test=questions, level=LEVEL)
+    return jaxdp.discovery.pc(jax.random.key(0), None, test=queries, level=LEVEL)
 
 
 def skeleton(edges):
@@ -55,80 +55,80 @@ def test_causal_learn_with_its_defaults(records):
     codes = np.asarray(records.values)
     settings = {"test": TEST, "columns": records.columns, "epsilon": 500.0, "key": jax.random.key(5)}
     graph = pc(codes, LEVEL, indep_test="jaxdp-test", **settings)
-    spends = graph.test.questions.rows
+    spends = graph.test.queries.rows
     assert len(spends) == len({(row.pair, row.given) for row in spends}) > 5
     private = jaxdp.discovery.pc(jax.random.key(0), records, test=graph.test, level=LEVEL)
     assert np.array_equal(np.asarray(graph.G.graph) != 0, private.skeleton)
-    assert len(graph.test.questions.rows) == len(spends)  # our search asked nothing new
+    assert len(graph.test.queries.rows) == len(spends)  # our search asked nothing new
     with pytest.raises(ValueError, match="cache"):
         type(graph.test)(codes, "cache.json", test=TEST, columns=records.columns, epsilon=1.0)
 
 
-def test_causal_learn_runs_fci_on_the_same_answers(records, questions):
+def test_causal_learn_runs_fci_on_the_same_answers(records, queries):
     from causallearn.search.ConstraintBased.FCI import fci
 
     interop.causal_learn_test("jaxdp-fci")
-    found, _ = fci(np.asarray(records.values), "jaxdp-fci", LEVEL, questions=questions, show_progress=False)
-    assert np.array_equal(np.asarray(found.graph) != 0, ours(questions).skeleton)
+    found, _ = fci(np.asarray(records.values), "jaxdp-fci", LEVEL, queries=queries, show_progress=False)
+    assert np.array_equal(np.asarray(found.graph) != 0, ours(queries).skeleton)
 
 
-def test_pgmpy_with_its_defaults(questions, frame):
+def test_pgmpy_with_its_defaults(queries, frame):
     from pgmpy.causal_discovery import PC
 
-    found = PC(ci_test=interop.pgmpy_ci_test(questions), significance_level=LEVEL, show_progress=False).fit(frame)
-    paid = len(questions.rows)
-    assert skeleton(found.causal_graph_.edges()) == skeleton(ours(questions).edges)
-    assert len(questions.rows) == paid > 5
+    found = PC(ci_test=interop.pgmpy_ci_test(queries), significance_level=LEVEL, show_progress=False).fit(frame)
+    paid = len(queries.rows)
+    assert skeleton(found.causal_graph_.edges()) == skeleton(ours(queries).edges)
+    assert len(queries.rows) == paid > 5
 
 
-def test_the_older_search_of_pgmpy_says_how_and_runs_in_threads(questions, frame):
+def test_the_older_search_of_pgmpy_says_how_and_runs_in_threads(queries, frame):
     from pgmpy.estimators import PC
 
-    search, ci_test = PC(frame), interop.pgmpy_ci_test(questions)
+    search, ci_test = PC(frame), interop.pgmpy_ci_test(queries)
     with pytest.raises(RuntimeError, match=r"sent to another process.*in_threads"):
         search.estimate(ci_test=ci_test, significance_level=LEVEL, n_jobs=2)
-    assert not questions.rows
+    assert not queries.rows
     with interop.in_threads():
         found = search.estimate(ci_test=ci_test, significance_level=LEVEL)
-    assert skeleton(found.edges()) == skeleton(ours(questions).edges)
+    assert skeleton(found.edges()) == skeleton(ours(queries).edges)
 
 
 @pytest.mark.parametrize("threads", [False, True])
-def test_dowhy_falsifies_a_graph(questions, threads):
+def test_dowhy_falsifies_a_graph(queries, threads):
     from dowhy.gcm.falsify import FalsifyConst, validate_lmc
 
     graph = networkx.DiGraph(
         [("Pollution", "Cancer"), ("Smoker", "Cancer"), ("Cancer", "Xray"), ("Cancer", "Dyspnoea")]
     )
-    ask, table = interop.dowhy_test(questions), interop.stand_in(questions)
+    ask, table = interop.dowhy_test(queries), interop.stand_in(queries)
     tests = {"independence_test": ask, "conditional_independence_test": ask, "significance_level": LEVEL}
     if threads:
         with pytest.raises(RuntimeError, match=r"sent to another process.*in_threads"):
             validate_lmc(graph, table, **tests, include_unconditional=True, n_jobs=2)
-        assert not questions.rows
+        assert not queries.rows
     with interop.in_threads() if threads else contextlib.nullcontext():
         found = validate_lmc(graph, table, **tests, include_unconditional=True, n_jobs=2 if threads else 1)
-    asked = {(frozenset(row.pair), frozenset(row.given)) for row in questions.rows}
+    asked = {(frozenset(row.pair), frozenset(row.given)) for row in queries.rows}
     assert (frozenset({"Xray", "Dyspnoea"}), frozenset({"Cancer"})) in asked
     assert found[FalsifyConst.N_TESTS] >= len(asked) > 5
-    below = sum(row.p_value <= LEVEL for row in questions.rows)
+    below = sum(row.p_value <= LEVEL for row in queries.rows)
     assert (found[FalsifyConst.N_VIOLATIONS] == 0) == (below == 0)
 
 
-def test_tigramite_searches_a_table_without_time(questions):
+def test_tigramite_searches_a_table_without_time(queries):
     from tigramite.data_processing import DataFrame
     from tigramite.pcmci import PCMCI
 
-    table = DataFrame(interop.stand_in(questions).to_numpy(), var_names=list(questions.names))
-    search = PCMCI(table, cond_ind_test=interop.tigramite_test(questions))
+    table = DataFrame(interop.stand_in(queries).to_numpy(), var_names=list(queries.names))
+    search = PCMCI(table, cond_ind_test=interop.tigramite_test(queries))
     found = search.run_pcalg_non_timeseries_data(pc_alpha=LEVEL)
     marks = found["graph"].reshape(5, 5)
-    assert np.array_equal(marks != "", ours(questions).skeleton)
-    paid = len(questions.rows)
+    assert np.array_equal(marks != "", ours(queries).skeleton)
+    paid = len(queries.rows)
     assert paid > 5
     with pytest.raises(ValueError, match="no lags"):
         search.run_pcmci(tau_max=1)
-    assert len(questions.rows) == paid
+    assert len(queries.rows) == paid
 
 
 def test_a_measurement_of_opendp_releases_and_is_charged():

@@ -14,7 +14,7 @@ from jaxdp.cli.main import main
 
 BOUNDS = {"dose": (-1, 1), "response": (-1, 1), "age": (-1, 1)}
 LEVELS = {"clinic": ["north", "south"], "grade": [1, 2, 3]}
-QUESTION = {"x": "dose", "y": "response", "given": "age", "epsilon": 1.0}
+QUERY = {"x": "dose", "y": "response", "given": "age", "epsilon": 1.0}
 SCHEMA = {
     "columns": {
         **{name: {"kind": "continuous", "bounds": list(bounds)} for name, bounds in BOUNDS.items()},
@@ -47,7 +47,7 @@ def test_every_kind_of_table_and_the_command_line_give_one_answer(tmp_path):
     frame.to_csv(tmp_path / "d.csv", index=False, float_format="%.17g")
     (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
     found = [
-        jaxdp.test(source, **QUESTION, key=key(), **known)
+        jaxdp.test(source, **QUERY, key=key(), **known)
         for source, known in (
             (frame, {"bounds": BOUNDS, "levels": LEVELS}),
             (pl.DataFrame(table), {"schema": SCHEMA}),
@@ -70,7 +70,7 @@ def test_every_kind_of_table_and_the_command_line_give_one_answer(tmp_path):
 def test_an_answer_is_a_result_in_sentences_without_a_record(tmp_path):
     pytest.importorskip("matplotlib")
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
-    answer = jaxdp.test(pd.DataFrame(columns()), **QUESTION, bounds=BOUNDS, ledger=ledger)
+    answer = jaxdp.test(pd.DataFrame(columns()), **QUERY, bounds=BOUNDS, ledger=ledger)
     statistic, p_value = answer
     assert isinstance(answer, jaxdp.Result)
     assert (answer.mode, answer.dependence_found) == ("release", bool(p_value <= 0.05))
@@ -109,7 +109,7 @@ def test_an_answer_is_a_result_in_sentences_without_a_record(tmp_path):
 def test_mistakes_are_one_sentence_before_anything_is_charged(tmp_path, wrong, said):
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
     with pytest.raises((ValueError, TypeError), match=said):
-        jaxdp.test(columns(), **{**QUESTION, "bounds": BOUNDS, "ledger": ledger, **wrong})
+        jaxdp.test(columns(), **{**QUERY, "bounds": BOUNDS, "ledger": ledger, **wrong})
     assert ledger.rows() == []
 
 
@@ -118,17 +118,17 @@ def test_a_frame_in_another_notation_is_refused_before_the_charge(tmp_path):
     frame["dose"] = frame["dose"].str.replace(".", ",")
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=3.0)
     with pytest.raises(ValueError, match=r"column .dose. does not parse.*decimal comma") as refused:
-        jaxdp.test(frame, **QUESTION, bounds=BOUNDS, ledger=ledger)
+        jaxdp.test(frame, **QUERY, bounds=BOUNDS, ledger=ledger)
     assert "12345" not in str(refused.value)
     assert ledger.rows() == []
-    forced = jaxdp.test(frame, **QUESTION, bounds=BOUNDS, ledger=ledger, force=True)
+    forced = jaxdp.test(frame, **QUERY, bounds=BOUNDS, ledger=ledger, force=True)
     assert forced.mode == "release"
-    assert jaxdp.test(frame, **QUESTION, bounds=BOUNDS, ledger=ledger, strict=True).content["n"] == 400
+    assert jaxdp.test(frame, **QUERY, bounds=BOUNDS, ledger=ledger, strict=True).content["n"] == 400
     assert len(ledger.rows()) == 2
 
 
-def test_three_questions_within_epsilon_1():
-    session = jaxdp.Session(columns(), bounds=BOUNDS, levels=LEVELS, epsilon=1.0, questions=3)
+def test_three_queries_within_epsilon_1():
+    session = jaxdp.Session(columns(), bounds=BOUNDS, levels=LEVELS, epsilon=1.0, queries=3)
     answer = session.test("dose", "response", "age")
     assert answer.mode == "release"
     assert float(answer.cost.epsilon) == pytest.approx(1 / 3)
@@ -148,12 +148,12 @@ def test_a_session_is_charged_to_a_ledger_or_simulated(tmp_path):
     session = jaxdp.Session(columns(), bounds=BOUNDS, levels=LEVELS, ledger=ledger)
     session.test("clinic", "grade", epsilon=0.25)
     assert ledger.spent.epsilon == pytest.approx(0.25)
-    with pytest.raises(ValueError, match="say what this question may cost"):
+    with pytest.raises(ValueError, match="say what this query may cost"):
         session.test("clinic", "grade")
     with pytest.raises(TypeError, match="belongs to the session"):
         session.test("clinic", "grade", epsilon=0.1, key=key())
     simulated = [
-        jaxdp.Session(columns(), levels=LEVELS, epsilon=1.0, questions=2, key=key()).test("clinic", "grade").p_value
+        jaxdp.Session(columns(), levels=LEVELS, epsilon=1.0, queries=2, key=key()).test("clinic", "grade").p_value
         for _ in range(2)
     ]
     assert simulated[0] == simulated[1]

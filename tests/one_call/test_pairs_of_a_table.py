@@ -1,4 +1,4 @@
-"""All pairs of a table by one question: its tests, its one charge, the adjustment, what is refused before spending."""
+"""All pairs of a table by one query: its tests, its one charge, the adjustment, what is refused before spending."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ from jaxdp._base.rounding import as_fraction
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Domain
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS
-from jaxdp.one_call.pairs_question import PairsQuestion
+from jaxdp.one_call.pairs_query import PairsQuery
 from jaxdp.spec import P_VALUE, Columns
 
 sys.path.insert(0, str(Path(jaxdp.__file__).parent.parent / "examples"))
@@ -140,16 +140,16 @@ def test_laws_belong_to_columns_and_own_tests_are_asked():
 def test_many_pairs_get_null_tables_enough_to_be_found():
     """36 pairs at level 0.05: the smallest p-value of a rank among tables is a tenth of a pair's share of the level."""
     schema = jaxdp.Schema.from_dict(SCHEMA)
-    many = PairsQuestion.of(schema, epsilon=1.0)
-    drawn = {question.settings.fields.get("num_null") for question in many.asked if "table" in question.entry.name}
+    many = PairsQuery.of(schema, epsilon=1.0)
+    drawn = {query.settings.fields.get("num_null") for query in many.asked if "table" in query.entry.name}
     assert drawn == {7199}
     assert pytest.approx(0.05 / 10) == 36 * 1 / 7200
-    few = PairsQuestion.of(schema, columns=LINE, epsilon=1.0)
-    own = PairsQuestion.of(schema, columns=LINE[:2], method="quantile-table", fields={"num_null": 39}, epsilon=1.0)
-    assert all("num_null" not in question.settings.fields for question in few.asked)
+    few = PairsQuery.of(schema, columns=LINE, epsilon=1.0)
+    own = PairsQuery.of(schema, columns=LINE[:2], method="quantile-table", fields={"num_null": 39}, epsilon=1.0)
+    assert all("num_null" not in query.settings.fields for query in few.asked)
     assert own.asked[0].settings.fields == {"num_null": 39}
-    other = PairsQuestion.of(schema, columns=[*LINE, "w"], given="z", epsilon=1.0)
-    assert all(not question.settings.fields for question in other.asked)
+    other = PairsQuery.of(schema, columns=[*LINE, "w"], given="z", epsilon=1.0)
+    assert all(not query.settings.fields for query in other.asked)
 
 
 @pytest.mark.full
@@ -213,7 +213,7 @@ def test_strict_callers_are_charged_once_and_sessions_share_their_budget(tmp_pat
     answers = ask(None, table=tmp_path / "d.csv", columns=LINE, epsilon=1.0, ledger=ledger, strict=True)
     assert answers.content["n"] == 61
     assert len(ledger.rows()) == 1
-    session = jaxdp.Session(table(), schema=SCHEMA, epsilon=2.0, questions=2, key=jax.random.key(1))
+    session = jaxdp.Session(table(), schema=SCHEMA, epsilon=2.0, queries=2, key=jax.random.key(1))
     found = session.test_pairs(LINE, given="z")
     assert found.content["epsilon"] == pytest.approx(1.0)
     assert session.asked[0].columns == "all pairs of 3 columns | z"

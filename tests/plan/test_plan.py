@@ -23,7 +23,7 @@ from jaxdp.data.schema import Schema
 from jaxdp.plan import laws
 from jaxdp.plan.changes import changes
 from jaxdp.plan.methods import plans
-from jaxdp.plan.solve import Question
+from jaxdp.plan.solve import PlannedTest
 from jaxdp.statistics.tables.association import squared_correlation
 
 REPLICATES = 1000
@@ -47,7 +47,9 @@ TOML = "\n".join(
 
 
 def simulated(method, n, epsilon, effect, setting=None, replicates=REPLICATES):
-    return Question.of(method, setting, 0.05, "simulation", replicates, jax.random.key(3)).simulated(n, epsilon, effect)
+    return PlannedTest.of(method, setting, 0.05, "simulation", replicates, jax.random.key(3)).simulated(
+        n, epsilon, effect
+    )
 
 
 def agree(predicted, counted):
@@ -64,10 +66,10 @@ def test_the_planned_records_give_the_planned_power():
 
 
 def test_a_variance_released_with_noise_of_its_own_size_is_planned_as_it_is_judged():
-    question = Question.of("partition-gcm", None, 0.05, "formula", 1, None)
-    assert question.power(38, 8.0, 0.0) < 0.03  # the p-value allows for that noise: level 0.015
+    planned = PlannedTest.of("partition-gcm", None, 0.05, "formula", 1, None)
+    assert planned.power(38, 8.0, 0.0) < 0.03  # the p-value allows for that noise: level 0.015
     for effect in (0.0, 0.8):
-        agree(question.power(38, 8.0, effect), simulated("partition-gcm", 38, 8.0, effect, replicates=4000))
+        agree(planned.power(38, 8.0, effect), simulated("partition-gcm", 38, 8.0, effect, replicates=4000))
 
 
 @pytest.mark.full
@@ -98,8 +100,8 @@ def test_gaussian_noise_is_planned_for_epsilon_and_delta():
     assert zcdp_epsilon(rho, 1e-6) <= 1.0 < zcdp_epsilon(1.001 * rho, 1e-6)
     n = plan.required_n("partition-gcm", epsilon=1.0, effect=0.3, delta=1e-6)
     assert n > plan.required_n("partition-gcm", epsilon=1.0, effect=0.3)  # one number gains nothing from delta
-    question = Question.of("partition-gcm", None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
-    agree(0.8, question.simulated(n, 1.0, 0.3))
+    planned = PlannedTest.of("partition-gcm", None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
+    agree(0.8, planned.simulated(n, 1.0, 0.3))
     row = plan.answer("partition-gcm", n=n, epsilon=1.0, effect=0.3, delta=1e-6)
     assert (row.delta, row.rho) == (1e-6, rho)
     with pytest.raises(ValueError, match="no Gaussian form"):
@@ -122,8 +124,8 @@ def test_every_gaussian_formula_against_simulation(method):
     n = plan.required_n(method, epsilon=4.0, effect=effect, delta=1e-6)
     if n > 20_000 or (method.startswith("private-gcm") and n > 2000):
         pytest.skip("too many records to simulate")
-    question = Question.of(method, None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
-    agree(plan.power(method, n=n, epsilon=4.0, effect=effect, delta=1e-6), question.simulated(n, 4.0, effect))
+    planned = PlannedTest.of(method, None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
+    agree(plan.power(method, n=n, epsilon=4.0, effect=effect, delta=1e-6), planned.simulated(n, 4.0, effect))
 
 
 def test_every_private_method_of_the_command_line_can_be_planned():
@@ -180,8 +182,8 @@ def test_simulation_finds_nearly_the_same_records_as_the_formula():
 
 
 def test_common_random_numbers_make_power_monotone_in_epsilon():
-    question = Question.of("partition-gcm", None, 0.05, "simulation", 200, jax.random.key(1))
-    counts = [question.simulated(120, epsilon, 0.5).rejections for epsilon in (0.5, 0.7, 1.0, 1.4, 2.0, 4.0)]
+    planned = PlannedTest.of("partition-gcm", None, 0.05, "simulation", 200, jax.random.key(1))
+    counts = [planned.simulated(120, epsilon, 0.5).rejections for epsilon in (0.5, 0.7, 1.0, 1.4, 2.0, 4.0)]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
 
@@ -197,8 +199,8 @@ def test_the_non_private_reference_is_the_textbook_formula():
     effect, n = 0.25, 142
     rho = effect / np.hypot(1.0, effect)
     expected = stats.norm.sf(1.959964 - np.sqrt(n) * rho / np.sqrt(1.0 + rho**2))
-    question = Question.of("partition-gcm", None, 0.05, "formula", 1, None)
-    assert question.reference(n, effect) == pytest.approx(expected, abs=1e-4)
+    planned = PlannedTest.of("partition-gcm", None, 0.05, "formula", 1, None)
+    assert planned.reference(n, effect) == pytest.approx(expected, abs=1e-4)
 
 
 def test_winsorised_moments_against_draws():
@@ -316,8 +318,8 @@ def test_heavy_tails_have_the_planned_sd():
 def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
     schema, out = tmp_path / "s.toml", tmp_path / "plan"
     schema.write_text(TOML)
-    question = ["--schema", str(schema), "--x", "dose", "--y", "grade", "--given", "age", "--replicates", "0"]
-    assert main(["plan", *question, "--n", "800", "--epsilon", "1", "--effect", "0.2", "--out", str(out)]) == 0
+    query = ["--schema", str(schema), "--x", "dose", "--y", "grade", "--given", "age", "--replicates", "0"]
+    assert main(["plan", *query, "--n", "800", "--epsilon", "1", "--effect", "0.2", "--out", str(out)]) == 0
     with (out / "comparison.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert rows[0]["method"] == json.loads((out / "plan.json").read_text())["method"]

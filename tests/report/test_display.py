@@ -46,8 +46,8 @@ def graph(mode):
     return graph_from_arcs((NASTY, "dose", "two\nlines"), arcs, cost=cost, mode=mode, method="table_pc", num_tests=5)
 
 
-def questions():
-    found = interop.PrivateQuestions(
+def queries():
+    found = interop.PrivateQueries(
         TEST,
         Records(records(columns=3), (Column(name=NASTY), Column(name="b"), Column())),
         epsilon=3.0,
@@ -86,8 +86,8 @@ READABLE = {
     "pairs": lambda: pairwise(jax.random.key(0)),
     "graph": lambda: graph("simulation"),
     "released graph": lambda: graph("release"),
-    "questions": questions,
-    "question log": lambda: questions().rows,
+    "queries": queries,
+    "query log": lambda: queries().rows,
     "plan": planned,
     "long plan": lambda: planned(40),
     "audit": lambda: Audit("laplace", 1.0, 0.9, 1e-6, 1000, "output <= 0.3", "release", 0.99),
@@ -95,7 +95,7 @@ READABLE = {
     "refused": lambda: tuned("no power was gained"),
 }
 ONE_LINE = {
-    "question": lambda: questions().rows[0],
+    "query": lambda: queries().rows[0],
     "row": lambda: planned()[0],
     "rate": lambda: RATES[0],
     "check": lambda: tuned().checks[0],
@@ -181,16 +181,16 @@ def test_no_unnoised_value_and_no_key_word():
     assert str(words[-1]) not in shown
 
 
-def test_simulated_graphs_and_questions_say_so():
+def test_simulated_graphs_and_queries_say_so():
     assert "NOT PRIVATE" in repr(graph("simulation"))
     assert "NOT PRIVATE" not in repr(graph("release"))
-    assert "NOT PRIVATE" in repr(questions())
+    assert "NOT PRIVATE" in repr(queries())
     assert "2: " in repr(graph("release"))
     assert "dose -- 'two\\nlines'" in repr(graph("release"))
-    assert "partition-gcm" in repr(questions())
+    assert "partition-gcm" in repr(queries())
 
 
-@pytest.mark.parametrize("make", [lambda: graph("release"), lambda: questions().rows, planned, questions])
+@pytest.mark.parametrize("make", [lambda: graph("release"), lambda: queries().rows, planned, queries])
 def test_html_escapes_names(make):
     page = make()._repr_html_()
     assert "<b " not in page

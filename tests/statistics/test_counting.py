@@ -85,20 +85,20 @@ def test_cubes_joint_tables_and_bitmaps_agree_in_every_order_of_axes(codes, monk
                 assert np.array_equal(table, counted(codes, columns))
 
 
-def test_batches_answer_every_question_once(codes):
+def test_batches_answer_every_query_once(codes):
     source = counts.Counts(as_records(codes, LEVELS))
-    questions = [(i, j, given) for i, j in itertools.combinations(range(7), 2) for given in ((), (3,), (4, 2))]
-    questions = [(i, j, given) for i, j, given in questions if not {i, j} & set(given)]
+    queries = [(i, j, given) for i, j in itertools.combinations(range(7), 2) for given in ((), (3,), (4, 2))]
+    queries = [(i, j, given) for i, j, given in queries if not {i, j} & set(given)]
     seen = []
-    for positions, batch in counts.batches(source, questions):
+    for positions, batch in counts.batches(source, queries):
         seen += positions.tolist()
         for position, table in zip(positions, batch, strict=True):
-            i, j, given = questions[position]
+            i, j, given = queries[position]
             pair = table.sum(axis=0)
             pair = pair if LEVELS[i] <= LEVELS[j] else pair.T
             assert np.array_equal(pair, counted(codes, (i, j)))
             assert sorted(table.sum((1, 2))) == sorted(counted(codes, given).ravel()) if given else True
-    assert sorted(seen) == list(range(len(questions)))
+    assert sorted(seen) == list(range(len(queries)))
 
 
 def test_joint_table_traces():
@@ -113,22 +113,22 @@ def test_padded_batches_hold_the_same_counts_and_scores(codes, monkeypatch, most
     monkeypatch.setattr("jaxdp.discovery.engine.counts.JOINT_CELLS", 1)
     monkeypatch.setattr("jaxdp.statistics.bitmaps.MAX_CORNERS", most_corners)
     source = counts.Counts(as_records(codes, LEVELS))
-    questions = [(i, j, given) for i, j in itertools.combinations(range(7), 2) for given in ((), (3,), (4, 2))]
-    questions = [(i, j, given) for i, j, given in questions if not {i, j} & set(given)]
+    queries = [(i, j, given) for i, j in itertools.combinations(range(7), 2) for given in ((), (3,), (4, 2))]
+    queries = [(i, j, given) for i, j, given in queries if not {i, j} & set(given)]
     for pad_from in (1, 3):
         seen = []
-        for positions, batch in counts.batches(source, questions, pad_from):
+        for positions, batch in counts.batches(source, queries, pad_from):
             seen += positions.tolist()
             for position, table in zip(positions, batch, strict=True):
-                i, j, given = questions[position]
+                i, j, given = queries[position]
                 exact = counted(codes, (*given, *((i, j) if LEVELS[i] <= LEVELS[j] else (j, i))))
                 assert sorted(table[table > 0]) == sorted(exact[exact > 0])
                 if pad_from == 3:
                     assert (table.shape[-2:] == (2, 2)) == (LEVELS[i] == LEVELS[j] == 2)
-        assert sorted(seen) == list(range(len(questions)))
-        assert len(list(counts.batches(source, questions, pad_from))) < len(list(counts.batches(source, questions)))
+        assert sorted(seen) == list(range(len(queries)))
+        assert len(list(counts.batches(source, queries, pad_from))) < len(list(counts.batches(source, queries)))
     for statistic in ("chi2", "g", "kendall"):
-        padded = table_scores.scores(source, questions, statistic)
+        padded = table_scores.scores(source, queries, statistic)
         with monkeypatch.context() as exactly:
             exactly.setattr(counts.Counts, "can_pad", False)
-            np.testing.assert_allclose(padded, table_scores.scores(source, questions, statistic), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(padded, table_scores.scores(source, queries, statistic), rtol=1e-9, atol=1e-9)

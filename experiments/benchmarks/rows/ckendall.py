@@ -1,7 +1,7 @@
 """Conditional Kendall tests (Definition 6) of binary columns of the Asia network: one test, and all of every order.
 
 One test counts one table of (strata, 2, 2) cells from the columns; ten run one after the other, as a search asks them,
-and the peers are asked the first. `all` cases: the scores of the 1792 questions of every order, counting included; the
+and the peers are asked the first. `all` cases: the scores of the 1792 queries of every order, counting included; the
 time of the peers is extrapolated from a few of them.
 """
 
@@ -34,19 +34,19 @@ AGREEMENT_TESTS = 40
 
 
 def build(n: int, order: int | None, goal: float | None) -> Case:
-    """Ten questions with `order` columns given, the first two of them for the peers; or every question."""
+    """Ten queries with `order` columns given, the first two of them for the peers; or every query."""
     drawn = sample_network(jax.random.key(0), networks.load("asia"), n)
     if order is None:
-        return _all_questions(drawn, goal)
-    questions = questions_of(order)
+        return _all_queries(drawn, goal)
+    queries = queries_of(order)
     matrix = np.asarray(drawn.values).astype(np.int64)
     columns = [drawn.values[:, k] for k in range(matrix.shape[1])]
     compiled = jax.jit(one_test)
-    few = questions[: 2 if n < 10**7 else 1]
+    few = queries[: 2 if n < 10**7 else 1]
 
     def ours():
         # each answer is waited for: a search needs it before it asks on
-        return [float(compiled(columns[i], columns[j], *(columns[k] for k in given))) for i, j, given in questions]
+        return [float(compiled(columns[i], columns[j], *(columns[k] for k in given))) for i, j, given in queries]
 
     def agree() -> dict[str, float]:
         theirs = priv_pc_style.answers(matrix, few)
@@ -56,7 +56,7 @@ def build(n: int, order: int | None, goal: float | None) -> Case:
     return Case(
         ours=ours,
         arguments=(),
-        units=len(questions),
+        units=len(queries),
         unit="test",
         agree=agree,
         peers=_peers(matrix, few, goal),
@@ -64,7 +64,7 @@ def build(n: int, order: int | None, goal: float | None) -> Case:
     )
 
 
-def questions_of(order: int) -> list[tuple[int, int, tuple[int, ...]]]:
+def queries_of(order: int) -> list[tuple[int, int, tuple[int, ...]]]:
     """asia against xray given the first `order` of smoke, lung, bronc, tub; then other pairs, the next given."""
     found = [(*PAIR, GIVEN[:order])]
     for i, step in itertools.product(range(8), (1, 3)):
@@ -82,39 +82,39 @@ def one_test(a, b, *given):
         return concordance.paper_statistic(concordance.strata_of_table(table))
 
 
-def _peers(matrix, questions, goal) -> dict[str, Peer]:
+def _peers(matrix, queries, goal) -> dict[str, Peer]:
     peers = {
         "same_style": Peer(
-            priv_pc_style.answers, (matrix, questions), len(questions), goal=goal, both_cores=False, threads=1
+            priv_pc_style.answers, (matrix, queries), len(queries), goal=goal, both_cores=False, threads=1
         )
     }
     if priv_pc_style.has_published():
-        arguments = (matrix, questions, priv_pc_style.published_tau)
+        arguments = (matrix, queries, priv_pc_style.published_tau)
         peers["published_code"] = Peer(
-            priv_pc_style.answers, arguments, len(questions), goal=goal, both_cores=False, threads=1
+            priv_pc_style.answers, arguments, len(queries), goal=goal, both_cores=False, threads=1
         )
     return peers
 
 
-def _all_questions(drawn: Records, goal) -> Case:
-    questions = every_question(8)
+def _all_queries(drawn: Records, goal) -> Case:
+    queries = every_query(8)
     records = Records(np.asarray(drawn.values), drawn.columns)
     matrix = np.asarray(drawn.values).astype(np.int64)
-    some = questions[:: len(questions) // PEER_TESTS][:PEER_TESTS]
-    checked = questions[:: len(questions) // AGREEMENT_TESTS]
+    some = queries[:: len(queries) // PEER_TESTS][:PEER_TESTS]
+    checked = queries[:: len(queries) // AGREEMENT_TESTS]
     checked = checked if len(matrix) <= 10**5 else checked[:PEER_TESTS]
 
     def agree() -> dict[str, float]:
         counts, worst = Counts(records), 0.0
-        for question in checked:
-            ours = concordance.paper_statistic(concordance.strata_of_table(counts.pair_given(*question)))
-            worst = max(worst, abs(float(ours) - priv_pc_style.conditional_tau(matrix, *question)))
+        for query in checked:
+            ours = concordance.paper_statistic(concordance.strata_of_table(counts.pair_given(*query)))
+            worst = max(worst, abs(float(ours) - priv_pc_style.conditional_tau(matrix, *query)))
         return {"error": worst, "tolerance": 1e-9 * len(matrix) ** 0.5}
 
     return Case(
-        ours=lambda: scores(Counts(records), questions),
+        ours=lambda: scores(Counts(records), queries),
         arguments=(),
-        units=len(questions),
+        units=len(queries),
         unit="test",
         agree=agree,
         peers=_peers(matrix, some, goal),
@@ -122,7 +122,7 @@ def _all_questions(drawn: Records, goal) -> Case:
     )
 
 
-def every_question(d: int):
+def every_query(d: int):
     """All pairs given all sets of the others."""
     return [
         (i, j, given)

@@ -5,7 +5,7 @@
 FOLDER holds concrete.csv, baseball.csv and spellman.csv, as for `experiments.reproduce`. Z is as in the table, with its
 ties, gaps and bunches. X and Y are a fit on Z (kernel ridge regression, the ridge chosen by records left out) plus
 residuals of that fit in random order, drawn for X and for Y apart: so X and Y are independent given Z, their means bend
-as the table's do and their noise has its tails. One JSON line per table, question and epsilon; the test is built as the
+as the table's do and their noise has its tails. One JSON line per table, query and epsilon; the test is built as the
 command line builds it, and bounds are those of the columns, a hundredth wider.
 """
 
@@ -25,7 +25,7 @@ from jaxdp.spec import Options
 RECORD = Path(__file__).parent / "real.jsonl"
 EPSILONS = (1.0, 8.0)
 CENTRES, RIDGES = 300, 10.0 ** np.arange(-4, 3)
-QUESTIONS = {  # table: (x, y, columns of Z)
+QUERIES = {  # table: (x, y, columns of Z)
     "concrete": (
         ("superplastic", "strength", ("cement",)),
         ("water", "strength", ("age",)),
@@ -102,9 +102,9 @@ def within_bounds(values, column):
     return nulls.scaled(values, (low - margin, high + margin))
 
 
-def measure(table: str, place: Path, question, replicates: int) -> list[dict]:
+def measure(table: str, place: Path, query, replicates: int) -> list[dict]:
     """One row for each epsilon."""
-    x_name, y_name, z_names = question
+    x_name, y_name, z_names = query
     x, y, *columns = columns_of(place, (x_name, y_name, *z_names))
     z = np.stack(columns, axis=1)
     new_x, new_y, shares = nulls_of(z, x, y, replicates, seed=len(z))
@@ -145,12 +145,12 @@ def main(arguments: list[str]) -> None:
     commit = provenance()["commit"]
     done = {(row["table"], row["x"], row["y"], *row["given"]) for row in suite.read(args.out)}
     with args.out.open("a") as file, jax.enable_x64(True):
-        for table, questions in QUESTIONS.items():
-            for question in questions:
-                if (table, question[0], question[1], *question[2]) in done:
+        for table, queries in QUERIES.items():
+            for query in queries:
+                if (table, query[0], query[1], *query[2]) in done:
                     continue
-                for row in measure(table, args.data / f"{table}.csv", question, args.replicates):
+                for row in measure(table, args.data / f"{table}.csv", query, args.replicates):
                     file.write(json.dumps({**row, "commit": commit}) + "\n")
                     file.flush()
                     told = row["rejections"] / row["replicates"] if "rejections" in row else row["because"]
-                    print(table, question, row["epsilon"], row["verdict"], told, row["explained"], flush=True)
+                    print(table, query, row["epsilon"], row["verdict"], told, row["explained"], flush=True)

@@ -40,7 +40,7 @@ MAX_BYTES = 10_000_000  # of a replicate's working set: tests that need more (n 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One question: this test on this null."""
+    """One query: this test on this null."""
 
     null: str
     depth: int

@@ -97,15 +97,15 @@ def _scores_of(search: Search, name: str, seeds: int, settings, stream: int) -> 
 
 
 def margins(name: str, samples: int) -> np.ndarray:
-    """Distances of the questions of a noiseless search from the threshold, over simulated data sets."""
+    """Distances of the queries of a noiseless search from the threshold, over simulated data sets."""
     network, seen = networks.load(name), []
     for key in jax.random.split(jax.random.key(7), samples):
         records = sample_network(key, network, NUM_RECORDS)
         values = Values(Counts(records), default_query(Z, NUM_RECORDS).values)
 
-        def ask(questions, values=values):
+        def ask(queries, values=values):
             answers = []
-            for value in values.of(questions):
+            for value in values.of(queries):
                 seen.append(float(value))
                 answers.append(bool(value >= 0.0))
                 if answers[-1]:

@@ -42,7 +42,7 @@ TARGETS = {0.3: (1.0, 1.0, 0.78), 1.0: (1.0, 1.0, 0.77), 3.0: (1.0, 1.0, 0.83)}
 
 
 def table_2(recorder, config: Config) -> None:
-    """Seconds per search at epsilon 1 per round of sieve and examine, and how many questions that took."""
+    """Seconds per search at epsilon 1 per round of sieve and examine, and how many queries that took."""
     for name in config.networks:
         data = draw(name, config)
         rounds = len(data[0].columns) * (len(data[0].columns) - 1) // 2

@@ -1,4 +1,4 @@
-"""How large conditioning sets may be before a test refuses the question: known before anything is asked or paid."""
+"""How large conditioning sets may be before a test refuses the query: known before anything is asked or paid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def largest_order(test, records: Records, last: int) -> int:
     levels = records.levels
     columns = sorted(range(len(levels)), key=lambda j: (levels[j] != 0, -levels[j]))
     for order in range(1, last + 1):
-        asked = functools.partial(_question, records.columns, columns, order, wants_scores(test))
+        asked = functools.partial(_query, records.columns, columns, order, wants_scores(test))
         try:
             test.resolve(jax.eval_shape(asked, shape))
         except LevelLost:
@@ -31,8 +31,8 @@ def largest_order(test, records: Records, last: int) -> int:
     return last
 
 
-def _question(described, columns, order: int, scores: bool, values):
-    return Records(values, described).question(columns[-2], columns[-1], columns[:order], scores)
+def _query(described, columns, order: int, scores: bool, values):
+    return Records(values, described).query(columns[-2], columns[-1], columns[:order], scores)
 
 
 def require_answerable(test, records: Records, last: int) -> None:
@@ -40,6 +40,6 @@ def require_answerable(test, records: Records, last: int) -> None:
     found = largest_order(test, records, last)
     if found < last:
         raise CoarseCells(
-            f"{method_of(test)} refuses questions given more than {found} of these columns, since it would find "
+            f"{method_of(test)} refuses queries given more than {found} of these columns, since it would find "
             f"dependence where there is none: give max_order={found}, {TAKE_THE_RISK}."
         )

@@ -1,4 +1,4 @@
-"""Tables of any few columns of coded records: exact, counted once, gathered for many questions at a time."""
+"""Tables of any few columns of coded records: exact, counted once, gathered for many queries at a time."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Counts:
             result[rows] = found[rows].transpose(0, *(np.argsort(order[row]) + 1))
         return result
 
-    def padded_batches(self, questions: Sequence, pad_from: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def padded_batches(self, queries: Sequence, pad_from: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """`batches` in few shapes: columns of at least pad_from levels may get empty ones before their last."""
         by_order: dict[int, list[int]] = {}
-        for position, question in enumerate(questions):
-            by_order.setdefault(len(question[2]), []).append(position)
+        for position, query in enumerate(queries):
+            by_order.setdefault(len(query[2]), []).append(position)
         for order, positions in by_order.items():
-            sets = np.array([(*questions[k][2], *questions[k][:2]) for k in positions], int)
+            sets = np.array([(*queries[k][2], *queries[k][:2]) for k in positions], int)
             # by rank, so that the axes of one batch agree wherever they can
             ranks = self._rank[sets]
             sets = self._order[np.concatenate([np.sort(ranks[:, :order]), np.sort(ranks[:, order:])], axis=1)]
@@ -174,22 +174,22 @@ class NoisyCounts:
         return self.cell_variance * (self.joint.size // kept)
 
 
-def batches(tables, questions: Sequence, pad_from: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Positions of questions and their tables, (B, strata, L_i, L_j), one batch per combination of levels.
+def batches(tables, queries: Sequence, pad_from: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Positions of queries and their tables, (B, strata, L_i, L_j), one batch per combination of levels.
 
     i and j may be swapped and `given` reordered: every statistic here is the same for both.
     pad_from: tables may have empty levels added to columns of at least so many, which merges batches; for exact
     counts and statistics that empty rows, columns and strata leave as they are.
     """
     if not hasattr(tables, "tables"):
-        yield from _one_by_one(tables, questions)
+        yield from _one_by_one(tables, queries)
         return
     if pad_from is not None and getattr(tables, "can_pad", False):
-        yield from tables.padded_batches(questions, pad_from)
+        yield from tables.padded_batches(queries, pad_from)
         return
     levels = tables.levels
     groups: dict[tuple, tuple[list[int], list[tuple[int, ...]]]] = {}
-    for position, (i, j, given) in enumerate(questions):
+    for position, (i, j, given) in enumerate(queries):
         if levels[i] > levels[j]:
             i, j = j, i
         if len(given) > 1:
@@ -238,11 +238,11 @@ def _distinct(rows: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     return len(codes), first, inverse.ravel()
 
 
-def _one_by_one(tables, questions):
-    found = [tables.pair_given(*question) for question in questions]
+def _one_by_one(tables, queries):
+    found = [tables.pair_given(*query) for query in queries]
     shapes: dict[tuple, list[int]] = {}
     for position, table in enumerate(found):
-        shapes.setdefault((len(questions[position][2]), *table.shape), []).append(position)
+        shapes.setdefault((len(queries[position][2]), *table.shape), []).append(position)
     for positions in shapes.values():
         yield np.array(positions), np.stack([found[position] for position in positions])
 

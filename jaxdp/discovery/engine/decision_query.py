@@ -1,4 +1,4 @@
-"""The studentised decision query: one number per question, >= 0 where the columns look independent.
+"""The studentised decision query: one number per CI query, >= 0 where the columns look independent.
 
 Theory: docs/theory/conditional_kendall.md#decision-query: q = z sqrt(V + v0) - |U| moves by at most
 Delta_U + z Delta_V/(2 sqrt(v0)), since the root is 1/(2 sqrt(v0))-Lipschitz. Each query is divided by its own
@@ -15,7 +15,7 @@ from jaxdp._base import check
 from jaxdp.core import Relation
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine import counts
-from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.independence.ranks.conditional_kendall import KENDALL_BOUNDS, VARIANCE_BOUNDS
 from jaxdp.independence.ranks.rank_test import choose
 from jaxdp.statistics import concordance
@@ -28,7 +28,7 @@ OFFSETS = (4.0, 25.0)  # v0 for n below and from 5000: it inflates the threshold
 
 @dataclasses.dataclass(frozen=True)
 class DecisionQuery:
-    """q of a question, in units of its sensitivity under replace-one.
+    """q of a CI query, in units of its sensitivity under replace-one.
 
     z: threshold in standard deviations. offset: v0. rate: m/n when asked on a subset of m rows, so that
     signal and threshold shrink together (docs/theory/conditional_kendall.md#decision-query); 1 for the whole data.
@@ -38,29 +38,29 @@ class DecisionQuery:
     offset: float
     rate: float = 1.0
 
-    def bound(self, question: Question, levels) -> float:
+    def bound(self, query: CIQuery, levels) -> float:
         """Sensitivity of the undivided query under replace-one."""
-        i, j, given = question
+        i, j, given = query
         pair = (levels[i], levels[j])
         move_u = choose(KENDALL_BOUNDS, pair, Relation.REPLACE_ONE, bool(given))
         move_v = choose(VARIANCE_BOUNDS, pair, Relation.REPLACE_ONE, bool(given))
         return move_u + self.z * self.rate * move_v / (2.0 * math.sqrt(self.offset))
 
-    def value(self, tables, question: Question) -> float:
+    def value(self, tables, query: CIQuery) -> float:
         """Private: the query, divided by its bound."""
-        return float(self.values(tables, [question])[0])
+        return float(self.values(tables, [query])[0])
 
-    def values(self, tables, questions: Sequence[Question]) -> np.ndarray:
-        """Private: the query of each question, divided by its bound, float64."""
-        result = np.zeros(len(questions))
-        for positions, batch in counts.batches(tables, questions):
+    def values(self, tables, queries: Sequence[CIQuery]) -> np.ndarray:
+        """Private: the decision query of each CI query, divided by its bound, float64."""
+        result = np.zeros(len(queries))
+        for positions, batch in counts.batches(tables, queries):
             strata = concordance.strata_of_table(batch, kendall_only=True)
             binary = batch.shape[-1] <= 2  # the pair's larger number of levels
             u = concordance.kendall_u(strata, 0.0 if binary else concordance.KENDALL_OFFSET)
             v = concordance.cmh_variance(strata) if binary else concordance.kendall_variance(strata)
             undivided = self.z * np.sqrt(self.rate * v + self.offset) - np.abs(u)
             # one batch shares the levels of the pair and the size of `given`, hence the bound
-            result[positions] = undivided / self.bound(questions[positions[0]], tables.levels)
+            result[positions] = undivided / self.bound(queries[positions[0]], tables.levels)
         return result
 
 

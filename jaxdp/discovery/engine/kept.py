@@ -95,7 +95,7 @@ class Kept(Tape):
             values = answer.pop("output")
             if answer != facts:
                 raise ValueError(
-                    f"answer {number} of {self.path} was given to another question: the search, its data or this "
+                    f"answer {number} of {self.path} was given to another query: the search, its data or this "
                     "package changed since; give another place for a new search."
                 )
             return jnp.asarray(np.array(values, output.dtype).reshape(output.shape))

@@ -13,12 +13,12 @@ import numpy as np
 
 from jaxdp.discovery.engine import counts
 from jaxdp.discovery.engine.knowledge import Known
-from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.statistics.tables.excess import Excess, variation
 
 MAX_CELLS = 2000  # of the table of a pair and its conditioning set; larger sets are not looked at
 GUARD, MIN_VARIATION = 2.0, 0.2
-Scores = Callable[[Sequence[Question]], tuple[np.ndarray, np.ndarray]]
+Scores = Callable[[Sequence[CIQuery]], tuple[np.ndarray, np.ndarray]]
 
 
 class MaxMinScores:
@@ -26,7 +26,7 @@ class MaxMinScores:
 
     S runs over the empty set and all sets of at most `max_order` neighbours of i, or of j, in the graph so far, whose
     tables have at most MAX_CELLS cells. Which sets there are follows from public numbers and released edges alone.
-    levels: of each column, 0 for a continuous one. scores: questions -> q and v of each, float64 (`TableScores`).
+    levels: of each column, 0 for a continuous one. scores: queries -> q and v of each, float64 (`TableScores`).
     minimum (d, d): the smallest q. guarded (d, d): the smallest max(q, 2 (0.2 v(empty) - v(S))), v the variation of the
     pair that S leaves: sets that all but fix one of the two columns cannot show independence.
     """
@@ -48,7 +48,7 @@ class MaxMinScores:
         for i, j in edges:
             self.adjacency[i, j] = self.adjacency[j, i] = True
         nodes = np.flatnonzero((self.adjacency & ~before).any(axis=1)).tolist()
-        asked = (question for i in nodes for question in self._questions(i, set(np.flatnonzero(~before[i]).tolist())))
+        asked = (query for i in nodes for query in self._queries(i, set(np.flatnonzero(~before[i]).tolist())))
         self._lower(list(dict.fromkeys(asked)))
 
     def contrast(self, triples: Sequence[tuple[int, int, int]]) -> np.ndarray:
@@ -61,17 +61,17 @@ class MaxMinScores:
         values = dict(zip(asked, self._scores(asked)[0].tolist(), strict=True))
         found = np.full(len(triples), math.inf)
         for place, (i, k, j) in enumerate(triples):
-            within = [values[question] for question in pairs[i, j] if k in question[2]]
+            within = [values[query] for query in pairs[i, j] if k in query[2]]
             if within:
-                found[place] = min(values[question] for question in pairs[i, j] if k not in question[2]) - min(within)
+                found[place] = min(values[query] for query in pairs[i, j] if k not in query[2]) - min(within)
         return found
 
-    def _both_sides(self, i: int, j: int) -> list[Question]:
+    def _both_sides(self, i: int, j: int) -> list[CIQuery]:
         every = set(range(len(self._levels)))
-        return [question for node, other in ((i, j), (j, i)) for question in self._questions(node, every, [other])]
+        return [query for node, other in ((i, j), (j, i)) for query in self._queries(node, every, [other])]
 
-    def _questions(self, i: int, new: set[int], others: Sequence[int] | None = None) -> Iterator[Question]:
-        """Questions about i and each other column given neighbours of i, at least one of which is in `new`."""
+    def _queries(self, i: int, new: set[int], others: Sequence[int] | None = None) -> Iterator[CIQuery]:
+        """Queries about i and each other column given neighbours of i, at least one of which is in `new`."""
         neighbours = np.flatnonzero(self.adjacency[i]).tolist()
         sizes = range(1, self._max_order + 1)
         sets = [given for size in sizes for given in itertools.combinations(neighbours, size)]
@@ -83,11 +83,11 @@ class MaxMinScores:
                 if i != j and j not in given and size <= room and self._known.may_condition(i, j, given):
                     yield (i, j, given) if i < j else (j, i, given)
 
-    def _lower(self, questions: list[Question]) -> None:
-        self.num_scores += len(questions)
-        values, left = self._scores(questions)
-        rows, columns = (np.array([question[side] for question in questions], int) for side in (0, 1))
-        if questions and not questions[0][2]:
+    def _lower(self, queries: list[CIQuery]) -> None:
+        self.num_scores += len(queries)
+        values, left = self._scores(queries)
+        rows, columns = (np.array([query[side] for query in queries], int) for side in (0, 1))
+        if queries and not queries[0][2]:
             self._variation[rows, columns] = left
         guards = GUARD * (MIN_VARIATION * self._variation[rows, columns] - left)
         for matrix, found in ((self.minimum, values), (self.guarded, np.maximum(values, guards))):
@@ -96,15 +96,15 @@ class MaxMinScores:
 
 
 class TableScores:
-    """The excess of the tables of questions about coded columns, and their variation."""
+    """The excess of the tables of queries about coded columns, and their variation."""
 
     def __init__(self, tables, excess: Excess):
         self._tables, self._excess, self._levels = tables, excess, np.array(tables.levels)
 
-    def __call__(self, questions: Sequence[Question]) -> tuple[np.ndarray, np.ndarray]:
-        values, left = np.zeros(len(questions)), np.zeros(len(questions))
-        for positions, batch in counts.batches(self._tables, questions, pad_from=1):
-            pairs = self._levels[[questions[position][:2] for position in positions]]
+    def __call__(self, queries: Sequence[CIQuery]) -> tuple[np.ndarray, np.ndarray]:
+        values, left = np.zeros(len(queries)), np.zeros(len(queries))
+        for positions, batch in counts.batches(self._tables, queries, pad_from=1):
+            pairs = self._levels[[queries[position][:2] for position in positions]]
             values[positions] = self._excess.of_tables(batch, pairs.prod(axis=1))
             left[positions] = variation(batch)
         return values, left

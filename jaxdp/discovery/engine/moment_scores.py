@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm
 
-from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.independence.continuous import moment_columns
 from jaxdp.statistics import partial_correlations
 
@@ -32,7 +32,7 @@ def _estimates(found, x, y, given):
 
 
 class MomentScores:
-    """Scores of questions about nodes, each of which has one column of the matrix or several (indicators of levels)."""
+    """Scores of queries about nodes, each of which has one column of the matrix or several (indicators of levels)."""
 
     def __init__(self, found: partial_correlations.Correlations, columns):
         self._found = found
@@ -40,25 +40,25 @@ class MomentScores:
         self._columns = [range(start, end) for start, end in itertools.pairwise(ends)]
         self._size = int(ends[-1])
 
-    def scores(self, questions: Sequence[Question]) -> np.ndarray:
-        """(Q, 2): partial correlation and |z| of each question; the strongest of several pairs, Bonferroni counted."""
-        rows = [(k, x, y) for k, (i, j, _) in enumerate(questions) for x in self._columns[i] for y in self._columns[j]]
-        given = np.zeros((len(questions), self._size), bool)
-        for k, (_, _, nodes) in enumerate(questions):
+    def scores(self, queries: Sequence[CIQuery]) -> np.ndarray:
+        """(Q, 2): partial correlation and |z| of each query; the strongest of several pairs, Bonferroni counted."""
+        rows = [(k, x, y) for k, (i, j, _) in enumerate(queries) for x in self._columns[i] for y in self._columns[j]]
+        given = np.zeros((len(queries), self._size), bool)
+        for k, (_, _, nodes) in enumerate(queries):
             given[k, [column for node in nodes for column in self._columns[node]]] = True
         value, sd = self._asked(np.array(rows), given)
         sizes = np.abs(value) / sd
-        best = np.zeros((len(questions), 2))
+        best = np.zeros((len(queries), 2))
         for (k, _, _), r, z in zip(rows, value, sizes, strict=True):
             if z >= best[k, 1]:
                 best[k] = r, z
-        counts = np.array([len(self._columns[i]) * len(self._columns[j]) for i, j, _ in questions])
+        counts = np.array([len(self._columns[i]) * len(self._columns[j]) for i, j, _ in queries])
         several = counts > 1
         best[several, 1] = norm.isf(np.minimum(0.5, counts[several] * norm.sf(best[several, 1])))
         return best
 
     def _asked(self, rows: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Estimates of (question, x, y) rows, in batches of one compiled size."""
+        """Estimates of (query, x, y) rows, in batches of one compiled size."""
         found = []
         for start in range(0, len(rows), BATCH):
             part = rows[start : start + BATCH]

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.independence.continuous.band_gcm import BAND_L1
 from jaxdp.independence.continuous.band_order import NEIGHBORS
 from jaxdp.statistics.neighbours import bands, hilbert, neighbour_order
@@ -22,8 +22,8 @@ from jaxdp.statistics.neighbours.soft_sign import finite
 
 WIDTH = 0.5  # c, in units of the scale of a column
 CHANCE = 2.25  # null sds below which a sum counts as nothing
-MOST_NEIGHBORS = 4
-MOST_SET = 2  # columns of a conditioning set whose order is drawn
+MAX_NEIGHBORS = 4
+MAX_SET = 2  # columns of a conditioning set whose order is drawn
 SENSITIVITY = BAND_L1  # of every score, replace-one
 
 
@@ -39,21 +39,21 @@ class NeighbourScores:
         with jax.enable_x64(True):
             self._u, self._features = _standardised(jnp.asarray(values, float), jnp.asarray(centre), jnp.asarray(scale))
             self._priority = neighbour_order.priorities(None, count)
-        self._k = min(next(k for below, k in NEIGHBORS if count < below), MOST_NEIGHBORS)
+        self._k = min(next(k for below, k in NEIGHBORS if count < below), MAX_NEIGHBORS)
         self._chance = CHANCE * math.sqrt(bands.null_variance(count, self._k))
 
-    def __call__(self, questions: Sequence[Question]) -> tuple[np.ndarray, np.ndarray]:
-        """q of each question, float64, and zeros: no variation is looked at."""
-        values, places = np.zeros(len(questions)), dict[tuple[int, ...], list[int]]()
-        for place, (_, _, given) in enumerate(questions):
+    def __call__(self, queries: Sequence[CIQuery]) -> tuple[np.ndarray, np.ndarray]:
+        """q of each query, float64, and zeros: no variation is looked at."""
+        values, places = np.zeros(len(queries)), dict[tuple[int, ...], list[int]]()
+        for place, (_, _, given) in enumerate(queries):
             places.setdefault(given, []).append(place)
         for given, asked in places.items():
-            rows = _covering([questions[place][:2] for place in asked])
+            rows = _covering([queries[place][:2] for place in asked])
             found = self._sums(given, rows)
             for place in asked:
-                i, j, _ = questions[place]
+                i, j, _ = queries[place]
                 values[place] = found[rows.index(i), j] if i in rows else found[rows.index(j), i]
-        return values, np.zeros(len(questions))
+        return values, np.zeros(len(queries))
 
     def _sums(self, given: tuple[int, ...], rows: list[int]) -> np.ndarray:
         """q of each of these columns and every column, (rows, d)."""

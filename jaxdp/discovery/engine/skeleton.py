@@ -1,7 +1,7 @@
-"""The PC skeleton search, once: every method plugs its own way of answering questions into it.
+"""The PC skeleton search, once: every method plugs its own way of answering queries into it.
 
-A question (i, j, given) asks whether column i is independent of column j given others. An `ask`
-function answers a list of questions: True (independent), False, or None where it has stopped answering.
+A CI query (i, j, given) asks whether column i is independent of column j given others. An `ask`
+function answers a list of queries: True (independent), False, or None where it has stopped answering.
 """
 
 import collections
@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxdp.discovery.engine.knowledge import Known
 
-Question = tuple[int, int, tuple[int, ...]]
-Ask = Callable[[list[Question]], Sequence[bool | None]]
+CIQuery = tuple[int, int, tuple[int, ...]]
+Ask = Callable[[list[CIQuery]], Sequence[bool | None]]
 MAX_PER_EDGE = 64
 GROWTH = 8
 AHEAD = 32
@@ -56,11 +56,11 @@ def find_skeleton(
 
     stable: candidate sets of an order come from the graph at the start of that order (PC-stable), so the
     result does not depend on the order of columns; otherwise from the current graph.
-    batched: the questions of one order are asked together, up to 64 per edge at a time; otherwise one by
-    one, so that a question is never asked about an edge that is gone.
-    ahead: in turn as well, but `ask` is shown the next questions and answers them up to the first True.
-    progress: shows a bar of questions on standard error for searches over two seconds.
-    known: required edges stay and forbidden ones are gone without a question; no set holds a later column.
+    batched: the queries of one order are asked together, up to 64 per edge at a time; otherwise one by
+    one, so that a query is never asked about an edge that is gone.
+    ahead: in turn as well, but `ask` is shown the next queries and answers them up to the first True.
+    progress: shows a bar of queries on standard error for searches over two seconds.
+    known: required edges stay and forbidden ones are gone without a query; no set holds a later column.
     """
     last = last_order(num_columns, max_order)
     known = Known.nothing(num_columns) if known is None else known
@@ -95,7 +95,7 @@ def last_order(num_columns: int, max_order: int | None) -> int:
 
 @contextlib.contextmanager
 def terminal_progress() -> Iterator[None]:
-    """Searches inside show a bar of their questions after two seconds, if standard error is a terminal."""
+    """Searches inside show a bar of their queries after two seconds, if standard error is a terminal."""
     token = _terminal_bar.set(True)
     try:
         yield
@@ -112,10 +112,10 @@ def _counted(ask, always: bool):
     """The same answers, with a bar that counts them."""
     from tqdm import tqdm
 
-    bar = tqdm(desc="questions", unit="", delay=2.0, leave=False, disable=False if always else None)
+    bar = tqdm(desc="queries", unit="", delay=2.0, leave=False, disable=False if always else None)
 
-    def asked(questions):
-        answers = ask(questions)
+    def asked(queries):
+        answers = ask(queries)
         bar.update(len(answers))
         return answers
 
@@ -152,21 +152,21 @@ def _remove(search: Search, i: int, j: int, given: tuple[int, ...]) -> None:
 
 
 def _ask_together(search: Search, pending, ask: Ask):
-    """Rounds of questions for every surviving edge. Returns the pairs left if answers end.
+    """Rounds of queries for every surviving edge. Returns the pairs left if answers end.
 
-    Rounds grow from one question per edge to 8 and 64: most edges that go are removed by the first few sets.
+    Rounds grow from one query per edge to 8 and 64: most edges that go are removed by the first few sets.
     """
     per_edge = 1
     while pending:
         batch = {edge: list(itertools.islice(sets, per_edge)) for edge, sets in pending.items()}
         per_edge = min(GROWTH * per_edge, MAX_PER_EDGE)
         batch = {edge: sets for edge, sets in batch.items() if sets}
-        questions = [(*edge, given) for edge, sets in batch.items() for given in sets]
-        if not questions:
+        queries = [(*edge, given) for edge, sets in batch.items() for given in sets]
+        if not queries:
             return None
-        answers = ask(questions)
-        search.num_tests += len(questions)
-        for (i, j, given), answer in zip(questions, answers, strict=True):
+        answers = ask(queries)
+        search.num_tests += len(queries)
+        for (i, j, given), answer in zip(queries, answers, strict=True):
             if answer is None:
                 return list(pending)
             if answer and search.adjacency[i, j]:
@@ -176,9 +176,9 @@ def _ask_together(search: Search, pending, ask: Ask):
 
 
 def _ask_ahead(search: Search, pending, ask: Ask):
-    """One question at a time in the order of the edges, shown in advance. Returns the pairs left if answers end."""
+    """One query at a time in the order of the edges, shown in advance. Returns the pairs left if answers end."""
     edges = list(pending)
-    upcoming: collections.deque[Question] = collections.deque()
+    upcoming: collections.deque[CIQuery] = collections.deque()
     opened = 0
     while True:
         while len(upcoming) < AHEAD and opened < len(edges):
@@ -204,7 +204,7 @@ def _ask_ahead(search: Search, pending, ask: Ask):
 
 
 def _ask_in_turn(search: Search, frozen: np.ndarray, order: int, ask: Ask):
-    """One question at a time. Returns the pairs left if answers end."""
+    """One query at a time. Returns the pairs left if answers end."""
     edges, known = _open_edges(search), search.known or Known.nothing(len(frozen))
     for position, (i, j) in enumerate(edges):
         for given in _candidates(known, _neighbours(frozen), i, j, order):

@@ -1,4 +1,4 @@
-"""Asking a sparse vector the next questions in one compiled loop, up to the first that fires."""
+"""Asking a sparse vector the next queries in one compiled loop, up to the first that fires."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.mechanisms.sparse_vector import SparseVector, SparseVectorState
 from jaxdp.noise.source import Source
 from jaxdp.randomness import keys
 
 
 class Values:
-    """Queries of questions on one set of tables, computed for a list at a time, each once. Private."""
+    """Values of CI queries on one set of tables, computed for a list at a time, each once. Private."""
 
     def __init__(self, tables, values):
         self._tables, self._values = tables, values
-        self._known: dict[Question, float] = {}
+        self._known: dict[CIQuery, float] = {}
 
-    def of(self, questions: Sequence[Question]) -> np.ndarray:
-        """The query of each question, float64. values(tables, questions) computes them."""
-        new = [question for question in questions if question not in self._known]
+    def of(self, queries: Sequence[CIQuery]) -> np.ndarray:
+        """The value of each query, float64. values(tables, queries) computes them."""
+        new = [query for query in queries if query not in self._known]
         if new:
             self._known.update(zip(new, self._values(self._tables, new).tolist(), strict=True))
-        return np.array([self._known[question] for question in questions])
+        return np.array([self._known[query] for query in queries])
 
 
 def until_above(
-    sparse: SparseVector, state: SparseVectorState, queries: np.ndarray
+    sparse: SparseVector, state: SparseVectorState, values: np.ndarray
 ) -> tuple[SparseVectorState, list[bool]]:
-    """The answers to the queries in turn, up to and including the first True. Draws exactly what `step` draws."""
+    """Answers to queries of these values, up to and including the first True. Draws exactly what `step` draws."""
     if not state.source.compiles:
-        return _one_by_one(sparse, state, queries)
-    padded = np.zeros(max(8, 1 << (len(queries) - 1).bit_length()))
-    padded[: len(queries)] = queries
-    state, asked, fired = _loop(sparse, state, jnp.asarray(padded, float), len(queries))
+        return _one_by_one(sparse, state, values)
+    padded = np.zeros(max(8, 1 << (len(values) - 1).bit_length()))
+    padded[: len(values)] = values
+    state, asked, fired = _loop(sparse, state, jnp.asarray(padded, float), len(values))
     answers = [False] * int(asked)
     answers[-1] = bool(fired)
     return state, answers
 
 
-def _one_by_one(sparse, state, queries):
+def _one_by_one(sparse, state, values):
     answers: list[bool] = []
-    for query in queries:
-        state, fired = sparse.step_opened(state, jnp.asarray(query, float))
+    for value in values:
+        state, fired = sparse.step_opened(state, jnp.asarray(value, float))
         answers.append(bool(fired))
         if answers[-1]:
             break
@@ -54,10 +54,10 @@ def _one_by_one(sparse, state, queries):
 
 
 @jax.jit
-def _loop(sparse, state, queries, count):
+def _loop(sparse, state, values, count):
     def one(carried):
         state, asked, _ = carried
-        state, fired = sparse.step_opened(state, queries[asked])
+        state, fired = sparse.step_opened(state, values[asked])
         return state, asked + 1, fired
 
     def more(carried):

@@ -1,4 +1,4 @@
-"""Scores of many questions from tables, in batches of one shape: how far from independence, in standard deviations.
+"""Scores of many queries from tables, in batches of one shape: how far from independence, in standard deviations.
 
 NumPy on the host: a table has a handful of cells, and a search asks in small batches of ever new shapes,
 for which compiling would cost more than counting.
@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from jaxdp.discovery.engine import counts
-from jaxdp.discovery.engine.skeleton import Question
+from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.statistics import concordance
 from jaxdp.statistics.tables import stratified
 
@@ -20,11 +20,11 @@ MIN_STRATUM = 5.0  # in noise sd of its size: smaller strata carry noise alone a
 
 
 def scores(
-    tables, questions: Sequence[Question], statistic: Statistic = "kendall", min_variance: float = INFORMATIVE
+    tables, queries: Sequence[CIQuery], statistic: Statistic = "kendall", min_variance: float = INFORMATIVE
 ) -> np.ndarray:
-    """|z| of each question, float64. Without conditioning, tables that hold no information score 0.
+    """|z| of each query, float64. Without conditioning, tables that hold no information score 0.
 
-    min_variance: a conditional Kendall question whose null variance is below it scores infinity: strata
+    min_variance: a conditional Kendall query whose null variance is below it scores infinity: strata
     that fix one of the two columns (a deterministic relation) cannot show independence, so they must not
     remove an edge. 0 is the classical rule.
 
@@ -32,17 +32,17 @@ def scores(
     Cochran-Mantel-Haenszel form). chi2, g: the normal quantile of the same p-value.
     tables: `Counts`, or `NoisyCounts`, whose noise variance then joins the null variance.
     """
-    result = np.zeros(len(questions))
+    result = np.zeros(len(queries))
     noisy = hasattr(tables, "noise_variance")
     # two binary columns have a formula of their own for Kendall's variance
     pad_from = None if noisy else 3 if statistic == "kendall" else 1
-    for positions, batch in counts.batches(tables, questions, pad_from):
+    for positions, batch in counts.batches(tables, queries, pad_from):
         noise = np.zeros(len(positions))
         if noisy:
-            noise = np.array([tables.noise_variance(*questions[position]) for position in positions])
+            noise = np.array([tables.noise_variance(*queries[position]) for position in positions])
         if statistic == "kendall":
             # one batch shares the size of `given`
-            least = min_variance if questions[positions[0]][2] else 0.0
+            least = min_variance if queries[positions[0]][2] else 0.0
             result[positions] = kendall_scores(batch, noise, np.full(len(positions), least))
         else:
             result[positions] = _goodness(batch, noise, statistic)

@@ -66,8 +66,8 @@ def em_pc(
     call = float(epsilon) / (d * (max_order + 1))
     cost = Cost(epsilon=float(epsilon), delta=0.0, rho=float(epsilon) ** 2 / 2, relation=Relation.REPLACE_ONE)
     with opened(key, "em_pc", cost, ledger) as session:
-        counts, query = Counts(records), default_query(z, records.num_records)
-        scored = counted(lambda questions: query.values(counts, questions))
+        counts, decision = Counts(records), default_query(z, records.num_records)
+        scored = counted(lambda queries: decision.values(counts, queries))
         search = Search(~np.eye(d, dtype=bool), {}, (), 0)
         decisions: list[Decision] = []
         calls = iter(session.source.split(d * (max_order + 1)))
@@ -76,16 +76,16 @@ def em_pc(
             neighbours = [int(j) for j in np.flatnonzero(search.adjacency[i])]
             if len(neighbours) <= order:
                 continue
-            questions = [
+            queries = [
                 (i, j, given)
                 for j in neighbours
                 for given in itertools.combinations([k for k in neighbours if k != j], order)
             ]
-            search.num_tests += len(questions)
-            owners = np.array([j for _, j, _ in questions])
+            search.num_tests += len(queries)
+            owners = np.array([j for _, j, _ in queries])
             error = _rounding(records.num_records, records.levels, order)
-            for position in removals(call_source, np.asarray(scored(questions), float), call, error, owners):
-                _, j, given = questions[position]
+            for position in removals(call_source, np.asarray(scored(queries), float), call, error, owners):
+                _, j, given = queries[position]
                 search.adjacency[i, j] = search.adjacency[j, i] = False
                 pair = (min(i, j), max(i, j))
                 search.separators[pair] = given

@@ -156,8 +156,8 @@ def marginal_pc(
         variance = float(query.budget().variance(query.sensitivity(records.num_records)))
         noisy = NoisyTables(tables, records.levels, variance)
 
-        def ask(questions):
-            return list(scores(noisy, questions, statistic, min_variance) < threshold)
+        def ask(queries):
+            return list(scores(noisy, queries, statistic, min_variance) < threshold)
 
         search = find_skeleton(d, ask, max_order=width - 2 if max_order is None else max_order, batched=True)
         return session.graph(records, search)

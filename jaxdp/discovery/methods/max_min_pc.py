@@ -221,7 +221,7 @@ class Selection:
         """Further edges, and the share of the budget that no draw has spent."""
         left, edges = self._shares.forward, []
         draws = math.ceil(DRAWS[self._budget.pure] * len(self._records.columns)) if left else 0
-        answered = counted(lambda questions: questions)
+        answered = counted(lambda queries: queries)
         while draws:
             each = left / draws
             theta = stop * self._budget.draw_scale(each, self._bound) * math.log(max(len(self._pairs), 2))

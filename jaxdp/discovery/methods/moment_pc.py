@@ -49,7 +49,7 @@ def _any_columns(levels: Levels) -> bool:
 
 
 def _weakest(setting: Setting) -> float:
-    """The correlation that a question just finds, as the share of records to move for independence: asin(r)/pi of them
+    """The correlation that a query just finds, as the share of records to move for independence: asin(r)/pi of them
     lie in the wrong quadrant. Coded columns alone have searches of their own."""
     if coded(setting.levels):
         return math.inf
@@ -89,13 +89,13 @@ def moment_pc(
     ledger: Account | None = None,
     keep: str | os.PathLike | None = None,
 ) -> Graph:
-    """PC on partial correlations of one noisy moment matrix: one release, any number of questions.
+    """PC on partial correlations of one noisy moment matrix: one release, any number of queries.
 
     data: `Records`, the pair of `Schema.read_table`, or an array (n, d) with `levels=`; continuous columns on [-1, 1]
     (their bounds may be wide: centres and scales are private), coded ones, or both. Columns of more than two unordered
     levels count as indicators of all levels but the first.
     delta: 0 is pure epsilon; above, zCDP within (epsilon, delta), better from about six columns on.
-    level: two-sided level of each question. max_order: largest conditioning set, default 3. keep: file for the
+    level: two-sided level of each query. max_order: largest conditioning set, default 3. keep: file for the
     answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     The graph's decisions hold the weakest partial correlation found for each pair, in sds of its error.
     Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`PartialCorrelation`).
@@ -117,9 +117,9 @@ def moment_pc(
         scores = MomentScores(_correlations(_last_stage(test, features), bare), records.columns)
         decisions: dict[tuple[int, int], Decision] = {}
 
-        def ask(questions):
-            values = scores.scores(questions)
-            for (i, j, given), (_, z) in zip(questions, values, strict=True):
+        def ask(queries):
+            values = scores.scores(queries)
+            for (i, j, given), (_, z) in zip(queries, values, strict=True):
                 weakest = decisions.get((i, j))
                 if weakest is None or z < weakest.value:
                     decisions[i, j] = Decision(i, j, given, bool(z < threshold), float(z), 0.0)

@@ -21,7 +21,7 @@ from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
-from jaxdp.discovery.engine.neighbour_scores import MOST_SET, SENSITIVITY, NeighbourScores, rounding
+from jaxdp.discovery.engine.neighbour_scores import MAX_SET, SENSITIVITY, NeighbourScores, rounding
 from jaxdp.discovery.engine.session import Session, opened
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, STOP, Bounds, Selection
@@ -56,7 +56,7 @@ def neighbour_pc(
     epsilon: float,
     delta: float = 0.0,
     directions: float | None = None,
-    max_order: int = MOST_SET,
+    max_order: int = MAX_SET,
     stop: float = STOP,
     knowledge: Knowledge | None = None,
     levels: Sequence[int] | None = None,
@@ -82,9 +82,9 @@ def neighbour_pc(
     keys.admit(key, data)
     records = as_records(data, levels)
     check.at_least(0, max_order=max_order)
-    if max_order > MOST_SET:
+    if max_order > MAX_SET:
         raise ValueError(
-            f"max_order must be at most {MOST_SET}, got {max_order}: no order of records is near in more columns."
+            f"max_order must be at most {MAX_SET}, got {max_order}: no order of records is near in more columns."
         )
     check.non_negative(stop=stop)
     _require_fit(records)

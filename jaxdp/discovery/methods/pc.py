@@ -18,7 +18,7 @@ from jaxdp.discovery.engine.answerable import require_answerable
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.session import Session, opened
-from jaxdp.discovery.engine.skeleton import Question, find_skeleton, last_order
+from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton, last_order
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.methods.table_pc import LEVEL, z_threshold
@@ -35,10 +35,10 @@ class DSeparation:
 
     graph: Any
 
-    def answers(self, questions: Sequence[Question]) -> list[bool]:
+    def answers(self, queries: Sequence[CIQuery]) -> list[bool]:
         """True where the pair is d-separated by the set."""
         dag = _arcs(self.graph)
-        return [d_separated(dag, i, j, given) for i, j, given in questions]
+        return [d_separated(dag, i, j, given) for i, j, given in queries]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,13 +75,13 @@ def pc(
     (statistic, p-value) or bool, such as an instance of causal-learn's CIT classes.
     level: p-values above it mean independence. stable: order-independent candidate sets (PC-stable).
     max_tests: required with a private test; that many times its cost is reserved before data are read, and
-    the search stops with complete=False when they are used up. Repeated questions are answered from memory.
+    the search stops with complete=False when they are used up. Repeated queries are answered from memory.
     delta: > 0 composes the max_tests equal runs by the exact optimum (Kairouz, Oh and Viswanath; early stops are
-    allowed), instead of the plain sum. Budgets of other kinds: test=jaxdp.interop.PrivateQuestions(..., budget=filter),
+    allowed), instead of the plain sum. Budgets of other kinds: test=jaxdp.interop.PrivateQueries(..., budget=filter),
     which asks, pays and remembers by itself; the graph then has its guarantee and its mode.
     knowledge: required and forbidden edges and an order in time; what it settles is never asked.
     progress: shows a bar on standard error.
-    Errors: before anything is spent, `CoarseCells` if the test would refuse a question of the orders up to max_order.
+    Errors: before anything is spent, `CoarseCells` if the test would refuse a query of the orders up to max_order.
     Privacy: that of max_tests runs of the test by sequential composition; epsilon is infinite otherwise
     (non-private tests need a simulation key).
     """
@@ -95,7 +95,7 @@ def pc(
     with opened(key, f"pc[{_name(test)}]", cost, ledger) as session:
         if session.mode == keys.RELEASE and np.isinf(number(cost.epsilon)) and np.isinf(number(cost.rho)):
             raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
-        decisions: dict[Question, Decision] = {}
+        decisions: dict[CIQuery, Decision] = {}
         ask = _remembering(ask_of(session), decisions)
         settings = {"max_order": max_order, "stable": stable, "batched": batched, "progress": progress, "known": facts}
         search = find_skeleton(len(records.columns), ask, **settings)
@@ -104,14 +104,14 @@ def pc(
 
 
 def _asker(test, level: float, max_tests: int | None, delta: float, records: Records, last: int):
-    """How to answer questions, what that costs in all, and whether questions may be asked together."""
+    """How to answer queries, what that costs in all, and whether queries may be asked together."""
     if isinstance(test, str):
         check.one_of(("kendall", "chi2", "g"), test=test)
         test = StratifiedTest(statistic=test, level=level)  # type: ignore[arg-type]
     if isinstance(test, StratifiedTest):
         return lambda session: _table_answers(test, Counts(records)), NOT_PRIVATE, True
     if isinstance(test, DSeparation):
-        return lambda session: lambda questions: [(a, None, None) for a in test.answers(questions)], NOT_PRIVATE, True
+        return lambda session: lambda queries: [(a, None, None) for a in test.answers(queries)], NOT_PRIVATE, True
     if _pays_itself(test):
         return lambda session: _paid_answers(test, level), test.guarantee, False
     if hasattr(test, "p_value") and hasattr(test, "sensitivity"):
@@ -120,7 +120,7 @@ def _asker(test, level: float, max_tests: int | None, delta: float, records: Rec
         check.at_least(1, max_tests=max_tests)
         return (
             lambda session: _private_answers(test, session, records, level, max_tests),
-            _times(_cost_of_questions(test, records, last), max_tests, delta),
+            _times(_cost_of_queries(test, records, last), max_tests, delta),
             False,
         )
     if callable(test):
@@ -128,10 +128,10 @@ def _asker(test, level: float, max_tests: int | None, delta: float, records: Rec
     raise TypeError(f"test must be a test of jaxdp, a callable, 'kendall', 'chi2' or 'g', got {type(test).__name__}.")
 
 
-def _cost_of_questions(test, records: Records, last: int) -> Cost:
-    """Cost of one question. Variants whose cost depends on the question are charged at the dearest order tried."""
+def _cost_of_queries(test, records: Records, last: int) -> Cost:
+    """Cost of one query. Variants whose cost depends on the query are charged at the dearest order tried."""
     sets = [tuple(range(2, 2 + order)) for order in range(max(0, last) + 1)]
-    costs = [cost_of(test, records.question(0, 1, given, wants_scores(test))) for given in sets]
+    costs = [cost_of(test, records.query(0, 1, given, wants_scores(test))) for given in sets]
     return max(costs, key=lambda cost: (number(cost.epsilon), number(cost.rho)))
 
 
@@ -148,14 +148,14 @@ def _times(cost: Cost, count: int, delta: float) -> Cost:
 
 
 def _pays_itself(test) -> bool:
-    """A test with a budget of its own, such as `interop.PrivateQuestions`."""
+    """A test with a budget of its own, such as `interop.PrivateQueries`."""
     return hasattr(test, "guarantee") and hasattr(test, "p_value")
 
 
 def _paid_answers(test, level: float):
-    def answer(questions):
+    def answer(queries):
         answers: list[tuple[bool | None, float | None, float | None]] = []
-        for i, j, given in questions:
+        for i, j, given in queries:
             try:
                 p_value = float(test.p_value(i, j, given))
             except BudgetExhausted:
@@ -170,26 +170,26 @@ def _paid_answers(test, level: float):
 def _table_answers(test: StratifiedTest, counts: Counts):
     threshold = z_threshold(test.level)
 
-    def answer(questions):
-        found = scores(counts, questions, test.statistic, test.min_variance)
+    def answer(queries):
+        found = scores(counts, queries, test.statistic, test.min_variance)
         return [(bool(value < threshold), float(value), None) for value in found]
 
     return answer
 
 
 def _private_answers(test, session: Session, records: Records, level: float, max_tests: int):
-    """One run per question with a key of its own, until the reserved tests are used up."""
+    """One run per query with a key of its own, until the reserved tests are used up."""
     asked, scores = 0, wants_scores(test)
 
-    def answer(questions):
+    def answer(queries):
         nonlocal asked
         answers: list[tuple[bool | None, float | None, float | None]] = []
-        for question in questions:
+        for query in queries:
             if asked >= max_tests:
                 answers.append((None, None, None))
                 continue
-            i, j, given = question
-            data = records.question(i, j, given, scores)
+            i, j, given = query
+            data = records.query(i, j, given, scores)
             result = run_opened(test, session.source.fold_in(asked), data)
             asked += 1
             p_value = number(result.p_value)
@@ -200,8 +200,8 @@ def _private_answers(test, session: Session, records: Records, level: float, max
 
 
 def _callable_answers(test: Callable, level: float):
-    def answer(questions):
-        return [_read_answer(test(i, j, given), level) for i, j, given in questions]
+    def answer(queries):
+        return [_read_answer(test(i, j, given), level) for i, j, given in queries]
 
     return answer
 
@@ -213,18 +213,18 @@ def _read_answer(found, level: float):
     return p_value > level, p_value, None
 
 
-def _remembering(answer, decisions: dict[Question, Decision]):
-    """Asks each question once; a pair and its mirror are the same question."""
+def _remembering(answer, decisions: dict[CIQuery, Decision]):
+    """Asks each query once; a pair and its mirror are the same query."""
 
-    def ask(questions):
-        new = [question for question in dict.fromkeys(questions) if question not in decisions]
+    def ask(queries):
+        new = [query for query in dict.fromkeys(queries) if query not in decisions]
         stopped = set()
         for (i, j, given), (independent, value, epsilon) in zip(new, answer(new), strict=True):
             if independent is None:
                 stopped.add((i, j, given))
             else:
                 decisions[i, j, given] = Decision(i, j, given, independent, value, epsilon)
-        return [None if question in stopped else decisions[question].independent for question in questions]
+        return [None if query in stopped else decisions[query].independent for query in queries]
 
     return ask
 

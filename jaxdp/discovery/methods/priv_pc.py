@@ -22,7 +22,7 @@ from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
 from jaxdp.discovery.engine.session import opened
-from jaxdp.discovery.engine.skeleton import Question, find_skeleton
+from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, perturbed, require_certificate, until_above
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import SearchSpec, search
@@ -170,16 +170,16 @@ def subset_size(records: Records, subset: int | None) -> int:
 
 
 def searched_in_rounds(method: str, key, records: Records, start, epsilon: float, max_order, ledger) -> Graph:
-    """The search whose questions the rounds answer. start: source -> `Rounds`. epsilon: what all rounds cost."""
+    """The search whose queries the rounds answer. start: source -> `Rounds`. epsilon: what all rounds cost."""
     cost = Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=Relation.REPLACE_ONE)
     with opened(key, method, cost, ledger) as session:
         rounds = start(session.source)
         decisions: list[Decision] = []
 
-        def ask(questions):
-            answers = rounds.answers(questions)
-            known = [pair for pair in zip(questions, answers, strict=False) if pair[1] is not None]
-            decisions.extend(Decision.of(question, bool(answer)) for question, answer in known)
+        def ask(queries):
+            answers = rounds.answers(queries)
+            known = [pair for pair in zip(queries, answers, strict=False) if pair[1] is not None]
+            decisions.extend(Decision.of(query, bool(answer)) for query, answer in known)
             return answers
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False, ahead=True)
@@ -215,19 +215,19 @@ class Rounds:
         self._full = self._subset = Values(self._counts, statistic(1.0))
         self._start_round()
 
-    def answers(self, questions: Sequence[Question]) -> list[bool | None]:
-        """Whether to remove the edge of each question, up to the first above-threshold answer.
+    def answers(self, queries: Sequence[CIQuery]) -> list[bool | None]:
+        """Whether to remove the edge of each query, up to the first above-threshold answer.
 
         None once every round is used up.
         """
         if self._left == 0:
             return [None]
-        answers: list[bool | None] = [*self._sieved(self._subset.of(questions))]
+        answers: list[bool | None] = [*self._sieved(self._subset.of(queries))]
         if answers[-1]:
             fired = len(answers) - 1
-            # from a joint table the queries of all questions cost as much as one, and later rounds need them
+            # from a joint table the values of all queries cost as much as one, and later rounds need them
             near = slice(fired, fired + 1) if self._counts.can_pad else slice(0, None)
-            value = self._full.of(questions[near])[fired - (near.start or 0)]
+            value = self._full.of(queries[near])[fired - (near.start or 0)]
             answers[-1] = self._examine(float(value)) >= 0.0
             self._left -= 1  # a round is paid for by the answer, also where examine says no
             if self._left:

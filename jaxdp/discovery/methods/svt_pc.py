@@ -45,9 +45,9 @@ def svt_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC by one sparse vector over all questions: exponential noise, threshold never refreshed.
+    """PC by one sparse vector over all queries: exponential noise, threshold never refreshed.
 
-    Each question is the studentised query of `decision_query` in units of its own sensitivity; one that
+    A CI query is answered by the studentised number of `decision_query` in units of its own sensitivity; one that
     fires removes its edge, so at most d(d-1)/2 can fire and the budget never runs out.
     z: threshold in null standard deviations. raise_by: lifts the threshold, in units of the sensitivity
     (`SparseVector.caution(num_queries)` avoids about all false removals and costs power).
@@ -60,16 +60,16 @@ def svt_pc(
     sparse = SparseVector(epsilon=epsilon, max_above=max(1, records.num_pairs), error=error)
     require_certificate(mode, sparse)
     with opened(key, "svt_pc", sparse.cost(Relation.REPLACE_ONE), ledger) as session:
-        counts, query = Counts(records), default_query(z, records.num_records)
+        counts, decision = Counts(records), default_query(z, records.num_records)
         state = sparse.init_opened(session.source, raise_by)
         decisions: list[Decision] = []
 
-        values = Values(counts, query.values)
+        values = Values(counts, decision.values)
 
-        def ask(questions):
+        def ask(queries):
             nonlocal state
-            state, answers = until_above(sparse, state, values.of(questions))
-            decisions.extend(map(Decision.of, questions, answers))
+            state, answers = until_above(sparse, state, values.of(queries))
+            decisions.extend(map(Decision.of, queries, answers))
             return answers
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False, ahead=True)

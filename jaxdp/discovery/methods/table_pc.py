@@ -143,9 +143,9 @@ def table_pc(
         noisy = NoisyCounts(joint, geometric_variance(HISTOGRAM_BOUNDS[relation] / float(epsilon)))
         decisions: dict[tuple[int, int], Decision] = {}
 
-        def ask(questions):
-            found = scores(noisy, questions, statistic, min_variance)
-            for (i, j, given), value in zip(questions, found, strict=True):
+        def ask(queries):
+            found = scores(noisy, queries, statistic, min_variance)
+            for (i, j, given), value in zip(queries, found, strict=True):
                 weakest = decisions.get((i, j))
                 if weakest is None or value < (weakest.value if weakest.value is not None else math.inf):
                     decisions[i, j] = Decision(i, j, given, bool(value < threshold), float(value), 0.0)

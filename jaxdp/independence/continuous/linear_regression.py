@@ -56,10 +56,10 @@ class LinearRegression(MomentTest):
         flags = ("few records for intervals",) if few else ()
         return level_rule.LevelRule(level_rule.FLAG if few else level_rule.RUN, LINEAR, flags)
 
-    pairwise = None  # type: ignore[assignment]  # a slope given the other columns of x is no question about a pair
+    pairwise = None  # type: ignore[assignment]  # a slope given the other columns of x is no query about a pair
 
-    def questions(self):
-        pairs, given = super().questions()
+    def queries(self):
+        pairs, given = super().queries()
         others = list(self.places()[1])
         given[:, others] = True
         given[np.arange(len(pairs)), pairs[:, 0]] = False

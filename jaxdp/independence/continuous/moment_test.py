@@ -242,7 +242,7 @@ class MomentTest(PrivateTest):
         z, x, y = self.sizes
         return range(z), range(z, z + x), range(z + x, z + x + y)
 
-    def questions(self) -> tuple[np.ndarray, np.ndarray]:
+    def queries(self) -> tuple[np.ndarray, np.ndarray]:
         """(x, y) columns of each estimate, (Q, 2), and what is given, (Q, p) bool: every pair of x and y given z."""
         z, x, y = self.places()
         pairs = [(i, j) for i in x for j in x if i < j] if self.features else [(i, j) for i in x for j in y]
@@ -260,7 +260,7 @@ class MomentTest(PrivateTest):
         return estimate.value - half, estimate.value + half
 
     def _asked(self, release):
-        pairs, given = self.questions()
+        pairs, given = self.queries()
         found = self.correlations(release)
 
         def ask(x, y, given):

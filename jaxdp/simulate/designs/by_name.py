@@ -75,7 +75,7 @@ def _sine_law(defaults: Mapping[str, Any]):
 
 
 def _network(n: int, effect: float, network: str = "asia", x: str = "", y: str = "", given: tuple[str, ...] = ()):
-    """effect 0 asks a question whose answer is independence, any other effect one whose answer is dependence."""
+    """effect 0 asks a query whose answer is independence, any other effect one whose answer is dependence."""
     if not x or not y:
         if x or y or network != "asia" or given:
             raise ValueError("design network needs x= and y=, names of two variables.")
@@ -84,7 +84,7 @@ def _network(n: int, effect: float, network: str = "asia", x: str = "", y: str =
         truth = "independent" if effect else "dependent"
         wanted = 0 if effect else 1
         raise ValueError(f"{x} and {y} are {truth} in {network}, so effect must be {wanted}, got {effect:g}.")
-    return functools.partial(discrete.network_question, n=n, network=network, x=x, y=y, given=given)
+    return functools.partial(discrete.network_query, n=n, network=network, x=x, y=y, given=given)
 
 
 DESIGNS = {
@@ -116,7 +116,7 @@ DESIGNS = {
         ),
         Entry(
             "network",
-            "a question about a Bayesian network; effect 0 for a separated pair, 1 for a dependent one",
+            "a query about a Bayesian network; effect 0 for a separated pair, 1 for a dependent one",
             _network,
             {"network": "asia", "x": "", "y": "", "given": ()},
         ),

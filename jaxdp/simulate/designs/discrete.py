@@ -1,4 +1,4 @@
-"""Designs with discrete columns: ordered codes, mixed columns, case/control tables, questions about a network."""
+"""Designs with discrete columns: ordered codes, mixed columns, case/control tables, queries about a network."""
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +103,7 @@ def case_control(
     return Data(x, y, domain=Domain((Column(BINARY, 2, "x"),), (Column(BINARY, 2, "y"),)))
 
 
-def network_question(
+def network_query(
     key: jax.Array,
     n: int,
     *,
@@ -112,7 +112,7 @@ def network_question(
     y: str = "smoke",
     given: tuple[str, ...] = (),
 ) -> Data:
-    """Records of a Bayesian network as the data of one question: x, y int32 (n,), z (n, len(given)) or None.
+    """Records of a Bayesian network as the data of one query: x, y int32 (n,), z (n, len(given)) or None.
 
     network: a built-in name (`data.networks.names()`) or a `Network`. The hypothesis holds if `separated` says so.
     """
@@ -122,7 +122,7 @@ def network_question(
     for name in (x, y, *given):
         if name not in place:
             raise ValueError(f"the network has no variable {name!r}; it has {', '.join(network.names)}.")
-    return records.question(place[x], place[y], [place[name] for name in given])
+    return records.query(place[x], place[y], [place[name] for name in given])
 
 
 def separated(network: str | Network, x: str, y: str, given: tuple[str, ...] = ()) -> bool:

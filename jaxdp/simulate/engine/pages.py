@@ -109,8 +109,8 @@ def compare(folder: str | os.PathLike, against: str | os.PathLike) -> list[dict[
     Errors: ValueError if the folders share no setting.
     """
     left, right = results.read_rows(folder), results.read_rows(against)
-    known = {_question(row): row for row in right if row.replicates}
-    pairs = [(row, known[_question(row)]) for row in left if row.replicates and _question(row) in known]
+    known = {_query(row): row for row in right if row.replicates}
+    pairs = [(row, known[_query(row)]) for row in left if row.replicates and _query(row) in known]
     if not pairs:
         raise ValueError(f"{folder} and {against} share no setting: nothing can be compared.")
     lines, points = [], []
@@ -140,7 +140,7 @@ def compare(folder: str | os.PathLike, against: str | os.PathLike) -> list[dict[
     return lines
 
 
-def _question(row: Row) -> str:
+def _query(row: Row) -> str:
     shared = {name: value for name, value in row.identity.items() if name not in ("seed", "precision")}
     return json.dumps(shared, sort_keys=True)
 

@@ -24,7 +24,7 @@ from jaxdp.discovery.methods import pc
 from jaxdp.independence.continuous import partition_gcm, partition_stages
 from jaxdp.independence.continuous.coarse_cells import CoarseCells
 from jaxdp.plan import continuous
-from jaxdp.plan.solve import Question
+from jaxdp.plan.solve import PlannedTest
 from jaxdp.statistics import partition
 
 ONE = core.Relation.REPLACE_ONE
@@ -227,14 +227,14 @@ def test_chosen_cells_refuse_before_their_first_stage():
 
 def test_plans_refuse_where_the_test_does():
     two = plan.Setting(scaled=True, z=(LINE,) * 2)
-    question = {"n": 500, "epsilon": 1.0, "effect": 0.4}
+    query = {"n": 500, "epsilon": 1.0, "effect": 0.4}
     for engine in ("auto", "simulation"):
         with pytest.raises(CoarseCells, match="partition-gcm"):
-            plan.power("partition-gcm", **question, setting=two, engine=engine, replicates=4)
-    rows = plan.compare(two, **question, methods=["partition-gcm"])
+            plan.power("partition-gcm", **query, setting=two, engine=engine, replicates=4)
+    rows = plan.compare(two, **query, methods=["partition-gcm"])
     assert "accept_coarse_cells" in rows[0].reason
     accepted = plan.Setting(scaled=True, z=(LINE,) * 2, accept_coarse_cells=True)
-    asked = Question.of("partition-gcm", accepted, 0.05, "auto", 4, None)
+    asked = PlannedTest.of("partition-gcm", accepted, 0.05, "auto", 4, None)
     assert asked.plan.make(accepted, 1.0, 0.05).accept_coarse_cells
 
 
@@ -290,9 +290,9 @@ def test_searches_refuse_at_their_start(tmp_path):
     assert discovery.pc(jax.random.key(0), records, **asked, max_order=1).num_tests == 5
 
 
-def test_questions_of_other_libraries_refuse_now_or_answer_as_chosen():
+def test_queries_of_other_libraries_refuse_now_or_answer_as_chosen():
     records, test = chain(6), jaxdp.PartitionGCM(epsilon=0.1)
-    make = functools.partial(interop.PrivateQuestions, test, records, epsilon=1.0, key=jax.random.key(0))
+    make = functools.partial(interop.PrivateQueries, test, records, epsilon=1.0, key=jax.random.key(0))
     with pytest.raises(CoarseCells, match="max_given=1"):
         make()
     limited = make(max_given=1)
@@ -319,15 +319,15 @@ def files(tmp_path):
 
 
 def test_the_command_line_refuses_and_tells_its_cells(files, tmp_path, capsys):
-    question = ["test", *files, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1", "--method", "partition-gcm"]
-    assert main([*question, "--given", "c,d,e"]) == 2
+    query = ["test", *files, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1", "--method", "partition-gcm"]
+    assert main([*query, "--given", "c,d,e"]) == 2
     assert "--accept-coarse-cells" in capsys.readouterr().err
     assert (
         main(["discover", *files, "--epsilon", "1", "--seed", "1", "--max-order", "4", "--method", "recommended_pc"])
         == 2
     )
     assert "max_order=2" in capsys.readouterr().err
-    assert main([*question, "--given", "c,d,e", "--accept-coarse-cells"]) == 0
+    assert main([*query, "--given", "c,d,e", "--accept-coarse-cells"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "cells 8 of Z, which cut c (scaled to [-1, 1]) into 2 bins, each 1 wide; d (scaled" in told
     content = json.loads((tmp_path / "out" / "result.json").read_text())

@@ -1,4 +1,4 @@
-"""Is X independent of Y (given Z)? A question about columns of a schema, and the one way in which it is answered."""
+"""Is X independent of Y (given Z)? A query about columns of a schema, and the one way in which it is answered."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def silent(stage: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
-    """X, Y, Z, the test that answers, its budget and its public settings; `Question.of` checks and completes them."""
+class Query:
+    """X, Y, Z, the test that answers, its budget and its public settings; `Query.of` checks and completes them."""
 
     schema: Schema
     x: tuple[str, ...]
@@ -53,8 +53,8 @@ class Question:
         level: float = 0.05,
         fields: Mapping[str, Any] | None = None,
         **settings: Any,
-    ) -> Question:
-        """The question, with the test that fits its columns unless `method` names one.
+    ) -> Query:
+        """The query, with the test that fits its columns unless `method` names one.
 
         sees: "linear", "monotone" or "any", the kind of dependence that the chosen test must be built to see.
         settings: of `jaxdp.spec.Options`. fields: further fields of the test's class.
@@ -86,13 +86,13 @@ class Question:
 
     @property
     def short(self) -> str:
-        """The question in one line, for ledgers: "dose ~ response | age"."""
+        """The query in one line, for ledgers: "dose ~ response | age"."""
         given = f" | {', '.join(self.given)}" if self.given else ""
         return f"{', '.join(self.x)} ~ {', '.join(self.y)}{given}"
 
     @property
     def sentence(self) -> str:
-        """The question in words."""
+        """The query in words."""
         verb = "Is" if len(self.x) == 1 else "Are"
         given = f" given {listing(self.given)}" if self.given else ""
         return f"{verb} {listing(self.x)} independent of {listing(self.y)}{given}?"

@@ -1,4 +1,4 @@
-"""What every adapter shares: a question is paid for once, before the data are read, and remembered."""
+"""What every adapter shares: a query is paid for once, before the data are read, and remembered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POLICIES = {DEPENDENT: 0.0, INDEPENDENT: 1.0}
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Spend(Compact):
-    """One paid question: when, what, its cost, and the sum of all epsilons so far."""
+    """One paid query: when, what, its cost, and the sum of all epsilons so far."""
 
     time: str
     test: str
@@ -43,22 +43,22 @@ class Spend(Compact):
     mode: str
 
 
-class PrivateQuestions(Readable, Uncopied):
+class PrivateQueries(Readable, Uncopied):
     """Is column i independent of column j given others? P-values of a private test, under one budget.
 
-    test: any private test, your own included; one run answers one question. data: `Records`, the pair of
+    test: any private test, your own included; one run answers one query. data: `Records`, the pair of
     `Schema.read_table`, or an array with `levels=` (and `names=`).
     epsilon: total budget, by summation; or budget: any filter of `jaxdp.accounting` for adaptively chosen
-    releases. ledger: charged for every question as well (releases only).
-    key: None draws a fresh release key per question; a built-in key makes a simulation (not private).
+    releases. ledger: charged for every query as well (releases only).
+    key: None draws a fresh release key per query; a built-in key makes a simulation (not private).
     exhausted: chosen now, hence free: "raise" `BudgetExhausted`, or answer "dependent" (p-value 0) or
     "independent" (p-value 1) from then on.
-    max_given: the largest conditioning set that will be asked about (default: all other columns). Questions that the
+    max_given: the largest conditioning set that will be asked about (default: all other columns). Queries that the
     test refuses for its coarse cells, and larger sets than max_given, are answered by `exhausted` too, free; with
     "raise", which would end a search in its middle, the object refuses now if a set up to max_given is refused.
-    A question, its mirror and its conditioning set in any order are one question: repeats are free and equal.
+    A query, its mirror and its conditioning set in any order are one query: repeats are free and equal.
     Copies share the budget, pickling raises, threads may ask together.
-    Privacy: the whole interaction keeps the budget's guarantee, however the questions are chosen.
+    Privacy: the whole interaction keeps the budget's guarantee, however the queries are chosen.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class PrivateQuestions(Readable, Uncopied):
         names: Sequence[str] | None = None,
     ):
         if (epsilon is None) == (budget is None):
-            raise ValueError("give epsilon=2.0, the total budget of all questions, or budget=, a filter; one of them.")
+            raise ValueError("give epsilon=2.0, the total budget of all queries, or budget=, a filter; one of them.")
         require_any_pair(test)
         check.one_of((RAISE, DEPENDENT, INDEPENDENT), exhausted=exhausted)
         self.records = as_records(data, levels, names)
@@ -86,14 +86,14 @@ class PrivateQuestions(Readable, Uncopied):
         self._largest = largest_order(test, self.records, self.max_given)
         if exhausted == RAISE and self._largest < self.max_given:
             raise CoarseCells(
-                f"{method_of(test)} refuses questions given more than {self._largest} of these columns, since it would "
+                f"{method_of(test)} refuses queries given more than {self._largest} of these columns, since it would "
                 f"find dependence where there is none: give max_given={self._largest} if no larger set is asked about, "
                 f'exhausted="dependent", {TAKE_THE_RISK}.'
             )
         self.rows: Rows[Spend] = Rows()
         self._key, self._exhausted = key, exhausted
         if key is not None and keys.admit(key) == keys.RELEASE:
-            raise ValueError("a release key works once; leave key out, and every question draws its own.")
+            raise ValueError("a release key works once; leave key out, and every query draws its own.")
         if key is not None and ledger is not None:
             raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
         self.budget = PureFilter(epsilon=epsilon) if epsilon is not None else budget
@@ -116,8 +116,8 @@ class PrivateQuestions(Readable, Uncopied):
         return keys.RELEASE if self._key is None else keys.SIMULATION
 
     def _display(self) -> tuple[str, dict[str, Any]]:
-        return titled(f"questions to {method_of(self.test)}", self.mode), {
-            "paid": f"{len(self.rows)} questions",
+        return titled(f"queries to {method_of(self.test)}", self.mode), {
+            "paid": f"{len(self.rows)} queries",
             "spent": str(self.spent),
             "guarantee": str(self.guarantee),
             "columns": listed(map(printable, self.names)),
@@ -125,25 +125,25 @@ class PrivateQuestions(Readable, Uncopied):
         }
 
     def log(self) -> str:
-        """What was asked and paid, one line for each question; noisy and public values only."""
+        """What was asked and paid, one line for each query; noisy and public values only."""
         if not self.rows:
             return "nothing asked yet"
-        questions = [_asked(row) for row in self.rows]
-        width = max(map(len, questions))
+        queries = [_asked(row) for row in self.rows]
+        width = max(map(len, queries))
         lines = [
             f"{place:>4}  {row.time[:19]}  {asked:{width}}  p = {row.p_value:<8.3g}  {_paid(row)}"
-            for place, (row, asked) in enumerate(zip(self.rows, questions, strict=True), 1)
+            for place, (row, asked) in enumerate(zip(self.rows, queries, strict=True), 1)
         ]
-        note = f"{len(self.rows)} questions to {method_of(self.test)}, {self.spent}"
+        note = f"{len(self.rows)} queries to {method_of(self.test)}, {self.spent}"
         return "\n".join([*lines, f"{note}; {NOT_PRIVATE}" if self.mode == keys.SIMULATION else note])
 
     def p_value(self, i: int, j: int, given: Sequence[int] = ()) -> float:
         """The released p-value. Errors: ValueError for columns that overlap or do not exist, `BudgetExhausted`."""
-        question = self._canonical(i, j, given)
+        query = self._canonical(i, j, given)
         with self._lock:
-            if question not in self._answers:
-                self._answers[question] = self._ask(question)
-            return self._answers[question]
+            if query not in self._answers:
+                self._answers[query] = self._ask(query)
+            return self._answers[query]
 
     def by_name(self, x: str, y: str, given: Sequence[str] = ()) -> float:
         """`p_value` by names of columns."""
@@ -157,18 +157,18 @@ class PrivateQuestions(Readable, Uncopied):
         i, j = sorted((int(i), int(j)))
         rest = tuple(sorted({int(k) for k in given}))
         if i == j or {i, j} & set(rest) or not all(0 <= k < len(self.names) for k in (i, j, *rest)):
-            raise ValueError(f"a question needs different columns out of {len(self.names)}, got {(i, j, rest)}.")
+            raise ValueError(f"a query needs different columns out of {len(self.names)}, got {(i, j, rest)}.")
         return i, j, rest
 
-    def _ask(self, question) -> float:
+    def _ask(self, query) -> float:
         if self._key is None:
             keys.require_releasable()
-        i, j, given = question
+        i, j, given = query
         if len(given) > self._largest:
             if self._exhausted == RAISE:
-                raise ValueError(f"a question given {len(given)} columns, but max_given={self._largest} was promised.")
+                raise ValueError(f"a query given {len(given)} columns, but max_given={self._largest} was promised.")
             return POLICIES[self._exhausted]
-        data = self.records.question(i, j, given, scores=wants_scores(self.test))
+        data = self.records.query(i, j, given, scores=wants_scores(self.test))
         cost = cost_of(self.test, data)
         try:
             if self.ledger is not None:
@@ -198,7 +198,7 @@ class PrivateQuestions(Readable, Uncopied):
 
 
 def _asked(row: Spend) -> str:
-    """The question in words; names of columns are public, and are shown without control characters."""
+    """The query in words; names of columns are public, and are shown without control characters."""
     x, y = map(printable, row.pair)
     return f"{x} and {y}" + (f" given {', '.join(map(printable, row.given))}" if row.given else "")
 

@@ -1,4 +1,4 @@
-"""Which pairs of columns are dependent (given Z)? A question about all pairs of a schema, answered under one budget."""
+"""Which pairs of columns are dependent (given Z)? A query about all pairs of a schema, answered under one budget."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from jaxdp.one_call import reading
 from jaxdp.one_call.answer import epsilon_shown, in_own_units, versions
 from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
-from jaxdp.one_call.question import Question, require_size, silent
+from jaxdp.one_call.query import Query, require_size, silent
 from jaxdp.spec import DECISION
 
 MAX_DRAWS = 99_999  # of null tables for one pair
 
 
 @dataclasses.dataclass(frozen=True)
-class PairsQuestion:
-    """All pairs of columns of a schema, the test of each, one budget; `PairsQuestion.of` checks and completes them.
+class PairsQuery:
+    """All pairs of columns of a schema, the test of each, one budget; `PairsQuery.of` checks and completes them.
 
-    asked: one question for each pair, in the order of the columns, each with its share of epsilon.
+    asked: one query for each pair, in the order of the columns, each with its share of epsilon.
     """
 
     schema: Schema
@@ -39,7 +39,7 @@ class PairsQuestion:
     epsilon: float
     adjust: str
     level: float
-    asked: tuple[Question, ...]
+    asked: tuple[Query, ...]
 
     @classmethod
     def of(
@@ -54,10 +54,10 @@ class PairsQuestion:
         level: float = 0.05,
         law: Any = None,
         **how: Any,
-    ) -> PairsQuestion:
-        """The question, each pair with the test that fits it unless `method` names one.
+    ) -> PairsQuery:
+        """The query, each pair with the test that fits it unless `method` names one.
 
-        columns: default all described ones that are not given. how: as `Question.of`.
+        columns: default all described ones that are not given. how: as `Query.of`.
         law: of X given Z for tests that need it, one for all columns or a mapping of column -> law.
         Errors: ValueError that names the pair, for columns and tests that do not fit, before a table is opened.
         """
@@ -76,7 +76,7 @@ class PairsQuestion:
         if method and catalogue.find(method).spec.publishes == DECISION:
             test_level = level / len(pairs)  # a decision has no p-value to adjust; each is made at its share
         asked = [
-            Question.of(
+            Query.of(
                 schema,
                 x=x,
                 y=y,
@@ -89,25 +89,25 @@ class PairsQuestion:
             )
             for x, y in pairs
         ]
-        asked = [_with_more_draws(question, level / len(pairs)) for question in asked]
-        for question in asked:
-            _require_pair(question)
+        asked = [_with_more_draws(query, level / len(pairs)) for query in asked]
+        for query in asked:
+            _require_pair(query)
         return cls(schema, names, given, whole, adjust, level, tuple(asked))
 
     @property
     def methods(self) -> list[str]:
         """Names of the tests that answer, each once."""
-        return list(dict.fromkeys(question.entry.name for question in self.asked))
+        return list(dict.fromkeys(query.entry.name for query in self.asked))
 
     @property
     def short(self) -> str:
-        """The question in one line, for ledgers."""
+        """The query in one line, for ledgers."""
         given = f" | {', '.join(self.given)}" if self.given else ""
         return f"all pairs of {', '.join(self.columns)}{given}"
 
     @property
     def sentence(self) -> str:
-        """The question in words."""
+        """The query in words."""
         given = f" given {listing(self.given)}" if self.given else ""
         return f"Which of the {len(self.asked)} pairs of {listing(self.columns)} are dependent{given}?"
 
@@ -139,11 +139,11 @@ class PairsQuestion:
         from jaxdp.independence import pair_by_pair
 
         rows = values.shape[0]
-        for entry in {question.entry.name: question.entry for question in self.asked}.values():
+        for entry in {query.entry.name: query.entry for query in self.asked}.values():
             require_size(entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
-            data = [self._data(question, values) for question in self.asked]
-            tests = [_built(question, one, rows) for question, one in zip(self.asked, data, strict=True)]
+            data = [self._data(query, values) for query in self.asked]
+            tests = [_built(query, one, rows) for query, one in zip(self.asked, data, strict=True)]
             begin(f"testing {len(tests)} pairs of {rows} rows")
             together = self._together(tests, values, rows)
             if together is None:
@@ -158,10 +158,10 @@ class PairsQuestion:
                 rows_of = self._rows_together(result)
         return self._answers(rows_of, tests, cost, mode, rows)
 
-    def _data(self, question: Question, values: np.ndarray) -> Data:
+    def _data(self, query: Query, values: np.ndarray) -> Data:
         """The records of one pair, coded as its test wants them."""
-        coded = question.entry.spec.columns.coded
-        x, y = (self._side(name, values, coded) for name in (*question.x, *question.y))
+        coded = query.entry.spec.columns.coded
+        x, y = (self._side(name, values, coded) for name in (*query.x, *query.y))
         z = values[:, len(self.columns) :] if self.given else None
         described = tuple(column for name in self.given for column in self.schema.rule(name).code_column())
         return Data(x[0], y[0], z, Domain(x[1], y[1], described))
@@ -194,13 +194,13 @@ class PairsQuestion:
 
         return catalogue.at_most(self.epsilon, build, data), data
 
-    def _row(self, question: Question, result: Any) -> dict[str, Any]:
+    def _row(self, query: Query, result: Any) -> dict[str, Any]:
         """One pair by a test of its own."""
-        result = in_own_units(result, question)
+        result = in_own_units(result, query)
         statistic = np.asarray(result.statistic, float)
         sized = result.effect is not None and np.size(result.effect) == 1
         low, high = (float(np.asarray(end)) for end in result.interval) if sized else (None, None)
-        return self._named(question) | {
+        return self._named(query) | {
             "p_value": float(result.p_value),
             "statistic": float(statistic) if statistic.size == 1 else None,
             "effect": float(np.asarray(result.effect)) if sized else None,
@@ -215,12 +215,12 @@ class PairsQuestion:
         numbers = statistic.tolist() if statistic.shape == values.shape else [None] * values.size
         empty = {"effect": None, "low": None, "high": None}
         return [
-            self._named(question) | {"p_value": float(value), "statistic": number} | empty
-            for question, value, number in zip(self.asked, values, numbers, strict=True)
+            self._named(query) | {"p_value": float(value), "statistic": number} | empty
+            for query, value, number in zip(self.asked, values, numbers, strict=True)
         ]
 
-    def _named(self, question: Question) -> dict[str, Any]:
-        return {"x": question.x[0], "y": question.y[0], "method": question.entry.name}
+    def _named(self, query: Query) -> dict[str, Any]:
+        return {"x": query.x[0], "y": query.y[0], "method": query.entry.name}
 
     def _answers(self, rows_of: list[dict], tests: list, cost: Cost, mode: str, rows: int) -> PairAnswers:
         import jax
@@ -234,7 +234,7 @@ class PairsQuestion:
             row |= {"adjusted": value, "dependence_found": bool(value <= self.level)}
         listed = [{name: row[name] for name in COLUMNS} for row in sorted(rows_of, key=lambda row: row["adjusted"])]
         found = sum(row["dependence_found"] for row in listed)
-        specs = {question.entry.name: question.entry.spec for question in self.asked}
+        specs = {query.entry.name: query.entry.spec for query in self.asked}
         sees = [f"{name}: {spec.sees}" if len(specs) > 1 else spec.sees for name, spec in specs.items() if spec.sees]
         continuous = any(self.schema.rule(name).is_continuous for name in self.given)
         assumptions = dict.fromkeys(spec.assumption for spec in specs.values() if continuous and spec.assumption)
@@ -274,40 +274,40 @@ def _require_columns(schema: Schema, names: Sequence[str], given: Sequence[str])
         raise ValueError(f"all pairs need at least two columns, got {len(names)}.")
 
 
-def _with_more_draws(question: Question, share: float) -> Question:
-    """The question with so many null tables that the smallest p-value is a tenth of a pair's share of the level.
+def _with_more_draws(query: Query, share: float) -> Query:
+    """The query with so many null tables that the smallest p-value is a tenth of a pair's share of the level.
 
     Adjusted for many pairs, the p-value of a test that ranks itself among `num_null` tables could else never be small.
     Only tests of codes: the draws of others may be whole data sets, and cost a user minutes that were not asked for.
     """
-    usual = next((field.default for field in dataclasses.fields(question.entry.cls) if field.name == "num_null"), None)
-    fields = question.settings.fields
+    usual = next((field.default for field in dataclasses.fields(query.entry.cls) if field.name == "num_null"), None)
+    fields = query.settings.fields
     needed = min(math.ceil(10.0 / share) - 1, MAX_DRAWS)
-    if not isinstance(usual, int) or needed <= usual or "num_null" in fields or not question.entry.spec.columns.coded:
-        return question
+    if not isinstance(usual, int) or needed <= usual or "num_null" in fields or not query.entry.spec.columns.coded:
+        return query
     return dataclasses.replace(
-        question, settings=dataclasses.replace(question.settings, fields={**fields, "num_null": needed})
+        query, settings=dataclasses.replace(query.settings, fields={**fields, "num_null": needed})
     )
 
 
-def _require_pair(question: Question) -> None:
+def _require_pair(query: Query) -> None:
     """Raises ValueError if the test cannot be asked about this pair, which it names."""
-    entry, rules = question.entry, [question.schema.rule(name) for name in (*question.x, *question.y)]
+    entry, rules = query.entry, [query.schema.rule(name) for name in (*query.x, *query.y)]
     catalogue.require_any_pair(entry.cls)
-    if question.public_columns:
+    if query.public_columns:
         raise ValueError(
-            f"{entry.name} takes {listing(question.public_columns)} as public: ask about one pair by --x, --y."
+            f"{entry.name} takes {listing(query.public_columns)} as public: ask about one pair by --x, --y."
         )
-    given = tuple(column for name in question.given for column in question.schema.rule(name).code_column())
+    given = tuple(column for name in query.given for column in query.schema.rule(name).code_column())
     domain = Domain(rules[0].code_column(), rules[1].code_column(), given)
     if not entry.spec.fits(domain):
-        pair = f"{question.x[0]} and {question.y[0]}"
+        pair = f"{query.x[0]} and {query.y[0]}"
         raise ValueError(f"{entry.name} cannot be asked about {pair}: name other columns, or leave the method out.")
 
 
-def _built(question: Question, data: Data, rows: int) -> Any:
+def _built(query: Query, data: Data, rows: int) -> Any:
     """The test of one pair. Errors: ValueError that names the pair."""
     try:
-        return question.entry.within(question.epsilon, data, dataclasses.replace(question.settings, num_records=rows))
+        return query.entry.within(query.epsilon, data, dataclasses.replace(query.settings, num_records=rows))
     except ValueError as error:
-        raise ValueError(f"{question.x[0]} and {question.y[0]}: {error}") from None
+        raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None

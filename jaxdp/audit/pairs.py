@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.discovery.spec import AUDITED_DELTA
 from jaxdp.mechanisms import ExponentialMechanism, Gaussian, RankThreshold, ReportNoisyMax
 from jaxdp.mechanisms.random_stopping import RandomStopping
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothStudent
@@ -23,7 +24,6 @@ from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.mechanisms.top_k import TopK
 
 FAR = 100.0  # half width of the public range, in units of the bound
-GAUSSIAN_DELTA = 0.05
 
 
 @jax.tree_util.register_dataclass
@@ -87,9 +87,9 @@ def _geometric(epsilon: float) -> list[Pair]:
 
 
 def _gaussian(epsilon: float) -> list[Pair]:
-    """rho whose exact curve passes through (epsilon, GAUSSIAN_DELTA); the cost says rho alone."""
-    mechanism = Gaussian(rho=gaussian_rho(epsilon, GAUSSIAN_DELTA))
-    raw = [dataclasses.replace(pair, view=_itself) for pair in _additive(2.0, Norm.L2, mechanism, GAUSSIAN_DELTA)]
+    """rho whose exact curve passes through (epsilon, AUDITED_DELTA); the cost says rho alone."""
+    mechanism = Gaussian(rho=gaussian_rho(epsilon, AUDITED_DELTA))
+    raw = [dataclasses.replace(pair, view=_itself) for pair in _additive(2.0, Norm.L2, mechanism, AUDITED_DELTA)]
     return raw
 
 
@@ -214,11 +214,11 @@ def _student(epsilon: float) -> list[Pair]:
 
 
 def _smooth_laplace(epsilon: float) -> list[Pair]:
-    return _smooth(SmoothLaplace(epsilon=epsilon, delta=GAUSSIAN_DELTA), GAUSSIAN_DELTA)
+    return _smooth(SmoothLaplace(epsilon=epsilon, delta=AUDITED_DELTA), AUDITED_DELTA)
 
 
 def _smooth_gaussian(epsilon: float) -> list[Pair]:
-    return _smooth(SmoothGaussian(epsilon=epsilon, delta=GAUSSIAN_DELTA), GAUSSIAN_DELTA)
+    return _smooth(SmoothGaussian(epsilon=epsilon, delta=AUDITED_DELTA), AUDITED_DELTA)
 
 
 def _smooth(mechanism, delta: float = 0.0) -> list[Pair]:

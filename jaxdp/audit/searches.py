@@ -12,13 +12,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp._base.places import loaded
 from jaxdp.audit.epsilon import Bound, outcomes_bound
 from jaxdp.audit.many_runs import walk
-from jaxdp.audit.pairs import GAUSSIAN_DELTA, gaussian_rho
+from jaxdp.audit.pairs import gaussian_rho
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import default_query
-from jaxdp.discovery.spec import find
+from jaxdp.discovery.methods.pc import pc
+from jaxdp.discovery.spec import AUDITED_DELTA, AUDITED_Z, SearchAudit, find, searches
 from jaxdp.independence.ranks.conditional_kendall import ConditionalKendall
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.randomness import keys
@@ -30,7 +32,6 @@ RARE = (3, 4, 5, 6)  # records in which all columns are 1, the others 0: one les
 PILOT = 1 << 12  # runs of the pilot on each side
 BATCH = 1 << 18
 LEVELS = (2, 2, 2)
-Z = 2.0  # threshold of the queries, public; attacks found more here than at the default 4, or at 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,42 +49,30 @@ class Search:
     pilot: str | None = None
 
 
-def _search(name: str, **options):
-    return lambda epsilon: functools.partial(find(name), epsilon=epsilon, **options)
+def _subjects(flawed: bool) -> dict[str, Search]:
+    """The audits that the searches say, by name."""
+    return {
+        f"{name}-{audit.label}" if audit.label else name: _subject(function, audit)
+        for name, function in searches().items()
+        for audit in function.spec.audits  # type: ignore[attr-defined]
+        if audit.flawed == flawed
+    }
 
 
-def _sieved(name: str, **options):
-    return _search(name, z=Z, **options)
+def _subject(function: Callable, audit: SearchAudit) -> Search:
+    build = loaded(audit.build) or (lambda epsilon: functools.partial(function, epsilon=epsilon, **audit.options))
+    return Search(build, audit.walked, audit.delta, loaded(audit.neighbours), audit.pilot)
 
 
-def _marginal_pc(epsilon: float):
-    return functools.partial(find("marginal_pc"), rho=gaussian_rho(epsilon, GAUSSIAN_DELTA))
+def noisy_marginals(epsilon: float):
+    """`marginal_pc` at the rho that is (epsilon, AUDITED_DELTA)-DP."""
+    return functools.partial(find("marginal_pc"), rho=gaussian_rho(epsilon, AUDITED_DELTA))
 
 
 def _pc(epsilon: float):
     """Four tests of Kendall's at a quarter of the budget."""
     test = ConditionalKendall(epsilon=epsilon / 4)
-    return functools.partial(find("pc"), test=test, max_tests=4, level=0.05)
-
-
-_ONE_ROUND = _sieved("priv_pc", subset=RECORDS // 2, max_rounds=1)
-SEARCHES: dict[str, Search] = {
-    "priv_pc": Search(_sieved("priv_pc", refresh=True), pilot="svt_pc"),
-    "priv_pc-one-round": Search(_sieved("priv_pc", max_rounds=1, refresh=True)),
-    "priv_pc-one-threshold": Search(_sieved("priv_pc", refresh=False), pilot="svt_pc"),
-    "priv_pc-subset": Search(_ONE_ROUND, walked=False, pilot="priv_pc-one-round"),
-    "svt_pc": Search(_sieved("svt_pc")),
-    "em_pc": Search(_sieved("em_pc", max_order=1), pilot="svt_pc"),
-    "adaptive_pc": Search(_sieved("adaptive_pc")),
-    "gaussian_pc": Search(_sieved("gaussian_pc", delta=GAUSSIAN_DELTA, max_tests=4), delta=GAUSSIAN_DELTA),
-    "table_pc": Search(_search("table_pc", level=0.05), walked=False, pilot="adaptive_pc"),
-    "marginal_pc": Search(_marginal_pc, walked=False, delta=GAUSSIAN_DELTA, pilot="adaptive_pc"),
-    "max_min_pc": Search(_search("max_min_pc"), walked=False, pilot="adaptive_pc"),
-    "max_min_pc-delta": Search(
-        _search("max_min_pc", delta=GAUSSIAN_DELTA), walked=False, delta=GAUSSIAN_DELTA, pilot="adaptive_pc"
-    ),
-    "pc": Search(_pc, walked=False, pilot="adaptive_pc"),
-}
+    return functools.partial(pc, test=test, max_tests=4, level=0.05)
 
 
 def triples(records: int = 1200):
@@ -101,10 +90,9 @@ def triples(records: int = 1200):
     return tuple(as_records(rows, (3, 3, records - 2)) for rows in (values, other))
 
 
-# Priv-PC as published, at the epsilon that its authors claim
-FLAWED_SEARCHES: dict[str, Search] = {
-    "priv_pc-paper": Search(_search("priv_pc_paper", z=0.785, max_rounds=1), walked=False, neighbours=triples),
-}
+# PC takes a test, and so has no budget of its own
+SEARCHES = {**_subjects(flawed=False), "pc": Search(_pc, walked=False, pilot="adaptive_pc")}
+FLAWED_SEARCHES = _subjects(flawed=True)  # as published, at the epsilon that the authors claim
 
 
 def released(graph):
@@ -205,7 +193,7 @@ def _changed(generator, table, most: int = 10):
 
 
 def _queries(table):
-    return default_query(Z, RECORDS).values(Counts(_records(table)), [(0, 1, ()), (0, 2, ()), (1, 2, ())])
+    return default_query(AUDITED_Z, RECORDS).values(Counts(_records(table)), [(0, 1, ()), (0, 2, ()), (1, 2, ())])
 
 
 def _sieve_noise(generator):

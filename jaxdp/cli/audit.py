@@ -20,7 +20,7 @@ def add_parser(subparsers) -> None:
             "cauchy, student, smooth-laplace, smooth-gaussian, random-stopping, a test by its name "
             "(partition-gcm, ..., package.module:Class) or that of another of its examples (partition-gcm-axes), a "
             "causal search (svt_pc, priv_pc, em_pc, adaptive_pc, table_pc, ...), or a published variant whose claim is "
-            "false: noisy-permutation, algorithm-2, algorithm-3, micr-geom, priv_pc-paper."
+            "false: noisy-permutation, algorithm-2, algorithm-3, micr-geom, priv_pc_paper."
         ),
         epilog="example: jaxdp audit laplace --epsilon 1 --runs 1e7",
     )

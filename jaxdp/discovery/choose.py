@@ -128,7 +128,12 @@ def _last_resort(setting: Setting) -> float:
     return math.inf
 
 
-@search(SearchSpec("partition_pc", "PC with partition-gcm alone; coarse in Z", fits=_any_columns))
+_SHARES = "a sum of audited tests, reserved in advance"
+
+
+@search(
+    SearchSpec("partition_pc", "PC with partition-gcm alone; coarse in Z", fits=_any_columns, without_audit=_SHARES)
+)
 def partition_pc(
     key: Key,
     data: Any,
@@ -160,6 +165,7 @@ def partition_pc(
         "PC with the recommended test of each query; for continuous and mixed columns",
         fits=_any_columns,
         error=_last_resort,
+        without_audit=_SHARES,
     )
 )
 def recommended_pc(

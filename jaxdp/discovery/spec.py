@@ -36,6 +36,31 @@ class Setting:
         return len(self.levels)
 
 
+AUDITED_DELTA = 0.05  # of audits of Gaussian noise: large, so that what it hides shows
+AUDITED_Z = 2.0  # threshold of audited queries, public; attacks found more here than at the default 4, or at 1
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchAudit:
+    """One way in which a whole search is audited; its name is that of the search, with the label if there is one.
+
+    options: arguments of the search beyond epsilon. build: epsilon -> search(key, records), or its place
+    "package.module:function", where epsilon is no argument. walked: `many_runs.walk` can run it; otherwise runs are
+    made one by one. delta: of the claim. pilot: name of the walked audit, fast and alike, whose runs choose among the
+    pairs; default itself. neighbours: place of a fixed pair of records, in place of an attack. flawed: the claim is
+    false.
+    """
+
+    label: str = ""
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    build: Any = None
+    walked: bool = True
+    delta: float = 0.0
+    pilot: str | None = None
+    neighbours: Any = None
+    flawed: bool = False
+
+
 @dataclasses.dataclass(frozen=True)
 class SearchSpec:
     """Everything the rest of the package needs to know about a search.
@@ -48,6 +73,7 @@ class SearchSpec:
     sums: whether it takes sums of records alone, so that they may come in chunks (`RecordsInChunks`).
     variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
     true_epsilon: of comparators and published searches (`jaxdp.published`), the epsilon that they have, in words.
+    audits: of the whole search; without_audit: why there is none.
     """
 
     name: str
@@ -58,6 +84,8 @@ class SearchSpec:
     sums: bool = False
     variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
     true_epsilon: str = ""
+    audits: tuple[SearchAudit, ...] = ()
+    without_audit: str = ""
 
 
 def search(spec: SearchSpec):

@@ -27,7 +27,7 @@ from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, perturbed
 from jaxdp.discovery.graph import Decision, Graph, number
-from jaxdp.discovery.spec import SearchSpec, search
+from jaxdp.discovery.spec import AUDITED_Z, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import Laplace
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
@@ -42,6 +42,7 @@ ROUNDING = 1.0 - 2.0**-40  # shares are rounded down, so that their sum stays wi
         "adaptive_pc",
         "PC with budgets that adapt to the order of the query",
         true_epsilon="as asked for, by a filter",
+        audits=(SearchAudit(options={"z": AUDITED_Z}),),
     )
 )
 def adaptive_pc(

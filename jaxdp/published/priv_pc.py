@@ -26,7 +26,7 @@ from jaxdp.discovery.engine.decision_query import Z, rounding
 from jaxdp.discovery.engine.skeleton import AHEAD, CIQuery
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.priv_pc import RoundPlan, Rounds, num_rounds, searched_in_rounds, subset_size
-from jaxdp.discovery.spec import SearchSpec, search
+from jaxdp.discovery.spec import SearchAudit, SearchSpec, search
 from jaxdp.independence.ranks import kendall_examples
 from jaxdp.independence.ranks.conditional_kendall import ConditionalKendall
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF, as_default_float
@@ -173,6 +173,14 @@ def printed_round(algorithm: int, epsilon: float, rate: float) -> float:
         "priv_pc_paper",
         "Priv-PC as published; its claim is false; simulations only",
         true_epsilon="many times the one asked for; the graph says it",
+        audits=(
+            SearchAudit(
+                options={"z": 0.785, "max_rounds": 1},
+                walked=False,
+                neighbours="jaxdp.audit.searches:triples",
+                flawed=True,
+            ),
+        ),
     )
 )
 def priv_pc_paper(

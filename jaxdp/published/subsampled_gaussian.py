@@ -20,7 +20,7 @@ from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.sparse_loop import perturbed
 from jaxdp.discovery.graph import Decision, Graph, number
-from jaxdp.discovery.spec import SearchSpec, search
+from jaxdp.discovery.spec import AUDITED_DELTA, AUDITED_Z, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import Gaussian
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
@@ -30,7 +30,11 @@ TESTS_PER_PAIR = 5
 
 @search(
     SearchSpec(
-        "gaussian_pc", "PC by sub-sampled Gaussian noise", needs=("delta",), true_epsilon="as asked for, with delta"
+        "gaussian_pc",
+        "PC by sub-sampled Gaussian noise",
+        needs=("delta",),
+        true_epsilon="as asked for, with delta",
+        audits=(SearchAudit(options={"z": AUDITED_Z, "delta": AUDITED_DELTA, "max_tests": 4}, delta=AUDITED_DELTA),),
     )
 )
 def gaussian_pc(

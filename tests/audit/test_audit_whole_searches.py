@@ -10,6 +10,7 @@ import scipy.stats
 from jaxdp import audit
 from jaxdp.audit import catalogue, searches
 from jaxdp.audit.many_runs import walk
+from jaxdp.discovery import spec
 from jaxdp.discovery.methods import priv_pc
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.published import curate
@@ -28,6 +29,14 @@ def neighbours(tables):
 def bound(name, epsilon, tables, runs=RUNS):
     subject, key = searches.SEARCHES[name], jax.random.key(3)
     return searches.sampled_bound(subject, subject.build(epsilon), neighbours(tables), key, runs, alpha=1e-6).epsilon
+
+
+def test_every_search_has_an_audit_or_says_why_not():
+    for name, search in spec.searches().items():
+        assert bool(search.spec.audits) != bool(search.spec.without_audit), name
+    pilots = {subject.pilot for subject in searches.SEARCHES.values()} - {None}
+    assert all(searches.SEARCHES[pilot].walked for pilot in pilots)
+    assert searches.SEARCHES["pc"].build(1.0).keywords["max_tests"] == 4
 
 
 NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in ("priv_pc", "em_pc")]
@@ -79,7 +88,7 @@ def test_a_search_that_pays_for_one_query_of_all_is_refuted(monkeypatch):
 
 @pytest.mark.full
 def test_the_published_search_is_refuted_at_the_epsilon_of_its_authors():
-    found = audit.audit("priv_pc-paper", 1.0, runs=400, key=jax.random.key(0))
+    found = audit.audit("priv_pc_paper", 1.0, runs=400, key=jax.random.key(0))
     assert not found.holds
     assert found.lower > 1.0
 

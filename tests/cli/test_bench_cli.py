@@ -2,6 +2,8 @@
 
 import json
 
+from jaxdp import catalogue
+from jaxdp.cli.bench import recommended
 from jaxdp.cli.main import main
 
 
@@ -18,3 +20,9 @@ def test_rows_and_picture(tmp_path, capsys):
     assert "replicates/s" in capsys.readouterr().out
     assert main(["bench", "--method", "nonsense", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_without_names_the_recommended_tests_are_timed():
+    names = recommended()
+    assert len(names) > 2
+    assert all(catalogue.find(name).spec.rank for name in names)

@@ -21,7 +21,7 @@ from jaxdp.discovery.engine.decision_query import Z, default_query
 from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import Search, counted
 from jaxdp.discovery.graph import Decision, Graph
-from jaxdp.discovery.spec import SearchSpec, search
+from jaxdp.discovery.spec import AUDITED_Z, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import ExponentialMechanism
 from jaxdp.noise.source import Source
 from jaxdp.randomness import keys
@@ -36,6 +36,7 @@ COUNT_SHARE = 0.5  # of a call's budget, for how many edges to remove; the rest 
         "em_pc",
         "EM-PC: conditioning sets by the exponential mechanism, corrected",
         variants={"lipschitz": OWN, "greedy": "jaxdp.published.em_pc:greedy_em_pc"},
+        audits=(SearchAudit(options={"z": AUDITED_Z, "max_order": 1}, pilot="svt_pc"),),
     )
 )
 def em_pc(

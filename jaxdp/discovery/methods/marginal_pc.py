@@ -23,7 +23,7 @@ from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.table_pc import LEVEL, z_threshold
-from jaxdp.discovery.spec import SearchSpec, search
+from jaxdp.discovery.spec import AUDITED_DELTA, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import Gaussian
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
@@ -112,7 +112,18 @@ class NoisyTables:
         return [key for key in self._tables if wanted <= set(key)]
 
 
-@search(SearchSpec("marginal_pc", "PC on noisy marginal tables", needs=("rho",)))
+@search(
+    SearchSpec(
+        "marginal_pc",
+        "PC on noisy marginal tables",
+        needs=("rho",),
+        audits=(
+            SearchAudit(
+                build="jaxdp.audit.searches:noisy_marginals", walked=False, delta=AUDITED_DELTA, pilot="adaptive_pc"
+            ),
+        ),
+    )
+)
 def marginal_pc(
     key: Key,
     data: Any,

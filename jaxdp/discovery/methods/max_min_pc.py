@@ -30,7 +30,7 @@ from jaxdp.discovery.engine.session import Session, opened
 from jaxdp.discovery.engine.skeleton import Search, counted
 from jaxdp.discovery.engine.sparse_loop import perturbed
 from jaxdp.discovery.graph import Decision, Graph
-from jaxdp.discovery.spec import SearchSpec, Setting, search
+from jaxdp.discovery.spec import AUDITED_DELTA, SearchAudit, SearchSpec, Setting, search
 from jaxdp.noise import lattice
 from jaxdp.noise.source import Source
 from jaxdp.randomness import keys
@@ -74,7 +74,17 @@ def _too_loud(records: Records, budget: Budget) -> bool:
     return public and _noise(budget, len(records.columns)) > TREE_FROM * records.num_records
 
 
-@search(SearchSpec("max_min_pc", "max-min selection of edges; recommended for many coded columns", error=_weakest))
+@search(
+    SearchSpec(
+        "max_min_pc",
+        "max-min selection of edges; recommended for many coded columns",
+        error=_weakest,
+        audits=(
+            SearchAudit(walked=False, pilot="adaptive_pc"),
+            SearchAudit("delta", {"delta": AUDITED_DELTA}, walked=False, delta=AUDITED_DELTA, pilot="adaptive_pc"),
+        ),
+    )
+)
 def max_min_pc(
     key: Key,
     data: Any,

@@ -74,6 +74,7 @@ def correlation_sd(setting: Setting) -> float:
         fits=_any_columns,
         error=_weakest,
         sums=True,
+        without_audit="one release of an audited test's moments, then post-processing",
     )
 )
 def moment_pc(

@@ -47,6 +47,7 @@ def _continuous(levels: Levels) -> bool:
         "neighbour_pc",
         "max-min selection by sums over neighbours; for continuous columns whose relations bend",
         fits=_continuous,
+        without_audit="it draws as max_min_pc does; the bound of its scores is attacked",
     )
 )
 def neighbour_pc(

@@ -25,7 +25,7 @@ from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, perturbed, require_certificate, until_above
 from jaxdp.discovery.graph import Decision, Graph
-from jaxdp.discovery.spec import SearchSpec, search
+from jaxdp.discovery.spec import AUDITED_Z, SearchAudit, SearchSpec, search
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, before_amplification
 from jaxdp.noise.source import Source
@@ -94,6 +94,14 @@ def kept_threshold(epsilon: float, rounds: int, sieve_share: float = SIEVE_SHARE
         "priv_pc",
         "Priv-PC: sieve and examine, corrected",
         variants={"corrected": OWN, "paper": "jaxdp.published.priv_pc:priv_pc_paper"},
+        audits=(
+            SearchAudit(options={"z": AUDITED_Z, "refresh": True}, pilot="svt_pc"),
+            SearchAudit("one-round", {"z": AUDITED_Z, "max_rounds": 1, "refresh": True}),
+            SearchAudit("one-threshold", {"z": AUDITED_Z, "refresh": False}, pilot="svt_pc"),
+            SearchAudit(
+                "subset", {"z": AUDITED_Z, "subset": 50, "max_rounds": 1}, walked=False, pilot="priv_pc-one-round"
+            ),
+        ),
     )
 )
 def priv_pc(

@@ -17,7 +17,7 @@ from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, require_certificate, until_above
 from jaxdp.discovery.graph import Decision, Graph
-from jaxdp.discovery.spec import SearchSpec, Setting, search
+from jaxdp.discovery.spec import AUDITED_Z, SearchAudit, SearchSpec, Setting, search
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
@@ -33,7 +33,14 @@ def _weakest(setting: Setting) -> float:
     return 2.0 * (noise + Z * math.sqrt(n) / 4.0) / n
 
 
-@search(SearchSpec("svt_pc", "PC by one sparse vector; for many coded columns", error=_weakest))
+@search(
+    SearchSpec(
+        "svt_pc",
+        "PC by one sparse vector; for many coded columns",
+        error=_weakest,
+        audits=(SearchAudit(options={"z": AUDITED_Z}),),
+    )
+)
 def svt_pc(
     key: Key,
     data: Any,

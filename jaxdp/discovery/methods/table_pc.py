@@ -25,7 +25,7 @@ from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.graph import Decision, Graph
-from jaxdp.discovery.spec import SearchSpec, Setting, search
+from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, search
 from jaxdp.mechanisms import Geometric
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
@@ -100,7 +100,13 @@ def _weakest(setting: Setting) -> float:
 
 
 @search(
-    SearchSpec("table_pc", "PC on one noisy joint table; recommended where the table fits", error=_weakest, sums=True)
+    SearchSpec(
+        "table_pc",
+        "PC on one noisy joint table; recommended where the table fits",
+        error=_weakest,
+        sums=True,
+        audits=(SearchAudit(options={"level": 0.05}, walked=False, pilot="adaptive_pc"),),
+    )
 )
 def table_pc(
     key: Key,

@@ -24,7 +24,8 @@ from jaxdp.statistics.kernel_ridge.kernels import RBF
 PRIVATE = [case for case in CASES if case.private]
 
 
-FIRST = {type(case.test(1.0)): case.name for case in reversed(CASES)}  # further cases of a class are its variants
+# further cases of a class are its variants
+FIRST = {type(case.test(1.0)): case.name for case in reversed([*CASES, *ATTACKED])}
 
 
 def every(cases, variants=pytest.mark.full):
@@ -86,6 +87,7 @@ def test_non_private_tests_say_so_and_refuse_release_keys(case):
         jaxdp.run(case.test(1.0), jaxdp.fresh_key(), sample(case.name))
 
 
+@pytest.mark.full
 @every(CASES)
 def test_jit_agrees_with_eager(case):
     test, data = case.test(1.0), sample(case.name)
@@ -218,13 +220,14 @@ def test_nothing_unnoised_is_in_a_result(case):
     assert not raw & {float(v) for leaf in released for v in np.ravel(leaf)}
 
 
-@every(ATTACKED, variants=())
+@every(ATTACKED)
 def test_every_bound_is_reached_and_none_is_passed(case):
     """Worst pairs and a search, in float64; the shares that an attack must reach are the case's own."""
     attacks.check(case, attacks.attack(case))
 
 
-@every([case for case in ATTACKED if attacks.caught(case)], variants=())
+@pytest.mark.full
+@every([case for case in ATTACKED if attacks.caught(case)])
 def test_a_bound_cut_by_a_tenth_is_found(case, monkeypatch):
     """The same attack on the same query, whose class now declares nine tenths of its sensitivity."""
     attacks.understate(case, 0.9, monkeypatch.setattr)
@@ -300,6 +303,7 @@ def test_the_program_does_not_depend_on_values(case):
     assert "callback" not in text
 
 
+@pytest.mark.full
 @every(PRIVATE)
 def test_the_statistic_is_the_one_its_sensitivity_was_computed_for(case):
     """The sensitivity sees a concrete budget, the compiled statistic a traced one: no default may depend on that."""

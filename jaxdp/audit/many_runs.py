@@ -7,7 +7,9 @@ batch, so that every mechanism draws for all runs; a run belongs to the one path
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,7 +19,8 @@ import numpy as np
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
 
-SIGNS = (-1.0, 1.0)  # a search uses a released number by its sign alone
+SIGNS = (-1.0, 1.0)  # a search uses a single released number by its sign alone
+CUTS, LEVELS = (0.0, 1.0), (-1.0, 0.5, 2.0)  # those of a list by their side of 0 and of the scale of their noise
 LEAST = 64  # runs of a batch; more by factors of 4, so that few programs are compiled
 
 
@@ -26,20 +29,29 @@ class _Path(Tape):
     """A tape that plays scripted answers and notes what each run drew in their place.
 
     script: which branch each call takes; the first one from where it ends. widths: how many branches each call has.
+    given: answers of the first calls, the same in every run, which are no branches.
     """
 
     script: list[int] = dataclasses.field(default_factory=list)
     drawn: list[Any] = dataclasses.field(default_factory=list)
     widths: list[int] = dataclasses.field(default_factory=list)
+    given: list[int] = dataclasses.field(default_factory=list)
 
     def play(self, law: str, value, parameters, key, output):
         if law == "sparse_threshold":
             return output  # nobody sees it: each run goes on with its own
+        if self.given:
+            return np.asarray(self.given.pop(0))[()]
         if law == "sparse_answer":
             answers: tuple = (False, True)
             branch = output
         elif law in ("laplace", "gaussian") and np.ndim(value) == 0:
             answers, branch = SIGNS, output >= 0.0
+        elif law in ("laplace", "gaussian") and np.ndim(value) == 1:
+            scale = _scale(law, *parameters)
+            answers = tuple(scale * np.array(levels) for levels in itertools.product(LEVELS, repeat=len(value)))
+            places = sum((output >= scale * cut).astype(jnp.int32) for cut in CUTS)
+            branch = jnp.sum(places * jnp.asarray(3 ** np.arange(len(value))[::-1]))
         elif law in ("argmax_exponential", "argmax_gumbel"):
             answers, branch = tuple(range(len(value))), output
         else:
@@ -51,17 +63,24 @@ class _Path(Tape):
         return np.asarray(answers[self.script[len(self.drawn) - 1]])[()]
 
 
-def walk(search, data, keys, outcome) -> np.ndarray:
+def _scale(law: str, reach: float, budget: float) -> float:
+    """Scale of Laplace noise, standard deviation of normal noise."""
+    return float(reach) / (float(budget) if law == "laplace" else math.sqrt(2.0 * float(budget)))
+
+
+def walk(search, data, keys, outcome, given: Sequence[int] = ()) -> np.ndarray:
     """The outcomes of independent runs search(key, data), one per key: objects (runs,).
 
-    outcome: released result -> hashable. Simulation keys; the search may use released numbers by their sign alone.
+    outcome: released result -> hashable. Simulation keys; the search may use a single released number by its sign
+    alone, and those of a list by their side of 0 and of the scale of their noise.
+    given: answers of the first selections: the law of the rest, given them.
     """
     found = np.empty(len(keys), object)
     todo = [((), np.arange(len(keys)))]
     while todo:
         prefix, runs = todo.pop()
         padded = runs[np.arange(LEAST * 4 ** max(0, math.ceil(math.log(len(runs) / LEAST, 4)))) % len(runs)]
-        path, released, drawn = _follow(search, data, keys[padded], prefix)
+        path, released, drawn = _follow(search, data, keys[padded], prefix, given)
         left = np.ones(len(runs), bool)
         for place, taken in enumerate(path.script):
             for branch in range(path.widths[place]) if place >= len(prefix) else ():
@@ -74,12 +93,12 @@ def walk(search, data, keys, outcome) -> np.ndarray:
     return found
 
 
-def _follow(search, data, keys, prefix):
+def _follow(search, data, keys, prefix, given):
     """One path: its tape, the released result on it, and what each run drew, (runs, calls)."""
     kept = {}
 
     def one(key):
-        path = _Path(script=list(prefix))
+        path = _Path(script=list(prefix), given=list(given))
         kept["released"] = search(RecordedKey(key, path), data)
         kept["path"] = path
         return jnp.stack([*path.drawn, jnp.int32(0)])

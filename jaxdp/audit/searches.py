@@ -96,8 +96,9 @@ FLAWED_SEARCHES = _subjects(flawed=True)  # as published, at the epsilon that th
 
 
 def released(graph):
-    """What an audit looks at: the answered queries in order, and whether the search came to its end."""
-    return (tuple((d.i, d.j, d.given, d.independent) for d in graph.decisions), graph.complete)
+    """What an audit looks at: the answered queries in order, whether the search came to its end, and the edges."""
+    answered = tuple((d.i, d.j, d.given, d.independent) for d in graph.decisions)
+    return (answered, graph.complete, tuple(graph.edges))
 
 
 def outcomes(subject: Search, search, records, key, runs: int, release: bool = False) -> np.ndarray:

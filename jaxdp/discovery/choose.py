@@ -15,7 +15,7 @@ from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp.core import Account
 from jaxdp.data.dataset import Column, Domain
-from jaxdp.data.records import Records, as_records, levels_of
+from jaxdp.data.records import Records, RecordsInChunks, as_records, levels_of
 from jaxdp.discovery.engine.answerable import largest_order
 from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.graph import Graph
@@ -45,17 +45,17 @@ def discover(
     """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose and says why.
 
     method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_by_name`); or a name
-    of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "moment_pc"
-    for continuous or mixed ones. delta: searches that know what to do with one need less noise; the others stay within
-    pure epsilon. knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of `partition_pc`,
-    which alone has it. keep: file for the answers of a search, with which it goes on if it is interrupted; searches
-    whose noise nobody may see, such as svt_pc, have none. Privacy: (epsilon, delta)-DP under replace-one.
-    Errors: ValueError for a name that does not exist, for columns that the search does not take, and for knowledge that
-    it cannot use.
+    of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "neighbour_pc" and
+    "moment_pc" for continuous or mixed ones. delta: searches that know what to do with one need less noise; the others
+    stay within pure epsilon. knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of
+    `partition_pc`, which alone has it. keep: file for the answers of a search, with which it goes on if it is
+    interrupted; searches whose noise nobody may see, such as svt_pc, have none. Privacy: (epsilon, delta)-DP under
+    replace-one. Errors: ValueError for a name that does not exist, for columns that the search does not take, and for
+    knowledge that it cannot use.
     """
     keys.admit(key, data)
     records = as_records(data, levels)
-    setting = setting_of(records.columns, records.num_records, epsilon, delta)
+    setting = setting_of(records.columns, records.num_records, epsilon, delta, isinstance(records, RecordsInChunks))
     search = named(best(setting).spec.name if method == AUTO else method)  # type: ignore[attr-defined]
     options: dict[str, Any] = {
         "max_order": max_order,
@@ -82,23 +82,27 @@ def discover(
     return graph if method != AUTO else dataclasses.replace(graph, note=" ".join([graph.note, why(setting)]).strip())
 
 
-def setting_of(columns: Sequence[Column], num_records: int, epsilon: float, delta: float = 0.0) -> Setting:
+def setting_of(
+    columns: Sequence[Column], num_records: int, epsilon: float, delta: float = 0.0, in_chunks: bool = False
+) -> Setting:
     """The public numbers of a search. Errors: ValueError for what is no budget."""
     check.positive(epsilon=epsilon)
     check.non_negative(delta=delta)
     check.in_range(-1.0, 1.0, delta=delta)
-    return Setting(levels_of(columns), num_records, float(epsilon), float(delta))
+    return Setting(levels_of(columns), num_records, float(epsilon), float(delta), in_chunks)
 
 
 def why(setting: Setting) -> str:
     """Which search public numbers choose, why, and what it will miss: one sentence for people, known before a run."""
     first, *rest = forecasts(setting)
+    rest = [row for row in rest if row.weakest >= first.weakest]
     budget = f"epsilon {setting.epsilon:g}" + (f", delta {setting.delta:g}" if setting.delta else "")
     asked = f"{setting.num_columns} columns, {setting.num_records} records and {budget}"
     if not math.isfinite(first.weakest):
         return f"{first.method} was chosen: it takes continuous columns."
     second = f" ({rest[0].method}: {100 * rest[0].weakest:.2g} %)" if rest and math.isfinite(rest[0].weakest) else ""
-    return f"{first.method} was chosen for {asked}: {first.misses}{second}."
+    because = best(setting).spec.because(setting)  # type: ignore[attr-defined]
+    return f"{first.method} was chosen for {asked}: {because}{'; ' if because else ''}{first.misses}{second}."
 
 
 def named(method: str) -> Any:
@@ -126,6 +130,10 @@ def _any_columns(levels: Levels) -> bool:
 def _last_resort(setting: Setting) -> float:
     """Searches of coded columns come first wherever they fit."""
     return math.inf
+
+
+def _last(setting: Setting) -> int:
+    return 3
 
 
 _SHARES = "a sum of audited tests, reserved in advance"
@@ -166,6 +174,7 @@ def partition_pc(
         fits=_any_columns,
         error=_last_resort,
         without_audit=_SHARES,
+        rank=_last,
     )
 )
 def recommended_pc(

@@ -23,12 +23,16 @@ def coded(levels: Levels) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What is public before a search: levels of the columns (0: continuous), number of records, budget."""
+    """What is public before a search: levels of the columns (0: continuous), number of records, budget.
+
+    in_chunks: records come in chunks, so that only searches of sums can read them.
+    """
 
     levels: Levels
     num_records: int
     epsilon: float
     delta: float = 0.0
+    in_chunks: bool = False
 
     @property
     def num_columns(self) -> int:
@@ -61,6 +65,14 @@ class SearchAudit:
     flawed: bool = False
 
 
+def _middle(setting: Setting) -> int:
+    return 1
+
+
+def _nothing(setting: Setting) -> str:
+    return ""
+
+
 @dataclasses.dataclass(frozen=True)
 class SearchSpec:
     """Everything the rest of the package needs to know about a search.
@@ -68,7 +80,9 @@ class SearchSpec:
     name: its only name, that of the exported function. summary: one line for people. fits: whether it takes columns of
     these levels. error: Setting -> about the weakest dependence of two columns that it finds, as the share of records
     that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
-    infinity says that the search is there where no other fits; None: only by name. needs: arguments beyond epsilon
+    infinity says that the search is there where no other fits; None: only by name. rank: Setting -> 0 to 3;
+    searches of a lower rank come first whatever weaker dependence others find. because: Setting -> why, in words for
+    people, where the rank decided. needs: arguments beyond epsilon
     that it cannot do without.
     sums: whether it takes sums of records alone, so that they may come in chunks (`RecordsInChunks`).
     variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
@@ -80,6 +94,8 @@ class SearchSpec:
     summary: str
     fits: Callable[[Levels], bool] = coded
     error: Callable[[Setting], float] | None = None
+    rank: Callable[[Setting], int] = _middle
+    because: Callable[[Setting], str] = _nothing
     needs: tuple[str, ...] = ()
     sums: bool = False
     variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -136,9 +152,10 @@ class Forecast:
 
 def forecasts(setting: Setting) -> list[Forecast]:
     """What every search that the automatic choice may take would find, best first."""
-    fitting = [found.spec for found in searches().values() if found.spec.error and found.spec.fits(setting.levels)]  # type: ignore[attr-defined]
-    rows = [Forecast(spec.name, float(spec.error(setting))) for spec in fitting]
-    return sorted(rows, key=lambda row: row.weakest)
+    specs: list[SearchSpec] = [found.spec for found in searches().values()]  # type: ignore[attr-defined]
+    fitting = [s for s in specs if s.error and s.fits(setting.levels) and (s.sums or not setting.in_chunks)]
+    rows = [(spec.rank(setting), float(spec.error(setting)), spec.name) for spec in fitting if spec.error]
+    return [Forecast(name, weakest) for _, weakest, name in sorted(rows)]
 
 
 def best(setting: Setting) -> Callable:

@@ -147,7 +147,8 @@ def _beyond_memory(
         return functools.partial(streamed.codes, schema=schema, names=list(names))
     method = settings.get("method", AUTO)
     if method == AUTO:
-        method = best(setting_of(columns, rows, epsilon, settings.get("delta", 0.0))).spec.name  # type: ignore[attr-defined]
+        delta, in_chunks = settings.get("delta", 0.0), 0 in levels_of(columns)
+        method = best(setting_of(columns, rows, epsilon, delta, in_chunks)).spec.name  # type: ignore[attr-defined]
     spec = getattr(named(method), "spec", None)
     if not getattr(spec, "sums", False):
         with_sums = [name for name, found in searches().items() if found.spec.sums]  # type: ignore[attr-defined]

@@ -225,11 +225,11 @@ def test_a_search_of_a_folder_is_that_of_the_table_in_memory(folder, small_memor
 
 def test_a_search_of_continuous_columns_takes_sums(folder, small_memory):
     found, wanted = (
-        jaxdp.discover(source, schema=SPEC, epsilon=2.0, columns=["x", "y", "z"], key=jax.random.key(3))
-        for source in (str(folder), made_up())
+        jaxdp.discover(source, schema=SPEC, epsilon=2.0, columns=["x", "y", "z"], key=jax.random.key(3), **settings)
+        for source, settings in ((str(folder), {}), (made_up(), {"method": "moment_pc"}))
     )
-    assert found.method == "moment_pc"
-    assert found.to_dict() == wanted.to_dict()
+    assert found.method == "moment_pc"  # its sums come in chunks; in memory neighbour_pc would be chosen
+    assert found.to_dict() | {"note": ""} == wanted.to_dict() | {"note": ""}
 
 
 @pytest.mark.full

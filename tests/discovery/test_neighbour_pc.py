@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 import jaxdp
+from experiments.evidence.moments.run import model
 from jaxdp import discovery
 from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Relation
-from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, Column
+from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.neighbour_scores import CHANCE, SENSITIVITY, WIDTH, NeighbourScores
+from jaxdp.discovery.spec import Setting, forecasts
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
 from jaxdp.statistics.neighbours.neighbour_order import priorities
@@ -102,6 +104,34 @@ def test_bends_are_found_that_correlations_miss():
     assert "any smooth shape" in graph.note
 
 
+@pytest.mark.parametrize(("kind", "least"), [("linear", 0.9), ("coded", 0.85)])
+def test_it_is_the_default_where_draws_are_quiet(kind, least):
+    records, truth = model(kind, 6, 1)
+    graph = discovery.discover(jax.random.key(0), records, epsilon=2.0)
+    assert graph.method == "neighbour_pc"
+    assert discovery.skeleton_f1(graph, truth) >= least
+    assert "sees bends as well as lines" in graph.note
+    assert "will not be found" in graph.note
+
+
+def test_the_choice_follows_the_noise_of_a_draw():
+    def first(columns, n, epsilon, delta=0.0, in_chunks=False):
+        return forecasts(Setting(columns, n, epsilon, delta, in_chunks))[0].method
+
+    # measured: docs/theory/neighbour_pc.md#choice
+    assert first((0,) * 10, 10_000, 1.0) == "neighbour_pc"
+    assert first((0,) * 10, 10_000, 0.5) == "moment_pc"
+    assert first((0,) * 5, 10_000, 0.3) == "moment_pc"
+    assert first((0,) * 20, 10_000, 2.0) == "neighbour_pc"
+    assert first((0,) * 20, 10_000, 1.0) == "neighbour_pc"
+    assert first((0,) * 20, 10_000, 1.0, 1e-6) == "neighbour_pc"
+    assert first((0,) * 10, 3000, 2.0) == "moment_pc"
+    assert first((0, 3, 2, 0), 10_000, 2.0) == "neighbour_pc"
+    assert first((0,) * 10, 10_000, 1.0, in_chunks=True) == "moment_pc"
+    assert first((0,) * 60, 1_000_000, 1.0) == "moment_pc"
+    assert first((2,) * 8, 10_000, 1.0) == "table_pc"
+
+
 def recorded(records, outputs=None, **settings):
     tape = Tape(outputs=outputs)
     graph = discovery.neighbour_pc(RecordedKey(jax.random.key(5), tape), records, **settings)
@@ -150,15 +180,52 @@ def test_a_release_of_mixed_columns_is_charged_once_and_can_be_kept(tmp_path):
 
 def test_public_mistakes_are_told():
     records, _ = chain(50)
-    names = records.columns[:5]
-    levels = Records(np.zeros((50, 6)), (*names, Column(CATEGORICAL, 3, "colour")))
     coded = Records(np.zeros((50, 2)), (Column(BINARY, 2, "a"), Column(BINARY, 2, "b")))
     key = jax.random.key(0)
     for data, settings, told in (
         (records, {"epsilon": -1.0}, "epsilon"),
         (records, {"epsilon": 1.0, "max_order": 3}, "at most 2"),
-        (levels, {"epsilon": 1.0}, "colour.*unordered"),
         (coded, {"epsilon": 1.0}, "max_min_pc"),
     ):
         with pytest.raises(ValueError, match=told):
             discovery.neighbour_pc(key, data, **settings)
+
+
+def test_unordered_levels_have_an_indicator_each():
+    """Level 2 of four raises the child; no order of the levels shows it. A fourth column is explained by the first."""
+    generator = np.random.default_rng(4)
+    code = generator.integers(0, 4, 4000)
+    child, other = (np.clip((code == 2) * 0.3 + 0.1 * generator.normal(size=4000), -1, 1) for _ in range(2))
+    values = np.stack([2.0 * code / 3.0 - 1.0, child, other], axis=1)
+    centre, scale = np.zeros(3), np.array([1.0, 0.1, 0.1])
+    asked = [(0, 1, ()), (1, 2, ()), (1, 2, (0,))]
+    seen = NeighbourScores(values, centre, scale, (4, 0, 0))(asked)[0]
+    assert min(seen[:2]) > 200
+    assert seen[2] < 0
+    order = np.argsort(np.asarray(priorities(None, 4000)), kind="stable")
+    sides = [((code == level)[order].astype(float), values[order, 1] / 0.1) for level in range(4)]
+    by_hand = max(abs(sum_of_neighbours(indicator, u)) for indicator, raw in sides for u in (raw, np.abs(raw)))
+    assert seen[0] == pytest.approx(by_hand - CHANCE * np.sqrt(4000 * (1 / 9 + 7 / 72)), abs=1e-6)
+
+
+def sum_of_neighbours(first, second, most=2):
+    """1/(2k) of the sum over pairs at most k = 2 ranks apart."""
+    total = 0.0
+    for apart in range(1, most + 1):
+        psi = [
+            np.round(np.clip((side[apart:] - side[:-apart]) / WIDTH, -1, 1) * 1024) / 1024 for side in (first, second)
+        ]
+        total += np.sum(psi[0] * psi[1])
+    return total / (2 * most)
+
+
+def test_one_record_moves_a_score_with_indicators_by_three_at_most():
+    generator, worst = np.random.default_rng(5), 0.0
+    for _ in range(20):
+        data = np.stack([generator.integers(0, 3, 12) - 1.0, *generator.choice([-0.8, 0.0, 0.8], (2, 12))], axis=1)
+        other = data.copy()
+        other[3] = (generator.integers(0, 3) - 1.0, *generator.choice([-0.8, 0.0, 0.8], 2))
+        both = [NeighbourScores(v, np.zeros(3), np.full(3, 0.1), (3, 0, 0)) for v in (data, other)]
+        queries = [(0, 1, ()), (0, 1, (2,)), (1, 2, (0,))]
+        worst = max(worst, np.abs(both[0](queries)[0] - both[1](queries)[0]).max())
+    assert 0.5 < worst <= SENSITIVITY

@@ -1,11 +1,11 @@
-"""Skeleton F1 of the default search on random structural equation models, recorded row by row.
+"""Skeleton F1 of `moment_pc` on random structural equation models, recorded row by row.
 
 python -m experiments.evidence.moments.run --seeds 6
 
 Models: d columns, each pair an edge with chance 2/(d - 1) in a random order, weights +-(0.4 to 0.9), normal errors of
 sd 1, bounds [-8, 8]. linear; tanh (a child follows tanh of 1.5 times its parents, times 1.2); "cut": linear, half of
 the columns then cut into two or three equally likely levels; "coded": the same, and children follow the codes.
-The search is `jaxdp.discovery.discover` with its own choice; epsilon 1e6 shows it without noise.
+Epsilon 1e6 shows it without noise.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def rows(seeds: int):
             for epsilon, delta in BUDGETS:
                 started = time.perf_counter()
                 key = jax.random.key(1000 + seed)
-                graph = discovery.discover(key, records, epsilon=epsilon, delta=delta)
+                graph = discovery.moment_pc(key, records, epsilon=epsilon, delta=delta)
                 truth = np.triu(edges | edges.T)
                 found = np.triu(graph.skeleton)
                 yield {

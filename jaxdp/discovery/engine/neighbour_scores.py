@@ -28,19 +28,25 @@ SENSITIVITY = BAND_L1  # of every score, replace-one
 
 
 class NeighbourScores:
-    """q(i, j | S): the largest |S| of the value or size of i and the value or size of j, less 2.25 null sds.
+    """q(i, j | S): the largest |S| of a feature of i and a feature of j, less 2.25 null sds.
 
-    values (n, d); centre, scale: (d,), public or released. Order of the records: drawn at random for the empty set, by
-    the value of one column, along a Hilbert curve for two.
+    values (n, d); centre, scale: (d,), public or released. Features: value and size; of a column of unordered levels an
+    indicator of each. Order of the records: drawn at random for the empty set, by the value of one column, along a
+    Hilbert curve for two.
+    unordered: levels of each column of unordered ones, whose values are equally spaced on [-1, 1]; 0 for the others.
     """
 
-    def __init__(self, values, centre: np.ndarray, scale: np.ndarray):
+    def __init__(self, values, centre: np.ndarray, scale: np.ndarray, unordered: Sequence[int] = ()):
         count, self._num_columns = values.shape
+        levels = tuple(unordered) or (0,) * self._num_columns
         with jax.enable_x64(True):
-            self._u, self._features = _standardised(jnp.asarray(values, float), jnp.asarray(centre), jnp.asarray(scale))
+            given = jnp.asarray(values, float)
+            self._u, self._features = _standardised(given, jnp.asarray(centre), jnp.asarray(scale))
+            if any(levels):
+                self._features = _with_indicators(given, self._features, levels)
             self._priority = neighbour_order.priorities(None, count)
-        self._k = min(next(k for below, k in NEIGHBORS if count < below), MAX_NEIGHBORS)
-        self._chance = CHANCE * math.sqrt(bands.null_variance(count, self._k))
+        self._k = _num_neighbors(count)
+        self._chance = null_level(count)
 
     def __call__(self, queries: Sequence[CIQuery]) -> tuple[np.ndarray, np.ndarray]:
         """q of each query, float64, and zeros: no variation is looked at."""
@@ -60,8 +66,17 @@ class NeighbourScores:
         padded = rows + rows[:1] * (_bucket(len(rows)) - len(rows))  # few shapes, few programs
         with jax.enable_x64(True):
             order = _order(self._u[:, list(given)], self._priority)
-            found = _largest(self._features, order, jnp.asarray(padded), self._k)
+            found = _largest(self._features, order, jnp.asarray(padded), self._k, self._num_columns)
         return np.asarray(found, float)[: len(rows)] - self._chance
+
+
+def _num_neighbors(num_records: int) -> int:
+    return min(next(k for below, k in NEIGHBORS if num_records < below), MAX_NEIGHBORS)
+
+
+def null_level(num_records: int) -> float:
+    """What is subtracted from every sum: 2.25 null standard deviations."""
+    return CHANCE * math.sqrt(bands.null_variance(num_records, _num_neighbors(num_records)))
 
 
 def rounding(num_records: int) -> float:
@@ -100,16 +115,35 @@ def _order(u, priority):
     return neighbour_order.order_by_words(high, low, bits * u.shape[1], priority)
 
 
-@functools.partial(jax.jit, static_argnames=("num_neighbors",))
-def _largest(features, order, rows, num_neighbors: int):
-    """The largest |S| of either feature of each row's column and either feature of each column, (rows, d)."""
-    depth = features.shape[1] // 2
+@functools.partial(jax.jit, static_argnames=("levels",))
+def _with_indicators(values, features, levels: tuple[int, ...]):
+    """The features of `_standardised`, where columns of unordered levels have an indicator of each level instead.
+
+    (n, m d), m the most levels, at least 2; columns of fewer features have zeros in the place of the rest.
+    """
+    depth, most = len(levels), max(2, *levels)
+    codes = jnp.round((values + 1.0) * 0.5 * (jnp.maximum(jnp.asarray(levels), 2) - 1)[None])
+    blocks = []
+    for feature in range(most):
+        indicators = (codes == feature).astype(features.dtype)
+        own = features[:, feature * depth : (feature + 1) * depth] if feature < 2 else jnp.zeros_like(indicators)
+        blocks.append(jnp.where((jnp.asarray(levels) > 0)[None], indicators, own))
+    return jnp.concatenate(blocks, axis=1)
+
+
+@functools.partial(jax.jit, static_argnames=("num_neighbors", "depth"))
+def _largest(features, order, rows, num_neighbors: int, depth: int):
+    """The largest |S| of any feature of each row's column and any feature of each column, (rows, d).
+
+    features: (n, m d), the first feature of all d columns, the second of all, to the m-th.
+    """
+    each = features.shape[1] // depth
     (ordered,) = neighbour_order.in_order(order, features)
-    chosen = ordered[:, jnp.concatenate([rows, rows + depth])]
+    chosen = ordered[:, jnp.concatenate([rows + depth * feature for feature in range(each)])]
 
     def near(first, second):
         del second
         return jnp.ones(ordered[first].shape[:1])[:, None]
 
     sums = jnp.abs(bands.band_sum(chosen, ordered, near, num_neighbors, (WIDTH, WIDTH)))
-    return jnp.max(sums.reshape(2, len(rows), 2, depth), axis=(0, 2))
+    return jnp.max(sums.reshape(each, len(rows), each, depth), axis=(0, 2))

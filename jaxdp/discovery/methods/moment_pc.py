@@ -48,13 +48,19 @@ def _any_columns(levels: Levels) -> bool:
     return len(levels) > 1
 
 
-def _weakest(setting: Setting) -> float:
+def weakest_line(setting: Setting) -> float:
     """The correlation that a query just finds, as the share of records to move for independence: asin(r)/pi of them
     lie in the wrong quadrant. Coded columns alone have searches of their own."""
     if coded(setting.levels):
         return math.inf
     found = math.sqrt(2.0) * z_threshold(LEVEL) * correlation_sd(setting)
     return math.asin(min(1.0, found)) / math.pi
+
+
+def _because(setting: Setting) -> str:
+    return (
+        "with so much noise for each column, or so large a table, it finds more lines than neighbour_pc, and no bends"
+    )
 
 
 def correlation_sd(setting: Setting) -> float:
@@ -70,9 +76,10 @@ def correlation_sd(setting: Setting) -> float:
 @search(
     SearchSpec(
         "moment_pc",
-        "PC on one noisy moment matrix; recommended for continuous and mixed columns, linear",
+        "PC on one noisy moment matrix; recommended for continuous and mixed columns at small budgets, linear",
         fits=_any_columns,
-        error=_weakest,
+        error=weakest_line,
+        because=_because,
         sums=True,
         without_audit="one release of an audited test's moments, then post-processing",
     )

@@ -6,6 +6,7 @@ Theory: docs/theory/neighbour_pc.md. The draws are those of `max_min_pc`; the sc
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Sequence
 from fractions import Fraction
@@ -21,17 +22,22 @@ from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
-from jaxdp.discovery.engine.neighbour_scores import MAX_SET, SENSITIVITY, NeighbourScores, rounding
+from jaxdp.discovery.engine.neighbour_scores import MAX_SET, SENSITIVITY, NeighbourScores, null_level, rounding
 from jaxdp.discovery.engine.session import Session, opened
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, STOP, Bounds, Selection
-from jaxdp.discovery.spec import Levels, SearchSpec, search
+from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, DRAWS, STOP, Bounds, Selection
+from jaxdp.discovery.methods.moment_pc import weakest_line
+from jaxdp.discovery.spec import Levels, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
 BEFOREHAND = Fraction(1, 10)  # of the budget, for centres and scales of continuous columns, half each
 AFTERWARDS = Shares(Fraction(7, 20), Fraction(8, 20), Fraction(5, 20))
+LOUD = 0.012  # noise of a further draw, in shares of the records, above which `moment_pc` found more of lines
+FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
+MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
+LINE_SUM = 0.96  # T/n per share of records to move: E psi psi = 0.61 r for normal differences, half of it per record
 MODEL = (
     "Finds relations of any smooth shape: lines, bends, changes of spread; not waves within a column's standard "
     "deviation. Conditioning sets hold at most two columns."
@@ -42,11 +48,42 @@ def _continuous(levels: Levels) -> bool:
     return len(levels) > 1 and 0 in levels
 
 
+def _noise(setting: Setting) -> float:
+    """Scale of the noise of a further draw, as a share of the records."""
+    budget = Budget.of(setting.epsilon, setting.delta, Relation.REPLACE_ONE)
+    share = _with_columns(AFTERWARDS).forward / math.ceil(DRAWS[budget.pure] * setting.num_columns)
+    return budget.draw_scale(share, SENSITIVITY) / max(setting.num_records, 1)
+
+
+def _weakest(setting: Setting) -> float:
+    """A line that a draw just finds, as the share of records to move for independence: one scale of the noise above
+    2.25 null sds. Two normal columns of correlation r have a sum of 0.30 n r and a share of asin(r)/pi to move.
+    Coded columns alone have searches of their own."""
+    if coded(setting.levels):
+        return math.inf
+    return min(1.0, (_noise(setting) + null_level(setting.num_records) / max(setting.num_records, 1)) / LINE_SUM)
+
+
+def _rank(setting: Setting) -> int:
+    """First where this search equals one of lines on lines (measured), else last: draws are quiet, or those numbers
+    are far noisier that `moment_pc` divides its budget over."""
+    values = setting.num_records * setting.num_columns
+    equal = _noise(setting) <= LOUD or _weakest(setting) <= FAR * weakest_line(setting)
+    return 0 if values <= MAX_VALUES and equal else 2
+
+
+def _because(setting: Setting) -> str:
+    return "it sees bends as well as lines, and at this budget finds as many lines as moment_pc"
+
+
 @search(
     SearchSpec(
         "neighbour_pc",
-        "max-min selection by sums over neighbours; for continuous columns whose relations bend",
+        "max-min selection by sums over neighbours: bends and lines; recommended for continuous and mixed columns",
         fits=_continuous,
+        error=_weakest,
+        rank=_rank,
+        because=_because,
         without_audit="it draws as max_min_pc does; the bound of its scores is attacked",
     )
 )
@@ -71,14 +108,15 @@ def neighbour_pc(
     its distance from a private centre, less 2.25 null standard deviations. The draws are those of `max_min_pc`: a
     spanning tree, further edges by the largest smallest score over conditioning sets, one noisy number for each edge.
     data: as for `moment_pc`; continuous columns on [-1, 1] (bounds may be wide: centres and scales are private, a tenth
-    of the budget), columns of two or of ordered levels as equally spaced numbers.
+    of the budget), columns of two or of ordered levels as equally spaced numbers; of more than two unordered levels,
+    an indicator of each level takes the place of value and size.
     delta: 0 is pure epsilon; above, zCDP within (epsilon, delta). max_order: 0, 1 or 2 columns in a conditioning set.
     directions, stop, knowledge, keep: as in `max_min_pc`.
     The graph's decisions hold the released number of each edge and its confidence. `moment_pc` needs less data where
     relations are lines.
     Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, under replace-one; every score moves by at most 3
     (docs/theory/neighbour_pc.md#sensitivity). Memory: about 64 bytes per value.
-    Errors: ValueError before data are read (budget, columns of more than two unordered levels, no continuous column).
+    Errors: ValueError before data are read (budget, no continuous column).
     """
     keys.admit(key, data)
     records = as_records(data, levels)
@@ -98,7 +136,7 @@ def neighbour_pc(
     asked = described(records, Relation.REPLACE_ONE, knowledge=knowledge, max_order=max_order, stop=stop, shares=shares)
     with opened(key, "neighbour_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
         centre, scale = _centres_and_scales(session, records, budget)
-        scores = NeighbourScores(_values(records), centre, scale)
+        scores = NeighbourScores(_values(records), centre, scale, _unordered(records))
         size = records.num_records
         bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size)
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
@@ -112,6 +150,11 @@ def _with_columns(shares: Shares) -> Shares:
         part * (1 - BEFOREHAND) for part in (shares.tree, shares.forward, shares.prune, shares.directions)
     )
     return Shares(tree, forward, prune, directions, BEFOREHAND)
+
+
+def _unordered(records: Records) -> tuple[int, ...]:
+    """Levels of each column of more than two unordered ones, 0 for the others."""
+    return tuple(c.levels if c.kind == CATEGORICAL and c.levels > 2 else 0 for c in records.columns)
 
 
 def _values(records: Records) -> np.ndarray:
@@ -143,9 +186,3 @@ def _centres_and_scales(session: Session, records: Records, budget: Budget) -> t
 def _require_fit(records: Records) -> None:
     if not _continuous(records.levels):
         raise ValueError("neighbour_pc needs two columns, one of them continuous; for coded columns use max_min_pc.")
-    for column in records.columns:
-        if column.kind == CATEGORICAL and column.levels > 2:
-            raise ValueError(
-                f"column {column.name!r} has {column.levels} unordered levels, which no order of records can hold: "
-                "declare it ordinal if its order means something, leave it out, or use moment_pc."
-            )

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column
+from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
 from jaxdp.data.notation import PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
 
@@ -72,7 +72,7 @@ class ColumnRule:
             return codes
         if self.needs_indicators:
             return np.where(codes[:, None] == np.arange(len(self.levels)), 1.0, -1.0)
-        return 2.0 * codes / (len(self.levels) - 1) - 1.0
+        return equally_spaced(codes, len(self.levels))
 
     @property
     def needs_indicators(self) -> bool:

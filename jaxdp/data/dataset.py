@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxdp._base.display import described
 
@@ -24,6 +25,17 @@ class Column:
     levels: int = 0
     name: str = ""
     values: int = 0
+
+    @property
+    def spread(self) -> "Column":
+        """The description of this column's codes as `equally_spaced` numbers; a continuous column as it is."""
+        return self if self.kind == CONTINUOUS else Column(CONTINUOUS, self.levels, self.name)
+
+
+def equally_spaced(codes, levels):
+    """Codes 0, ..., levels - 1 as equally spaced numbers on [-1, 1]; one level stays at -1. levels: int, or (d,)."""
+    steps = max(levels - 1, 1) if isinstance(levels, int) else np.maximum(np.asarray(levels) - 1, 1)
+    return 2.0 * codes / steps - 1.0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from jaxdp._base.display import described
 from jaxdp._base.pytree import as_pytree
 from jaxdp.data import admit
 from jaxdp.data.chunks import Chunks
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, equally_spaced
 
 
 class Described:
@@ -78,8 +78,7 @@ class Records(Described):
         column, values = self.columns[k], self.values[:, k]
         if column.kind == CONTINUOUS:
             return values, column
-        scaled = values * (2.0 / max(column.levels - 1, 1)) - 1.0
-        return scaled, Column(CONTINUOUS, column.levels, column.name)
+        return equally_spaced(values, column.levels), column.spread
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

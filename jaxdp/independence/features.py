@@ -71,6 +71,4 @@ def _scores(values, columns: tuple[Column, ...]):
     """Coded columns as equally spaced numbers on [-1, 1]; a public map of each column."""
     coded = np.array([column.kind != CONTINUOUS for column in columns])
     steps = np.array([max(column.levels - 1, 1) for column in columns])
-    spread = (Column(CONTINUOUS, column.levels, column.name) for column in columns)
-    described = tuple(new if c else old for c, new, old in zip(coded, spread, columns, strict=True))
-    return values * np.where(coded, 2.0 / steps, 1.0) - coded, described
+    return values * np.where(coded, 2.0 / steps, 1.0) - coded, tuple(column.spread for column in columns)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, equally_spaced
 from jaxdp.simulate.designs.confounder import sine_confounder
 from jaxdp.statistics import partition
 
@@ -193,7 +193,7 @@ def _observed(values, column: Column, setting: Setting, form: str, sd):
         return code
     if column.kind == CATEGORICAL and column.levels > 2:
         return jnp.where(code[:, None] == jnp.arange(column.levels)[None, :], 1.0, -1.0)
-    return 2.0 * code / (column.levels - 1) - 1.0
+    return equally_spaced(code, column.levels)
 
 
 def case_control(key, *, n: int, setting: Setting, form: str, effect) -> Data:

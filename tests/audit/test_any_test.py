@@ -93,6 +93,7 @@ def records(n=400, seed=0):
     return Records(np.stack([a, b, c, rng.integers(0, 3, n)], axis=1), columns)
 
 
+@pytest.mark.full
 def test_discover_runs_pc_with_a_named_test():
     graph = discovery.discover(jax.random.key(0), records(), epsilon=400.0, method="partition-gcm", max_order=1)
     assert graph.method == "pc[partition-gcm]"

@@ -172,6 +172,7 @@ def test_audit_of_a_test_by_name(method):
     assert found.lower > 0.2
 
 
+@pytest.mark.full
 def test_audit_of_a_test_of_ones_own():
     found = audit.audit("examples.cell_signs:CellSigns", 1.0, runs=20_000, key=jax.random.key(1))
     assert found.holds

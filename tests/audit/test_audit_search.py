@@ -103,7 +103,7 @@ NUM_PAIRS = 200
 SEARCH = {"starts": 64, "moves": 20, "climbs": 5}
 
 
-@pytest.mark.parametrize("n", [2, 20])
+@pytest.mark.parametrize("n", [2, pytest.param(20, marks=pytest.mark.full)])
 def test_search_reaches_a_tight_bound_and_never_passes_it(n):
     found = audit.falsify(BoundedSum(epsilon=1.0), jax.random.key(0), functools.partial(rows, n=n), **SEARCH)
     assert 0.999 < found.ratio <= 1 + 1e-5

@@ -68,6 +68,7 @@ class Unexamined(priv_pc.Rounds):
         return value
 
 
+@pytest.mark.full
 def test_a_search_that_examines_without_noise_is_refuted(monkeypatch):
     monkeypatch.setattr(priv_pc, "Rounds", Unexamined)
     assert bound("priv_pc-one-round", 1.0, TOGETHER) > 1.0

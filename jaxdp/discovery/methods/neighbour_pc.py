@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp.core import Account, Relation, release_opened
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data, equally_spaced
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
@@ -159,9 +159,9 @@ def _unordered(records: Records) -> tuple[int, ...]:
 
 def _values(records: Records) -> np.ndarray:
     """All columns on [-1, 1], (n, d)."""
-    steps = np.array([max(column.levels - 1, 1) for column in records.columns])
+    values = np.asarray(records.values, float)
     coded = np.array([column.kind != CONTINUOUS for column in records.columns])
-    return np.where(coded, 2.0 * np.asarray(records.values, float) / steps - 1.0, np.asarray(records.values, float))
+    return np.where(coded, equally_spaced(values, [column.levels for column in records.columns]), values)
 
 
 def _continuous_columns(data):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, equally_spaced
 from jaxdp.statistics import partition
 
 ROLES = ("z", "x", "y")
@@ -57,4 +57,4 @@ def _numbers(values, column: Column):
     codes = jnp.clip(jnp.nan_to_num(values, nan=0.0), 0, max(column.levels - 1, 1))
     if width(column) > 1 or (column.levels > 2 and column.kind == CATEGORICAL):
         return jnp.where(jnp.round(codes)[:, None] == jnp.arange(1, column.levels)[None, :], 1.0, -1.0)
-    return (2.0 * codes / max(column.levels - 1, 1) - 1.0)[:, None]
+    return equally_spaced(codes, column.levels)[:, None]

@@ -7,7 +7,7 @@ from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
-from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, Data, Domain, equally_spaced
 from jaxdp.data.networks import Network, load
 from jaxdp.randomness import normals
 from jaxdp.simulate.designs.confounder import wave
@@ -43,7 +43,7 @@ def discrete_confounder(
     key_z, key_x, key_y = jax.random.split(key, 3)
     sizes = np.array(levels_z)[None, :]
     z = jnp.minimum(jnp.floor(jax.random.uniform(key_z, (n, sizes.size)) * sizes).astype(jnp.int32), sizes - 1)
-    middle = jnp.mean(2.0 * z / (sizes - 1.0) - 1.0, axis=1)
+    middle = jnp.mean(equally_spaced(z, sizes), axis=1)
     noise_x, noise_y = normals.normal(key_x, (n,)), normals.normal(key_y, (n,))
     x = ordered_codes(slope * middle + noise_x, levels_x)
     y = ordered_codes((slope * middle + noise_y + effect * noise_x) / jnp.sqrt(1.0 + effect**2), levels_y)
@@ -78,13 +78,13 @@ def mixed_confounder(
     key_z, key_group, key_x, key_y = jax.random.split(key, 4)
     z = jax.random.uniform(key_z, (n,), minval=-1.0, maxval=1.0)
     group = jax.random.randint(key_group, (n,), 0, levels_z)
-    shared, moved = wave(2.0 * z, complexity), shift * (2.0 * group / (levels_z - 1.0) - 1.0)
+    shared, moved = wave(2.0 * z, complexity), shift * equally_spaced(group, levels_z)
     noise_x, noise_y = noise_sd * normals.normal(key_x, (n,)), noise_sd * normals.normal(key_y, (n,))
     x = jnp.clip((shared + moved + noise_x) / limit, -1.0, 1.0)
     y = ordered_codes(moved - shared + noise_y + effect * noise_x, levels_y)
     column_y = level_column(levels_y, "y") if coded else Column(CONTINUOUS, levels_y, "y")
     domain = Domain((Column(name="x"),), (column_y,), (Column(name="z"), level_column(levels_z, "group", CATEGORICAL)))
-    scaled = y if coded else 2.0 * y / (levels_y - 1.0) - 1.0
+    scaled = y if coded else equally_spaced(y, levels_y)
     return Data(x, scaled, jnp.stack([z, group.astype(z.dtype)], axis=1), domain=domain)
 
 

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp.data.coding import ColumnRule
-from jaxdp.data.dataset import Data, Domain
+from jaxdp.data.dataset import Data, Domain, equally_spaced
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.randomness import normals
 from jaxdp.simulate.designs.discrete import ordered_codes
@@ -97,7 +97,7 @@ def _given(rule: ColumnRule, place):
 
 def _position(rule: ColumnRule, column):
     """Where a given value stands on [-1, 1]: what x and y depend on, so that conditioning on it suffices."""
-    return column if rule.is_continuous else 2.0 * column / (len(rule.levels) - 1.0) - 1.0
+    return column if rule.is_continuous else equally_spaced(column, len(rule.levels))
 
 
 def _coded(rule: ColumnRule, latent, residual_sd, codes: bool):
@@ -109,4 +109,4 @@ def _coded(rule: ColumnRule, latent, residual_sd, codes: bool):
         return code
     if rule.needs_indicators:
         return jnp.where(code[:, None] == jnp.arange(1.0 * levels)[None, :], 1.0, -1.0)
-    return 2.0 * code / (levels - 1.0) - 1.0
+    return equally_spaced(code, levels)

@@ -273,6 +273,7 @@ def test_contrasts_agree_with_singular_values(depth):
     assert float(found) == pytest.approx(slow_contrast(x, y, z, 0.5), abs=2.0**-9)
 
 
+@pytest.mark.full
 def test_several_columns_are_their_pairs():
     data = columns(key(7), 120)
     test = jaxdp.BandGCM(epsilon=1.0)
@@ -306,6 +307,7 @@ def test_a_plane_changes_nothing(depth, symmetric):
     np.testing.assert_allclose(found, moved, atol=2.0**-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("test", [jaxdp.BandGCM(epsilon=1.0), jaxdp.ContrastGCM(epsilon=1.0)], ids=lambda t: t.method)
 def test_the_order_of_the_file_does_not_matter(test, monkeypatch):
     """Priorities belong to records: moved with them, the sum is the same to the last bit."""
@@ -441,6 +443,7 @@ def test_equal_values_alone_are_compared_where_the_step_leaves_few():
     assert rule(5, n=20_000, test=jaxdp.ContrastGCM(epsilon=1.0)).flags == ("curvature", "labels")
 
 
+@pytest.mark.full
 def test_missing_and_infinite_values_have_a_place():
     rng = np.random.default_rng(15)
     x, y = rng.normal(size=(2, 250))
@@ -457,6 +460,7 @@ def test_missing_and_infinite_values_have_a_place():
 # --- releases, levels, rule
 
 
+@pytest.mark.full
 def test_a_release_is_an_exact_sum_plus_lattice_noise():
     rng = np.random.default_rng(16)
     x, y = np.clip(rng.normal(size=(2, 300)) / 4, -1, 1)
@@ -558,6 +562,7 @@ def test_the_rule_states_how_rough_is_too_rough():
     assert narrow.flags == ("narrow kernel",)
 
 
+@pytest.mark.full
 def test_public_trends_are_subtracted_record_by_record():
     rng = np.random.default_rng(19)
     z = rng.normal(size=(400, 2))
@@ -573,6 +578,7 @@ def test_public_trends_are_subtracted_record_by_record():
     assert float(plain.statistic(key(0), bent)) > 60
 
 
+@pytest.mark.full
 def test_the_mean_over_curves_is_the_mean_of_its_curves():
     rng = np.random.default_rng(21)
     data = jaxdp.Data(*rng.normal(size=(2, 300)), rng.normal(size=(300, 3)))

@@ -47,6 +47,7 @@ def test_orthogonal_records_reach_the_frobenius_bound():
     assert 0.995 * bound < change(first, second, euclidean=True) <= bound
 
 
+@pytest.mark.full
 def test_the_clip_is_read_off_the_moments():
     mu, log_tau = jnp.array([0.4, -0.9, 0.0]), jnp.log(jnp.array([0.6, 1.3, 2.0]))
     found = clipped_normal.law(*clipped_normal.clipped_moments(mu, log_tau), jnp.zeros(3, bool))
@@ -69,6 +70,7 @@ def test_correlations_of_clipped_columns_by_quadrature(correlation):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("linear_columns", [(False, False, False), (True, False, False)])
 def test_the_jacobian_is_that_of_the_estimates(linear_columns):
     with jax.enable_x64(True):
@@ -104,6 +106,7 @@ def residual_correlation(data):
     return np.corrcoef(x, y)[0, 1], x @ y / (x @ x)
 
 
+@pytest.mark.full
 def test_with_much_budget_the_estimates_are_those_of_least_squares():
     data = linear(jax.random.key(0), 20_000, dim=2)
     correlation, slope = residual_correlation(data)

@@ -223,9 +223,13 @@ def scaled(values, bounds: tuple[float, float]):
     return 2 * (np.clip(values, lower, upper) - lower) / (upper - lower) - 1
 
 
-def samples(null: Null, n: int, depth: int, replicates: int, seed: int, codes: bool):
-    """x, y (replicates, n) and z (replicates, n, d) or None, scaled; coins as codes, or as scores -1 and 1."""
-    drawn = [null.draw(np.random.default_rng((seed, r)), n, depth) for r in range(replicates)]
+def samples(null: Null, n: int, depth: int, replicates: int | range, seed: int, codes: bool):
+    """x, y (replicates, n) and z (replicates, n, d) or None, scaled; coins as codes, or as scores -1 and 1.
+
+    replicates: how many, or the numbers of those to draw.
+    """
+    numbers = range(replicates) if isinstance(replicates, int) else replicates
+    drawn = [null.draw(np.random.default_rng((seed, r)), n, depth) for r in numbers]
     x, y = (np.stack([one[side] for one in drawn]) for side in range(2))
     z = scaled(np.stack([one[2] for one in drawn]), null.bounds) if depth else None
     if null.binary:

@@ -124,7 +124,8 @@ def measure(table: str, place: Path, query, replicates: int) -> list[dict]:
             rows.append({**row, "verdict": suite.REFUSED, "because": str(error)})
             continue
         every = np.broadcast_to(z, (replicates, *z.shape))
-        found = np.asarray(suite.p_values(test, jax.random.key(17), *data, every, domain))
+        (built,) = suite.budgets([test])
+        found = np.asarray(suite.p_values(*built, jax.random.key(17), np.arange(replicates), *data, every, domain))
         count = int(np.sum(found <= suite.LEVEL))
         flags = list(test.level_rule(core.public_shapes(first)).flags)
         flags += ["owner is warned of ties"] * suite.owner_is_warned(z, nulls.NULLS["sine 3"])

@@ -1,10 +1,12 @@
 """The stress suite: every test that a person could ask for, on every null, through the command line's builder.
 
-    python -m experiments.evidence.level suite [--small] [--minutes 10] [--tests NAME ...] [--out FILE]
+    python -m experiments.evidence.level suite [--small] [--claim] [--minutes 10] [--tests NAME ...] [--out FILE]
 
-One JSON line per cell (null, d, n, epsilon, test); a run goes on where the file ends. Verdicts: `refused` (before
-anything is spent), `inside` (its window), `flagged` (above it, and the answer carries a flag of the public rule), and
-`OUTSIDE` (above it without a word). The window: a rate of at most 0.06, what a bias of 0.3 sd makes of a level of 0.05;
+One JSON line per cell (null, d, n, epsilon, test); a run goes on where the file ends, and measures a cell anew that has
+fewer replicates than are asked for. Budgets share data sets, statistics and uniform numbers (the noise does not depend
+on the data), tests share data sets. Verdicts: `refused` (before anything is spent), `inside` (its window), `flagged`
+(above it, and the answer carries a flag of the public rule), and `OUTSIDE` (above it without a word). The window: a
+rate of at most 0.06, what a bias of 0.3 sd makes of a level of 0.05;
 a cell is above it where so many rejections have a probability below 1e-4 at that rate. A flag is also that the owner
 of the file is warned of ties in Z before the charge (the command line without --strict).
 """
@@ -32,9 +34,24 @@ from jaxdp.data.tally import Tally
 from jaxdp.spec import DECISION, P_VALUE, Options
 
 LEVEL, WINDOW, SURPRISE = 0.05, 0.06, 1e-4
-REPLICATES = {200: 300, 1000: 300, 10_000: 100, 100_000: 50, 1_000_000: 20}
+REPLICATES = {200: 2000, 1000: 2000, 10_000: 500, 100_000: 100, 1_000_000: 20}
+EPSILONS = (0.5, 1.0, 8.0)
+SIX = ("sine 3", "lognormal Z", "t2", "X, Y exact", "binary X, Y", "steps")  # where every null is too much
+# without Z only the laws of X and Y are left, and most nulls share theirs
+WITHOUT_Z = (
+    "sine 3",
+    "t2",
+    "X, Y exact",
+    "binary X, Y",
+    "skewed noise",
+    "whole X, Y",
+    "two peaks",
+    "outliers",
+    "mostly zero",
+)
 INSIDE, FLAGGED, REFUSED, OUTSIDE = "inside", "flagged", "refused", "OUTSIDE"
 RECORD = Path(__file__).parent / "suite.jsonl"
+MAX_VALUES = 2_000_000  # of all the data sets that are drawn at a time
 MAX_BYTES = 10_000_000  # of a replicate's working set: tests that need more (n x n systems) are left to small n
 
 
@@ -72,42 +89,114 @@ def tests(null: str, depth: int, n: int) -> list[str]:
     return sorted(fitting, key=lambda name: (name != default, name))
 
 
-def grid(depths, sizes, epsilons, names=tuple(nulls.NULLS)) -> list[Cell]:
-    """All cells, the defaults and the smallest first."""
-    cells = [
-        (Cell(null, depth, n, epsilon, test), place)
-        for n, depth, null, epsilon in itertools.product(sizes, depths, names, epsilons)
-        for place, test in enumerate(tests(null, depth, n))
+def grid(depths, sizes, epsilons, names=tuple(nulls.NULLS), asked=None) -> list[Cell]:
+    """All cells, the smallest first; asked: names of tests (default: all that could be asked)."""
+    return [
+        Cell(null, depth, n, epsilon, test)
+        for n, depth, null in itertools.product(sizes, depths, names)
+        for test in tests(null, depth, n)
+        if asked is None or test in asked
+        for epsilon in epsilons
+        if depth or null in WITHOUT_Z
     ]
-    return [cell for cell, place in sorted(cells, key=lambda pair: (pair[1] > 0, pair[0].n))]
+
+
+def claim() -> list[Cell]:
+    """The cells that the claim of the suite rests on, in the order of their weight.
+
+    The defaults on every null given one and two columns and on six nulls given any number, then every other test on six
+    nulls given any number; a million records, and 10^5 for the other tests, come last.
+    """
+    few, defaults = (200, 1000, 10_000), ("quantile-table", "partition-gcm", "band-gcm", "contrast-gcm")
+    some = tuple(dict.fromkeys(SIX + WITHOUT_Z))
+    parts = [
+        grid((1, 2), few, EPSILONS, asked=defaults),
+        grid(range(7), (*few, 100_000), EPSILONS, some, defaults),
+        grid(range(7), few, EPSILONS, SIX),
+        grid((1, 2), (100_000,), EPSILONS, asked=defaults),
+        grid(range(7), (1_000_000,), EPSILONS, SIX, defaults),
+        grid(range(7), (100_000,), EPSILONS, SIX),
+        grid((1, 2), (1_000_000,), EPSILONS, asked=defaults),
+    ]
+    return list(dict.fromkeys(cell for part in parts for cell in part))
 
 
 def measure(cell: Cell, replicates: int) -> dict:
     """One row. A refusal is what the command line would answer with exit 2."""
-    null, entry = nulls.NULLS[cell.null], catalogue.find(cell.test)
-    domain = nulls.domain_of(null, cell.depth)
-    draw = functools.partial(nulls.samples, null, cell.n, cell.depth, seed=cell.seed, codes=entry.spec.columns.coded)
-    x, y, z = draw(replicates=1)
-    first = Data(x[0], y[0], None if z is None else z[0], domain)
-    row = {**dataclasses.asdict(cell), "of": null.of, "default": catalogue.default(domain).name == cell.test}
-    try:
-        test = entry.build(cell.epsilon, domain, Options(level=LEVEL, num_records=cell.n))
-        core.cost_of(test, first)
-    except (ValueError, TypeError) as error:
-        return {**row, "verdict": REFUSED, "because": str(error)}
-    found = np.asarray(p_values(test, jax.random.key(cell.seed), *draw(replicates=replicates), domain))
-    count = int(np.sum(found <= LEVEL))
-    flags = list(test.level_rule(core.public_shapes(first)).flags) if hasattr(test, "level_rule") else []
-    flags += ["owner is warned of ties"] * owner_is_warned(first.z, null)
-    low, high = exact_interval(count, replicates)
-    return {
-        **row,
-        "verdict": verdict(count, replicates, flags),
-        "flags": flags,
-        "rejections": count,
-        "replicates": replicates,
-        "interval": [round(low, 4), round(high, 4)],
-    }
+    return measure_together([cell], replicates)[0]
+
+
+def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
+    """One row for each of some cells with the same null, d and n."""
+    null, depth, n = nulls.NULLS[cells[0].null], cells[0].depth, cells[0].n
+    domain = nulls.domain_of(null, depth)
+    asked: dict[str, dict[Cell, object]] = {}  # by the name of the test
+    refused, flags, coded = {}, {}, {}
+    for cell in cells:
+        entry = catalogue.find(cell.test)
+        coded[cell.test] = entry.spec.columns.coded
+        x, y, z = nulls.samples(null, n, depth, 1, cell.seed, coded[cell.test])
+        first = Data(x[0], y[0], None if z is None else z[0], domain)
+        try:
+            test = entry.build(cell.epsilon, domain, Options(level=LEVEL, num_records=n))
+            core.cost_of(test, first)
+        except (ValueError, TypeError) as error:
+            refused[cell] = str(error)
+            continue
+        asked.setdefault(cell.test, {})[cell] = test
+        flags[cell] = list(test.level_rule(core.public_shapes(first)).flags) if hasattr(test, "level_rule") else []
+        flags[cell] += ["owner is warned of ties"] * owner_is_warned(first.z, null)
+    counts: dict[Cell, int] = dict.fromkeys(flags, 0)
+    size = max(1, min(replicates, MAX_VALUES // (n * (depth + 2))))
+    for start in range(0, replicates if asked else 0, size):
+        numbers = range(start, start + size)  # beyond the last replicate are drawn, so that one program serves all
+        drawn = {
+            codes: nulls.samples(null, n, depth, numbers, cells[0].seed, codes)
+            for codes in {coded[name] for name in asked}
+        }
+        used = min(size, replicates - start)
+        for name, built in asked.items():
+            together = budgets(list(built.values()))
+            for several in together:
+                found = p_values(
+                    *several, jax.random.key(cells[0].seed), np.asarray(numbers), *drawn[coded[name]], domain
+                )
+                chosen = built if len(together) == 1 else [list(built)[together.index(several)]]
+                for cell, rejected in zip(chosen, np.asarray(found).T <= LEVEL, strict=True):
+                    counts[cell] += int(np.sum(rejected[:used]))
+    rows = []
+    for cell in cells:
+        default = catalogue.default(domain).name == cell.test
+        row = {**dataclasses.asdict(cell), "of": null.of, "default": default}
+        if cell in refused:
+            rows.append({**row, "verdict": REFUSED, "because": refused[cell]})
+            continue
+        low, high = exact_interval(counts[cell], replicates)
+        rows.append(
+            {
+                **row,
+                "verdict": verdict(counts[cell], replicates, flags[cell]),
+                "flags": flags[cell],
+                "rejections": counts[cell],
+                "replicates": replicates,
+                "interval": [round(low, 4), round(high, 4)],
+            }
+        )
+    return rows
+
+
+def budgets(built: list) -> list[tuple]:
+    """(structure, leaves, axes of the leaves) of tests that differ in numbers alone, the differing ones stacked.
+
+    One for each test where their structures differ.
+    """
+    flat = [jax.tree.flatten(test) for test in built]
+    if any(structure != flat[0][1] for _, structure in flat):
+        return [one for test in built for one in budgets([test])]
+    several = list(zip(*(leaves for leaves, _ in flat), strict=True))
+    same = [all(np.array_equal(leaf, each[0], equal_nan=True) for leaf in each) for each in several]
+    leaves = [each[0] if shared else np.stack(each) for each, shared in zip(several, same, strict=True)]
+    return [(flat[0][1], leaves, tuple(None if shared else 0 for shared in same))]
 
 
 def owner_is_warned(z, null: nulls.Null) -> bool:
@@ -123,16 +212,21 @@ def owner_is_warned(z, null: nulls.Null) -> bool:
     return bool(tally.tied(names))
 
 
-@functools.partial(jax.jit, static_argnums=5)
-def p_values(test, key, x, y, z, domain):
-    """One p-value for each sample, (replicates,)."""
+@functools.partial(jax.jit, static_argnums=(0, 2, 8))
+def p_values(structure, leaves, axes, key, numbers, x, y, z, domain):
+    """One p-value for each sample and budget, (replicates, budgets); arguments of the tests as from `budgets`."""
 
     def one(sample):
         r, x, y, z = sample
-        return core.run(test, jax.random.fold_in(key, r), Data(x, y, z, domain)).p_value
+
+        def of(leaves):
+            return core.run(structure.unflatten(leaves), jax.random.fold_in(key, r), Data(x, y, z, domain)).p_value
+
+        stacked = any(axis == 0 for axis in axes)
+        return jax.vmap(of, in_axes=(list(axes),))(leaves) if stacked else of(leaves)[None]
 
     size = max(1, min(64, 60_000 // x.shape[1]))
-    return jax.lax.map(one, (np.arange(x.shape[0]), x, y, z), batch_size=size)
+    return jax.lax.map(one, (numbers, x, y, z), batch_size=size)
 
 
 def verdict(count: int, replicates: int, flags: list[str]) -> str:
@@ -154,21 +248,33 @@ def read(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def latest(rows: list[dict]) -> list[dict]:
+    """The last row of each cell."""
+    return list({of_row(row): row for row in rows}.values())
+
+
+def of_row(row: dict) -> Cell:
+    """The cell that a row answers."""
+    return Cell(**{field.name: row[field.name] for field in dataclasses.fields(Cell)})
+
+
 def run(cells: list[Cell], path: Path, minutes: float, replicates: dict[int, int] = REPLICATES) -> list[dict]:
     """Measures the cells that the record lacks until the time is over; returns all rows of the record."""
-    done = {tuple(row[field.name] for field in dataclasses.fields(Cell)) for row in read(path)}
+    done = {of_row(row) for row in read(path) if row.get("replicates", replicates[row["n"]]) >= replicates[row["n"]]}
     path.parent.mkdir(parents=True, exist_ok=True)
     ends, facts = time.monotonic() + 60 * minutes, provenance()
+    groups: dict[tuple, list[Cell]] = {}
+    for cell in cells:
+        if cell not in done:
+            groups.setdefault((cell.null, cell.depth, cell.n), []).append(cell)
     with path.open("a") as file, jax.enable_x64(True):
-        for cell in cells:
-            if dataclasses.astuple(cell) in done:
-                continue
+        for (_, _, n), group in groups.items():
             if time.monotonic() > ends:
                 break
-            row = {**measure(cell, replicates[cell.n]), "commit": facts["commit"]}
-            file.write(json.dumps(row) + "\n")
+            for row in measure_together(group, replicates[n]):
+                file.write(json.dumps({**row, "commit": facts["commit"]}) + "\n")
             file.flush()
-    return read(path)
+    return latest(read(path))
 
 
 def summary(rows: list[dict], asked: list[Cell]) -> str:
@@ -188,17 +294,19 @@ SMALL = {"depths": (1, 2), "sizes": (200,), "epsilons": (1.0,), "names": ("sine 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="two nulls at n = 200 with 40 replicates")
+    parser.add_argument("--claim", action="store_true", help="the cells of `claim`, in its order")
     parser.add_argument("--minutes", type=float, default=10.0, help="stop after these")
     parser.add_argument("--n", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--depths", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 8.0])
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--tests", nargs="+", help="these tests alone")
     parser.add_argument("--out", type=Path, default=RECORD)
     parser.add_argument("--picture", type=Path, help="draw the record there")
     args = parser.parse_args(arguments)
-    cells = grid(**SMALL) if args.small else grid(args.depths, args.n, args.epsilons)
-    cells = [cell for cell in cells if args.tests is None or cell.test in args.tests]
+    cells = claim() if args.claim else grid(args.depths, args.n, args.epsilons)
+    cells = grid(**SMALL) if args.small else [cell for cell in cells if args.tests is None or cell.test in args.tests]
     rows = run(cells, args.out, args.minutes, {200: 40} if args.small else REPLICATES)
+    args.out.write_text("".join(json.dumps(row) + "\n" for row in rows))  # without rows that later ones replaced
     print(summary(rows, cells))
     if args.picture:
         from experiments.evidence.level.picture import draw

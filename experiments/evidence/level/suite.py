@@ -261,15 +261,12 @@ def run(cells: list[Cell], path: Path, minutes: float, replicates: dict[int, int
     done = {of_row(row) for row in read(path) if row.get("replicates", replicates[row["n"]]) >= replicates[row["n"]]}
     path.parent.mkdir(parents=True, exist_ok=True)
     ends, facts = time.monotonic() + 60 * minutes, provenance()
-    groups: dict[tuple, list[Cell]] = {}
-    for cell in cells:
-        if cell not in done:
-            groups.setdefault((cell.null, cell.depth, cell.n), []).append(cell)
+    missing = (cell for cell in cells if cell not in done)
     with path.open("a") as file, jax.enable_x64(True):
-        for (_, _, n), group in groups.items():
+        for (_, _, n), group in itertools.groupby(missing, key=lambda cell: (cell.null, cell.depth, cell.n)):
             if time.monotonic() > ends:
                 break
-            for row in measure_together(group, replicates[n]):
+            for row in measure_together(list(group), replicates[n]):
                 file.write(json.dumps({**row, "commit": facts["commit"]}) + "\n")
             file.flush()
     return latest(read(path))

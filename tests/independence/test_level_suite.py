@@ -35,6 +35,7 @@ def test_verdicts_follow_counts_and_flags():
     assert suite.verdict(30, 300, []) == suite.INSIDE
     assert suite.verdict(40, 300, []) == suite.OUTSIDE
     assert suite.verdict(40, 300, ["cells"]) == suite.FLAGGED
+    assert suite.verdict(40, 300, ["low power"]) == suite.OUTSIDE
     assert suite.exact_interval(0, 100) == pytest.approx((0.0, 0.0362), abs=1e-4)
 
 

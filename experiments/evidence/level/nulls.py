@@ -211,6 +211,60 @@ NULLS = {
 }
 
 
+def copied_by(mean):
+    """Noise of Y where X is the first column of Z itself: Y follows `mean` of it."""
+    return lambda generator, z: generator.standard_normal(z.shape[0]) + mean(z[:, 0]) - z[:, 0]
+
+
+def two_clusters_z(generator, n, depth):
+    return generator.choice([-2.0, 2.0], (n, depth)) + 0.3 * normal_z(generator, n, depth)
+
+
+def far_outliers_z(generator, n, depth):
+    return np.where(generator.uniform(size=(n, depth)) < 0.02, 100.0, normal_z(generator, n, depth))
+
+
+def heavy_growing(generator, z):
+    return (0.3 + np.abs(z[:, 0])) * generator.standard_t(3, z.shape[0])
+
+
+# Thought of after every constant and rule was fixed.
+UNSEEN = {
+    "interaction": Null(normal_z, lambda z: SIZE * z[:, 0] * z[:, -1], gauss(), by_column=False, of="unseen"),
+    "threshold": Null(normal_z, lambda z: 3.0 * (z > 0.5), gauss(), of="unseen"),
+    "threshold of a product": Null(
+        normal_z, lambda z: 3.0 * (np.prod(z, axis=1) > 0), gauss(), by_column=False, of="unseen"
+    ),
+    "heavy noise that grows": Null(normal_z, lambda z: SIZE * z, heavy_growing, of="unseen"),
+    "coarse grid": Null(lambda g, n, d: np.round(normal_z(g, n, d)), sine(2), gauss(), of="unseen"),
+    "outliers in Z": Null(far_outliers_z, sine(2), gauss(), of="unseen"),
+    "constant Z": Null(lambda g, n, d: np.zeros((n, d)), sine(2), gauss(), of="unseen"),
+    "Z copies X": Null(
+        normal_z,
+        of_first(lambda z: z),
+        gauss(0.0),
+        copied_by(lambda z: 2 * np.sin(2 * z)),
+        by_column=False,
+        of="unseen",
+    ),
+    "periodic": Null(uniform_z, sine(4), gauss(), of="unseen"),
+    "two clusters": Null(two_clusters_z, sine(3, 2.0), gauss(), of="unseen"),
+    "parabola": Null(uniform_z, lambda z: 0.4 * z**2 - 2.0, gauss(0.5), of="unseen"),
+    "exponential growth": Null(normal_z, lambda z: np.exp(z) - 1.0, exponential, of="unseen"),
+    "counts": Null(lambda g, n, d: g.poisson(3.0, (n, d)).astype(float), np.sqrt, gauss(), (0.0, 20.0), of="unseen"),
+    "bounds far too wide": Null(lambda g, n, d: 0.01 * normal_z(g, n, d), sine(300), gauss(), of="unseen"),
+    "rounded Y": Null(
+        normal_z, sine(2), gauss(), lambda g, z: np.round(1.5 * normal_z(g, len(z), 1)[:, 0]), of="unseen"
+    ),
+    "slopes": Null(normal_z, lambda z: SIZE * z * math.sqrt(2.0), gauss(), of="unseen"),
+}
+
+
+def find(name: str) -> Null:
+    """A null of the suite or an unseen one."""
+    return NULLS[name] if name in NULLS else UNSEEN[name]
+
+
 def domain_of(null: Null, depth: int) -> Domain:
     """The public description of its columns."""
     side = (Column(BINARY, 2),) if null.binary else (Column(),)

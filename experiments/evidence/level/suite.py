@@ -104,8 +104,8 @@ def grid(depths, sizes, epsilons, names=tuple(nulls.NULLS), only_default=False) 
 def claim() -> list[Cell]:
     """The cells that the claim of the suite rests on, in the order of their weight.
 
-    The defaults on every null given one and two columns and on some nulls given any number, then every other test on six
-    nulls given any number, small samples first.
+    The defaults on every null given one and two columns and on some nulls given any number, then every other test on
+    six nulls given any number, small samples first.
     """
     some = tuple(dict.fromkeys(SIX + WITHOUT_Z))
     parts = [
@@ -233,7 +233,7 @@ def p_values(structure, leaves, axes, key, numbers, x, y, z, domain):
 
 
 def verdict(count: int, replicates: int, flags: list[str]) -> str:
-    """Whether that many rejections fit the window, and if not, whether the answer warned (of its level, not its power)."""
+    """Whether that many rejections fit the window, and if not, whether the answer warned of its level."""
     if binom.sf(count - 1, replicates, WINDOW) >= SURPRISE:
         return INSIDE
     return FLAGGED if set(flags) - {LOW_POWER} else OUTSIDE

@@ -2,7 +2,7 @@
 
     python -m experiments.evidence.level command [--seeds 5] [--out FILE]
 
-The means of X and Y follow several columns of Z with slopes of 1.5, or a wave of the logarithm of one lognormal column on
+The means of X and Y follow several columns of Z with slopes of 1.5, or a wave of the logarithm of a lognormal column on
 linear bounds; both have residuals of sd 1. One JSON line per case and kind of dependence: p-values, or the refusal.
 """
 

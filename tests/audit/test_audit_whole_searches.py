@@ -104,6 +104,7 @@ def test_outcomes_are_ranked_by_what_they_tell():
     assert audit.outcomes_bound(first, first[::-1]).epsilon == 0.0
 
 
+@pytest.mark.full
 def test_a_search_by_name():
     found = audit.audit("svt_pc", 1.0, runs=RUNS, key=jax.random.key(5), attack=[neighbours(OPPOSED)])
     assert found.holds

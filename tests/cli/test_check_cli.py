@@ -123,6 +123,7 @@ def test_missing_cells_are_no_fault():
     assert (tally.missing, tally.outside, tally.unreadable) == (14, 2, 1)
 
 
+@pytest.mark.full
 def test_force_goes_on(tmp_path, capsys):
     table = write(tmp_path, x="{0}%")
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)

@@ -172,6 +172,7 @@ def test_a_ledger_of_epsilon_pays_for_a_test_of_epsilon(files, tmp_path, epsilon
             ledger.charge("test", cost, jaxdp.fresh_key())
 
 
+@pytest.mark.full
 def test_two_releases_differ_and_two_simulations_agree(files, tmp_path):
     values = {}
     for name, more in {"a": (), "b": (), "c": ("--seed", "3"), "d": ("--seed", "3")}.items():
@@ -235,6 +236,7 @@ def test_discrete_columns_go_to_kendall(files, tmp_path):
     assert result["p_value"] < 0.01
 
 
+@pytest.mark.full
 def test_indicators_and_several_columns(files, tmp_path):
     more = ("--epsilon", "5", "--seed", "2", "--residual-scale", "0.3,0.5")
     assert main(arguments(files, tmp_path, *more, x="clinic", y="response,dose", given=None)) == 0
@@ -341,6 +343,7 @@ def test_json_has_no_numbers_that_other_readers_refuse(tmp_path):
     assert json.loads(text) == {"a": 0.5, "b": "inf", "c": [None, "-inf"], "d": [0, 1], "e": "replace_one"}
 
 
+@pytest.mark.full
 def test_the_curve_in_the_picture_is_the_p_value(files):
     data = Schema.load(files / "s.toml").read(files / "d.csv", x="dose", y="response", given=["age, years"])
     with jax.enable_x64(True):

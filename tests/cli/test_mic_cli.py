@@ -44,6 +44,7 @@ def test_one_pair_is_released_with_its_cost(files, tmp_path, capsys):
     assert (tmp_path / "o" / "picture.png").stat().st_size > 1000
 
 
+@pytest.mark.full
 def test_all_pairs_write_matrix_table_and_heat_map(files, tmp_path, capsys):
     assert main([*files, "--all-pairs", "--epsilon", "30", "--delta", "1e-6", "--cells", "9", "--seed", "1"]) == 0
     folder = tmp_path / "o"
@@ -87,6 +88,7 @@ def test_mistakes_are_one_line_and_exit_code_two(files, mistake, capsys):
     assert "\n" not in shown
 
 
+@pytest.mark.full
 def test_constant_tied_missing_and_outlying_values_have_declared_answers(tmp_path, capsys):
     """A column with gaps and outliers scores as the same column clipped by hand; without variation all is 0."""
     rng = np.random.default_rng(0)

@@ -216,6 +216,7 @@ def test_pairs_of_files_that_differ_in_one_record(tmp_path, capsys, command):
     check_pairs(tmp_path, capsys, command, ["empty line", "open quote", "bad byte"])
 
 
+@pytest.mark.full
 @pytest.mark.optimised
 @pytest.mark.parametrize("command", ["test of a public column", "mic of all pairs"])
 def test_pairs_of_files_for_other_queries(tmp_path, capsys, command):

@@ -130,6 +130,7 @@ def test_another_kind_of_file_gives_the_answer_of_the_plain_file(tmp_path, name,
     assert (code, result["p_value"]) == (0, plain_p_value)
 
 
+@pytest.mark.full
 def test_commas_in_names_and_given_twice(tmp_path, capsys):
     table = written(tmp_path, frame())
     query = ("--x", "dose", "--y", "response", "--seed", "3")
@@ -172,6 +173,7 @@ def test_ten_records_are_answered_and_nine_refused(tmp_path, capsys):
     assert "a private test needs at least 10" in capsys.readouterr().err
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["test", "discover", "mic", "plan"])
 def test_no_matplotlib_no_picture_but_an_answer(tmp_path, monkeypatch, capsys, command):
     monkeypatch.setattr(figures, "can_draw", lambda: False)

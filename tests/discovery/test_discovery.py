@@ -287,6 +287,7 @@ def test_failed_examinations_are_charged(monkeypatch):
     assert np.sum(np.triu(graph.skeleton)) == 10  # nothing passed, and four failures used up the four rounds
 
 
+@pytest.mark.full
 def test_private_tests_plug_in_under_a_hard_budget():
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, 2000)

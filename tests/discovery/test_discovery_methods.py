@@ -142,6 +142,7 @@ def test_discrete_columns_are_numbers_on_one_scale_for_tests_of_numbers():
     assert np.array_equal(records.query(0, 2).y, records.values[:, 2])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "test", [jaxdp.LocalPermutation(epsilon=8.0, winsorize=1.0, level=0.02, num_permutations=99)], ids=["permutation"]
 )

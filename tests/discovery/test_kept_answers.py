@@ -172,7 +172,7 @@ def test_the_file_holds_no_key(monkeypatch, tmp_path):
     assert {frozenset(line) for line in lines[1:]} == {frozenset({"law", "parameters", "shape", "output"})}
 
 
-@pytest.mark.parametrize("method", ["moment_pc", "table_pc"])
+@pytest.mark.parametrize("method", [pytest.param("moment_pc", marks=pytest.mark.full), "table_pc"])
 def test_searches_of_one_release_keep_it(method, tmp_path):
     generator = np.random.default_rng(0)
     values = np.clip(generator.normal(size=(500, 3)) / 4, -1, 1)

@@ -318,7 +318,7 @@ def neighbour(records, generator):
     return Records(values, records.columns)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("delta", [0.0, pytest.param(1e-6, marks=pytest.mark.full)])
 def test_every_value_of_a_search_moves_within_its_bound(delta):
     generator, ratios = np.random.default_rng(7), []
     for number in range(12):

@@ -55,6 +55,7 @@ def test_the_stages_cost_no_more_than_the_budget():
     assert float(cost_of(test, moment_pc._features(records)).epsilon) <= 1.5 * (1 + 1e-12)
 
 
+@pytest.mark.full
 def test_unordered_levels_count_as_indicators():
     rng = np.random.default_rng(0)
     level = rng.integers(0, 4, 4000)

@@ -95,6 +95,7 @@ def chain(count=4000, seed=3):
     return Records(np.clip(values / 12, -1, 1), tuple(Column(CONTINUOUS, 0, f"v{j}") for j in range(6))), truth
 
 
+@pytest.mark.full
 def test_bends_are_found_that_correlations_miss():
     records, truth = chain()
     graph = discovery.neighbour_pc(jax.random.key(0), records, epsilon=10.0)
@@ -138,7 +139,7 @@ def recorded(records, outputs=None, **settings):
     return graph, tape.calls
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("delta", [0.0, pytest.param(1e-6, marks=pytest.mark.full)])
 def test_budgets_of_all_answers_add_up_to_the_budget(delta):
     records, _ = chain(600)
     graph, calls = recorded(records, epsilon=0.7, delta=delta)

@@ -52,6 +52,11 @@ class Tables:
         cases, controls = described(self.exposed_cases), described(self.exposed_controls)
         return f"Tables(exposed_cases={cases}, exposed_controls={controls})"
 
+    def within(self, groups: Groups):
+        """Both counts, clipped to what the public groups allow."""
+        parts = (self.exposed_cases, self.exposed_controls)
+        return tuple(jnp.clip(jnp.asarray(part), 0, most) for part, most in zip(parts, groups, strict=True))
+
     @classmethod
     def from_genotypes(cls, chunks, case, *, at_least: int = 1):
         """Counts carriers in a stream of genotype blocks; only the counts stay in memory.
@@ -113,10 +118,7 @@ class GenomeTest(PrivateTest):
 
     def counts(self, tables: Tables):
         """Counts as floats, clipped to what the public groups allow."""
-        return tuple(
-            jnp.clip(jnp.asarray(part), 0, most).astype(float)
-            for part, most in zip((tables.exposed_cases, tables.exposed_controls), self.groups, strict=True)
-        )
+        return tuple(part.astype(float) for part in tables.within(self.groups))
 
 
 def _counts(key, n: int) -> Tables:
@@ -145,6 +147,14 @@ def _audit(neighbours: str, view: str | None = None, **fields) -> AuditSettings:
     )
 
 
+_of_tables = functools.partial(
+    TestSpec,
+    columns=Columns.GROUPS,
+    options=("level",),
+    needs=("tables",),
+    sees="any dependence of two binary columns",
+    theory="docs/theory/gwas.md",
+)
 _WORST = "jaxdp.independence.tables.worst_pairs_tables"
 _GENOTYPES = PairSearch(replace=f"{_WORST}:genotype")
 _GROUPS = {"num_cases": examples.GROUP, "num_controls": examples.GROUP, "kind": UnitCircle}
@@ -162,15 +172,10 @@ class EveryTable(GenomeTest):
     kind: Any = jax.tree.static(default=MarginAdaptive)
     num_tables: int = jax.tree.static(default=1)
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = _of_tables(
         name="every-table",
         summary="a test of every one of many case/control tables",
-        columns=Columns.GROUPS,
         publishes=P_VALUE,
-        options=("level",),
-        needs=("tables",),
-        sees="any dependence of two binary columns",
-        theory="docs/theory/gwas.md",
         examples=(
             Example(
                 _counts,
@@ -225,15 +230,10 @@ class BestTables(GenomeTest):
     kind: Any = jax.tree.static(default=MarginAdaptive)
     law: str = jax.tree.static(default="gumbel")
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = _of_tables(
         name="best-tables",
         summary="the tables that depend most, and a test of each",
-        columns=Columns.GROUPS,
         publishes=SELECTION,
-        options=("level",),
-        needs=("tables",),
-        sees="any dependence of two binary columns",
-        theory="docs/theory/gwas.md",
         examples=(
             Example(
                 _counts,
@@ -294,11 +294,7 @@ class TableSelection(PrivateQuery):
         del key
         groups = Groups(self.num_cases, self.num_controls)
         table = jnp.asarray(distance_table(groups, self.level / self.num_tables), float)
-        place = (
-            jnp.clip(jnp.asarray(data.exposed_cases), 0, self.num_cases),
-            jnp.clip(jnp.asarray(data.exposed_controls), 0, self.num_controls),
-        )
-        return table[place]
+        return table[data.within(groups)]
 
     def sensitivity(self, num_records):
         del num_records
@@ -400,16 +396,11 @@ class FirstTables(Variants, GenomeTest):
 
     noise_law: ClassVar[type[ThresholdNoise]] = ThresholdNoise
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = _of_tables(
         name="first-tables",
         summary="the first tables that depend, by sparse vector",
-        columns=Columns.GROUPS,
         publishes=SELECTION,
-        options=("level",),
-        needs=("tables",),
-        sees="any dependence of two binary columns",
         variants={"corrected": OWN, "paper": "jaxdp.published.unit_circle:PaperFirstTables"},
-        theory="docs/theory/gwas.md",
         examples=(
             Example(
                 _counts,

@@ -1,6 +1,7 @@
 """What tests on one noisy r x c table share: the table, its sensitivity, projection, and simulated null tables."""
 
 import dataclasses
+import functools
 import math
 from typing import ClassVar
 
@@ -12,12 +13,21 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import Columns, TestSpec, two_columns_of_levels
 from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
 
 # A replaced record leaves one cell and enters another: +-1 in two cells.
 EFFECT_DRAWS = 800  # of the noise, for the interval of an effect size
 MANY_RECORDS = 1 << 17  # from here on null tables are drawn cell by cell
+of_noisy_tables = functools.partial(  # a spec of a test of two coded columns
+    TestSpec,
+    columns=Columns.CODES,
+    sees="any dependence of two discrete columns",
+    effect="phi coefficient of a 2 x 2 table",
+    fits=two_columns_of_levels,
+    theory="docs/theory/table_tests.md",
+)
 MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0), Norm.LINF: 1.0}
 
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 
 from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.tables.noisy_table import NoisyTableTest, margins, product, project_to_simplex
+from jaxdp.independence.tables.noisy_table import NoisyTableTest, margins, of_noisy_tables, product, project_to_simplex
 from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, two_columns_of_levels
+from jaxdp.spec import AuditSettings, Example, Planning, TestSpec
 
 
 @frozen_pytree
@@ -28,15 +28,10 @@ class NoisyTableChi2(NoisyTableTest):
     `min_expected`. The margins are estimated, so the level is approximate (measured 0.045 to 0.054 at 0.05).
     """
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = of_noisy_tables(
         name="noisy-table",
         summary="chi-squared of a noisy table, simulated null; two discrete columns",
-        columns=Columns.CODES,
-        sees="any dependence of two discrete columns",
-        effect="phi coefficient of a 2 x 2 table",
-        fits=two_columns_of_levels,
         planning=Planning("tables:noisy_table_power", table=True, reference="tables:chi_squared_power"),
-        theory="docs/theory/table_tests.md",
         examples=(
             Example(
                 functools.partial(examples.codes, levels=(3, 3, 0)),

@@ -19,13 +19,14 @@ from jaxdp.core import method_of
 from jaxdp.independence.tables.noisy_table import (
     NoisyTableTest,
     margins,
+    of_noisy_tables,
     product,
     project_to_simplex,
     require_one_column,
 )
 from jaxdp.mechanisms import Gaussian
 from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, two_columns_of_levels
+from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec
 from jaxdp.statistics.tables import contingency
 from jaxdp.statistics.tables.association import chi_squared_tail
 
@@ -45,15 +46,10 @@ class ProjectedChi2(NoisyTableTest):
     `min_expected`.
     """
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = of_noisy_tables(
         name="projected-chi2",
         summary="projected chi-squared of a noisy table; two discrete columns",
-        columns=Columns.CODES,
-        sees="any dependence of two discrete columns",
-        effect="phi coefficient of a 2 x 2 table",
-        fits=two_columns_of_levels,
         planning=Planning("tables:projected_power", table=True, reference="tables:chi_squared_power"),
-        theory="docs/theory/table_tests.md",
         examples=(
             Example(
                 functools.partial(examples.codes, levels=(2, 3, 0)),

@@ -169,6 +169,7 @@ def test_the_search_refutes_priorities_that_belong_to_places(statistic, sound, d
     assert largest_change(sound, depth, grid_z=True, steps=800, climbers=32) <= bound
 
 
+@pytest.mark.full
 def test_the_search_refutes_blocks_of_ranks():
     assert largest_change(blocks_of_ranks) > 1.05 * 3.0
 
@@ -382,6 +383,7 @@ def test_packed_and_plain_sorts_agree():
 # --- columns of z, missing values
 
 
+@pytest.mark.full
 def test_coded_columns_compare_equal_codes_only():
     rng = np.random.default_rng(13)
     sites, z = rng.integers(3, size=200).astype(float), rng.uniform(-1, 1, size=200)
@@ -394,6 +396,7 @@ def test_coded_columns_compare_equal_codes_only():
     assert together == sum(map(float, apart))
 
 
+@pytest.mark.full
 def test_same_value_ignores_jumps_between_values():
     """Site numbers declared continuous: effects per site fool the band and not the pairs of one site."""
     rng = np.random.default_rng(14)
@@ -417,6 +420,7 @@ def sites(key, num_sites: int, values: int, n=1000):
     return jaxdp.Data(x, y, 2.0 * site / (num_sites - 1) - 1.0, Domain(z=(Column(values=values),)))
 
 
+@pytest.mark.full
 def test_a_declared_step_keeps_the_level_of_site_numbers():
     """The band rejects nearly always; pairs of one value keep the level (binomial(400, 0.05): beyond 40 at 1e-4)."""
     test = jaxdp.BandGCM(epsilon=8.0)

@@ -86,6 +86,7 @@ def test_the_jacobian_is_that_of_the_estimates(linear_columns):
         np.testing.assert_allclose(partial_correlations.raw_estimates(theta, linear_columns)[2], numeric, atol=2e-4)
 
 
+@pytest.mark.full
 def test_the_law_of_normal_plus_laplaces():
     values = jnp.array([0.0, 0.5, 2.0, 4.0])
     one = null_laws.normal_plus_laplaces(values, jnp.full(4, 0.7), jnp.full((4, 1), 0.9))
@@ -119,6 +120,7 @@ def test_with_much_budget_the_estimates_are_those_of_least_squares():
     assert float(low) < 0.4 < float(high)
 
 
+@pytest.mark.full
 def test_a_release_costs_its_budget_and_is_exact():
     data = jax.tree.map(np.asarray, linear(jax.random.key(0), 1600))
     result = jaxdp.run(jaxdp.PartialCorrelation(epsilon=1.0, bound=8.0), jaxdp.fresh_key(), data)
@@ -155,6 +157,7 @@ def table(n, dim):
     return columns | {"x": 10.0 * np.asarray(data.x), "y": np.asarray(data.y)}
 
 
+@pytest.mark.full
 def test_a_table_with_seven_z_gives_an_effect_in_its_own_units():
     columns = table(20_000, 7)
     given = [name for name in columns if name.startswith("z")]
@@ -166,6 +169,7 @@ def test_a_table_with_seven_z_gives_an_effect_in_its_own_units():
     assert low < 0.04 < high
 
 
+@pytest.mark.full
 def test_two_groups_give_the_difference_in_their_own_units():
     rng = np.random.default_rng(0)
     group = rng.integers(0, 2, 5000)
@@ -222,6 +226,7 @@ def test_an_error_law_without_the_noise_rejects_true_nulls():
     assert int(jnp.sum(counted <= 0.05)) <= most < int(jnp.sum(ignored <= 0.05))
 
 
+@pytest.mark.full
 def test_all_pairs_come_from_one_release():
     drawn = jax.random.normal(jax.random.key(3), (3000, 3))
     chain = jnp.stack([drawn[:, 0], drawn[:, 0] + drawn[:, 1], drawn[:, 2]], axis=1)

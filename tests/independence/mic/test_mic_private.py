@@ -294,6 +294,7 @@ def test_histograms_move_by_exactly_their_sensitivity():
     assert np.linalg.norm(move) == mic_ranges.HISTOGRAMS_L2
 
 
+@pytest.mark.full
 def test_private_ranges_rescue_heavy_tails():
     """exp(4x) on the public box [0, e^6]; the linear box loses the relation, the transform keeps it."""
     rng = np.random.default_rng(0)
@@ -353,6 +354,7 @@ def test_a_sweep_over_epsilon_does_not_recompile():
     assert len(traces) == 1
 
 
+@pytest.mark.full
 def test_release_keys_work_and_stay_on_the_lattice():
     data = unit_data(60)
     for test in (
@@ -383,6 +385,7 @@ def test_all_pairs_share_one_budget():
     assert num_records(table) == 80
 
 
+@pytest.mark.full
 def test_pair_p_values_hold_their_level_each_and_together():
     test = jaxdp.MICrPairs(mechanism=jaxdp.Gaussian(rho=50.0), max_cells=4.0, c=2)
     replicates, n, num_null = 300, 30, 39

@@ -68,6 +68,7 @@ def test_segments_against_every_subpartition(p):
     assert np.all(np.diff(found, axis=0) >= -1e-12), "more segments never lose information"
 
 
+@pytest.mark.full
 def test_padding_changes_nothing():
     table = jnp.asarray(np.random.default_rng(1).integers(0, 6, (7, 4, 3)).astype(float))
     padded = jnp.pad(table, ((0, 44), (0, 6), (0, 0)))  # 51 rows: the blocked layout
@@ -98,6 +99,7 @@ def test_mic_e_against_brute_force(grid):
     assert float(coefficients.mic_e(x, y, budget=12.3, c=2, grid=grid)) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.full
 def test_every_bucketing_gives_the_same_scores():
     x, y = scatter(5, 200)
     features = jnp.stack([jnp.asarray(x), jnp.asarray(y)], 1)
@@ -148,6 +150,7 @@ def fixture_pair(kind, n, seed):
     return x, y
 
 
+@pytest.mark.full
 def test_minepys_rule_on_tie_free_data_against_its_stored_values():
     for row in minepy_fixture():
         x, y = fixture_pair(row["kind"], row["n"], row["seed"])
@@ -175,6 +178,7 @@ def test_minepys_rule_with_ties_against_the_baseball_values():
         assert float(found) == pytest.approx(float(row["mic_e"]), abs=1e-6)
 
 
+@pytest.mark.full
 def test_pairs_equal_single_calls_and_data_sets():
     rng = np.random.default_rng(2)
     table = rng.uniform(size=(60, 5))
@@ -191,6 +195,7 @@ def test_pairs_equal_single_calls_and_data_sets():
     np.testing.assert_array_equal(shown, many)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "n"), [("range", 70), ("mass", 400)])
 def test_blocks_of_pairs_equal_pairs_one_by_one(kind, n):
     """12 columns and 66 pairs: counted by bits; at n = 400 and in several runs of words."""
@@ -205,6 +210,7 @@ def test_blocks_of_pairs_equal_pairs_one_by_one(kind, n):
     np.testing.assert_array_equal(score(pairs[order][:, ::-1]), found[order])
 
 
+@pytest.mark.full
 def test_counting_by_bits_equals_adding_records(monkeypatch):
     table = jnp.asarray(np.random.default_rng(0).uniform(size=(130, 12)))
     score = functools.partial(mic_pairs.mic_r_pairs, bounds=np.tile([0.0, 1.0], (12, 1)), budget=6.0, c=2)
@@ -216,6 +222,7 @@ def test_counting_by_bits_equals_adding_records(monkeypatch):
     np.testing.assert_allclose(inside, found, rtol=0, atol=1e-12)
 
 
+@pytest.mark.full
 def test_single_precision_is_close():
     x, y = scatter(6, 60)
     exact = float(coefficients.mic_r(x, y, bounds=BOX, budget=12.0, c=3))
@@ -233,6 +240,7 @@ def test_exchanging_the_columns_transposes_the_matrix():
     np.testing.assert_array_equal(np.isfinite(forward), allowed)
 
 
+@pytest.mark.full
 def test_mic_star_of_known_laws():
     known = coefficients.mic_star(jnp.stack([jnp.ones((6, 6)), jnp.eye(6)]))
     np.testing.assert_allclose(known, [0.0, 1.0], atol=1e-12)
@@ -253,6 +261,7 @@ def test_constant_columns_share_no_range_information(x, y):
     assert float(mic_minepy.mic_e(x, y, **FIXTURE_SIZE)) == pytest.approx(0.0, abs=1e-14)
 
 
+@pytest.mark.full
 def test_tied_columns_look_independent_to_mic_e():
     ties = float(coefficients.mic_e(np.zeros(60), np.zeros(60), budget=12.0, c=3))
     draws = np.random.default_rng(0).uniform(size=(200, 2, 60))

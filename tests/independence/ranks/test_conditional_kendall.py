@@ -58,6 +58,7 @@ def test_level_and_power(kind, shape):
     assert np.mean(dependent < 0.05) > 0.9
 
 
+@pytest.mark.full
 def test_level_with_rare_levels_at_a_small_budget():
     """V is as small as its noise: the guard has to keep the level."""
 
@@ -82,6 +83,7 @@ def test_level_on_continuous_columns_with_public_bins():
     assert np.sum(null <= 0.2) >= binom.ppf(1e-6, 1000, 0.13)
 
 
+@pytest.mark.full
 def test_large_budget_is_the_test_without_noise():
     data = coded(jax.random.key(5), 500, 0.1)
     exact = jaxdp.ConditionalKendall(mechanism=jaxdp.mechanisms.Exact())
@@ -90,6 +92,7 @@ def test_large_budget_is_the_test_without_noise():
     assert p_private == pytest.approx(p_exact, abs=1e-3)
 
 
+@pytest.mark.full
 def test_one_table_equals_sorted_records():
     data = coded(jax.random.key(7), 300, 0.3)
     plain = Data(data.x, data.y, data.z)
@@ -154,6 +157,7 @@ def test_declared_constants_follow_the_public_levels():
     assert (bound((3, 3, 2), add), bound((2, 3, 2), add), bound((2, 2, 2), add)) == (1.5, 1.0, 1.0)
 
 
+@pytest.mark.full
 def test_paper_variant_carries_its_true_epsilon():
     n = 1000
     data = coded(jax.random.key(12), n, 0.0)
@@ -168,6 +172,7 @@ def test_paper_variant_carries_its_true_epsilon():
     assert float(plain.cost.epsilon) == pytest.approx(6 / 4.5, rel=0.01)
 
 
+@pytest.mark.full
 def test_cost_is_the_epsilon_asked_for_and_zcdp_is_labelled():
     data = coded(jax.random.key(13), 50, 0.0)
     for kind in TESTS:
@@ -177,6 +182,7 @@ def test_cost_is_the_epsilon_asked_for_and_zcdp_is_labelled():
         assert float(gaussian.cost.rho) == pytest.approx(0.5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", TESTS)
 def test_bad_input_has_defined_answers(kind):
     bad = np.array([np.nan, np.inf, -np.inf, 7.0, -3.0])

@@ -63,6 +63,7 @@ def test_one_record_moves_the_table_by_two_and_never_more(kind):
         assert 0.9 * bound < np.max(moves, axis=0)[column] <= bound * (1 + 1e-6)
 
 
+@pytest.mark.full
 def test_without_noise_the_statistics_are_pearsons():
     """Q of MCIndep orders tables as chi-squared does; the projected statistic tends to chi-squared itself."""
     table = np.array([[60, 90], [45, 40], [50, 15]])
@@ -210,6 +211,7 @@ def test_noisy_proportions_size_power_and_effect():
     assert np.mean(np.asarray(effect)) == pytest.approx(0.3, abs=0.03)
 
 
+@pytest.mark.full
 def test_releases_run_and_mistakes_are_named():
     data = coded([[60, 40], [50, 50]])
     numpy_data = jaxdp.Data(np.asarray(data.x), np.asarray(data.y))

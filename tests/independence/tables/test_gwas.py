@@ -90,6 +90,7 @@ def test_two_above_threshold_answers_stay_within_epsilon():
     assert 0.3 < worst_loss(noise, 0.2, [[0.0, 0.1, -0.1], [5.0, -3.0, -3.0]]) <= 1.0 + 1e-3
 
 
+@pytest.mark.full
 def test_printed_algorithm_exceeds_its_epsilon_and_reports_the_true_one():
     """16 outputs at the boundary lose 16 epsilon/(4 s1) = 4, four times the claim."""
     noise = PaperThresholdNoise(epsilon=1.0, count=1, outputs=16)
@@ -116,7 +117,7 @@ def test_gap_tail_equals_quadrature():
         assert float(exponential_gap_tail(x, first, second)) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["simulation", "release"])
+@pytest.mark.parametrize("mode", ["simulation", pytest.param("release", marks=pytest.mark.full)])
 def test_perturb_has_the_enumerated_law(mode):
     noise = ThresholdNoise(epsilon=2.0, count=1, outputs=3)
     queries = np.array([0.2, -0.3, 0.1])
@@ -233,6 +234,7 @@ def test_one_person_moves_every_table_by_one_at_most(kind):
     assert scale == pytest.approx(float(single.budget().scale(single.sensitivity(40))), rel=1e-6)
 
 
+@pytest.mark.full
 def test_shared_null_curve_equals_the_exact_tail():
     test = EveryTable(epsilon=1.0, kind=UnitCircle, **SMALL).resolve(Tables(jnp.zeros(1), jnp.zeros(1)))
     single = test.single()
@@ -243,6 +245,7 @@ def test_shared_null_curve_equals_the_exact_tail():
     np.testing.assert_allclose(np.asarray(null_curve(single, values)), exact, rtol=5e-3)
 
 
+@pytest.mark.full
 def test_releases_and_mistakes():
     tables = Tables(np.array([15, 8, 9]), np.array([3, 8, 10]))
     result = jaxdp.run(BestTables(epsilon=8.0, count=1, kind=UnitCircle, **SMALL), jaxdp.fresh_key(), tables)

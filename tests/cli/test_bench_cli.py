@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
+
 from jaxdp import catalogue
 from jaxdp.cli.bench import recommended
 from jaxdp.cli.main import main
 
 
+@pytest.mark.full
 def test_rows_and_picture(tmp_path, capsys):
     command = ["bench", "--method", "partition-gcm", "--n", "40,80", "--replicates", "32", "--out", str(tmp_path)]
     assert main(command) == 0

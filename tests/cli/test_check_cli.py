@@ -198,6 +198,7 @@ def sites(folder, step=""):
     return [str(folder / "d.csv"), "--schema", str(folder / "s.toml")]
 
 
+@pytest.mark.full
 def test_the_owner_is_warned_of_codes_that_are_declared_continuous(tmp_path, capsys):
     query = ["--x", "x", "--y", "y", "--given", "z", "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out")]
     for step, strict, warned in (("", [], True), ("", ["--strict"], False), ("step = 1\n", [], False)):

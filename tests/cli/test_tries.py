@@ -234,6 +234,7 @@ def test_without_a_ledger_the_answer_says_that_nothing_counts(tmp_path, capsys):
     assert "nothing keeps count" in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_a_null_answer_says_what_would_have_been_found(tmp_path, capsys):
     dose = frame().dose.sample(400, replace=True, random_state=1)
     table = frame().sample(400, replace=True, random_state=2).assign(dose=dose.to_numpy())
@@ -245,6 +246,7 @@ def test_a_null_answer_says_what_would_have_been_found(tmp_path, capsys):
     assert f"an effect of {result['detectable_effect']:.2g} or more" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.full
 def test_json_is_the_result_file(tmp_path, capsys):
     table = written(tmp_path, frame())
     _, result = asked(tmp_path, table, *QUERY, "--json")

@@ -265,6 +265,7 @@ def test_what_is_no_data_at_all_is_refused(make, ledger, capfd):
     refused(lambda key, paid: jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), key, make()), ledger, capfd, "top")
 
 
+@pytest.mark.full
 def test_lists_and_tuples_are_arrays():
     test = jaxdp.PartitionGCM(epsilon=1.0)
     wanted = jaxdp.run(test, jax.random.key(0), jaxdp.Data(GOOD, GOOD, GOOD))
@@ -281,6 +282,7 @@ def test_lists_and_tuples_are_arrays():
     assert np.array_equal(graphs[0].cpdag, graphs[1].cpdag)
 
 
+@pytest.mark.full
 def test_stacked_data_sets_are_told_apart_from_columns(ledger, capfd):
     stacked = np.tile(column(), (4, 13))[:, :500]
     assert stacked.shape == (4, 500)

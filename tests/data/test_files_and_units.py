@@ -146,6 +146,7 @@ def test_units_reach_over_the_pieces_of_a_file(tmp_path, monkeypatch):
     assert values(Schema.from_dict(UNITS), tmp_path / "d.csv") == [0.0, 1.0, 2.0]
 
 
+@pytest.mark.full
 def test_answers_say_whose_records_they_protect(monkeypatch):
     orders, order = [], _Units.order
     monkeypatch.setattr(_Units, "order", lambda self, shuffled: orders.append(shuffled) or order(self, shuffled))

@@ -106,6 +106,7 @@ def sources(folder):
     yield "dask", frame.read_parquet(found)
 
 
+@pytest.mark.full
 def test_every_source_gives_the_sums_of_the_table_in_memory(folder, small_memory):
     for name, source in sources(folder):
         for method in ("conditional-kendall", "noisy-table"):
@@ -207,7 +208,7 @@ def test_the_command_reads_a_folder(folder, small_memory, tmp_path, capsys):
     assert '"n": 4000' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("method", ["table_pc", "max_min_pc", "moment_pc"])
+@pytest.mark.parametrize("method", ["table_pc", "max_min_pc", pytest.param("moment_pc", marks=pytest.mark.full)])
 @pytest.mark.parametrize("as_codes", [True, False])
 def test_a_search_of_a_folder_is_that_of_the_table_in_memory(folder, small_memory, monkeypatch, method, as_codes):
     """Columns of levels as codes of a byte, or sums in chunks: the same draws, and so the same graph."""

@@ -59,6 +59,7 @@ def test_the_criterion_never_sees_x_and_y_together():
     assert jnp.allclose(query.statistic(None, data), query.statistic(None, mirrored), rtol=1e-5)
 
 
+@pytest.mark.full
 def test_chosen_cells_follow_the_data_and_cost_their_budget():
     test = jaxdp.ChosenCells(epsilon=20.0, candidates=(2, 32))
     smooth = sine_confounder(jax.random.key(0), 400, complexity=0.01, noise_sd=0.5)
@@ -81,6 +82,7 @@ def test_coarse_bins_are_the_partition_with_that_many_cells():
     assert np.array_equal(np.unique(np.asarray(fine), return_inverse=True)[1], np.asarray(plain))
 
 
+@pytest.mark.full
 def test_chosen_cells_release_with_exact_noise_and_keep_their_level():
     test = jaxdp.ChosenCells(epsilon=2.0, candidates=(4, 8, 16))
     result = jaxdp.run(test, jaxdp.fresh_key(), sine_confounder(jax.random.key(0), 100))
@@ -160,6 +162,7 @@ def test_random_stopping_has_the_law_of_the_best_noisy_run():
     assert stats.chisquare(np.bincount(np.asarray(found), minlength=3), expected).pvalue > 1e-4
 
 
+@pytest.mark.full
 @pytest.mark.optimised
 def test_random_stopping_in_a_release_has_the_same_law():
     scores, draws, mechanism = np.array([0.0, 1.5, 3.0]), 4000, RandomStopping(epsilon=3.0, mean_runs=2.0)

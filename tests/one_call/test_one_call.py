@@ -165,6 +165,7 @@ def test_a_session_is_charged_to_a_ledger_or_simulated(tmp_path):
         jaxdp.Session(columns(), levels=LEVELS, epsilon=1.0, key=jaxdp.fresh_key())
 
 
+@pytest.mark.full
 def test_mic_and_discover_in_one_call(tmp_path):
     pytest.importorskip("matplotlib")
     table = columns()
@@ -188,6 +189,7 @@ def test_mic_and_discover_in_one_call(tmp_path):
         jaxdp.mic(table, x="dose", epsilon=1.0, bounds=BOUNDS)
 
 
+@pytest.mark.full
 def test_the_planner_is_a_module_that_may_be_called():
     row = jaxdp.plan("partition-gcm", epsilon=1.0, effect=0.25, power=0.8)
     assert row.n == jaxdp.plan.required_n("partition-gcm", epsilon=1.0, effect=0.25)

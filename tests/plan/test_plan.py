@@ -65,6 +65,7 @@ def test_the_planned_records_give_the_planned_power():
     assert plan.power("partition-gcm", n=n - 10, epsilon=1.0, effect=0.25) < 0.8
 
 
+@pytest.mark.full
 def test_a_variance_released_with_noise_of_its_own_size_is_planned_as_it_is_judged():
     planned = PlannedTest.of("partition-gcm", None, 0.05, "formula", 1, None)
     assert planned.power(38, 8.0, 0.0) < 0.03  # the p-value allows for that noise: level 0.015
@@ -285,6 +286,7 @@ def test_the_command_answers_and_writes_its_files(tmp_path, capsys):
 SCALED_LINE = plan.Setting(scaled=True)
 
 
+@pytest.mark.full
 def test_a_search_takes_refused_numbers_of_records_for_powerless():
     """The band refuses fewer than 100 records, where the search begins."""
     found = plan.required_n("band-gcm", epsilon=8.0, effect=1.5, setting=SCALED_LINE, replicates=60)
@@ -295,6 +297,7 @@ def test_a_search_takes_refused_numbers_of_records_for_powerless():
         )
 
 
+@pytest.mark.full
 def test_a_plan_says_what_it_finds_where_the_data_are_not_as_planned():
     """Halved residuals under the same guess of their scale: the kernel is twice as wide against them."""
     row = plan.Row("band-gcm", "n", 470, 1.0, 0.25, 0.8, None, "simulation")
@@ -306,6 +309,7 @@ def test_a_plan_says_what_it_finds_where_the_data_are_not_as_planned():
     assert changes(table, plan.Setting.table(), level=0.05, replicates=200, key=jax.random.key(1)) == []
 
 
+@pytest.mark.full
 def test_heavy_tails_have_the_planned_sd():
     draw = jax.jit(plan.Setting(z=(), scaled=True, tails=5.0, residual_sd=0.01).design(200_000, 0.0))
     x = np.asarray(draw(jax.random.key(0)).x) / 0.01
@@ -315,6 +319,7 @@ def test_heavy_tails_have_the_planned_sd():
         plan.Setting(tails=1.5)
 
 
+@pytest.mark.full
 def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
     schema, out = tmp_path / "s.toml", tmp_path / "plan"
     schema.write_text(TOML)

@@ -42,7 +42,9 @@ def key(seed=0):
     return jax.random.key(seed)
 
 
-@pytest.mark.parametrize("test", SMALL.values(), ids=SMALL)
+@pytest.mark.parametrize(
+    "test", [pytest.param(SMALL[name], id=name, marks=[] if name == "kendall" else pytest.mark.full) for name in SMALL]
+)
 def test_pairs_are_runs_of_the_test_with_its_share(test):
     table, z = features()
     result = jaxdp.all_pairs(test, key(), table, z)
@@ -63,6 +65,7 @@ def test_pairs_are_runs_of_the_test_with_its_share(test):
                 np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.full
 def test_the_dependent_pair_is_found_at_a_large_budget():
     table, z = features(400, 3)
     for test in (CellSigns(epsilon=60.0), jaxdp.ConditionalKendall(epsilon=60.0, accept_coarse_cells=True)):

@@ -439,6 +439,7 @@ def run_on(test, x, y):
     return jaxdp.run(test, jax.random.key(0), jaxdp.Data(x, y))
 
 
+@pytest.mark.full
 def test_all_pairs_show_their_progress_and_equal_the_statistic(capfd):
     """The release calls the statistic outside of one program, where it may use all cores and show a bar."""
     table = np.random.default_rng(0).uniform(-1, 1, (40, 18))

@@ -170,6 +170,7 @@ def test_family_wise_error_and_power_of_the_selection_form():
     assert np.mean([0 in row or 1 in row for row in chosen]) > 0.5  # three of 40 at random: 0.15
 
 
+@pytest.mark.full
 def test_one_shot_gumbel_equals_peeling():
     """Ordered pairs of four scores: frequencies against the product of exponential mechanisms."""
     scores, epsilon = np.array([0.0, 1.0, 2.0, -1.0]), 3.0

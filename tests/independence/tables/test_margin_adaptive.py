@@ -76,6 +76,7 @@ def test_majorant_is_the_smallest_lipschitz_one():
     np.testing.assert_allclose(lipschitz_majorant(jnp.asarray(values), 0.1), expected, atol=1e-5)
 
 
+@pytest.mark.full
 def test_traced_budget_gives_the_same_test_in_one_program():
     x = jnp.concatenate([jnp.ones(30), jnp.zeros(20), jnp.ones(10), jnp.zeros(40)])
     data = jaxdp.Data(x, jnp.concatenate([jnp.ones(50), jnp.zeros(50)]))
@@ -96,6 +97,7 @@ def test_traced_budget_gives_the_same_test_in_one_program():
     assert len(traces) == 1
 
 
+@pytest.mark.full
 def test_gaussian_budget_and_cost():
     x = jnp.concatenate([jnp.ones(45), jnp.zeros(5), jnp.ones(10), jnp.zeros(40)])
     data = jaxdp.Data(x, jnp.concatenate([jnp.ones(50), jnp.zeros(50)]))
@@ -105,6 +107,7 @@ def test_gaussian_budget_and_cost():
     assert result.cost.relation is jaxdp.Relation.REPLACE_ATTRIBUTE
 
 
+@pytest.mark.full
 def test_null_p_values_are_super_uniform():
     """3000 nulls through the public entry point, inside the binomial window at 0.05."""
     test = prepared(1.0, 30, 30)

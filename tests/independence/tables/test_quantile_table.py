@@ -126,6 +126,7 @@ def test_a_coded_column_keeps_its_levels_and_costs_no_cuts():
     assert float(staged.second.budget().epsilon) == pytest.approx(0.85)
 
 
+@pytest.mark.full
 def test_a_release_of_both_stages_is_certified():
     data = dependent(jax.random.key(0), 60)
     result = jaxdp.run(jaxdp.QuantileTable(epsilon=1.0, num_null=19), jaxdp.fresh_key(), data)
@@ -164,6 +165,7 @@ def test_no_test_for_the_wish_is_a_sentence():
         catalogue.default(several, sees="all")
 
 
+@pytest.mark.full
 def test_the_command_line_says_what_was_seen(tmp_path, capsys):
     from jaxdp.cli.main import main
 

@@ -159,6 +159,7 @@ def test_power_is_that_of_the_table():
         assert exact_power(test, critical, 0.14, 0.05) == pytest.approx(rare, abs=0.02)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("x64")
 def test_p_value_and_critical_value_agree():
     test = UnitCircle(epsilon=0.5, num_cases=40, num_controls=60)
@@ -198,6 +199,7 @@ def test_thinned_windows_equal_the_whole_lattice(groups, monkeypatch):
     assert counts[1] - counts[0] > 1
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("x64")
 def test_binomial_probabilities_equal_scipy():
     for trials, rate in itertools.product((10, 5000), (0.0, 1e-4, 0.3, 1.0)):
@@ -327,6 +329,7 @@ def test_rate_interval_covers():
     assert float(jnp.max(high - low)) < 0.4
 
 
+@pytest.mark.full
 def test_public_rate_is_sharper_than_the_supremum():
     release = jaxdp.release(UnitCircle(epsilon=0.1), jax.random.key(5), rows(200, 100, Groups(300, 300)))
     named = {"num_cases": 300, "num_controls": 300}

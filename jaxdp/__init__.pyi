@@ -73,6 +73,8 @@ from jaxdp.independence.tables.projected_chi2 import ProjectedChi2 as ProjectedC
 from jaxdp.independence.tables.projected_chi2 import ProjectedGoodnessOfFit as ProjectedGoodnessOfFit
 from jaxdp.independence.tables.quantile_table import QuantileTable as QuantileTable
 from jaxdp.independence.tables.unit_circle import UnitCircle as UnitCircle
+from jaxdp.independence.variants.score_test import BestVariants as BestVariants
+from jaxdp.independence.variants.score_test import ScoreTest as ScoreTest
 from jaxdp.mechanisms import ExponentialMechanism as ExponentialMechanism
 from jaxdp.mechanisms import Gaussian as Gaussian
 from jaxdp.mechanisms import Geometric as Geometric
@@ -88,6 +90,7 @@ from jaxdp.mechanisms.smooth_sensitivity import SmoothStudent as SmoothStudent
 from jaxdp.mechanisms.top_k import TopK as TopK
 from jaxdp.one_call.answer import Answer as Answer
 from jaxdp.one_call.discover import discover as discover
+from jaxdp.one_call.gwas import gwas as gwas
 from jaxdp.one_call.mic import mic as mic
 from jaxdp.one_call.pair_answers import PairAnswers as PairAnswers
 from jaxdp.one_call.pairs import test_pairs as test_pairs

@@ -33,6 +33,7 @@ COMMANDS = {
     "test": "test",
     "discover": "discover",
     "mic": "mic",
+    "gwas": "gwas",
     "schema": "schema",
     "check": "check",
     "simulate": "simulate",

@@ -122,7 +122,7 @@ def subsample_power(setting: Setting, n: int, epsilon: float, effect: float, lev
     """
     squared = effect**2 / (1.0 + effect**2)
     if setting.x.levels or setting.y.levels:
-        moments = _observed_moments(setting, effect, (WIDE, WIDE), 0.0)
+        moments = observed_moments(setting, effect, (WIDE, WIDE), 0.0)
         squared = float(np.mean(moments["covariance"]) ** 2 / np.mean(moments["var_x"] * moments["var_y"]))
     blocks = blocks_for(n)
     return laws.median_power(blocks, math.sqrt(-(n // blocks - 2) * math.log1p(-squared)), epsilon, level)
@@ -131,7 +131,7 @@ def subsample_power(setting: Setting, n: int, epsilon: float, effect: float, lev
 def _gcm_ratio(setting: Setting, effect: float) -> tuple[float, float]:
     """Mean and sd of the residual products, each residual with sd 1 up to `effect`."""
     if setting.scaled and (setting.x.levels or setting.y.levels):
-        moments = _observed_moments(setting, effect, (WIDE, WIDE), 0.0)
+        moments = observed_moments(setting, effect, (WIDE, WIDE), 0.0)
         spread = np.mean(moments["product_variance"]) + np.var(moments["covariance"])
         return float(np.mean(moments["covariance"])), math.sqrt(spread)
     return effect, math.sqrt(1.0 + 2.0 * effect**2)
@@ -148,7 +148,7 @@ def _cell_sums(setting: Setting, n: int, effect: float, limits, shift) -> tuple[
     """Mean and variance of the sum of within-cell products, and its null variance."""
     _, _, ratio = setting.profile()
     expected = n * ratio / setting.num_cells(n) if setting.z else np.full(ratio.shape, float(n))
-    moments = laws.within_cells(_observed_moments(setting, effect, limits, shift), setting.cell_of_places(n))
+    moments = laws.within_cells(observed_moments(setting, effect, limits, shift), setting.cell_of_places(n))
 
     def total(values):
         return float(np.mean(n * laws.occupied(expected) * values))
@@ -166,7 +166,8 @@ def _limits(setting: Setting, tau: float) -> tuple[float, float]:
     return tau * guess[0] / unit[0], tau * guess[1] / unit[1]
 
 
-def _observed_moments(setting: Setting, effect: float, limits, shift):
+def observed_moments(setting: Setting, effect: float, limits, shift):
+    """`laws.winsorised_moments` of the columns as they are seen: through levels where they have some."""
     bend_x, bend_y, _ = setting.profile()
     if not setting.scaled:
         return laws.winsorised_moments(bend_x, bend_y, effect, limits[0], limits[1])

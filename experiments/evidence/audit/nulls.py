@@ -357,10 +357,10 @@ NULLS = {
     "quantile-table-zcdp": Null(
         500, LIMIT, "margins are estimated; 3 bins, rho = 0.5", epsilon=0.5, fields={"num_bins": 3, "num_null": 199}
     ),
-    "feature-gcm": _cells(GRADUAL, fields=NEAR, most=20_000),
-    "feature-gcm-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, fields=NEAR, most=20_000),
-    "feature-gcm-centred": _cells(GRADUAL + "; private centres", fields=NEAR, most=20_000),
-    "contrast-features": Null(300, LIMIT, GRADUAL + " in two columns", fields=NEAR, most=10_000),
+    "feature-gcm": _cells(GRADUAL, fields=NEAR),
+    "feature-gcm-zcdp": _cells(GRADUAL + "; rho = 0.5", epsilon=0.5, fields=NEAR),
+    "feature-gcm-centred": _cells(GRADUAL + "; private centres", fields=NEAR),
+    "contrast-features": Null(300, LIMIT, GRADUAL + " in two columns", fields=NEAR),
 }
 
 

@@ -1,0 +1,1 @@
+"""Score tests of many variants beside counts-only tests."""

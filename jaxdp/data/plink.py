@@ -1,0 +1,139 @@
+"""Genotypes as PLINK keeps them (.bed, .bim, .fam) and tables of persons (--covar, --pheno), matched by FID and IID.
+
+Format: https://www.cog-genomics.org/plink/1.9/formats. Variants are public names; who is in the table is public, too
+(replace-one neighbours); genotypes, phenotype and covariates are private and appear in no error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
+
+MAGIC = b"\x6c\x1b\x01"  # a .bed file, variant by variant
+MISSING = -9  # allele count less one of a genotype that was not read
+# Two bits of a genotype as the count of the first allele less one: 2, missing, 1, 0 copies.
+COUNTS_LESS_ONE = np.array([1, MISSING, 0, -1], np.int8)
+CASE, CONTROL, NO_PHENOTYPE = "2", "1", ("-9", "0", "NA", "nan")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Genotypes:
+    """A fileset. counts: (n, K) int8, allele count less one, -9 missing. persons: (FID, IID) of each row.
+
+    names, places: of the variants, places as "chromosome:position". phenotype: sixth column of the .fam file, texts.
+    """
+
+    counts: np.ndarray
+    persons: tuple[tuple[str, str], ...]
+    names: tuple[str, ...]
+    places: tuple[str, ...]
+    phenotype: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Genotypes({self.counts.shape[0]} persons, {self.counts.shape[1]} variants)"
+
+
+def read_genotypes(prefix) -> Genotypes:
+    """PREFIX.bed, .bim and .fam. Errors: ValueError for files that are no PLINK 1 fileset or do not fit together."""
+    prefix = str(prefix).removesuffix(".bed")
+    fam, bim = (_rows(f"{prefix}{end}", 6) for end in (".fam", ".bim"))
+    content = Path(f"{prefix}.bed").read_bytes()
+    if content[:3] != MAGIC:
+        raise ValueError(f"{prefix}.bed is no PLINK 1 file ordered by variants; plink --make-bed writes one.")
+    each = -(-len(fam) // 4)
+    if len(content) != 3 + each * len(bim):
+        raise ValueError(f"{prefix}.bed does not fit {len(fam)} persons of .fam and {len(bim)} variants of .bim.")
+    packed = np.frombuffer(content, np.uint8, offset=3).reshape(len(bim), each)
+    counts = np.empty((len(fam), len(bim)), np.int8)
+    for quarter in range(4):
+        rows = counts[quarter::4]
+        rows[:] = COUNTS_LESS_ONE[(packed[:, : len(rows)] >> (2 * quarter)) & 3].T
+    return Genotypes(
+        counts,
+        tuple((row[0], row[1]) for row in fam),
+        tuple(row[1] for row in bim),
+        tuple(f"{row[0]}:{row[3]}" for row in bim),
+        tuple(row[5] for row in fam),
+    )
+
+
+def write_genotypes(prefix, counts, *, phenotype: Sequence[str] | None = None) -> None:
+    """A fileset of persons p0, p1, ... and variants v0, v1, ... from counts (n, K) less one; for examples and tests."""
+    counts = np.asarray(counts)
+    n, num = counts.shape
+    code = np.full(counts.shape, 1, np.uint8)
+    for bits, value in enumerate(COUNTS_LESS_ONE):
+        code[counts == value] = bits
+    padded = np.zeros((-(-n // 4) * 4, num), np.uint8)
+    padded[:n] = code
+    packed = np.bitwise_or.reduce([padded[quarter::4] << np.uint8(2 * quarter) for quarter in range(4)])
+    Path(f"{prefix}.bed").write_bytes(MAGIC + packed.T.tobytes())
+    told = ["-9"] * n if phenotype is None else phenotype
+    Path(f"{prefix}.fam").write_text("".join(f"p{i} p{i} 0 0 0 {told[i]}\n" for i in range(n)))
+    Path(f"{prefix}.bim").write_text("".join(f"1\tv{j}\t0\t{j + 1}\tA\tC\n" for j in range(num)))
+
+
+def read_persons(path, names: Sequence[str], persons: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Columns of a table with a header FID IID ..., in the order of `persons`; texts, "NA" for who is not in it.
+
+    Errors: ValueError for a missing header or column.
+    """
+    header, *rows = (line.split() for line in Path(path).read_text().splitlines() if line.strip())
+    if [name.lstrip("#").upper() for name in header[:2]] != ["FID", "IID"]:
+        raise ValueError(f"{path} must begin with a header FID IID and the names of its columns.")
+    absent = [name for name in names if name not in header[2:]]
+    if absent:
+        raise ValueError(f"{path} has no column {absent[0]!r}; it has {', '.join(header[2:])}.")
+    if any(len(row) != len(header) for row in rows):
+        raise ValueError(f"{path} has rows that are longer or shorter than its header.")
+    by_person = {(row[0], row[1]): row for row in rows}
+    nothing = ["NA"] * len(header)
+    return {name: [by_person.get(person, nothing)[header.index(name)] for person in persons] for name in names}
+
+
+def cohort(
+    genotypes: Genotypes,
+    phenotype: Sequence[str],
+    covariates: Mapping[str, Sequence[str]],
+    bounds: Mapping[str, tuple[float, float]],
+    phenotype_bounds: tuple[float, float] | None,
+) -> Data:
+    """x = allele counts less one, y = phenotype, z = covariates, scaled to [-1, 1] by public bounds; texts as read.
+
+    phenotype_bounds: of a quantity; None for cases and controls, 2 and 1 as in PLINK (0, -9, NA: missing).
+    """
+    if phenotype_bounds is None:
+        known = {CASE: 1.0, CONTROL: -1.0}
+        y = np.array([known.get(text.removesuffix(".0"), np.nan) for text in phenotype])
+        column = Column(CONTINUOUS, 2)
+    else:
+        y, column = scaled(phenotype, phenotype_bounds), Column()
+    z = np.stack([scaled(values, bounds[name]) for name, values in covariates.items()], 1) if covariates else None
+    domain = Domain((Column(),) * genotypes.counts.shape[1], (column,), (Column(),) * len(covariates))
+    return Data(genotypes.counts, y, z, domain)
+
+
+def scaled(texts: Sequence[str], bounds: tuple[float, float]) -> np.ndarray:
+    """Numbers on [-1, 1] by bounds, clipped; NaN for what is no number."""
+    low, high = bounds
+    values = np.array([_number(text) for text in texts])
+    return np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _rows(path: str, width: int) -> list[list[str]]:
+    rows = [line.split() for line in Path(path).read_text().splitlines() if line.strip()]
+    if not rows or any(len(row) != width for row in rows):
+        raise ValueError(f"{path} must have rows of {width} columns.")
+    return rows

@@ -1,0 +1,1 @@
+"""Genetic variants, or other bounded columns, against one phenotype, adjusted for covariates."""

@@ -1,0 +1,74 @@
+"""Data and worst neighbours for score tests of variants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.spec import BestKnown
+
+VARIANTS = 4
+BINARY_PHENOTYPE = Domain((Column(),) * VARIANTS, (Column(BINARY, 2),), (Column(),))
+PLACE = "jaxdp.independence.variants.score_examples"
+UNKNOWN = "the pair that moves it most sits on released lines, which no pair can know"
+
+
+def cohort(key, n: int, effect: float = 1.0) -> Data:
+    """Four variants whose frequencies differ along z (a covariate on [-1, 1]), and a quantity y that moves with z.
+
+    The first variant moves y by `effect` residual sds.
+    """
+    key_z, key_x, key_y = jax.random.split(key, 3)
+    z = jax.random.uniform(key_z, (n,), minval=-1.0)
+    rate = 0.3 + 0.2 * z[:, None] * jnp.array([[1.0, -1.0, 0.5, 0.0]])
+    x = jnp.sum(jax.random.uniform(key_x, (2, n, VARIANTS)) < rate[None], axis=0) - 1.0
+    y = 0.3 * z + 0.2 * (jax.random.normal(key_y, (n,)) + effect * x[:, 0])
+    return Data(x, jnp.clip(y, -1.0, 1.0), z)
+
+
+def null_cohort(key, n: int) -> Data:
+    """`cohort` without an effect: variants and phenotype both move with z."""
+    return cohort(key, n, 0.0)
+
+
+def binary_cohort(key, n: int, effect: float = 0.0, confounding: float = 0.6) -> Data:
+    """Cases and controls (codes 1 and 0) whose log odds move with z, and with the first variant by `effect`."""
+    key_x, key_y = jax.random.split(key)
+    data = cohort(key_x, n, 0.0)
+    odds = 2.0 * confounding * data.z + effect * data.x[:, 0]
+    y = (jax.random.uniform(key_y, (n,)) < jax.nn.sigmoid(odds)).astype(float)
+    return Data(data.x, y, data.z, BINARY_PHENOTYPE)
+
+
+def reaches(last: str, *, chosen: bool = False):
+    """Shares of the bounds that attacks reach, by stage."""
+    found: dict[str, Any] = {"NullModel": 0.98, "ResidualMean": 0.95}
+    if chosen:
+        found["VariantChoice"] = 0.95
+    part = {name: BestKnown(0.5, UNKNOWN) for name in ("scores", "squares", "spread")}
+    return {**found, "VariantLines": 0.98, **{f"{last}.{name}": share for name, share in part.items()}}
+
+
+def worst_pairs():
+    """One person's columns all turn over: every score, every line and every moment moves as far as it can."""
+    others = 8
+
+    def made(x, y, z):
+        rest = np.tile([[1.0], [-1.0]], (others // 2, 1))
+        return Data(
+            np.concatenate([np.full((1, VARIANTS), x), np.tile(rest, (1, VARIANTS))]),
+            np.concatenate([[y], -0.5 * rest[:, 0]]),
+            np.concatenate([[z], 0.5 * rest[:, 0]]),
+        )
+
+    return [
+        (made(1.0, 1.0, 1.0), made(-1.0, 1.0, 1.0)),
+        (made(1.0, 1.0, 1.0), made(1.0, -1.0, 1.0)),
+        (made(1.0, 1.0, 1.0), made(1.0, 0.0, 0.0)),
+        (made(1.0, 1.0, 1.0), made(0.0, 0.0, 0.0)),
+        (made(1.0, 1.0, -1.0), made(1.0, -1.0, -1.0)),
+    ]

@@ -1,0 +1,180 @@
+"""`jaxdp.gwas`: which variants go with a phenotype, adjusted for covariates? Private score tests of a PLINK fileset."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxdp import catalogue, core
+from jaxdp._base.display import NOT_PRIVATE
+from jaxdp.core import Cost
+from jaxdp.data import plink
+from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
+from jaxdp.one_call.budget import budget
+from jaxdp.one_call.test import account_of, own_key
+
+LEVEL = 0.05
+COUNT = 4
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class VariantAnswers:
+    """Tested variants, the smallest p-value first. Noisy and public values only.
+
+    variants: dicts of name, place, index, p_value (family-wise over all variants), effect per allele and its interval
+    (for all variants together), in the phenotype's own units (of cases: the difference of their share).
+    cost, mode: of the release. content: what result.json holds beside them.
+    """
+
+    variants: list[dict[str, Any]]
+    cost: Cost
+    mode: str
+    content: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json."""
+        return {**self.content, "variants": [dict(one) for one in self.variants]}
+
+    def __repr__(self) -> str:
+        content = self.content
+        lines = [f"{content['title']}: {content['answer']}."]
+        lines += [
+            f"  {one['name']}  {one['place']}  p = {one['p_value']:.3g}  effect {one['effect']:.3g} "
+            f"[{one['interval'][0]:.3g}, {one['interval'][1]:.3g}]"
+            for one in self.variants
+        ]
+        paid = NOT_PRIVATE if self.mode == "simulation" else f"It cost {self.cost}"
+        return "\n".join([*lines, *content["flags"], f"{paid}."])
+
+
+@dataclasses.dataclass(frozen=True)
+class GwasQuery:
+    """What is asked of a fileset, at what budget; checked before a file is opened.
+
+    phenotype: column of the table of persons; "" for the sixth column of .fam. bounds: of covariates, and of a
+    phenotype that is a quantity. count: variants chosen and tested; None tests every one, for few variants.
+    """
+
+    covariates: tuple[str, ...]
+    bounds: Mapping[str, tuple[float, float]]
+    phenotype: str
+    epsilon: float
+    count: int | None = COUNT
+
+    @classmethod
+    def of(cls, covariates, bounds, phenotype, epsilon, count) -> GwasQuery:
+        """Errors: ValueError for covariates without bounds and bounds that are none."""
+        names = tuple(covariates)
+        if len(set(names)) < len(names) or phenotype in names:
+            raise ValueError("every column is named once, as a covariate or as the phenotype.")
+        absent = [name for name in names if name not in bounds]
+        if absent:
+            raise ValueError(f"covariate {absent[0]!r} needs public bounds: give them as {absent[0]}=LOW:HIGH.")
+        checked = {name: (float(low), float(high)) for name, (low, high) in bounds.items()}
+        if any(not low < high for low, high in checked.values()):
+            raise ValueError("bounds must be LOW < HIGH.")
+        unknown = sorted(set(checked) - set(names) - {phenotype})
+        if unknown:
+            raise ValueError(f"bounds of {unknown[0]!r}, which is neither a covariate nor the phenotype.")
+        if count is not None and count < 1:
+            raise ValueError(f"count must be at least 1, got {count}.")
+        return cls(names, checked, phenotype or "", budget(epsilon), count)
+
+    @property
+    def short(self) -> str:
+        """The question in one line, for ledgers."""
+        return f"variants ~ {self.phenotype or 'phenotype'} | {', '.join(self.covariates) or 'nothing'}"
+
+    def test(self, data):
+        """The test that answers it, for at most the budget to the last bit."""
+
+        def build(epsilon):
+            if self.count is None:
+                return ScoreTest(epsilon=epsilon, each=True)
+            return BestVariants(epsilon=epsilon, count=self.count)
+
+        return catalogue.at_most(self.epsilon, build, data)
+
+    def ask(self, prefix, table, key, account=None) -> VariantAnswers:
+        """The answer, charged to the account once. Errors: ValueError and OSError about files, before the charge."""
+        genotypes, data = self._read(prefix, table)
+        test = self.test(data)
+        rule = test.level_rule(core.public_shapes(data))
+        result = core.run(test, key, data, ledger=account)
+        names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
+        return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule)
+
+    def _read(self, prefix, table):
+        genotypes = plink.read_genotypes(prefix)
+        wanted = [*self.covariates, *([self.phenotype] if self.phenotype else [])]
+        if wanted and table is None:
+            raise ValueError(f"column {wanted[0]!r} needs a table of persons with a header FID IID: give covariates.")
+        columns = plink.read_persons(table, wanted, genotypes.persons) if wanted else {}
+        phenotype = columns[self.phenotype] if self.phenotype else genotypes.phenotype
+        covariates = {name: columns[name] for name in self.covariates}
+        return genotypes, plink.cohort(genotypes, phenotype, covariates, self.bounds, self.bounds.get(self.phenotype))
+
+    def _answers(self, genotypes, places, p_values, result, rule) -> VariantAnswers:
+        quantity = self.bounds.get(self.phenotype)
+        unit = 0.5 if quantity is None else 0.5 * (quantity[1] - quantity[0])  # of y on [-1, 1]
+        effect, (low, high) = result.effect, result.interval
+        found = [
+            {
+                "name": genotypes.names[j],
+                "place": genotypes.places[j],
+                "index": int(j),
+                "p_value": float(p),
+                "effect": float(unit * effect[i]),
+                "interval": [float(unit * low[i]), float(unit * high[i])],
+            }
+            for i, (j, p) in enumerate(zip(places, p_values, strict=True))
+        ]
+        hits = sum(one["p_value"] <= LEVEL for one in found)
+        content = {
+            "title": f"Which of {len(genotypes.names)} variants go with {self.phenotype or 'the phenotype'}"
+            + (f", given {', '.join(self.covariates)}?" if self.covariates else "?"),
+            "answer": f"{hits} of {len(found)} tested variants at family-wise level {LEVEL:g}",
+            "method": result.method,
+            "n": len(genotypes.persons),
+            "num_variants": len(genotypes.names),
+            "epsilon": float(self.epsilon),
+            "relation": str(result.cost.relation.value),
+            "mode": result.mode,
+            "assumption": rule.sentence,
+            "flags": list(rule.flags),
+        }
+        return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)
+
+
+def gwas(
+    genotypes: str | os.PathLike,
+    *,
+    covariates: str | os.PathLike | None = None,
+    names: Sequence[str] = (),
+    bounds: Mapping[str, Sequence[float]] | None = None,
+    phenotype: str = "",
+    epsilon: float,
+    count: int | None = COUNT,
+    ledger: Any = None,
+    key: Any = None,
+) -> VariantAnswers:
+    """Which variants go with a phenotype, given covariates? Score tests of a PLINK fileset, the best of all variants.
+
+        jaxdp.gwas("study", covariates="study.cov", names=["age", "pc1"], bounds={"age": (18, 90), "pc1": (-0.1, 0.1)},
+                   epsilon=3.0, count=4)
+
+    genotypes: prefix of .bed, .bim and .fam. covariates: a table of persons with a header FID IID ...; names: its
+    columns to adjust for. phenotype: a column of that table; default the sixth column of .fam. bounds: public, of every
+    covariate and of a phenotype that is a quantity; without bounds it holds cases and controls, 2 and 1.
+    count: variants that are chosen and tested; None tests every one (few variants only: the noise grows with them).
+    ledger, key: as in `jaxdp.test`.
+    Returns `VariantAnswers`. Privacy: epsilon-DP under replace-one: one person's genotypes, phenotype and covariates
+    together. Errors: ValueError and OSError about names, bounds and files, before anything is charged.
+    """
+    given = {name: (pair[0], pair[1]) for name, pair in (bounds or {}).items()}
+    query = GwasQuery.of(names, given, phenotype, epsilon, count)
+    return query.ask(genotypes, covariates, own_key(key), account_of(ledger, genotypes, query.short))

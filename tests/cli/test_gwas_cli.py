@@ -1,0 +1,42 @@
+"""`jaxdp gwas`: files written, charge, and mistakes in one line."""
+
+import json
+
+import numpy as np
+
+from jaxdp.cli.main import main
+from jaxdp.data import plink
+
+
+def files(folder, n=60):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-1, 2, (n, 3)).astype(np.int8)
+    plink.write_genotypes(folder / "study", x, phenotype=np.where(x[:, 1] > 0, "2", "1"))
+    rows = [f"p{i} p{i} {rng.uniform(20, 80):.1f}" for i in range(n)]
+    (folder / "study.cov").write_text("\n".join(["FID IID age", *rows]) + "\n")
+    table = ["--covariates", str(folder / "study.cov"), "--given", "age", "--bounds", "age=18:90"]
+    return ["gwas", str(folder / "study"), *table]
+
+
+def test_best_variants_are_written_and_paid_once(tmp_path):
+    command, ledger = files(tmp_path), str(tmp_path / "l.db")
+    assert main(["ledger", "create", ledger, "--epsilon", "9"]) == 0
+    out = tmp_path / "o"
+    assert main([*command, "--epsilon", "9", "--count", "1", "--ledger", ledger, "--out", str(out)]) == 0
+    content = json.loads((out / "result.json").read_text())
+    assert {"variants.csv", "result.json", "report.html"} <= {path.name for path in out.iterdir()}
+    assert len(content["variants"]) == 1
+    assert content["num_variants"] == 3
+    assert content["budget"]["epsilon_left"] < 1e-9
+    assert main([*command, "--epsilon", "1", "--ledger", ledger, "--out", str(tmp_path / "p")]) == 3
+
+
+def test_mistakes_are_one_line(tmp_path, capsys):
+    command = files(tmp_path)
+    for wrong, said in (
+        (["--epsilon", "1", "--every", "--count", "2"], "--count or --every"),
+        (["--epsilon", "1", "--bounds", "age=90:18"], "LOW < HIGH"),
+        (["--epsilon", "1", "--given", "height"], "needs public bounds"),
+    ):
+        assert main([*command, *wrong]) == 2
+        assert said in capsys.readouterr().err

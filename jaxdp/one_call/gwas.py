@@ -86,7 +86,7 @@ class GwasQuery:
 
     @property
     def short(self) -> str:
-        """The question in one line, for ledgers."""
+        """What is asked in one line, for ledgers."""
         return f"variants ~ {self.phenotype or 'phenotype'} | {', '.join(self.covariates) or 'nothing'}"
 
     def test(self, data):

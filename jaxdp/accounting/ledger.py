@@ -292,11 +292,23 @@ class Ledger(Uncopied):
                     "the search again to go on from what is kept."
                 ) from None
 
-    def kept(self, txid: str) -> list[str] | None:
-        """The answers kept for a transaction, in order; None if it was never charged."""
+    def kept(self, txid: str, cost: Cost | None = None) -> list[str] | None:
+        """The answers kept for a transaction, in order; None if it was never charged.
+
+        cost: what the transaction must have been charged. Errors: `LedgerError` if it was charged anything else.
+        """
         with self._connection() as connected:
-            if not connected.execute("SELECT 1 FROM charge WHERE txid = ?", (txid,)).fetchone():
+            charged = connected.execute("SELECT epsilon, delta, rho FROM charge WHERE txid = ?", (txid,)).fetchone()
+            if not charged:
                 return None
+            if cost is not None:
+                self._require_relation(cost.relation)
+                asked = _asked(*self._compartments(cost))
+                if tuple(charged) != tuple(asked[name] for name in ("epsilon", "delta", "rho")):
+                    raise LedgerError(
+                        f"transaction {txid} of ledger {self._path.name} was charged another cost than this release "
+                        "has: nothing was released. Give another place for a new search."
+                    )
             return ledger_file.kept_answers(connected, txid)
 
     def rows(self) -> list[Row]:

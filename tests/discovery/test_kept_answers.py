@@ -232,3 +232,20 @@ def test_a_killed_command_goes_on_in_its_folder(tmp_path, strict):
     assert not (tmp_path / "out" / PLACE).exists()
     assert (tmp_path / "out/graph.json").exists()
     assert main(command) == 3 if not strict else main([*command, "--overwrite"]) == 3
+
+
+def test_a_charge_pays_for_the_search_that_it_was_made_for_alone(monkeypatch, tmp_path):
+    """Neither the name of a small charge in a file of answers, nor a small charge under its name, buys a large one."""
+    ledger, path = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=0.01), tmp_path / PLACE
+    small = ledger.charge("a small release", jaxdp.core.Cost(epsilon=0.001), jaxdp.fresh_key())
+    interrupted(monkeypatch, path, 2, epsilon=10.0, ledger=jaxdp.Ledger.create(tmp_path / "large.db", epsilon=10.0))
+    header = json.loads(path.read_text())
+    path.write_text(json.dumps(header | {"txid": small}) + "\n")
+    with pytest.raises(ValueError, match="changed by hand"):
+        search(jaxdp.fresh_key(), path, epsilon=10.0, ledger=ledger)
+    ledger.charge("under its name", jaxdp.core.Cost(epsilon=0.001), jaxdp.fresh_key(), txid=header["txid"])
+    path.write_text(json.dumps(header) + "\n")
+    with pytest.raises(LedgerError, match="another cost"):
+        search(jaxdp.fresh_key(), path, epsilon=10.0, ledger=ledger)
+    assert ledger.kept(header["txid"]) == []
+    assert [row.epsilon for row in ledger.rows()] == [0.001, 0.001]

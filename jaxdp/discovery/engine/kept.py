@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -51,7 +52,8 @@ class Kept(Tape):
         """
         search = json.loads(json.dumps(dict(search) | {"ledger": self.ledger is not None}))
         if not self.header:
-            self.header = {"search": search, "txid": secrets.token_hex(16)}
+            nonce = secrets.token_hex(16)
+            self.header = {"search": search, "nonce": nonce, "txid": _transaction(search, nonce)}
             self._write(json.dumps(self.header))
             return
         other = self.header["search"]
@@ -64,7 +66,7 @@ class Kept(Tape):
 
     def require(self, cost) -> None:
         """As the ledger's, for what is not paid yet."""
-        if not self.paid():
+        if not self.paid(cost):
             self.ledger.require(cost)
 
     def charge(self, method: str, cost, key) -> None:
@@ -72,15 +74,15 @@ class Kept(Tape):
         if not self.header:  # a search that keeps no answers
             self.ledger.charge(method, cost, key)
             return
-        if not self.paid():
+        if not self.paid(cost):
             self.ledger.charge(method, cost, key, txid=self.header["txid"])
-        self.answers = _book(self.ledger).kept(self.header["txid"])
+        self.answers = _book(self.ledger).kept(self.header["txid"], cost)
 
-    def paid(self) -> bool:
-        """Whether the ledger holds the charge of this search."""
-        return (
-            self.ledger is not None and bool(self.header) and _book(self.ledger).kept(self.header["txid"]) is not None
-        )
+    def paid(self, cost=None) -> bool:
+        """Whether the ledger holds the charge of this search. Errors: `LedgerError` if it is not of this cost."""
+        if self.ledger is None or not self.header:
+            return False
+        return _book(self.ledger).kept(self.header["txid"], cost) is not None
 
     def play(self, law: str, value, parameters, key, output):
         """The next answer as it was given before; or this one, which is on disk when this returns."""
@@ -122,9 +124,13 @@ class Kept(Tape):
         try:
             first, *self.answers = whole.decode().splitlines()
             self.header = json.loads(first)
-            self.header["search"], self.header["txid"]
+            named = self.header["txid"] == _transaction(self.header["search"], self.header["nonce"])
         except (ValueError, TypeError, KeyError):
             raise ValueError(f"{self.path} is no file of kept answers: give another place.") from None
+        if not named:  # the name of a charge says which search it paid for
+            raise ValueError(
+                f"{self.path} was changed by hand: its charge paid for another search. Give another place."
+            )
         if len(whole) < len(content):
             os.ftruncate(self.descriptor, len(whole))
 
@@ -155,6 +161,11 @@ def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Kept]:
                 path.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
+
+
+def _transaction(search: Mapping[str, Any], nonce: str) -> str:
+    """The name of the charge of a search: nobody can find another search of the same name."""
+    return hashlib.sha256(json.dumps([dict(search), nonce], sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _book(account):

@@ -24,12 +24,14 @@ class Chunks:
     sizes do not matter.
     add_up: (function, merge, read) -> what `merge` makes of function(chunk) of all chunks; default `in_turn`. Both
     functions can be pickled. It gets no key, no noise and no ledger.
+    most: rows of chunks that may be summed as one, where the sums are larger than the chunks.
     Errors: TypeError or ValueError by type and shape. Printed, it shows shapes alone.
     """
 
     shapes: Data
     read: Callable[[], Iterator[Data]]
     add_up: Callable[..., Any] | None = None
+    most: int = 1 << 20
 
     def __post_init__(self):
         if not isinstance(self.shapes, Data) or not all(
@@ -56,7 +58,7 @@ class Chunks:
 
         Errors: ValueError if the chunks hold another number of records than stated.
         """
-        add_up = in_turn if self.add_up is None else self.add_up
+        add_up = functools.partial(in_turn, most=self.most) if self.add_up is None else self.add_up
         rows, found = add_up(functools.partial(_counted, function), functools.partial(_merged, merge), self.read)
         if rows != self.num_records:
             raise ValueError(f"the chunks hold another number of records than the {self.num_records} that were stated.")
@@ -70,13 +72,36 @@ class Chunks:
         )
 
 
-def in_turn(function: Callable[[Data], Any], merge: Callable[[Any, Any], Any], read: Callable[[], Iterator[Data]]):
-    """One chunk after the other, in this process."""
+def in_turn(
+    function: Callable[[Data], Any],
+    merge: Callable[[Any, Any], Any],
+    read: Callable[[], Iterator[Data]],
+    most: int = 1 << 20,
+) -> Any:
+    """One chunk after the other, in this process; small ones together where sums are larger than they are."""
     found = None
+    waiting: list[Data] = []
     for chunk in read():
-        part = function(chunk)
-        found = part if found is None else merge(found, part)
+        waiting.append(chunk)
+        if found is None or _rows(waiting) >= most or _bytes(waiting) >= _bytes(found):
+            part = function(joined(waiting))
+            found, waiting = part if found is None else merge(found, part), []
+    if waiting:
+        found = merge(found, function(joined(waiting)))
     return (0, None) if found is None else found
+
+
+def joined(parts: list[Data]) -> Data:
+    """Chunks as one."""
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *some: np.concatenate(some), *parts)
+
+
+def _rows(parts: list[Data]) -> int:
+    return sum(len(part.x) for part in parts)
+
+
+def _bytes(tree: Any) -> int:
+    return sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(tree))
 
 
 def _counted(function: Callable[[Data], Any], chunk: Data) -> tuple[int, Any]:

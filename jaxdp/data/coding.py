@@ -19,6 +19,7 @@ from jaxdp.data.notation import PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
 
 MAX_LOOKED_UP, MAX_INTEGER = 1 << 12, 1 << 31  # integers whose codes are kept, and how large they may be
+BLOCK = 1 << 14  # numbers that are scaled at a time
 KINDS = (CONTINUOUS, ORDINAL, CATEGORICAL, BINARY)
 MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 
@@ -95,7 +96,7 @@ class ColumnRule:
         return 1 + math.floor((self.upper - self.lower) / self.step * (1.0 + 1e-12)) if self.step else 0
 
     def numbers(self, values: Sequence) -> np.ndarray:
-        """float64 of the cells in the column's notation; NaN where one cannot be read.
+        """float64 of the cells in the column's notation; NaN where one cannot be read. Not to be written to.
 
         Errors: TypeError for a typed column of dates that the schema does not call dates.
         """
@@ -109,18 +110,27 @@ class ColumnRule:
 
     def _scaled_numbers(self, values: Sequence) -> np.ndarray:
         numbers = self.numbers(values)
-        numbers = np.where(np.isfinite(numbers), numbers, self.missing)
-        return self.scaled_number(np.clip(numbers, self.lower, self.upper, out=numbers))
+        scaled = np.empty(numbers.shape)
+        for start in range(0, len(numbers), BLOCK):  # stays in the cache
+            block, out = numbers[start : start + BLOCK], scaled[start : start + BLOCK]
+            finite = np.isfinite(block)
+            np.clip(block if finite.all() else np.where(finite, block, self.missing), self.lower, self.upper, out=out)
+            self._scale(out)
+        return scaled
 
     def scaled_number(self, numbers: np.ndarray) -> np.ndarray:
         """Numbers within the bounds on [-1, 1]."""
+        return self._scale(np.array(numbers, float))
+
+    def _scale(self, numbers: np.ndarray) -> np.ndarray:
+        """`scaled_number`, in place."""
         lower, upper = self.lower, self.upper
         if self.logarithmic:
-            numbers, lower, upper = np.log(numbers), math.log(lower), math.log(upper)
-        middle, half = 0.5 * lower + 0.5 * upper, 0.5 * upper - 0.5 * lower
-        found = numbers - middle
-        found /= half
-        return np.clip(found, -1.0, 1.0, out=found)
+            np.log(numbers, out=numbers)
+            lower, upper = math.log(lower), math.log(upper)
+        numbers -= 0.5 * lower + 0.5 * upper
+        numbers /= 0.5 * upper - 0.5 * lower
+        return np.clip(numbers, -1.0, 1.0, out=numbers)
 
     def _level_codes(self, values: Sequence) -> np.ndarray:
         if isinstance(self.levels[0], str):
@@ -128,6 +138,8 @@ class ColumnRule:
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.dtype != np.uint64:
             known = self._codes_of_integers
             if known is not None:
+                if values.dtype.itemsize == 1:
+                    return self._codes_of_bytes[values.dtype.kind][values.view(np.uint8)]
                 first, codes = known
                 return codes[np.clip(values, first, first + len(codes) - 1, dtype=np.int64) - first]
         numbers = self.numbers(values)
@@ -145,6 +157,12 @@ class ColumnRule:
             return None
         values: Any = np.arange(first, last + 1, dtype=float)
         return first, self._level_codes(values)
+
+    @functools.cached_property
+    def _codes_of_bytes(self) -> dict[str, np.ndarray]:
+        """Codes (256,) of the integers of one byte, with a sign and without, by what their bits read as unsigned."""
+        bits = np.arange(256, dtype=np.uint8)
+        return {kind: self._level_codes(bits.view(f"{kind}1").astype(np.int16)) for kind in "iu"}
 
     def _text_codes(self, values: Sequence) -> np.ndarray:
         code_of = {level: code for code, level in enumerate(self.levels)}

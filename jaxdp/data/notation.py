@@ -106,9 +106,9 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern:
 
 
 def to_numbers(values: Sequence) -> np.ndarray:
-    """float64 of the values as Python writes numbers; NaN where one is not a number."""
+    """float64 of the values as Python writes numbers; NaN where one is not a number. Not to be written to."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return values.astype(float)
+        return values.astype(float, copy=False)
     if isinstance(values, TextColumn):
         return values.numbers
     try:

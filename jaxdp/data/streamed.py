@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from jaxdp.data import batches, readers
-from jaxdp.data.chunks import Chunks
+from jaxdp.data.chunks import Chunks, joined
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records
 from jaxdp.data.schema import Schema
@@ -21,7 +21,7 @@ from jaxdp.data.tally import Tally
 BYTES_PER_VALUE = 128  # of a table read into memory, with the copies that a test makes (measured)
 BYTES_PER_CODE = 6  # of columns of levels, with the copies that a search makes
 CHUNK_BYTES = 256  # per value of a chunk, with the copies that its sums make
-MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 20  # of a chunk
+MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 20  # of a chunk, and of chunks that are summed as one
 BRANCHES = 8  # of a node of a tree of sums
 SAMPLE = 1 << 16  # bytes of a text whose lines say how long lines are
 
@@ -112,9 +112,11 @@ def stream(
             count += len(piece[columns.names[0]])
             if tally is not None:
                 tally.add_piece(rules, piece)
-    rows = min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS)
     return Chunks(
-        columns.shapes(count), functools.partial(_chunks, pieces, columns, rows, count), adder(source, columns)
+        columns.shapes(count),
+        functools.partial(_chunks, pieces, columns, count),
+        adder(source, columns),
+        min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS),
     )
 
 
@@ -188,22 +190,18 @@ def _count(source: Any, strict: bool, records: int | None, tally: Tally | None) 
     return None if found is None else found.count()
 
 
-def _chunks(pieces: Callable, columns: Columns | AllColumns, rows: int, count: int) -> Iterator[Data]:
-    """Pieces of at least so many rows, but for the last."""
+def _chunks(pieces: Callable, columns: Columns | AllColumns, count: int) -> Iterator[Data]:
+    """Pieces of at least `MIN_ROWS` rows, but for the last."""
     waiting: list[Data] = []
     held = 0
     for piece in _told(pieces(), "reading", count):
         waiting.append(columns.coded(piece))
         held += len(waiting[-1].x)
-        if held >= rows:
-            yield _joined(waiting)
+        if held >= MIN_ROWS:
+            yield joined(waiting)
             waiting, held = [], 0
     if waiting:
-        yield _joined(waiting)
-
-
-def _joined(parts: list[Data]) -> Data:
-    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *some: np.concatenate(some), *parts)
+        yield joined(waiting)
 
 
 def _told(pieces: Iterator[Mapping[str, Any]], what: str, count: int | None) -> Iterator[Mapping[str, Any]]:

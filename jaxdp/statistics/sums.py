@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
 GRID = 2.0**17  # values in [-1, 1] are rounded to its multiples; products of two of them to 2^-34
 GRID_ERROR = 2.0**-15  # of second moments within cells, per record (docs/theory/sums.md#grid)
 MAX_RECORDS = 2**27  # sums of such products stay below 2^62
 EXACT = 2.0**53  # float64 adds whole numbers up to here without rounding
-BLOCK_RECORDS = 1 << 16  # mapped at a time: a few megabytes, which stay in the cache
+EXACT_PRODUCTS = int(EXACT / GRID**2)  # so many products of two values on the grid add up without rounding
+BLOCK_RECORDS = 1 << 17  # mapped at a time
+ADDED_RECORDS = 1 << 14  # added up at a time: they stay in the cache
 BUCKETS = 1 << 16  # of a table of places
+MANY_CELLS = 1 << 13  # from here on adding up sums of blocks would take longer than making them
 MIN_BLOCK = 1 << 8
 MAX_CELLS = 1 << 20  # of sums by cell
 
@@ -31,13 +35,17 @@ def to_grid(values):
     return jnp.round(jnp.clip(jnp.nan_to_num(values, nan=0.0), -1.0, 1.0) * GRID)
 
 
-def mapped(query: Any, name: str, chunk: Any, num_records: int) -> Any:
-    """The method `name` of a query, (chunk, num_records) -> arrays (n, ...), computed block by block, in float64.
+def added(query: Any, name: str, chunk: Any, num_records: int, add: Callable[..., Any], cells: int = 1) -> Any:
+    """What `add` makes of the arrays that a method of the query returns, added up block by block.
 
-    Blocks have few sizes, so that few programs are compiled; what fills up the last one is cut off again.
+    name: of the method, (chunk, num_records) -> arrays (n, ...), computed in float64. add: those of a block -> its
+    sums. Blocks lie in the cache, and have few sizes, so that few programs are compiled.
+    cells: of the sums; where they are many, all records are added at once.
     """
-    parts = list(_blocks(query, name, chunk, num_records))
-    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *some: np.concatenate(some), *parts)
+    parts = _blocks(query, name, chunk, num_records)
+    if cells > MANY_CELLS:
+        parts = iter([jax.tree.map(lambda *some: np.concatenate(some), *parts)])
+    return functools.reduce(functools.partial(jax.tree.map, np.add), (add(*part) for part in parts))
 
 
 def _blocks(query: Any, name: str, chunk: Any, num_records: int) -> Iterator[Any]:
@@ -48,7 +56,7 @@ def _blocks(query: Any, name: str, chunk: Any, num_records: int) -> Iterator[Any
             room = max(MIN_BLOCK, 1 << (size - 1).bit_length())
             block = jax.tree.map(lambda leaf, at=start, n=size, m=room: _filled(leaf[at : at + n], m), chunk)
             found = _program(query, block, name, num_records)
-            yield jax.tree.map(lambda leaf, n=size: np.asarray(leaf)[:n], found)
+            yield tuple(np.asarray(leaf)[:size] for leaf in (found if isinstance(found, tuple) else (found,)))
 
 
 @functools.partial(jax.jit, static_argnames=("name", "num_records"))
@@ -69,7 +77,7 @@ def _filled(rows, room: int) -> np.ndarray:
 
 def counts(cell: np.ndarray, num_cells: int) -> np.ndarray:
     """Records in each cell, int64 (K,)."""
-    return np.bincount(cell, minlength=num_cells)
+    return np.bincount(cell, minlength=num_cells).astype(np.int64, copy=False)
 
 
 def cell_sums(cell: np.ndarray, values: np.ndarray, num_cells: int, largest: float) -> np.ndarray:
@@ -88,23 +96,38 @@ def cell_moments(cell: np.ndarray, x: np.ndarray, y: np.ndarray, num_cells: int)
     Returns `count` (K,), `x` (K, p), `y` (K, q), `xx` (K, p), `yy` (K, q) and `xy` (K, p, q), in units of 1/GRID and
     1/GRID^2.
     """
-
-    def total(values, largest=GRID**2):
-        return cell_sums(cell, values, num_cells, largest)
-
-    def columns(made, *shape):
-        return np.stack(made, axis=-1).reshape(num_cells, *shape)
-
     p, q = x.shape[1], y.shape[1]
-    xs, ys = ([np.ascontiguousarray(values[:, j]) for j in range(values.shape[1])] for values in (x, y))
-    return {
-        "count": counts(cell, num_cells),
-        "x": columns([total(values, GRID) for values in xs], p),
-        "y": columns([total(values, GRID) for values in ys], q),
-        "xx": columns([total(values * values) for values in xs], p),
-        "yy": columns([total(values * values) for values in ys], q),
-        "xy": columns([total(one * other) for one in xs for other in ys], p, q),
-    }
+    ends = np.cumsum([1, p, q, p, q])
+    total = np.zeros((num_cells, ends[-1] + p * q), np.int64)
+    piece = ADDED_RECORDS if num_cells <= MANY_CELLS else EXACT_PRODUCTS
+    room = np.ones((min(len(cell), piece), total.shape[1]))
+    cell, places = cell.astype(np.int32, copy=False), None
+    for start in range(0, len(cell), piece):
+        rows = slice(start, start + piece)
+        if places is None or places.shape[1] != len(cell[rows]):
+            places = _one_place_each(len(cell[rows]), num_cells)
+        places.indices = cell[rows]
+        total += (places @ _products(x[rows], y[rows], room)).astype(np.int64)
+    count, of_x, of_y, xx, yy, xy = np.split(total, ends, axis=1)
+    return {"count": count[:, 0], "x": of_x, "y": of_y, "xx": xx, "yy": yy, "xy": xy.reshape(num_cells, p, q)}
+
+
+def _products(x: np.ndarray, y: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """1, x, y, their squares and their products, side by side: (n, 1 + 2p + 2q + pq), written into `room`."""
+    made, xs, ys = room[: len(x)], list(x.T), list(y.T)
+    values = xs + ys
+    pairs = [(one, one) for one in values] + [(one, other) for one in xs for other in ys]
+    for place, column in enumerate(values, 1):
+        made[:, place] = column
+    for place, (one, other) in enumerate(pairs, 1 + len(values)):
+        np.multiply(one, other, out=made[:, place])
+    return made
+
+
+def _one_place_each(rows: int, num_cells: int) -> sparse.csc_array:
+    """A matrix (K, rows) with one 1 in each column: times columns of values it adds them within cells in one pass."""
+    ends = np.arange(rows + 1, dtype=np.int32)
+    return sparse.csc_array((np.ones(rows), np.zeros(rows, np.int32), ends), shape=(num_cells, rows))
 
 
 def centred_moments(sums: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -142,16 +165,25 @@ def totals(values: np.ndarray, largest: float) -> np.ndarray:
 
 def places(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
     """np.searchsorted(grid, values), left, of an increasing grid: by a table of equal buckets, many times faster."""
-    low, high, buckets = float(grid[0]), float(grid[-1]), BUCKETS
-    edges = low + (high - low) / buckets * np.arange(-1, buckets + 2)
-    # one bucket of room on either side, for the rounding of a bucket's number
-    first, last = np.searchsorted(grid, edges[:-3]), np.searchsorted(grid, edges[3:])
-    first[0], last[-1] = 0, len(grid)
-    bucket = np.clip((values - low) * (buckets / (high - low)), 0, buckets - 1).astype(np.int32)
-    found, ends = first[bucket], np.append(grid, np.inf)
-    for _ in range(int(np.max(last - first))):
+    first, steps, ends = _buckets(np.ascontiguousarray(grid, float).tobytes())
+    low, high = float(grid[0]), float(grid[-1])
+    bucket = values - low
+    bucket *= BUCKETS / (high - low)
+    found = first[np.clip(bucket, 0, BUCKETS - 1, out=bucket).astype(np.int32)]
+    for _ in range(steps):
         found += ends[found] < values
     return found
+
+
+@functools.lru_cache(maxsize=16)
+def _buckets(grid: bytes) -> tuple[np.ndarray, int, np.ndarray]:
+    """(first place that a value of each bucket can have, how many further ones it may have, the grid and infinity)."""
+    ends = np.frombuffer(grid, float)
+    edges = ends[0] + (ends[-1] - ends[0]) / BUCKETS * np.arange(-1, BUCKETS + 2)
+    # one bucket of room on either side, for the rounding of a bucket's number
+    first, last = np.searchsorted(ends, edges[:-3]), np.searchsorted(ends, edges[3:])
+    first[0], last[-1] = 0, len(ends)
+    return first, int(np.max(last - first)), np.append(ends, np.inf)
 
 
 def joint_code(codes, levels) -> np.ndarray:
@@ -173,7 +205,12 @@ def as_codes(values, levels: int) -> np.ndarray:
 
 def table(columns, levels) -> np.ndarray:
     """Joint table of code columns, int64 of shape `levels`."""
-    return counts(joint_code(columns, levels), math.prod(levels)).reshape(tuple(levels))
+    cells, rows = math.prod(levels), len(columns[0])
+    step = ADDED_RECORDS if cells <= MANY_CELLS else max(rows, 1)
+    total = np.zeros(cells, np.int64)
+    for start in range(0, rows, step):
+        total += counts(joint_code([column[start : start + step] for column in columns], levels), cells)
+    return total.reshape(tuple(levels))
 
 
 def too_large(cells: int, num_records: int = 0) -> str:

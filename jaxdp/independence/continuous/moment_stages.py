@@ -73,10 +73,13 @@ class PrivateMedian(PrivateQuery):
 
     def partial(self, chunk, num_records=None):
         """How many values lie above each candidate's predecessor and not above it; a last entry above all."""
-        values = sums.mapped(self, "in_half_ranges", chunk, num_records)
         grid = self.grid()
-        columns = [np.ascontiguousarray(values[:, j]) for j in range(self.num_columns)]
-        return np.stack([sums.counts(sums.places(grid, column), len(grid) + 1) for column in columns])
+
+        def add(values):
+            columns = [np.ascontiguousarray(values[:, j]) for j in range(self.num_columns)]
+            return np.stack([sums.counts(sums.places(grid, column), len(grid) + 1) for column in columns])
+
+        return sums.added(self, "in_half_ranges", chunk, num_records, add)
 
     def in_half_ranges(self, data, num_records):
         """`values` of a chunk."""

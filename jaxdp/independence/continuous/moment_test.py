@@ -173,12 +173,7 @@ class MomentTest(PrivateTest):
 
     def partial(self, chunk, num_records=None):
         """Second moments and sums of the columns on the grid: the same numbers that `statistic` adds up."""
-        values = sums.mapped(self, "on_grid", chunk, num_records)
-        return {
-            "count": np.int64(len(values)),
-            "products": sums.second_moments(values, moments.GRID),
-            "sums": sums.totals(values, moments.GRID),
-        }
+        return sums.added(self, "on_grid", chunk, num_records, _sums_of_block)
 
     def on_grid(self, data, num_records):
         """The clipped columns (n, p), as whole numbers."""
@@ -307,6 +302,15 @@ class MomentTest(PrivateTest):
             return values
         _, x, y = self.sizes
         return values[0] if x * y == 1 else values.reshape(x, y)
+
+
+def _sums_of_block(values) -> dict[str, np.ndarray]:
+    """Of columns (n, p) on the grid."""
+    return {
+        "count": np.int64(len(values)),
+        "products": sums.second_moments(values, moments.GRID),
+        "sums": sums.totals(values, moments.GRID),
+    }
 
 
 def _positive(values):

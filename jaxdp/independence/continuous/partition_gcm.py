@@ -5,6 +5,7 @@ Theory: docs/theory/partition_gcm.md. Symbols: C_b, S =
 """
 
 import dataclasses
+import functools
 import math
 from typing import Any, ClassVar
 
@@ -211,8 +212,8 @@ class PartitionGCM(WithinCells):
     def partial(self, chunk, num_records=None):
         """Moments of x and y within cells, of values on a grid (docs/theory/sums.md#cells)."""
         count = len(chunk.x) if num_records is None else num_records
-        cell, x, y = sums.mapped(self, "on_grid", chunk, count)
-        return sums.cell_moments(cell, x, y, self._num_cells(chunk, count))
+        cells = self._num_cells(chunk, count)
+        return sums.added(self, "on_grid", chunk, count, functools.partial(sums.cell_moments, num_cells=cells), cells)
 
     def on_grid(self, data, num_records):
         """Cell (n,) of each record, and x (n, p), y (n, q) as the statistic takes them, on the grid."""

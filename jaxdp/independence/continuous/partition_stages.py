@@ -64,10 +64,13 @@ class AxisSelection(PrivateQuery):
     def partial(self, chunk, num_records=None):
         """Moments of x and of y within the bins of each column of z."""
         count = len(chunk.x) if num_records is None else num_records
-        bins, x, y = sums.mapped(self, "on_grid", chunk, count)
         width = max(column.levels or SCORE_BINS for column in partition.columns_of_z(chunk))
-        columns = [sums.cell_moments(bins[:, j], x, y, width) for j in range(bins.shape[1])]
-        return jax.tree.map(lambda *some: np.stack(some), *columns)
+
+        def add(bins, x, y):
+            columns = [sums.cell_moments(bins[:, j], x, y, width) for j in range(bins.shape[1])]
+            return jax.tree.map(lambda *some: np.stack(some), *columns)
+
+        return sums.added(self, "on_grid", chunk, count, add, width)
 
     def on_grid(self, data, num_records):
         """Bins (n, d) of the columns of z, x and y on the grid."""
@@ -165,14 +168,17 @@ class Standardization(PrivateQuery):
     def partial(self, chunk, num_records=None):
         """Counts, and sums of x and of y on the grid, in each group."""
         count = len(chunk.x) if num_records is None else num_records
-        group, x, y = sums.mapped(self, "on_grid", chunk, count)
         groups = self._num_groups(chunk, count)
 
-        def total(values):
-            columns = range(values.shape[1])
-            return np.stack([sums.cell_sums(group, values[:, j], groups, sums.GRID) for j in columns], axis=1)
+        def add(group, x, y):
+            group = np.asarray(group, np.intp)
+            sides = [
+                [sums.cell_sums(group, side[:, j], groups, sums.GRID) for j in range(side.shape[1])] for side in (x, y)
+            ]
+            named = {name: np.stack(found, axis=1) for name, found in zip(("sum_x", "sum_y"), sides, strict=True)}
+            return {"count": sums.counts(group, groups), **named}
 
-        return {"count": sums.counts(group, groups), "sum_x": total(x), "sum_y": total(y)}
+        return sums.added(self, "on_grid", chunk, count, add, groups)
 
     def on_grid(self, data, num_records):
         """Group (n,) of each record, x and y on the grid."""

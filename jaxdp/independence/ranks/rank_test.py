@@ -6,6 +6,7 @@ loss of power vanishes as n grows.
 """
 
 import dataclasses
+import functools
 import math
 from typing import ClassVar
 
@@ -98,8 +99,9 @@ class StratifiedRankTest(WithinCells):
         """The table of x against y within strata, of columns of levels."""
         count = len(chunk.x) if num_records is None else num_records
         shape = (strata.num_strata(chunk, self._target(count)), *self.levels)
-        code = sums.mapped(self, "table_code", chunk, count)
-        return sums.counts(code, math.prod(shape)).reshape(shape)
+        cells = math.prod(shape)
+        add = functools.partial(sums.counts, num_cells=cells)
+        return sums.added(self, "table_code", chunk, count, add, cells).reshape(shape)
 
     def table_code(self, data, num_records):
         """The cell of each record in the table of strata, x and y."""

@@ -224,6 +224,7 @@ def test_a_search_of_a_folder_is_that_of_the_table_in_memory(folder, small_memor
     np.testing.assert_allclose(*values, rtol=1e-3)  # a simulation adds the moments of a table in memory in float32
 
 
+@pytest.mark.full
 def test_a_search_of_continuous_columns_takes_sums(folder, small_memory):
     found, wanted = (
         jaxdp.discover(source, schema=SPEC, epsilon=2.0, columns=["x", "y", "z"], key=jax.random.key(3), **settings)

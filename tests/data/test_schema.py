@@ -215,6 +215,7 @@ def test_names_must_be_names(schema, table):
         schema.read_table(table, ["age", "age"])
 
 
+@pytest.mark.full
 def test_log_scale_keeps_the_level_where_z_crowds():
     # X and Y depend on the logarithm of a log-normal Z only. Cells of equal width put most records into one cell.
     n, replicates = 1000, 100

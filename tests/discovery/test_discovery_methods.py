@@ -152,6 +152,7 @@ def test_mixed_columns_with_local_permutations(test):
     assert float(graph.cost.epsilon) == pytest.approx(160.0)
 
 
+@pytest.mark.full
 def test_equal_rounds_compose_by_the_exact_optimum(cancer):
     test = jaxdp.ConditionalKendall(epsilon=0.05)
     settings = {"test": test, "max_tests": 100, "max_order": 0}

@@ -34,6 +34,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_an_exported_program_serves_every_number_of_records(name):
     (n,) = export.symbolic_shape("n", constraints=["n >= 600"])

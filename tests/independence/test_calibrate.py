@@ -61,6 +61,7 @@ def test_a_wrong_scale_gives_another_p_value():
     assert abs(float(null_laws.normal_plus_laplace(3.0, 1.3, 2.1 * 0.9)) - right) > 0.02
 
 
+@pytest.mark.full
 def test_finite_differences_match_the_gradient():
     with jax.enable_x64(True):
         for point in ((0.4, 1.3, 2.1), (3.0, 1.3, 2.1), (8.0, 5.0, 0.5), (2.0, 0.1, 3.0)):

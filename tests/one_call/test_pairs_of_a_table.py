@@ -62,6 +62,7 @@ def by_pair(answers, name):
     return {(pair["x"], pair["y"]): pair[name] for pair in answers.pairs}
 
 
+@pytest.mark.full
 def test_mixed_columns_get_their_own_tests_and_one_exact_charge(tmp_path):
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=0.7)
     answers = ask(None, table=table(60), columns=["a", "two", "clinic"], epsilon=0.7, ledger=ledger)

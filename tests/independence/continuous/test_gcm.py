@@ -82,6 +82,7 @@ def test_the_paper_variant_carries_the_larger_noise():
     assert float(paper) == pytest.approx(11.73, abs=0.01)
 
 
+@pytest.mark.full
 def test_several_columns_use_the_largest_statistic():
     data = data_of(2, columns=3)
     result = jaxdp.run(jaxdp.GCM(ridge=0.05, kernel=RBF(lengthscale=1.0)), jax.random.key(0), data)
@@ -102,6 +103,7 @@ def test_several_columns_use_the_largest_statistic():
     assert count.rejections <= window(1500)[1]
 
 
+@pytest.mark.full
 def test_weights_find_what_the_plain_test_cannot():
     def design(key, n):
         data = sine_confounder(key, n)
@@ -180,6 +182,7 @@ def test_all_pairs_of_a_private_test_divide_the_budget():
         jaxdp.all_pairs(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), table[:, :1], z)
 
 
+@pytest.mark.full
 def test_adjusted_p_values_of_a_release_stay_float64():
     table = np.random.default_rng(3).uniform(-1, 1, (120, 4))
     released = jaxdp.all_pairs(jaxdp.PartitionGCM(epsilon=1.0), jaxdp.fresh_key(), table)

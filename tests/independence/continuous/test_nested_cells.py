@@ -135,6 +135,7 @@ def additive(key, n):
     return jaxdp.Data(x, y, z, Domain(z=(LINE, LINE)))
 
 
+@pytest.mark.full
 @pytest.mark.optimised
 def test_level_given_two_columns_with_additive_means():
     """111 bins a column here, and five groups, which do not divide them: 20 of 20 are rejected if groups cut cells."""

@@ -74,7 +74,10 @@ def test_the_dependent_pair_is_found_at_a_large_budget():
         assert p[0, 1] < 0.05
 
 
-@pytest.mark.parametrize("name", ["kendall", "crt", "own", "stages"])
+FULL = [pytest.param(name, marks=pytest.mark.full) for name in ("crt", "stages")]
+
+
+@pytest.mark.parametrize("name", ["kendall", "own", *FULL])
 @pytest.mark.parametrize("epsilon", [0.7, 1.0])
 def test_a_release_charges_its_budget_once_and_to_the_last_bit(tmp_path, name, epsilon):
     ledger = jaxdp.Ledger.create(tmp_path / "budget.db", epsilon=epsilon)
@@ -119,6 +122,7 @@ def test_one_key_gives_every_pair_noise_of_its_own():
         assert len(set(released)) == 3
 
 
+@pytest.mark.full
 def test_levels_of_features_reach_tests_of_codes_and_of_scores():
     rng = np.random.default_rng(4)
     table = np.stack([rng.integers(0, 2, 80), rng.integers(0, 2, 80), rng.integers(0, 4, 80)], axis=1)
@@ -204,6 +208,7 @@ def test_tests_that_cannot_be_asked_are_refused_with_a_way_out():
         jaxdp.all_pairs(jaxdp.Laplace(1.0), key(), table)
 
 
+@pytest.mark.full
 def test_gaussian_budgets_are_divided_too():
     table, z = features()
     kendall = jaxdp.ConditionalKendall(mechanism=jaxdp.Gaussian(0.3), accept_coarse_cells=True)

@@ -184,6 +184,7 @@ def test_single_precision_null_law_is_close_to_double():
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("groups", [pytest.param(Groups(1100, 1300), marks=pytest.mark.nightly), Groups(2500, 90)])
+@pytest.mark.full
 def test_thinned_windows_equal_the_whole_lattice(groups, monkeypatch):
     """The larger group's window has a stride of 2 at these sizes; noise of scale one step, as at epsilon 1."""
     threshold = chi2.isf(0.05, 1)

@@ -81,6 +81,7 @@ def test_a_release_draws_the_same_integers(place):
     assert found[0].size == 4
 
 
+@pytest.mark.full
 @on_both
 def test_memory_does_not_grow_with_the_replicates(place):
     test, design = built("partition-gcm", 200)
@@ -93,6 +94,7 @@ def test_memory_does_not_grow_with_the_replicates(place):
     assert taken[1] <= taken[0] + 64 * 1024
 
 
+@pytest.mark.full
 def test_the_kernels_are_measured_and_the_device_is_named(tmp_path):
     assert measuring.main(["--rehearse", "--out", str(tmp_path / "found.json")]) == 0
     found = json.loads((tmp_path / "found.json").read_text())

@@ -51,6 +51,7 @@ def report(flags: str):
     return int(devices), noise, counts, float(error), np.array(floats, float)
 
 
+@pytest.mark.full
 def test_the_same_key_gives_the_same_bits():
     """Devices, instruction set and optimisations must not matter."""
     flags = (

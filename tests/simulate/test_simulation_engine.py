@@ -70,6 +70,7 @@ def test_one_and_eight_devices_count_the_same(tmp_path):
     assert one == eight
 
 
+@pytest.mark.full
 def test_two_processes_count_what_one_does(tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -220,6 +221,7 @@ def test_merged_folders_hold_each_replicate_once(tmp_path):
         results.merge([tmp_path / "a", tmp_path / "d"], tmp_path / "none")
 
 
+@pytest.mark.full
 def test_memory_follows_the_flag():
     setting = Setting({"d": "big"}, NoisyMean(epsilon=1.0), functools.partial(uniforms, n=50_000))
     free = Chunks(512, batch_size=512).program(setting)

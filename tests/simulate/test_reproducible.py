@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 SCRIPT = """
 import functools, hashlib, sys

@@ -379,10 +379,11 @@ def admit(test, data):
 
 def needs_all(test, shapes) -> str:
     """Why a test, or a stage of it, must have all records at once, in half a sentence; "" where sums will do."""
+    if getattr(test, "public_columns", ()):
+        # what such a column settles is not known yet
+        return test.needs_all(shapes) if hasattr(test, "settled_by") else "a column of it is public and read by itself"
     query = resolve(test, shapes)
     if not isinstance(query, Sequential):
-        if getattr(query, "public_columns", ()):
-            return "a column of it is public and read by itself"
         return query.needs_all(shapes) if hasattr(query, "needs_all") else NO_SUM
     return query.second.needs_all(shapes) or needs_all(query.first, shapes)
 
@@ -418,6 +419,8 @@ def resolve(test, data):
     if not hasattr(test, "resolve"):
         return test
     shapes = public_shapes(data)
+    if isinstance(data, Chunks):
+        return test.resolve(shapes)
     public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
     return test.resolve(dataclasses.replace(shapes, **public) if public else shapes)
 

@@ -179,7 +179,8 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
-        help="CSV file with a header line, UTF-8 (.gz too), Parquet, Arrow, Excel; folder or glob",
+        help="CSV file with a header line, UTF-8 (.gz too), Parquet, Arrow, Excel; folder or glob; "
+        "\"duckdb:select ... from 'visits/*.parquet'\"",
     )
     parser.add_argument(
         "--schema", required=True, metavar="S.toml", help="public knowledge about the columns (TOML or JSON)"
@@ -208,6 +209,16 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="what reading may take, such as 2GB; a larger table is read in chunks, if the test has sums (default: "
         "half of this machine)",
+    )
+
+
+def add_keep_sums(parser: argparse.ArgumentParser) -> None:
+    """--keep-sums: where an interrupted pass over many files goes on."""
+    parser.add_argument(
+        "--keep-sums",
+        metavar="DIR",
+        help="keep the sums of files that were read in this folder, so that an interrupted pass goes on with the same "
+        "line; they are PRIVATE (no noise), in a folder of mode 0700, and deleted once the answer is there",
     )
 
 
@@ -304,9 +315,10 @@ def account(ledger, data: str, folder: Path, columns: str):
     """The ledger as an account that writes down what was asked; None without a ledger."""
     if ledger is None:
         return None
+    from jaxdp.data.batches import called
     from jaxdp.one_call.test import short
 
-    return ledger.asked(columns=short(columns), source=short(Path(data).name), result=short(str(folder.resolve())))
+    return ledger.asked(columns=short(columns), source=short(called(data)), result=short(str(folder.resolve())))
 
 
 def left(ledger, seed: int | None) -> str:

@@ -28,6 +28,7 @@ def add_parser(subparsers) -> None:
     options.add_data(parser)
     options.add_reading(parser)
     options.add_memory(parser)
+    options.add_keep_sums(parser)
     parser.add_argument("--x", type=options.names, metavar="A", help="column(s) X, separated by commas")
     parser.add_argument("--y", type=options.names, metavar="B", help="column(s) Y")
     parser.add_argument("--all-pairs", action="store_true", help="every pair of columns, under one total epsilon")
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     folder = options.result_folder(args, all_pairs.FILES if args.all_pairs else FILES)
     account = options.account(ledger, args.data, folder, query.short)
     reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    reading |= {} if args.all_pairs else {"memory": args.memory}
+    reading |= {"memory": args.memory} | ({} if args.all_pairs else {"keep_sums": args.keep_sums})
     with options.stages(4 if args.all_pairs else 5) as begin:
         answer = query.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
         facts = options.for_the_page(args, ledger)
@@ -93,8 +94,8 @@ def _require_consistent(args: argparse.Namespace) -> None:
         raise options.UserError("give --x and --y, or --all-pairs, not both.")
     if not args.all_pairs and not (args.x and args.y):
         raise options.UserError("give --x A and --y B, or --all-pairs.")
-    if args.all_pairs and args.memory:
-        raise options.UserError("--memory goes with --x and --y: all pairs need the table in memory.")
+    if args.all_pairs and args.keep_sums:
+        raise options.UserError("--keep-sums goes with --x and --y.")
     for name in ("columns", "adjust"):
         if getattr(args, name) and not args.all_pairs:
             raise options.UserError(f"--{name} goes with --all-pairs.")

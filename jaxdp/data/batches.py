@@ -41,11 +41,28 @@ class Batches:
         yield from self._read(list(dict.fromkeys(names)))
 
 
+QUERY = "duckdb:"
+
+
+def is_query(source: Any) -> bool:
+    """Whether a text is a query, "duckdb:select ..."."""
+    return isinstance(source, str) and source.startswith(QUERY)
+
+
+def called(source: Any) -> str:
+    """What a source is called in ledgers: the name of a file, or its kind."""
+    if is_query(source):
+        return "a query"
+    return os.path.basename(os.fspath(source)) if isinstance(source, str | os.PathLike) else type(source).__name__
+
+
 def of(source: Any) -> Batches | None:
     """The batches of a source that has them; None for tables in memory and for files of texts.
 
     Errors: OSError or ValueError for files that cannot be read or do not belong together.
     """
+    if is_query(source):
+        return _of_query(source)
     if isinstance(source, str | os.PathLike):
         found = paths(source)
         if found is None:
@@ -58,6 +75,15 @@ def of(source: Any) -> Batches | None:
         return _of_relation(source)
     if module.startswith("dask") and hasattr(source, "partitions") and hasattr(source, "columns"):
         return _of_dask(source)
+    if hasattr(source, "read_next_batch"):
+        raise ValueError(
+            "a reader of batches gives its rows once, and they are read several times: give what it was made of (a "
+            "data set, a relation, a query), or reader.read_all() where the table fits into memory."
+        )
+    if hasattr(source, "__arrow_c_stream__") and not (hasattr(source, "columns") or hasattr(source, "column_names")):
+        return _of_batches("the stream", lambda: [source])
+    if callable(source):
+        return _of_batches("what the function gives", source)
     return None
 
 
@@ -67,6 +93,8 @@ def paths(source: str | os.PathLike) -> list[str] | None:
     Files whose names begin with "." or "_" do not count, as engines write such beside their data.
     """
     name = os.fspath(source)
+    if is_query(name):
+        return None
     if os.path.isdir(name):
         found = list(_below(name))
     elif glob.has_magic(name) and not os.path.exists(name):
@@ -98,7 +126,7 @@ def _is_arrow(path: str | os.PathLike) -> bool:
 
 def is_typed(source: Any) -> bool:
     """Whether a path names typed tables, or the source is no path: then nothing of its form is up to a record."""
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or is_query(source):
         return True
     found = paths(source)
     return files.is_typed(source) if found is None else all(map(files.is_typed, found))
@@ -148,6 +176,70 @@ def _of_relation(relation: Any) -> Batches:
                 yield pa.Table.from_batches([batch])
 
     return Batches("the relation", relation.columns, lambda: relation.aggregate("count(*)").fetchall()[0][0], read)
+
+
+def _of_query(text: str) -> Batches:
+    """The result of one SELECT, computed anew for every pass, by a connection that knows files alone."""
+    duckdb = files.library("duckdb", "a query")
+    query = text.removeprefix(QUERY).strip()
+    if not query:
+        raise ValueError(f"the query is empty: write \"{QUERY}select dose, response from 'visits/*.parquet'\".")
+    connection = duckdb.connect()
+    with _answered("cannot be read"):
+        statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise ValueError("a query must be one SELECT: it reads files, and changes none.")
+    with _answered("cannot be planned"):
+        found = _of_relation(connection.sql(query))
+
+    def count():
+        with _answered("failed"):
+            return found.count()
+
+    def read(names):
+        with _answered("failed"):
+            yield from found.read(names)
+
+    return Batches("the query", found.names, count, read)
+
+
+@contextlib.contextmanager
+def _answered(what: str) -> Iterator[None]:
+    """Says in one sentence that a query fails; DuckDB's own words may quote cells."""
+    kind = ""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    if kind:
+        raise ValueError(f"the query {what} ({kind}): run it in DuckDB, which says why, and correct it.")
+
+
+def _of_batches(what: str, make: Callable[[], Any]) -> Batches:
+    """Arrow batches, or tables, or streams of them (the Arrow PyCapsule protocol), made anew for every pass."""
+    pa = files.library("pyarrow", what)
+
+    def tables():
+        made = make()
+        for part in [made] if hasattr(made, "__arrow_c_stream__") else made:
+            if isinstance(part, pa.RecordBatch):
+                yield pa.Table.from_batches([part])
+            elif isinstance(part, pa.Table):
+                yield part
+            elif hasattr(part, "__arrow_c_stream__"):
+                for batch in pa.RecordBatchReader.from_stream(part):
+                    yield pa.Table.from_batches([batch])
+            else:
+                raise TypeError(f"{what} must be Arrow batches, got {type(part).__name__}.")
+
+    def read(names):
+        for table in tables():
+            yield from map(pa.Table.from_batches, ([batch] for batch in table.select(names).to_batches(ROWS)))
+
+    names = list(next(iter(tables()), pa.table({})).column_names)
+    return Batches(what, names, lambda: sum(map(len, tables())), read)
 
 
 def _of_dask(frame: Any) -> Batches:

@@ -161,7 +161,7 @@ class ColumnRule:
     @functools.cached_property
     def _codes_of_bytes(self) -> dict[str, np.ndarray]:
         """Codes (256,) of the integers of one byte, with a sign and without, by what their bits read as unsigned."""
-        bits = np.arange(256, dtype=np.uint8)
+        bits: Any = np.arange(256, dtype=np.uint8)
         return {kind: self._level_codes(bits.view(f"{kind}1").astype(np.int16)) for kind in "iu"}
 
     def _text_codes(self, values: Sequence) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data.texts import TextColumn
+from jaxdp.data.texts import TextColumn, WholeColumn
 
 ISO = "iso"
 DAYS_TO_1970 = datetime.date(1970, 1, 1).toordinal()
@@ -45,7 +45,7 @@ class Notation:
             return _days(values) if self.date else np.full(len(values), math.nan)
         if self.date:
             return np.fromiter(map(self._day, values), float, len(values))
-        if self == PLAIN or kind in ("b", "i", "u", "f"):
+        if self == PLAIN or kind in ("b", "i", "u", "f") or isinstance(values, WholeColumn):
             return to_numbers(values)
         return np.fromiter(map(self._number, values), float, len(values))
 
@@ -109,7 +109,7 @@ def to_numbers(values: Sequence) -> np.ndarray:
     """float64 of the values as Python writes numbers; NaN where one is not a number. Not to be written to."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return values.astype(float, copy=False)
-    if isinstance(values, TextColumn):
+    if isinstance(values, TextColumn | WholeColumn):
         return values.numbers
     try:
         return np.fromiter(map(float, values), float, len(values))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp.data import arrow_csv, batches, files, header, lines
-from jaxdp.data.texts import TextColumn
+from jaxdp.data.texts import TextColumn, WholeColumn
 
 PIECE_ROWS = 65_536
 OWNER = "for the owner of the file, not for release"
@@ -132,6 +132,8 @@ def _cells(name: str, column: Any, strict: bool) -> Any:
         return TextColumn(whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole)
     if pa.types.is_floating(kind) and column.null_count:
         return np.array(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False), float)
+    if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        return WholeColumn(column)
     return _values(name, column, strict)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.data import batches, readers
+from jaxdp.data import batches, kept_sums, readers
 from jaxdp.data.chunks import Chunks, joined
 from jaxdp.data.dataset import Data, Domain
+from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.records import Records
 from jaxdp.data.schema import Schema
 from jaxdp.data.tally import Tally
@@ -91,20 +92,23 @@ def stream(
     strict: bool = False,
     records: int | None = None,
     tally: Tally | None = None,
+    rows: int | None = None,
+    kept: KeptSums | None = None,
 ) -> Chunks:
     """The table as chunks. A pass is made now where the number of rows is not known, or for the tally.
 
     memory: bytes that reading and summing may take, about. tally: of every cell, for the owner of the table.
+    rows: of the table, where they are known. kept: where sums are kept, so that an interrupted pass goes on.
     Errors: ValueError for a schema with a unit, whose rows cannot be told apart without all ids; as `readers.pieces`.
     """
     require_no_unit(columns.schema)
 
-    def pieces(tally: Tally | None = None) -> Iterator[Mapping[str, Any]]:
+    def pieces(tally: Tally | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
         faults = None if tally is None else tally.faults
         how: dict[str, Any] = {"strict": strict, "records": records, "faults": faults, "in_batches": True}
         return readers.pieces(source, list(columns.names), columns.schema.delimiter, **how)
 
-    count = _count(source, strict, records, tally)
+    count = _count(source, strict, records, tally) if rows is None else rows
     if count is None:
         rules = {name: columns.schema.rule(name) for name in columns.names}
         count = 0
@@ -112,12 +116,20 @@ def stream(
             count += len(piece[columns.names[0]])
             if tally is not None:
                 tally.add_piece(rules, piece)
-    return Chunks(
-        columns.shapes(count),
-        functools.partial(_chunks, pieces, columns, count),
-        adder(source, columns),
-        min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS),
-    )
+    most = min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS)
+    add_up = adder(source, columns)
+    if kept is not None:
+        public = repr((columns, [columns.schema.rule(name) for name in columns.names], count))
+        paths = kept_sums.files_of(source)
+        add_up = functools.partial(
+            kept.add_up,
+            public,
+            paths,
+            lambda path: _chunks(functools.partial(pieces, source=path), columns, None),
+            most,
+            lambda: jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), columns.shapes(1)),
+        )
+    return Chunks(columns.shapes(count), functools.partial(_chunks, pieces, columns, count), add_up, most)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,6 +176,15 @@ def codes(
     return Records(np.concatenate(parts) if parts else np.zeros((0, len(columns)), kind), columns)
 
 
+def codes_of(
+    source: Any, schema: Schema, name: str, *, strict: bool = False, records: int | None = None
+) -> Iterator[np.ndarray]:
+    """The codes of one column, piece by piece."""
+    rule = schema.rule(name)
+    for piece in readers.pieces(source, [name], schema.delimiter, strict=strict, records=records, in_batches=True):
+        yield rule.codes(piece[name])
+
+
 def require_no_unit(schema: Schema) -> None:
     """Raises ValueError for a schema with a unit, whose first rows cannot be told without all ids."""
     if schema.unit:
@@ -173,7 +194,7 @@ def require_no_unit(schema: Schema) -> None:
         )
 
 
-def load(source: Any, *, columns: Columns | AllColumns, memory: int, force: bool = False, **how: Any) -> Chunks:
+def load(source: Any, *, columns: Any, memory: int, force: bool = False, **how: Any) -> Chunks:
     """`stream`, as callers load a table. force: no cell is counted where that would take a pass of its own."""
     found = batches.of(source)
     if force and found is not None:
@@ -190,7 +211,7 @@ def _count(source: Any, strict: bool, records: int | None, tally: Tally | None) 
     return None if found is None else found.count()
 
 
-def _chunks(pieces: Callable, columns: Columns | AllColumns, count: int) -> Iterator[Data]:
+def _chunks(pieces: Callable, columns: Columns | AllColumns, count: int | None) -> Iterator[Data]:
     """Pieces of at least `MIN_ROWS` rows, but for the last."""
     waiting: list[Data] = []
     held = 0

@@ -1,4 +1,4 @@
-"""Cells of one column of a CSV file as Arrow's reader left them: texts, read as numbers or levels many at a time."""
+"""Cells of one column as Arrow's readers left them: texts, or whole numbers with gaps, read many at a time."""
 
 from __future__ import annotations
 
@@ -56,6 +56,34 @@ class TextColumn(Sequence):
         """The texts that occur, and int (n,): which of them each cell is."""
         encoded = self._cells.dictionary_encode()
         return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+
+
+class WholeColumn(Sequence):
+    """A sequence of whole numbers or truth values (n,), None where there is none. cells: a pyarrow array of them."""
+
+    def __init__(self, cells: Any) -> None:
+        self._cells = cells
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __getitem__(self, place: Any) -> Any:
+        return WholeColumn(self._cells[place]) if isinstance(place, slice) else self._cells[place].as_py()
+
+    def __iter__(self) -> Iterator[int | None]:
+        return iter(self._cells.to_pylist())
+
+    def __repr__(self) -> str:
+        return f"WholeColumn({len(self)} cells)"
+
+    @functools.cached_property
+    def numbers(self) -> np.ndarray:
+        """float64 (n,), each cell as Python's `float` makes it of a whole number; NaN where there is none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        cells = pc.cast(self._cells, pa.uint8()) if pa.types.is_boolean(self._cells.type) else self._cells
+        return _floats(pc.cast(cells, pa.float64(), safe=False))
 
 
 def _floats(cells: Any) -> np.ndarray:

@@ -69,7 +69,8 @@ def _one_of_each_kind(tests: list, queries: list) -> list[tuple]:
     """One pair of test and query of each class, settings and columns: what fails for one fails for all of them."""
     found = {}
     for test, data in zip(tests, queries, strict=True):
-        domain = None if data.domain is None else data.nameless().domain
+        shapes = core.public_shapes(data)
+        domain = None if shapes.domain is None else shapes.nameless().domain
         found[(type(test).__name__, str(described(test)), domain)] = (test, data)
     return list(found.values())
 

@@ -22,6 +22,7 @@ from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 from jaxdp.simulate import examples
 from jaxdp.spec import AuditSettings, Example, TestSpec
+from jaxdp.statistics import sums
 
 
 def _of_cells(cls, epsilon, **fields):
@@ -84,6 +85,24 @@ class AllPairs(PrivateTest):
     def statistic(self, key, data):
         del key
         return self.test.pairwise(data)
+
+    @property
+    def lattice(self) -> float:  # type: ignore[override]
+        """That of the test of one pair."""
+        return self.test.lattice
+
+    def partial(self, chunk, num_records=None):
+        """The sums of every pair: those that the test takes of several columns x and y."""
+        return self.test.partial(chunk, num_records)
+
+    def finish(self, totals):
+        return self.test.pairwise_of_sums(totals)
+
+    def needs_all(self, shapes):
+        if not hasattr(self.test, "pairwise_of_sums"):
+            return self.test.needs_all(shapes) or core.NO_SUM
+        pairs = shapes.x.shape[1] ** 2
+        return self.test.needs_all(shapes) or sums.too_large(getattr(self.test, "total_cells", 1) * pairs)
 
     def sensitivity(self, num_records):
         return self.test.sensitivity(num_records)

@@ -12,7 +12,7 @@ from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 from jaxdp.one_call.pair_answers import PairAnswers
 from jaxdp.one_call.pairs_query import PairsQuery
-from jaxdp.one_call.test import account_of, is_simulation, own_key
+from jaxdp.one_call.test import account_of, is_simulation, own_key, size
 
 
 def test_pairs(
@@ -34,13 +34,15 @@ def test_pairs(
     strict: bool = False,
     records: int | None = None,
     force: bool = False,
+    memory: int | str | None = None,
     **settings: Any,
 ) -> PairAnswers:
     """Which pairs of columns are dependent (given Z)? Every pair, one total budget, p-values adjusted for their number.
 
         jaxdp.test_pairs(frame, columns=["dose", "response", "age"], epsilon=2.0, bounds={...}, adjust="bh")
 
-    table, schema, bounds, levels, ledger, key, strict, records, force: as in `jaxdp.test`.
+    table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`; in chunks a test
+    that releases all pairs together reads the table once for every stage, another one for every stage of each pair.
     columns: whose pairs are tested, default all described ones that are not given. given: columns conditioned on.
     epsilon: budget of all pairs together. adjust: "holm" (family-wise error) or "bh" (false discovery rate).
     method, sees, fields, settings: as in `jaxdp.test`; without method each pair gets the test that fits its columns.
@@ -65,7 +67,8 @@ def test_pairs(
         **settings,
     )
     account = account_of(ledger, table, query.short)
-    return query.ask(table, own_key(key), account, strict=strict, records=records, force=force)
+    how: dict[str, Any] = {"strict": strict, "records": records, "force": force, "memory": size(memory)}
+    return query.ask(table, own_key(key), account, **how)
 
 
 test_pairs.__test__ = False  # type: ignore[attr-defined]  # no test of a test file

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp.core import Cost
+from jaxdp.data import streamed
+from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.one_call import reading
@@ -120,25 +123,57 @@ class PairsQuery:
         strict: bool = False,
         records: int | None = None,
         force: bool = False,
+        memory: int | None = None,
         begin: Callable[[str], None] = silent,
     ) -> PairAnswers:
-        """The answers about a table, charged to the account once. begin: told the name of each stage."""
+        """The answers about a table, charged to the account once. begin: told the name of each stage.
+
+        memory: bytes that a table may take; one that takes more is read in chunks, for every stage of every release.
+        """
         names = (*self.columns, *self.given)
         source = reading.Source(table, names, self.schema.delimiter, strict, records, force, self.given)
 
         def load(table: Any, **how: Any) -> np.ndarray:
             return self.schema.read_table(table, names, shuffled=reading.is_release(key), **how)[0]
 
+        rows = source.rows_beyond(memory)
+        if rows is not None:
+            load = self._in_chunks(source, rows, memory)
         begin("reading the data")
         return reading.ask(lambda values, account: self._answer(values, key, account, begin), load, source, account)
 
-    def _answer(self, values: np.ndarray, key: Any, account: Any, begin: Callable[[str], None]) -> PairAnswers:
+    def _in_chunks(self, source: reading.Source, rows: int, memory: int | None) -> Callable[..., Any]:
+        """How a table that is too large is read. Errors: ValueError, before it is, for a pair without sums."""
+        from jaxdp.core import require_sums
+
+        most = reading.limit(memory)
+        table = _TableInChunks(self.schema, (*self.columns, *self.given), source.table, most, source.strict, rows)
+        data = [self._data(query, table) for query in self.asked]
+        tests = [_built(query, one.shapes, rows) for query, one in zip(self.asked, data, strict=True)]
+        together = self._together(tests, table, rows)
+        if together is not None:
+            require_sums(together[0], together[1].shapes)
+        else:
+            for query, test, one in zip(self.asked, tests, data, strict=True):
+                try:
+                    require_sums(test, one.shapes)
+                except ValueError as error:
+                    raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None
+
+        def load(table_: Any, **how: Any) -> _TableInChunks:
+            columns = streamed.AllColumns(self.schema, table.names)
+            known = streamed.load(table_, columns=columns, memory=most, force=source.force, **how)
+            return dataclasses.replace(table, table=table_, rows=known.num_records)
+
+        return load
+
+    def _answer(self, values: Any, key: Any, account: Any, begin: Callable[[str], None]) -> PairAnswers:
         import jax
 
         from jaxdp.core import run
         from jaxdp.independence import pair_by_pair
 
-        rows = values.shape[0]
+        rows = values.rows if isinstance(values, _TableInChunks) else values.shape[0]
         for entry in {query.entry.name: query.entry for query in self.asked}.values():
             require_size(entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
@@ -158,8 +193,12 @@ class PairsQuery:
                 rows_of = self._rows_together(result)
         return self._answers(rows_of, tests, cost, mode, rows)
 
-    def _data(self, query: Query, values: np.ndarray) -> Data:
+    def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test wants them."""
+        if isinstance(values, _TableInChunks):
+            return values.chunks(
+                streamed.Columns(self.schema, query.x, query.y, self.given, query.entry.spec.columns.coded)
+            )
         coded = query.entry.spec.columns.coded
         x, y = (self._side(name, values, coded) for name in (*query.x, *query.y))
         z = values[:, len(self.columns) :] if self.given else None
@@ -170,9 +209,8 @@ class PairsQuery:
         rule, codes = self.schema.rule(name), values[:, self.columns.index(name)]
         return (codes, rule.code_column()) if coded else (rule.spread(codes), rule.scaled_columns())
 
-    def _together(self, tests: list, values: np.ndarray, rows: int) -> tuple | None:
+    def _together(self, tests: list, values: Any, rows: int) -> tuple | None:
         """(the test of all pairs in one release, its data) where every pair has the same test and it knows how."""
-        from jaxdp.independence.features import Features
         from jaxdp.independence.pairs import AllPairs, releases_together
 
         first, rules = self.asked[0], [self.schema.rule(name) for name in self.columns]
@@ -181,11 +219,8 @@ class PairsQuery:
         )
         if not alike or not releases_together(tests[0]) or any(rule.needs_indicators for rule in rules):
             return None
-        columns = tuple(column for rule in rules for column in rule.code_column())
-        given = tuple(column for name in self.given for column in self.schema.rule(name).code_column())
-        count = len(self.columns)
-        z = values[:, count:] if self.given else None
-        data = Features.admitted(tests[0], values[:, :count], z, given or None, columns).together()
+        columns = _FeatureColumns(self.schema, self.columns, self.given, tests[0])
+        data: Any = values.chunks(columns) if isinstance(values, _TableInChunks) else columns.of_values(values)
         settings = dataclasses.replace(first.settings, num_records=rows)
         domain = self._data(first, values).domain
 
@@ -262,6 +297,55 @@ class PairsQuery:
             "versions": versions(),
         }
         return PairAnswers(listed, content, cost, mode, method)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class _TableInChunks:
+    """A table that is read once more for every release. rows: how many it has; a guess before it is read."""
+
+    schema: Schema
+    names: tuple[str, ...]
+    table: Any
+    memory: int
+    strict: bool
+    rows: int
+
+    def chunks(self, columns: Any) -> Chunks:
+        """Some of its columns; nothing is read yet."""
+        return streamed.stream(self.table, columns, memory=self.memory, strict=self.strict, rows=self.rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class _FeatureColumns:
+    """The columns of a release of all pairs, as `jaxdp.data.streamed.Columns`. test: of one pair."""
+
+    schema: Schema
+    columns: tuple[str, ...]
+    given: tuple[str, ...]
+    test: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.columns, *self.given)
+
+    def of_values(self, values: np.ndarray) -> Data:
+        """Coded rows (n, columns and given) as features and z."""
+        from jaxdp.independence.features import Features
+
+        features, given = (self.schema.columns_of(names) if names else () for names in (self.columns, self.given))
+        count = len(self.columns)
+        z = values[:, count:] if self.given else None
+        return Features.admitted(self.test, values[:, :count], z, tuple(given) or None, tuple(features)).together()
+
+    def coded(self, piece: Mapping[str, Any]) -> Data:
+        """The rows of a piece."""
+        return self.of_values(self.schema.coded_table(piece, self.names))
+
+    def shapes(self, num_records: int) -> Data:
+        """The whole data, with shapes for arrays."""
+        one = self.coded({name: np.zeros(1) for name in self.names})
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_records, *leaf.shape[1:]), np.float64), one)
 
 
 def _require_columns(schema: Schema, names: Sequence[str], given: Sequence[str]) -> None:

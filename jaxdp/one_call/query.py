@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdp import catalogue
-from jaxdp.data import streamed
+from jaxdp.data import kept_sums, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema, as_names
@@ -107,15 +107,21 @@ class Query:
         records: int | None = None,
         force: bool = False,
         memory: int | None = None,
+        keep_sums: str | os.PathLike | None = None,
         begin: Callable[[str], None] = silent,
     ) -> Answer:
         """The answer about a table, charged to the account once. begin: told the name of each stage.
 
         memory: bytes that a table may take; one that takes more is read in chunks, once for every stage of the test.
+        keep_sums: folder for the sums of files that were read (`jaxdp.data.kept_sums`), deleted in the end.
         """
         source = reading.Source(table, self.columns, self.schema.delimiter, strict, records, force, self.given)
         coded = self.entry.spec.columns.coded
-        rows = source.rows_beyond(memory, self.entry.memory)
+        rows, asked = source.rows_beyond(memory, self.entry.memory), self
+        kept = None
+        if keep_sums is not None:
+            kept_sums.files_of(table)
+            rows, kept = streamed.rows_of(table) if rows is None else rows, kept_sums.KeptSums(keep_sums)
         load: Callable[..., Any]
         if rows is None:
             load = functools.partial(
@@ -123,16 +129,32 @@ class Query:
             )
         else:
             columns = streamed.Columns(self.schema, self.x, self.y, self.given, coded)
-            self._require_sums(source, columns, rows, memory)
-            load = functools.partial(streamed.load, columns=columns, memory=reading.limit(memory), force=force)
+            asked = self._settled(source)
+            asked._require_sums(source, columns, rows, memory)
+            load = functools.partial(
+                streamed.load, columns=columns, memory=reading.limit(memory), force=force, kept=kept
+            )
         begin("reading the data")
-        return reading.ask(
-            lambda data, account: self._answer(data, key, account, begin),
+        answer = reading.ask(
+            lambda data, account: asked._answer(data, key, account, begin),
             load,
             source,
             account,
             public=self.public_columns,
         )
+        if kept is not None:
+            kept.delete()
+        return answer
+
+    def _settled(self, source: reading.Source) -> Query:
+        """The query with what its public columns settle, by one pass over these alone, where its test can say so."""
+        settle = getattr(self.entry.cls, "settled_by", None)
+        if settle is None or not self.public_columns:
+            return self
+        (name,) = self.public_columns
+        labels = streamed.codes_of(source.table, self.schema, name, strict=source.strict, records=source.records)
+        fields = {**self.settings.fields, **settle(labels)}
+        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, fields=fields))
 
     def _require_sums(self, source: reading.Source, columns: streamed.Columns, rows: int, memory: int | None) -> None:
         """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxdp.data import batches
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
@@ -35,6 +36,7 @@ def test(
     records: int | None = None,
     force: bool = False,
     memory: int | str | None = None,
+    keep_sums: str | os.PathLike | None = None,
     **settings: Any,
 ) -> Answer:
     """Is X independent of Y (given Z)? One call, the same builder and checks as `jaxdp test` on the command line.
@@ -43,7 +45,8 @@ def test(
                    bounds={"dose": (0, 10), "response": (-5, 5), "age": (18, 90)})
 
     table: a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or the path of a data file, a folder or
-    a glob ("trial/*.parquet"); a pyarrow data set, a DuckDB relation, a Dask data frame.
+    a glob ("trial/*.parquet"); "duckdb:select ..."; a pyarrow data set, a DuckDB relation, a Dask data frame, an
+    object of the Arrow stream protocol, a function that gives Arrow batches.
     x, y, given: column names, one or several. epsilon: budget of this answer.
     schema: public knowledge about the columns (`Schema`, its path, or its mapping); or bounds (low, high) of continuous
     columns and levels of the others, by name. Never computed from the table.
@@ -55,6 +58,8 @@ def test(
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
     strict, records, force: as --strict, --records and --force of the command line; docs/schema.md, "Who sees what".
     memory: "2GB" or bytes; a table that would take more is read in chunks where the test has sums (docs/large_data.md).
+    keep_sums: folder of the caller's own for the sums of files that were read, with which an interrupted pass goes on.
+        They have no noise, so they are as private as the table; they are deleted once the answer is there.
 
     Returns an `Answer`: p_value, statistic, cost; prints as sentences, `plot()`, `to_dict()`. It holds no record.
     Privacy: what the test promises, epsilon-DP under the relation that the answer states.
@@ -74,7 +79,8 @@ def test(
         **settings,
     )
     account = account_of(ledger, table, query.short)
-    return query.ask(table, own_key(key), account, strict=strict, records=records, force=force, memory=size(memory))
+    how: dict[str, Any] = {"strict": strict, "records": records, "force": force}
+    return query.ask(table, own_key(key), account, **how, memory=size(memory), keep_sums=keep_sums)
 
 
 test.__test__ = False  # type: ignore[attr-defined]  # `from jaxdp import test` in a test file is no test
@@ -103,8 +109,7 @@ def account_of(ledger: Any, table: Any, asked: str) -> Any:
     """The ledger as an account that writes down what was asked, where it is a `Ledger`; any other account as it is."""
     if not hasattr(ledger, "asked"):
         return ledger
-    source = os.path.basename(os.fspath(table)) if isinstance(table, str | os.PathLike) else type(table).__name__
-    return ledger.asked(columns=short(asked), source=short(source))
+    return ledger.asked(columns=short(asked), source=short(batches.called(table)))
 
 
 def short(text: str) -> str:

@@ -69,6 +69,7 @@ class PaperCRT(RandomizationTest):
         sees="covariance of X and Y given Z",
         true_epsilon="as claimed; the best attack reaches 0.45 of the sensitivity that the noise is for",
         planning=Planning(gaussian=False),
+        needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
         examples=(
             Example(

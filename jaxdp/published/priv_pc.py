@@ -119,6 +119,10 @@ class PaperKendall(ConditionalKendall):
             value = concordance.paper_statistic(self.summaries(data))
         return as_default_float(value)
 
+    def finish(self, totals):
+        with jax.enable_x64(True):
+            return np.asarray(concordance.paper_statistic(concordance.strata_of_table(totals)))
+
     def sensitivity(self, num_records):
         return Sensitivity(
             bound=paper_sensitivity(num_records, self.levels, self.num_strata != 1),

@@ -96,6 +96,32 @@ def assert_same(path, monkeypatch):
     assert one[-2:] == other[-2:]
 
 
+HEADERS = [
+    '"a","b","c","d"',
+    '"a",b,"c",d',
+    'a,"b",c,d',
+    '"a","b","c","d',
+    'a","b,c,d',
+    '"a\n","b","c","d"',
+    '"a,b",b,c,d',
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_headers_with_quotes(tmp_path, monkeypatch, header, end):
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join([header, *["1,no,1,2", "2,yes,2,3"] * 40, ""]).encode())
+    assert_same(path, monkeypatch)
+
+
+def test_a_quoted_header_goes_the_fast_way(tmp_path):
+    (tmp_path / "t.csv").write_text('"a","b"\n1,no\n')
+    (tmp_path / "u.csv").write_text('"a","b"\n1,"no"\n')
+    assert arrow_csv.serves(tmp_path / "t.csv", ",", 0)
+    assert not arrow_csv.serves(tmp_path / "u.csv", ",", 0)
+
+
 def random_file(seed):
     """Bytes of a file of odd cells; some have lines or bytes that Arrow and Python may read in two ways."""
     draw = random.Random(seed)

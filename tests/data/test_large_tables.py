@@ -3,6 +3,8 @@
 import functools
 import json
 import os
+import shutil
+import stat
 
 import jax
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 
 import jaxdp
 from jaxdp.cli import main as command
-from jaxdp.data import batches, readers, streamed
+from jaxdp.data import batches, kept_sums, readers, streamed, tally
 from jaxdp.data.schema import Schema, column_rule
 from jaxdp.one_call import reading
 
@@ -102,8 +104,21 @@ def sources(folder):
     yield "arrow", pa.dataset.dataset(found, format="parquet")
     duckdb = pytest.importorskip("duckdb")
     yield "duckdb", duckdb.sql(f"select * from read_parquet({found!r})")
+    yield "query", f"duckdb:select * from read_parquet({found!r}) where true"
+    yield "function", lambda: pa.dataset.dataset(found, format="parquet").to_batches()
+    yield "stream", Streamed(made_up())
     frame = pytest.importorskip("dask.dataframe")
     yield "dask", frame.read_parquet(found)
+
+
+class Streamed:
+    """Speaks the Arrow PyCapsule protocol alone."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
 
 
 @pytest.mark.full
@@ -112,6 +127,68 @@ def test_every_source_gives_the_sums_of_the_table_in_memory(folder, small_memory
         for method in ("conditional-kendall", "noisy-table"):
             same_release(asked(source, method).release, in_memory(method), method)
         assert batches.of(source).count() == ROWS, name
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("", "the query is empty"),
+        ("select x fro t", r"cannot be read \(ParserException\): run it in DuckDB"),
+        ("select x from missing", r"cannot be planned \(CatalogException\)"),
+        ("create table t as select 1 as x", "must be one SELECT"),
+        ("select 1 as x; select 2 as x", "must be one SELECT"),
+        ("select cast('secret' as int) as x, 1 as y from range(20)", "the query (failed|cannot)"),
+    ],
+)
+def test_a_mistake_in_a_query_is_told_without_a_cell(query, wrong):
+    pytest.importorskip("duckdb")
+    with pytest.raises(ValueError, match=wrong) as error:
+        list(batches.of(f"duckdb:{query}").read(["x"]))
+    assert "secret" not in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_a_query_is_asked_on_the_command_line(folder, small_memory, tmp_path, capsys):
+    pytest.importorskip("duckdb")
+    (tmp_path / "schema.json").write_text(json.dumps(SPEC))
+    query = f"duckdb:select b, g from '{folder}/*/*.parquet' where z < 2"
+    words = [
+        "test",
+        query,
+        "--schema",
+        str(tmp_path / "schema.json"),
+        "--x",
+        "b",
+        "--y",
+        "g",
+        "--method",
+        "noisy-table",
+    ]
+    assert command.main([*words, "--epsilon", "1", "--memory", "1GB", "--out", str(tmp_path / "out"), "--json"]) == 0
+    rows = int(np.sum(made_up()["z"].to_numpy() < 2))
+    assert f'"n": {rows}' in capsys.readouterr().out
+
+
+def test_a_reader_that_gives_its_rows_once_is_refused(small_memory):
+    with pytest.raises(ValueError, match=r"gives its rows once.*reader.read_all"):
+        asked(made_up().to_reader(), "noisy-table")
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64(), pa.bool_()])
+@pytest.mark.parametrize("levels", [[0, 1, 2], ["0", "1", "2"], None])
+def test_whole_numbers_with_gaps_count_as_objects_do(kind, levels):
+    rule = {"kind": "ordinal", "levels": levels} if levels else {"kind": "continuous", "bounds": [0, 3], "missing": 1}
+    rule = column_rule("a", rule)
+    cells = [None, True, False, None] if kind == pa.bool_() else [None, 0, 1, 2, 3, None, 100]
+    cells += [] if kind in (pa.bool_(), pa.int8()) else [2**53 + 1, 2**62 + 1]
+    column = readers._cells("a", pa.chunked_array([pa.array(cells[:2], kind), pa.array(cells[2:], kind)]), False)
+    objects, counted = np.array(cells, object), [tally.ColumnTally(rule), tally.ColumnTally(rule)]
+    np.testing.assert_array_equal(rule.codes(column), rule.codes(objects))
+    for one, values in zip(counted, (column, objects), strict=True):
+        one.add(values)
+    assert vars(counted[0]).keys() == vars(counted[1]).keys()
+    assert str(counted[0]) == str(counted[1])
+    np.testing.assert_array_equal(rule.codes(column[1:3]), rule.codes(objects[1:3]))
 
 
 def test_texts_are_read_in_chunks_too(tmp_path, small_memory):
@@ -232,6 +309,146 @@ def test_a_search_of_continuous_columns_takes_sums(folder, small_memory):
     )
     assert found.method == "moment_pc"  # its sums come in chunks; in memory neighbour_pc would be chosen
     assert found.to_dict() | {"note": ""} == wanted.to_dict() | {"note": ""}
+
+
+class InterruptedPassError(Exception):
+    """As if the process were killed."""
+
+
+def killed_at(monkeypatch, file):
+    """The next reading stops as that file is opened; () -> the files that were opened."""
+    opened, real = [], streamed._chunks
+
+    def chunks(pieces, columns, count):
+        if getattr(pieces, "keywords", None):
+            opened.append(pieces.keywords["source"].split("part=")[1][0])
+            if opened[-1] == file:
+                raise InterruptedPassError
+        return real(pieces, columns, count)
+
+    monkeypatch.setattr(streamed, "_chunks", chunks)
+    return opened
+
+
+def interrupted(monkeypatch, file, ask):
+    with monkeypatch.context() as patched:
+        killed_at(patched, file)
+        with pytest.raises(InterruptedPassError):
+            ask()
+
+
+def test_an_interrupted_pass_goes_on_where_it_was(folder, small_memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_sums, "SECONDS", 0.0)
+    kept = tmp_path / "kept"
+    interrupted(monkeypatch, "2", functools.partial(asked, str(folder), "noisy-table", keep_sums=kept))
+    (state,) = kept.iterdir()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    with monkeypatch.context() as patched:
+        opened = killed_at(patched, None)
+        same_release(asked(str(folder), "noisy-table", keep_sums=kept).release, in_memory("noisy-table"), "noisy-table")
+    assert opened == ["2"]
+    assert not kept.exists()
+
+
+def test_later_stages_go_on_where_they_follow_the_same_release(folder, small_memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_sums, "SECONDS", 0.0)
+    kept, ask = tmp_path / "kept", functools.partial(asked, str(folder), "partition-gcm", keep_sums=tmp_path / "kept")
+    wanted = in_memory("partition-gcm")
+    interrupted(monkeypatch, "1", ask)
+    with monkeypatch.context() as patched:
+        opened = killed_at(patched, None)
+        same_release(ask().release, wanted, "partition-gcm")
+    assert opened[:2] == ["1", "2"]
+    assert not kept.exists()
+
+
+def test_kept_sums_of_something_else_are_refused(folder, small_memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_sums, "SECONDS", 0.0)
+    kept, copied = tmp_path / "kept", tmp_path / "copied"
+    shutil.copytree(folder, copied)
+    ask = functools.partial(asked, str(copied), keep_sums=kept)
+    interrupted(monkeypatch, "2", functools.partial(ask, "noisy-table"))
+    with pytest.raises(ValueError, match="of another query"):
+        ask("conditional-kendall")
+    touched = copied / "part=1" / "rows.parquet"
+    os.utime(touched, ns=(1, 1))
+    with pytest.raises(ValueError, match="files that have changed since"):
+        ask("noisy-table")
+    kept.chmod(0o755)
+    with pytest.raises(ValueError, match=r"may be entered by others.*chmod 700"):
+        ask("noisy-table")
+    with pytest.raises(ValueError, match="holds other files"):
+        asked(str(copied), "noisy-table", keep_sums=private(tmp_path / "other"))
+    with pytest.raises(ValueError, match="sums are kept of files alone"):
+        asked(pa.dataset.dataset(str(folder)), "noisy-table", keep_sums=tmp_path / "new")
+
+
+def private(folder):
+    folder.mkdir(mode=0o700)
+    (folder / "mine.txt").write_text("mine")
+    return folder
+
+
+@pytest.mark.parametrize("method", ["margin-adaptive", "unit-circle"])
+def test_public_groups_are_counted_before_the_sums_are_taken(folder, small_memory, method):
+    """The labels y are public, so they are read by themselves; what is private is two counts."""
+    table = made_up()
+    table = table.append_column("h", pa.array((table["z"].to_numpy() > 1).astype(np.int8)))
+    spec = {"columns": SPEC["columns"] | {"h": {"kind": "binary", "levels": [0, 1]}}}
+    found, wanted = (
+        jaxdp.test(source, schema=spec, method=method, epsilon=1.0, key=jax.random.key(5), x="b", y="h")
+        for source in (lambda: table.to_batches(max_chunksize=700), table)
+    )
+    np.testing.assert_array_equal(found.release.value, wanted.release.value)
+    assert found.p_value == wanted.p_value
+
+
+PAIRS = {
+    "partition-gcm": {"columns": ["x", "y", "g"], "given": "z"},
+    "partial-correlation": {"columns": ["x", "y", "g"], "given": "z"},
+    "conditional-kendall": {"columns": ["z", "b", "g"]},
+    "quantile-table": {"columns": ["x", "b", "y"]},
+}
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=[pytest.mark.full] * (name == "quantile-table")) for name in PAIRS]
+)
+def test_all_pairs_of_a_folder_are_those_of_the_table_in_memory(folder, small_memory, method):
+    fields = {"num_null": 39} if method == "quantile-table" else {}
+    found, wanted = (
+        jaxdp.test_pairs(
+            source, schema=SPEC, epsilon=6.0, method=method, key=jax.random.key(3), fields=fields, **PAIRS[method]
+        )
+        for source in (str(folder), made_up())
+    )
+    room = 2e-2 if method == "partition-gcm" else 1e-9
+    named = [{(pair["x"], pair["y"]): pair["p_value"] for pair in answers.pairs} for answers in (found, wanted)]
+    assert named[0].keys() == named[1].keys()
+    for pair, value in named[0].items():
+        assert value == pytest.approx(named[1][pair], abs=room), pair
+    assert found.cost.epsilon == wanted.cost.epsilon
+
+
+def test_pairs_whose_test_needs_all_records_are_refused_before_reading(folder, small_memory, monkeypatch):
+    monkeypatch.setattr(readers, "pieces", None)
+    with pytest.raises(ValueError, match=r"must have all records in memory"):
+        jaxdp.test_pairs(str(folder), schema=SPEC, epsilon=1.0, columns=["x", "y"], given="z", method="band-gcm")
+
+
+@pytest.mark.full
+def test_sums_of_one_and_of_three_workers_are_equal(folder, small_memory):
+    distributed = pytest.importorskip("distributed")
+    frame = pytest.importorskip("dask.dataframe").read_parquet(sorted(map(str, folder.rglob("rows.parquet"))))
+    frame = frame.repartition(npartitions=9)
+    for workers in (1, 3):
+        with (
+            distributed.LocalCluster(workers, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+            distributed.Client(cluster),
+        ):
+            for method in QUERIES:
+                same_release(asked(frame, method).release, in_memory(method), method)
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 import jax
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from cases import CASES, NUM_RECORDS
 
 import jaxdp
-from jaxdp import core
+from jaxdp import catalogue, core, examples
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit import contract
 from jaxdp.core import PrivateQuery
@@ -191,6 +192,25 @@ def test_tests_without_sums_say_so_before_anything_is_read():
     sorting = dataclasses.replace(stream, shapes=chunks.shapes_of(no_z(data)))
     with pytest.raises(ValueError, match="sorts continuous columns"):
         jaxdp.run(jaxdp.ConditionalKendall(epsilon=1.0), jaxdp.fresh_key(), sorting)
+
+
+@pytest.mark.parametrize("name", catalogue.entries())
+def test_every_test_has_sums_or_says_why_not_before_it_reads(name):
+    """On the first example of each test of the catalogue whose data are records."""
+    configured = examples.of(catalogue.entries()[name])[0]
+    data = configured.example.data(jax.random.key(0), max(60, configured.example.least))
+    if not isinstance(data, Data):
+        return  # sums already: tables of counts
+    test = configured.build(1.0, len(data.x))
+    stream = dataclasses.replace(chunks.of_arrays(data, 25), read=lambda: (_ for _ in ()).throw(AssertionError("read")))
+    told = core.needs_all(test, stream.shapes)
+    if told:
+        assert told != core.NO_SUM, "say why in TestSpec(needs_all=...)"
+        with pytest.raises(ValueError, match=re.escape(f"must have all records in memory: {told}.")):
+            core.require_sums(test, stream.shapes)
+    else:
+        with pytest.raises(AssertionError, match="read"):
+            jaxdp.run(test, jax.random.key(1), stream)
 
 
 def test_another_statistic_has_no_sums_of_its_parent():

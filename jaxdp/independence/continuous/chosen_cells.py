@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
@@ -22,7 +23,7 @@ from jaxdp.mechanisms import Laplace
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import confounder
 from jaxdp.spec import AuditSettings, Example, TestSpec
-from jaxdp.statistics import partition
+from jaxdp.statistics import partition, sums
 
 # A record's arrival in a cell of m raises SSx_b by m/(m + 1) (x - mean)^2 < 4 for x in [-1, 1], its departure lowers
 # it by less than 4; a replacement is one of each, so SSx moves by less than 4, and so does SSy.
@@ -59,6 +60,7 @@ class CellChoice(PrivateQuery):
     scale_y: ArrayLike = 1.0
 
     method: ClassVar[str] = "CellChoice"
+    lattice: ClassVar[float] = sums.GRID_ERROR
 
     def budget(self):
         return (Laplace(self.epsilon) if self.mechanism is None else self.mechanism).selector()
@@ -71,6 +73,39 @@ class CellChoice(PrivateQuery):
             for values, scale in ((data.x, self.scale_x), (data.y, self.scale_y))
         )
         return jnp.stack([self._score(x, y, data, bins) for bins in self.candidates])
+
+    def partial(self, chunk, num_records=None):
+        """Moments within the cells of each candidate."""
+        count = len(chunk.x) if num_records is None else num_records
+        numbers = self._numbers(chunk)
+
+        def add(cells, x, y):
+            return tuple(sums.cell_moments(cells[:, j], x, y, number) for j, number in enumerate(numbers))
+
+        return sums.added(self, "on_grid", chunk, count, add, max(numbers))
+
+    def on_grid(self, data, num_records):
+        """Cells (n, candidates), x and y on the grid."""
+        del num_records
+        cells = [partition.cells_of(data, number, self.reference)[0] for number in self._numbers(data)]
+        sides = ((data.x, self.scale_x), (data.y, self.scale_y))
+        x, y = (sums.to_grid(partition.clip_to(partition.as_matrix(values), scale)) for values, scale in sides)
+        return jnp.stack(cells, axis=1), x, y
+
+    def _numbers(self, data) -> list[int]:
+        """Cells of each candidate."""
+        return [bins ** partition.num_columns(data.z) for bins in self.candidates]
+
+    def finish(self, totals):
+        found = []
+        for moments in totals:
+            _, of_x, of_y = sums.centred_moments(moments)
+            within = float(np.sum(of_x) + np.sum(of_y))
+            found.append(-within - 2.0 * len(moments["count"]) * 2.0 * RESIDUAL_VARIANCE)
+        return np.array(found)
+
+    def needs_all(self, shapes):
+        return super().needs_all(shapes) or sums.too_large(sum(self._numbers(shapes)), shapes.x.shape[0])
 
     def _score(self, x, y, data, bins: int):
         depth = partition.num_columns(data.z)

@@ -34,6 +34,7 @@ class CRT(RandomizationTest):
         from_domain=from_law,
         needs=("law",),
         sees="covariance of X and Y given Z",
+        needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
         examples=(
             Example(

@@ -58,6 +58,7 @@ class GCM(PrivateTest):
         sees="covariance of X and Y given Z",
         memory=builders.kernel_memory,
         shown=("", "statistic T"),
+        needs_all="its kernel compares each record with every other",
         theory="docs/theory/private_gcm.md",
         examples=(
             Example(examples.continuous, null=confounder.sine_confounder, fields={"ridge": 0.1}, make=without_noise),

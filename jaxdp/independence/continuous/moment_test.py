@@ -189,6 +189,10 @@ class MomentTest(PrivateTest):
         """`statistic` for all pairs of the columns of x."""
         return self.statistic(None, data)
 
+    def pairwise_of_sums(self, totals):
+        """`finish`, as `pairwise`."""
+        return self.finish(totals)
+
     def _clipped(self, data):
         values = matrix_of(data, self.features)
         linear = jnp.asarray(self.linear)

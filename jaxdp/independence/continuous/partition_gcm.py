@@ -269,6 +269,12 @@ class PartitionGCM(WithinCells):
         rows, columns = np.triu_indices(data.x.shape[1], k=1)
         return {name: total[..., rows, columns] for name, total in totals.items()}
 
+    def pairwise_of_sums(self, totals):
+        """`finish`, as `pairwise`."""
+        found = dataclasses.replace(self, num_columns=(2, 2, 1)).finish(totals)
+        rows, columns = np.triu_indices(totals["x"].shape[1], k=1)
+        return {name: total[..., rows, columns] for name, total in found.items()}
+
     def sensitivity(self, num_records):
         size = math.prod(self.num_columns[:2])
         budget = self.budget()

@@ -139,6 +139,7 @@ class CRTNormal(RandomizationTest):
         needs=("law",),
         sees="covariance of X and Y given Z",
         planning=Planning("continuous:crt_normal_power", gaussian_formula="always"),
+        needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
         examples=(
             Example(

@@ -82,6 +82,7 @@ class SubsampleAggregate(PrivateTest):
         sees="what the block statistic sees: correlation",
         fits=on_a_line_without_z,
         planning=Planning("continuous:subsample_power", least=MIN_BLOCKS * MIN_BLOCK, gaussian=False, without_z=True),
+        needs_all="it deals records into blocks at random and computes a statistic on each",
         theory="docs/theory/medians.md",
         examples=(
             Example(

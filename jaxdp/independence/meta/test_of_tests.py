@@ -80,6 +80,7 @@ class TestOfTests(PrivateTest):
         sees="what the block test sees: covariance given Z",
         fits=on_a_line,
         planning=Planning("continuous:test_of_tests_power", least=DEFAULT_BLOCKS * MIN_BLOCK),
+        needs_all="it deals records into blocks at random and runs a test on each",
         theory="docs/theory/votes.md",
         examples=(
             Example(

@@ -39,6 +39,7 @@ class MICeLaplace(Variants, MICTest):
         fits=without_z,
         variants={"tight": OWN, "paper": "jaxdp.published.mic:PaperMICeLaplace"},
         planning=Planning(slow=True, without_z=True),
+        needs_all="it ranks each column, which is a sort",
         theory="docs/theory/mic.md",
         examples=(
             Example(

@@ -57,6 +57,7 @@ class MICrGeometric(Variants, MICTest):
             "paper": "jaxdp.published.mic:PaperMICrGeometric",
         },
         planning=Planning(slow=True, without_z=True),
+        needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
         examples=(
             Example(

@@ -52,6 +52,7 @@ class MICrLaplace(Variants, MICTest):
         fits=without_z,
         variants={"tight": OWN, "paper": "jaxdp.published.mic:PaperMICrLaplace"},
         planning=Planning(slow=True, without_z=True),
+        needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
         examples=(
             Example(

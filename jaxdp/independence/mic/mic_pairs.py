@@ -45,6 +45,7 @@ class MICrPairs(PrivateQuery):
         publishes=P_VALUE,
         needs=("columns",),
         sees="any dependence of two columns",
+        needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
         examples=(
             Example(
@@ -176,6 +177,7 @@ class MICrTopPair(MICrPairs):
         publishes=SELECTION,
         needs=("columns",),
         sees="any dependence of two columns",
+        needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
         examples=(
             Example(

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest, Relation, Sensitivity, method_of
@@ -93,7 +94,34 @@ class CaseControlTest(PrivateTest):
     def statistic(self, key, data):
         """The score of the table, a scalar."""
         del key
-        return self.score(*self.counts(data))
+        return self.of_counts(*self.counts(data))
+
+    def of_counts(self, exposed_cases, exposed_controls):
+        """The statistic as a function of the two counts: the score, unless a test releases more."""
+        return self.score(exposed_cases, exposed_controls)
+
+    @classmethod
+    def settled_by(cls, labels) -> dict[str, int]:
+        """The fields that the public labels y settle, from pieces of them, (m,) each."""
+        sizes = np.sum([[np.sum(piece > 0.5), np.sum(~(piece > 0.5))] for piece in labels], axis=0)
+        return {"num_cases": int(sizes[0]), "num_controls": int(sizes[1])}
+
+    def partial(self, chunk, num_records=None):
+        """(c11, c10), int64."""
+        del num_records
+        exposed, case = (np.asarray(values) > 0.5 for values in (chunk.x, chunk.y))
+        return np.array([np.sum(exposed & case), np.sum(exposed & ~case)], np.int64)
+
+    def finish(self, totals):
+        with jax.enable_x64(True):
+            counts = np.clip(totals, 0, np.array(self.groups)).astype(float)
+            return jax.tree.map(np.asarray, self.of_counts(jnp.asarray(counts[0]), jnp.asarray(counts[1])))
+
+    def needs_all(self, shapes):
+        del shapes
+        order = type(self).__mro__
+        own = next(k for k, cls in enumerate(order) if "statistic" in vars(cls))
+        return "" if order[own] is CaseControlTest else core.NO_SUM
 
     def counts(self, data):
         """(c11, c10): people with x = 1 among the cases and the controls. NaN counts as 0."""

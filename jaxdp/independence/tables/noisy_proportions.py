@@ -52,10 +52,9 @@ class NoisyProportions(CaseControlTest):
         if self.mechanism is not None and not isinstance(self.mechanism, Laplace):
             raise TypeError(f"mechanism of NoisyProportions must be Laplace, got {type(self.mechanism).__name__}.")
 
-    def statistic(self, key, data):
+    def of_counts(self, exposed_cases, exposed_controls):
         """The two counts, (2,)."""
-        del key
-        return jnp.stack(self.counts(data))
+        return jnp.stack([exposed_cases, exposed_controls])
 
     def sensitivity(self, num_records):
         if num_records != self.groups.total:

@@ -27,6 +27,7 @@ from jaxdp.independence.tables.noisy_table import (
 from jaxdp.mechanisms import Gaussian
 from jaxdp.simulate import examples
 from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec
+from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
 from jaxdp.statistics.tables.association import chi_squared_tail
 
@@ -159,6 +160,14 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
         """Counts (d,) as floats."""
         del key
         return contingency.table([data.x], (self._law().size,)).astype(float)
+
+    def partial(self, chunk, num_records=None):
+        """The counts of a chunk."""
+        del num_records
+        return sums.table([chunk.x], (self._law().size,))
+
+    def finish(self, totals):
+        return totals.astype(float)
 
     def _distance(self, table, release):
         metric = projected_metric(self._law(), self._noise_share(release))

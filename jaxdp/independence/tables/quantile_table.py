@@ -19,7 +19,7 @@ from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_bi
 from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.simulate import examples
 from jaxdp.spec import ANY, Columns, Example, Planning, TestSpec, discrete, one_of_each, with_gaussian_noise
-from jaxdp.statistics import partition
+from jaxdp.statistics import partition, sums
 from jaxdp.statistics.tables import contingency, quantile_bins
 from jaxdp.statistics.tables.noisy_table_statistics import chi_squared_and_linear, fitted_margins
 
@@ -66,6 +66,27 @@ class QuantileCuts(PrivateQuery):
                 for j, row in enumerate(quantile_bins.quantile_scores(steps, count), start=1):
                     scores[f"{name}{j}"] = row
         return scores
+
+    def partial(self, chunk, num_records=None):
+        """How many values of each continuous column lie at each place of the grid."""
+        count = len(chunk.x) if num_records is None else num_records
+        add = lambda *steps: tuple(sums.counts(one, quantile_bins.GRID + 1) for one in steps)  # noqa: E731
+        return sums.added(self, "places", chunk, count, add)
+
+    def places(self, data, num_records):
+        """Steps of the grid (n,) up to each value, of the continuous columns."""
+        del num_records
+        reference = partition.default_reference(data) if self.reference is None else self.reference
+        cut = [values for values, count in zip((data.x, data.y), self.bins, strict=True) if count]
+        return tuple(quantile_bins.steps(values.astype(float), reference) for values in cut)
+
+    def finish(self, totals):
+        cut = [(name, count) for name, count in zip("xy", self.bins, strict=True) if count]
+        return {
+            f"{name}{j}": row
+            for (name, count), at in zip(cut, totals, strict=True)
+            for j, row in enumerate(quantile_bins.scores_of_counts(at, count), start=1)
+        }
 
     def sensitivity(self, num_records):
         one = Sensitivity(SCORE_MOVE, Norm.LINF, Relation.REPLACE_ONE, lower=-1.0 * num_records, upper=0.0)
@@ -192,6 +213,20 @@ class QuantileTable(NoisyCounts):
         del key
         codes = [self._bins(values, cuts) for values, cuts in zip((data.x, data.y), self.cuts, strict=True)]
         return contingency.table(codes, self.shape).astype(float)
+
+    def partial(self, chunk, num_records=None):
+        """The table of a chunk."""
+        count = len(chunk.x) if num_records is None else num_records
+        add = lambda x, y: sums.table([x, y], self.shape)  # noqa: E731
+        return sums.added(self, "codes", chunk, count, add)
+
+    def codes(self, data, num_records):
+        """The bins (n,) of x and of y."""
+        del num_records
+        return tuple(self._bins(values, cuts) for values, cuts in zip((data.x, data.y), self.cuts, strict=True))
+
+    def finish(self, totals):
+        return totals.astype(float)
 
     def _bins(self, values, cuts):
         return values if cuts is None else quantile_bins.bins(quantile_bins.steps(values, self.reference), cuts)

@@ -106,10 +106,9 @@ class UnitCircle(Variants, CaseControlTest):
     def score_range(self):
         return unit_circle.norm_range(self.groups, self.threshold)
 
-    def statistic(self, key, data):
+    def of_counts(self, exposed_cases, exposed_controls):
         """u, a scalar; with null="estimated" a dict of `norm` (u) and `margin` (M1)."""
-        del key
-        counts = self.counts(data)
+        counts = exposed_cases, exposed_controls
         if self.null != ESTIMATED:
             return self.score(*counts)
         return {"norm": self.score(*counts), "margin": counts[0] + counts[1]}

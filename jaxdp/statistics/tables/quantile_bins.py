@@ -6,6 +6,7 @@ number of steps; a value lies above the cut k if its place is larger than k/GRID
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp.statistics import partition
 
@@ -27,11 +28,19 @@ def quantile_scores(steps_of_values, parts: int):
     Minus the distance of the number of values at or below the cut from the wanted number, a whole number; replacing
     one value moves a score by at most 1.
     """
-    count = steps_of_values.shape[0]
     at = jax.ops.segment_sum(jnp.ones_like(steps_of_values), steps_of_values, GRID + 1)
-    below = jnp.cumsum(at)[1:GRID]
-    wanted = jnp.array([round(j * count / parts) for j in range(1, parts)], jnp.int32)
-    return -jnp.abs(below[None, :] - wanted[:, None]).astype(float)
+    return -jnp.abs(_too_many(jnp.cumsum(at), steps_of_values.shape[0], parts)).astype(float)
+
+
+def scores_of_counts(at: np.ndarray, parts: int) -> np.ndarray:
+    """`quantile_scores` of values of which `at` (GRID + 1,), int64, lie at each step: float64."""
+    return -np.abs(_too_many(np.cumsum(at), int(at.sum()), parts)).astype(float)
+
+
+def _too_many(up_to, count: int, parts: int):
+    """How many more values than wanted lie at or below each cut."""
+    wanted = np.array([round(j * count / parts) for j in range(1, parts)], np.int64).astype(up_to.dtype)
+    return up_to[None, 1:GRID] - wanted[:, None]
 
 
 def bins(steps_of_values, cuts):

@@ -6,6 +6,7 @@ once the answer is there. Nothing else is kept: no record, no key, no noise.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
@@ -71,7 +72,7 @@ class KeptSums:
         self._stage += 1
         written = time.monotonic()
         for number, one in enumerate(paths[done:], done + 1):
-            rows, part = in_turn(function, merge, lambda one=one: read_one(one), most)
+            rows, part = in_turn(function, merge, functools.partial(read_one, one), most)
             if part is not None:
                 found = (rows, part) if found is None else merge(found, (rows, part))
             if found is not None and (number == len(paths) or time.monotonic() - written >= self._seconds):
@@ -93,8 +94,8 @@ class KeptSums:
             )
         if not same_stage:  # it follows what an earlier stage released, which is drawn anew
             return 0, None
-        form = jax.tree.structure(function(blank()))
-        return int(known["done"]), jax.tree.unflatten(form, [known[f"sum{k}"] for k in range(form.num_leaves)])
+        leaves, form = jax.tree.flatten(function(blank()))
+        return int(known["done"]), jax.tree.unflatten(form, [known[f"sum{k}"] for k in range(len(leaves))])
 
     def _write(self, path: Path, state: str, stage: str, done: int, found: Any) -> None:
         content = io.BytesIO()

@@ -308,7 +308,7 @@ class MomentTest(PrivateTest):
         return values[0] if x * y == 1 else values.reshape(x, y)
 
 
-def _sums_of_block(values) -> dict[str, np.ndarray]:
+def _sums_of_block(values) -> dict[str, Any]:
     """Of columns (n, p) on the grid."""
     return {
         "count": np.int64(len(values)),

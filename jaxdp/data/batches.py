@@ -6,6 +6,7 @@ Each is read in batches of rows, only the columns that are asked for. Errors spe
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -102,7 +103,7 @@ def paths(source: str | os.PathLike) -> list[str] | None:
     else:
         return None
     if not found:
-        raise FileNotFoundError(f"{name} has no data files.")
+        raise FileNotFoundError(errno.ENOENT, "no data files", name)
     return sorted(found)
 
 

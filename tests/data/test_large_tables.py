@@ -148,6 +148,19 @@ def test_a_mistake_in_a_query_is_told_without_a_cell(query, wrong):
     assert error.value.__cause__ is None
 
 
+def test_a_folder_without_tables_is_told_on_the_command_line(tmp_path, capsys):
+    (tmp_path / "schema.json").write_text(json.dumps(SPEC))
+    words = ["--schema", str(tmp_path / "schema.json"), "--x", "b", "--y", "g", "--epsilon", "1"]
+    for source in (tmp_path / "*.parquet", folder_of(tmp_path / "empty")):
+        assert command.main(["test", str(source), *words, "--out", str(tmp_path / "out")]) == 2
+        assert f"{source}: no data files" in capsys.readouterr().err
+
+
+def folder_of(path):
+    path.mkdir()
+    return path
+
+
 def test_a_query_is_asked_on_the_command_line(folder, small_memory, tmp_path, capsys):
     pytest.importorskip("duckdb")
     (tmp_path / "schema.json").write_text(json.dumps(SPEC))

@@ -106,6 +106,7 @@ class ScoreTest(PrivateTest):
         own_units=_own_units,
         fits=_bounded_x,
         planning=Planning(formula="variants:score_power", gaussian_formula="always", least=50, table=True),
+        needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",
         theory="docs/theory/score_test.md",
         examples=(
             Example(
@@ -346,6 +347,7 @@ class BestVariants(ScoreTest):
         sees="linear dependence of X (of levels) and Y given Z",
         effect=EFFECT,
         own_units=_own_units,
+        needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",
         theory="docs/theory/score_test.md",
         examples=(
             Example(

@@ -70,6 +70,7 @@ def test_the_package_says_that_it_is_typed():
     assert (ROOT / "jaxdp" / "py.typed").is_file()
 
 
+@pytest.mark.full
 def test_type_checker_sees_the_mistakes_of_a_script_and_no_others(tmp_path):
     """One run of mypy over a right and a wrong script, on the cache that scripts/check keeps."""
     for name, text in (("right", RIGHT), ("wrong", WRONG)):

@@ -57,6 +57,7 @@ def test_the_guide_shows_every_command_that_takes_a_test():
     assert {line.split()[1] for line in COMMANDS} == {"test", "simulate", "plan", "audit", "bench", "discover"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: "_".join(line.split()[1:3]))
 def test_every_command_of_the_guide_runs(line, folder, capsys):
     words = shlex.split(line)[1:]

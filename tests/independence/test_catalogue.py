@@ -163,6 +163,7 @@ def test_the_recommended_test_is_chosen_for_each_query(dim, chosen):
     assert float(with_noise.mechanism.rho) == 0.5
 
 
+@pytest.mark.full
 def test_twelve_queries_with_names_of_their_own_compile_once():
     """Warm queries: the same test and shapes, other column names."""
     test = jaxdp.PartitionGCM(epsilon=1.0, accept_coarse_cells=True)

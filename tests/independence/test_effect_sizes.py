@@ -63,6 +63,7 @@ def exact(test, data):
         return float(jaxdp.run(test, jax.random.key(1), data).effect)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("r", [-0.5, 0.3])
 def test_estimates_without_noise_are_the_correlation(r):
     data = pair(jax.random.key(3), 20_000, r)
@@ -81,6 +82,7 @@ def table(a: int, b: int, c: int, d: int) -> Data:
     return Data(jnp.asarray(x), jnp.asarray(y), domain=Domain(side, side))
 
 
+@pytest.mark.full
 def test_two_by_two_tables_give_phi_and_petos_log_odds_ratio():
     data, none = table(300, 200, 180, 320), jaxdp.mechanisms.Exact()
     phi = np.corrcoef(np.asarray(data.x), np.asarray(data.y))[0, 1]
@@ -90,6 +92,7 @@ def test_two_by_two_tables_give_phi_and_petos_log_odds_ratio():
     assert exact(jaxdp.ConditionalKendall(mechanism=none), data) == pytest.approx(peto, rel=1e-3)
 
 
+@pytest.mark.full
 def test_rank_effects_are_tau_and_rho():
     data = pair(jax.random.key(3), 1000, 0.5, with_z=False)
     none = jaxdp.mechanisms.Exact()
@@ -99,11 +102,13 @@ def test_rank_effects_are_tau_and_rho():
     assert exact(jaxdp.ConditionalSpearman(mechanism=none), data) == pytest.approx(rho, abs=0.01)
 
 
+@pytest.mark.full
 def test_nothing_is_known_where_the_noise_is_large():
     result = jaxdp.run(jaxdp.PartitionGCM(epsilon=1e-3), jax.random.key(0), pair(jax.random.key(1), 100, 0.5))
     assert tuple(map(float, result.interval)) == (-1.0, 1.0)
 
 
+@pytest.mark.full
 def test_several_columns_have_an_effect_each():
     one = pair(jax.random.key(2), 400, 0.5)
     data = Data(jnp.stack([one.x, -one.x], axis=1), one.y, one.z, Domain((Column(),) * 2, (Column(),), (Column(),)))
@@ -119,6 +124,7 @@ def test_a_release_carries_its_effect_in_float64():
     assert -1.0 <= result.interval[0] < result.interval[1] <= 1.0
 
 
+@pytest.mark.full
 def test_tests_without_an_effect_size_say_nothing(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)

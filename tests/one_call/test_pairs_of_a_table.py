@@ -76,6 +76,7 @@ def test_mixed_columns_get_their_own_tests_and_one_exact_charge(tmp_path):
     assert by_pair(answers, "method")[("two", "clinic")] == "partition-gcm"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("adjust", ADJUSTMENTS)
 def test_p_values_are_adjusted_for_the_number_of_pairs(adjust):
     answers = ask(columns=[*LINE, "w"], given="z", adjust=adjust)
@@ -127,6 +128,7 @@ def test_a_test_that_knows_how_makes_one_release_of_all_pairs(tmp_path):
     assert answers.content["sees"] == catalogue.find("band-gcm").spec.sees
 
 
+@pytest.mark.full
 def test_laws_belong_to_columns_and_own_tests_are_asked():
     law = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
     few = {"columns": LINE, "given": "z", "epsilon": 30.0}

@@ -128,7 +128,9 @@ def test_records_survive_kills(tmp_path):
     assert sorted(one.start for one in found) == list(range(0, 40_000, 10))
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(3, marks=pytest.mark.full), pytest.param(100, marks=pytest.mark.nightly)]
+)
 def test_a_simulation_survives_kills(tmp_path, kills):
     """Killed at random times, tails torn: the same sorted records as a run that nobody disturbed."""
     replicates, chunk = 40 * (kills + 20), 5

@@ -319,6 +319,7 @@ def files(tmp_path):
     return [str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
 
 
+@pytest.mark.full
 def test_the_command_line_refuses_and_tells_its_cells(files, tmp_path, capsys):
     query = ["test", *files, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1", "--method", "partition-gcm"]
     assert main([*query, "--given", "c,d,e"]) == 2

@@ -293,7 +293,7 @@ def table(rows: list[dict]) -> str:
     """The record as a table for the page: rates by processor time, in million rows a second, and peaks."""
     known = {(row["kind"], row["case"], row["rows"]): row for row in rows}
     lines = [
-        "| question | sums | DuckDB | pandas | answer of 1e8 rows, processor s | peak MB |",
+        "| test | sums | DuckDB | pandas | answer of 1e8 rows, processor s | peak MB |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for case in CASES:

@@ -1,7 +1,6 @@
 """What releases cost together: composition, subsampling, filters, the ledger. Host only, float64 and fractions."""
 
-import importlib
-from typing import Any
+from jaxdp._base import lazy
 
 # Imported on first use: the ledger itself needs neither JAX nor NumPy, and must start fast in worker processes.
 _EXPORTS = {
@@ -28,14 +27,4 @@ _EXPORTS = {
     "zcdp_rho": "renyi",
 }
 
-__all__ = sorted(_EXPORTS)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy.names(__name__, _EXPORTS)

@@ -3,8 +3,7 @@
 graph = jaxdp.discovery.table_pc(jaxdp.fresh_key(), schema.read_table("trial.csv"), epsilon=1.0)
 """
 
-import importlib
-from typing import Any
+from jaxdp._base import lazy
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
@@ -40,14 +39,4 @@ _EXPORTS = {
     "svt_pc": "methods.svt_pc",
 }
 
-__all__ = sorted(_EXPORTS)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"jaxdp.discovery.{_EXPORTS[name]}"), name)
-    raise AttributeError(f"module 'jaxdp.discovery' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy.names(__name__, _EXPORTS)

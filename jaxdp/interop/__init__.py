@@ -4,8 +4,7 @@ queries = jaxdp.interop.PrivateQueries(jaxdp.PartitionGCM(epsilon=0.1), records,
 ci_test = jaxdp.interop.pgmpy_ci_test(queries)
 """
 
-import importlib
-from typing import Any
+from jaxdp._base import lazy
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
@@ -21,14 +20,4 @@ _EXPORTS = {
     "tigramite_test": "tigramite",
 }
 
-__all__ = sorted(_EXPORTS)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"jaxdp.interop.{_EXPORTS[name]}"), name)
-    raise AttributeError(f"module 'jaxdp.interop' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy.names(__name__, _EXPORTS)

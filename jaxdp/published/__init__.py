@@ -3,8 +3,7 @@
 Recommended tests and searches are in `jaxdp` and `jaxdp.discovery`; `variant="paper"` of one builds its form here.
 """
 
-import importlib
-from typing import Any
+from jaxdp._base import lazy
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
@@ -22,19 +21,9 @@ _EXPORTS = {
     "priv_pc_paper": "priv_pc",
 }
 
-__all__ = sorted(_EXPORTS)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"jaxdp.published.{_EXPORTS[name]}"), name)
-    raise AttributeError(f"module 'jaxdp.published' has no attribute {name!r}")
+__all__, __getattr__, __dir__ = lazy.names(__name__, _EXPORTS)
 
 
 def exported_names() -> tuple[str, ...]:
     """Names of the exported classes and functions."""
     return tuple(_EXPORTS)
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -1,7 +1,6 @@
 """Simulated designs, (key, n, ...) -> Data, rejection rates over replicates, and grids of them that can be resumed."""
 
-import importlib
-from typing import Any
+from jaxdp._base import lazy
 
 # name -> module that holds it; imported on first use, so that a test's example data cost no more than themselves.
 _EXPORTS = {
@@ -30,16 +29,4 @@ _MODULES = {
     "shaped": "designs.shaped",
 }
 
-__all__ = sorted([*_EXPORTS, *_MODULES])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"jaxdp.simulate.{_EXPORTS[name]}"), name)
-    if name in _MODULES:
-        return importlib.import_module(f"jaxdp.simulate.{_MODULES[name]}")
-    raise AttributeError(f"module 'jaxdp.simulate' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy.names(__name__, _EXPORTS, _MODULES)

@@ -3,8 +3,7 @@
 residuals = jaxdp.statistics.krr_residuals(jaxdp.kernels.RBF(), 0.1, z, targets)
 """
 
-import importlib
-from typing import Any
+from jaxdp._base import lazy
 
 # name -> module that holds it; imported on first use.
 _EXPORTS = {
@@ -50,16 +49,4 @@ _MODULES = {
     "winsorize": "winsorize",
 }
 
-__all__ = sorted([*_EXPORTS, *_MODULES])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(f"jaxdp.statistics.{_EXPORTS[name]}"), name)
-    if name in _MODULES:
-        return importlib.import_module(f"jaxdp.statistics.{_MODULES[name]}")
-    raise AttributeError(f"module 'jaxdp.statistics' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy.names(__name__, _EXPORTS, _MODULES)

@@ -37,6 +37,7 @@ def test_norm_never_exceeds_one_and_bad_records_stay_alone(features):
             np.testing.assert_allclose(phi[:301], alone, atol=20 * np.finfo(dtype).eps)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kernel", [kernels.RBF(lengthscale=1.5), kernels.LaplaceKernel(lengthscale=2.0)])
 def test_fourier_gram_is_within_the_stated_error_and_the_error_is_not_idle(kernel):
     exact = np.asarray(kernel.gram(Z))
@@ -57,6 +58,7 @@ def test_nystrom_error_is_as_stated():
     assert float(everywhere.uncovered(Z).max()) < 0.01
 
 
+@pytest.mark.full
 @MAPS
 @pytest.mark.parametrize("batch_size", [64, 1000])
 def test_streaming_equals_kernel_ridge_regression(features, batch_size):
@@ -70,6 +72,7 @@ def test_streaming_equals_kernel_ridge_regression(features, batch_size):
         np.testing.assert_allclose(streamed, wanted, atol=tolerance)
 
 
+@pytest.mark.full
 def test_more_features_approach_the_kernel_fit():
     kernel = kernels.RBF(lengthscale=1.5)
     wanted = ridge.krr_residuals(kernel, 0.05, Z, TARGETS)

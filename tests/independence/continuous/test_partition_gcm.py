@@ -245,6 +245,7 @@ def test_power_at_ten_thousand_records():
     assert count.rate >= 0.95
 
 
+@pytest.mark.full
 def test_large_epsilon_approaches_the_test_without_noise():
     data = sine_confounder(jax.random.key(16), 500, effect=0.1)
     fields = {"winsorize": 3.0}
@@ -323,6 +324,7 @@ def test_standardisation_wins_on_scaled_data_with_strong_means():
     assert rates[True, 0.25].rate > rates[False, 0.25].rate + 0.3
 
 
+@pytest.mark.full
 def test_planned_cost_includes_every_stage():
     data = sine_confounder(jax.random.key(23), 200, dim=5)
     scaled = dataclasses.replace(data, x=data.x / 5, y=data.y / 5)

@@ -186,6 +186,7 @@ def test_bernoulli_law_moments_match_simulation():
     assert count.rejections <= window(4000)[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("alternative", ["two-sided", "less"])
 def test_statistics_of_given_resamples_are_those_of_drawn_ones(alternative):
     test = jaxdp.CRT(law=LAW, num_resamples=5, alternative=alternative)

@@ -210,6 +210,7 @@ def test_missing_values_never_raise_and_change_one_vote_at_most():
     assert test.sensitivity(60) == Sensitivity(1.0, Norm.L1, test.sensitivity(60).relation, 0.0, -21.0, 36.0)
 
 
+@pytest.mark.full
 def test_a_conditional_test_inside_votes_block_by_block():
     """GCM in every block: the vote equals a loop, the null is not rejected too often, dependence given z is found."""
     gcm = jaxdp.GCM(ridge=0.1)

@@ -27,14 +27,14 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.data import files, readers
+    from jaxdp.data import batches, readers
     from jaxdp.data.schema import Schema
 
     schema = Schema.load(args.schema)
     names = options.columns(schema, args.columns) if args.columns else list(schema.names)
     rules = {name: schema.rule(name) for name in names}
     form, tally = _counted(args.data, rules, schema.delimiter, strict=False)
-    by_line = tally if files.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, strict=True)[1]
+    by_line = tally if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, strict=True)[1]
     shown = by_line if form else tally
     columns = shown.columns.values()
     ties = [f"  warning: {column.ties}" for column in columns if column.tied]

@@ -29,7 +29,11 @@ def add_parser(subparsers) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    draft.add_argument("data", metavar="DATA", help="CSV file with a header line (.gz too), Parquet, Arrow, Excel")
+    draft.add_argument(
+        "data",
+        metavar="DATA",
+        help="CSV file with a header line (.gz too), Parquet, Arrow, Excel; folder or glob; a query",
+    )
     draft.add_argument("--kind", help="kind of every column, where they are all alike, as coded answers are")
     draft.add_argument("--levels", type=options.names, metavar="A,B,C", help="public levels of every column")
     draft.add_argument("--bounds", type=options.names, metavar="LOW,HIGH", help="public limits of every column")

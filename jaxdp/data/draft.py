@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jaxdp.data import files
+from jaxdp.data import batches, files
 from jaxdp.data.header import USUAL_DELIMITERS
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.schema import column_rule
@@ -33,11 +33,17 @@ def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> st
 
     every: keys that are publicly true of every column, such as {"kind": "binary", "levels": [0, 1]} of coded answers.
     """
-    name = os.fspath(path)
-    if files.is_typed(path):
-        names, kinds, delimiter = files.names_of(path), files.kinds_of(path), ","
+    several = batches.paths(path)
+    path = path if several is None else several[0]  # files of one table have the same columns
+    name = batches.called(path) if batches.is_query(path) else os.fspath(path)
+    found = batches.of(path) if batches.is_query(path) else None
+    names, kinds, delimiter = [], {}, ","
+    if found is not None:
+        names = found.names
+    elif files.is_typed(path):
+        names, kinds = files.names_of(path), files.kinds_of(path)
     else:
-        (names, delimiter), kinds = _header(path), {}
+        names, delimiter = _header(path)
     _require_names(name, names)
     top = [
         f"# What is public about the columns of {os.path.basename(name)}. Fill in every TODO from public knowledge,",

@@ -120,8 +120,8 @@ class Query:
         rows, asked = source.rows_beyond(memory, self.entry.memory), self
         kept = None
         if keep_sums is not None:
-            kept_sums.files_of(table)
-            rows, kept = streamed.rows_of(table) if rows is None else rows, kept_sums.KeptSums(keep_sums)
+            source.require_sums_to_keep()
+            rows = streamed.rows_of(table) if rows is None else rows
         load: Callable[..., Any]
         if rows is None:
             load = functools.partial(
@@ -131,6 +131,7 @@ class Query:
             columns = streamed.Columns(self.schema, self.x, self.y, self.given, coded)
             asked = self._settled(source)
             asked._require_sums(source, columns, rows, memory)
+            kept = None if keep_sums is None else kept_sums.KeptSums(keep_sums)
             load = functools.partial(
                 streamed.load, columns=columns, memory=reading.limit(memory), force=force, kept=kept
             )

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxdp.data import batches, streamed
+from jaxdp.data import batches, kept_sums, streamed
 
 MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
 
@@ -69,6 +69,12 @@ class Source:
                 "strict reading of a file of texts needs it in memory: save it as Parquet, whose cells have types."
             )
         return rows if too_large else None
+
+    def require_sums_to_keep(self) -> None:
+        """Raises ValueError where the sums of files cannot be kept."""
+        kept_sums.files_of(self.table)
+        if self.strict and self.is_text:
+            raise ValueError("--keep-sums goes without --strict on a file of texts: save it as Parquet.")
 
     def records_that_fit(self, memory: int | None, needed: Callable[[int], int] = lambda rows: 0) -> int:
         """How many records of these columns, about, a test that needs them all can be given."""

@@ -182,6 +182,17 @@ def test_a_query_is_asked_on_the_command_line(folder, small_memory, tmp_path, ca
     assert f'"n": {rows}' in capsys.readouterr().out
 
 
+def test_the_schema_and_the_check_of_a_query_and_of_a_folder(folder, tmp_path, capsys):
+    pytest.importorskip("duckdb")
+    (tmp_path / "schema.json").write_text(json.dumps(SPEC))
+    for source in (f"duckdb:select * from '{folder}/*/*.parquet'", str(folder)):
+        assert command.main(["schema", "draft", source]) == 0
+        drafted = capsys.readouterr().out
+        assert all(f"[columns.{name}]" in drafted for name in ("x", "b", "unused"))
+        assert command.main(["check", source, "--schema", str(tmp_path / "schema.json")]) == 0
+        assert "4000" in capsys.readouterr().out
+
+
 def test_a_reader_that_gives_its_rows_once_is_refused(small_memory):
     with pytest.raises(ValueError, match=r"gives its rows once.*reader.read_all"):
         asked(made_up().to_reader(), "noisy-table")

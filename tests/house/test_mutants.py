@@ -467,6 +467,7 @@ def test_there_are_enough_mutants():
     assert len(MUTANTS) >= 20
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(MUTANTS))
 def test_mutant_is_killed(name, monkeypatch):
     plant, killer, arguments = MUTANTS[name]

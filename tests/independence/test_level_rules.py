@@ -32,6 +32,7 @@ def rejections(test, error: float, replicates: int) -> int:
     return int(jaxdp.power.rejection_rate(test, design, jax.random.key(1), replicates).rejections)
 
 
+@pytest.mark.full
 def test_the_error_of_a_law_that_a_level_bears_is_the_one_printed():
     """A bias of 0.3 sd rejects 0.06, and of 3 sd 0.85 (normal tails; the noise's are heavier)."""
     test = given_law(epsilon=2.0, variant="normal")
@@ -82,6 +83,7 @@ def query(tmp_path):
     return ["test", str(tmp_path / "t.csv"), *place, "--x", "a", "--y", "b", "--epsilon", "1", "--seed", "1"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("method", "flag"),
     [("partition-gcm", "cells"), ("test-of-tests", "fit, small blocks")],

@@ -48,6 +48,7 @@ def test_refusals_and_a_run_that_goes_on(tmp_path):
     assert "contrast-gcm" in rows[1]["because"]
 
 
+@pytest.mark.full
 @pytest.mark.optimised
 def test_the_defaults_keep_their_level_on_a_few_nulls(tmp_path):
     cells = [

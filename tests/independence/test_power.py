@@ -61,6 +61,7 @@ def test_replicates_do_not_depend_on_the_batch_or_on_where_a_run_starts():
     np.testing.assert_allclose(np.asarray(p(10, start=14)), whole[14:], rtol=2e-5, atol=1e-7)
 
 
+@pytest.mark.full
 def test_a_sweep_over_epsilon_and_effect_compiles_once():
     before = replicates._p_values._cache_size()
     for epsilon in (0.5, 1.0, 2.0):

@@ -49,6 +49,7 @@ def cross_validate(ridges, z, targets, method="krylov", steps=None, tolerance=No
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("method", "dtype", "n", "d"),
     [
@@ -117,6 +118,7 @@ def test_the_trace_bounds_the_error_of_low_rank_fits():
     assert 0.9 * float(fit.certificate) < gap <= float(fit.certificate)
 
 
+@pytest.mark.full
 def test_rough_low_rank_fits_keep_their_certificate():
     z, targets = (part.astype(np.float32) for part in sample(200, 1))
     ridges = np.array([0.05], np.float32)
@@ -132,6 +134,7 @@ def test_rough_low_rank_fits_keep_their_certificate():
     assert held_out.max() <= bound * np.sqrt(5.0) * np.sqrt(1.0 + m / (4.0 * alpha))
 
 
+@pytest.mark.full
 def test_kernels_without_low_rank_are_solved_by_cholesky_or_krylov():
     z, targets = (part.astype(np.float32) for part in sample(140, 5))
     ridges = np.array([0.01, 0.1], np.float32)
@@ -153,6 +156,7 @@ def test_degenerate_data_have_defined_values():
     np.testing.assert_allclose(fit.residuals[:, 1], 1.0 / 21.0, rtol=1e-5)  # alpha = 1: 1/(n + 1)
 
 
+@pytest.mark.full
 def test_mapped_and_batched_data_sets_give_the_single_answers():
     data = [sample(20, 1, seed) for seed in range(3)]
     z, targets = (np.stack(part).astype(np.float32) for part in zip(*data, strict=True))

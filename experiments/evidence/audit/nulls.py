@@ -333,6 +333,16 @@ NULLS = {
         most=10_000,
         replayed=False,
     ),
+    "score-test": Null(2000, LIMIT, "x and y linear in z; family-wise over 4 variants", epsilon=2.0),
+    "best-variants": Null(
+        2000,
+        AT_MOST,
+        "x and y linear in z; family-wise over 4 variants, two chosen and tested",
+        epsilon=4.0,
+        fields={"count": 2},
+        wrap=of_tables,
+        most=10_000,
+    ),
     "micr-pairs": Null(
         60,
         AT_MOST,

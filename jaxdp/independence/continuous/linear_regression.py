@@ -13,7 +13,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
 from jaxdp.independence.continuous.moment_test import MomentTest
 from jaxdp.independence.continuous.partial_correlation import LINEAR
-from jaxdp.spec import TestSpec
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import partial_correlations
 
 SMALLEST = 1000.0  # n epsilon below which intervals of slopes cover too rarely: 0.86 measured at 500
@@ -43,6 +43,9 @@ class LinearRegression(MomentTest):
         sees="linear dependence of X and Y given Z",
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
+        planning=Planning(
+            formula="moments:partial_correlation_power", gaussian_formula="always", least=50, without_z=True
+        ),
         theory="docs/theory/partial_correlation.md",
         examples=moment_examples.SLOPES,
     )

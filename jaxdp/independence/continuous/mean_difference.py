@@ -15,7 +15,7 @@ from jaxdp.data.dataset import Domain
 from jaxdp.independence.continuous import moment_examples, moment_test
 from jaxdp.independence.continuous.moment_columns import described
 from jaxdp.independence.continuous.moment_test import MomentTest
-from jaxdp.spec import TestSpec
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import partial_correlations
 
 TWO_GROUPS = (
@@ -55,6 +55,7 @@ class MeanDifference(MomentTest):
         sees="a difference of the means of two groups",
         effect="mean of the second group less that of the first, in the response's own units",
         own_units=_own_units,
+        planning=Planning(formula="moments:partial_correlation_power", gaussian_formula="always", least=50, table=True),
         fits=_one_pair_with_groups,
         theory="docs/theory/partial_correlation.md",
         examples=moment_examples.GROUPS,

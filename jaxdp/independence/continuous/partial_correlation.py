@@ -44,7 +44,9 @@ class PartialCorrelation(MomentTest):
         assumption=LINEAR,
         sees="linear dependence of X and Y given Z",
         effect="partial correlation of X and Y given Z",
-        planning=Planning(least=50),
+        planning=Planning(
+            formula="moments:partial_correlation_power", gaussian_formula="always", least=50, without_z=True
+        ),
         theory="docs/theory/partial_correlation.md",
         examples=moment_examples.PARTIAL,
     )

@@ -11,9 +11,10 @@ import sys
 
 # Read by BLAS, the allocator and XLA when they load, so the process starts anew if they differ. Overrides of the
 # core type halve the speed of NumPy's matrix products, which would flatter every ratio.
-SET = {"OPENBLAS_NUM_THREADS": "1", "NPROC": "16", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+SET = {"OPENBLAS_NUM_THREADS": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
-UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+# NPROC is for several host devices (scripts/test); with one, XLA would cut a step into more tasks than cores.
+UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NPROC")
 HERE = pathlib.Path(__file__).parent
 
 

@@ -14,15 +14,18 @@ no link, of this user, which nobody else can open, in folders that nobody else c
 
 import contextlib
 import hashlib
+import itertools
 import math
 import os
 import platform
 import stat
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
 VARIABLE = "JAXDP_PROGRAMS"
@@ -90,6 +93,28 @@ def of_this_process() -> None:
         _configure(_in(found), reopen=True)
 
 
+def numbers_of(name: str, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
+    """make(), float32 of this shape, kept in the folder in force: for what public numbers alone decide.
+
+    name: of those numbers and of the code that makes the array.
+    """
+    found = folder()
+    if found is None:
+        return make()
+    path = found / f"{hashlib.sha256(name.encode()).hexdigest()}-numbers.npy"
+    with contextlib.suppress(OSError, ValueError, EOFError):
+        kept = np.load(path, allow_pickle=False)
+        if kept.shape == shape and kept.dtype == np.float32 and np.all(np.isfinite(kept)):
+            return kept
+    made = make()
+    with contextlib.suppress(OSError):
+        handle, beside = tempfile.mkstemp(dir=found)  # for its owner alone
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, made, allow_pickle=False)
+        os.replace(beside, path)
+    return made
+
+
 def fault(path: Path) -> str | None:
     """Why programs may not be kept in this folder; None where they may."""
     if not hasattr(os, "getuid"):
@@ -149,7 +174,7 @@ def _machine() -> str:
 def _prune(path: Path) -> None:
     """Deletes the programs not read for longest until the rest fit, whatever other processes delete meanwhile."""
     found = []
-    for entry in path.glob("*-cache"):
+    for entry in itertools.chain(path.glob("*-cache"), path.glob("*-numbers.npy")):
         with contextlib.suppress(OSError):
             status = entry.lstat()
             found.append((max(status.st_atime, status.st_mtime), status.st_size, entry))

@@ -168,7 +168,8 @@ def prepare_devices(args: argparse.Namespace) -> None:
     from jaxdp.simulate.engine.chunks import host_devices
 
     devices = args.devices or host_devices()
-    os.environ.setdefault("NPROC", str(max(16, 2 * devices)))  # host devices wait for each other for ever without it
+    if devices > 1:  # they would wait for each other for ever; one device is faster with as many threads as cores
+        os.environ.setdefault("NPROC", str(max(16, 2 * devices)))
     import jax
 
     # refused once the devices are known, as in a notebook; then those are used

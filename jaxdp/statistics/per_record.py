@@ -1,11 +1,12 @@
 """Users' functions, applied to each record alone: what one record gives can never depend on another record."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
+
+from jaxdp._base.traced import equations
 
 # What runs outside XLA, or has a batching rule of its own, could see all members of a batch at once.
 SEES_THE_BATCH = ("callback", "custom_vmap", "ffi_call", "debug_print")
@@ -42,7 +43,8 @@ def separable(function, *shapes, name: str):
 
 def sees_the_batch(program) -> str:
     """What in a traced program could see all members of a batch; empty if nothing could."""
-    found = [primitive for primitive in _primitives(program.jaxpr) if any(p in primitive for p in SEES_THE_BATCH)]
+    names = (equation.primitive.name for equation in equations(program.jaxpr))
+    found = [primitive for primitive in names if any(p in primitive for p in SEES_THE_BATCH)]
     return found[0] if found else "a side effect" if program.effects else ""
 
 
@@ -54,16 +56,3 @@ def _number(value, name: str):
         raise TypeError(f"{name} must return real numbers, got {value.dtype}.")
     value = value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
     return value.reshape(())
-
-
-def _primitives(jaxpr) -> Iterator[str]:
-    """Names of all primitives of a program, inner programs included."""
-    for equation in jaxpr.eqns:
-        yield equation.primitive.name
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
-            if _is_program(inner):
-                yield from _primitives(getattr(inner, "jaxpr", inner))
-
-
-def _is_program(node) -> bool:
-    return hasattr(node, "eqns") or hasattr(node, "jaxpr")

@@ -1,10 +1,14 @@
 """What `scripts/bench --compare` calls slower."""
 
 import copy
+import importlib
 import json
+import subprocess
+import sys
 
 import pytest
 
+from experiments.benchmarks import __main__ as command
 from experiments.benchmarks import compare
 
 RESULTS = compare.pathlib.Path(compare.__file__).parent / "results"
@@ -42,3 +46,23 @@ def test_a_case_that_fails_now_is_slower(tmp_path):
 def test_nothing_to_compare_is_said(tmp_path):
     with pytest.raises(SystemExit, match="no results"):
         compare.read(tmp_path)
+
+
+def recorded():
+    """Of every row, its first case that has a record and a peer."""
+    measured = compare.read(RESULTS)
+    for name in command.row_names():
+        cases = importlib.import_module(f"experiments.benchmarks.rows.{name}").CASES
+        found = [case for case in cases if measured.get(f"{name}/{case}", {}).get("peers")]
+        if found:
+            yield name, found[0]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("row", "case"), list(recorded()))
+def test_no_row_is_half_as_fast_as_on_record(row, case, tmp_path):
+    run = [sys.executable, "-m", "experiments.benchmarks", "run", row, "--case", case, "--json", str(tmp_path)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert compare.main(RESULTS, tmp_path, factor=2.0) == 0

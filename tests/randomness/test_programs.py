@@ -11,6 +11,7 @@ import pytest
 
 import jaxdp
 from jaxdp._base import programs
+from jaxdp.independence.mic import mic_common
 
 
 @pytest.fixture
@@ -130,3 +131,42 @@ def test_the_command_line_keeps_them_unless_told_not_to(off, tmp_path):
     environment |= {programs.VARIABLE: "off" if off else str(tmp_path / "kept")}
     subprocess.run([sys.executable, "-m", "jaxdp", *words.split()], cwd=tmp_path, env=environment, check=True)
     assert bool(list(tmp_path.rglob("*-cache"))) is not off
+
+
+def test_numbers_that_public_numbers_decide_are_made_once(kept):
+    made = []
+
+    def make():
+        made.append(1)
+        return np.arange(5, dtype=np.float32)
+
+    def numbers(name="a"):
+        return programs.numbers_of(name, (5,), make).tolist()
+
+    assert numbers() == numbers() == [0, 1, 2, 3, 4]
+    assert len(made) == 2  # no folder in force: nothing is kept
+    folder = jaxdp.programs.keep()
+    assert numbers() == numbers()
+    assert len(made) == 3
+    (file,) = folder.glob("*-numbers.npy")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    numbers("b")
+    assert len(made) == 4
+    for spoilt in (b"", b"no array", np.lib.format.MAGIC_PREFIX):
+        file.write_bytes(spoilt)
+        assert numbers() == [0, 1, 2, 3, 4]
+    np.save(file, np.full(5, np.nan, np.float32))
+    assert numbers() == [0, 1, 2, 3, 4]
+    np.save(file, np.zeros(4, np.float32))
+    assert numbers() == [0, 1, 2, 3, 4]
+    assert len(made) == 9
+
+
+def test_the_null_table_of_mic_is_the_same_from_the_folder(kept):
+    settings = 40, 12.0, 2.0, "capped", "range", 30
+    drawn = mic_common.null_table.__wrapped__(*settings)
+    folder = jaxdp.programs.keep()
+    first, second = (mic_common.null_table.__wrapped__(*settings) for _ in range(2))
+    assert len(list(folder.glob("*-numbers.npy"))) == 1
+    np.testing.assert_array_equal(first, drawn)
+    np.testing.assert_array_equal(second, drawn)

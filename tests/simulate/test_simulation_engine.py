@@ -18,7 +18,7 @@ from jaxdp import cluster
 from jaxdp.cli.main import main
 from jaxdp.simulate.designs import by_name
 from jaxdp.simulate.engine import grid as engine
-from jaxdp.simulate.engine import pages, results
+from jaxdp.simulate.engine import pages, replicates, results
 from jaxdp.simulate.engine.chunks import Chunks
 from jaxdp.simulate.engine.grid import Plan
 from jaxdp.simulate.engine.replicates import RejectionRate
@@ -356,3 +356,16 @@ def test_the_array_template_runs_a_task(tmp_path):
         ["bash", str(template), "--method", "gcm"], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["-m", "jaxdp", "simulate", "--method", "gcm", "--resume", "--task", "3", "--of", "5"]
+
+
+@pytest.mark.parametrize(
+    ("test", "n", "batch"),
+    [
+        (jaxdp.PartitionGCM(epsilon=1.0), 1000, 150),  # narrow, although its effect, not asked for, has wide tables
+        (jaxdp.PartitionGCM(epsilon=1.0), 100, 1024),
+        (jaxdp.PrivateGCM(epsilon=1.0, ridge=0.1), 200, 100),  # a kernel: 200 numbers a record
+    ],
+)
+def test_the_automatic_batch_is_smaller_for_programs_that_are_wide(test, n, batch):
+    design = replicates.Design.of(functools.partial(jaxdp.simulate.sine_confounder, n=n))
+    assert replicates.batch_of(test, design, jax.random.key(0)) == batch

@@ -66,6 +66,7 @@ def _chunk(test, design, key_data, start, stop, level, *, size: int, batch_size:
 
 
 _PROGRAMS: dict[Any, Program] = {}
+_BATCHES: dict[Any, int] = {}
 
 
 class Chunks:
@@ -132,7 +133,7 @@ class Chunks:
         """Compiles with the wanted batch, and again with smaller ones while the program needs too much memory."""
         limit, comfortable = self._limit(), self._working_set()
         most = -(-self.size // len(self.devices))
-        batch = min(most, self._first_batch(setting) if self.batch_size == "auto" else int(self.batch_size))
+        batch = min(most, self._first_batch(setting, arguments) if self.batch_size == "auto" else int(self.batch_size))
         while True:
             program = self._compile(arguments, batch)
             wanted = min(limit, comfortable)
@@ -159,12 +160,15 @@ class Chunks:
         _PROGRAMS[name] = Program(compiled, batch, used)
         return _PROGRAMS[name]
 
-    def _first_batch(self, setting: Setting) -> int:
+    def _first_batch(self, setting: Setting, arguments) -> int:
         if self.devices[0].platform != "cpu":
             return ACCELERATOR_BATCH
         # Not a function of the number of devices: a program of another batch may round differently in the last bit.
-        shapes = jax.eval_shape(setting.design, jax.eval_shape(jax.random.key, 0))
-        return max(1, min(replicates.default_batch(shapes), self.size // MAX_DEVICES_FILLED))
+        name = _shape_of(arguments)
+        if name not in _BATCHES:
+            test, design, key_data, *_ = arguments
+            _BATCHES[name] = replicates.batch_of(test, design, jax.random.wrap_key_data(key_data))
+        return max(1, min(_BATCHES[name], self.size // MAX_DEVICES_FILLED))
 
     def _working_set(self) -> float:
         """Bytes that the automatic batch aims at: what a core's caches hold."""

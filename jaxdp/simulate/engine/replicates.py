@@ -13,11 +13,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.layout import device_list, in_mesh, on_host
+from jaxdp._base.traced import largest
 from jaxdp.randomness import keys, normals
 
 
@@ -97,18 +99,35 @@ def p_values(
     keys.require_simulation(key)
     design = Design.of(design)
     devices = device_list(devices) or tuple(jax.devices()[:1])
-    if batch_size is None:
-        batch_size = default_batch(jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
     share = -(-replicates // len(devices))
     ids = start + np.arange(share * len(devices), dtype=np.uint32)
     with in_mesh(mesh_of(devices)) as replaced:
-        found = _p_values(*on_host((test, design, key)), ids, min(batch_size, share), devices)[:replicates]
+        found = _p_values(*on_host((test, design, key)), ids, batch_size, devices)[:replicates]
     return jnp.asarray(np.asarray(found)) if replaced else found  # an array of our mesh has no place in the caller's
 
 
-def default_batch(shapes) -> int:
-    """Replicates whose working set (about 24 floats a record) stays in a core's cache."""
-    return max(1, min(1024, 20_000 // max(1, core.num_records(shapes))))
+RECORDS = 150_000  # in flight on a device: 7 MB for PartitionGCM
+RECORDS_WIDE = 20_000  # of programs that are wider than WIDE numbers a record: kernels, permutations
+WIDE = 16
+MOST = 1024  # replicates
+
+
+def default_batch(program, num_records: int) -> int:
+    """Replicates in flight on a device, for the traced program of one.
+
+    XLA cuts each step of a batch into as many tasks as it has threads, whatever the cores: what a step costs to begin
+    is shared by the batch, and the batch must still stay in a core's caches.
+    """
+    wide = largest(program.jaxpr) > WIDE * num_records
+    return max(1, min(MOST, (RECORDS_WIDE if wide else RECORDS) // max(1, num_records)))
+
+
+def batch_of(test, design, key) -> int:
+    """`default_batch` of a test on a design."""
+    found = []
+    # traced as in the program of a chunk: numbers are not known
+    jax.eval_shape(lambda *arguments: found.append(default_batch(*_traced(*arguments))), test, design, key)
+    return found[-1]
 
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
@@ -121,23 +140,35 @@ def mesh_of(devices) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(np.array(devices), ("replicate",), axis_types=(AxisType.Auto,))
 
 
-def spread(test, design, key, ids, batch_size: int, devices):
+def spread(test, design, key, ids, batch_size: int | None, devices):
     """P-values of the replicates `ids` (r,), r a multiple of the devices: a share each, a batch at a time.
 
     To be traced. Whole batches only: the last one is filled up with replicates that are thrown away, so that every
-    replicate goes through the same program.
+    replicate goes through the same program. batch_size: default `default_batch`.
     """
 
-    def one(key, replicate):
-        key_data, key_test = jax.random.split(jax.random.fold_in(key, replicate))
-        return core.run(test, key_test, design(normals.for_data(key_data))).p_value
-
     def share(key, ids):
-        blocks = -(-ids.shape[0] // batch_size)
-        padded = jnp.pad(ids, (0, blocks * batch_size - ids.shape[0]), mode="edge").reshape(blocks, batch_size)
-        return jax.lax.map(jax.vmap(functools.partial(one, key)), padded).reshape(-1)[: ids.shape[0]]
+        program, num_records = _traced(test, design, key)
+        batch = min(batch_size or default_batch(program, num_records), ids.shape[0])
+        blocks = -(-ids.shape[0] // batch)
+        padded = jnp.pad(ids, (0, blocks * batch - ids.shape[0]), mode="edge").reshape(blocks, batch)
+        one = jaxpr_as_fun(program)
+        return jax.lax.map(jax.vmap(lambda replicate: one(replicate)[0]), padded).reshape(-1)[: ids.shape[0]]
 
     replicate = PartitionSpec("replicate")
     return jax.shard_map(
         share, mesh=mesh_of(devices), in_specs=(PartitionSpec(), replicate), out_specs=replicate, check_vma=False
     )(key, ids)
+
+
+def _traced(test, design, key):
+    """The traced program from a replicate's number to its p-value, and its number of records."""
+    seen = []
+
+    def one(replicate):
+        key_data, key_test = jax.random.split(jax.random.fold_in(key, replicate))
+        data = design(normals.for_data(key_data))
+        seen.append(core.num_records(data))
+        return core.run(test, key_test, data).p_value
+
+    return jax.make_jaxpr(one)(np.uint32(0)), seen[-1]

@@ -15,6 +15,7 @@ from jaxdp._base.types import Array
 from jaxdp.statistics.mic import mic_bins, mic_blocks, mic_grids, mic_scores
 
 _CALLS = 8  # per bucket: shared out among the processor cores
+_FEW = 1024  # pairs up to which a program is compiled in half the time; at n = 3000 it runs as fast
 _DENSE = 64  # pairs from which blocks of pairs that share columns pay
 # 512-bit vectors, where the processor has them: a third less time. Not allowed inside another compiled function.
 _OPTIONS = {"xla_cpu_prefer_vector_width": 512}
@@ -142,7 +143,8 @@ def _in_tiles(features, pairs, bucket, kind, traced) -> _Calls:
     tiles = np.resize(pairs, (-(-pairs.shape[0] // width) * width, 2)).reshape(-1, width, 2)
     rest = (_sizes(bucket), bucket[:3], kind)
     calls = [(features, group, *rest) for group in _shared_out(tiles, traced)]
-    return _Calls(_tiles_inside if traced else _tiles, calls, lambda found: jnp.concatenate(found)[: pairs.shape[0]])
+    quick = _few_tiles if len(pairs) <= _FEW else _tiles
+    return _Calls(_tiles_inside if traced else quick, calls, lambda found: jnp.concatenate(found)[: pairs.shape[0]])
 
 
 def _sizes(bucket):
@@ -194,6 +196,9 @@ def _tiles_of(features, groups, sizes, padded, kind):
 _tiles_inside = jax.jit(_tiles_of, static_argnums=(3, 4))
 _blocks_inside = jax.jit(mic_blocks.block_scores, static_argnums=(3, 4, 5))
 _tiles = jax.jit(_tiles_of, static_argnums=(3, 4), compiler_options=_OPTIONS)
+_few_tiles = jax.jit(
+    _tiles_of, static_argnums=(3, 4), compiler_options=_OPTIONS | {"xla_backend_optimization_level": 1}
+)
 _blocks = jax.jit(mic_blocks.block_scores, static_argnums=(3, 4, 5), compiler_options=_OPTIONS)
 
 

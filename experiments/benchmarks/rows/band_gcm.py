@@ -1,0 +1,97 @@
+"""A cell of a power curve of BandGCM: draw data, sort by Z, differences of neighbours, noise, p-value; replicates.
+
+Peer: the same test in NumPy, sixteen data sets at a time. `contrast`: ContrastGCM, four curves through two columns
+of Z, without a peer.
+"""
+
+import functools
+
+import jax
+import numpy as np
+
+import jaxdp
+from experiments.benchmarks.harness import Case, Peer
+from experiments.benchmarks.rows import partition_gcm
+from jaxdp.simulate import power
+from jaxdp.simulate.designs import confounder
+from jaxdp.statistics.neighbours import bands
+
+EPSILON, EFFECT, BATCH, GRID = 1.0, 0.25, 16, 2.0**10
+CASES = {
+    "n1000": {"n": 1000, "replicates": 6000, "goal": 2},
+    "n10000": {"n": 10_000, "replicates": 600, "goal": 2},
+    "contrast_n1000": {"n": 1000, "replicates": 1500, "goal": None, "contrast": True},
+    "n100": {"n": 100, "replicates": 320, "goal": None},
+}
+QUICK = ("n100",)
+
+
+def build(n: int, replicates: int, goal, contrast: bool = False) -> Case:
+    """Replicates of one cell; one unit is a replicate."""
+    return _contrast(n, replicates) if contrast else _band(n, replicates, goal)
+
+
+def _contrast(n: int, replicates: int) -> Case:
+    test = jaxdp.ContrastGCM(epsilon=EPSILON)
+    design = functools.partial(confounder.sine_confounder, n=n, effect=EFFECT, dim=2)
+
+    def p_values(batch=None):
+        return power.p_values(test, design, jax.random.key(0), replicates, batch_size=batch)
+
+    def agree() -> dict[str, float]:
+        whole, parts = np.asarray(p_values()), np.asarray(p_values(8))
+        return {"error": float(np.max(np.abs(whole - parts))), "tolerance": 1e-3}
+
+    return Case(ours=p_values, arguments=(), units=replicates, agree=agree, compiled=False)
+
+
+def _band(n: int, replicates: int, goal) -> Case:
+    test = jaxdp.BandGCM(epsilon=EPSILON)
+    design = functools.partial(confounder.sine_confounder, n=n, effect=EFFECT)
+    k, width = test.neighbors(n), float(test.widths()[0])
+    scale = float(test.budget().scale(test.sensitivity(n)))
+
+    def agree() -> dict[str, float]:
+        data = design(jax.random.key(7))
+        ours = float(test.statistic(jax.random.key(0), data))
+        x, y, z = (np.asarray(a)[None] for a in (data.x, data.y, data.z))
+        return {"error": abs(ours - sums(x, y, z, k, width)[0]), "tolerance": 1e-2}
+
+    return Case(
+        ours=lambda: power.p_values(test, design, jax.random.key(0), replicates),
+        arguments=(),
+        units=replicates,
+        agree=agree,
+        compiled=False,
+        peers={"numpy": Peer(numpy_cell, (n, min(replicates, 800), k, width, scale), min(replicates, 800), None, goal)},
+    )
+
+
+def numpy_cell(n, replicates, k, width, scale):
+    """P-values of the replicates."""
+    rng = np.random.default_rng(0)
+    sd = np.sqrt(bands.null_variance(n, k))
+    p_values = []
+    for _ in range(replicates // BATCH):
+        z = 2.0 * rng.standard_normal((BATCH, n), np.float32)
+        noise = rng.standard_normal((2, BATCH, n), np.float32)
+        wave = np.exp(-0.5 * z * z) * np.sin(2.0 * z)
+        s = sums(wave + noise[0], noise[1] - wave + EFFECT * noise[0], z, k, width)
+        p_values.append(partition_gcm.p_value(np.abs(s + rng.laplace(0.0, scale, BATCH)), sd, scale))
+    return np.concatenate(p_values)
+
+
+def sums(x, y, z, k, width):
+    """S of each row of (batch, n) arrays."""
+    order = np.argsort(z, axis=1)
+    x, y = np.take_along_axis(x, order, 1), np.take_along_axis(y, order, 1)
+    total = 0.0
+    for distance in range(1, k + 1):
+        one = soft(x[:, distance:] - x[:, :-distance], width)
+        total = total + np.einsum("bn,bn->b", one, soft(y[:, distance:] - y[:, :-distance], width), dtype=float)
+    return total / (2 * k)
+
+
+def soft(difference, width):
+    """clip(t / width, -1, 1) on the grid."""
+    return np.round(np.clip(difference / width, -1.0, 1.0) * GRID) / GRID

@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.randomness import normals
 from jaxdp.statistics.per_record import per_record
 
 NAME = "the law of x given z"  # in errors
@@ -146,7 +147,15 @@ def moment_bound(law, limit):
 
 
 def _normal_about(law, key, mean):
-    return mean + law.noise_sd * jax.random.normal(key, mean.shape, mean.dtype)
+    return mean + law.noise_sd * _standard_normals(key, mean)
+
+
+def _standard_normals(key, like):
+    """Of the shape and type of an array; of a simulation key in float32 the fast ones of simulated data."""
+    fast = normals.for_data(key)
+    if like.dtype == jnp.float32 and normals.are_fast(fast):
+        return normals.normal(fast, like.shape)
+    return jax.random.normal(key, like.shape, like.dtype)
 
 
 def _coin_about(law, key, mean):

@@ -18,10 +18,10 @@ from jaxdp import cluster
 from jaxdp.cli.main import main
 from jaxdp.simulate.designs import by_name
 from jaxdp.simulate.engine import grid as engine
-from jaxdp.simulate.engine import pages, replicates, results
+from jaxdp.simulate.engine import pages, results
 from jaxdp.simulate.engine.chunks import Chunks
 from jaxdp.simulate.engine.grid import Plan
-from jaxdp.simulate.engine.replicates import RejectionRate
+from jaxdp.simulate.engine.replicates import Design, RejectionRate, batch_of
 from jaxdp.simulate.engine.settings import Setting
 
 HERE = pathlib.Path(__file__).parents[1]
@@ -367,5 +367,5 @@ def test_the_array_template_runs_a_task(tmp_path):
     ],
 )
 def test_the_automatic_batch_is_smaller_for_programs_that_are_wide(test, n, batch):
-    design = replicates.Design.of(functools.partial(jaxdp.simulate.sine_confounder, n=n))
-    assert replicates.batch_of(test, design, jax.random.key(0)) == batch
+    design = Design.of(functools.partial(jaxdp.simulate.sine_confounder, n=n))
+    assert batch_of(test, design, jax.random.key(0)) == batch

@@ -4,6 +4,7 @@ Symbols: k = `num_neighbors`, psi = `soft_sign.odd`, w = weight of a pair, S = (
 Q = (1/k) sum w psi_x^2 psi_y^2 (docs/theory/ordered_neighbours.md#band).
 """
 
+import jax
 import jax.numpy as jnp
 
 from jaxdp.statistics.neighbours.soft_sign import odd, on_grid
@@ -34,7 +35,8 @@ def band_squares(x, y, near, num_neighbors: int, widths, kernel: str = "soft"):
 def products(left, right):
     """left' right, (p, q): exact in float64, in any order, for values on the grid (fewer than 2^33 of size 1)."""
     if left.shape[1] == right.shape[1] == 1:
-        return jnp.sum(left * right)[None, None]
+        # behind a barrier: inside the loop of a sum XLA computes one value at a time, at five times the cost
+        return jnp.sum(jax.lax.optimization_barrier(left * right))[None, None]
     return jnp.matmul(left.T, right, precision="highest")
 
 

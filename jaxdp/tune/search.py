@@ -170,7 +170,10 @@ def _rates(objective, test, sample):
 def ranked_options(objective, test, sample, grid: Mapping[str, Sequence[Any]]) -> list[tuple[dict[str, Any], float]]:
     """The static fields of a grid with their objectives, best first, all on the same replicates; {} for no grid."""
     options = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    scored = [(option, float(_score(objective, dataclasses.replace(test, **option), sample))) for option in options]
+    scored = [
+        (option, float(_score(objective, dataclasses.replace(test, **option), sample)))
+        for option in _told(options, "tuning: choices")
+    ]
     return sorted(scored, key=lambda pair: -pair[1])
 
 
@@ -210,10 +213,17 @@ def _checked(test, tuned, designs, alternatives, level, key, effort, *, objectiv
 def _paired(tests, design, key, replicates: int, seconds: float):
     """P-values of both tests on the same fresh replicates, (r,) each: as many as fit into the time."""
     chunk, found, began = min(replicates, CHUNK), [], None
-    for start in range(0, replicates, chunk):
+    for start in _told(range(0, replicates, chunk), "tuning: fresh replicates"):
         if began is not None and start >= 2 * CHUNK and time.perf_counter() - began > seconds:
             break
         each = [power.p_values(test, design, jax.random.clone(key), chunk, start=start) for test in tests]
         found.append(np.stack(jax.device_get(each)))
         began = time.perf_counter() if began is None else began  # the first chunk compiles
     return np.concatenate(found, axis=1)[:, :replicates]
+
+
+def _told(items, what: str):
+    """The items, with a progress bar on a terminal once they take longer than two seconds."""
+    from tqdm import tqdm
+
+    return tqdm(items, desc=what, unit="part", delay=2.0, leave=False, disable=None)

@@ -20,7 +20,7 @@ from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
 
 SIGNS = (-1.0, 1.0)  # a search uses a single released number by its sign alone
-CUTS, LEVELS = (0.0, 1.0), (-1.0, 0.5, 2.0)  # those of a list by their side of 0 and of the scale of their noise
+SIDES = (-1.0, 2.0)  # those of a list by their side of the scale of their noise
 LEAST = 64  # runs of a batch; more by factors of 4, so that few programs are compiled
 
 
@@ -49,9 +49,8 @@ class _Path(Tape):
             answers, branch = SIGNS, output >= 0.0
         elif law in ("laplace", "gaussian") and np.ndim(value) == 1:
             scale = _scale(law, *parameters)
-            answers = tuple(scale * np.array(levels) for levels in itertools.product(LEVELS, repeat=len(value)))
-            places = sum((output >= scale * cut).astype(jnp.int32) for cut in CUTS)
-            branch = jnp.sum(places * jnp.asarray(3 ** np.arange(len(value))[::-1]))
+            answers = tuple(scale * np.array(sides) for sides in itertools.product(SIDES, repeat=len(value)))
+            branch = jnp.sum((output >= scale) * jnp.asarray(2 ** np.arange(len(value))[::-1]))
         elif law in ("argmax_exponential", "argmax_gumbel"):
             answers, branch = tuple(range(len(value))), output
         else:
@@ -71,8 +70,8 @@ def _scale(law: str, reach: float, budget: float) -> float:
 def walk(search, data, keys, outcome, given: Sequence[int] = ()) -> np.ndarray:
     """The outcomes of independent runs search(key, data), one per key: objects (runs,).
 
-    outcome: released result -> hashable. Simulation keys; the search may use a single released number by its sign
-    alone, and those of a list by their side of 0 and of the scale of their noise.
+    outcome: released result -> hashable. Simulation keys; what the search draws later, and the outcome, may depend on a
+    single released number by its sign alone, and on those of a list by their side of the scale of their noise.
     given: answers of the first selections: the law of the rest, given them.
     """
     found = np.empty(len(keys), object)

@@ -10,27 +10,34 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base.places import loaded
-from jaxdp.audit.epsilon import Bound, outcomes_bound
+from jaxdp.audit.epsilon import Bound, lower_bound, outcomes_bound
 from jaxdp.audit.many_runs import walk
 from jaxdp.audit.pairs import gaussian_rho
-from jaxdp.data.records import as_records
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.data.dataset import ORDINAL, Column
+from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import default_query
 from jaxdp.discovery.methods.pc import pc
 from jaxdp.discovery.spec import AUDITED_DELTA, AUDITED_Z, SearchAudit, find, searches
 from jaxdp.independence.ranks.conditional_kendall import ConditionalKendall
 from jaxdp.mechanisms.sparse_vector import SparseVector
+from jaxdp.noise.recorder import Tape
+from jaxdp.noise.source import FloatNoise
 from jaxdp.randomness import keys
+from jaxdp.randomness.keys import RecordedKey
+from jaxdp.statistics.neighbours.neighbour_order import priorities
 
 RECORDS = 100
 TABLES, ROUNDS = 400, 10  # of the evolution of a pair; the first round is random
 TRIED = 5  # evolved neighbours of a pilot
 RARE = (3, 4, 5, 6)  # records in which all columns are 1, the others 0: one less, and all queries rise
 PILOT = 1 << 12  # runs of the pilot on each side
-BATCH = 1 << 18
+BATCH = 1 << 19
 LEVELS = (2, 2, 2)
 
 
@@ -39,7 +46,7 @@ class Search:
     """build: epsilon -> search(key, records). walked: `lanes.walk` can run it; otherwise runs are made one by one.
 
     delta: of the claim. neighbours: fixed pair of records in the place of an attack. pilot: the walked search, fast
-    and alike, whose runs choose among the pairs; default itself.
+    and alike, whose runs choose among the pairs; default itself. given, one_release: as in `SearchAudit`.
     """
 
     build: Callable[[float], Callable]
@@ -47,6 +54,8 @@ class Search:
     delta: float = 0.0
     neighbours: Callable[[], tuple[Any, Any]] | None = None
     pilot: str | None = None
+    given: tuple[int, ...] = ()
+    one_release: bool = False
 
 
 def _subjects(flawed: bool) -> dict[str, Search]:
@@ -61,7 +70,8 @@ def _subjects(flawed: bool) -> dict[str, Search]:
 
 def _subject(function: Callable, audit: SearchAudit) -> Search:
     build = loaded(audit.build) or (lambda epsilon: functools.partial(function, epsilon=epsilon, **audit.options))
-    return Search(build, audit.walked, audit.delta, loaded(audit.neighbours), audit.pilot)
+    neighbours = loaded(audit.neighbours)
+    return Search(build, audit.walked, audit.delta, neighbours, audit.pilot, audit.given, audit.one_release)
 
 
 def noisy_marginals(epsilon: float):
@@ -90,6 +100,38 @@ def triples(records: int = 1200):
     return tuple(as_records(rows, (3, 3, records - 2)) for rows in (values, other))
 
 
+def rising():
+    """Three binary columns whose scores, and smallest scores over sets, all rise with one record."""
+    tables = [76, 11, 12, 1, 0, 0, 0, 0], [76, 11, 12, 0, 0, 0, 0, 1]
+    return tuple(_records(np.reshape(table, LEVELS)) for table in tables)
+
+
+def turning():
+    """Three binary columns: one record takes the score of the first two columns away and gives it to another pair."""
+    tables = [0, 0, 99, 0, 0, 0, 0, 1], [0, 0, 99, 0, 1, 0, 0, 0]
+    return tuple(_records(np.reshape(table, LEVELS)) for table in tables)
+
+
+def corners():
+    """Three columns of three ordered levels: one record moves from a corner of the cube into its middle."""
+    values = np.random.default_rng(0).integers(0, 3, (RECORDS, 3)).astype(np.int32)
+    other = values.copy()
+    values[0], other[0] = 2, 1
+    columns = tuple(Column(ORDINAL, 3, f"v{place}") for place in range(3))
+    return tuple(Records(rows, columns) for rows in (values, other))
+
+
+def alternating(count: int = 40):
+    """Three continuous columns that rise and fall together along the order of the empty set, and one record that turns
+    the first of them round."""
+    values = np.empty((count, 3))
+    values[np.argsort(np.asarray(priorities(None, count)), kind="stable")] = np.resize([0.4, -0.4], count)[:, None]
+    other = values.copy()
+    other[count // 2, 0] *= -1.0
+    columns = tuple(Column(name=f"v{place}") for place in range(3))
+    return tuple(Records(rows, columns) for rows in (values, other))
+
+
 # PC takes a test, and so has no budget of its own
 SEARCHES = {**_subjects(flawed=False), "pc": Search(_pc, walked=False, pilot="adaptive_pc")}
 FLAWED_SEARCHES = _subjects(flawed=True)  # as published, at the epsilon that the authors claim
@@ -110,7 +152,7 @@ def outcomes(subject: Search, search, records, key, runs: int, release: bool = F
         sizes = [min(BATCH, runs - start) for start in range(0, runs, BATCH)]
         return np.concatenate(
             [
-                walk(search, records, jax.random.split(part, size), released)
+                walk(search, records, jax.random.split(part, size), released, subject.given)
                 for part, size in zip(batches, sizes, strict=True)
             ]
         )
@@ -125,6 +167,8 @@ def outcomes(subject: Search, search, records, key, runs: int, release: bool = F
 
 def sampled_bound(subject: Search, search, pair, key, runs: int, *, alpha: float, release: bool = False) -> Bound:
     """Lower bound on the true epsilon of a search from `runs` runs in all on two neighbours."""
+    if subject.one_release and not release:
+        return _of_numbers(search, pair, key, runs, alpha, subject.delta)
     sides = [
         outcomes(subject, search, records, part, runs // 2, release)
         for part, records in zip(jax.random.split(key), pair, strict=True)
@@ -132,6 +176,30 @@ def sampled_bound(subject: Search, search, pair, key, runs: int, *, alpha: float
     names = {name: number for number, name in enumerate(dict.fromkeys(itertools.chain(*sides)))}
     first, second = (np.array([names[name] for name in side]) for side in sides)
     return outcomes_bound(first, second, alpha=alpha, delta=subject.delta)
+
+
+def _of_numbers(search, pair, key, runs: int, alpha: float, delta: float) -> Bound:
+    """Bound from the numbers that one draw of noise releases, by the loss of Laplace noise: all that follows from them
+    says no more."""
+    key_tapes, *sides = jax.random.split(key, 3)
+    calls = []
+    for records in pair:
+        tape = Tape()
+        with jax.debug_key_reuse(False):
+            search(RecordedKey(key_tapes, tape), records)
+        calls.append(tape.calls)
+    (first,), (second,) = calls
+    reach, epsilon = (float(parameter) for parameter in first.parameters)
+    values = [np.asarray(call.value, float) for call in (first, second)]
+    move, (low, high) = np.sign(values[1] - values[0]), np.sort(values, axis=0)
+    losses = []
+    for part, value in zip(sides, values, strict=True):
+        law = getattr(FloatNoise(part), first.law)
+        many = jnp.broadcast_to(jnp.asarray(value, float), (runs // 2, *value.shape))
+        noisy = np.asarray(law(many, Sensitivity(reach, Norm.L1, Relation.REPLACE_ONE), epsilon), float)
+        inside = np.clip(noisy, low, high) * move
+        losses.append(inside.reshape(len(inside), -1).sum(axis=1) * epsilon / reach)
+    return lower_bound(*losses, alpha=alpha, delta=delta, low_bits=False)
 
 
 def worst_neighbours(subject: Search, key, count: int = 5) -> list[tuple[Any, Any]]:

@@ -52,7 +52,8 @@ class SearchAudit:
     "package.module:function", where epsilon is no argument. walked: `many_runs.walk` can run it; otherwise runs are
     made one by one. delta: of the claim. pilot: name of the walked audit, fast and alike, whose runs choose among the
     pairs; default itself. neighbours: place of a fixed pair of records, in place of an attack. flawed: the claim is
-    false.
+    false. given: answers of the first selections, the same in all runs, so that the law of the rest is audited, which
+    has less than the whole budget. one_release: a run draws noise once, for numbers that are looked at themselves.
     """
 
     label: str = ""
@@ -63,6 +64,8 @@ class SearchAudit:
     pilot: str | None = None
     neighbours: Any = None
     flawed: bool = False
+    given: tuple[int, ...] = ()
+    one_release: bool = False
 
 
 def _middle(setting: Setting) -> int:
@@ -82,8 +85,7 @@ class SearchSpec:
     that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
     infinity says that the search is there where no other fits; None: only by name. rank: Setting -> 0 to 3;
     searches of a lower rank come first whatever weaker dependence others find. because: Setting -> why, in words for
-    people, where the rank decided. needs: arguments beyond epsilon
-    that it cannot do without.
+    people, where the rank decided. needs: arguments beyond epsilon that it cannot do without.
     sums: whether it takes sums of records alone, so that they may come in chunks (`RecordsInChunks`).
     variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
     true_epsilon: of comparators and published searches (`jaxdp.published`), the epsilon that they have, in words.

@@ -1,6 +1,7 @@
 """Audits of whole causal searches: sound ones keep their claim, mutants and the published one are refuted."""
 
 import collections
+import dataclasses
 
 import jax
 import numpy as np
@@ -11,13 +12,17 @@ from jaxdp import audit
 from jaxdp.audit import catalogue, searches
 from jaxdp.audit.many_runs import walk
 from jaxdp.discovery import spec
+from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.methods import priv_pc
+from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.published import curate
+from jaxdp.statistics import moments
 
 pytestmark = pytest.mark.optimised
 
 RUNS = 8192
+L1_BOUND, NUMBERS = moments.l1_bound, Budget.numbers
 OPPOSED = [9, 1, 51, 6, 7, 0, 24, 2], [9, 0, 51, 6, 7, 0, 24, 3]  # two queries move against each other by 0.8
 TOGETHER = [95, 0, 0, 0, 0, 0, 0, 5], [96, 0, 0, 0, 0, 0, 0, 4]  # all three rise by 0.7, from below 0 to above
 
@@ -59,6 +64,51 @@ def test_walked_runs_have_the_law_of_single_runs(name):
 @pytest.mark.parametrize("name", ["svt_pc", "priv_pc-one-round", "adaptive_pc"])
 def test_sound_searches_keep_their_claim(name):
     assert 0.1 < bound(name, 3.0, TOGETHER) <= 3.0
+
+
+def own_bound(name, epsilon, runs):
+    """On the pair that the search names."""
+    subject = searches.SEARCHES[name]
+    search, pair = subject.build(epsilon), subject.neighbours()
+    return searches.sampled_bound(subject, search, pair, jax.random.key(3), runs, alpha=1e-6).epsilon
+
+
+@pytest.mark.parametrize(("name", "least"), [("moment_pc", 0.3), ("table_pc-numbers", 2.0)])
+def test_numbers_of_one_release_keep_their_claim(name, least):
+    assert least < own_bound(name, 3.0, 20_000) <= 3.0
+
+
+def test_a_moment_matrix_with_a_tenth_of_its_noise_is_refuted(monkeypatch):
+    monkeypatch.setattr(moments, "l1_bound", lambda columns: 0.1 * L1_BOUND(columns))
+    assert own_bound("moment_pc", 1.0, 20_000) > 1.0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["max_min_pc-turned", "neighbour_pc"])
+def test_draws_of_edges_keep_their_claim(name):
+    assert own_bound(name, 20.0, 4 * RUNS) <= 20.0
+
+
+@pytest.mark.full
+def test_edges_weighed_with_a_hundredth_of_the_noise_are_refuted(monkeypatch):
+    def loud(budget, fraction, *settings):
+        return NUMBERS(dataclasses.replace(budget, whole=Laplace(100.0 * budget.epsilon)), fraction, *settings)
+
+    monkeypatch.setattr(Budget, "numbers", loud)
+    assert own_bound("max_min_pc-weighed", 1.0, RUNS) > 1.0
+
+
+@pytest.mark.full
+def test_walked_draws_of_edges_have_the_law_of_single_runs():
+    subject = searches.SEARCHES["max_min_pc-turned"]
+    search, records = subject.build(8.0), subject.neighbours()[0]
+    walked = walk(search, records, jax.random.split(jax.random.key(0), 4096), searches.released)
+    single = [searches.released(search(key, records)) for key in jax.random.split(jax.random.key(1), 400)]
+    common = [name for name, count in collections.Counter(walked).items() if count > 80]
+    table = [[sum(outcome == name for outcome in side) for name in common] for side in (walked, single)]
+    table = np.array([[*row, len(side) - sum(row)] for row, side in zip(table, (walked, single), strict=True)])
+    assert table.shape[1] > 3
+    assert scipy.stats.chi2_contingency(table[:, table.sum(0) > 0]).pvalue > 1e-6
 
 
 class Unexamined(priv_pc.Rounds):
@@ -140,5 +190,5 @@ def test_exact_releases_of_a_search():
 def test_every_search_at_a_hundred_thousand_runs(name, epsilon):
     runs = 100_000 if searches.SEARCHES[name].walked else 10_000
     attack = catalogue.attacked(name, jax.random.key(7))
-    for pair in range(5 if searches.SEARCHES[name].walked else 1):
+    for pair in range(len(attack) if searches.SEARCHES[name].walked else 1):
         assert audit.audit(name, epsilon, runs=runs, key=jax.random.key(pair), pair=pair, attack=attack).holds

@@ -88,12 +88,15 @@ def searches(runs: int, seed: int, chosen=tuple(catalogue.SEARCHES), done=()):
     """Whole causal searches, the worst pair of each first; those made run by run on that alone, with fewer runs."""
     key, attacks = jax.random.key(seed), {}
     for pair, method, epsilon in itertools.product(range(PAIRS), sorted(chosen, key=_by_speed), EPSILONS):
-        walked = catalogue.SEARCHES[method].walked
-        if (method, epsilon, pair) in done or (not walked and (pair or epsilon != 1.0)):
+        walked, one_release = catalogue.SEARCHES[method].walked, catalogue.SEARCHES[method].one_release
+        if (method, epsilon, pair) in done or not (walked or one_release or (pair == 0 and epsilon == 1.0)):
             continue
         if method not in attacks:
             attacks[method] = catalogue.attacked(method, key)
-        yield audited(method, epsilon, runs if walked else max(runs // 50, 20_000), key, pair, attacks[method])
+        if pair < len(attacks[method]):
+            yield audited(
+                method, epsilon, runs if walked or one_release else max(runs // 50, 20_000), key, pair, attacks[method]
+            )
 
 
 def _by_speed(method: str) -> tuple:

@@ -80,8 +80,15 @@ def _too_loud(records: Records, budget: Budget) -> bool:
         "max-min selection of edges; recommended for many coded columns",
         error=_weakest,
         audits=(
-            SearchAudit(walked=False, pilot="adaptive_pc"),
-            SearchAudit("delta", {"delta": AUDITED_DELTA}, walked=False, delta=AUDITED_DELTA, pilot="adaptive_pc"),
+            SearchAudit(pilot="adaptive_pc"),
+            SearchAudit("weighed", {"prune": GUARDED}, neighbours="jaxdp.audit.searches:rising"),
+            SearchAudit("turned", {"prune": GUARDED}, neighbours="jaxdp.audit.searches:turning"),
+            SearchAudit(
+                "delta",
+                {"delta": AUDITED_DELTA, "prune": GUARDED, "directions": 0.0},
+                delta=AUDITED_DELTA,
+                neighbours="jaxdp.audit.searches:rising",
+            ),
         ),
     )
 )

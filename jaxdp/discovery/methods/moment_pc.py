@@ -26,7 +26,7 @@ from jaxdp.discovery.engine.session import opened
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
-from jaxdp.discovery.spec import Levels, SearchSpec, Setting, coded, search
+from jaxdp.discovery.spec import Levels, SearchAudit, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous import level_rule
 from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
 from jaxdp.independence.continuous.partial_correlation import PartialCorrelation
@@ -81,7 +81,7 @@ def correlation_sd(setting: Setting) -> float:
         error=weakest_line,
         because=_because,
         sums=True,
-        without_audit="one release of an audited test's moments, then post-processing",
+        audits=(SearchAudit(walked=False, neighbours="jaxdp.audit.searches:corners", one_release=True),),
     )
 )
 def moment_pc(

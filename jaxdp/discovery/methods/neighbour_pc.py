@@ -27,7 +27,7 @@ from jaxdp.discovery.engine.session import Session, opened
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, DRAWS, STOP, Bounds, Selection
 from jaxdp.discovery.methods.moment_pc import weakest_line
-from jaxdp.discovery.spec import Levels, SearchSpec, Setting, coded, search
+from jaxdp.discovery.spec import Levels, SearchAudit, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
@@ -84,7 +84,7 @@ def _because(setting: Setting) -> str:
         error=_weakest,
         rank=_rank,
         because=_because,
-        without_audit="it draws as max_min_pc does; the bound of its scores is attacked",
+        audits=(SearchAudit(neighbours="jaxdp.audit.searches:alternating", given=(2048,) * 3 + (80,) * 3),),
     )
 )
 def neighbour_pc(

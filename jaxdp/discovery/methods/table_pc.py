@@ -105,7 +105,10 @@ def _weakest(setting: Setting) -> float:
         "PC on one noisy joint table; recommended where the table fits",
         error=_weakest,
         sums=True,
-        audits=(SearchAudit(options={"level": 0.05}, walked=False, pilot="adaptive_pc"),),
+        audits=(
+            SearchAudit(options={"level": 0.05}, walked=False, pilot="adaptive_pc"),
+            SearchAudit("numbers", walked=False, neighbours="jaxdp.audit.searches:rising", one_release=True),
+        ),
     )
 )
 def table_pc(

@@ -37,11 +37,12 @@ class _Path(Tape):
     widths: list[int] = dataclasses.field(default_factory=list)
     given: list[int] = dataclasses.field(default_factory=list)
 
+    def ahead(self, law: str):
+        return np.asarray(self.given.pop(0))[()] if self.given else None
+
     def play(self, law: str, value, parameters, key, output):
         if law == "sparse_threshold":
             return output  # nobody sees it: each run goes on with its own
-        if self.given:
-            return np.asarray(self.given.pop(0))[()]
         if law == "sparse_answer":
             answers: tuple = (False, True)
             branch = output

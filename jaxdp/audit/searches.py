@@ -37,7 +37,7 @@ TABLES, ROUNDS = 400, 10  # of the evolution of a pair; the first round is rando
 TRIED = 5  # evolved neighbours of a pilot
 RARE = (3, 4, 5, 6)  # records in which all columns are 1, the others 0: one less, and all queries rise
 PILOT = 1 << 12  # runs of the pilot on each side
-BATCH = 1 << 19
+BATCH = 1 << 18
 LEVELS = (2, 2, 2)
 
 

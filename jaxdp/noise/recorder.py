@@ -31,3 +31,7 @@ class Tape:
             output = self.outputs[len(self.calls)]
         self.calls.append(Call(law, value, parameters, key, output))
         return output
+
+    def ahead(self, law: str):
+        """An answer that a program shall go on with without a draw; None: draw. Simulations alone have such tapes."""
+        del law

@@ -12,6 +12,7 @@ import time
 import jax
 import numpy as np
 
+from experiments.evidence.discovery import synthetic
 from experiments.evidence.discovery.networks import RECIPES, SMALL, network
 from experiments.record import provenance
 from jaxdp import accounting, discovery
@@ -40,6 +41,11 @@ def _max_min(**settings):
     )
 
 
+def _on_synthetic(key, records, epsilon, delta):
+    seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
+    return discovery.pc(key, synthetic.tree(records, epsilon, delta, seed), test="chi2", max_order=2)
+
+
 # name -> (search, takes pure epsilon, takes a delta)
 METHODS = {
     "auto": (_chosen, True, True),
@@ -47,6 +53,9 @@ METHODS = {
     "marginal_pc": (_marginal, False, True),
     "table_pc": (lambda key, records, epsilon, delta: discovery.table_pc(key, records, epsilon=epsilon), True, False),
     "max_min_pc": (_max_min(), True, True),
+    "em_pc": (lambda key, records, epsilon, delta: discovery.em_pc(key, records, epsilon=epsilon), True, False),
+    "priv_pc": (lambda key, records, epsilon, delta: discovery.priv_pc(key, records, epsilon=epsilon), True, False),
+    "pc on mst": (_on_synthetic, True, True),  # needs the package mbi
     "max_min_pc-tree": (_max_min(prune="tree"), True, True),
     "max_min_pc-keep": (_max_min(prune="keep"), True, True),
     "max_min_pc-directed": (_directed, True, True),

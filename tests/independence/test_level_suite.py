@@ -22,9 +22,9 @@ def test_its_data_are_what_a_schema_makes_of_them():
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
-@pytest.mark.parametrize("name", nulls.NULLS)
+@pytest.mark.parametrize("name", [*nulls.NULLS, *nulls.UNSEEN])
 def test_every_null_can_be_drawn_and_lies_in_its_bounds(name, depth):
-    x, y, z = nulls.samples(nulls.NULLS[name], 20, depth, 2, 1, codes=False)
+    x, y, z = nulls.samples(nulls.find(name), 20, depth, 2, 1, codes=False)
     assert x.shape == y.shape == (2, 20)
     assert (z is None) == (depth == 0)
     for values in (x, y) if z is None else (x, y, z):

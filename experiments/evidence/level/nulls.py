@@ -251,7 +251,9 @@ UNSEEN = {
     "two clusters": Null(two_clusters_z, sine(3, 2.0), gauss(), of="unseen"),
     "parabola": Null(uniform_z, lambda z: 0.4 * z**2 - 2.0, gauss(0.5), of="unseen"),
     "exponential growth": Null(normal_z, lambda z: np.exp(z) - 1.0, exponential, of="unseen"),
-    "counts": Null(lambda g, n, d: g.poisson(3.0, (n, d)).astype(float), np.sqrt, gauss(), (0.0, 20.0), of="unseen"),
+    "counts": Null(
+        lambda g, n, d: g.poisson(3.0, (n, d)).astype(float), np.sqrt, gauss(), bounds=(0.0, 20.0), of="unseen"
+    ),
     "bounds far too wide": Null(lambda g, n, d: 0.01 * normal_z(g, n, d), sine(300), gauss(), of="unseen"),
     "rounded Y": Null(
         normal_z, sine(2), gauss(), lambda g, z: np.round(1.5 * normal_z(g, len(z), 1)[:, 0]), of="unseen"

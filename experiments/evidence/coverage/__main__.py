@@ -1,6 +1,6 @@
 """Coverage and width of the intervals of effect sizes (docs/theory/effect_sizes.md).
 
-    python -m experiments.evidence.coverage [--replicates 1000] [--n 1000] [--epsilon 1] [--only NAME]
+    python -m experiments.evidence.coverage [--replicates 1000] [--n 1000] [--epsilon 1] [--only NAME] [--effects 0 0.3]
 
 One JSON line per test and true effect. X and Y are normal with correlation r given Z, after a sine of Z unless the test
 says otherwise; codes cut normal columns into levels. The truth is r, or (tau, log odds, phi, windows left out) the mean
@@ -41,6 +41,15 @@ def continuous(key, n: int, r: float, depth: int = 1):
     z = jnp.clip(z / BOUND, -1.0, 1.0)
     domain = Domain((Column(),), (Column(),), (Column(),) * depth)
     return Data(x, y, z if depth else None, domain)
+
+
+def straight(key, n: int, r: float):
+    """Normal X and Y on bounds of four sds, correlated given two columns of Z that move both along planes."""
+    data = continuous(key, n, r, depth=0)
+    z = jnp.clip(jax.random.normal(jax.random.fold_in(key, 1), (n, 2)) / BOUND, -1.0, 1.0)
+    trend = 0.3 * jnp.sum(z, axis=1)
+    x, y = (jnp.clip(part + trend, -1.0, 1.0) for part in (data.x, data.y))
+    return Data(x, y, z, Domain((Column(),), (Column(),), (Column(),) * 2))
 
 
 def coded(key, n: int, r: float, levels: int, strata: int = 0):
@@ -99,6 +108,7 @@ CASES = {  # name: (epsilon -> test, (key, n, r) -> data, whether the truth is r
         functools.partial(coded, levels=2),
         False,
     ),
+    "partial-correlation": (lambda e: jaxdp.PartialCorrelation(epsilon=e), straight, True),
     "private-crt-normal": (lambda e: jaxdp.PrivateCRT(epsilon=e, law=LAW, variant="normal"), natural, False),
 }
 
@@ -152,13 +162,14 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=1000)
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--effects", type=float, nargs="+", default=EFFECTS, help="true correlations")
     parser.add_argument("--only", choices=tuple(CASES))
     parser.add_argument("--out", type=Path, default=RECORD)
     args = parser.parse_args()
     commit = provenance()["commit"]
     with args.out.open("a") as file, jax.enable_x64(True):
         for name in [args.only] if args.only else CASES:
-            for r in EFFECTS:
+            for r in args.effects:
                 row = {**measure(name, args.n, args.epsilon, r, args.replicates), "commit": commit}
                 file.write(json.dumps(row) + "\n")
                 file.flush()

@@ -1,6 +1,7 @@
 """Level of PartitionGCM given two continuous columns, its centres in groups of whole cells.
 
     python -m experiments.evidence.level suite     (the stress suite: see suite.py)
+    python -m experiments.evidence.level frontier  (power of one Z against rough nulls: see frontier.py)
     python -m experiments.evidence.level command   (nulls through `jaxdp test` itself: see command_line.py)
     python -m experiments.evidence.level unseen    (nulls that came after every constant: see unseen.py)
     python -m experiments.evidence.level curves    (one curve or four in ContrastGCM: see curves.py)
@@ -23,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
-from experiments.evidence.level import command_line, constants, curves, real, suite, unseen
+from experiments.evidence.level import command_line, constants, curves, frontier, real, suite, unseen
 from experiments.record import provenance
 from jaxdp.data import Column, Domain
 from jaxdp.independence.continuous import partition_gcm, partition_stages
@@ -73,6 +74,8 @@ def measure(n: int, epsilon: float, replicates: int, groups: str = "nested") -> 
 def main() -> None:
     if sys.argv[1:2] == ["suite"]:
         return suite.main(sys.argv[2:])
+    if sys.argv[1:2] == ["frontier"]:
+        return frontier.main(sys.argv[2:])
     if sys.argv[1:2] == ["command"]:
         return command_line.main(sys.argv[2:])
     if sys.argv[1:2] == ["unseen"]:

@@ -5,11 +5,13 @@
 One JSON line per (part, n, epsilon, test, alternative): rejections at level 0.05 and their Wilson interval. Columns are
 scaled by public bounds of 4 sd; given Z, x and y share the wave exp(-z^2/2) sin 2z, z of sd 2 on bounds of 8 (given
 two, the sum of the waves of both), and the effects are those of X's residual a on Y's: e is standard normal noise.
-Tests are built as the command line builds them.
+The part "sine design" is `jaxdp.simulate.sine_confounder` on such bounds,
+for the defaults given one to three columns. Tests are built as the command line builds them.
 """
 
 import argparse
 import functools
+import itertools
 import json
 from pathlib import Path
 
@@ -72,6 +74,30 @@ def given_two_z(key, n: int, alternative) -> Data:
     return Data(*columns(key, n, alternative, 1.0, 2), Domain((Column(),), (Column(),), (Column(), Column())))
 
 
+def sine_design(key, n: int, depth: int, effect) -> Data:
+    """`jaxdp.simulate.sine_confounder` on bounds of four sds, as a schema scales it."""
+    drawn = jaxdp.simulate.sine_confounder(key, n, effect=effect, dim=depth)
+    sides = (jnp.clip(part / 4, -1, 1) for part in (drawn.x, drawn.y))
+    return Data(*sides, jnp.clip(drawn.z / 8, -1, 1), Domain((Column(),), (Column(),), (Column(),) * depth))
+
+
+def sine_rows(replicates: int, done=()):
+    """The default given one to three columns of Z on the sine design, n = 1000, epsilon 1."""
+    for depth, effect in itertools.product((1, 2, 3), (0.0, 0.125, 0.25)):
+        domain = Domain((Column(),), (Column(),), (Column(),) * depth)
+        default = catalogue.default(domain)
+        head = {"part": "sine design", "n": 1000, "epsilon": 1.0, "test": default.name}
+        head |= {"alternative": f"effect {effect:g} given {depth}"}
+        if json.dumps(head) in done:
+            continue
+        draw = functools.partial(sine_design, n=1000, depth=depth, effect=effect)
+        test = default.build(1.0, domain, Options(num_records=1000))
+        found = jaxdp.power.rejection_rate(test, draw, jax.random.key(17), replicates, level=LEVEL)
+        low, high = map(float, found.interval())
+        counts = {"rejections": int(found.rejections), "replicates": replicates, "rate": found.rate}
+        yield head | counts | {"wilson_95": [low, high], **provenance()}
+
+
 def rows(replicates: int, done=(), chosen=None):
     """One row for each setting, test and alternative of the chosen parts that is not done."""
     parts = (
@@ -112,7 +138,8 @@ def main() -> None:
     keys = ("part", "n", "epsilon", "test", "alternative")
     lines = args.out.read_text().splitlines() if args.out.exists() else []
     done = {json.dumps({key: json.loads(line)[key] for key in keys}) for line in lines}
-    for row in rows(args.replicates, done, args.parts):
+    sine = sine_rows(5 * args.replicates, done) if args.parts is None or "sine design" in args.parts else ()
+    for row in itertools.chain(rows(args.replicates, done, args.parts), sine):
         with args.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(row["part"], row["n"], row["test"], row["alternative"], row["rate"], flush=True)

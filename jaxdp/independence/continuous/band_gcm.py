@@ -85,7 +85,8 @@ class BandGCM(BandTest):
     variance: "public", or "released": more power where c is wide against the residuals, or n epsilon is large.
     same_value: only pairs of equal z count, for a whole-number z with many records per value, whose effects may jump
         between values (labels); default where the schema declares a `step` that leaves at most n/2k values.
-    Missing z sort first, missing x or y count as 0; infinite values are cut to large finite ones.
+    Missing z sort first, missing x or y count as 0; infinite values are cut to large finite ones. Pairs without z, and
+    pairs at one bound of a schema (where all values beyond it lie), do not count, but for same_value.
     """
 
     kernel: str = jax.tree.static(default="soft")

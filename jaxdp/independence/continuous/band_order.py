@@ -58,7 +58,10 @@ class BandTest(NeighbourTest):
         return 0 < num_values(data) <= count / (2 * self.neighbors(count))
 
     def _near(self, key, data):
-        """The order of the records and the weight of a pair as a function of two slices of that order."""
+        """The order of the records and the weight of a pair as a function of two slices of that order.
+
+        Pairs at one bound, and pairs without z, have the weight 0 unless equal values are what is compared.
+        """
         plain, codes = split_columns(data)
         count = data.x.shape[0]
         priority = neighbour_order.priorities(key, count)
@@ -69,12 +72,15 @@ class BandTest(NeighbourTest):
         codes = None if codes is None else codes[order]
         (values,) = neighbour_order.in_order(order, z)
         equal = self._compares_equal(data)
+        unknown = None if equal else _unknown(values, data, largest)
         place, caliper = None if equal else self._places(values, data), self._caliper(count)
 
         def near(first, second):
             close = values[second] == values[first] if equal else jnp.ones(values[first].shape, bool)
             if place is not None:
                 close = close & (place[second] - place[first] <= caliper)
+            if unknown is not None:
+                close = close & ~(unknown[first] & (values[first] == values[second]))
             if codes is not None:
                 close = close & (codes[first] == codes[second])
             return close[:, None]
@@ -98,3 +104,13 @@ class BandTest(NeighbourTest):
         if self.num_neighbors is not None:
             return self.num_neighbors
         return next(k for below, k in NEIGHBORS if num_records < below)
+
+
+def _unknown(values, data, missing: float):
+    """Which z say less than they look like: missing ones, and ones at a bound of their schema, where all beyond lie.
+
+    Records that share such a value may differ in z as much as they like, and are not compared.
+    """
+    if data.domain is None or num_values(data):
+        return values <= -missing
+    return (values <= -1.0) | (values >= 1.0)

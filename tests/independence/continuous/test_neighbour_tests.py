@@ -12,8 +12,9 @@ import pytest
 
 import jaxdp
 from jaxdp import core
-from jaxdp.data.dataset import CATEGORICAL, Column, Domain
+from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
 from jaxdp.independence.continuous import band_gcm, contrast_gcm, contrast_order, level_rule
+from jaxdp.mechanisms import Exact
 from jaxdp.statistics.neighbours import bands, contrasts, hilbert, neighbour_order
 from jaxdp.statistics.partition import Uniform
 
@@ -616,3 +617,22 @@ def test_wrong_settings_are_refused():
         with pytest.raises(ValueError, match=hint):
             jaxdp.BandGCM(epsilon=1.0, **fields)
     assert contrast_gcm.NULL_RATE.keys() == contrast_order.CALIPER.keys() == set(contrast_order.DEPTHS)
+
+
+@pytest.mark.parametrize("build", [jaxdp.BandGCM, jaxdp.FeatureGCM])
+def test_records_beyond_a_bound_are_not_compared_with_each_other(build):
+    rng = np.random.default_rng(3)
+    z = np.clip(np.concatenate([rng.uniform(-1, 1, 300), np.full(200, 3.0), np.full(100, np.nan)]), -1, 1)
+    hidden = np.concatenate([np.zeros(300), rng.normal(size=300)])  # what z beyond the bound, or missing, moves
+    x, y = (np.clip(hidden + 0.05 * rng.normal(size=600), -1, 1) for _ in range(2))
+    domain = Domain((Column(),), (Column(),), (Column(),))
+    fields = {"centres": (0.0, 0.0), "winsorize": 4.0} if build is jaxdp.FeatureGCM else {}
+    test = build(mechanism=Exact(), caliper=1.0, **fields)
+
+    def total(domain):
+        found = core.run(test, jax.random.key(1), Data(x, y, z[:, None], domain)).statistic
+        return float(np.ravel(found)[0])
+
+    counted = Domain((Column(),), (Column(),), (Column(values=3),))  # whole numbers end at their bounds
+    assert abs(total(domain)) < 10
+    assert total(counted) > 30

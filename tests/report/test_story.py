@@ -105,6 +105,7 @@ def page(tmp_path_factory):
     return folder / "out" / "report.html"
 
 
+@pytest.mark.full
 def test_the_command_and_the_missing_ledger_are_on_the_page(page):
     text = page.read_text()
     assert "jaxdp test" in text

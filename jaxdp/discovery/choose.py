@@ -69,6 +69,8 @@ def discover(
     if isinstance(search, catalogue.Entry):
         return pc_by_name(key, records, test=search, epsilon=epsilon, ledger=ledger, **options)
     spec, takes = search.spec, inspect.signature(search).parameters
+    if method == AUTO and spec.max_order is not None and max_order:
+        options["max_order"] = min(max_order, spec.max_order)
     if delta and "delta" in takes:
         options["delta"] = delta
     missing = [name for name in spec.needs if name not in options]

@@ -86,6 +86,7 @@ class SearchSpec:
     infinity says that the search is there where no other fits; None: only by name. rank: Setting -> 0 to 3;
     searches of a lower rank come first whatever weaker dependence others find. because: Setting -> why, in words for
     people, where the rank decided. needs: arguments beyond epsilon that it cannot do without.
+    max_order: the largest conditioning set that it takes, to which the automatic choice keeps; None: any.
     sums: whether it takes sums of records alone, so that they may come in chunks (`RecordsInChunks`).
     variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
     true_epsilon: of comparators and published searches (`jaxdp.published`), the epsilon that they have, in words.
@@ -99,6 +100,7 @@ class SearchSpec:
     rank: Callable[[Setting], int] = _middle
     because: Callable[[Setting], str] = _nothing
     needs: tuple[str, ...] = ()
+    max_order: int | None = None
     sums: bool = False
     variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
     true_epsilon: str = ""

@@ -9,11 +9,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.independence.variants.score_stages import Lines
 from jaxdp.spec import BestKnown
 
 VARIANTS = 4
+
+
+def zero_mean(z):
+    """A public null model: the phenotype has mean 0 whatever z is."""
+    return jnp.zeros(z.shape[0])
+
+
 BINARY_PHENOTYPE = Domain((Column(),) * VARIANTS, (Column(BINARY, 2),), (Column(),))
 PLACE = "jaxdp.independence.variants.score_examples"
+# Fields of the last stage alone, lines and null model at zero: what an audit of its mechanism looks at.
+ABOUT_KNOWN_LINES = {
+    "null_model": zero_mean,
+    "residual_limit": 1.0,
+    "ahead": (),
+    "lines": Lines(np.zeros((VARIANTS, 1)), np.zeros(VARIANTS)),
+    "sizes": (VARIANTS, 1),
+}
 UNKNOWN = "the pair that moves it most sits on released lines, which no pair can know"
 
 
@@ -72,3 +88,8 @@ def worst_pairs():
         (made(1.0, 1.0, 1.0), made(0.0, 0.0, 0.0)),
         (made(1.0, 1.0, -1.0), made(1.0, -1.0, -1.0)),
     ]
+
+
+def first_worst_pair():
+    """For an audit: the scores move by their whole bound."""
+    return worst_pairs()[1]

@@ -39,6 +39,15 @@ class Model:
     moment_noise: Any
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """Released lines of the tested variants: coefficients (m, w), and the variance (m,) that they add to S."""
+
+    coefficients: Any
+    product_variance: Any
+
+
 def _sum(bound: float, norm: Norm, count: int, limit: float) -> Sensitivity:
     """Of `count` sums that a record moves by at most `bound` each."""
     total = {Norm.L1: count * bound, Norm.L2: math.sqrt(count) * bound, Norm.LINF: bound}[norm]

@@ -21,10 +21,10 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence.continuous import level_rule, moment_columns
 from jaxdp.independence.variants import score_examples
-from jaxdp.independence.variants.score_stages import NullModel, ResidualMean, VariantChoice, VariantLines
-from jaxdp.mechanisms import Laplace, Split
+from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
+from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.mechanisms.top_k import TopK
-from jaxdp.spec import SELECTION, Example, PairSearch, Planning, TestSpec
+from jaxdp.spec import SELECTION, AuditSettings, Example, PairSearch, Planning, TestSpec
 from jaxdp.statistics import moments, partition, score_sums
 
 MODEL, MEAN, CHOICE, LINES = "model", "mean", "choice", "lines"  # stages, in this order
@@ -116,6 +116,9 @@ class ScoreTest(PrivateTest):
                 worst_pairs=f"{score_examples.PLACE}:worst_pairs",
                 search=PairSearch(records=9, rounds=4),
                 coupled=True,
+                audit=AuditSettings(
+                    fields=score_examples.ABOUT_KNOWN_LINES, neighbours=f"{score_examples.PLACE}:first_worst_pair"
+                ),
             ),
         ),
     )
@@ -150,7 +153,9 @@ class ScoreTest(PrivateTest):
 
     def budget(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
-        return whole if self.parts is None else Split(parts={name: self.parts[name] for name in SCORES})
+        if self.parts is not None:
+            return Split(parts={name: self.parts[name] for name in SCORES})
+        return divide(whole, {name: Fraction(SHARES[name], 50) for name in SCORES}) if self.ahead == () else whole
 
     def resolve(self, shapes):
         """The next stage, or the test itself. Errors: ValueError for several columns of y and too many records."""
@@ -396,15 +401,6 @@ class BestVariants(ScoreTest):
     def chosen(result):
         """Places of the chosen variants (count,), best first: the release before the lines."""
         return result.release.earlier[-2].value
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Lines:
-    """Released lines of the tested variants: coefficients (m, w), and the variance (m,) that they add to S."""
-
-    coefficients: Any
-    product_variance: Any
 
 
 def with_model(test, query, released):

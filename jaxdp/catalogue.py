@@ -176,9 +176,22 @@ def find(name: str) -> Entry:
     found = entries().get(name)
     if found is None:
         close = difflib.get_close_matches(name, entries(), 1)
+        near = [] if close else _about(name)
         hint = f"did you mean {close[0]!r}?" if close else "jaxdp methods (in Python jaxdp.catalogue) lists them all."
+        hint = f"{' and '.join(near)} are near it, and {hint}" if len(near) > 1 else hint
+        hint = f"{near[0]} is near it, and {hint}" if len(near) == 1 else hint
         raise ValueError(f"there is no test called {name!r}; {hint}")
     return found
+
+
+def _about(word: str, most: int = 3) -> list[str]:
+    """Names of private tests that say this word of themselves, published ones last."""
+    told = {
+        entry.name: f"{entry.name} {entry.spec.summary} {entry.spec.sees} {entry.cls.__doc__ or ''}".lower()
+        for entry in sorted(entries().values(), key=lambda entry: bool(entry.spec.true_epsilon))
+        if entry.spec.private
+    }
+    return [name for name, text in told.items() if len(word) > 3 and word.lower() in text][:most]
 
 
 def _imported(place: str) -> Entry:

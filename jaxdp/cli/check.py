@@ -33,8 +33,9 @@ def run(args: argparse.Namespace) -> int:
     schema = Schema.load(args.schema)
     names = options.columns(schema, args.columns) if args.columns else list(schema.names)
     rules = {name: schema.rule(name) for name in names}
-    form, tally = _counted(args.data, rules, schema.delimiter, strict=False)
-    by_line = tally if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, strict=True)[1]
+    units: set[str] = set()
+    form, tally = _counted(args.data, rules, schema.delimiter, False, schema.unit, units)
+    by_line = tally if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
     shown = by_line if form else tally
     columns = shown.columns.values()
     ties = [f"  warning: {column.ties}" for column in columns if column.tied]
@@ -43,7 +44,16 @@ def run(args: argparse.Namespace) -> int:
     problems = [problem for problem in problems if problem]
     errors = [f"  error: {problem}" for problem in problems if len(problems) > 1]
     title = f"{args.data}: {readers.OWNER}"
-    screen = [title, *_lines(by_line.faults), *_table(columns), *_shapes(columns), *replaced, *ties, *errors]
+    screen = [
+        title,
+        *_lines(by_line.faults),
+        *_units(schema.unit, len(units)),
+        *_table(columns),
+        *_shapes(columns),
+        *replaced,
+        *ties,
+        *errors,
+    ]
     options.tell(args, _content(title, form, by_line.faults, columns), "\n".join(screen))
     if problems:
         more = f" (and {len(problems) - 1} more, listed above)" if len(problems) > 1 else ""
@@ -67,15 +77,24 @@ def _content(title: str, form: str, faults, columns) -> dict[str, Any]:
     return {"notice": title, "form": form, "malformed_lines": malformed, "columns": told}
 
 
-def _counted(path: str, rules, delimiter: str, strict: bool):
-    """What is wrong with the file's form (the empty text: nothing), and the counts up to there."""
+def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", units: set[str] | None = None):
+    """What is wrong with the file's form (the empty text: nothing), and the counts up to there.
+
+    units: gets the ids of the column `unit`.
+    """
     from jaxdp.data import readers
+    from jaxdp.data.coding import to_text
     from jaxdp.data.tally import Tally
 
     tally = Tally()
+    ids = [unit] if unit and units is not None else []
     try:
-        for piece in readers.pieces(path, list(rules), delimiter, strict=strict, faults=tally.faults):
+        for piece in readers.pieces(
+            path, list(dict.fromkeys([*rules, *ids])), delimiter, strict=strict, faults=tally.faults
+        ):
             tally.add_piece(rules, piece)
+            if units is not None and unit:
+                units.update(map(to_text, piece[unit]))
     except readers.FormError as error:
         return str(error), tally
     return "", tally
@@ -84,9 +103,18 @@ def _counted(path: str, rules, delimiter: str, strict: bool):
 def _lines(faults) -> list[str]:
     counts = {kind: count for kind, count in faults.items() if count}
     if not counts:
-        return ["  every line is one record"]
+        return ["  no quoted line breaks: each line of the file is one row"]
     listed = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     return [f"  malformed lines: {listed}; --strict counts them as missing records"]
+
+
+def _units(unit: str, count: int) -> list[str]:
+    """How many records a query reads where one record is the first row of each unit."""
+    if not unit:
+        return []
+    return [
+        f"  unit = {unit}: a query reads {count} records, the first row of each {unit}; below are cells of all rows"
+    ]
 
 
 def _table(columns) -> list[str]:

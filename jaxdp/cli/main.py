@@ -70,6 +70,9 @@ class Parser(argparse.ArgumentParser):
             known = [name.strip(" '") for name in wrong["known"].split(",")]
             close = difflib.get_close_matches(wrong["given"], known, 1, cutoff=0.5)
             hint = f"did you mean {close[0]!r}?" if close else f"it must be one of {', '.join(known)}"
+            if os.path.isfile(wrong["given"]):  # a file where an action belongs
+                action = "show" if "show" in known else known[0]
+                hint = f"did you mean {self.prog} {action} {shlex.quote(wrong['given'])}?"
             message = (
                 f"there is no {(wrong[1] or 'choice').removeprefix('argument ').strip(': ')} {wrong['given']!r}; {hint}"
             )

@@ -10,8 +10,10 @@ import itertools
 import json
 import math
 import os
+import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -327,8 +329,8 @@ def left(ledger, seed: int | None) -> str:
         return ""
     if ledger is None:
         return (
-            "\n  budget     nothing keeps count of what answers from this file cost: jaxdp ledger create study.db "
-            "--epsilon E, then --ledger study.db"
+            "\n  budget     no ledger: this cost was not recorded. Create one with jaxdp ledger create study.db "
+            "--epsilon E, then give --ledger study.db"
         )
     return f"\n  budget     {ledger.remaining} left in {ledger.path.name}"
 
@@ -344,7 +346,17 @@ def for_the_page(args: argparse.Namespace, ledger) -> dict:
             "epsilon_left": float(ledger.remaining.epsilon),
             "epsilon_granted": float(ledger.total.epsilon),
         }
-    return {"command": args.typed, "budget": budget} | ({} if args.seed is None else {"seed": args.seed})
+    return {"command": without_folders(args.typed), "budget": budget} | (
+        {} if args.seed is None else {"seed": args.seed}
+    )
+
+
+def without_folders(typed: str) -> str:
+    """The command for a page that may be published: of a path from the root only the name, which is no one's folder."""
+    words = (word.partition("=") if word.startswith("--") else ("", "", word) for word in shlex.split(typed))
+    return shlex.join(
+        option + sign + (Path(value).name if value.startswith(("/", "~")) else value) for option, sign, value in words
+    )
 
 
 def result_folder(args: argparse.Namespace, names: Iterable[str], unfinished: Sequence[str] = ()) -> Path:
@@ -428,10 +440,21 @@ def progress[T](items: Iterable[T], label: str, total: int | None = None) -> Ite
 
 
 @contextlib.contextmanager
-def stages(count: int) -> Iterator[Callable[[str], None]]:
-    """Gives `begin(name)`, to be called as each of `count` stages begins; a bar on a terminal, silent elsewhere."""
+def stages(count: int, every: float | None = None) -> Iterator[Callable[[str], None]]:
+    """Gives `begin(name)`, to be called as each of `count` stages begins; a bar on a terminal.
+
+    every: elsewhere a line on standard error after so many seconds, None for none.
+    """
     if not sys.stderr.isatty():
-        yield lambda name: None
+        told = time.monotonic()
+
+        def line(name: str) -> None:
+            nonlocal told
+            if every is not None and time.monotonic() - told >= every:
+                told = time.monotonic()
+                print(f"jaxdp: {name}", file=sys.stderr, flush=True)
+
+        yield line
         return
     from tqdm import tqdm
 

@@ -66,6 +66,7 @@ def _merged(folders: list[Path], out: str | None) -> Path:
 
 def compared(lines: list[dict]) -> str:
     """The comparison on one screen: the cells that differ most."""
+    from jaxdp._base import p_values
     from jaxdp.simulate.engine import results
 
     level = 0.05 / len(lines)
@@ -75,7 +76,7 @@ def compared(lines: list[dict]) -> str:
         cell = " ".join(f"{name}={line[name]}" for name in results.IDENTITY if name in line)
         text.append(
             f"  {cell}: {line['rate']:.4f} against {line['other_rate']:.4f}, difference {line['difference']:+.4f} "
-            f"[{line['low']:+.4f}, {line['high']:+.4f}], p = {line['p_value']:.3g}"
+            f"[{line['low']:+.4f}, {line['high']:+.4f}], {p_values.told(line['p_value'])}"
         )
     same = [line for line in lines if line["same_experiment"]]
     if same:

@@ -11,6 +11,7 @@ from jaxdp.cli import all_pairs, options
 
 SEES = ("linear", "monotone", "any")  # `jaxdp.spec.KINDS_SEEN`, without importing JAX
 ADJUST = ("holm", "bh")  # `jaxdp.one_call.pair_answers.ADJUSTMENTS`, without importing JAX
+EVERY = 10.0  # seconds between two lines about the pairs of --all-pairs, where there is no terminal
 FILES = ("result.json", "picture.png", "report.html")
 EXAMPLE = """examples:
   jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1
@@ -75,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
     account = options.account(ledger, args.data, folder, query.short)
     reading = {"strict": args.strict, "records": args.records, "force": args.force}
     reading |= {"memory": args.memory} | ({} if args.all_pairs else {"keep_sums": args.keep_sums})
-    with options.stages(4 if args.all_pairs else 5) as begin:
+    count = len(query.asked) + 4 if args.all_pairs else 5
+    with options.stages(count, EVERY if args.all_pairs else None) as begin:
         answer = query.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
         facts = options.for_the_page(args, ledger)
         content = (
@@ -170,8 +172,10 @@ def _told_cells(cells: list[dict]) -> str:
 
 def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
+    from jaxdp._base import p_values
     from jaxdp.one_call.answer import built, told_effect
     from jaxdp.one_call.budget import listing
+    from jaxdp.report.story import told_flags
 
     statistic = content["statistic"]
     if isinstance(statistic, float):
@@ -181,7 +185,7 @@ def summary(content: dict, folder: Path) -> str:
     lines = [
         content["title"],
         f"  answer     {content['answer']}",
-        f"  p-value    {content['p_value']:.6g}",
+        f"  p-value    {p_values.number(content['p_value'], 6)}",
         f"  statistic  {shown}",
         f"  method     {content['method']}{built(content['built'])}, n = {content['n']}",
         f"  sees       {content['sees'] or 'not said by the test'}",
@@ -198,7 +202,7 @@ def summary(content: dict, folder: Path) -> str:
         "cells": _told_cells(content["cells"]) if content["cells"] else "",
         "assumes": content["assumption"] or rule["sentence"],
         "level": rule["sentence"] if content["assumption"] else "",
-        "flagged": ", ".join(rule["flags"]),
+        "flagged:": told_flags(rule["flags"]),
         "records": content["unit"],
     }
     for name, text in told.items():

@@ -25,6 +25,12 @@ _HINTS = (
 )
 _BOUNDS = 'bounds = "TODO"            # [LOW, HIGH], limits that are public knowledge, never the observed ones'
 _LEVELS = 'levels = "TODO"            # ["no", "yes"], every public level, never those that occur'
+_EXAMPLE = [
+    "# Two columns as they look when they are filled in:",
+    "#   [columns.age]                       #   [columns.clinic]",
+    '#   kind = "continuous"                 #   kind = "categorical"',
+    '#   bounds = [18, 90]                   #   levels = ["north", "south"]',
+]
 _UNIT = re.compile(r"(^|[_ ])(id|person|patient|subject|user|customer|household)([_ ]|$)|_?id$", re.I)
 
 
@@ -44,15 +50,21 @@ def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> st
         names, kinds = files.names_of(path), files.kinds_of(path)
     else:
         names, delimiter = _header(path)
+    unnamed = len(names) > 1 and not names[0]  # the row names that R and pandas write; nobody can ask about them
+    names = names[1:] if unnamed else names
     _require_names(name, names)
     top = [
         f"# What is public about the columns of {os.path.basename(name)}. Fill in every TODO from public knowledge,",
         "# never from the records; delete columns that you do not ask about. docs/schema.md explains every key.",
     ]
+    if unnamed:
+        top.append("# The first column has no name and is left out: programs write the number of the row there.")
     if delimiter != ",":
         top.append(f"delimiter = {json.dumps(delimiter)}")
     if delimiter == ";":
         top.append('# decimal = ","              # files with ";" often write decimal commas; thousands = "." then too')
+    if not every and not kinds:
+        top += _EXAMPLE
     units = [column for column in names if _UNIT.search(column)]
     if units:
         unit = json.dumps(units[0], ensure_ascii=False)
@@ -70,12 +82,19 @@ def _header(path: str | os.PathLike) -> tuple[list[str], str]:
             line = file.readline(1 << 20)
     except UnicodeDecodeError:
         raise ValueError(f"data file {os.fspath(path)} is not UTF-8 text: save it as CSV in UTF-8.") from None
-    try:
-        cut = {mark: next(csv.reader([line], delimiter=mark, strict=True), []) for mark in USUAL_DELIMITERS}
-    except csv.Error:
-        raise ValueError(f"data file {os.fspath(path)} has a header line that is not CSV.") from None
+    cut = {mark: fields for mark in USUAL_DELIMITERS if (fields := _cut(line, mark)) is not None}
+    if not cut:
+        raise ValueError(f"data file {os.fspath(path)} has a header line that is not CSV.")
     delimiter = max(cut, key=lambda mark: len(cut[mark]))
     return [field.strip() for field in cut[delimiter]], delimiter
+
+
+def _cut(line: str, delimiter: str) -> list[str] | None:
+    """The fields of a line; None where its quotes do not stand beside this delimiter."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return None
 
 
 def _require_names(path: str, names: list[str]) -> None:
@@ -112,7 +131,8 @@ def _body(kind: str) -> list[str]:
     if kind.startswith(("string", "large_string", "dictionary")):
         return ['kind = "categorical"       # or "ordinal", "binary"', _LEVELS]
     return [
-        'kind = "TODO"              # continuous, or with levels: ordinal | categorical | binary',
+        'kind = "TODO"              # "continuous" with bounds; "ordinal", "categorical" or "binary" with levels',
+        "# choose one of the two lines: bounds of a continuous column, levels (without the #) of any other",
         _BOUNDS,
         f"# {_LEVELS}",
     ]

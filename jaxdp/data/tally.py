@@ -144,7 +144,8 @@ class ColumnTally:
             if total and windows.max() >= CROWDED_SHARE * total:
                 return (
                     f"nine in ten values of {self.rule.name!r} crowd into {width / BINS:.0%} of its bounds: as a "
-                    'column to condition on it needs narrower public bounds, or scale = "log"'
+                    'column to condition on it needs narrower public bounds, or scale = "log", '
+                    "if public knowledge allows them; not because of this count, which is private"
                 )
         return ""
 
@@ -180,7 +181,10 @@ class ColumnTally:
                 f"{levels[self.rule.other]!r}: add the level to the schema if it is public, or choose with other = ..."
             )
         if self.outside:
-            told.append(f"{self._of_cells(self.outside)} of {name} lie outside its bounds and count as the nearer one")
+            midnight = ": a bound without a time is its midnight" if self.rule.notation.date else ""
+            told.append(
+                f"{self._of_cells(self.outside)} of {name} lie outside its bounds and count as the nearer one{midnight}"
+            )
         return told
 
     def _of_cells(self, count: int) -> str:
@@ -194,6 +198,12 @@ class ColumnTally:
         name = repr(self.rule.name)
         if self.missing == self.cells:
             return f"column {name} does not parse: all of its {self.cells} cells are empty or marked as missing"
+        if self.outside == self.doubtful:
+            share = f"{self.outside / (self.cells - self.missing):.0%}"
+            limits = "dates" if self.rule.notation.date else f"[{self.rule.lower:g}, {self.rule.upper:g}]"
+            return (
+                f"{share} of the cells of column {name} lie outside its bounds {limits}: correct the bounds or the unit"
+            )
         counts = {"unreadable": self.unreadable, "unknown": self.unknown, "out of bounds": self.outside}
         shown = " and ".join(f"{count} {what}" for what, count in counts.items() if count)
         return f"column {name} does not parse: of {self.cells} cells {shown}{self._hint()}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+from collections.abc import Callable
 from fractions import Fraction
 
 import jax
@@ -45,10 +46,12 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
         return stack([result.p_value for result in found]), cost, tuple(result.release for result in found)
 
 
-def run_each(tests: list, key, queries: list, *, name: str, ledger=None) -> tuple[list[core.Result], Cost]:
+def run_each(
+    tests: list, key, queries: list, *, name: str, ledger=None, begin: Callable[[int], None] = lambda place: None
+) -> tuple[list[core.Result], Cost]:
     """(one result for each query by its own test, the cost of all): charged once, before a value is used.
 
-    Privacy: sequential composition; the tests hold their shares of the budget.
+    Privacy: sequential composition; the tests hold their shares of the budget. begin: told the place of each query.
     """
     mode = keys.admit(key, *tests, *queries)
     queries = [core.admit(test, data) for test, data in zip(tests, queries, strict=True)]
@@ -61,8 +64,11 @@ def run_each(tests: list, key, queries: list, *, name: str, ledger=None) -> tupl
                     core._rehearse(test, data)
             ledger.charge(name, cost, key)
         sources = opened(key).split(len(tests))
-        asked = zip(tests, sources, queries, strict=True)
-        return [core.run_opened(test, source, data) for test, source, data in asked], cost
+        found = []
+        for place, (test, source, data) in enumerate(zip(tests, sources, queries, strict=True)):
+            begin(place)
+            found.append(core.run_opened(test, source, data))
+        return found, cost
 
 
 def _one_of_each_kind(tests: list, queries: list) -> list[tuple]:

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Result
 from jaxdp.plan.setting import Setting
 from jaxdp.report.picture import Picture
+from jaxdp.report.story import told_flags
 
 MAX_VALUES_WRITTEN = 100
 WIDTH = 100
@@ -77,14 +79,14 @@ class Answer(Result):
         rule = content["level_rule"] or {"sentence": "", "flags": []}
         values = {
             "answer": content["answer"],
-            "p-value": content["p_value"],
+            "p-value": p_values.number(content["p_value"], 6),
             "effect": told_effect(content) or None,
             "method": f"{content['method']}{built(content['built'])}, n = {content['n']}",
             "privacy": str(self.cost) if content["mode"] == "release" else NOT_PRIVATE,
             "sees": content["sees"] or None,
             "rests on": content["assumption"] or None,
             "level": rule["sentence"] or None,
-            "take care": ", ".join(rule["flags"]) or None,
+            "take care": told_flags(rule["flags"]) or None,
             "not protected": ", ".join(content["public_columns"]) or None,
         }
         return as_html(content["title"], {name: value for name, value in values.items() if value is not None})
@@ -155,6 +157,7 @@ def answer_of(result: Result, query: Any, test: Any, data: Any) -> Answer:
     fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
     # plain numbers: float64 arrays of JAX would be cut to float32 wherever x64 is off
     fields |= {name: _numbers(fields[name]) for name in ("p_value", "effect", "interval")}
+    fields["p_value"] = p_values.floored(fields["p_value"])
     return Answer(**fields, content=describe(result, query, test, data), test=test, schema=query.schema)
 
 
@@ -176,17 +179,20 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
 
     from jaxdp import catalogue
 
-    cost, p_value, level = result.cost, float(result.p_value), query.settings.level
+    cost, level = result.cost, query.settings.level
+    p_value = p_values.floored(float(result.p_value))
+    smallest = p_values.smallest_of(test, p_value)
     statistic = np.asarray(result.statistic, float)
     found = p_value <= level
     return {
         "title": query.sentence,
-        "answer": verdict(found, p_value, level),
+        "answer": verdict(found, p_value, level, smallest),
         "method": query.entry.name,
         "p_value": p_value,
+        "smallest_p_value": smallest,
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
-        "effect_is": _without_z(query.entry.spec.effect, query) if result.effect is not None else "",
+        "effect_is": without_z(query.entry.spec.effect, query) if result.effect is not None else "",
         "statistic": float(statistic) if statistic.size == 1 else statistic,
         "epsilon": epsilon_shown(float(cost.epsilon), query.epsilon),
         "delta": float(cost.delta),
@@ -204,13 +210,13 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "cells": _cells(test, data, result.release),
         "assumption": query.entry.spec.assumption if _has_continuous(data.domain.z) else "",
         "level_rule": _level_rule(test, data, query),
-        "sees": _without_z(query.entry.spec.sees, query),
+        "sees": without_z(query.entry.spec.sees, query),
         "released": released_values(result.release),
         "versions": versions(),
     }
 
 
-def _without_z(told: str, query: Any) -> str:
+def without_z(told: str, query: Any) -> str:
     """What a test says about itself, for a query that has no Z."""
     return told if query.given else told.replace(" given Z", "")
 
@@ -237,10 +243,10 @@ def built(fields: Mapping[str, Any]) -> str:
     return f" ({told})" if told else ""
 
 
-def verdict(found: bool, p_value: float, level: float) -> str:
-    """The answer in words."""
+def verdict(found: bool, p_value: float, level: float, smallest: float | None = None) -> str:
+    """The answer in words. smallest: p-value that this test can give, where it gave that."""
     outcome = "Dependence found" if found else "No dependence found"
-    return f"{outcome} at level {level:g} (p = {p_value:.3g})."
+    return f"{outcome} at level {level:g} ({p_values.told(p_value, smallest)})."
 
 
 def _cells(test, data, release) -> list[dict]:
@@ -275,11 +281,12 @@ def _in_units(rule, test, query) -> str:
     scales = [float(scale) for scale in (test.scale_x, test.scale_y)]
     share = rule.deviation / scales[0] if math.isfinite(rule.deviation) else 0.5  # of a scale; the kernel is half of it
     told = [
-        f"{0.5 * (one.upper - one.lower) * scale * share:.3g} of {name}"
+        (f"{0.5 * (one.upper - one.lower) * scale * share:.3g}", name)
         for name, one, scale in zip(names, rules, scales, strict=True)
     ]
-    what = "The admissible deviation" if math.isfinite(rule.deviation) else "The kernel's width"
-    return f"{what} is {told[0]} and {told[1]}, in their own units."
+    if math.isfinite(rule.deviation):
+        return "They may stray by " + " and ".join(f"{size} units of {name}" for size, name in told) + "."
+    return "A jump is a change of more than " + " or ".join(f"{size} in {name}" for size, name in told) + "."
 
 
 def released_values(release) -> list[dict]:

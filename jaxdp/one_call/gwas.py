@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp import catalogue, core
+from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE
 from jaxdp.core import Cost
 from jaxdp.data import plink
@@ -43,7 +44,7 @@ class VariantAnswers:
         content = self.content
         lines = [f"{content['title']}: {content['answer']}."]
         lines += [
-            f"  {one['name']}  {one['place']}  p = {one['p_value']:.3g}  effect {one['effect']:.3g} "
+            f"  {one['name']}  {one['place']}  {p_values.told(one['p_value'])}  effect {one['effect']:.3g} "
             f"[{one['interval'][0]:.3g}, {one['interval'][1]:.3g}]"
             for one in self.variants
         ]

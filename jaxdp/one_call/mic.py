@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Cost
 from jaxdp.data.known import schema_of
@@ -221,9 +222,10 @@ def _one_pair(query: MICQuery, values, columns, key, account) -> Coefficients:
         result = run(test, key, Data(values[:, 0], values[:, 1]), ledger=account)
     value, p_value, (x, y) = float(result.statistic), float(result.p_value), query.names
     left = query.epsilon * (1.0 - query.range_share)
+    told = p_values.told(p_value, p_values.smallest_of(test, p_value))
     content = _common(query, values.shape[0], result) | {
         "title": f"How strongly are {x} and {y} related?",
-        "answer": f"MIC = {value:.3f} (0 = unrelated, 1 = one determines the other), p = {p_value:.3g}",
+        "answer": f"MIC = {value:.3f} (0 = unrelated, 1 = one determines the other), {told}",
         "method": result.method,
         "pairs": [{"x": x, "y": y, "mic": value}],
         "p_value": p_value,

@@ -6,12 +6,25 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Cost
 
 ADJUSTMENTS = {"holm": "Holm (family-wise error)", "bh": "Benjamini-Hochberg (false discovery rate)"}
 MAX_PRINTED = 20
-COLUMNS = ("x", "y", "method", "p_value", "adjusted", "dependence_found", "statistic", "effect", "low", "high")
+COLUMNS = (
+    "x",
+    "y",
+    "method",
+    "p_value",
+    "adjusted",
+    "dependence_found",
+    "statistic",
+    "effect",
+    "low",
+    "high",
+    "smallest_p",
+)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -44,10 +57,13 @@ class PairAnswers:
         lines = [f"{'pair':{width}s}  adjusted p  p-value   dependent  test"]
         for text, pair in zip(asked, self.pairs, strict=False):
             told = "yes" if pair["dependence_found"] else "no"
-            numbers = f"{pair['adjusted']:<10.3g}  {pair['p_value']:<8.3g}"
-            lines.append(f"{text:{width}s}  {numbers}  {told:9s}  {pair['method']}")
+            numbers = f"{p_values.number(pair['adjusted']):<10s}  {p_values.number(pair['p_value']):<8s}"
+            least = "*" if p_values.at_smallest(pair["p_value"], pair["smallest_p"]) else ""
+            lines.append(f"{text:{width}s}  {numbers}  {told:9s}  {pair['method']}{least}")
         left = len(self.pairs) - most
-        return [*lines, f"... and {left} pairs more"] if left > 0 else lines
+        lines += [f"... and {left} pairs more"] if left > 0 else []
+        floored = any(p_values.at_smallest(pair["p_value"], pair["smallest_p"]) for pair in self.pairs[:most])
+        return [*lines, "* the smallest p-value that this test can give"] if floored else lines
 
     def __repr__(self) -> str:
         content = self.content
@@ -61,7 +77,8 @@ class PairAnswers:
 
     def _repr_html_(self) -> str:
         shown = {
-            f"{pair['x']} ~ {pair['y']}": f"p = {pair['p_value']:.3g}, adjusted {pair['adjusted']:.3g}"
+            f"{pair['x']} ~ {pair['y']}": p_values.told(pair["p_value"], pair["smallest_p"])
+            + f"; adjusted {p_values.number(pair['adjusted'])}"
             for pair in self.pairs[:MAX_PRINTED]
         }
         paid = NOT_PRIVATE if self.mode == "simulation" else str(self.cost)

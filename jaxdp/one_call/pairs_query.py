@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,14 +14,14 @@ import jax
 import numpy as np
 
 from jaxdp import catalogue
-from jaxdp._base import check
+from jaxdp._base import check, p_values
 from jaxdp.core import Cost
 from jaxdp.data import streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.one_call import reading
-from jaxdp.one_call.answer import epsilon_shown, in_own_units, versions
+from jaxdp.one_call.answer import epsilon_shown, in_own_units, versions, without_z
 from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
 from jaxdp.one_call.query import Query, require_size, silent
@@ -179,18 +180,19 @@ class PairsQuery:
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
             data = [self._data(query, values) for query in self.asked]
             tests = [_built(query, one, rows) for query, one in zip(self.asked, data, strict=True)]
-            begin(f"testing {len(tests)} pairs of {rows} rows")
+            begin(f"testing {len(tests)} pairs of {rows} rows; a run that is stopped loses its answers, not its charge")
             together = self._together(tests, values, rows)
             if together is None:
                 name = f"all-pairs[{', '.join(self.methods)}]"
-                results, cost = pair_by_pair.run_each(tests, key, data, name=name, ledger=account)
-                rows_of = [self._row(*one) for one in zip(self.asked, results, strict=True)]
+                turn = _Turns(self.asked, begin)
+                results, cost = pair_by_pair.run_each(tests, key, data, name=name, ledger=account, begin=turn)
+                rows_of = [self._row(*one) for one in zip(self.asked, tests, results, strict=True)]
                 mode = results[0].mode
             else:
                 test, joint = together
                 result = run(test, key, joint, ledger=account)
                 cost, mode = result.cost, result.mode
-                rows_of = self._rows_together(result)
+                rows_of = self._rows_together(result, tests)
         return self._answers(rows_of, tests, cost, mode, rows)
 
     def _data(self, query: Query, values: Any) -> Any:
@@ -229,29 +231,34 @@ class PairsQuery:
 
         return catalogue.at_most(self.epsilon, build, data), data
 
-    def _row(self, query: Query, result: Any) -> dict[str, Any]:
+    def _row(self, query: Query, test: Any, result: Any) -> dict[str, Any]:
         """One pair by a test of its own."""
         result = in_own_units(result, query)
         statistic = np.asarray(result.statistic, float)
         sized = result.effect is not None and np.size(result.effect) == 1
         low, high = (float(np.asarray(end)) for end in result.interval) if sized else (None, None)
+        p_value = p_values.floored(float(result.p_value))
         return self._named(query) | {
-            "p_value": float(result.p_value),
+            "p_value": p_value,
+            "smallest_p": p_values.smallest_of(test, p_value),
             "statistic": float(statistic) if statistic.size == 1 else None,
             "effect": float(np.asarray(result.effect)) if sized else None,
             "low": low,
             "high": high,
         }
 
-    def _rows_together(self, result: Any) -> list[dict[str, Any]]:
+    def _rows_together(self, result: Any, tests: list) -> list[dict[str, Any]]:
         """All pairs by one release."""
         values = np.asarray(result.p_value, float)
         statistic = np.asarray(result.statistic, float)
         numbers = statistic.tolist() if statistic.shape == values.shape else [None] * values.size
         empty = {"effect": None, "low": None, "high": None}
+        told = list(map(p_values.floored, values.tolist()))
         return [
-            self._named(query) | {"p_value": float(value), "statistic": number} | empty
-            for query, value, number in zip(self.asked, values, numbers, strict=True)
+            self._named(query)
+            | {"p_value": value, "smallest_p": p_values.smallest_of(test, value), "statistic": number}
+            | empty
+            for query, test, value, number in zip(self.asked, tests, told, numbers, strict=True)
         ]
 
     def _named(self, query: Query) -> dict[str, Any]:
@@ -274,7 +281,7 @@ class PairsQuery:
         continuous = any(self.schema.rule(name).is_continuous for name in self.given)
         assumptions = dict.fromkeys(spec.assumption for spec in specs.values() if continuous and spec.assumption)
         method = listing(self.methods)
-        smallest = f"; the smallest adjusted p-value is {listed[0]['adjusted']:.3g}" if not found else ""
+        smallest = f"; the smallest adjusted p-value is {p_values.number(listed[0]['adjusted'])}" if not found else ""
         content = {
             "title": self.sentence,
             "answer": f"{found} of {len(listed)} pairs are dependent at level {self.level:g}, adjusted by "
@@ -292,7 +299,7 @@ class PairsQuery:
             "given": list(self.given),
             "unit": self.schema.protects,
             "assumption": " ".join(assumptions),
-            "sees": "; ".join(sees),
+            "sees": without_z("; ".join(sees), self),
             "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
             "versions": versions(),
         }
@@ -346,6 +353,18 @@ class _FeatureColumns:
         """The whole data, with shapes for arrays."""
         one = self.coded({name: np.zeros(1) for name in self.names})
         return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_records, *leaf.shape[1:]), np.float64), one)
+
+
+class _Turns:
+    """Tells which pair is tested, and about how long the rest takes, by the pairs that are done."""
+
+    def __init__(self, asked: Sequence[Query], begin: Callable[[str], None]):
+        self._asked, self._begin, self._start = asked, begin, time.monotonic()
+
+    def __call__(self, place: int) -> None:
+        left = (time.monotonic() - self._start) / max(place, 1) * (len(self._asked) - place)
+        rest = f", about {left:.0f} s left" if place else ""
+        self._begin(f"pair {place + 1} of {len(self._asked)}: {self._asked[place].short}{rest}")
 
 
 def _require_columns(schema: Schema, names: Sequence[str], given: Sequence[str]) -> None:

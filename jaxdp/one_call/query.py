@@ -199,6 +199,8 @@ def _options(**settings: Any) -> Options:
         if name not in (*SETTINGS, "level", "fields"):
             close = difflib.get_close_matches(name, (*SETTINGS, *ARGUMENTS), 1)
             hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(SETTINGS)}."
+            if name in ("seed", "random_state", "rng"):
+                hint = "a simulation, which is not private, takes key=jax.random.key(1); a release takes no key."
             raise TypeError(f"there is no setting {name!r}; {hint}")
     scale = settings.get("residual_scale")
     if isinstance(scale, int | float):

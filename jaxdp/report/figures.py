@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxdp._base import p_values
+
 BLUE, RED, GREY = "#2a6f97", "#b3261e", "#8a8f98"
 NOTE_OF_SIMULATION = "NOT PRIVATE: simulation"
 GRID_POINTS = 801
@@ -82,7 +84,7 @@ def null_law(
     )
     for edge in (-critical, critical):
         axes.axvline(edge, color=RED, linewidth=0.8, linestyle=":")
-    axes.axvline(statistic, color="black", linewidth=1.6, label=f"{label} {statistic:.4g}, p = {p_value:.3g}")
+    axes.axvline(statistic, color="black", linewidth=1.6, label=f"{label} {statistic:.4g}, {p_values.told(p_value)}")
     axes.set(
         title=plain(title), xlabel=plain(label), ylabel="density", ylim=(0.0, 1.08 * height.max()), xlim=(-reach, reach)
     )
@@ -106,7 +108,7 @@ def p_value_scale(path: Path, *, p_value: float, level: float, title: str, simul
     figure, axes = canvas(height=2.2)
     axes.axvspan(smallest, level, color=RED, alpha=0.2, label=f"critical region, level {level:g}")
     axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
-    axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"p = {p_value:.3g}")
+    axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"{p_values.told(p_value)}")
     axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=plain(title), xlabel="p-value (noise included)")
     axes.spines["left"].set_visible(False)
     axes.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)

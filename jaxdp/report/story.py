@@ -16,6 +16,23 @@ RELATIONS = {
     "add_or_remove_one": "two files, one of which has one record more",
 }
 
+FLAGS = {
+    "curvature": "sharp bends in Z (curvature)",
+    "low power": "few records for this epsilon (low power)",
+    "narrow kernel": "a kernel that forgives hardly any trend (narrow kernel)",
+    "labels": "numbers that may be labels of groups (labels)",
+    "cells": "Z is cut into cells (cells)",
+    "coarse cells": "cells that are too wide (coarse cells)",
+    "fit": "a fit of X and Y on Z that may be poor (fit)",
+    "small blocks": "blocks of few records (small blocks)",
+    "few records for intervals": "few records for intervals",
+}
+
+
+def told_flags(flags: Sequence[str]) -> str:
+    """Why an answer is flagged, in words; the name of the flag where there are none."""
+    return ", ".join(FLAGS.get(flag, flag) for flag in flags)
+
 
 def story(result: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Headings with their sentences, in reading order; [] for a result that is no answer to a question."""
@@ -101,7 +118,7 @@ def _rests_on(result: Mapping[str, Any]) -> Iterator[str]:
     yield str(result.get("assumption", ""))
     yield str(rule.get("sentence", ""))
     if rule.get("flags"):
-        yield f"Take care: {'; '.join(map(str, rule['flags']))}."
+        yield f"Take care: {told_flags(rule['flags'])}."
     public = result.get("public_columns")
     yield f"Known to everyone, and not protected: {', '.join(map(str, public))}." if public else ""
 

@@ -190,6 +190,24 @@ def test_a_draft_of_a_typed_file_knows_its_types(tmp_path):
     assert "north" not in text
 
 
+def test_a_draft_of_a_quoted_header_and_of_row_names(tmp_path):
+    """R quotes every name, and R and pandas leave the column of row names without one."""
+    for header, names in (
+        ('"a","b"', ["a", "b"]),
+        ('"","a","b, c"', ["a", "b, c"]),
+        (",a,b", ["a", "b"]),
+        ('"a; b";"c"', ["a; b", "c"]),
+    ):
+        (tmp_path / "d.csv").write_text(f"{header}\n")
+        text = draft(tmp_path / "d.csv")
+        assert [line for line in text.splitlines() if line.startswith("[")] == [
+            f"[columns.{name}]" if name.isalnum() else f'[columns."{name}"]' for name in names
+        ]
+        assert ("first column has no name" in text) == header.startswith((",", '""'))
+        assert "choose one of the two lines" in text
+        assert 'levels = ["north", "south"]' in text
+
+
 @pytest.mark.parametrize("line", ["a,0.123454321,c", "a,,c", "a,a,b", "x" * 300, ""])
 def test_a_first_line_that_may_be_a_record_is_not_written_down(tmp_path, line, capsys):
     (tmp_path / "d.csv").write_text(f"{line}\n1,2,3\n")

@@ -11,6 +11,7 @@ import pytest
 import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.core import public_shapes
+from jaxdp.report import story
 
 N = 400
 
@@ -91,7 +92,7 @@ def query(tmp_path):
 def test_the_command_line_prints_the_flag_beside_the_p_value(query, method, flag, tmp_path, capsys):
     assert main([*query, "--given", "c", "--method", method]) == 0
     told = capsys.readouterr().out
-    assert f"flagged    {flag}" in told
+    assert f"flagged: {story.told_flags(flag.split(', '))}" in " ".join(told.split())
     assert "band-gcm" in " ".join(told.split())
     rule = json.loads((tmp_path / "out" / "result.json").read_text())["level_rule"]
     assert (rule["verdict"], ", ".join(rule["flags"])) == ("flag", flag)
@@ -114,7 +115,7 @@ def test_the_command_line_refuses_ranks_within_cells_of_a_continuous_column(quer
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [(["c"], "kernel's width is 5 of a and 1.25 of b"), (["c", "d"], "of a and")]
+    ("given", "told"), [(["c"], "a change of more than 5 in a or 1.25 in b."), (["c", "d"], "units of a and")]
 )
 def test_what_is_admissible_is_told_in_the_units_of_the_columns(given, told):
     """c is an eighth of half the bounds; the deviation from a plane is told as well for two columns."""
@@ -125,6 +126,5 @@ def test_what_is_admissible_is_told_in_the_units_of_the_columns(given, told):
     rule = answer.content["level_rule"]
     assert told in rule["sentence"]
     if len(given) == 2:
-        assert (
-            f"deviation is {40 * rule['deviation']:.3g} of a and {10 * rule['deviation']:.3g} of b" in rule["sentence"]
-        )
+        told = f"stray by {40 * rule['deviation']:.3g} units of a and {10 * rule['deviation']:.3g} units of b."
+        assert told in rule["sentence"]

@@ -88,8 +88,9 @@ def band_rule(
     weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
     flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
     sentence = (
-        "The level holds if X and Y change gradually with Z. Both may jump by more than the kernel's width at the same "
-        f"value of Z, but at no more than {_places(jumps)} (n = {num_records}, {num_neighbors} neighbours). "
+        "The level holds if X and Y change gradually with Z. Both may jump at the same value of Z, but at "
+        f"{_places(jumps)} (n = {num_records}, {num_neighbors} neighbours); a jump is a change by more than the "
+        "kernel's width. "
     )
     sentence += LABELS if labels else CONTINUITY
     if weak:
@@ -200,8 +201,8 @@ def _contrast_refusal(num_records: int, depth: int, skewed: bool) -> str:
 def _places(jumps: float) -> str:
     """A number of values of Z in words, rounded down."""
     if not math.isfinite(jumps):
-        return "a few such values"
-    return "one such value" if 1.0 <= jumps < 2.0 else f"{math.floor(jumps)} such values"
+        return "a few values at most"
+    return "one value at most" if 1.0 <= jumps < 2.0 else f"{math.floor(jumps)} values at most"
 
 
 def _refusal(sentence: str) -> LevelRule:

@@ -26,8 +26,8 @@ class PartialCorrelation(MomentTest):
     """Private test of X independent of Y given Z, any number of columns of Z, in a linear model: Fisher's z.
 
     Statistic: continuous columns clipped at T sds about private centres, w in [-1, 1]; M = sum w w' over records and
-    t0 sum w, for all columns of z, x and y together. Everything else is post-processing: correlations of the unclipped
-    columns, partial correlations, intervals.
+    t0 sum w, for all columns of z, x and y together. Everything else is post-processing: Pearson's correlations of the
+    unclipped columns, partial correlations, intervals.
     Sensitivity: p (p + 1 + t0)^2/(2 (p + 1)) in L1 for p columns, t0 = 1/2; sqrt(2) (p + t0^2) in L2 with off-diagonal
     numbers counted sqrt(2) times (docs/theory/partial_correlation.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); a quarter of the budget for centres and scales.

@@ -550,7 +550,7 @@ def test_the_rule_states_how_rough_is_too_rough():
     rule = band.level_rule(shapes(200, 1))
     assert (rule.verdict, rule.flags) == ("run", ())
     assert rule.jumps == pytest.approx(1.2 * math.sqrt(200 * 11 / 36 + 18) / 2)
-    assert f"at no more than {math.floor(rule.jumps)} such values (n = 200" in rule.sentence
+    assert f"at {math.floor(rule.jumps)} values at most (n = 200" in rule.sentence
     assert "low power" in dataclasses.replace(band, epsilon=0.05).level_rule(shapes(200, 1)).flags
     rule = contrast.level_rule(shapes(1000, 2))
     assert rule.flags == ("curvature",)

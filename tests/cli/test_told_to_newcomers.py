@@ -1,0 +1,106 @@
+"""What the command line tells people who try it for the first time: hints, warnings, progress, notes of `check`."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import catalogue
+from jaxdp.cli import options
+from jaxdp.cli.main import main
+from jaxdp.data.schema import column_rule
+from jaxdp.data.tally import ColumnTally
+from jaxdp.one_call.pairs_query import PairsQuery
+from jaxdp.report import story
+
+
+def refused(capsys, *arguments):
+    assert main([str(argument) for argument in arguments]) == 2
+    return capsys.readouterr().err
+
+
+def test_a_seed_in_python_is_told_the_key():
+    with pytest.raises(TypeError, match=r"no setting 'seed'.*key=jax\.random\.key\(1\)"):
+        jaxdp.test({}, x="a", y="b", epsilon=1.0, bounds={"a": (0, 1), "b": (0, 1)}, seed=1)
+
+
+@pytest.mark.parametrize(("word", "near"), [("pearson", "partial-correlation"), ("fisher", "partial-correlation")])
+def test_a_test_by_the_name_of_its_statistic_is_pointed_to(word, near):
+    with pytest.raises(ValueError, match=f"no test called '{word}'; .*{near}"):
+        catalogue.find(word)
+    with pytest.raises(ValueError, match="; jaxdp methods"):
+        catalogue.find("qqqq")
+
+
+def test_a_file_in_the_place_of_an_action_is_given_one(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("a,b\n1,2\n")
+    assert f"did you mean jaxdp schema draft {tmp_path}/d.csv?" in refused(capsys, "schema", tmp_path / "d.csv")
+    assert f"did you mean jaxdp ledger show {tmp_path}/d.csv?" in refused(capsys, "ledger", tmp_path / "d.csv")
+
+
+def test_bounds_that_are_too_narrow_are_no_error_of_notation():
+    tally = ColumnTally(column_rule("delay", {"kind": "continuous", "bounds": [0, 10]}))
+    tally.add(np.array([5.0, 50.0, 60.0, 70.0, 80.0]))
+    told = "80% of the cells of column 'delay' lie outside its bounds [0, 10]: correct the bounds or the unit"
+    assert tally.sentence == told
+
+
+def test_a_date_out_of_bounds_is_told_that_bounds_are_midnights():
+    rule = column_rule("t", {"kind": "continuous", "date": True, "bounds": ["2013-01-01", "2013-12-31"]})
+    tally = ColumnTally(rule)
+    tally.add(["2013-06-01", "2013-12-30T23:00:00", "2013-12-31", "2013-12-31T05:00:00"])
+    assert tally.outside == 1
+    assert "a bound without a time is its midnight" in tally.replaced[0]
+
+
+def test_check_counts_persons_where_one_record_is_a_person(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("id,u\n" + "".join(f"{i // 3},0.{i % 7}\n" for i in range(30)))
+    (tmp_path / "s.toml").write_text('unit = "id"\n[columns.u]\nkind = "continuous"\nbounds = [0, 1]\n')
+    assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]) == 0
+    shown = capsys.readouterr().out
+    assert "a query reads 10 records, the first row of each id" in shown
+    assert "each line of the file is one row" in shown
+
+
+def test_check_does_not_ask_for_bounds_that_follow_from_its_count():
+    tally = ColumnTally(column_rule("w", {"kind": "continuous", "bounds": [0, 100]}))
+    tally.add(np.linspace(0.0, 9.0, 50))
+    assert "if public knowledge allows them; not because of this count" in tally.crowding
+
+
+def test_a_page_shows_no_folder_of_its_owner():
+    typed = "jaxdp test /home/me/d.csv --schema s.toml --out=/home/me/out --x a"
+    assert options.without_folders(typed) == "jaxdp test d.csv --schema s.toml --out=out --x a"
+
+
+def test_flags_are_told_in_words():
+    told = dict(story.story({"answer": "", "epsilon": 1.0, "mode": "release", "level_rule": {"flags": ["labels"]}}))
+    assert told["What the answer rests on"] == ["Take care: numbers that may be labels of groups (labels)."]
+
+
+def test_all_pairs_tell_what_they_do_without_a_terminal(capsys):
+    with options.stages(3, every=0.0) as begin:
+        begin("pair 1 of 2: a ~ b")
+    assert capsys.readouterr().err == "jaxdp: pair 1 of 2: a ~ b\n"
+    with options.stages(3, every=3600.0) as begin, options.stages(3) as silent:
+        begin("one")
+        silent("two")
+    assert capsys.readouterr().err == ""
+
+
+def test_every_pair_is_told_before_it_is_tested():
+    random = np.random.default_rng(1)
+    table = {name: random.integers(0, 2 + place, 60) for place, name in enumerate("abc")}
+    kinds = {"a": "binary", "b": "categorical", "c": "ordinal"}  # indicators of b: no release of all pairs together
+    columns = {name: {"kind": kinds[name], "levels": list(range(2 + k))} for k, name in enumerate("abc")}
+    schema = jaxdp.Schema.from_dict({"columns": columns})
+    told: list[str] = []
+    query = PairsQuery.of(schema, epsilon=3.0, method="partition-gcm", simulated=True)
+    answer = query.ask(table, jax.random.key(1), begin=told.append)
+    assert answer.content["sees"] == "covariance of X and Y"
+    assert any("a run that is stopped loses its answers" in text for text in told)
+    assert [text.partition(",")[0] for text in told if text.startswith("pair ")] == [
+        "pair 1 of 3: a ~ b",
+        "pair 2 of 3: a ~ c",
+        "pair 3 of 3: b ~ c",
+    ]

@@ -112,7 +112,7 @@ def test_the_choice_follows_the_cells_of_the_joint_table():
 def test_the_graph_says_why_and_what_it_misses(records):
     graph = discovery.discover(jax.random.key(0), records, epsilon=1.0)
     assert "table_pc was chosen for 8 columns, 20000 records and epsilon 1" in graph.note
-    assert "% of the records will not be found" in graph.note
+    assert "% of the records changed, or fewer, will not be found" in graph.note
     wide = as_records(np.zeros((30, 12), int), (4,) * 12)
     assert "expect no more than chance" in discovery.discover(jax.random.key(0), wide, epsilon=0.01).note
     assert "delta 1e-06" in why(Setting((2,) * 30, 1000, 1.0, 1e-6))

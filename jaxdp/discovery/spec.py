@@ -151,9 +151,10 @@ class Forecast:
             return ""
         if self.weakest >= HOPELESS:
             return "the noise is larger than any edge: expect no more than chance"
+        share = f"{100.0 * self.weakest:.2g} % of the records"
         return (
-            f"a relation that would vanish if about {100.0 * self.weakest:.2g} % of the records changed, or fewer, will "
-            "not be found; stronger ones may be missed too"
+            f"a relation that would vanish if about {share} changed, or fewer, will not be found; stronger ones may be "
+            "missed too"
         )
 
 

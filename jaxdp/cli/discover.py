@@ -86,7 +86,7 @@ def knowledge_of(args: argparse.Namespace):
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
-    from jaxdp.data.schema import Schema
+    from jaxdp.data.known import schema_of
     from jaxdp.discovery.choose import keeps
     from jaxdp.discovery.engine.kept import FILE
     from jaxdp.one_call.discover import columns_of, find_graph, settings_of
@@ -96,11 +96,12 @@ def run(args: argparse.Namespace) -> int:
     settings = {"max_order": args.max_order, "accept_coarse_cells": args.accept_coarse_cells}
     settings |= {"delta": args.delta, "knowledge": knowledge_of(args)}
     settings = settings_of(method=args.method, **settings)
-    schema = Schema.load(args.schema)
+    schema = schema_of(args.schema, missing=args.missing)
     truth = discovery.read_graph(args.truth) if args.truth else None
     names = columns_of(schema, args.columns and options.columns(schema, args.columns))
     _require_same_columns(truth, names)
-    source = Source(args.data, tuple(names), schema.delimiter, args.strict, args.records, args.force)
+    reading = {"strict": args.strict, "records": args.records, "force": args.force}
+    source = Source(args.data, tuple(names), schema.delimiter, **reading, all_given=True)
     goes_on = args.out is not None and (Path(args.out) / FILE).exists()  # then it may be paid for
     ledger = options.open_ledger(args.ledger, args.seed, 0.0 if goes_on else args.epsilon)
     folder = options.result_folder(args, WRITTEN, unfinished=[FILE])

@@ -48,12 +48,12 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.data.schema import Schema
+    from jaxdp.data.known import schema_of
     from jaxdp.one_call.mic import MICQuery
 
     options.keep_programs()
     _require_consistent(args)
-    schema = Schema.load(args.schema)
+    schema = schema_of(args.schema, missing=args.missing)
     pair = (
         {"columns": args.columns and options.columns(schema, args.columns)}
         if args.all_pairs

@@ -190,7 +190,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """--strict, --records and --force: who may see what the form of the file says."""
+    """--strict, --records, --force and --missing: who may see what the form of the file says."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -200,6 +200,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--records", type=count, metavar="N", help="the number of records, where that is public")
     parser.add_argument(
         "--force", action="store_true", help="go on although a column does not parse (see `jaxdp check`)"
+    )
+    parser.add_argument(
+        "--missing",
+        choices=("refuse", "drop"),
+        help="records without a value in a column that is asked about: refuse where they would be taken for dependence "
+        "or drop them, which makes the number of complete records public (default: as the schema says, else refuse)",
     )
 
 

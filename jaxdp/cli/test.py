@@ -105,21 +105,21 @@ def _require_consistent(args: argparse.Namespace) -> None:
 
 def _one(args: argparse.Namespace):
     """The query about X and Y."""
-    from jaxdp.data.schema import Schema
+    from jaxdp.data.known import schema_of
     from jaxdp.one_call.query import Query
 
     options.keep_programs()
-    schema = Schema.load(args.schema)
+    schema = schema_of(args.schema, missing=args.missing)
     x, y = options.columns(schema, args.x), options.columns(schema, args.y)
     return Query.of(schema, x=x, y=y, **_how(args, schema))
 
 
 def _pairs(args: argparse.Namespace):
     """The query about all pairs."""
-    from jaxdp.data.schema import Schema
+    from jaxdp.data.known import schema_of
     from jaxdp.one_call.pairs_query import PairsQuery
 
-    schema = Schema.load(args.schema)
+    schema = schema_of(args.schema, missing=args.missing)
     columns = options.columns(schema, args.columns) if args.columns else None
     return PairsQuery.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], **_how(args, schema))
 

@@ -30,9 +30,10 @@ class ColumnRule:
 
     logarithmic: continuous values are scaled on the logarithm, for quantities that spread over magnitudes.
     step: distance of the values that a continuous column can take, 0 if it can take any.
-    missing: what an empty or unreadable value counts as, a number within the bounds or a code.
-    other: code of an unknown level. notation: how the cells of numbers and dates are written. truth: the two levels are
-    truth values, in any usual spelling.
+    missing: what an empty or unreadable value counts as, a number within the bounds or a code; fills: whether the
+    schema says so, else nobody said what such a cell means.
+    other: code of an unknown level; collects: whether the schema says so. notation: how the cells of numbers and dates
+    are written. truth: the two levels are truth values, in any usual spelling.
     """
 
     name: str
@@ -46,6 +47,8 @@ class ColumnRule:
     step: float = 0.0
     notation: Notation = PLAIN
     truth: bool = False
+    fills: bool = False
+    collects: bool = False
 
     @property
     def is_continuous(self) -> bool:
@@ -107,6 +110,13 @@ class ColumnRule:
     def level(self, text: str) -> str:
         """The level that a text means; the text itself where it means none."""
         return (truth_word(text, self.levels) or text) if self.truth else text  # type: ignore[arg-type]
+
+    def present(self, values: Sequence) -> np.ndarray:
+        """bool (n,): whether each cell says a value of the column, in itself or by what the schema declares."""
+        if self.is_continuous:
+            return np.full(len(values), True) if self.fills else np.isfinite(self.numbers(values))
+        found = dataclasses.replace(self, missing=-1.0, other=-2).codes(values)
+        return (found >= 0.0) | ((found == -1.0) & self.fills) | ((found == -2.0) & self.collects)
 
     def _scaled_numbers(self, values: Sequence) -> np.ndarray:
         numbers = self.numbers(values)

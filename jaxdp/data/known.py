@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,13 +15,20 @@ def schema_of(
     schema: Schema | str | os.PathLike | Mapping | None,
     bounds: Mapping[str, Sequence[float]] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
+    missing: str | None = None,
 ) -> Schema:
     """The schema: given itself, as a path or as a mapping, or else made of bounds and levels by column.
 
     bounds: name -> (low, high) of a continuous column. levels: name -> every public level; two make a binary column,
     more of them a categorical one, and an ordinal one (in the order of the list) where they are numbers.
+    missing: "drop" leaves out records without a value in a column that is asked about; default as the schema says.
     Errors: ValueError or TypeError that says what to write; nothing is ever computed from records.
     """
+    known = _known(schema, bounds, levels)
+    return known if missing is None else dataclasses.replace(known, missing=missing)
+
+
+def _known(schema: Any, bounds: Any, levels: Any) -> Schema:
     if schema is not None:
         if bounds or levels:
             raise ValueError("give schema=, or bounds= and levels=, not both: a schema holds them.")

@@ -4,7 +4,7 @@
 kind = "continuous"      # continuous | ordinal | categorical | binary
 bounds = [18, 90]        # continuous: public limits, values outside are clipped
 step = 1                 # continuous, optional: public distance of possible values (1: whole numbers)
-missing = 18             # what an empty or unreadable value counts as (default: middle of the bounds, first level)
+missing = 18             # what an empty or unreadable value means (else: refused, or dropped)
 decimal = ","            # how numbers are written; also thousands = ".", percent = true, date = "%d.%m.%Y"
 
 [columns.smoker]
@@ -40,7 +40,8 @@ from jaxdp.data.tally import Tally
 NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
 SCALES = ("linear", "log")
-SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit")
+SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "missing")
+REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
 MIDDLE = "middle"
 TRUTH = ("false", "true")
 
@@ -50,13 +51,19 @@ class Schema:
     """Public knowledge about the columns of a table: `Schema.load(path)` or `Schema.from_dict(mapping)`.
 
     rules: one checked rule per column. delimiter: what separates the fields of a CSV file. unit: column that says whose
-    a row is, where a person has several rows; one of them, the first, is that person's record.
+    a row is, where a person has several rows; one of them, the first, is that person's record. missing: "drop" leaves
+    out records without a value in a column that is asked about; "refuse" tells the owner where they would do harm.
     Privacy: everything here is public; bounds and levels must not be computed from the records.
     """
 
     rules: Mapping[str, ColumnRule]
     delimiter: str = ","
     unit: str = ""
+    missing: str = REFUSE
+
+    def __post_init__(self):
+        if self.missing not in (REFUSE, DROP):
+            raise ValueError(f"missing must be {REFUSE!r} or {DROP!r} for a whole table, got {self.missing!r}.")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
@@ -93,7 +100,10 @@ class Schema:
             raise TypeError(f'unit must be the name of a column such as "patient_id", got {type(unit).__name__}.')
         shared = {key: spec[key] for key in ("decimal", "thousands") if key in spec}
         return cls(
-            {str(name): column_rule(str(name), entry, shared) for name, entry in columns.items()}, delimiter, unit
+            {str(name): column_rule(str(name), entry, shared) for name, entry in columns.items()},
+            delimiter,
+            unit,
+            spec.get("missing", REFUSE),
         )
 
     @property
@@ -103,13 +113,19 @@ class Schema:
 
     @property
     def protects(self) -> str:
-        """What one record is where a person may have several rows, in words; else the empty text."""
-        if not self.unit:
-            return ""
-        return (
-            f"One record per {self.unit}, the first of its rows: n counts these records, and each of them is protected "
-            "with all of its rows."
-        )
+        """What one record is where a person may have several rows or lack values, in words; else the empty text."""
+        told = []
+        if self.unit:
+            told.append(
+                f"One record per {self.unit}, the first of its rows: n counts these records, and each of them is "
+                "protected with all of its rows."
+            )
+        if self.missing == DROP:
+            told.append(
+                "Records without a value in one of these columns were left out: n counts the complete ones, whose "
+                "values are protected. How many are complete is public, and is not protected."
+            )
+        return " ".join(told)
 
     def read(
         self,
@@ -248,6 +264,10 @@ class Schema:
             raise ValueError(
                 f"unit = {self.unit!r} goes without strict and records: how many units a table has depends on its rows."
             )
+        if self.missing == DROP and (strict or records is not None):
+            raise ValueError(
+                f"missing = {DROP!r} goes without strict and records: how many records are complete depends on them."
+            )
         rules = {name: self.rule(name) for name in names}
         asked = [*names, self.unit] if self.unit and self.unit not in names else names
         units = _Units()
@@ -258,7 +278,7 @@ class Schema:
         for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, faults=faults):
             if tally is not None:
                 tally.add_piece(rules, piece)
-            kept = units.first_rows(piece[self.unit]) if self.unit else slice(None)
+            kept = self._kept(piece, rules, units, tally)
             for name in names:
                 pieces[name].append(self._coded(piece, name, name in scaled)[kept])
         table = {name: np.concatenate(parts) for name, parts in pieces.items()}
@@ -266,6 +286,18 @@ class Schema:
             return table
         order = units.order(shuffled)
         return {name: values[order] for name, values in table.items()}
+
+    def _kept(self, piece: Mapping[str, Any], rules: Mapping[str, ColumnRule], units: _Units, tally: Tally | None):
+        """Which rows of a piece are records: complete ones where the others are dropped, the first of each unit."""
+        if self.missing != DROP:
+            return units.first_rows(piece[self.unit]) if self.unit else slice(None)
+        kept = np.logical_and.reduce([rule.present(piece[name]) for name, rule in rules.items()])
+        if tally is not None:
+            tally.drops = True
+            tally.dropped += int(np.sum(~kept))
+        if self.unit:
+            kept[kept] = units.first_rows([piece[self.unit][place] for place in np.flatnonzero(kept)])
+        return kept
 
 
 class _Units:
@@ -371,7 +403,15 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
     if step and "missing" not in entry:  # the middle among the values that are possible
         missing = min(lower + step * round((missing - lower) / step), upper)
     return ColumnRule(
-        name, CONTINUOUS, lower, upper, missing=missing, logarithmic=logarithmic, step=step, notation=notation
+        name,
+        CONTINUOUS,
+        lower,
+        upper,
+        missing=missing,
+        logarithmic=logarithmic,
+        step=step,
+        notation=notation,
+        fills="missing" in entry,
     )
 
 
@@ -428,7 +468,14 @@ def _level_rule(name: str, kind: str, entry: Mapping, shared: Mapping[str, Any])
     if stray and isinstance(levels[0], str):
         raise ValueError(f"{where} has levels that are texts, which take no {stray[0]}: remove it.")
     return ColumnRule(
-        name, kind, levels=levels, missing=float(codes["missing"]), other=codes["other"], notation=notation
+        name,
+        kind,
+        levels=levels,
+        missing=float(codes["missing"]),
+        other=codes["other"],
+        notation=notation,
+        fills="missing" in entry,
+        collects="other" in entry,
     )
 
 
@@ -448,7 +495,16 @@ def _truth_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
     if "levels" in entry:
         levels = tuple(TRUTH[level] for level in entry["levels"])
     codes = {key: _code(f"{where}: {key}", _as_word(entry.get(key, levels[0])), levels) for key in ("missing", "other")}
-    return ColumnRule(name, kind, levels=levels, missing=float(codes["missing"]), other=codes["other"], truth=True)
+    return ColumnRule(
+        name,
+        kind,
+        levels=levels,
+        missing=float(codes["missing"]),
+        other=codes["other"],
+        truth=True,
+        fills="missing" in entry,
+        collects="other" in entry,
+    )
 
 
 def _words(where: str, words: Any) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from jaxdp.data.chunks import Chunks, joined
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.records import Records
-from jaxdp.data.schema import Schema
+from jaxdp.data.schema import DROP, Schema
 from jaxdp.data.tally import Tally
 
 BYTES_PER_VALUE = 128  # of a table read into memory, with the copies that a test makes (measured)
@@ -101,7 +101,7 @@ def stream(
     rows: of the table, where they are known. kept: where sums are kept, so that an interrupted pass goes on.
     Errors: ValueError for a schema with a unit, whose rows cannot be told apart without all ids; as `readers.pieces`.
     """
-    require_no_unit(columns.schema)
+    require_every_row(columns.schema)
 
     def pieces(tally: Tally | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
         faults = None if tally is None else tally.faults
@@ -163,7 +163,7 @@ def codes(
 
     Errors: as `stream`.
     """
-    require_no_unit(schema)
+    require_every_row(schema)
     columns, rules = schema.columns_of(names), {name: schema.rule(name) for name in names}
     kind = np.min_scalar_type(max(column.levels for column in columns) - 1)
     faults = None if tally is None else tally.faults
@@ -185,12 +185,17 @@ def codes_of(
         yield rule.codes(piece[name])
 
 
-def require_no_unit(schema: Schema) -> None:
-    """Raises ValueError for a schema with a unit, whose first rows cannot be told without all ids."""
+def require_every_row(schema: Schema) -> None:
+    """Raises ValueError for a schema whose records are not the rows: of units, or with incomplete rows left out."""
     if schema.unit:
         raise ValueError(
             f"unit = {schema.unit!r} needs the ids of all rows at once: give the table as one that fits into "
             "memory (--memory), or make one row per unit of it first."
+        )
+    if schema.missing == DROP:
+        raise ValueError(
+            f"missing = {DROP!r} needs a table that fits into memory (--memory): leave out the incomplete rows first, "
+            "in SQL by WHERE column IS NOT NULL."
         )
 
 

@@ -7,6 +7,7 @@ about it would be bought for nothing. The counts are private, so they go to the 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,8 @@ from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_text
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.texts import TextColumn
 
+MAX_FILLED = 0.1  # times the root of n: so many filled cells move a statistic by less than it varies
+MAX_CLIPPED = 1.0  # the same of cells of Z beyond the bounds, which still say on which side they are
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
 MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
 MAX_VALUES = 20_000  # distinct values of a column that are kept to see ties
@@ -84,6 +87,16 @@ class ColumnTally:
             'numbers such as years) or kind = "ordinal", and kind = "categorical" if its numbers label groups such as '
             "sites: else differences between the groups are taken for dependence"
         )
+
+    @property
+    def empty(self) -> int:
+        """Cells without a value for which a value stands in that the schema does not declare."""
+        return 0 if self.rule.fills else self.missing + self.unreadable
+
+    @property
+    def pooled(self) -> int:
+        """Cells counted as a value that they do not say and that the schema does not declare."""
+        return self.empty + (0 if self.rule.collects else self.unknown)
 
     @property
     def doubtful(self) -> int:
@@ -172,6 +185,11 @@ class ColumnTally:
         """What the cells count as that do not say what the schema expects, in sentences without full stops."""
         name = repr(self.rule.name)
         told = []
+        if self.missing and not self.rule.fills:
+            told.append(
+                f"{self._of_cells(self.missing)} of {name} are empty: leave such records out with --missing drop, or "
+                "write in the schema what an empty cell means"
+            )
         if self.unreadable and self.rule.is_continuous:
             told.append(f"{self._of_cells(self.unreadable)} of {name} cannot be read and count as missing")
         if self.unknown:
@@ -236,6 +254,8 @@ class Tally:
     def __init__(self) -> None:
         self.columns: dict[str, ColumnTally] = {}
         self.faults: Counter[str] = Counter()
+        self.drops = False  # whether incomplete records are left out
+        self.dropped = 0
 
     def add(self, rule: ColumnRule, values: Any) -> None:
         """Counts some cells of a column."""
@@ -244,6 +264,32 @@ class Tally:
     def failing(self) -> list[ColumnTally]:
         """The columns that do not parse."""
         return [column for column in self.columns.values() if not column.parses]
+
+    def harm(self, given: Iterable[str]) -> str:
+        """Why cells that say no value would be taken for dependence, without a full stop; else the empty text.
+
+        Records whose Z is unknown are compared as if their Z were equal; where X and Y are unknown together both
+        take one value together. The bias grows with n, the spread with its root only (docs/theory/missing.md).
+        given: the columns that are conditioned on.
+        """
+        given = set(given)
+        counts = [(c.pooled, c) for c in self.columns.values() if c.rule.name in given]
+        others = sorted([(c.empty, c) for c in self.columns.values() if c.rule.name not in given], key=lambda p: -p[0])
+        counts += others[1:]  # one column alone does no harm
+        count, column = max(counts, key=lambda pair: pair[0], default=(0, None))
+        if column is not None and not self.drops and count > max(1.0, MAX_FILLED * math.sqrt(column.cells)):
+            return (
+                f"{count} of {column.cells} cells of column {column.rule.name!r} are empty or hold no value of it. "
+                "Filled with one value they would be taken for dependence"
+            )
+        for name in sorted(given & set(self.columns)):
+            column = self.columns[name]
+            if column.outside > MAX_CLIPPED * math.sqrt(column.cells):
+                return (
+                    f"{column.outside} of {column.cells} cells of column {name!r} lie outside its bounds. Conditioned "
+                    "on as if they were equal, they would be taken for dependence"
+                )
+        return ""
 
     def tied(self, names: Iterable[str]) -> list[ColumnTally]:
         """Those of the named columns that look like codes without saying so."""

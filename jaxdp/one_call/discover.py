@@ -43,6 +43,7 @@ def discover(
     strict: bool = False,
     records: int | None = None,
     force: bool = False,
+    missing: str | None = None,
     memory: int | str | None = None,
     **settings: Any,
 ) -> Graph:
@@ -50,9 +51,9 @@ def discover(
 
         jaxdp.discover(frame, epsilon=1.0, levels={"smoker": ["no", "yes"], "cough": ["no", "yes"]})
 
-    table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`. Of a table that
-    takes more than `memory`, columns of levels are kept as codes of a byte, and others go into sums where the search
-    has them.
+    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`. Of a table
+    that takes more than `memory`, columns of levels are kept as codes of a byte, and others go into sums where the
+    search has them.
     columns: which to use, default all that are described. method: a search, or a test for PC; default what fits.
     settings: of `jaxdp.discovery.discover`, such as max_order, knowledge (`jaxdp.discovery.Knowledge`), keep (a file
     for the answers, with which an interrupted search goes on) and accept_coarse_cells.
@@ -62,11 +63,11 @@ def discover(
     Privacy: (epsilon, delta)-DP under replace-one for the whole search.
     Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
     """
-    known = schema_of(schema, bounds, levels)
+    known = schema_of(schema, bounds, levels, missing)
     names = columns_of(known, columns)
     chosen = settings_of(method=method, delta=delta, **settings)
     account = account_of(ledger, table, ", ".join(names))
-    source = reading.Source(table, tuple(names), known.delimiter, strict, records, force)
+    source = reading.Source(table, tuple(names), known.delimiter, strict, records, force, all_given=True)
     return find_graph(known, source, own_key(key), account, epsilon=epsilon, memory=size(memory), **chosen)[0]
 
 

@@ -176,12 +176,13 @@ def mic(
     strict: bool = False,
     records: int | None = None,
     force: bool = False,
+    missing: str | None = None,
 ) -> Coefficients:
     """How strongly are x and y related, or all pairs of columns? MICr: 0 = unrelated, 1 = one determines the other.
 
         jaxdp.mic(frame, x="dose", y="response", epsilon=1.0, bounds={"dose": (0, 10), "response": (-5, 5)})
 
-    table, schema, bounds, levels, ledger, key, strict, records, force: as in `jaxdp.test`.
+    table, schema, bounds, levels, ledger, key, strict, records, force, missing: as in `jaxdp.test`.
     columns: without x and y, those whose pairs are measured (default all described). delta: with all pairs, Gaussian
     noise under (epsilon, delta)-DP. max_cells: grid cells allowed, at least 4. range_share: with x and y, the share of
     the budget for private ranges, for heavy tails (0.3 is good).
@@ -190,7 +191,7 @@ def mic(
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
     """
     query = MICQuery.of(
-        schema_of(schema, bounds, levels),
+        schema_of(schema, bounds, levels, missing),
         x=x,
         y=y,
         columns=columns,

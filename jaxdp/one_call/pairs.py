@@ -35,13 +35,14 @@ def test_pairs(
     records: int | None = None,
     force: bool = False,
     memory: int | str | None = None,
+    missing: str | None = None,
     **settings: Any,
 ) -> PairAnswers:
     """Which pairs of columns are dependent (given Z)? Every pair, one total budget, p-values adjusted for their number.
 
         jaxdp.test_pairs(frame, columns=["dose", "response", "age"], epsilon=2.0, bounds={...}, adjust="bh")
 
-    table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`; in chunks a test
+    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`; in chunks a test
     that releases all pairs together reads the table once for every stage, another one for every stage of each pair.
     columns: whose pairs are tested, default all described ones that are not given. given: columns conditioned on.
     epsilon: budget of all pairs together. adjust: "holm" (family-wise error) or "bh" (false discovery rate).
@@ -54,7 +55,7 @@ def test_pairs(
     composition of equal shares. Errors: as `jaxdp.test`, the pair named, before anything is charged.
     """
     query = PairsQuery.of(
-        schema_of(schema, bounds, levels),
+        schema_of(schema, bounds, levels, missing),
         columns=columns,
         given=given,
         epsilon=epsilon,

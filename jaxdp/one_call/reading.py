@@ -28,7 +28,7 @@ class Source:
     table: path of a file, a folder or a glob, a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or
     what `jaxdp.data.batches` reads.
     strict: for callers who may see errors but not records. force: go on although a column does not parse.
-    given: those of the columns that are conditioned on.
+    given: those of the columns that are conditioned on; all_given: each of them may be, as in a search.
     Errors: ValueError for strict with force, which contradict each other.
     """
 
@@ -39,6 +39,7 @@ class Source:
     records: int | None = None
     force: bool = False
     given: tuple[str, ...] = ()
+    all_given: bool = False
 
     def __post_init__(self):
         if self.strict and self.force:
@@ -156,6 +157,19 @@ def _checked(load: Callable[..., Any], source: Source) -> Any:
             f"{failing[0].sentence}{more}; nothing was charged: correct the file or the schema, or go on with --force "
             f"(in Python: force=True) ({OWNER})."
         )
+    harm = tally.harm(source.names if source.all_given else source.given)
+    if harm and not source.force:
+        ways = (
+            "widen the bounds if public knowledge allows"
+            if "bounds" in harm
+            else 'leave such records out with --missing drop (in Python missing="drop"), which makes the number of '
+            "complete records public, or write in the schema what such a cell means (missing = ..., other = ...)"
+        )
+        raise ValueError(
+            f"{harm}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
+        )
+    if tally.dropped:
+        print(f"jaxdp: {tally.dropped} records lack a value and were left out ({OWNER}).", file=sys.stderr)
     passed_over = tally.faults[lines.EMPTY]
     if passed_over:
         print(f"jaxdp: {passed_over} empty lines were passed over ({OWNER}).", file=sys.stderr)

@@ -46,7 +46,7 @@ class Session(Readable, Uncopied):
         session.test(x="dose", y="clinic")
         print(session.left)
 
-    table, schema (or bounds and levels), strict, records, force: as in `jaxdp.test`.
+    table, schema (or bounds and levels), strict, records, force, missing: as in `jaxdp.test`.
     epsilon, delta: the total budget, kept in this object; or ledger: a `jaxdp.Ledger`, kept on disk. One of the two.
     queries: how many queries share the budget equally; without it every query names its epsilon.
     key: None draws a fresh release key for every query; jax.random.key(seed) makes a simulation, NOT PRIVATE.
@@ -70,6 +70,7 @@ class Session(Readable, Uncopied):
         strict: bool = False,
         records: int | None = None,
         force: bool = False,
+        missing: str | None = None,
     ):
         if (epsilon is None) == (ledger is None):
             raise ValueError("give epsilon=1.0, the total budget of all queries, or ledger=, one of them.")
@@ -77,7 +78,7 @@ class Session(Readable, Uncopied):
             raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
         if key is not None and not tests.is_simulation(key):
             raise ValueError("a release key works once; leave key out, and every query draws its own.")
-        self.schema = schema_of(schema, bounds, levels)
+        self.schema = schema_of(schema, bounds, levels, missing)
         self.asked: Rows[Asked] = Rows()
         self._table, self._key, self._ledger = table, key, ledger
         self._purse = None if epsilon is None else _Purse(budget(epsilon), delta)

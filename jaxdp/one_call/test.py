@@ -35,6 +35,7 @@ def test(
     strict: bool = False,
     records: int | None = None,
     force: bool = False,
+    missing: str | None = None,
     memory: int | str | None = None,
     keep_sums: str | os.PathLike | None = None,
     **settings: Any,
@@ -56,7 +57,8 @@ def test(
     fields, settings: further fields of the test, and options such as residual_scale, num_cells, ridge, lengthscale.
     ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
-    strict, records, force: as --strict, --records and --force of the command line; docs/schema.md, "Who sees what".
+    strict, records, force, missing: as --strict, --records, --force and --missing of the command line;
+    docs/schema.md, "Who sees what".
     memory: "2GB" or bytes; a table that would take more is read in chunks where the test has sums (docs/large_data.md).
     keep_sums: folder of the caller's own for the sums of files that were read, with which an interrupted pass goes on.
         They have no noise, so they are as private as the table; they are deleted once the answer is there.
@@ -66,7 +68,7 @@ def test(
     Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
     """
     query = Query.of(
-        schema_of(schema, bounds, levels),
+        schema_of(schema, bounds, levels, missing),
         x=x,
         y=y,
         given=given,

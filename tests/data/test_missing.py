@@ -1,0 +1,145 @@
+"""Cells that say no value are not taken for dependence: the owner is refused before a charge, or drops the records."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxdp
+from jaxdp.data.schema import Schema
+from jaxdp.data.tally import Tally
+
+LEVELS = {"x": [0, 1, 2], "y": [0, 1, 2], "z": [0, 1, 2, 3]}
+BOUNDS = {"x": (-5, 5), "y": (-5, 5), "z": (-5, 5)}
+
+
+def confounded(n=2000, seed=0):
+    """X and Y are independent given Z, and dependent without it."""
+    generator = np.random.default_rng(seed)
+    z = generator.integers(0, 4, n)
+    draw = [np.clip((z + generator.integers(0, 3, n)) // 2, 0, 2) for _ in range(2)]
+    return pd.DataFrame({"x": draw[0], "y": draw[1], "z": z}).astype(float)
+
+
+def emptied(frame, columns, count, seed=1):
+    """The frame with so many records of empty cells."""
+    places = np.random.default_rng(seed).choice(len(frame), count, replace=False)
+    changed = frame.copy()
+    changed.loc[places, list(columns)] = np.nan
+    return changed
+
+
+def ask(frame, key=0, **options):
+    options = {"levels": LEVELS} | options
+    return jaxdp.test(frame, x="x", y="y", given="z", epsilon=1.0, key=jax.random.key(key), **options)
+
+
+def size(answer):
+    """n as it is printed."""
+    return answer.to_dict()["n"]
+
+
+def harm(frame, given=("z",), **options):
+    """What the owner is told, from the counts alone."""
+    schema = Schema.from_dict(
+        {"columns": {name: {"kind": "continuous", "bounds": [-5, 5]} | options.get(name, {}) for name in frame}}
+    )
+    tally = Tally()
+    tally.add_piece(schema.rules, {name: frame[name].to_numpy() for name in frame})
+    return tally.harm(given)
+
+
+def test_an_empty_confounder_is_refused_and_costs_nothing(tmp_path):
+    frame = emptied(confounded(), ["z"], 100)
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    with pytest.raises(ValueError, match=r"100 of 2000 cells of column 'z'.*nothing was charged.*drop"):
+        jaxdp.test(frame, x="x", y="y", given="z", epsilon=1.0, levels=LEVELS, ledger=ledger)
+    assert ledger.rows() == []
+
+
+def test_dropping_is_what_the_owner_would_do_by_hand(capsys):
+    frame = emptied(emptied(confounded(), ["z"], 100), ["x", "y"], 50, seed=2)
+    answer, by_hand = ask(frame, missing="drop"), ask(frame.dropna())
+    assert answer.p_value == by_hand.p_value
+    assert size(answer) == size(by_hand) == len(frame.dropna())
+    assert f"{2000 - len(frame.dropna())} records lack a value" in capsys.readouterr().err
+    assert "left out" in str(answer)
+    assert "left out" not in str(by_hand)
+
+
+@pytest.mark.full
+def test_filled_cells_reject_true_nulls_and_dropped_ones_do_not():
+    frames = [emptied(confounded(4000, seed), ["z"], 400, seed) for seed in range(20)]
+    filled = sum(ask(frame, key, force=True).p_value < 0.05 for key, frame in enumerate(frames))
+    dropped = sum(ask(frame, key, missing="drop").p_value < 0.05 for key, frame in enumerate(frames))
+    assert filled > 10  # otherwise this design shows nothing
+    assert dropped <= 4  # P(more) = 0.003 at level 0.05
+
+
+def test_few_empty_cells_and_one_column_alone_do_no_harm():
+    frame = confounded()
+    assert harm(frame) == ""
+    assert harm(emptied(frame, ["z"], 4)) == ""
+    assert "column 'z'" in harm(emptied(frame, ["z"], 5))
+    assert harm(emptied(frame, ["x"], 300)) == ""
+    assert "empty" in harm(emptied(frame, ["x", "y"], 5))
+    assert "column 'x'" in harm(emptied(frame, ["x"], 300), given=("x", "z"))
+
+
+def test_a_declared_stand_in_is_a_value():
+    frame = emptied(confounded(), ["z"], 300)
+    assert harm(frame)
+    assert harm(frame, z={"missing": 0}) == ""
+
+
+def test_unlisted_levels_harm_as_z_alone():
+    frame = confounded()
+    with pytest.raises(ValueError, match="hold no value of it"):
+        ask(frame, levels=LEVELS | {"z": [0, 1, 2]})
+    assert size(ask(frame, levels=LEVELS | {"x": [0, 1]})) == 2000
+    dropped = ask(frame, levels=LEVELS | {"z": [0, 1, 2]}, missing="drop")
+    assert size(dropped) == np.sum(frame["z"] < 3)
+
+
+def test_a_confounder_beyond_its_bounds_is_refused():
+    frame = confounded()
+    shifted = frame.assign(z=np.where(np.arange(2000) < 44, 6.0 + np.arange(2000), frame["z"]))
+    assert harm(shifted) == ""
+    shifted.loc[44, "z"] = 7.0
+    assert "outside its bounds" in harm(shifted)
+    assert harm(shifted, given=()) == ""
+    with pytest.raises(ValueError, match="widen the bounds"):
+        jaxdp.test(shifted, x="x", y="y", given="z", epsilon=1.0, bounds=BOUNDS, key=jax.random.key(0))
+
+
+def test_searches_and_mic_ask_by_the_same_rule():
+    frame = emptied(confounded(), ["x"], 100)
+    with pytest.raises(ValueError, match="column 'x'"):
+        jaxdp.discover(frame, epsilon=1.0, levels=LEVELS, key=jax.random.key(0))
+    graph = jaxdp.discover(frame, epsilon=1.0, levels=LEVELS, key=jax.random.key(0), missing="drop")
+    assert "left out" in graph.note
+    both = emptied(confounded(), ["x", "y"], 100)
+    with pytest.raises(ValueError, match="nothing was charged"):
+        jaxdp.mic(both, x="x", y="y", epsilon=1.0, bounds=BOUNDS, key=jax.random.key(0))
+
+
+def test_strict_neither_refuses_nor_drops():
+    frame = emptied(confounded(), ["z"], 100)
+    assert size(ask(frame, strict=True)) == 2000
+    with pytest.raises(ValueError, match="strict"):
+        ask(frame, strict=True, missing="drop")
+    with pytest.raises(ValueError, match="records"):
+        ask(frame, records=2000, missing="drop")
+    with pytest.raises(ValueError, match="'refuse' or 'drop'"):
+        ask(frame, missing="dorp")
+
+
+def test_units_are_the_first_complete_rows():
+    frame = confounded(600)
+    frame["who"] = np.arange(600) // 2
+    frame.loc[0, "z"] = np.nan
+    columns = {name: {"kind": "ordinal", "levels": levels} for name, levels in LEVELS.items()}
+    schema = Schema.from_dict({"columns": columns, "unit": "who", "missing": "drop"})
+    data = schema.read(frame, x="x", y="y", given="z", codes=True)
+    assert data.x.shape == (300,)
+    assert data.z[0, 0] == frame.loc[1, "z"]

@@ -42,8 +42,9 @@ def test_pairs(
 
         jaxdp.test_pairs(frame, columns=["dose", "response", "age"], epsilon=2.0, bounds={...}, adjust="bh")
 
-    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`; in chunks a test
-    that releases all pairs together reads the table once for every stage, another one for every stage of each pair.
+    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`; in chunks
+    a test that releases all pairs together reads the table once for every stage, another one for every stage of each
+    pair.
     columns: whose pairs are tested, default all described ones that are not given. given: columns conditioned on.
     epsilon: budget of all pairs together. adjust: "holm" (family-wise error) or "bh" (false discovery rate).
     method, sees, fields, settings: as in `jaxdp.test`; without method each pair gets the test that fits its columns.

@@ -19,7 +19,7 @@ from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_text
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.texts import TextColumn
 
-MAX_FILLED = 0.1  # times the root of n: so many filled cells move a statistic by less than it varies
+MAX_FILLED = 0.25  # times the root of n: so many filled cells move a statistic by a quarter of its spread at most
 MAX_CLIPPED = 1.0  # the same of cells of Z beyond the bounds, which still say on which side they are
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
 MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
@@ -265,12 +265,12 @@ class Tally:
         """The columns that do not parse."""
         return [column for column in self.columns.values() if not column.parses]
 
-    def harm(self, given: Iterable[str]) -> str:
+    def harm(self, given: Iterable[str], *, clipped_z: bool = False) -> str:
         """Why cells that say no value would be taken for dependence, without a full stop; else the empty text.
 
         Records whose Z is unknown are compared as if their Z were equal; where X and Y are unknown together both
         take one value together. The bias grows with n, the spread with its root only (docs/theory/missing.md).
-        given: the columns that are conditioned on.
+        given: the columns that are conditioned on. clipped_z: values of Z at a bound are left out by the test.
         """
         given = set(given)
         counts = [(c.pooled, c) for c in self.columns.values() if c.rule.name in given]
@@ -282,7 +282,7 @@ class Tally:
                 f"{count} of {column.cells} cells of column {column.rule.name!r} are empty or hold no value of it. "
                 "Filled with one value they would be taken for dependence"
             )
-        for name in sorted(given & set(self.columns)):
+        for name in [] if clipped_z else sorted(given & set(self.columns)):
             column = self.columns[name]
             if column.outside > MAX_CLIPPED * math.sqrt(column.cells):
                 return (

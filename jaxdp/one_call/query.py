@@ -116,6 +116,7 @@ class Query:
         keep_sums: folder for the sums of files that were read (`jaxdp.data.kept_sums`), deleted in the end.
         """
         source = reading.Source(table, self.columns, self.schema.delimiter, strict, records, force, self.given)
+        source = dataclasses.replace(source, clipped_z=getattr(self.entry.cls, "leaves_out_clipped_z", False))
         coded = self.entry.spec.columns.coded
         rows, asked = source.rows_beyond(memory, self.entry.memory), self
         kept = None

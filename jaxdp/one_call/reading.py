@@ -29,6 +29,7 @@ class Source:
     what `jaxdp.data.batches` reads.
     strict: for callers who may see errors but not records. force: go on although a column does not parse.
     given: those of the columns that are conditioned on; all_given: each of them may be, as in a search.
+    clipped_z: whether the query leaves out values of Z at a bound by itself.
     Errors: ValueError for strict with force, which contradict each other.
     """
 
@@ -40,6 +41,7 @@ class Source:
     force: bool = False
     given: tuple[str, ...] = ()
     all_given: bool = False
+    clipped_z: bool = False
 
     def __post_init__(self):
         if self.strict and self.force:
@@ -157,7 +159,9 @@ def _checked(load: Callable[..., Any], source: Source) -> Any:
             f"{failing[0].sentence}{more}; nothing was charged: correct the file or the schema, or go on with --force "
             f"(in Python: force=True) ({OWNER})."
         )
-    harm = tally.harm(source.names if source.all_given else source.given)
+    harm = tally.harm(
+        source.names if source.all_given else source.given, clipped_z=source.clipped_z or source.all_given
+    )
     if harm and not source.force:
         ways = (
             "widen the bounds if public knowledge allows"

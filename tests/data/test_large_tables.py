@@ -25,8 +25,8 @@ SPEC = {
         "x": {"kind": "continuous", "bounds": [-5, 15]},
         "y": {"kind": "continuous", "bounds": [-5, 15], "missing": 1},
         "z": {"kind": "ordinal", "levels": [0, 1, 2, 3]},
-        "b": {"kind": "binary", "levels": ["no", "yes"], "other": "yes"},
-        "g": {"kind": "ordinal", "levels": [1, 2, 3]},
+        "b": {"kind": "binary", "levels": ["no", "yes"], "missing": "no", "other": "yes"},
+        "g": {"kind": "ordinal", "levels": [1, 2, 3], "missing": 1, "other": 1},
     }
 }
 QUERIES = {

@@ -29,6 +29,7 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data import batches, readers
     from jaxdp.data.schema import Schema
+    from jaxdp.data.tally import ties_told
 
     schema = Schema.load(args.schema)
     names = options.columns(schema, args.columns) if args.columns else list(schema.names)
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     by_line = tally if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
     shown = by_line if form else tally
     columns = shown.columns.values()
-    ties = [f"  warning: {column.ties}" for column in columns if column.tied]
+    ties = [f"  {told}" for told in ties_told(columns)]
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
     problems = [problem for problem in problems if problem]
@@ -64,12 +65,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _content(title: str, form: str, faults, columns) -> dict[str, Any]:
     """The same as the screen, for programs of the owner."""
+    from jaxdp.data.tally import ties_told
+
     told = {
         column.rule.name: {
             "kind": column.rule.kind,
             **{name: getattr(column, name) for name in COUNTS},
             "parses": column.parses,
-            "notes": [text for text in (column.sentence, column.crowding, column.ties, *column.replaced) if text],
+            "notes": [
+                text for text in (column.sentence, column.crowding, *ties_told([column]), *column.replaced) if text
+            ],
         }
         for column in columns
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 
 from jaxdp._base import csv_files
@@ -100,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
         plan_of(args.method)
     setting = _setting(args)
     folder = options.output_folder(args.out, FILES)
+    _tell_simulated(args, setting)
     with options.stages(3) as begin:
         begin("planning")
         if setting is not None and args.method is None:
@@ -114,6 +116,17 @@ def run(args: argparse.Namespace) -> int:
         write(folder, rows, setting, content, args)
     options.tell(args, content, summary(rows, content, folder) + options.pictures())
     return 0
+
+
+def _tell_simulated(args: argparse.Namespace, setting) -> None:
+    """Says on standard error that a plan takes minutes, where the planner has no formula for the test."""
+    from jaxdp.plan.methods import plan_of
+
+    if args.method is None and setting is not None:
+        return
+    plan = plan_of(args.method or DEFAULT_METHOD)
+    if plan.slow or not plan.has_formula(setting or plan.setting, args.delta):
+        print(f"jaxdp: {plan.entry.name} is planned by simulation: this takes minutes.", file=sys.stderr, flush=True)
 
 
 def _setting(args: argparse.Namespace):

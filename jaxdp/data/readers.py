@@ -259,7 +259,12 @@ def _values(name: str, column: Any, strict: bool) -> np.ndarray:
     if hasattr(column, "to_pylist") and column.null_count:
         # pyarrow decodes a null in a dictionary-encoded column as one of its values
         column = np.fromiter(column.to_pylist(), object, len(column))
-    values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    try:
+        values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    except ValueError:  # lists of several lengths, or bytes that are no text
+        raise ValueError(
+            f"column {name!r} has cells that are lists or bytes: give one number or text a cell."
+        ) from None
     if values.ndim != 1:
         raise ValueError(f"column {name!r} must have one dimension, got shape {values.shape}.")
     if values.dtype.kind not in "biufOUTM":

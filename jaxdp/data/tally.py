@@ -73,20 +73,13 @@ class ColumnTally:
         if not self.rule.is_continuous or self.rule.step:
             return False
         numbers = self.cells - self.missing - self.unreadable
-        whole = all(value.is_integer() for value in self.values)
-        return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, numbers / (TIED_WHOLE if whole else TIED_RECORDS))
+        share = TIED_WHOLE if self.is_whole else TIED_RECORDS
+        return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, numbers / share)
 
     @property
-    def ties(self) -> str:
-        """What that means where the column is conditioned on, without a full stop; the empty text if it is not tied."""
-        if not self.tied:
-            return ""
-        return (
-            f"column {self.rule.name!r} is declared continuous and looks like codes: {len(self.values)} different "
-            f"values in {self.cells} cells. As X or Y that does no harm; to condition on it, write step = 1 (for whole "
-            'numbers such as years) or kind = "ordinal", and kind = "categorical" if its numbers label groups such as '
-            "sites: else differences between the groups are taken for dependence"
-        )
+    def is_whole(self) -> bool:
+        """Whether all its numbers are whole, as codes are."""
+        return all(value.is_integer() for value in self.values)
 
     @property
     def empty(self) -> int:
@@ -246,6 +239,28 @@ def _counted(values: Sequence) -> Counter[str]:
     for text, count in zip(texts, np.bincount(places, minlength=len(texts)).tolist(), strict=True):
         found[to_text(text)] += count
     return found
+
+
+def ties_told(columns: Iterable[ColumnTally]) -> list[str]:
+    """What it means that numbers repeat where they are conditioned on: a warning of whole numbers, a note of others.
+
+    One sentence each without a full stop, whatever the number of columns.
+    """
+    tied = [column for column in columns if column.tied]
+    whole, other = (
+        ", ".join(f"{c.rule.name!r} ({len(c.values)} values)" for c in tied if c.is_whole == kind)
+        for kind in (True, False)
+    )
+    labels = 'kind = "categorical" if they label groups such as sites'
+    told = []
+    if whole:
+        told.append(
+            f"warning: whole numbers of {whole} may be codes: to condition on them write step = 1, or {labels}; else "
+            "differences between the groups are taken for dependence"
+        )
+    if other:
+        told.append(f"note: numbers of {other} repeat: measured ones may; write {labels}")
+    return told
 
 
 class Tally:

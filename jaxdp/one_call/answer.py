@@ -120,7 +120,8 @@ class Answer(Result):
             asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", f"{content['epsilon']:g}"]
             asked += ["--power", f"{POWER}", "--schema", schema, "--x", *content["x"], "--y", *content["y"]]
             asked += [word for name in content["given"] for word in ("--given", name)]
-            told = f"How small an effect it would have found, at no cost: {shlex.join(['jaxdp', 'plan', *asked])}"
+            command = shlex.join(["jaxdp", "plan", *asked])
+            told = f"How small an effect it would have found, at no cost, simulated in minutes: {command}"
             return {"detectable_effect": None, "power": told}
         return {
             "detectable_effect": found,

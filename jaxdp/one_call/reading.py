@@ -18,6 +18,7 @@ from typing import Any
 
 from jaxdp.data import batches, kept_sums, streamed
 
+_TOLD: set[str] = set()  # remarks on columns that the owner has read in this process
 MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
 
 
@@ -148,7 +149,7 @@ def _checked(load: Callable[..., Any], source: Source) -> Any:
     """The data, unless a column does not parse: told to the owner of the table, before anything is charged."""
     from jaxdp.data import lines
     from jaxdp.data.readers import OWNER
-    from jaxdp.data.tally import Tally
+    from jaxdp.data.tally import Tally, ties_told
 
     tally = Tally()
     data = load(source.table, records=source.records, tally=tally)
@@ -177,8 +178,10 @@ def _checked(load: Callable[..., Any], source: Source) -> Any:
     passed_over = tally.faults[lines.EMPTY]
     if passed_over:
         print(f"jaxdp: {passed_over} empty lines were passed over ({OWNER}).", file=sys.stderr)
-    for column in tally.tied(source.given):
-        print(f"jaxdp: warning: {column.ties} ({OWNER}).", file=sys.stderr)
+    for told in ties_told(tally.tied(source.given)):
+        if told not in _TOLD:  # once, however many queries a loop asks
+            _TOLD.add(told)
+            print(f"jaxdp: {told} ({OWNER}).", file=sys.stderr)
     return data
 
 

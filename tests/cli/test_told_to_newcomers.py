@@ -6,10 +6,10 @@ import pytest
 
 import jaxdp
 from jaxdp import catalogue
-from jaxdp.cli import options
-from jaxdp.cli.main import main
+from jaxdp.cli import options, plan
+from jaxdp.cli.main import build_parser, main
 from jaxdp.data.schema import column_rule
-from jaxdp.data.tally import ColumnTally
+from jaxdp.data.tally import ColumnTally, ties_told
 from jaxdp.one_call.pairs_query import PairsQuery
 from jaxdp.report import story
 
@@ -104,3 +104,37 @@ def test_every_pair_is_told_before_it_is_tested():
         "pair 2 of 3: a ~ c",
         "pair 3 of 3: b ~ c",
     ]
+
+
+@pytest.mark.parametrize("cells", [[[1, 2], [3], 4], [b"\xff", "a"]])
+def test_cells_of_lists_and_bytes_are_one_sentence(cells):
+    schema = jaxdp.Schema.from_dict({"columns": {"a": {"kind": "categorical", "levels": ["a", "b"]}}})
+    with pytest.raises(
+        ValueError, match="column 'a' has cells that are lists or bytes: give one number or text a cell"
+    ):
+        schema.read_table({"a": cells})
+
+
+@pytest.mark.parametrize(("method", "told"), [("quantile-table", True), ("partition-gcm", False)])
+def test_a_plan_by_simulation_says_that_it_takes_minutes(capsys, method, told):
+    args = build_parser().parse_args(["plan", "--method", method, "--n", "100", "--epsilon", "1", "--power", "0.8"])
+    plan._tell_simulated(args, None)
+    assert ("takes minutes" in capsys.readouterr().err) == told
+
+
+def test_repeated_numbers_of_many_columns_are_one_line_and_told_once(capsys):
+    random, rule = np.random.default_rng(1), {"kind": "continuous", "bounds": [0, 10]}
+    columns = {name: ColumnTally(column_rule(name, rule)) for name in ("site", "age", "wage", "u")}
+    for name in ("site", "age"):
+        columns[name].add(random.integers(10, size=200).astype(float))
+    columns["wage"].add(np.round(random.uniform(0, 2, 200), 1) + 0.05)
+    columns["u"].add(random.uniform(0, 10, 200))
+    warning, note = ties_told(columns.values())
+    assert warning.startswith("warning: whole numbers of 'site' (10 values), 'age' (10 values) may be codes")
+    assert note.startswith("note: numbers of 'wage' (21 values) repeat")
+    assert len(warning) < 250
+    table = {name: random.uniform(0, 10, 200) for name in "xy"} | {"z": random.integers(9, size=200)}
+    bounds = dict.fromkeys("xyz", (0, 10))
+    for seed in (1, 2):
+        jaxdp.test(table, x="x", y="y", given="z", epsilon=1.0, bounds=bounds, key=jax.random.key(seed))
+    assert capsys.readouterr().err.count("whole numbers of 'z' (9 values) may be codes") == 1

@@ -227,6 +227,7 @@ class TestSpec:
     assumption: what the level rests on beyond the hypothesis where Z is continuous. sees: the kind of dependence.
     effect: what `Result.effect` estimates, in words; empty where the test has no effect size. own_units: what it is
     multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
+    effect_told: more words about it, from the test, the rules of x and of y, and the interval of one pair.
     memory: number of records -> bytes beyond a few copies of the data.
     needs_all: why the test must have all records at once, in half a sentence; read where it has no sums.
     fits: whether a query about columns of this coded domain can be asked.
@@ -257,6 +258,7 @@ class TestSpec:
     sees: str = ""
     effect: str = ""
     own_units: Callable[[tuple, tuple], float] | None = None
+    effect_told: Callable[[Any, tuple, tuple, tuple], str] | None = None
     memory: Callable[[int], int] | None = None
     needs_all: str = ""
     fits: Callable[[Domain], bool] = lambda domain: True
@@ -291,6 +293,7 @@ class TestSpec:
             serves=lambda domain: {},
             effect="",
             own_units=None,
+            effect_told=None,
         )
 
 

@@ -1,8 +1,8 @@
 """Effect sizes and their 95 % intervals, from what a test releases anyway: post-processing, no further cost.
 
 Theory: docs/theory/effect_sizes.md. A released sum carries noise of a known law; where its null variance is released
-too, the interval draws both noises from their laws (a flat-prior pivot): coverage is measured, not proved. Correlations
-are those of normal columns, clipped as the test clips them, that give the released numbers.
+too, the interval draws both noises from their laws (a flat-prior pivot): coverage is measured, not proved. An effect is
+what the released numbers estimate, on the test's own scale: no interval rests on a guess of the residuals' scale.
 """
 
 import jax
@@ -14,11 +14,8 @@ from jaxdp.core import Norm
 
 MISS = 0.05  # one minus the coverage
 NODES = 48  # equally likely values of each noise
-SERIES = 48  # Hermite terms
 GRID = np.sin(0.5 * np.pi * np.linspace(-1.0, 1.0, 513))[1:-1]  # correlations, dense near -1 and 1
 MIN_KEPT = 0.025  # share of the noise values that leave a variance > 0; below, nothing is known
-WIDEST_CLIP = 8.0  # in residual sds: beyond, nothing is clipped
-_POINTS = np.linspace(-8.0, 8.0, 801)
 
 
 def noise_quantiles(mechanism, sensitivity):
@@ -79,88 +76,52 @@ def ratio(released, noises, to_ratio, spread, *, least, limits):
     return estimate, pivot(centres, spreads, kept, limits)
 
 
-# --- clipped normal columns
+# --- mean kernel products
 
 
-def hermite_moments(clip):
-    """Coefficients of clip(t/clip)^p for p = 1, ..., 4 in normalised Hermite polynomials: (4, SERIES)."""
-    points = jnp.asarray(_POINTS, float)
-    weight = jnp.exp(-0.5 * points**2)
-    weight = weight / jnp.sum(weight)
-    basis = [jnp.ones_like(points), points]
-    for q in range(2, SERIES):
-        basis.append((points * basis[-1] - np.sqrt(q - 1.0) * basis[-2]) / np.sqrt(float(q)))
-    values = jnp.clip(points / clip, -1.0, 1.0)
-    powers = jnp.stack([values**p for p in (1, 2, 3, 4)])
-    return jnp.matmul(powers * weight[None], jnp.stack(basis).T, precision="highest")
+def concordance(value, most, variance, mechanism, sensitivity):
+    """(estimate, interval) of the mean of a sum of kernel products in [-1, 1], whatever the laws (#concordance).
 
-
-def _means(clip):
-    """function (p, s) -> E x^p y^s of clipped normals over the correlations of `GRID`."""
-    moments = hermite_moments(clip)
-    powers = jnp.asarray(GRID, float)[:, None] ** jnp.arange(SERIES)[None]
-
-    def mean(p: int, s: int):
-        right = moments[s - 1] if s else jnp.zeros(SERIES).at[0].set(1.0)
-        return jnp.matmul(powers, moments[p - 1] * right, precision="highest")
-
-    return mean
-
-
-def winsorised_correlation(covariance, variance, noises, *, count, inner, cells, clip):
-    """(estimate, interval) of the correlation from S and V of `PartitionGCM` (#winsorised).
-
-    noises: quantiles of the noise of S and of V. count: n. inner: degrees of freedom within cells. cells: K.
-    clip: winsorising level in residual sds.
-    """
-    mean = _means(jnp.minimum(clip, WIDEST_CLIP))
-    v, crossed = mean(2, 0), mean(2, 2)
-    linear = mean(1, 1) / v
-    seen = linear / jnp.sqrt(1.0 + cells / inner * (crossed / v**2 - 1.0))  # of S/root(inner V), at each correlation
-    psi = crossed / v**2 - 2.0 * linear * mean(3, 1) / v**2
-    psi = jnp.sqrt(jnp.maximum(psi + linear**2 * (mean(4, 0) + crossed) / (2.0 * v**2), 0.0))
-    least = 1e-3 * count
-
-    def found(ratio):
-        return jnp.interp(ratio, seen, jnp.asarray(GRID, float))
-
-    tops, variances = jnp.meshgrid(covariance - noises[0], variance - noises[1], indexing="ij")
-    ratios = (tops / jnp.sqrt(inner * jnp.maximum(variances, least))).ravel()
-    kept = (variances.ravel() > least) & (jnp.abs(ratios) < 1.0)
-    spreads = jnp.interp(ratios, seen, psi) / jnp.sqrt(1.0 * inner)
-    low, high = pivot(ratios, spreads, kept, (-1.0, 1.0))
-    estimate = found(covariance / jnp.sqrt(inner * jnp.maximum(variance, least)))
-    return estimate, tuple(jnp.where(jnp.abs(end) < 1.0, found(end), end) for end in (low, high))
-
-
-def concordance_curve(clip):
-    """E psi psi' of normal columns over `GRID`; clip in sds of the differences, None for signs."""
-    if clip is None:
-        return 2.0 / np.pi * jnp.arcsin(jnp.asarray(GRID, float))
-    return _means(clip)(1, 1)
-
-
-def band_spread(num_neighbors: int):
-    """Variance of S of `BandGCM` for normal columns, over `GRID`, as a share of that at 0 (#neighbours)."""
-    k, r = num_neighbors, jnp.asarray(GRID, float)
-    tau = 2.0 / np.pi * jnp.arcsin(r)
-    shared = 1.0 / 9.0 - (2.0 / np.pi * jnp.arcsin(0.5 * r)) ** 2
-    found = (1.0 - tau**2) / (4 * k) + shared * (2 * k - 1) / (2 * k)
-    return found / (1.0 / (4 * k) + (2 * k - 1) / (18 * k))
-
-
-def inverted(value, expected, sd, mechanism, sensitivity):
-    """(estimate, interval): the correlations of `GRID` that a two-sided test at level 0.05 does not reject (#inverted).
-
-    expected, sd: of the sum without noise, over `GRID`.
+    The values of `GRID` that a two-sided test at level 0.05 does not reject. value: the noisy sum. most: its largest
+    size. variance: bound on its variance where the mean is 0; at mean c, (1 - c^2) times that bounds it.
     """
     grid = jnp.asarray(GRID, float)
-    p_values = mechanism.null_p_value(value - expected, sd, sensitivity)
+    p_values = mechanism.null_p_value(value - most * grid, jnp.sqrt(variance * (1.0 - grid**2)), sensitivity)
     inside = p_values >= jnp.minimum(MISS, jnp.max(p_values))
     first, last = jnp.argmax(inside), GRID.size - 1 - jnp.argmax(inside[::-1])
     low = jnp.where(first == 0, -1.0, _between(p_values, grid, first, -1))
     high = jnp.where(last == GRID.size - 1, 1.0, _between(p_values, grid, last, 1))
-    return jnp.interp(value, expected, grid), (low, high)
+    return jnp.clip(value / most, -1.0, 1.0), (low, high)
+
+
+def least_correlation(interval) -> float:
+    """How far from 0 the correlation of normal columns is at least, if an interval of their concordance covers it."""
+    low, high = (float(end) for end in interval)
+    return float(np.sin(0.5 * np.pi * max(low, -high, 0.0)))
+
+
+def told_concordance(test, x, y, interval) -> str:
+    """Where differences are cut, in the columns' units, and what it says about the correlation of normal columns."""
+    cuts = [float(c) * rule.half_range for c, rule in zip(test.widths(), (x[0], y[0]), strict=True)]
+    units = " of their logarithms" if x[0].logarithmic or y[0].logarithmic else ""
+    told = f", of X cut at {cuts[0]:.3g} and of Y at {cuts[1]:.3g}{units} and divided by it"
+    return told + told_correlation(test, x, y, interval)
+
+
+def told_correlation(test, x, y, interval) -> str:
+    """What an interval of a concordance says about the correlation of normal columns (#lower-bounds)."""
+    del test, x, y
+    return _told_least(least_correlation(interval))
+
+
+def told_clipped(test, x, y, interval) -> str:
+    """What an interval of a correlation of clipped columns says about that of normal columns (#lower-bounds)."""
+    del test, x, y
+    return _told_least(max(float(interval[0]), -float(interval[1]), 0.0))
+
+
+def _told_least(least: float) -> str:
+    return f"; where both are normal given Z, their correlation is at least {least:.2g} from 0" if least > 0.0 else ""
 
 
 def _between(p_values, grid, at, step: int):

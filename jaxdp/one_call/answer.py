@@ -193,7 +193,7 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "smallest_p_value": smallest,
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
-        "effect_is": without_z(query.entry.spec.effect, query) if result.effect is not None else "",
+        "effect_is": _effect_is(result, query, test),
         "statistic": float(statistic) if statistic.size == 1 else statistic,
         "epsilon": epsilon_shown(float(cost.epsilon), query.epsilon),
         "delta": float(cost.delta),
@@ -215,6 +215,18 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "released": released_values(result.release),
         "versions": versions(),
     }
+
+
+def _effect_is(result: Result, query: Any, test: Any) -> str:
+    """What the effect is; of one pair with what its interval says."""
+    spec = query.entry.spec
+    if result.effect is None:
+        return ""
+    told = without_z(spec.effect, query)
+    if spec.effect_told is None or math.prod(getattr(result.effect, "shape", ())) != 1:
+        return told
+    x, y = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
+    return told + spec.effect_told(test, x, y, result.interval)
 
 
 def without_z(told: str, query: Any) -> str:

@@ -50,6 +50,7 @@ MIN_SQUARE = 1e-4  # floor of the released mean square, against a variance of ze
 
 
 WIDE_SCALE = 1.0  # for columns of levels on [-1, 1], whose differences are all large: then the variance is released
+FEW_LEVELS = 5  # up to here every difference of levels is at least c = WIDE_SCALE/2: the soft kernel is the sign
 
 
 def _from_domain(cls, epsilon, domain, options):
@@ -57,7 +58,18 @@ def _from_domain(cls, epsilon, domain, options):
     leveled = domain is not None and all(column.levels for part in (domain.x, domain.y) for column in part)
     if leveled and options.residual_scale is None:
         fields = {"scale_x": WIDE_SCALE, "scale_y": WIDE_SCALE, "variance": "released"}
+        few = all(column.levels <= FEW_LEVELS for part in (domain.x, domain.y) for column in part)
+        fields |= {"kernel": "sign"} if few else {}
     return cls(epsilon=epsilon, **fields)
+
+
+def _told(test, x, y, interval) -> str:
+    """What the differences count as, and what the interval says about the correlation of normal columns."""
+    if test.kernel != "sign":
+        return effect_sizes.told_concordance(test, x, y, interval)
+    if test.variance == "released":
+        return ", signs alone and without ties: Goodman and Kruskal's gamma of neighbours"
+    return ", signs alone: Kendall's tau of neighbours" + effect_sizes.told_correlation(test, x, y, interval)
 
 
 EXAMPLE = {"enforce_rule": False}  # few records, too few for the level
@@ -99,7 +111,8 @@ class BandGCM(BandTest):
         from_domain=_from_domain,
         options=("residual_scale",),
         sees="covariance of X and Y given Z",
-        effect="correlation of X and Y given Z, on the normal scale",
+        effect="concordance of neighbours in Z, -1 to 1: mean product of their differences",
+        effect_told=_told,
         fits=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) == 1),
         serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) == 1 else {},
@@ -226,37 +239,34 @@ class BandGCM(BandTest):
         return count * (mean / (4 * k) + shared)
 
     def effect(self, key, release):
-        """The correlation of X and Y given Z that normal columns would need, with its interval.
+        """The mean of psi(dx) psi(dy) over neighbours, with its interval; pairs that do not count are 0.
 
-        variance="released": Goodman and Kruskal's gamma of neighbours, (agreements - disagreements)/(both). None for
-        kernel="plain".
+        kernel="sign" with variance="released": Goodman and Kruskal's gamma of neighbours. None for kernel="plain".
         """
         del key
         if self.kernel == "plain":
             return None
         count, budget = release.num_records, self.budget()
         k = self.neighbors(count)
-        if self.variance == "released":
-            sd = jnp.sqrt(self._released_variance(release))
+        if self.variance == "released" and self.kernel == "sign":
             noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in SHARES]
             return effect_sizes.for_pairs(
-                lambda total, squares, sd: effect_sizes.ratio(
+                lambda total, squares: effect_sizes.ratio(
                     (total, squares),
                     noises,
                     lambda first, second: 2.0 * first / second,
-                    lambda _, second: 2.0 * sd / second,
+                    lambda gamma, second: jnp.sqrt(2.0 * (1.0 - gamma**2) / second),
                     least=1e-3 * count,
                     limits=(-1.0, 1.0),
                 ),
                 *(release.value[name] for name in SHARES),
-                sd,
             )
-        # differences of two records have root 2 times the residual sd, and c is half of the guess of that
-        curve = effect_sizes.concordance_curve(None if self.kernel == "sign" else 0.5 / math.sqrt(2.0))
-        expected = 0.5 * (count - 0.5 * (k + 1)) * curve
-        sd = jnp.sqrt(bands.null_variance(count, k) * effect_sizes.band_spread(k)) + self._poison()
+        total, mechanism, sensitivity = release.value, budget, release.sensitivity
+        if self.variance == "released":
+            total, mechanism, sensitivity = total["band"], mechanism["band"], sensitivity["band"]
+        most, variance = 0.5 * (count - 0.5 * (k + 1)), 0.5 * count + self._poison()
         return effect_sizes.for_pairs(
-            lambda total: effect_sizes.inverted(total, expected, sd, budget, release.sensitivity), release.value
+            lambda total: effect_sizes.concordance(total, most, variance, mechanism, sensitivity), total
         )
 
     def headline(self, release):

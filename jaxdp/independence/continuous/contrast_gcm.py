@@ -74,7 +74,8 @@ class ContrastGCM(ContrastTest):
         from_domain=_from_domain,
         options=("residual_scale",),
         sees="covariance of X and Y given Z",
-        effect="correlation of X and Y given Z, at least this far from 0 (normal scale; windows left out count as 0)",
+        effect="concordance of neighbours in Z, -1 to 1: mean product of their contrasts",
+        effect_told=effect_sizes.told_concordance,
         fits=lambda domain: continuous_columns_of_z(domain) >= 2,
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) >= 2),
         serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) >= 2 else {},
@@ -162,17 +163,14 @@ class ContrastGCM(ContrastTest):
         return self.budget().null_p_value(release.value, sd, release.sensitivity)
 
     def effect(self, key, release):
-        """The correlation of X and Y given Z that normal columns would need, with its interval.
-
-        Windows that the caliper leaves out count as uncorrelated, so that the size is a lower bound.
-        """
+        """The mean of psi(a'x) psi(a'y) over windows, with its interval; windows that the caliper leaves out are 0."""
         del key
         count = release.num_records
-        windows = count - contrasts.window_size(self.depth, self.is_symmetric(count)) + 1
-        expected = windows * effect_sizes.concordance_curve(0.5)  # c is half of the guess of the residual sd
-        sd = jnp.sqrt(self._rate(self.depth, count) * count) + self._poison()
+        size = contrasts.window_size(self.depth, self.is_symmetric(count))
+        most, variance = count - size + 1.0, size * count + self._poison()
         return effect_sizes.for_pairs(
-            lambda total: effect_sizes.inverted(total, expected, sd, self.budget(), release.sensitivity), release.value
+            lambda total: effect_sizes.concordance(total, most, variance, self.budget(), release.sensitivity),
+            release.value,
         )
 
     def headline(self, release):

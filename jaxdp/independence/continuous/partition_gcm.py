@@ -113,7 +113,8 @@ class PartitionGCM(WithinCells):
         options=("residual_scale", "num_cells"),
         assumption=builders.WITHIN_CELLS,
         sees="covariance of X and Y given Z",
-        effect="correlation of X and Y given Z, from residuals clipped as the test clips them (normal scale)",
+        effect="correlation of X and Y within cells of Z, both clipped as the test clips them",
+        effect_told=effect_sizes.told_clipped,
         rank=lambda domain: 1,
         serves=lambda domain: {LINEAR: 1, MONOTONE: 1},
         shown=("covariance", "released covariance"),
@@ -298,25 +299,27 @@ class PartitionGCM(WithinCells):
         return COVARIANCE_ONE_CELL if self.total_cells == 1 else COVARIANCE_L1
 
     def effect(self, key, release):
-        """The correlation of X and Y given Z that normal columns would need, with its interval; None for regions."""
+        """The correlation of the clipped columns within cells, S over the root of m V, with its interval.
+
+        m = n - K degrees of freedom. None for regions.
+        """
         del key
         if self.num_regions > 1 or self.weights is not None:
             return None
         count, budget = release.num_records, self.budget()
         cells = self.total_cells or partition.target_cells(count, self.num_cells)
-        cells = min(cells, count // 2)  # of more cells, most hold one record or none
+        inner = count - min(cells, count // 2)  # of more cells, most hold one record or none
         names = ("covariance", "variance")
         noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in names]
 
         def one(covariance, variance):
-            return effect_sizes.winsorised_correlation(
-                covariance,
-                variance,
+            return effect_sizes.ratio(
+                (covariance, variance),
                 noises,
-                count=count,
-                inner=count - cells,
-                cells=cells,
-                clip=self.level(count),
+                lambda first, second: first / jnp.sqrt(inner * second),
+                lambda found, _: jnp.sqrt((1.0 - found**2) / inner),
+                least=1e-3 * count,
+                limits=(-1.0, 1.0),
             )
 
         return effect_sizes.for_pairs(one, *(release.value[name] for name in names))

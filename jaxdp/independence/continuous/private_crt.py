@@ -134,7 +134,7 @@ class CRTNormal(RandomizationTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="private-crt-normal",
         summary="p-value for a known law of X given Z, without resamples",
-        effect="correlation of X's residual with Y given Z, both clipped as the test clips them",
+        effect="correlation of X's residual given Z with Y about 0, both clipped as the test clips them",
         from_domain=from_law,
         needs=("law",),
         sees="covariance of X and Y given Z",

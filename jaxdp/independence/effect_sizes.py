@@ -60,17 +60,20 @@ def _solve(increasing, wanted, low, high):
     return 0.5 * (low + high)
 
 
-def ratio(released, noises, to_ratio, spread, *, least, limits):
+def ratio(released, noises, to_ratio, spread, *, least, limits, within: bool = False, clear=-jnp.inf):
     """(estimate, interval) of a ratio of a sum and a second sum (its variance, say), both released with noise (#ratio).
 
     released: both numbers. noises: quantiles of the noise of each. to_ratio: (first, second) -> the ratio.
     spread: (ratio, second) -> its sampling sd. least: of the second sum; below it nothing is known.
+    within: whether noises that give a ratio beyond the limits are left out, as impossible.
+    clear: of the released second sum; below it the interval is everything.
     """
     low, high = limits
     firsts, seconds = jnp.meshgrid(released[0] - noises[0], released[1] - noises[1], indexing="ij")
     kept = seconds.ravel() > least
     safe = jnp.where(kept, seconds.ravel(), least)
     centres = to_ratio(firsts.ravel(), safe)
+    kept = kept & (released[1] >= clear) & ((not within) | ((centres > low) & (centres < high)))
     spreads = spread(jnp.clip(centres, low, high), safe)
     estimate = jnp.clip(to_ratio(released[0], jnp.maximum(released[1], least)), low, high)
     return estimate, pivot(centres, spreads, kept, limits)

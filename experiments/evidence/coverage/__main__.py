@@ -104,8 +104,7 @@ CASES = {  # name: (epsilon -> test, (key, n, r, sd) -> data, sds, (r, sd) -> th
         None,
     ),
     "contrast-gcm": (lambda e: jaxdp.ContrastGCM(epsilon=e), functools.partial(continuous, depth=2), ANY, None),
-    "partition-gcm": (lambda e: jaxdp.PartitionGCM(epsilon=e, standardize=True), continuous, ANY, None),
-    "partition-gcm, public scale": (
+    "partition-gcm": (
         lambda e: jaxdp.PartitionGCM(epsilon=e, scale_x=0.2, scale_y=0.2),
         continuous,
         ANY,
@@ -196,6 +195,8 @@ def limit(test, draw, n: int, r: float, sd: float) -> float:
     """Mean of the estimate without noise, from data clipped as the noisy test clips them."""
     if hasattr(test, "default_winsorize") and test.winsorize is None:
         test = dataclasses.replace(test, winsorize=float(test.default_winsorize(n)))
+    elif getattr(test, "winsorize", 0.0) is None:
+        test = dataclasses.replace(test, winsorize=float(test.level(n)))
     exact = dataclasses.replace(test, epsilon=None, mechanism=Exact())
 
     @jax.jit

@@ -44,6 +44,7 @@ SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85
 SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (docs/theory/partition_gcm.md#choosing-the-axes)
 STANDARDIZATION_SHARE = 0.2  # for cell centres (docs/theory/partition_gcm.md#cell-means)
 UNIT_ROUNDOFF = 2.0**-53
+CLEAR = 3.0  # noise sds that V must exceed before S over the root of it says anything of a correlation
 
 
 def _from_domain(cls, epsilon, domain, options):
@@ -312,6 +313,8 @@ class PartitionGCM(WithinCells):
         names = ("covariance", "variance")
         noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in names]
 
+        clear = CLEAR * jnp.sqrt(budget["variance"].variance(release.sensitivity["variance"]))
+
         def one(covariance, variance):
             return effect_sizes.ratio(
                 (covariance, variance),
@@ -320,6 +323,8 @@ class PartitionGCM(WithinCells):
                 lambda found, _: jnp.sqrt((1.0 - found**2) / inner),
                 least=1e-3 * count,
                 limits=(-1.0, 1.0),
+                within=True,
+                clear=clear,
             )
 
         return effect_sizes.for_pairs(one, *(release.value[name] for name in names))

@@ -208,6 +208,7 @@ class CRTNormal(RandomizationTest):
             lambda found, _: jnp.sqrt((1.0 - 0.5 * found**2) / count),
             least=1e-3 * count,
             limits=(-1.0, 1.0),
+            within=True,
         )
 
     def headline(self, release):

@@ -194,7 +194,7 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
         "effect_is": _effect_is(result, query, test),
-        "statistic": float(statistic) if statistic.size == 1 else statistic,
+        "statistic": statistic.item() if statistic.size == 1 else statistic,
         "epsilon": epsilon_shown(float(cost.epsilon), query.epsilon),
         "delta": float(cost.delta),
         "relation": cost.relation.value,

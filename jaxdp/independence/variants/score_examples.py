@@ -70,14 +70,22 @@ def reaches(last: str, *, chosen: bool = False):
 
 
 def worst_pairs():
-    """One person's columns all turn over: every score, every line and every moment moves as far as it can."""
-    others = 8
+    """One person's columns all turn over: every score, every line and every moment moves as far as it can.
+
+    Among few persons, where a search goes on, and among many whose phenotype hardly varies: there the null model says so
+    whatever its noise, and residuals fill their range.
+    """
+    return [*_pairs(8, -0.5), *_pairs(4000, -0.05)]
+
+
+def _pairs(others: int, phenotype: float):
+    """phenotype: of the other persons, up to their sign."""
 
     def made(x, y, z):
         rest = np.tile([[1.0], [-1.0]], (others // 2, 1))
         return Data(
             np.concatenate([np.full((1, VARIANTS), x), np.tile(rest, (1, VARIANTS))]),
-            np.concatenate([[y], -0.5 * rest[:, 0]]),
+            np.concatenate([[y], phenotype * rest[:, 0]]),
             np.concatenate([[z], 0.5 * rest[:, 0]]),
         )
 

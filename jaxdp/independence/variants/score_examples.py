@@ -72,8 +72,8 @@ def reaches(last: str, *, chosen: bool = False):
 def worst_pairs():
     """One person's columns all turn over: every score, every line and every moment moves as far as it can.
 
-    Among few persons, where a search goes on, and among many whose phenotype hardly varies: there the null model says so
-    whatever its noise, and residuals fill their range.
+    Among few persons, where a search goes on, and among many whose phenotype hardly varies: there the null model says
+    so whatever its noise, and residuals fill their range.
     """
     return [*_pairs(8, -0.5), *_pairs(4000, -0.05)]
 

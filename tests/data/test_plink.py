@@ -1,0 +1,13 @@
+"""Cohorts of a PLINK fileset: who lacks a covariate counts as one without a phenotype, not as one in the middle."""
+
+import numpy as np
+
+from jaxdp.data import plink
+
+
+def test_a_person_without_a_covariate_is_left_out():
+    persons, phenotype = (("f", "1"), ("f", "2"), ("f", "3")), ("2", "1", "2")
+    genotypes = plink.Genotypes(np.zeros((3, 2), np.int8), persons, ("a", "b"), ("1:1", "1:2"), phenotype)
+    data = plink.cohort(genotypes, phenotype, {"age": ["20", "NA", "40"]}, {"age": (0.0, 80.0)}, None)
+    np.testing.assert_array_equal(data.y, [1.0, np.nan, 1.0])
+    np.testing.assert_array_equal(data.z[:, 0], [-0.5, np.nan, 0.0])

@@ -28,17 +28,25 @@ def write(found, folder: Path, facts: dict, begin) -> dict:
 
 def summary(found, folder: Path) -> str:
     """One screen for people."""
+    from jaxdp.report.story import told_flags
+
     content = found.content
     indent = " " * 13
     lines = [
         content["title"],
-        f"  answer     {content['answer']}",
+        options.paragraph("answer", content["answer"]),
         *(f"{indent}{line}" for line in found.table()),
         f"  sees       {content['sees'] or 'not said by the tests'}",
         f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g} for all pairs together, "
         f"{content['relation']}, {content['mode']}, n = {content['n']}",
     ]
-    lines += [f"  assumes    {content['assumption']}"] if content["assumption"] else []
-    lines += [f"  records    {content['unit']}"] if content["unit"] else []
+    rule = content["level_rule"] or {"sentence": "", "flags": []}
+    told = {
+        "assumes": content["assumption"] or rule["sentence"],
+        "level": rule["sentence"] if content["assumption"] else "",
+        "flagged:": told_flags(rule["flags"]),
+        "records": content["unit"],
+    }
+    lines += [options.paragraph(name, text) for name, text in told.items() if text]
     lines += [f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else []
     return "\n".join([*lines, f"  files      {', '.join(str(folder / name) for name in FILES)}"])

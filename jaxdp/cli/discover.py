@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -202,7 +201,7 @@ def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
     lines = [
         content["title"],
-        textwrap.fill(content["answer"], 100, initial_indent="  edges      ", subsequent_indent=" " * 13),
+        options.paragraph("edges", content["answer"]),
         f"  method     {content['method']}, n = {content['n']}, {content['num_tests']} queries"
         + ("" if content["complete"] else f", INCOMPLETE: {len(content['untested'])} pairs untested, edges kept"),
         f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
@@ -210,11 +209,9 @@ def summary(content: dict, folder: Path) -> str:
         f"  files      {', '.join(str(folder / name) for name in FILES if (folder / name).exists())}",
     ]
     if content.get("unit"):
-        lines.insert(
-            -1, textwrap.fill(content["unit"], 100, initial_indent="  records    ", subsequent_indent=" " * 13)
-        )
+        lines.insert(-1, options.paragraph("records", content["unit"]))
     if "note" in content:
-        lines.insert(3, textwrap.fill(content["note"], 100, initial_indent="  note       ", subsequent_indent=" " * 13))
+        lines.insert(3, options.paragraph("note", content["note"]))
     if "skeleton_f1" in content:
         lines.insert(2, f"  truth      skeleton F1 = {content['skeleton_f1']:.3f}, SHD = {content['shd']}")
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)

@@ -13,6 +13,7 @@ import os
 import shlex
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -47,6 +48,12 @@ def keep_programs() -> None:
     except ValueError as error:
         print(f"jaxdp: note: {error}", file=sys.stderr)
     programs.of_this_process()
+
+
+def paragraph(name: str, text: str) -> str:
+    """A named part of an answer on the screen, wrapped beside its name."""
+    indent = f"  {name:11s}"
+    return textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent))
 
 
 def tell(args: argparse.Namespace, content: Any, screen: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import textwrap
 from pathlib import Path
 
 from jaxdp.cli import all_pairs, options
@@ -184,7 +183,7 @@ def summary(content: dict, folder: Path) -> str:
         shown = ", ".join(f"{value:.4g}" for value in statistic.ravel()[:8]) + ", ..." * (statistic.size > 8)
     lines = [
         content["title"],
-        f"  answer     {content['answer']}",
+        options.paragraph("answer", content["answer"]),
         f"  p-value    {p_values.number(content['p_value'], 6)}",
         f"  statistic  {shown}",
         f"  method     {content['method']}{built(content['built'])}, n = {content['n']}",
@@ -207,8 +206,7 @@ def summary(content: dict, folder: Path) -> str:
     }
     for name, text in told.items():
         if text:
-            indent = f"  {name:11s}"
-            lines.insert(-1, textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent)))
+            lines.insert(-1, options.paragraph(name, text))
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
 
 

@@ -8,7 +8,7 @@ import math
 import platform
 import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Result
 from jaxdp.plan.setting import Setting
 from jaxdp.report.picture import Picture
-from jaxdp.report.story import told_flags
+from jaxdp.report.story import told_doubts, told_flags
 
 MAX_VALUES_WRITTEN = 100
 WIDTH = 100
@@ -185,9 +185,10 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
     smallest = p_values.smallest_of(test, p_value)
     statistic = np.asarray(result.statistic, float)
     found = p_value <= level
+    rule = _level_rule(test, data, query)
     return {
         "title": query.sentence,
-        "answer": verdict(found, p_value, level, smallest),
+        "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else ()),
         "method": query.entry.name,
         "p_value": p_value,
         "smallest_p_value": smallest,
@@ -210,7 +211,7 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
         "assumption": query.entry.spec.assumption if _has_continuous(data.domain.z) else "",
-        "level_rule": _level_rule(test, data, query),
+        "level_rule": rule,
         "sees": without_z(query.entry.spec.sees, query),
         "released": released_values(result.release),
         "versions": versions(),
@@ -256,10 +257,10 @@ def built(fields: Mapping[str, Any]) -> str:
     return f" ({told})" if told else ""
 
 
-def verdict(found: bool, p_value: float, level: float, smallest: float | None = None) -> str:
-    """The answer in words. smallest: p-value that this test can give, where it gave that."""
+def verdict(found: bool, p_value: float, level: float, smallest: float | None = None, flags: Sequence[str] = ()) -> str:
+    """The answer in words. smallest: p-value that this test can give, where it gave that. flags: of its level rule."""
     outcome = "Dependence found" if found else "No dependence found"
-    return f"{outcome} at level {level:g} ({p_values.told(p_value, smallest)})."
+    return f"{outcome} at level {level:g} ({p_values.told(p_value, smallest)}){told_doubts(flags) if found else ''}."
 
 
 def _cells(test, data, release) -> list[dict]:
@@ -282,6 +283,22 @@ def _level_rule(test, data, query) -> dict | None:
     units = _in_units(rule, test, query)
     sentence = " ".join(part for part in (rule.sentence, units) if part)
     return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": sentence, **known}
+
+
+def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:
+    """What is publicly known about the level of several runs together; None where no test says anything."""
+    from jaxdp.core import public_shapes
+
+    rules = [
+        test.level_rule(public_shapes(one))
+        for test, one in zip(tests, data, strict=True)
+        if hasattr(test, "level_rule")
+    ]
+    if not rules:
+        return None
+    flags = list(dict.fromkeys(flag for rule in rules for flag in rule.flags))
+    sentences = dict.fromkeys(rule.sentence for rule in rules if rule.sentence)
+    return {"verdict": "flag" if flags else "run", "flags": flags, "sentence": " ".join(sentences)}
 
 
 def _in_units(rule, test, query) -> str:

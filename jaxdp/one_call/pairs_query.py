@@ -21,10 +21,11 @@ from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.one_call import reading
-from jaxdp.one_call.answer import epsilon_shown, in_own_units, versions, without_z
+from jaxdp.one_call.answer import epsilon_shown, in_own_units, level_rule_of_all, versions, without_z
 from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
 from jaxdp.one_call.query import Query, require_size, silent
+from jaxdp.report.story import told_doubts
 from jaxdp.spec import DECISION
 
 MAX_DRAWS = 99_999  # of null tables for one pair
@@ -193,7 +194,7 @@ class PairsQuery:
                 result = run(test, key, joint, ledger=account)
                 cost, mode = result.cost, result.mode
                 rows_of = self._rows_together(result, tests)
-        return self._answers(rows_of, tests, cost, mode, rows)
+        return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, data))
 
     def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test wants them."""
@@ -264,14 +265,16 @@ class PairsQuery:
     def _named(self, query: Query) -> dict[str, Any]:
         return {"x": query.x[0], "y": query.y[0], "method": query.entry.name}
 
-    def _answers(self, rows_of: list[dict], tests: list, cost: Cost, mode: str, rows: int) -> PairAnswers:
+    def _answers(
+        self, rows_of: list[dict], tests: list, cost: Cost, mode: str, rows: int, rule: dict | None
+    ) -> PairAnswers:
         import jax
 
         from jaxdp import null_laws
 
-        rule = {"holm": null_laws.holm, "bh": null_laws.benjamini_hochberg}[self.adjust]
+        adjust = {"holm": null_laws.holm, "bh": null_laws.benjamini_hochberg}[self.adjust]
         with jax.enable_x64(True):
-            adjusted = np.asarray(rule(np.array([row["p_value"] for row in rows_of]))).tolist()
+            adjusted = np.asarray(adjust(np.array([row["p_value"] for row in rows_of]))).tolist()
         for row, value in zip(rows_of, adjusted, strict=True):
             row |= {"adjusted": value, "dependence_found": bool(value <= self.level)}
         listed = [{name: row[name] for name in COLUMNS} for row in sorted(rows_of, key=lambda row: row["adjusted"])]
@@ -285,7 +288,7 @@ class PairsQuery:
         content = {
             "title": self.sentence,
             "answer": f"{found} of {len(listed)} pairs are dependent at level {self.level:g}, adjusted by "
-            f"{ADJUSTMENTS[self.adjust]}{smallest}.",
+            f"{ADJUSTMENTS[self.adjust]}{smallest}{told_doubts(rule['flags']) if found and rule else ''}.",
             "method": method,
             "adjust": self.adjust,
             "adjusted_by": ADJUSTMENTS[self.adjust],
@@ -299,6 +302,7 @@ class PairsQuery:
             "given": list(self.given),
             "unit": self.schema.protects,
             "assumption": " ".join(assumptions),
+            "level_rule": rule,
             "sees": without_z("; ".join(sees), self),
             "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
             "versions": versions(),

@@ -28,6 +28,22 @@ FLAGS = {
     "few records for intervals": "few records for intervals",
 }
 
+DOUBTS = {  # what a flagged test takes for a dependence; a flag about power alone has none
+    "curvature": "X and Y bend sharply with Z",
+    "narrow kernel": "X and Y bend with Z",
+    "labels": "values of Z are labels of groups",
+    "cells": "X and Y vary with Z within a cell",
+    "coarse cells": "X and Y vary with Z within a cell",
+    "fit": "the fits of X and Y on Z are poor",
+    "small blocks": "the blocks are too small for their test",
+}
+
+
+def told_doubts(flags: Sequence[str]) -> str:
+    """What else could look like the dependence that a flagged test found; the empty text where there is nothing."""
+    doubts = dict.fromkeys(DOUBTS[flag] for flag in flags if flag in DOUBTS)
+    return f", unless {' or '.join(doubts)}" if doubts else ""
+
 
 def told_flags(flags: Sequence[str]) -> str:
     """Why an answer is flagged, in words; the name of the flag where there are none."""

@@ -129,6 +129,14 @@ def test_a_test_that_knows_how_makes_one_release_of_all_pairs(tmp_path):
 
 
 @pytest.mark.full
+def test_an_answer_about_pairs_says_what_its_level_rests_on():
+    flagged = ask(table=table(n=300), columns=("a", "b"), given=("z", "w"))
+    assert flagged.pairs[0]["dependence_found"]
+    assert flagged.content["level_rule"]["flags"] == ["curvature"]
+    assert flagged.content["answer"].endswith(", unless X and Y bend sharply with Z.")
+    assert ask(columns=("a", "b")).content["level_rule"] is None
+
+
 def test_laws_belong_to_columns_and_own_tests_are_asked():
     law = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
     few = {"columns": LINE, "given": "z", "epsilon": 30.0}

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from jaxdp.cli.main import main
-from jaxdp.report.story import story, waterfall
+from jaxdp.one_call.answer import verdict
+from jaxdp.report.story import DOUBTS, FLAGS, story, waterfall
 
 RESULT = {
     "title": "Is a independent of b given c?",
@@ -28,6 +29,18 @@ RESULT = {
 
 def told(**changes):
     return {heading: " ".join(sentences) for heading, sentences in story({**RESULT, **changes})}
+
+
+def test_a_flag_about_the_level_is_a_doubt_about_a_found_dependence():
+    flagged = verdict(True, 0.001, 0.05, flags=("low power", "curvature", "coarse cells", "cells"))
+    doubt = "unless X and Y bend sharply with Z or X and Y vary with Z within a cell"
+    assert flagged == f"Dependence found at level 0.05 (p = 0.001), {doubt}."
+    assert verdict(True, 0.001, 0.05, flags=("low power",)) == "Dependence found at level 0.05 (p = 0.001)."
+    assert verdict(False, 0.4, 0.05, flags=("curvature",)) == "No dependence found at level 0.05 (p = 0.4)."
+
+
+def test_every_level_flag_has_its_words():
+    assert set(DOUBTS) == set(FLAGS) - {"low power", "few records for intervals"}
 
 
 def test_every_part_is_told():

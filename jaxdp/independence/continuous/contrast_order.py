@@ -16,7 +16,14 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import method_of
 from jaxdp.independence.continuous import level_rule
-from jaxdp.independence.continuous.neighbour_test import NeighbourTest, count_columns, mass, sides, split_columns
+from jaxdp.independence.continuous.neighbour_test import (
+    NeighbourTest,
+    continuous_columns,
+    count_columns,
+    mass,
+    sides,
+    split_columns,
+)
 from jaxdp.mechanisms import Laplace
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours import contrasts, hilbert, neighbour_order
@@ -43,6 +50,8 @@ class ContrastTest(NeighbourTest):
     num_rotations: int | None = jax.tree.static(default=None)
     skewed: bool = jax.tree.static(default=False)
     depth: int = jax.tree.static(default=2)
+
+    leaves_out_clipped_z: ClassVar[bool] = True  # so that the owner of a file need not be refused for them
 
     for_one_column: ClassVar[str] = "BandGCM"  # the test that takes one column of z
 
@@ -77,9 +86,10 @@ class ContrastTest(NeighbourTest):
         count, depth = plain.shape
         reference = partition.default_reference(data) if self.reference is None else self.reference
         place = mass(reference, plain)
+        known = _known(place, continuous_columns(data))
         priority = neighbour_order.priorities(key, count)
         scores = neighbour_order.normal_scores(priority, plain.dtype)
-        table = (x, y, coordinates(reference, plain), scores, place)
+        table = (x, y, coordinates(reference, plain), scores, place, known)
         bits = min(hilbert.KEY_BITS // depth, hilbert.WORD_BITS, neighbour_order.spare_bits(count) // depth)
 
         def along_curve(rotation, shift):
@@ -94,10 +104,10 @@ class ContrastTest(NeighbourTest):
 
     def _sum(self, table, codes):
         """`window_sums` of records in the order of one curve."""
-        x, y, points, scores, place = table
+        x, y, points, scores, place, known = table
         count, depth = points.shape
         size = contrasts.window_size(depth, self.is_symmetric(count))
-        kept = contrasts.ranges(place, size) <= self._side(depth, count)
+        kept = (contrasts.ranges(place, size) <= self._side(depth, count)) & contrasts.all_of(known, size)
         if codes is not None:
             kept = kept & (contrasts.ranges(codes[:, None], size) == 0)
         return self.window_sums(x, y, points, scores, kept)
@@ -126,6 +136,15 @@ class ContrastTest(NeighbourTest):
     def largest_change(self, num_records: int) -> float:
         """By how much a replacement moves a sum over windows of numbers in [-1, 1]: 2 (2m - 1)."""
         return 2.0 * (2 * contrasts.window_size(self.depth, self.is_symmetric(num_records)) - 1)
+
+
+def _known(place, columns):
+    """Whether each record says where it lies in Z, (n,): not at a bound, where all values beyond it were moved.
+
+    Values of a column with a declared step end at its bounds, and say so there too. A missing value has place 0.
+    """
+    inside = [(place[:, j] > 0.0) & (place[:, j] < 1.0) for j, column in enumerate(columns) if not column.values]
+    return jnp.all(jnp.stack([jnp.ones(place.shape[:1], bool), *inside]), axis=0)
 
 
 def coordinates(reference, z):

@@ -158,8 +158,13 @@ def num_values(data) -> int:
     """Most joint values that the continuous columns of z with a declared step can take; 0 where none has one."""
     if data.z is None:
         return 0
-    found = [column.values for column in partition.columns_of_z(data) if column.kind == CONTINUOUS and column.values]
+    found = [column.values for column in continuous_columns(data) if column.values]
     return math.prod(found) if found else 0
+
+
+def continuous_columns(data) -> list:
+    """Public descriptions of the continuous columns of z."""
+    return [column for column in partition.columns_of_z(data) if column.kind == CONTINUOUS]
 
 
 def as_number(value) -> float:

@@ -48,6 +48,11 @@ def ranges(values, size: int):
     return functools.reduce(jnp.maximum, widest)
 
 
+def all_of(flags, size: int):
+    """Whether every record of each window has the flag, (windows,); flags (n,) booleans."""
+    return jnp.all(windows(flags, size), axis=0)
+
+
 def simplex_contrast(axes, scores):
     """The unit vector orthogonal to 1 and to every axis of z, (m, windows); axes: d arrays, scores one (m, windows)."""
     return _residual(axes, scores, centred=True)

@@ -636,3 +636,20 @@ def test_records_beyond_a_bound_are_not_compared_with_each_other(build):
     counted = Domain((Column(),), (Column(),), (Column(values=3),))  # whole numbers end at their bounds
     assert abs(total(domain)) < 10
     assert total(counted) > 30
+
+
+@pytest.mark.parametrize("build", [jaxdp.ContrastGCM, jaxdp.ContrastFeatures])
+def test_windows_with_a_record_at_a_bound_or_without_z_do_not_count(build):
+    rng = np.random.default_rng(4)
+    z = rng.uniform(-1, 1, (300, 2))
+    z[:150, 0] = np.repeat([1.0, -1.0, np.nan], 50)
+    hidden = np.where(np.arange(300) < 150, rng.normal(size=300), 0.0)  # what z beyond the bound, or missing, moves
+    x, y = np.clip(hidden + 0.05 * rng.normal(size=(2, 300)), -1, 1)
+    test = build(mechanism=Exact(), caliper=2.0, num_rotations=1)
+
+    def total(last):
+        domain = Domain((Column(),), (Column(),), (last, Column()))
+        return float(np.ravel(core.run(test, jax.random.key(1), Data(x, y, z, domain)).statistic)[0])
+
+    assert abs(total(Column())) < 5
+    assert total(Column(values=3)) > 30

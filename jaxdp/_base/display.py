@@ -6,6 +6,7 @@ Single numbers are shown; arrays, tracers and keys only by dtype and shape, ever
 import dataclasses
 import enum
 import html
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -41,6 +42,13 @@ def kind_of(dtype: Any) -> str:
     if jnp.issubdtype(dtype, jnp.floating):
         return "float"
     return "int" if jnp.issubdtype(dtype, jnp.integer) else "other things"
+
+
+def duration(seconds: float) -> str:
+    """A time to wait, as precisely as one plans with: "4 s", "12 minutes", "3.5 hours"."""
+    if seconds < 100:
+        return f"{math.ceil(seconds)} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def described(value: Any) -> str:

@@ -14,6 +14,7 @@ no link, of this user, which nobody else can open, in folders that nobody else c
 
 import contextlib
 import hashlib
+import importlib.util
 import itertools
 import math
 import os
@@ -162,13 +163,23 @@ def _default() -> Path:
 
 
 def _machine() -> str:
-    """A name for the processor's kind and what it can do."""
+    """A name for the processor's kind and what it can do, and for how JAX packs programs here."""
     try:
         lines = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
         can = "".join(line for line in lines if line.startswith(("flags", "Features", "model name")))
     except OSError:
         can = platform.processor()
-    return f"{platform.machine()}-{hashlib.sha256(can.encode()).hexdigest()[:12]}"
+    # Zstandard from Python 3.14 on or where its package is, else zlib: a program that is packed otherwise is no error
+    # to JAX but a warning about every one of them, on each run
+    packed = [name for name in ("compression.zstd", "zstandard") if _has(name)]
+    return f"{platform.machine()}-{hashlib.sha256(''.join([can, *packed]).encode()).hexdigest()[:12]}"
+
+
+def _has(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
 
 
 def _prune(path: Path) -> None:

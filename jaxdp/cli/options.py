@@ -66,6 +66,17 @@ def tell(args: argparse.Namespace, content: Any, screen: str) -> None:
     print(f"{coloured(title, BOLD)}\n{rest}" if rest else title)
 
 
+def note(text: str) -> None:
+    """Tells something on standard error at once, above the bar of `stages` on a terminal."""
+    line = f"jaxdp: {text}"
+    if not sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)
+        return
+    from tqdm import tqdm
+
+    tqdm.write(line, file=sys.stderr)
+
+
 def positive_number(text: str) -> float:
     """argparse type: a finite number > 0, such as a privacy budget."""
     value = _number(text)

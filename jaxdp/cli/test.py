@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
     folder = options.result_folder(args, all_pairs.FILES if args.all_pairs else FILES)
     account = options.account(ledger, args.data, folder, query.short)
     reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    reading |= {"memory": args.memory} | ({} if args.all_pairs else {"keep_sums": args.keep_sums})
+    reading |= {"memory": args.memory}
+    reading |= {"foretell": options.note} if args.all_pairs else {"keep_sums": args.keep_sums}
     count = len(query.asked) + 4 if args.all_pairs else 5
     with options.stages(count, EVERY if args.all_pairs else None) as begin:
         answer = query.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)

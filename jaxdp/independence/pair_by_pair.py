@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+import time
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -21,9 +22,13 @@ from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.composition import compose
 from jaxdp.catalogue import ROUNDING, described
 from jaxdp.core import Cost
+from jaxdp.data.chunks import Chunks
 from jaxdp.independence.features import Features
 from jaxdp.noise.source import Source, opened
 from jaxdp.randomness import keys
+
+SHORT = 0.2  # seconds of a rehearsal that say enough, although it compiled
+WORTH_TIMING = 3  # pairs of each kind, on average, from which on an estimate costs little beside the run itself
 
 
 def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
@@ -47,21 +52,29 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
 
 
 def run_each(
-    tests: list, key, queries: list, *, name: str, ledger=None, begin: Callable[[int], None] = lambda place: None
+    tests: list,
+    key,
+    queries: list,
+    *,
+    name: str,
+    ledger=None,
+    begin: Callable[[int], None] = lambda place: None,
+    foretell: Callable[[float], None] | None = None,
 ) -> tuple[list[core.Result], Cost]:
     """(one result for each query by its own test, the cost of all): charged once, before a value is used.
 
     Privacy: sequential composition; the tests hold their shares of the budget. begin: told the place of each query.
+    foretell: told, before the charge, about how many seconds a release will take.
     """
     mode = keys.admit(key, *tests, *queries)
     queries = [core.admit(test, data) for test, data in zip(tests, queries, strict=True)]
     with keys.precision(mode):
         cost = compose([core.cost_of(test, data) for test, data in zip(tests, queries, strict=True)])
+        if ledger is not None and mode == keys.RELEASE:
+            ledger.require(cost)
+        if mode == keys.RELEASE:
+            _rehearse(tests, queries, charged=ledger is not None, foretell=foretell)
         if ledger is not None:
-            if mode == keys.RELEASE:
-                ledger.require(cost)
-                for test, data in _one_of_each_kind(tests, queries):
-                    core._rehearse(test, data)
             ledger.charge(name, cost, key)
         sources = opened(key).split(len(tests))
         found = []
@@ -71,14 +84,42 @@ def run_each(
         return found, cost
 
 
-def _one_of_each_kind(tests: list, queries: list) -> list[tuple]:
-    """One pair of test and query of each class, settings and columns: what fails for one fails for all of them."""
-    found = {}
+def _rehearse(tests: list, queries: list, *, charged: bool, foretell: Callable[[float], None] | None) -> None:
+    """One release of each kind on zeros where that is to be charged, or where `foretell` is told their time."""
+    kinds = _kinds_of_pairs(tests, queries)
+    # records in chunks are rehearsed on none, which says nothing about time; a run without a charge may be stopped
+    timed = foretell is not None and not any(isinstance(data, Chunks) for data in queries)
+    timed = timed and (charged or len(tests) >= WORTH_TIMING * len(kinds))
+    if not timed and not charged:
+        return
+    seconds = sum(number * rehearsed(test, data, again=timed) for test, data, number in kinds)
+    if timed and foretell is not None:
+        foretell(seconds)
+
+
+def rehearsed(test, data, *, again: bool) -> float:
+    """Seconds that a release takes on zeros of the same shapes, thrown away; public, as zeros are.
+
+    again: a release that took long is timed once more, since the first one compiles.
+    """
+    start = time.perf_counter()
+    core._rehearse(test, data)
+    taken = time.perf_counter() - start
+    if not again or taken < SHORT:
+        return taken
+    start = time.perf_counter()
+    core._rehearse(test, data)
+    return time.perf_counter() - start
+
+
+def _kinds_of_pairs(tests: list, queries: list) -> list[tuple]:
+    """(test, query, how many) of each class, settings and columns: what fails for one fails for all of them."""
+    found: dict[tuple, list[tuple]] = {}
     for test, data in zip(tests, queries, strict=True):
         shapes = core.public_shapes(data)
         domain = None if shapes.domain is None else shapes.nameless().domain
-        found[(type(test).__name__, str(described(test)), domain)] = (test, data)
-    return list(found.values())
+        found.setdefault((type(test).__name__, str(described(test)), domain), []).append((test, data))
+    return [(*alike[-1], len(alike)) for alike in found.values()]
 
 
 def _in_turn(test, source: Source, features: Features) -> list[core.Result]:

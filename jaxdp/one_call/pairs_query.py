@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxdp import catalogue
 from jaxdp._base import check, p_values
+from jaxdp._base.display import duration
 from jaxdp.core import Cost
 from jaxdp.data import streamed
 from jaxdp.data.chunks import Chunks
@@ -127,9 +128,11 @@ class PairsQuery:
         force: bool = False,
         memory: int | None = None,
         begin: Callable[[str], None] = silent,
+        foretell: Callable[[str], None] | None = None,
     ) -> PairAnswers:
         """The answers about a table, charged to the account once. begin: told the name of each stage.
 
+        foretell: told in words, before the charge, about how long the pairs will take.
         memory: bytes that a table may take; one that takes more is read in chunks, for every stage of every release.
         """
         names = (*self.columns, *self.given)
@@ -142,7 +145,12 @@ class PairsQuery:
         if rows is not None:
             load = self._in_chunks(source, rows, memory)
         begin("reading the data")
-        return reading.ask(lambda values, account: self._answer(values, key, account, begin), load, source, account)
+        waiting = [foretell]  # in strict mode the pairs are charged first and answered in a second turn
+
+        def answer(values: Any, account: Any) -> PairAnswers:
+            return self._answer(values, key, account, begin, waiting.pop() if waiting else None)
+
+        return reading.ask(answer, load, source, account)
 
     def _in_chunks(self, source: reading.Source, rows: int, memory: int | None) -> Callable[..., Any]:
         """How a table that is too large is read. Errors: ValueError, before it is, for a pair without sums."""
@@ -169,10 +177,17 @@ class PairsQuery:
 
         return load
 
-    def _answer(self, values: Any, key: Any, account: Any, begin: Callable[[str], None]) -> PairAnswers:
+    def _answer(
+        self,
+        values: Any,
+        key: Any,
+        account: Any,
+        begin: Callable[[str], None],
+        foretell: Callable[[str], None] | None,
+    ) -> PairAnswers:
         import jax
 
-        from jaxdp.core import run
+        from jaxdp.core import cost_of, run
         from jaxdp.independence import pair_by_pair
 
         rows = values.rows if isinstance(values, _TableInChunks) else values.shape[0]
@@ -183,14 +198,21 @@ class PairsQuery:
             tests = [_built(query, one, rows) for query, one in zip(self.asked, data, strict=True)]
             begin(f"testing {len(tests)} pairs of {rows} rows; a run that is stopped loses its answers, not its charge")
             together = self._together(tests, values, rows)
+            told = None if foretell is None else _Foretold(self, rows, foretell)
             if together is None:
                 name = f"all-pairs[{', '.join(self.methods)}]"
                 turn = _Turns(self.asked, begin)
-                results, cost = pair_by_pair.run_each(tests, key, data, name=name, ledger=account, begin=turn)
+                results, cost = pair_by_pair.run_each(
+                    tests, key, data, name=name, ledger=account, begin=turn, foretell=told
+                )
                 rows_of = [self._row(*one) for one in zip(self.asked, tests, results, strict=True)]
                 mode = results[0].mode
             else:
                 test, joint = together
+                if told is not None and reading.is_release(key) and not isinstance(joint, Chunks):
+                    if account is not None:
+                        account.require(cost_of(test, joint))
+                    told(pair_by_pair.rehearsed(test, joint, again=True))
                 result = run(test, key, joint, ledger=account)
                 cost, mode = result.cost, result.mode
                 rows_of = self._rows_together(result, tests)
@@ -359,6 +381,21 @@ class _FeatureColumns:
         return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_records, *leaf.shape[1:]), np.float64), one)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Foretold:
+    """Puts the time that all pairs will take into words, before they are charged."""
+
+    query: PairsQuery
+    rows: int
+    tell: Callable[[str], None]
+
+    def __call__(self, seconds: float) -> None:
+        self.tell(
+            f"{len(self.query.asked)} pairs of {self.rows} records by {listing(self.query.methods)}: "
+            f"about {duration(seconds)}, timed on zeros in place of the records. Nothing is spent yet."
+        )
+
+
 class _Turns:
     """Tells which pair is tested, and about how long the rest takes, by the pairs that are done."""
 
@@ -367,7 +404,7 @@ class _Turns:
 
     def __call__(self, place: int) -> None:
         left = (time.monotonic() - self._start) / max(place, 1) * (len(self._asked) - place)
-        rest = f", about {left:.0f} s left" if place else ""
+        rest = f", about {duration(left)} left" if place else ""
         self._begin(f"pair {place + 1} of {len(self._asked)}: {self._asked[place].short}{rest}")
 
 

@@ -12,9 +12,11 @@ from scipy.stats import false_discovery_control
 
 import jaxdp
 from jaxdp import catalogue
+from jaxdp._base.display import duration
 from jaxdp._base.rounding import as_fraction
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Domain
+from jaxdp.data.known import schema_of
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS
 from jaxdp.one_call.pairs_query import PairsQuery
 from jaxdp.spec import P_VALUE, Columns
@@ -265,3 +267,35 @@ def test_every_test_is_asked_about_all_pairs_or_says_why_not(name):
     assert {pair["method"] for pair in answers.pairs} == {name}
     if not entry.spec.true_epsilon and entry.spec.publishes == P_VALUE:
         assert float(answers.cost.epsilon) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("columns", [["two", "other", "grade"], ["two", "grade", "clinic"]])  # together, one by one
+def test_a_release_of_all_pairs_says_how_long_it_will_take_before_it_is_charged(columns):
+    told, charged = [], []
+
+    class Account:
+        def require(self, cost):
+            charged.append("asked")
+
+        def charge(self, name, cost, key):
+            charged.append(len(told))
+            raise KeyboardInterrupt
+
+    query = PairsQuery.of(schema_of(SCHEMA), columns=columns, epsilon=6.0)
+    with pytest.raises(KeyboardInterrupt):
+        query.ask(table(60), jaxdp.fresh_key(), Account(), foretell=told.append)
+    assert charged[0] == "asked"  # before time is spent on zeros
+    assert charged[-1] == len(told) == 1
+    assert told[0].startswith("3 pairs of 60 records by ")
+    assert " s, " in told[0]
+
+
+def test_a_simulation_foretells_nothing():
+    told = []
+    query = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, simulated=True)
+    query.ask(table(60), jax.random.key(1), foretell=told.append)
+    assert not told
+
+
+def test_a_time_to_wait_is_told_as_one_plans_with_it():
+    assert [duration(seconds) for seconds in (0.2, 99.0, 720.0, 12600.0)] == ["1 s", "99 s", "12 minutes", "3.5 hours"]

@@ -170,3 +170,10 @@ def test_the_null_table_of_mic_is_the_same_from_the_folder(kept):
     assert len(list(folder.glob("*-numbers.npy"))) == 1
     np.testing.assert_array_equal(first, drawn)
     np.testing.assert_array_equal(second, drawn)
+
+
+def test_programs_that_are_packed_otherwise_lie_elsewhere(monkeypatch):
+    monkeypatch.setattr(programs, "_has", lambda module: True)
+    with_both = programs._machine()
+    monkeypatch.setattr(programs, "_has", lambda module: False)
+    assert with_both != programs._machine()

@@ -118,8 +118,9 @@ class ContrastFeatures(ContrastTest):
             count,
             depth,
             noise,
-            self._rates(depth)[1][1] * count,
+            self._rates(depth)[1][1] * as_number(self.most_windows(count)),
             side,
+            windows=as_number(self.most_windows(count)),
             symmetric=True,
             scale=scale,
             narrow=self._narrow(data),
@@ -160,7 +161,7 @@ class ContrastFeatures(ContrastTest):
     def pair_p_values(self, key, release):
         """P-value of each entry, (2, 2)."""
         del key
-        sd = jnp.sqrt(jnp.array(self._rates(self.depth)) * release.num_records) + self._poison()
+        sd = jnp.sqrt(jnp.array(self._rates(self.depth)) * self.most_windows(release.num_records)) + self._poison()
         return self.budget().null_p_value(release.value, sd, release.sensitivity)
 
     def p_value(self, key, release):

@@ -10,6 +10,7 @@ import math
 from typing import ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
@@ -30,8 +31,20 @@ NULL_RATE_OF_MANY = {2: 1.5, 3: 1.7}  # of the mean over four curves
 SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
 
 
+# Below n min(1, epsilon): the share of windows that count, the closest ones (#closest).
+CLOSEST = ((3_000, 1.0), (5_000, 0.5), (math.inf, 0.25))
+
+
+def closest_share(num_records: int, epsilon: float) -> float | None:
+    """The share of windows that count, None for all: where there is power to spare, the closest bear less bias."""
+    share = next(share for below, share in CLOSEST if num_records * min(1.0, epsilon) < below)
+    return share if share < 1.0 else None
+
+
 def _from_domain(cls, epsilon, domain, options):
-    return cls(epsilon=epsilon, **scales(domain, options))
+    """The share of windows depends on n and epsilon, which a simulation's traced budget could not tell."""
+    closest = None if options.num_records is None else closest_share(options.num_records, epsilon)
+    return cls(epsilon=epsilon, closest=closest, **scales(domain, options))
 
 
 _WINDOWS = "found by search alone: no pair is known in which all windows of a record change sign"
@@ -53,8 +66,11 @@ class ContrastGCM(ContrastTest):
 
     trend_x, trend_y: public functions of z, subtracted from x and y: asked about one record, z of shape (1, d), they
         return one number (a tuple of one per column for several columns of x or y).
-    caliper: windows that are wider on any axis do not count; default C n^(-1/d) of the range (C = 3, 1.5, 1,
-        0.75; 2 for two columns below 1000 records).
+    caliper: windows that are wider on any axis do not count; default C (m/((d + 2) n))^(1/d) of the range, C = 3, 1.5,
+        1, 0.75 (2 for two columns below 1000 records).
+    closest: of the windows of a curve only this share counts, those that are least wide; at the same sensitivity.
+        Default: all below n min(1, epsilon) = 3000, half below 5000, then a quarter (an epsilon that
+        is traced counts as 1).
     null_rate: v; default 1.5 for two columns and 1.7 for three (1.7 and 2.0 below 1000 records, 1.7 and 2.2 with fewer
         than four curves), 2.2 for more; raise it for scales below a quarter of the residuals'.
     symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.
@@ -100,6 +116,16 @@ class ContrastGCM(ContrastTest):
                 least=20,
                 bounds_only=True,
             ),
+            Example(
+                functools.partial(examples.continuous, dim=2),
+                null=functools.partial(examples.gradual, dim=2),
+                fields={"num_rotations": 1, "closest": 0.5, "enforce_rule": False},
+                label="closest",
+                reaches=BestKnown(0.5, _WINDOWS),
+                search=PairSearch(records=20),
+                least=20,
+                bounds_only=True,
+            ),
         ),
     )
 
@@ -120,14 +146,30 @@ class ContrastGCM(ContrastTest):
             count,
             depth,
             noise,
-            rate * count,
+            rate * as_number(self.most_windows(count)),
             side,
+            windows=as_number(self.most_windows(count)),
             symmetric=self.is_symmetric(count),
             scale=scale,
             narrow=self._narrow(data),
             skewed=self.skewed,
             labels=num_values(data) > 0,
         )
+
+    def resolve(self, shapes):
+        """With its columns counted and the share of its windows. Errors: ValueError where the public rule refuses."""
+        test = super().resolve(shapes)
+        if test.closest is not None:
+            return test
+        known = test.epsilon is not None and check.is_concrete(test.epsilon) and np.ndim(test.epsilon) == 0
+        epsilon = float(np.asarray(test.epsilon)) if known else 1.0
+        return dataclasses.replace(test, closest=closest_share(shapes.x.shape[0], epsilon))
+
+    def _side(self, depth, num_records):
+        if self.caliper is not None:
+            return self.caliper
+        longer = contrasts.window_size(depth, self.is_symmetric(num_records)) / (depth + 2)
+        return super()._side(depth, num_records) * longer ** (1.0 / depth)
 
     def window_sums(self, x, y, points, scores, kept):
         """T of records in the order of one curve, (p, q)."""
@@ -159,15 +201,17 @@ class ContrastGCM(ContrastTest):
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
-        sd = jnp.sqrt(self._rate(self.depth, release.num_records) * release.num_records) + self._poison()
+        count = release.num_records
+        sd = jnp.sqrt(self._rate(self.depth, count) * self.most_windows(count)) + self._poison()
         return self.budget().null_p_value(release.value, sd, release.sensitivity)
 
     def effect(self, key, release):
-        """The mean of psi(a'x) psi(a'y) over windows, with its interval; windows that the caliper leaves out are 0."""
+        """The mean of psi(a'x) psi(a'y) over the windows that may count, with its interval; 0 for those too wide."""
         del key
         count = release.num_records
         size = contrasts.window_size(self.depth, self.is_symmetric(count))
-        most, variance = count - size + 1.0, size * count + self._poison()
+        windows = self.most_windows(count)
+        most, variance = jnp.minimum(windows, count - size + 1.0), size * windows + self._poison()
         return effect_sizes.for_pairs(
             lambda total: effect_sizes.concordance(total, most, variance, self.budget(), release.sensitivity),
             release.value,

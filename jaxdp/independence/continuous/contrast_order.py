@@ -11,6 +11,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
@@ -40,7 +41,7 @@ FARTHEST = 1e6  # where values of z without bounds are cut, in units of the refe
 class ContrastTest(NeighbourTest):
     """Base: windows of m records that follow each other along Hilbert curves through the box of Z, and their contrasts.
 
-    trend_x, trend_y, symmetric, rotation, num_rotations, skewed: as in `ContrastGCM`.
+    trend_x, trend_y, symmetric, rotation, num_rotations, skewed, closest: as in `ContrastGCM`.
     """
 
     trend_x: Callable | None = jax.tree.static(default=None)
@@ -49,6 +50,7 @@ class ContrastTest(NeighbourTest):
     rotation: int = jax.tree.static(default=0)
     num_rotations: int | None = jax.tree.static(default=None)
     skewed: bool = jax.tree.static(default=False)
+    closest: ArrayLike | None = None
     depth: int = jax.tree.static(default=2)
 
     leaves_out_clipped_z: ClassVar[bool] = True  # so that the owner of a file need not be refused for them
@@ -60,6 +62,8 @@ class ContrastTest(NeighbourTest):
         check.at_least(0, rotation=self.rotation)
         if self.num_rotations is not None:
             check.one_of((1, 2, 4, 8), num_rotations=self.num_rotations)  # powers of two: their mean is exact
+        if self.closest is not None:
+            check.in_range(0.0, 1.0, closest=self.closest)
 
     def budget(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
@@ -107,9 +111,12 @@ class ContrastTest(NeighbourTest):
         x, y, points, scores, place, known = table
         count, depth = points.shape
         size = contrasts.window_size(depth, self.is_symmetric(count))
-        kept = (contrasts.ranges(place, size) <= self._side(depth, count)) & contrasts.all_of(known, size)
+        wide = contrasts.ranges(place, size)
+        kept = (wide <= self._side(depth, count)) & contrasts.all_of(known, size)
         if codes is not None:
             kept = kept & (contrasts.ranges(codes[:, None], size) == 0)
+        if self.closest is not None:
+            kept = kept & contrasts.closest(jnp.where(kept, wide, jnp.inf), self.most_windows(count))
         return self.window_sums(x, y, points, scores, kept)
 
     def window_sums(self, x, y, points, scores, kept):
@@ -125,6 +132,10 @@ class ContrastTest(NeighbourTest):
             return self.caliper
         factor = CALIPER_OF_MANY.get(depth, CALIPER[depth]) if num_records >= MANY else CALIPER[depth]
         return factor * num_records ** (-1.0 / depth)
+
+    def most_windows(self, num_records: int):
+        """How many windows of one curve may count."""
+        return num_records if self.closest is None else jnp.maximum(1.0, jnp.floor(self.closest * num_records))
 
     def curves(self, depth: int) -> int:
         """How many curves the sums are the mean of."""

@@ -112,20 +112,23 @@ def contrast_rule(
     labels: bool = False,
     width: float = 0.5,
     laws: bool = False,
+    windows: float | None = None,
 ) -> LevelRule:
     """The rule for `depth` continuous columns of Z.
 
     noise_variance, null_variance: of the noise on T and of T. side: caliper, as a share of the range.
     scale: of X, as given to the test. skewed: a column of Z is known to be skewed and has linear bounds.
     labels: a column of Z takes whole steps and may be a label of groups. width: of the kernel, in units of the scale.
+    windows: how many of them count; default all.
     laws: planes do not cancel in the statistic, so that the whole laws of X and Y must hardly change.
     """
     refusal = _contrast_refusal(num_records, depth, skewed)
     if refusal:
         return _refusal(refusal)
     size = contrasts.window_size(depth, symmetric)
-    # |E T| <= n m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
-    share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * num_records))
+    # of K windows |E T| <= K m kappa_x kappa_y r^4/(4 c_x c_y), and kappa r^2/2 is the deviation
+    windows = num_records if windows is None else windows
+    share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * windows))
     deviation, radius = width * scale * share, 0.5 * math.sqrt(depth) * side
     # a jump along a surface meets n^(1 - 1/d) windows, against a deviation of n^(1/2): no n makes it harmless
     flags = _flags(("curvature", True), ("narrow kernel", narrow), ("labels", labels))

@@ -53,6 +53,18 @@ def all_of(flags, size: int):
     return jnp.all(windows(flags, size), axis=0)
 
 
+def closest(widths, count):
+    """Whether each window is among the `count` with the smallest of these widths, ties in the order of the curve.
+
+    Replacing a record changes at most 2m - 1 windows, and the order of all others stays; so at most 2m - 1 leave
+    this set and as many enter it, whatever the widths are. count: a number, may be traced.
+    """
+    count = jnp.clip(jnp.floor(count), 1, widths.shape[0]).astype(int)
+    last = jnp.sort(widths)[count - 1]
+    nearer, tied = widths < last, widths == last
+    return nearer | (tied & (jnp.cumsum(tied) <= count - jnp.sum(nearer)))
+
+
 def simplex_contrast(axes, scores):
     """The unit vector orthogonal to 1 and to every axis of z, (m, windows); axes: d arrays, scores one (m, windows)."""
     return _residual(axes, scores, centred=True)

@@ -107,20 +107,32 @@ def blocks_of_ranks(x, y, z, priority):
     return jnp.sum(psi[0] * psi[1]) / 2 / 4
 
 
-def contrast(x, y, z, priority, per_place=False, symmetric=False):
-    """T of records sorted by their Hilbert keys (d = 1: by z), every window kept; per_place is the flawed start."""
+def contrast(x, y, z, priority, per_place=False, symmetric=False, which=lambda wide, x, y: jnp.ones(wide.shape)):
+    """T of records sorted by their Hilbert keys (d = 1: by z); per_place is the flawed start.
+
+    which: the windows that count, from their widths and the sorted x and y.
+    """
     depth = z.shape[1]
     high, low = hilbert.hilbert_key(0.5 + 0.5 * z, 30 // depth)
     order = neighbour_order.order_by_words(high, low, 30, priority)
     scores = neighbour_order.normal_scores(priority if per_place else priority[order], x.dtype)
     size = contrasts.window_size(depth, symmetric)
-    kept = jnp.ones(x.shape[0] - size + 1)
+    kept = which(contrasts.ranges(z[order], size), x[order], y[order])
     table = (x[order][:, None], y[order][:, None], z[order], scores, kept)
     return contrasts.contrast_sum(*table, (0.01, 0.01), symmetric)[0, 0]
 
 
 def contrast_per_place(x, y, z, priority):
     return contrast(x, y, z, priority, per_place=True)
+
+
+def contrast_of_the_closest(x, y, z, priority):
+    return contrast(x, y, z, priority, which=lambda wide, x, y: contrasts.closest(wide, wide.shape[0] // 2))
+
+
+def contrast_of_the_narrow(x, y, z, priority):
+    """Flawed: windows that are no wider than the mean count, and one record moves the mean."""
+    return contrast(x, y, z, priority, which=lambda wide, x, y: wide <= jnp.mean(wide))
 
 
 @pytest.mark.full
@@ -132,6 +144,7 @@ def contrast_per_place(x, y, z, priority):
         (plain_band, 1, band_gcm.PLAIN_L1, 7.9),
         (contrast, 1, 10.0, 9.0),
         (contrast, 2, 14.0, 13.0),
+        (contrast_of_the_closest, 1, 10.0, 9.0),
     ],
 )
 def test_attacks_reach_the_sensitivity_and_never_pass_it(statistic, depth, bound, planted):
@@ -163,9 +176,10 @@ def test_the_attacked_bound_is_the_declared_one():
     [
         (band_with_ties_broken_after_sorting, band, 1, 3.0),
         (contrast_per_place, contrast, 2, 14.0),
+        (contrast_of_the_narrow, contrast_of_the_closest, 1, 10.0),
     ],
 )
-def test_the_search_refutes_priorities_that_belong_to_places(statistic, sound, depth, bound):
+def test_the_search_refutes_what_a_record_moves_for_all(statistic, sound, depth, bound):
     assert largest_change(statistic, depth, grid_z=True, steps=800) > 1.05 * bound
     assert largest_change(sound, depth, grid_z=True, steps=800, climbers=32) <= bound
 
@@ -653,3 +667,21 @@ def test_windows_with_a_record_at_a_bound_or_without_z_do_not_count(build):
 
     assert abs(total(Column())) < 5
     assert total(Column(values=3)) > 30
+
+
+@pytest.mark.parametrize("round_to", [0, 8])
+def test_a_replacement_moves_few_of_the_closest_windows(round_to):
+    """Of n - m + 1 windows at most 2m - 1 leave the closest half and as many enter it, ties or not."""
+    rng, size, count = np.random.default_rng(6), 4, 40
+    most = 0
+    for _ in range(60):
+        z = rng.uniform(-1, 1, (count + 1, 1))
+        z = np.round(z * round_to) / round_to if round_to else z
+        kept = []
+        for records in (np.arange(count), np.r_[count, np.arange(1, count)]):
+            order = records[np.lexsort((records, z[records, 0]))]
+            near = np.asarray(contrasts.closest(contrasts.ranges(jnp.asarray(z[order]), size), 18.0))
+            assert near.sum() == 18
+            kept.append({tuple(order[j : j + size]) for j in np.flatnonzero(near)})
+        most = max(most, len(kept[0] - kept[1]), len(kept[1] - kept[0]))
+    assert 4 <= most <= 2 * size - 1

@@ -118,7 +118,6 @@ class ContrastGCM(ContrastTest):
             ),
             Example(
                 functools.partial(examples.continuous, dim=2),
-                null=functools.partial(examples.gradual, dim=2),
                 fields={"num_rotations": 1, "closest": 0.5, "enforce_rule": False},
                 label="closest",
                 reaches=BestKnown(0.5, _WINDOWS),

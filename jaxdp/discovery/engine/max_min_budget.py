@@ -10,6 +10,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from scipy.special import erfc
+
 from jaxdp._base import check
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting import zcdp_rho
@@ -98,11 +101,13 @@ class Budget:
         end = math.ceil(num_records + RANGE_SCALES * scale)
         return mechanism, dataclasses.replace(plain, lower=-end, upper=end), scale
 
-    def chance_below(self, value: float, scale: float) -> float:
-        """The chance that the noise of a released number is below a value."""
+    def chance_above(self, values: np.ndarray, scale: float) -> np.ndarray:
+        """The chance that the noise of a released number is above each value."""
+        x = np.asarray(values, float) / scale
         if self.pure:
-            return 1.0 - 0.5 * math.exp(-value / scale) if value > 0 else 0.5 * math.exp(value / scale)
-        return 0.5 * math.erfc(-value / (scale * math.sqrt(2.0)))
+            half = 0.5 * np.exp(-np.abs(x))
+            return np.where(x > 0, half, 1.0 - half)
+        return 0.5 * erfc(x / math.sqrt(2.0))
 
 
 def _root_below(square: Fraction) -> float:

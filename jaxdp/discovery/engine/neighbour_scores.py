@@ -47,6 +47,7 @@ class NeighbourScores:
             self._priority = neighbour_order.priorities(None, count)
         self._k = _num_neighbors(count)
         self._chance = null_level(count)
+        self.looks = (self._features.shape[1] // self._num_columns) ** 2  # pairs of features of a pair of columns
 
     def __call__(self, queries: Sequence[CIQuery]) -> tuple[np.ndarray, np.ndarray]:
         """q of each query, float64, and zeros: no variation is looked at."""

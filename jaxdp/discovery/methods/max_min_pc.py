@@ -20,6 +20,7 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
+from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
@@ -39,21 +40,27 @@ from jaxdp.statistics.tables.excess import Excess
 
 Edge = tuple[int, int]
 MAX_ORDER = 2
-TREE_FROM = 0.023  # noise of a further edge, in shares of the records, from which a tree alone was better
+TREE_FROM = 0.02  # noise of a further edge, in shares of the records, from which a tree alone was better
 DIRECTIONS = 0.1  # of a zCDP budget
 STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
-DRAWS = {True: 0.5, False: 1.0}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
+DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
 EXCESS = Excess()
 CUBE_CELLS = 1 << 18  # up to here all tables follow from one joint table faster than from bitmaps
-GUARDED, KEEP, ALL, TREE = "guarded", "keep", "all", "tree"
+GUARDED, KEEP, ALL, FOREST, TREE = "guarded", "keep", "all", "forest", "tree"
 SHARES = {
-    GUARDED: Shares(Fraction(7, 20), Fraction(8, 20), Fraction(5, 20)),
+    GUARDED: Shares(Fraction(4, 20), Fraction(6, 20), Fraction(10, 20)),
     KEEP: Shares(Fraction(8, 20), Fraction(8, 20), Fraction(4, 20)),
-    ALL: Shares(Fraction(7, 20), Fraction(8, 20), Fraction(5, 20)),
+    ALL: Shares(Fraction(4, 20), Fraction(6, 20), Fraction(10, 20)),
+    FOREST: Shares(Fraction(1, 2), Fraction(0), Fraction(1, 2)),
     TREE: Shares(Fraction(1)),
 }
-TREE_ONLY = "The graph is a spanning tree: the strongest edges that join all columns; no other edge was looked for."
+ONLY = {
+    TREE: "The graph is a spanning tree: the strongest edges that join all columns, however weak; no other edge was "
+    "looked for.",
+    FOREST: "No edges were looked for but those of a spanning tree, the strongest that join all columns; those that "
+    "chance explains have gone.",
+}
 UNDIRECTED = "Edges have no direction here (nothing was spent on them: directions=0)."
 
 
@@ -142,9 +149,9 @@ def max_min_pc(
     budget = Budget.of(epsilon, delta, relation)
     _require_fit(records, mode, budget)
     if prune is None:
-        prune = TREE if _too_loud(records, budget) else GUARDED
+        prune = FOREST if _too_loud(records, budget) else GUARDED
     if directions is None:
-        directions = 0.0 if budget.pure or prune == TREE else DIRECTIONS
+        directions = 0.0 if budget.pure or prune in (FOREST, TREE) else DIRECTIONS
     check.in_range(-1.0, 1.0, directions=directions)
     check.non_negative(directions=directions)
     shares = (SHARES[prune] if shares is None else shares).with_directions(directions)
@@ -158,6 +165,7 @@ def max_min_pc(
             excess.marginal_sensitivity(relation, max(records.levels) <= 2),
             rounding(excess, records.levels, size),
             size,
+            excess.null_law(size) if relation is Relation.REPLACE_ONE else (0.0, 0.0),
         )
         cells = math.prod(count + 1 for count in records.levels)
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
@@ -167,12 +175,17 @@ def max_min_pc(
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """How far one record moves a score, and one given no other column; their rounding error, and how large they get."""
+    """How far one record moves a score, and one given no other column; their rounding error, and how large they get.
+
+    null: sd and deducted of `Sampling`; 0, 0 where the number of records is private. looks: null scores per pair.
+    """
 
     score: float
     marginal: float
     error: float
     size: int
+    null: tuple[float, float]
+    looks: int = 1
 
 
 class Selection:
@@ -194,26 +207,30 @@ class Selection:
     ):
         self._session, self._records, self._budget, self._shares = session, records, budget, shares
         self._known, self._scores, self._drawn = known, scores, drawn
-        self._bound, self._marginal, self._error, self._size = dataclasses.astuple(bounds)
+        self._bound, self._marginal, self._error, self._size = bounds.score, bounds.marginal, bounds.error, bounds.size
         self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
         self._places = tuple(np.array(self._pairs).T)
+        self._sampling = false_edges.Sampling(*bounds.null, bounds.looks * len(self._pairs))
         self._allowed = ~known.forbidden[self._places]
 
     def graph(self, prune: str, stop: float) -> Graph:
         """Runs the search."""
         required = [(int(i), int(j)) for i, j in np.argwhere(np.triu(self._known.required))]
+        alone = self._scores.minimum.copy()  # no edge yet: of the empty set
         tree = self._tree(required)
         self._scores.add([*required, *tree])
         forward, left = self._forward(stop)
         weighed = {KEEP: forward, TREE: []}.get(prune, [*tree, *forward])
-        decisions = self._weigh(weighed, set(tree) if prune == GUARDED else set(), self._shares.prune + left)
+        exact, bound = self._exact(prune, alone, tree, weighed)
+        decisions = self._weigh(weighed, exact, bound, self._shares.prune + left)
         adjacency = self._scores.adjacency.copy()
         for decision in decisions:
             if decision.independent:
                 adjacency[decision.i, decision.j] = adjacency[decision.j, decision.i] = False
         found = Search(adjacency, {}, (), self._scores.num_scores, self._known)
         graph = self._session.graph(self._records, found, decisions)
-        notes = [TREE_ONLY] * (prune == TREE) + [UNDIRECTED] * (not self._shares.directions)
+        notes = [ONLY[prune]] if prune in ONLY else []
+        notes += [UNDIRECTED] * (not self._shares.directions)
         cpdag = self._directed(adjacency)
         return dataclasses.replace(graph, note=" ".join(notes), cpdag=graph.cpdag if cpdag is None else cpdag)
 
@@ -223,7 +240,7 @@ class Selection:
         for i, j in required:
             component[component == component[j]] = component[i]
         draws = len(set(component.tolist())) - 1
-        scores = self._scores.minimum[self._places]  # no edge yet: of the empty set alone
+        scores = self._scores.minimum[self._places]
         edges: list[Edge] = []
         for _ in range(draws):
             eligible = self._allowed & (component[self._places[0]] != component[self._places[1]])
@@ -264,15 +281,23 @@ class Selection:
         # lattice noise may escape to any place, with a chance below 2^-29: then the first open one
         return place if open_places[place] else int(np.argmax(open_places))
 
-    def _weigh(self, edges: list[Edge], guarded: set[Edge], share: Fraction) -> tuple[Decision, ...]:
-        """One noisy number per edge; independent: it is below the scale of the noise."""
+    def _exact(self, prune: str, alone: np.ndarray, tree: list[Edge], weighed: list[Edge]) -> tuple[list[float], float]:
+        """The score by which each edge is weighed, and how far one record moves it."""
+        if prune == FOREST:
+            return [float(alone[edge]) for edge in weighed], self._marginal
+        guarded = set(tree) if prune == GUARDED else set()
+        scores = (self._scores.guarded if edge in guarded else self._scores.minimum for edge in weighed)
+        return [float(found[edge]) for found, edge in zip(scores, weighed, strict=True)], self._bound
+
+    def _weigh(self, edges: list[Edge], exact: list[float], bound: float, share: Fraction) -> tuple[Decision, ...]:
+        """One noisy number per edge; independent: were it kept, more edges than `level` would be expected by chance."""
         if not edges:
             return ()
-        exact = [(self._scores.guarded if edge in guarded else self._scores.minimum)[edge] for edge in edges]
-        values, scale = self._numbers(exact, share, self._bound)
+        values, scale = self._numbers(exact, share, bound)
+        found = false_edges.adjusted(false_edges.p_values(np.array(values), scale, self._budget, self._sampling))
         return tuple(
-            Decision(i, j, (), value < scale, value, None, self._budget.chance_below(value, scale))
-            for (i, j), value in zip(edges, values, strict=True)
+            Decision(i, j, (), bool(chance > false_edges.SHARE), value, None, 1.0 - float(chance))
+            for (i, j), value, chance in zip(edges, values, found, strict=True)
         )
 
     def _directed(self, adjacency: np.ndarray) -> np.ndarray | None:

@@ -18,6 +18,7 @@ from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records
+from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
@@ -122,7 +123,7 @@ def moment_pc(
     with opened(key, "moment_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
         released = release_opened(test, session.source, features)
         bare = dataclasses.replace(released, certificates=(), earlier=())
-        scores = MomentScores(_correlations(_last_stage(test, features), bare), records.columns)
+        scores = MomentScores(_correlations(_last_stage(test, features), bare), records.columns, budget.whole)
         decisions: dict[tuple[int, int], Decision] = {}
 
         def ask(queries):
@@ -134,7 +135,7 @@ def moment_pc(
             return [bool(z < threshold) for z in values[:, 1]]
 
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
-        graph = session.graph(records, skeleton, tuple(decisions[edge] for edge in sorted(decisions)))
+        graph = session.graph(records, *false_edges.without_chance(skeleton, decisions, false_edges.SHARE))
         few = test.level_rule(public_shapes(features)).verdict == level_rule.REFUSE
         return dataclasses.replace(graph, note=f"{MODEL} {FEW}" if few else MODEL)
 

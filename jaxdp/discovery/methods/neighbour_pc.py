@@ -22,7 +22,7 @@ from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
-from jaxdp.discovery.engine.neighbour_scores import MAX_SET, SENSITIVITY, NeighbourScores, null_level, rounding
+from jaxdp.discovery.engine.neighbour_scores import CHANCE, MAX_SET, SENSITIVITY, NeighbourScores, null_level, rounding
 from jaxdp.discovery.engine.session import Session, opened
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, DRAWS, STOP, Bounds, Selection
@@ -33,8 +33,8 @@ from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
 BEFOREHAND = Fraction(1, 10)  # of the budget, for centres and scales of continuous columns, half each
-AFTERWARDS = Shares(Fraction(7, 20), Fraction(8, 20), Fraction(5, 20))
-LOUD = 0.012  # noise of a further draw, in shares of the records, above which `moment_pc` found more of lines
+AFTERWARDS = Shares(Fraction(4, 20), Fraction(6, 20), Fraction(10, 20))
+LOUD = 0.016  # noise of a further draw, in shares of the records, above which `moment_pc` found more of lines
 FAR = 0.4  # of the weakest line of `moment_pc`, below which this search found more of lines all the same
 MAX_VALUES = 20_000_000  # of a table, from which on the orders of all sets take minutes
 LINE_SUM = 0.96  # T/n per share of records to move: E psi psi = 0.61 r for normal differences, half of it per record
@@ -139,7 +139,9 @@ def neighbour_pc(
         centre, scale = _centres_and_scales(session, records, budget)
         scores = NeighbourScores(_values(records), centre, scale, _unordered(records))
         size = records.num_records
-        bounds = Bounds(SENSITIVITY, SENSITIVITY, rounding(size), size)
+        bounds = Bounds(
+            SENSITIVITY, SENSITIVITY, rounding(size), size, (null_level(size) / CHANCE, CHANCE), scores.looks
+        )
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
         return dataclasses.replace(graph, note=f"{MODEL} {graph.note}".strip())

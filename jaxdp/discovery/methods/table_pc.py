@@ -5,7 +5,6 @@ Theory: docs/theory/table_pc.md#histogram.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.records import Records, RecordsInChunks, as_records
+from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
@@ -161,13 +161,7 @@ def table_pc(
             return [bool(value < threshold) for value in found]
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=True, known=facts)
-        return session.graph(records, search, tuple(_confident(decisions[edge]) for edge in sorted(decisions)))
-
-
-def _confident(decision: Decision) -> Decision:
-    """With 1 - p of the test that decided; the value of a deterministic relation is infinite, and so certain."""
-    value = math.inf if decision.value is None else decision.value
-    return dataclasses.replace(decision, confidence=math.erf(value / math.sqrt(2.0)))
+        return session.graph(records, *false_edges.without_chance(search, decisions, false_edges.SHARE))
 
 
 def z_threshold(level: float) -> float:

@@ -60,6 +60,17 @@ class Excess:
             return self.sensitivity(relation)
         return ROUND_UP * ((2.0 if binary else 3.0) + 4.0 * self._slope())
 
+    def null_law(self, num_records: int) -> tuple[float, float]:
+        """(sd, deducted): q of independent columns does not pass sd (|z| - deducted), z normal.
+
+        No sum of residuals with signs has a variance above n/4 (docs/theory/max_min_pc.md#false), as two balanced
+        binary columns have; what q takes off them is taken off all.
+        """
+        sd = 0.5 * math.sqrt(num_records)
+        mean = 2.0 * self.weight * (math.sqrt(num_records / 16.0 + self.offset) - math.sqrt(self.offset))
+        spread = self.deviations * (math.sqrt(num_records / 4.0 + self.total_offset) - math.sqrt(self.total_offset))
+        return sd, (mean + spread) / sd
+
     def _slope(self) -> float:
         """How far the two penalties move per unit of variance that moves between cells."""
         return self.weight / (4.0 * math.sqrt(self.offset)) + self.deviations / (2.0 * math.sqrt(self.total_offset))

@@ -1,0 +1,81 @@
+"""Which edges stay: at most a share of them is expected to be there by chance, noise and sampling counted.
+
+Theory: docs/theory/max_min_pc.md#false. Post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import erfc
+from scipy.stats import false_discovery_control
+
+from jaxdp.discovery.engine.max_min_budget import Budget
+from jaxdp.discovery.engine.skeleton import Search
+from jaxdp.discovery.graph import Decision
+
+Pair = tuple[int, int]
+Answers = tuple[Decision, ...]
+
+SHARE = 0.05  # of the edges of a graph, expected there by chance at most
+FURTHEST = 9.0  # null sds; no sampling error beyond it is looked at
+STEPS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """What independence leaves in the largest of many scores: none passes sd (|z| - deducted), z normal.
+
+    sd, deducted: in records, and in sds; sd = 0 where the number of records is private. scores: how many were looked
+    at.
+    """
+
+    sd: float
+    deducted: float
+    scores: int
+
+    def tail(self, excess: np.ndarray) -> np.ndarray:
+        """Bound on the expected number of scores beyond so many sds above `deducted`."""
+        return self.scores * erfc((self.deducted + excess) / np.sqrt(2.0))
+
+
+def p_values(values: np.ndarray, scale: float, budget: Budget, sampling: Sampling) -> np.ndarray:
+    """For each released number: bound on the chance of one as large without dependence.
+
+    P(noise + score >= y) <= P(noise >= y - x) + P(score >= x) for every x, the least of which is taken. The noise is
+    fresh for each number; the scores were chosen, largest first, so that those of all pairs are counted.
+    """
+    values = np.asarray(values, float)
+    if not sampling.sd:
+        return budget.chance_above(values, scale)
+    excess = np.linspace(0.0, FURTHEST, STEPS)
+    by_chance = sampling.tail(excess) / len(values)
+    by_noise = budget.chance_above(values[:, None] - sampling.sd * excess, scale)
+    return np.minimum(1.0, np.min(by_noise + by_chance, axis=1))
+
+
+def adjusted(p_values: np.ndarray) -> np.ndarray:
+    """Benjamini-Hochberg: the share of edges expected there by chance, were this edge the weakest that is kept."""
+    return false_discovery_control(np.asarray(p_values, float)) if len(p_values) else np.zeros(0)
+
+
+def without_chance(search: Search, decisions: Mapping[Pair, Decision], level: float) -> tuple[Search, Answers]:
+    """The search less the edges that chance explains, and its decisions with their confidence.
+
+    decisions: of each pair the answer of the smallest |z|, its value. An edge that goes is separated by that answer's
+    set.
+    """
+    pairs = sorted(decisions)
+    answers = [decisions[pair] for pair in pairs]
+    z = np.array([math.inf if answer.value is None else answer.value for answer in answers])
+    found, adjacency, separators = [], search.adjacency.copy(), dict(search.separators)
+    for pair, answer, chance in zip(pairs, answers, adjusted(erfc(z / math.sqrt(2.0))), strict=True):
+        if adjacency[pair] and chance > level:
+            adjacency[pair] = adjacency[pair[::-1]] = False
+            separators[pair] = answer.given
+        gone = answer.independent or bool(chance > level)
+        found.append(dataclasses.replace(answer, independent=gone, confidence=1.0 - float(chance)))
+    return dataclasses.replace(search, adjacency=adjacency, separators=separators), tuple(found)

@@ -165,7 +165,7 @@ def max_min_pc(
             excess.marginal_sensitivity(relation, max(records.levels) <= 2),
             rounding(excess, records.levels, size),
             size,
-            excess.null_law(size) if relation is Relation.REPLACE_ONE else (0.0, 0.0),
+            excess.null_law(size, records.levels) if relation is Relation.REPLACE_ONE else (0.0, 0.0),
         )
         cells = math.prod(count + 1 for count in records.levels)
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)

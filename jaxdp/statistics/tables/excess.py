@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from jaxdp.core import Relation
 
 UNIT_ROUNDOFF = 2.0**-53
+HALF_NORMAL = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 ROUND_UP = 1.0 + 2.0**-40  # of constants in float64
 
 
@@ -60,16 +62,27 @@ class Excess:
             return self.sensitivity(relation)
         return ROUND_UP * ((2.0 if binary else 3.0) + 4.0 * self._slope())
 
-    def null_law(self, num_records: int) -> tuple[float, float]:
-        """(sd, deducted): q of independent columns does not pass sd (|z| - deducted), z normal.
+    def null_law(self, num_records: int, levels: Sequence[int]) -> tuple[float, float]:
+        """(sd, deducted): q of independent columns hardly passes sd (|z| - deducted), z normal, from |z| = 3 on.
 
-        No sum of residuals with signs has a variance above n/4 (docs/theory/max_min_pc.md#false), as two balanced
-        binary columns have; what q takes off them is taken off all.
+        levels: of all columns, public. No sum of residuals with signs has a variance above n/4, which two balanced
+        binary columns reach; of larger tables u has a mean above 0.8 of that sd, more than `_mean` where counts are
+        few (docs/theory/max_min_pc.md#false).
         """
         sd = 0.5 * math.sqrt(num_records)
-        mean = 2.0 * self.weight * (math.sqrt(num_records / 16.0 + self.offset) - math.sqrt(self.offset))
-        spread = self.deviations * (math.sqrt(num_records / 4.0 + self.total_offset) - math.sqrt(self.total_offset))
-        return sd, (mean + spread) / sd
+        pairs = ((2, 2), tuple(sorted(levels)[-2:]))
+        return sd, min(self._taken_off(num_records, *pair) for pair in pairs) / sd
+
+    def _taken_off(self, n: int, rows: int, columns: int) -> float:
+        """What q takes off u of two balanced independent columns, less the mean of u beyond that of two binary ones."""
+        cells = rows * columns
+        variance = n * (1.0 - 1.0 / rows) * (1.0 - 1.0 / columns) / cells
+        weight = n / (n + self.shrink * cells)
+        mean = 0.5 * cells * self.weight * (math.sqrt(variance + self.offset) - math.sqrt(self.offset))
+        total = weight * cells * variance
+        spread = self.deviations * (math.sqrt(total + self.total_offset) - math.sqrt(self.total_offset))
+        beyond = 0.0 if cells == 4 else 0.5 * cells * HALF_NORMAL * math.sqrt(variance)
+        return weight * (mean - beyond) + spread
 
     def _slope(self) -> float:
         """How far the two penalties move per unit of variance that moves between cells."""

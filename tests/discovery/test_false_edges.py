@@ -1,0 +1,97 @@
+"""Edges that chance explains: the law of null scores, the rule, and tables of independent columns."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdp import discovery
+from jaxdp.core import Relation
+from jaxdp.data.records import as_records
+from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine.false_edges import Sampling, adjusted, p_values, without_chance
+from jaxdp.discovery.engine.max_min_budget import Budget
+from jaxdp.discovery.engine.skeleton import Search
+from jaxdp.discovery.graph import Decision
+from jaxdp.statistics.tables.excess import Excess
+
+PURE = Budget.of(1.0, 0.0, Relation.REPLACE_ONE)
+BOTH = Budget.of(1.0, 1e-6, Relation.REPLACE_ONE)
+
+
+BALANCED = [[1.0 / 2] * 2, [1.0 / 4] * 4, [1.0 / 8] * 8]
+
+
+@pytest.mark.parametrize("n", [500, 10_000, 100_000])
+@pytest.mark.parametrize("margin", [*BALANCED, [0.9, 0.1], [0.4, 0.3, 0.2, 0.1]])
+def test_scores_of_independent_columns_stay_below_their_null_law(n, margin):
+    levels, excess = len(margin), Excess()
+    tables = np.random.default_rng(0).multinomial(n, np.outer(margin, margin).ravel(), 20_000)
+    q = excess.of_tables(tables.reshape(-1, 1, levels, levels), np.full(len(tables), levels**2))
+    sd, deducted = excess.null_law(n, (2, levels, levels))
+    for z in (3.0, 3.5):
+        expected = math.erfc(z / math.sqrt(2.0))
+        assert np.mean(q > sd * (z - deducted)) <= expected + 3.0 * math.sqrt(expected / len(tables))
+
+
+@pytest.mark.parametrize("budget", [PURE, BOTH])
+def test_p_values_bound_noise_and_the_largest_of_many_scores(budget):
+    generator, kept, pairs, scale, runs = np.random.default_rng(1), 10, 300, 1.0, 1000
+    law = Sampling(sd=1.5, deducted=2.0, scores=pairs)
+    scores = np.sort(np.maximum(1.5 * (np.abs(generator.normal(size=(runs, pairs))) - 2.0), 0.0), axis=1)[:, -kept:]
+    noise = generator.laplace(size=scores.shape) if budget.pure else generator.normal(size=scores.shape)
+    false = [(adjusted(p_values(row, scale, budget, law)) <= 0.05).any() for row in scores + noise]
+    assert np.mean(false) <= 0.05
+    loose = [(adjusted(p_values(row, scale, budget, Sampling(0.0, 0.0, 0))) <= 0.05).any() for row in scores + noise]
+    assert np.mean(loose) > 0.05  # sampling counts
+
+
+def test_a_large_number_is_certain_and_a_small_one_is_not():
+    found = p_values(np.array([-5.0, 0.0, 3.0, 400.0]), 1.0, PURE, Sampling(1.0, 2.0, 10))
+    assert found[0] > 0.99
+    assert np.all(np.diff(found[1:]) < 0.0)
+    assert found[3] < 1e-9
+    assert adjusted(np.zeros(0)).size == 0
+
+
+def test_edges_that_chance_explains_go_with_the_set_of_their_answer():
+    complete = ~np.eye(3, dtype=bool)
+    decisions = {(0, 1): Decision(0, 1, (), False, 9.0), (0, 2): Decision(0, 2, (1,), False, 1.9)}
+    decisions[1, 2] = Decision(1, 2, (), False, math.inf)
+    search, found = without_chance(Search(complete, {}, (), 3), decisions, 0.05)
+    assert search.adjacency.sum() == 4
+    assert search.separators == {(0, 2): (1,)}
+    assert [answer.independent for answer in found] == [False, True, False]
+    assert found[2].confidence == 1.0
+    assert complete.all(where=~np.eye(3, dtype=bool))  # the given search is left as it was
+
+
+def independent(seed, columns, n, levels):
+    generator = np.random.default_rng(seed)
+    if levels:
+        return as_records(generator.integers(0, levels, (n, columns)).astype(np.int32), (levels,) * columns)
+    return as_records(np.clip(generator.normal(size=(n, columns)) / 4.0, -1.0, 1.0), (0,) * columns)
+
+
+@pytest.mark.parametrize(
+    ("search", "columns", "n", "levels", "settings"),
+    [
+        ("max_min_pc", 14, 4000, 2, {"epsilon": 1.0}),
+        ("max_min_pc", 14, 4000, 2, {"epsilon": 8.0, "delta": 1e-6}),
+        ("max_min_pc", 14, 500, 3, {"epsilon": 0.5}),
+        pytest.param("neighbour_pc", 6, 1000, 0, {"epsilon": 2.0}, marks=pytest.mark.full),
+        pytest.param("moment_pc", 8, 2000, 0, {"epsilon": 1.0}, marks=pytest.mark.full),
+    ],
+)
+def test_a_table_of_independent_columns_has_hardly_an_edge(search, columns, n, levels, settings):
+    found = [
+        np.triu(
+            discovery.discover(
+                jax.random.key(seed), independent(seed, columns, n, levels), method=search, **settings
+            ).skeleton
+        )
+        for seed in range(12)
+    ]
+    assert sum(graph.any() for graph in found) <= 3  # of twelve; chance of more below 1 in 400 at 5 %
+    assert false_edges.SHARE == 0.05

@@ -175,7 +175,7 @@ def describe(graph, num_records: int, truth) -> dict:
 def write_edges(path: Path, graph) -> None:
     """One row per answered query: the pair, what was conditioned on, the answer, the released value, its cost.
 
-    confidence: where the search has one, the chance that noise alone would have stayed below what decided.
+    confidence: where the search has one, one less the share of edges that chance would explain, were this the weakest.
     A search on one noisy table answers by post-processing: its queries cost nothing on top of the table.
     """
     rows = []

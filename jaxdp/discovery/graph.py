@@ -24,8 +24,8 @@ def number(value: Any) -> float:
 class Decision(Compact):
     """One answered query: is i independent of j given these? value: the released number, if there is one.
 
-    confidence: where one released number decides about an edge, the chance that without dependence it would have been
-    smaller, from the law of its noise alone; post-processing.
+    confidence: where released numbers decide about an edge, one less the share of edges that chance alone would explain
+    were this edge the weakest that is kept (docs/discovery.md#how-sure-is-an-edge); post-processing.
     """
 
     i: int

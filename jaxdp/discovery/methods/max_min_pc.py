@@ -59,7 +59,7 @@ ONLY = {
     TREE: "The graph is a spanning tree: the strongest edges that join all columns, however weak; no other edge was "
     "looked for.",
     FOREST: "No edges were looked for but those of a spanning tree, the strongest that join all columns; those that "
-    "chance explains have gone.",
+    "chance explains have gone. They say that two columns depend, not that no other column explains it.",
 }
 UNDIRECTED = "Edges have no direction here (nothing was spent on them: directions=0)."
 
@@ -119,22 +119,23 @@ def max_min_pc(
 ) -> Graph:
     """Skeleton of 10 to 60 coded columns by private draws: a tree, then edges that no conditioning set explains.
 
-    (1) d - 1 draws of a spanning tree by the score q of two columns alone (`statistics.tables.excess`). (2) At most d
-    further edges (d/2 of pure epsilon), each the largest over pairs of the smallest q over conditioning sets, or a
-    stop; after a stop the rest of that budget buys half as many draws of twice the size. (3) One noisy number per edge;
-    below the scale of its noise the edge goes.
+    (1) d - 1 draws of a spanning tree by the score q of two columns alone (`statistics.tables.excess`). (2) At most
+    further edges (0.8 d; d/2 of pure epsilon), each the largest over pairs of the smallest q over conditioning sets, or a
+    stop; after a stop the rest of that budget buys half as many draws of twice the size. (3) One noisy number per edge:
+    edges go until at most 5 % of those that stay are expected to be there by chance, noise and sampling counted.
     delta: 0 is pure epsilon (permute-and-flip, Laplace noise); above, zCDP within (epsilon, delta) (exponential
     mechanism, normal noise), worth about 2.5 times the epsilon at 40 columns.
     prune: "guarded" weighs tree edges too, but not by sets that all but fix one of the two columns, "all" by every set;
-    "keep" spares the tree; "tree" spends everything on the tree and stops there. Default: "tree" where the noise of a
-    further edge is above 2.3 % of the records, else "guarded"; the former only where n is public (replace-one).
+    "keep" spares the tree; "forest" draws the tree alone and weighs its edges by the two columns alone; "tree" spends
+    everything on the tree and weighs nothing. Default: "forest" where the noise of a further edge is above 2 % of the
+    records, else "guarded"; the former only where n is public (replace-one).
     directions: share of the budget for one number per unshielded triple, whose sign says whether it is a collider; 0
     leaves all edges undirected but for what `knowledge` says. Default: a tenth with a delta, else 0, since Laplace
     noise on so many numbers says nothing. max_order: largest conditioning set.
     knowledge: required edges are drawn first and for nothing, forbidden ones never.
     keep: file for the answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
-    The graph's decisions hold the released number of each weighed edge and its confidence: the chance that noise alone
-    stays below it. Sets of more than two columns, sets whose table has over 2000 cells, and columns that depend jointly
+    The graph's decisions hold the released number of each weighed edge and its confidence (docs/discovery.md#how-sure-is-an-edge).
+    Sets of more than two columns, sets whose table has over 2000 cells, and columns that depend jointly
     but not in pairs (exclusive or) are beyond it; the smallest effect found is about 20 d/(epsilon n) of the records,
     and 5 sqrt(d/rho)/n with a delta.
     Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, for the relation; every score moves by at most 4.32

@@ -106,7 +106,8 @@ def moment_pc(
     delta: 0 is pure epsilon; above, zCDP within (epsilon, delta), better from about six columns on.
     level: two-sided level of each query. max_order: largest conditioning set, default 3. keep: file for the
     answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
-    The graph's decisions hold the weakest partial correlation found for each pair, in sds of its error.
+    Edges go until at most 5 % of those that stay are expected to be there by chance. The graph's decisions hold the
+    weakest partial correlation found for each pair, as the normal |z| of its p-value, and a confidence.
     Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`PartialCorrelation`).
     Errors: ValueError before data are read.
     """

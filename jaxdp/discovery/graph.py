@@ -25,7 +25,7 @@ class Decision(Compact):
     """One answered query: is i independent of j given these? value: the released number, if there is one.
 
     confidence: where released numbers decide about an edge, one less the share of edges that chance alone would explain
-    were this edge the weakest that is kept (docs/discovery.md#how-sure-is-an-edge); post-processing.
+    were this edge the weakest that is kept; post-processing.
     """
 
     i: int

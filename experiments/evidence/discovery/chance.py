@@ -1,4 +1,4 @@
-"""Edges by chance: how many the searches report in tables of independent columns, and how many confident ones are wrong.
+"""Edges by chance: how many are reported among independent columns, and how many confident ones are wrong.
 
 python -m experiments.evidence.discovery.chance        # writes chance.json
 

@@ -120,9 +120,9 @@ def max_min_pc(
     """Skeleton of 10 to 60 coded columns by private draws: a tree, then edges that no conditioning set explains.
 
     (1) d - 1 draws of a spanning tree by the score q of two columns alone (`statistics.tables.excess`). (2) At most
-    further edges (0.8 d; d/2 of pure epsilon), each the largest over pairs of the smallest q over conditioning sets, or a
-    stop; after a stop the rest of that budget buys half as many draws of twice the size. (3) One noisy number per edge:
-    edges go until at most 5 % of those that stay are expected to be there by chance, noise and sampling counted.
+    further edges (0.8 d; d/2 of pure epsilon), each the largest over pairs of the smallest q over conditioning sets,
+    or a stop; after a stop the rest of that budget buys half as many draws of twice the size. (3) One noisy number per
+    edge: edges go until at most 5 % of those that stay are expected there by chance, noise and sampling counted.
     delta: 0 is pure epsilon (permute-and-flip, Laplace noise); above, zCDP within (epsilon, delta) (exponential
     mechanism, normal noise), worth about 2.5 times the epsilon at 40 columns.
     prune: "guarded" weighs tree edges too, but not by sets that all but fix one of the two columns, "all" by every set;
@@ -134,10 +134,10 @@ def max_min_pc(
     noise on so many numbers says nothing. max_order: largest conditioning set.
     knowledge: required edges are drawn first and for nothing, forbidden ones never.
     keep: file for the answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
-    The graph's decisions hold the released number of each weighed edge and its confidence (docs/discovery.md#how-sure-is-an-edge).
-    Sets of more than two columns, sets whose table has over 2000 cells, and columns that depend jointly
-    but not in pairs (exclusive or) are beyond it; the smallest effect found is about 20 d/(epsilon n) of the records,
-    and 5 sqrt(d/rho)/n with a delta.
+    The graph's decisions hold the released number of each weighed edge and its confidence, one less the share of edges
+    that chance would explain, were this the weakest. Sets of more than two columns, sets whose table has over 2000
+    cells, and columns that depend jointly but not in pairs (exclusive or) are beyond it; the smallest effect found is
+    about 20 d/(epsilon n) of the records, and 5 sqrt(d/rho)/n with a delta.
     Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, for the relation; every score moves by at most 4.32
     (docs/theory/max_min_pc.md#sensitivity). A release key draws lattice noise.
     Errors: ValueError before data are read (budget, continuous columns, unknown names in `knowledge`).

@@ -14,6 +14,8 @@ import numpy as np
 from jaxdp.core import Relation
 
 UNIT_ROUNDOFF = 2.0**-53
+LARGER_SPREAD = 0.75  # of the largest sd, at least that of u in a table of more than four cells (simulated: 0.7)
+FROM_Z = 3.0  # null sds; the law of null scores is used beyond it
 HALF_NORMAL = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 ROUND_UP = 1.0 + 2.0**-40  # of constants in float64
 
@@ -66,12 +68,13 @@ class Excess:
         """(sd, deducted): q of independent columns hardly passes sd (|z| - deducted), z normal, from |z| = 3 on.
 
         levels: of all columns, public. No sum of residuals with signs has a variance above n/4, which two balanced
-        binary columns reach; of larger tables u has a mean above 0.8 of that sd, more than `_mean` where counts are
-        few (docs/theory/max_min_pc.md#false).
+        binary columns reach; of larger tables u spreads less, but its mean is more than what q takes off where counts
+        are few (docs/theory/max_min_pc.md#false).
         """
         sd = 0.5 * math.sqrt(num_records)
         pairs = ((2, 2), tuple(sorted(levels)[-2:]))
-        return sd, min(self._taken_off(num_records, *pair) for pair in pairs) / sd
+        binary, largest = (self._taken_off(num_records, *pair) / sd for pair in pairs)
+        return sd, binary if max(levels) == 2 else min(binary, largest + (1.0 - LARGER_SPREAD) * FROM_Z)
 
     def _taken_off(self, n: int, rows: int, columns: int) -> float:
         """What q takes off u of two balanced independent columns, less the mean of u beyond that of two binary ones."""

@@ -31,19 +31,23 @@ NULL_RATE_OF_MANY = {2: 1.5, 3: 1.7}  # of the mean over four curves
 SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
 
 
-# Below n min(1, epsilon): the share of windows that count, the closest ones (#closest).
-CLOSEST = ((3_000, 1.0), (5_000, 0.5), (math.inf, 0.25))
+# By columns of Z: below n min(1, epsilon), the share of windows that count, the closest ones (#closest).
+_MANY = ((3_000, 0.8), (5_000, 0.5), (math.inf, 0.25))
+CLOSEST = {2: ((3_000, 1.0), *_MANY[1:])} | dict.fromkeys((3, 4, 5), ((1_000, 1.0), *_MANY))
 
 
-def closest_share(num_records: int, epsilon: float) -> float | None:
+def closest_share(num_records: int, depth: int, epsilon: float) -> float | None:
     """The share of windows that count, None for all: where there is power to spare, the closest bear less bias."""
-    share = next(share for below, share in CLOSEST if num_records * min(1.0, epsilon) < below)
+    known = num_records * min(1.0, epsilon)
+    share = next(share for below, share in CLOSEST.get(depth, CLOSEST[2]) if known < below)
     return share if share < 1.0 else None
 
 
 def _from_domain(cls, epsilon, domain, options):
     """The share of windows depends on n and epsilon, which a simulation's traced budget could not tell."""
-    closest = None if options.num_records is None else closest_share(options.num_records, epsilon)
+    closest = None  # then pinned when the shapes are known
+    if options.num_records is not None and domain is not None:
+        closest = closest_share(options.num_records, continuous_columns_of_z(domain), epsilon)
     return cls(epsilon=epsilon, closest=closest, **scales(domain, options))
 
 
@@ -69,8 +73,8 @@ class ContrastGCM(ContrastTest):
     caliper: windows that are wider on any axis do not count; default C (m/((d + 2) n))^(1/d) of the range, C = 3, 1.5,
         1, 0.75 (2 for two columns below 1000 records).
     closest: of the windows of a curve only this share counts, those that are least wide; at the same sensitivity.
-        Default: all below n min(1, epsilon) = 3000, half below 5000, then a quarter (an epsilon that
-        is traced counts as 1).
+        Default: all below n min(1, epsilon) = 3000 (four fifths from 1000 on for three columns and more), half below
+        5000, then a quarter (an epsilon that is traced counts as 1).
     null_rate: v; default 1.5 for two columns and 1.7 for three (1.7 and 2.0 below 1000 records, 1.7 and 2.2 with fewer
         than four curves), 2.2 for more; raise it for scales below a quarter of the residuals'.
     symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.
@@ -162,7 +166,7 @@ class ContrastGCM(ContrastTest):
             return test
         known = test.epsilon is not None and check.is_concrete(test.epsilon) and np.ndim(test.epsilon) == 0
         epsilon = float(np.asarray(test.epsilon)) if known else 1.0
-        return dataclasses.replace(test, closest=closest_share(shapes.x.shape[0], epsilon))
+        return dataclasses.replace(test, closest=closest_share(shapes.x.shape[0], test.depth, epsilon))
 
     def _side(self, depth, num_records):
         if self.caliper is not None:

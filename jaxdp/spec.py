@@ -93,6 +93,7 @@ class Planning:
     slow: simulated at seconds a point, so that comparisons leave it out. reference: the non-private test that its
     cost is measured against, by its formula's place in `jaxdp.plan`. table: planned for a 2 x 2 table if nothing is
     said; without_z: for two continuous columns on [-1, 1] without Z; coded_z: for such columns given a coded one.
+    linear: it removes what is linear in Z and no more, so that whoever names it plans for means that are.
     """
 
     formula: Any = None
@@ -105,6 +106,7 @@ class Planning:
     table: bool = False
     without_z: bool = False
     coded_z: bool = False
+    linear: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from pathlib import Path
 
 from jaxdp._base import csv_files
@@ -12,11 +11,15 @@ from jaxdp.cli import options
 
 DEFAULT_METHOD = "partition-gcm"
 DEFAULT_REPLICATES = 1000
+QUICK_REPLICATES = 200
+MOST_STEPS = 24  # of a search by simulation, for the bar
+EVERY = 10.0  # seconds between two lines about such a search, where there is no terminal
 CURVE_POINTS = 15
 MAX_CURVES = 8
 FILES = ("power.png", "plan.json", "comparison.csv", "report.html")
 LEVEL_WARNING = 1.2  # times the level: a rate of false alarms surely above it is told
 LEVEL_LOST = "loses its level"
+LINES = "means of X and Y that are linear in Z: the test removes no more, and where Z bends them it rejects true nulls"
 EXAMPLES = """examples:
   jaxdp plan --method partition-gcm --epsilon 1 --effect 0.25 --power 0.8      how many records?
   jaxdp plan --method partition-gcm --n 1000 --effect 0.25 --power 0.8         how small an epsilon?
@@ -71,9 +74,14 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--replicates",
         type=_replicates,
-        default=DEFAULT_REPLICATES,
         metavar="R",
-        help=f"made-up data sets that check the answer (default {DEFAULT_REPLICATES}; 0: no check)",
+        help=f"made-up data sets that check the answer, and the most at each step of a search by simulation (default "
+        f"{DEFAULT_REPLICATES}; 0: no check)",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{QUICK_REPLICATES} made-up data sets instead: powers to about 0.03, in a fifth of the time at most",
     )
     parser.add_argument(
         "--seed", type=options.seed, default=8, metavar="N", help="seed of the made-up data (default 8)"
@@ -87,6 +95,10 @@ def _replicates(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.quick and args.replicates is not None:
+        raise options.UserError("give --quick or --replicates, not both.")
+    if args.replicates is None:
+        args.replicates = QUICK_REPLICATES if args.quick else DEFAULT_REPLICATES
     if args.discover:
         from jaxdp.cli import plan_discover
 
@@ -94,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.plan import answer, compare
     from jaxdp.plan.compare import Row, unknown
     from jaxdp.plan.methods import plan_of
+    from jaxdp.plan.solve import listening
 
     given = {name: getattr(args, name) for name in ("n", "epsilon", "effect", "power")}
     unknown(**given)
@@ -101,14 +114,20 @@ def run(args: argparse.Namespace) -> int:
         plan_of(args.method)
     setting = _setting(args)
     folder = options.output_folder(args.out, FILES)
-    _tell_simulated(args, setting)
-    with options.stages(3) as begin:
+    steps = _simulated(args, setting)
+    if steps:
+        options.note(
+            f"{args.method or DEFAULT_METHOD} has no formula here: at most {_step(args)} made-up data sets a step of "
+            "the search, which may take minutes" + ("." if args.quick else "; --quick takes fewer.")
+        )
+    with options.stages(3 + MOST_STEPS * steps, EVERY) as begin, listening(begin):
         begin("planning")
         if setting is not None and args.method is None:
             rows: list[Row] = compare(setting, **given, level=args.level, delta=args.delta)
         else:
             method = args.method or DEFAULT_METHOD
-            rows = [answer(method, **given, level=args.level, setting=setting, delta=args.delta)]
+            how = {"level": args.level, "setting": setting, "delta": args.delta, "replicates": _step(args)}
+            rows = [answer(method, **given, **how)]
         begin("checking the answer on made-up data")
         rows, simulated = keeping_level(rows, setting, args)
         content = {**describe(rows, setting, args), "simulated": simulated, "changes": _changes(rows[0], setting, args)}
@@ -118,21 +137,35 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_simulated(args: argparse.Namespace, setting) -> None:
-    """Says on standard error that a plan takes minutes, where the planner has no formula for the test."""
+def _simulated(args: argparse.Namespace, setting) -> bool:
+    """Whether one test is asked for and the planner has no formula for it here."""
     from jaxdp.plan.methods import plan_of
 
     if args.method is None and setting is not None:
-        return
+        return False
     plan = plan_of(args.method or DEFAULT_METHOD)
-    if plan.slow or not plan.has_formula(setting or plan.setting, args.delta):
-        print(f"jaxdp: {plan.entry.name} is planned by simulation: this takes minutes.", file=sys.stderr, flush=True)
+    return plan.slow or not plan.has_formula(setting or plan.setting, args.delta)
+
+
+def _step(args: argparse.Namespace) -> int:
+    """The most replicates of a step of a search by simulation; --replicates 0 leaves out the check alone."""
+    return args.replicates or DEFAULT_REPLICATES
+
+
+def _most(rows, args: argparse.Namespace) -> int | None:
+    """The most replicates of a step behind the best row; None for a formula."""
+    from jaxdp.plan.compare import SIMULATED_ROW
+
+    if rows[0].engine != "simulation":
+        return None
+    return SIMULATED_ROW if len(rows) > 1 else _step(args)
 
 
 def _setting(args: argparse.Namespace):
     """The setting that the schema describes; None without one."""
     from jaxdp.data.schema import Schema
     from jaxdp.plan import Setting
+    from jaxdp.plan.methods import plan_of
 
     if args.schema is None:
         stray = [f"--{name.replace('_', '-')}" for name in ("x", "y", "given", "residual_sd") if getattr(args, name)]
@@ -145,7 +178,8 @@ def _setting(args: argparse.Namespace):
     fields["accept_coarse_cells"] = args.accept_coarse_cells
     schema = Schema.load(args.schema)
     args.given = options.columns(schema, *args.given)
-    return Setting.of_schema(schema, args.x, args.y, args.given, **fields)
+    setting = Setting.of_schema(schema, args.x, args.y, args.given, **fields)
+    return setting if args.method is None else plan_of(args.method).granted(setting)
 
 
 def keeping_level(rows, setting, args: argparse.Namespace):
@@ -153,12 +187,16 @@ def keeping_level(rows, setting, args: argparse.Namespace):
 
     The answer for a test that was asked for by name stays, with a warning.
     """
+    from jaxdp.plan.methods import plan_of, plans
+
     lost: list = []
     while rows and not rows[0].reason:
         checked = check(rows[0], setting, args)
         if args.method is not None or checked is None or not _loses_level(checked, args.level) or not setting:
             return [*rows, *lost], checked
         text = f"{rows[0].method} {LEVEL_LOST}: it rejects {checked['level']:.0%} of such data without the effect."
+        if rows[0].method in plans() and plan_of(rows[0].method).planning.linear:
+            text += f" Here Z bends the means of X and Y; --method {rows[0].method} plans for means linear in Z."
         lost.append(dataclasses.replace(rows[0], reason=text))
         rows = rows[1:]
     return [*lost, *rows], None
@@ -196,6 +234,8 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
         "built": catalogue.described(test),
         "columns": {"x": args.x, "y": args.y, "given": args.given} if setting is not None else None,
         "effect_is": "sds of Y's own part per sd of X's own part, given Z",
+        "rests_on": LINES if planned.rests_on_lines(setting) else "",
+        "replicates_a_step": _most(rows, args),
         "default_test": "" if setting is None else catalogue.default(setting.domain("codes")).name,
     }
     if len(rows) > 1:
@@ -303,9 +343,9 @@ def summary(rows, content: dict, folder: Path) -> str:
     usual = content["default_test"]
     if usual not in ("", rows[0].method):
         lines.append(f"  test       jaxdp test takes {usual} by default; give --method {rows[0].method}")
-    lines.append(
-        f"  computed   by {'formula' if rows[0].engine == 'formula' else 'simulation'}, level {content['level']:g}"
-    )
+    if content["rests_on"]:
+        lines.append(options.paragraph("rests on", content["rests_on"]))
+    lines.append(f"  computed   {_computed(content)}, level {content['level']:g}")
     if len(rows) > 1:
         lines.append(f"\n  {'test':<22}{'n':>10}{'epsilon':>10}{'effect':>9}{'power':>8}{'cost of privacy':>17}")
         lines.extend(_table_line(row) for row in rows)
@@ -313,6 +353,18 @@ def summary(rows, content: dict, folder: Path) -> str:
     names = ["plan.json", "power.png", "report.html", *(["comparison.csv"] if len(rows) > 1 else [])]
     lines.append(f"  files      {', '.join(str(folder / name) for name in names if (folder / name).exists())}")
     return "\n".join(lines)
+
+
+def _computed(content: dict) -> str:
+    """How the answer was found, and how well it is known where that was by simulation."""
+    import math
+
+    most = content["replicates_a_step"]
+    if most is None:
+        return "by formula"
+    power = min(max(content["power"], 1.0 / most), 1.0 - 1.0 / most)
+    error = 1.96 * math.sqrt(power * (1.0 - power) / most)
+    return f"by simulation, at most {most} data sets a step: its power is known to +-{error:.2g}"
 
 
 def _table_line(row) -> str:

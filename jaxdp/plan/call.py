@@ -10,6 +10,7 @@ from jaxdp._base.display import Rows
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.plan.compare import Row, answer, compare
+from jaxdp.plan.methods import plan_of
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import LEVEL
 
@@ -40,7 +41,8 @@ def plan(
 
     Three of n, epsilon, effect and power are given, the fourth is the answer. No table is read.
     schema, or bounds and levels: public knowledge about the columns x, y and given, as in `jaxdp.test`. Without a
-    method all tests that fit them are compared, best first. fields: of `Setting`, such as residual_sd.
+    method all tests that fit them are compared, best first, where Z bends the means of X and Y; a named test that
+    removes only what is linear in Z is planned for means that are. fields: of `Setting`, such as residual_sd.
     Returns a `Row` (its `sentence` says it in words), or a table of rows where tests are compared.
     Errors: ValueError unless exactly three quantities are given, and for columns and tests that do not fit.
     """
@@ -55,5 +57,5 @@ def plan(
         raise ValueError("a schema needs x= and y=: name the two columns that are to be tested.")
     setting = Setting.of_schema(schema_of(schema, bounds, levels), x, y, as_names("given", given), **fields)
     if method is not None:
-        return answer(method, **numbers, setting=setting, level=level, delta=delta)
+        return answer(method, **numbers, setting=plan_of(method).granted(setting), level=level, delta=delta)
     return compare(setting, **numbers, level=level, delta=delta)

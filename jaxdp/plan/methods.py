@@ -88,6 +88,16 @@ class Plan:
             return Setting(z=(Column(ORDINAL, CODED_LEVELS),), scaled=True)
         return Setting(z=(), scaled=True) if self.planning.without_z else Setting()
 
+    def granted(self, setting: Setting | None) -> Setting | None:
+        """The setting for who names this test: with means linear in Z where the test rests on that."""
+        if setting is None or not setting.scaled or not self.planning.linear:
+            return setting
+        return dataclasses.replace(setting, bent=False)
+
+    def rests_on_lines(self, setting: Setting | None) -> bool:
+        """Whether a plan for this setting counts on means that are linear in Z."""
+        return setting is not None and bool(setting.z) and self.planning.linear and not setting.bent
+
     def applies(self, setting: Setting) -> bool:
         """Whether the test fits the columns; a known law of X given Z is there in the continuous model alone."""
         known_law = not setting.scaled

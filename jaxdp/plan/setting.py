@@ -36,6 +36,7 @@ class Setting:
     confounding: how far the means of X and Y move with the first column of Z, in residual sds, in opposite
         directions (scaled settings).
     tails: degrees of freedom of Student's t for the residuals (scaled to sd 1), 0 for normal ones (scaled settings).
+    bent: whether those means follow one wave of a sine over Z, else a line of the same variance (scaled settings).
     accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
     """
 
@@ -46,6 +47,7 @@ class Setting:
     confounding: float = 1.0
     residual_sd: float = RESIDUAL_SD
     tails: float = 0.0
+    bent: bool = True
     accept_coarse_cells: bool = False
 
     def __post_init__(self):
@@ -101,14 +103,19 @@ class Setting:
         if self.scaled:
             levels = self.z[0].levels if self.z else 0
             place = (np.floor(place * levels) + 0.5) / levels if levels > 1 else place
-            bend = self.confounding * np.sin(np.pi * (2.0 * place - 1.0)) if self.z else 0.0 * place
-            return bend, -bend, np.ones(nodes)
+            mean = self.mean_at(place, np) if self.z else 0.0 * place
+            return mean, -mean, np.ones(nodes)
         from scipy.special import ndtri
 
         z = CLASSIC_Z_SD * ndtri(place)
         density = np.exp(-0.5 * (z / CLASSIC_Z_SD) ** 2) / (CLASSIC_Z_SD * math.sqrt(2.0 * math.pi))
         bend = np.exp(-0.5 * z**2) * np.sin(CLASSIC_COMPLEXITY * z)
         return bend, -bend, density * math.pi * (1.0 + z**2)
+
+    def mean_at(self, place, numpy):
+        """The mean of X (in residual sds) at places in [0, 1] of Z; that of Y is its negative. numpy: it or JAX's."""
+        across = 2.0 * place - 1.0
+        return self.confounding * (numpy.sin(math.pi * across) if self.bent else math.sqrt(1.5) * across)
 
     def cell_of_places(self, n: int) -> np.ndarray:
         """The cell of the first column of Z that each place of `profile` lies in."""
@@ -124,7 +131,7 @@ class Setting:
         return np.minimum((place * bins).astype(int), bins - 1)
 
     def hidden_sds(self, effect: float) -> tuple[float, float]:
-        """Sds of the variables behind x and y, from which levels are cut; a sine of height c has variance c^2/2."""
+        """Sds of the variables behind x and y, from which levels are cut; means of height c have variance c^2/2."""
         spread = 0.5 * self.confounding**2 if self.z else 0.0
         return math.sqrt(1.0 + spread), math.sqrt(1.0 + effect**2 + spread)
 
@@ -158,13 +165,13 @@ def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
     places = [_on_steps(place, column.values) for place, column in zip(places, setting.z, strict=True)]
     bins = [c.levels if c.levels > 1 else 0 for c in setting.z]
     codes = [jnp.floor(u * levels) if levels else 2.0 * u - 1.0 for u, levels in zip(places, bins, strict=True)]
-    bend = jnp.zeros(n)
+    mean = jnp.zeros(n)
     if setting.z:
         first = (codes[0] + 0.5) / bins[0] if bins[0] else places[0]
-        bend = setting.confounding * jnp.sin(jnp.pi * (2.0 * first - 1.0))
+        mean = setting.mean_at(first, jnp)
     noise_x, noise_y = (_residuals(k, n, setting.tails) for k in (key_x, key_y))
-    x = _observed(bend + noise_x, setting.x, setting, form, 1.0)
-    y = _observed(-bend + noise_y + effect * noise_x, setting.y, setting, form, jnp.sqrt(1.0 + effect**2))
+    x = _observed(mean + noise_x, setting.x, setting, form, 1.0)
+    y = _observed(-mean + noise_y + effect * noise_x, setting.y, setting, form, jnp.sqrt(1.0 + effect**2))
     return Data(x, y, jnp.stack(codes, axis=1) if codes else None, domain=setting.domain(form))
 
 

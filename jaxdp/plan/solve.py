@@ -1,19 +1,25 @@
 """Power, and the number of records, budget or effect that reaches a wanted power.
 
 A formula is used where there is one, replicates of the real test on made-up data elsewhere. Simulated answers come
-from common random numbers: replicate r uses the same key, and its first n draws, at every n, epsilon and effect.
+from common random numbers: replicate r uses the same key, and its first n draws, at every n, epsilon and effect. A
+search spends replicates only where the power is near the wanted one: a step is over once an interval says its side.
 """
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.display import duration
 from jaxdp.accounting import renyi
 from jaxdp.independence.continuous.level_rule import LevelLost
 from jaxdp.mechanisms import Gaussian
@@ -29,11 +35,29 @@ MAX_SIMULATED_N = 50_000
 EPSILONS, EFFECTS = (1e-3, 1e3), (1e-4, 30.0)
 ROUNDS, CLOSE = 8, 1.02  # of a simulated search: at most so many steps after doubling, then within 2 %
 FIRST_TRY = 0.1
+STAGE = 100  # replicates between two looks at whether the side is clear
+CLEAR = 3.5  # sds of the interval that says so: wrong once in 2000 looks, and then close by
+
+_listener: contextvars.ContextVar[Callable[[str], None]] = contextvars.ContextVar("listener", default=lambda text: None)
+
+
+@contextlib.contextmanager
+def listening(tell: Callable[[str], None]) -> Iterator[None]:
+    """Inside, `tell` hears of every step of a search by simulation, in words."""
+    token = _listener.set(tell)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedTest:
-    """A test in a setting at a level; `power` is a function of n, epsilon and effect."""
+    """A test in a setting at a level; `power` is a function of n, epsilon and effect.
+
+    wanted: the power that a search compares with, so that a simulated one is only as precise as that needs; None: it
+    takes all replicates.
+    """
 
     plan: Plan
     setting: Setting
@@ -42,6 +66,7 @@ class PlannedTest:
     replicates: int = REPLICATES
     key: Any = None
     delta: float = 0.0
+    wanted: float | None = None
 
     @classmethod
     def of(
@@ -75,7 +100,25 @@ class PlannedTest:
             assert self.plan.formula is not None
             budget = laws.Concentrated(renyi.zcdp_rho(float(epsilon), self.delta)) if self.delta else float(epsilon)
             return self.plan.formula(self.setting, int(n), budget, float(effect), self.level)
-        return self.simulated(n, epsilon, effect).rate
+        return self.simulated(n, epsilon, effect).rate if self.wanted is None else self._raced(n, epsilon, effect)
+
+    def towards(self, wanted: float) -> PlannedTest:
+        """The same for a search of where the power is the wanted one."""
+        return dataclasses.replace(self, wanted=wanted)
+
+    def _raced(self, n: int, epsilon: float, effect: float) -> float:
+        """`simulated`, stage by stage until it is clear on which side of the wanted power it lies."""
+        assert self.wanted is not None
+        test, design = self._simulation(n, epsilon, effect)
+        rejections = done = 0
+        while done < self.replicates:
+            count = min(STAGE, self.replicates - done)
+            values = np.asarray(replicates_of.p_values(test, design, self.key, count, start=done))
+            rejections, done = rejections + replicates_of.rejections(values, self.level), done + count
+            low, high = replicates_of.RejectionRate(rejections, done, self.level).interval(CLEAR)
+            if not low <= self.wanted <= high:
+                break
+        return rejections / done
 
     def power_or_zero(self, n: int, epsilon: float, effect: float) -> float:
         """`power`; 0 where the test refuses so few records at this epsilon, since it finds nothing there."""
@@ -86,9 +129,12 @@ class PlannedTest:
 
     def simulated(self, n: int, epsilon: float, effect: float) -> replicates_of.RejectionRate:
         """Counts over replicates of the real test."""
-        test = self._test(int(n), float(epsilon))
-        design = self.setting.design(int(n), effect, self.plan.form)
+        test, design = self._simulation(n, epsilon, effect)
         return replicates_of.rejection_rate(test, design, self.key, self.replicates, level=self.level)
+
+    def _simulation(self, n: int, epsilon: float, effect: float) -> tuple:
+        """The test and the design of its made-up data."""
+        return self._test(int(n), float(epsilon)), self.setting.design(int(n), effect, self.plan.form)
 
     def _test(self, n: int, epsilon: float):
         """The real test, as `jaxdp.test` would build it."""
@@ -156,7 +202,7 @@ def required_n(
     Errors: ValueError where more than 10^9 records (50 000 by simulation) would be needed.
     """
     _numbers(epsilon=epsilon, effect=effect, power=power)
-    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
+    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
     largest = MAX_N if planned.engine == FORMULA else MAX_SIMULATED_N
 
     def reached(n: float) -> float:
@@ -186,7 +232,7 @@ def minimum_epsilon(
 ) -> float:
     """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
     _numbers(n=n, effect=effect, power=power)
-    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
+    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
 
     def reached(epsilon: float) -> float:
         return planned.power_or_zero(n, epsilon, effect)
@@ -212,7 +258,7 @@ def detectable_effect(
 ) -> float:
     """Smallest effect that n records and epsilon find with the wanted power; arguments as in `power`."""
     _numbers(n=n, epsilon=epsilon, power=power)
-    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
+    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
     found = _smallest(lambda effect: planned.power(n, epsilon, effect), power, *EFFECTS, planned, 1e-4)
     if found is None:
         raise ValueError(f"{method} finds no effect up to {EFFECTS[1]:g} in {n} records at epsilon {epsilon:g}.")
@@ -272,7 +318,7 @@ def _smallest(
 ) -> float | None:
     """Smallest argument with function >= wanted, by bisection on the logarithm; None if there is none up to `high`."""
     if planned.engine == SIMULATION:
-        return _smallest_simulated(function, wanted, low, high)
+        return _smallest_simulated(_told(function), wanted, low, high)
     if function(high) < wanted:
         return None
     if function(low) >= wanted:
@@ -283,6 +329,20 @@ def _smallest(
         if high - low < tolerance * (1.0 if tolerance >= 0.5 else high):
             break
     return high
+
+
+def _told(function: Callable[[float], float]) -> Callable[..., float]:
+    """The function, each of whose values the listener hears of; `left`: the steps that may follow, if that is known."""
+
+    def told(argument: float, left: int | None = None) -> float:
+        start = time.perf_counter()
+        found = function(argument)
+        took = time.perf_counter() - start
+        rest = "" if left is None else f"; {left} steps more at most, about {duration(left * took)}"
+        _listener.get()(f"power {found:.2f} at {argument:.4g}{rest}")
+        return found
+
+    return told
 
 
 def _smallest_simulated(function, wanted: float, lowest: float, highest: float) -> float | None:
@@ -300,13 +360,13 @@ def _smallest_simulated(function, wanted: float, lowest: float, highest: float) 
     at_low = function(low) if at_low is None else at_low
     if at_low >= wanted:
         return low
-    for _ in range(ROUNDS):
+    for turn in range(ROUNDS):
         if high <= CLOSE * low:
             break
         share = (probit(wanted) - probit(at_low)) / (probit(at_high) - probit(at_low))
         share = min(max(share, 0.1), 0.9)
         middle = (math.sqrt(low) + share * (math.sqrt(high) - math.sqrt(low))) ** 2
-        found = function(middle)
+        found = function(middle, ROUNDS - 1 - turn)
         low, at_low, high, at_high = (low, at_low, middle, found) if found >= wanted else (middle, found, high, at_high)
     return high
 

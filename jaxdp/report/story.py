@@ -25,6 +25,7 @@ FLAGS = {
     "coarse cells": "cells that are too wide (coarse cells)",
     "fit": "a fit of X and Y on Z that may be poor (fit)",
     "small blocks": "blocks of few records (small blocks)",
+    "margins": "columns that may be far from normal, Z among them (margins)",
     "few records for intervals": "few records for intervals",
 }
 
@@ -36,6 +37,7 @@ DOUBTS = {  # what a flagged test takes for a dependence; a flag about power alo
     "coarse cells": "X and Y vary with Z within a cell",
     "fit": "the fits of X and Y on Z are poor",
     "small blocks": "the blocks are too small for their test",
+    "margins": "X and Y bend with Z, or a column is far from normal",
 }
 
 

@@ -44,8 +44,13 @@ def rejection_rate(
     if memory is not None or folder is not None or isinstance(batch_size, str):
         return _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder)
     values = p_values(test, design, key, replicates, batch_size=batch_size, devices=devices)
+    return RejectionRate(rejections(values, level), replicates, level)
+
+
+def rejections(values: Any, level: float) -> int:
+    """How many p-values reject at the level."""
     # float32 p-values of rank tests may sit a rounding above the level they equal
-    return RejectionRate(int(jnp.sum(values <= level * (1 + 1e-6))), replicates, level)
+    return int(jnp.sum(values <= level * (1 + 1e-6)))
 
 
 def _recorded_rate(test, design, key, replicates, level, batch_size, devices, memory, folder) -> RejectionRate:

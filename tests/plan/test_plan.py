@@ -20,7 +20,7 @@ from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Column
 from jaxdp.data.schema import Schema
-from jaxdp.plan import laws
+from jaxdp.plan import laws, solve
 from jaxdp.plan.changes import changes
 from jaxdp.plan.methods import plans
 from jaxdp.plan.solve import PlannedTest
@@ -180,6 +180,47 @@ def test_simulation_finds_nearly_the_same_records_as_the_formula():
     formula = plan.required_n("partition-gcm", epsilon=1.0, effect=0.4)
     replicated = plan.required_n("partition-gcm", epsilon=1.0, effect=0.4, engine="simulation", replicates=1000)
     assert replicated == pytest.approx(formula, rel=0.15)
+
+
+def test_a_search_stops_a_step_where_the_side_is_clear(monkeypatch):
+    """A rate of 0.3 or less is clearly below 0.8 after one stage, one near 0.8 takes all replicates."""
+    counted = []
+
+    def fake(test, design, key, count, start=0):
+        counted.append((start, count))
+        return np.where(np.arange(count) < count * fake.rate, 0.01, 0.9)
+
+    monkeypatch.setattr(solve.replicates_of, "p_values", fake)
+    planned = PlannedTest.of("margin-adaptive", None, 0.05, "simulation", 250, jax.random.key(1)).towards(0.8)
+    fake.rate = 0.3
+    assert planned.power(200, 1.0, 0.5) == pytest.approx(0.3)
+    assert counted == [(0, 100)]
+    counted.clear()
+    fake.rate = 0.78
+    assert planned.power(200, 1.0, 0.5) == pytest.approx(0.78)
+    assert counted == [(0, 100), (100, 100), (200, 50)]  # the same replicates as without stages
+
+
+def test_a_search_by_simulation_tells_its_steps():
+    heard = []
+    with solve.listening(heard.append):
+        found = solve._smallest_simulated(solve._told(lambda n: 1.0 - np.exp(-n / 100.0)), 0.8, 20, 1e4)
+    assert found == pytest.approx(161, rel=0.03)
+    assert heard[0].startswith("power 0.18 at 20")
+    assert "steps more at most, about " in heard[-1]
+
+
+def test_a_linear_test_that_is_named_is_planned_for_means_linear_in_z():
+    """A sine in Z is what it can not remove: power there was false alarms."""
+    bent, other = plan.Setting(scaled=True), plans()["band-gcm"]
+    linear = plans()["partial-correlation"].granted(bent)
+    assert not linear.bent
+    assert other.granted(bent) == bent
+    place = np.linspace(0.0, 1.0, 1001)
+    assert np.allclose(np.diff(linear.mean_at(place, np), 2), 0.0)
+    assert np.var(linear.mean_at(place, np)) == pytest.approx(np.var(bent.mean_at(place, np)), rel=0.01)
+    assert plans()["partial-correlation"].rests_on_lines(linear)
+    assert not other.rests_on_lines(linear)
 
 
 def test_common_random_numbers_make_power_monotone_in_epsilon():
@@ -388,6 +429,7 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
         (["--n", "5", "--epsilon", "1", "--effect", "0.2"], "n must be"),
         (["--method", "magic", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "method must be one of"),
         (["--x", "a", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "belongs to --schema"),
+        (["--quick", "--replicates", "9", "--n", "50", "--epsilon", "1", "--effect", "1"], "--quick or --replicates"),
         (["--epsilon", "-1", "--effect", "0.2", "--power", "0.8"], "finite number > 0"),
     ],
 )

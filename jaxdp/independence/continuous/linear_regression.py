@@ -44,7 +44,11 @@ class LinearRegression(MomentTest):
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
         planning=Planning(
-            formula="moments:partial_correlation_power", gaussian_formula="always", least=50, without_z=True
+            formula="moments:partial_correlation_power",
+            gaussian_formula="always",
+            least=50,
+            without_z=True,
+            linear=True,
         ),
         theory="docs/theory/partial_correlation.md",
         examples=moment_examples.SLOPES,
@@ -56,8 +60,8 @@ class LinearRegression(MomentTest):
         if found.verdict == level_rule.REFUSE:
             return found
         few = moment_test.public_epsilon(self) * data.x.shape[0] < SMALLEST
-        flags = ("few records for intervals",) if few else ()
-        return level_rule.LevelRule(level_rule.FLAG if few else level_rule.RUN, LINEAR, flags)
+        flags = (*self.margins(data), *(("few records for intervals",) if few else ()))
+        return level_rule.LevelRule(level_rule.FLAG if flags else level_rule.RUN, LINEAR, flags)
 
     pairwise = None  # type: ignore[assignment]  # a slope given the other columns of x is no query about a pair
 

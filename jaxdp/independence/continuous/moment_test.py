@@ -85,6 +85,11 @@ class MomentTest(PrivateTest):
             level_rule.RUN, self.spec.assumption
         )
 
+    def margins(self, data) -> tuple[str, ...]:
+        """The flag of a test given Z, unless no column is clipped: "margins" (#far-from-normal)."""
+        test = self._with_layout(data)
+        return ("margins",) if test.sizes[0] and test.num_clipped else ()
+
     def _centres_rule(self, num_records: int):
         """The refusal where private centres and scales are noise, so that clips lie anywhere; else None."""
         private = self.num_clipped and self.stage == CENTRES and self.centres is None

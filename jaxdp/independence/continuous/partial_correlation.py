@@ -16,8 +16,9 @@ from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import partial_correlations
 
 LINEAR = (
-    "Given Z, X and Y follow a linear model with normal errors (or all columns a normal copula with nearly normal "
-    "margins); what is not linear in Z is not removed, and only linear dependence is seen."
+    "All columns, those of Z too, are normal together (or a normal copula with nearly normal margins): columns are "
+    "clipped, and what depends on a Z far from normal is no line any more; what is not linear in Z is not removed, and "
+    "only linear dependence is seen."
 )
 
 
@@ -45,7 +46,11 @@ class PartialCorrelation(MomentTest):
         sees="linear dependence of X and Y given Z",
         effect="partial correlation of X and Y given Z",
         planning=Planning(
-            formula="moments:partial_correlation_power", gaussian_formula="always", least=50, without_z=True
+            formula="moments:partial_correlation_power",
+            gaussian_formula="always",
+            least=50,
+            without_z=True,
+            linear=True,
         ),
         theory="docs/theory/partial_correlation.md",
         examples=moment_examples.PARTIAL,
@@ -56,9 +61,12 @@ class PartialCorrelation(MomentTest):
         found = super().level_rule(data)
         if found.verdict == level_rule.REFUSE:
             return found
+        flags = self.margins(data)
         return level_rule.LevelRule(
-            level_rule.RUN,
-            "Any number of columns of Z: no cells and no neighbours, the level rests on the linear model.",
+            level_rule.FLAG if flags else level_rule.RUN,
+            "Any number of columns of Z: no cells and no neighbours, the level rests on the linear model of normal "
+            "columns.",
+            flags,
         )
 
     def estimate(self, found, x, y, given):

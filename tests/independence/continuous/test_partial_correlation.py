@@ -235,3 +235,11 @@ def test_all_pairs_come_from_one_release():
     assert len(found.releases) == 1
     assert float(found.p_values[0, 1]) < 1e-6
     assert min(float(found.p_values[0, 2]), float(found.p_values[1, 2])) > 1e-3
+
+
+def test_an_answer_given_z_says_that_it_rests_on_normal_columns():
+    """With a uniform Z and means linear in it, 0.139 of true nulls were rejected at n = 2000 without a word."""
+    for cls in (jaxdp.PartialCorrelation, jaxdp.LinearRegression):
+        given, alone = (linear(jax.random.key(0), 4000, dim=dim) for dim in (1, 0))
+        assert cls(epsilon=4.0, bound=8.0).level_rule(given).flags == ("margins",)
+        assert cls(epsilon=4.0, bound=8.0).level_rule(alone).flags == ()

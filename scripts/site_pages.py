@@ -1,7 +1,9 @@
 """mkdocs hooks: the pages' generated parts, and links that leave the site.
 
 A page holds a marker `<!-- made: NAME -->` where a table or a reference stands; `MAKERS` says what it becomes. So the
-tables follow the catalogue, the exports and the records, and nobody keeps a list of tests by hand.
+tables follow the catalogue, the exports and the records, and nobody keeps a list of tests by hand. The pages of the
+reference hold a short list of names after their marker, for readers of the repository, which the site leaves out:
+`python scripts/site_pages.py` writes them anew, and a test tells when they are old.
 """
 
 import argparse
@@ -23,7 +25,7 @@ import notebooks  # noqa: E402
 
 AUDITS = ROOT / "experiments" / "evidence" / "audit" / "audit.json"
 
-MARKER = re.compile(r"<!-- made: (\w+) -->")
+MARKER = re.compile(r"<!-- made: (\w+) -->(?:\n.*?<!-- end -->)?", flags=re.S)
 LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^()\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```)", flags=re.S | re.M)
 RUN_NOTEBOOKS = "JAXDP_NOTEBOOKS"  # "run": executed, as scripts/docs does; else without output
@@ -388,3 +390,38 @@ MAKERS: dict[str, Callable[[], str]] = {
     "real": real,
     **{f"reference_{name}": reference(name) for name in PAGES},
 }
+
+
+def listed(name: str) -> str:
+    """The names of a page of the reference with their first sentences, for readers of the repository."""
+    lines = [f"- [`{place.split('.')[-1]}`](../../{_file(place)}): {_first_line(place)}" for place in section(name)]
+    return "\n".join([f"<!-- made: reference_{name} -->", *lines, "", "<!-- end -->"])
+
+
+def _file(place: str) -> str:
+    return Path(inspect.getsourcefile(sys.modules[_module(place)]) or "").relative_to(ROOT).as_posix()
+
+
+def _module(place: str) -> str:
+    while place not in sys.modules:
+        place = place.rpartition(".")[0]
+    return place
+
+
+def _first_line(place: str) -> str:
+    found: object = sys.modules[_module(place)]
+    for name in place.removeprefix(f"{_module(place)}.").split("."):
+        found = getattr(found, name)
+    return (inspect.getdoc(found) or "").partition("\n")[0]
+
+
+def with_list(text: str) -> str:
+    """A page of the reference with its list as it should be."""
+    return re.sub(
+        r"<!-- made: reference_(\w+) -->(?:\n.*?<!-- end -->)?", lambda found: listed(found[1]), text, flags=re.S
+    )
+
+
+if __name__ == "__main__":
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        page.write_text(with_list(page.read_text()))

@@ -12,7 +12,7 @@ from jaxdp.cli import options
 DEFAULT_METHOD = "partition-gcm"
 DEFAULT_REPLICATES = 1000
 QUICK_REPLICATES = 200
-MOST_STEPS = 24  # of a search by simulation, for the bar
+MAX_STEPS = 24  # of a search by simulation, for the bar
 EVERY = 10.0  # seconds between two lines about such a search, where there is no terminal
 CURVE_POINTS = 15
 MAX_CURVES = 8
@@ -114,13 +114,8 @@ def run(args: argparse.Namespace) -> int:
         plan_of(args.method)
     setting = _setting(args)
     folder = options.output_folder(args.out, FILES)
-    steps = _simulated(args, setting)
-    if steps:
-        options.note(
-            f"{args.method or DEFAULT_METHOD} has no formula here: at most {_step(args)} made-up data sets a step of "
-            "the search, which may take minutes" + ("." if args.quick else "; --quick takes fewer.")
-        )
-    with options.stages(3 + MOST_STEPS * steps, EVERY) as begin, listening(begin):
+    steps = _tell_simulated(args, setting)
+    with options.stages(3 + MAX_STEPS * steps, EVERY) as begin, listening(begin):
         begin("planning")
         if setting is not None and args.method is None:
             rows: list[Row] = compare(setting, **given, level=args.level, delta=args.delta)
@@ -137,14 +132,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _simulated(args: argparse.Namespace, setting) -> bool:
-    """Whether one test is asked for and the planner has no formula for it here."""
+def _tell_simulated(args: argparse.Namespace, setting) -> bool:
+    """Whether one test is asked for and the planner has no formula for it here: then this says so on standard error."""
     from jaxdp.plan.methods import plan_of
 
     if args.method is None and setting is not None:
         return False
     plan = plan_of(args.method or DEFAULT_METHOD)
-    return plan.slow or not plan.has_formula(setting or plan.setting, args.delta)
+    if not plan.slow and plan.has_formula(setting or plan.setting, args.delta):
+        return False
+    fewer = "" if args.quick else f"; --quick takes {QUICK_REPLICATES}"
+    options.note(
+        f"{plan.name} is planned by simulation, at most {_step(args)} made-up data sets at each step of a search: this "
+        f"takes minutes{fewer}."
+    )
+    return True
 
 
 def _step(args: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +18,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from jaxdp._base import file_lock
 
 RECORD = "jaxdp-files.json"
 VERSION = 1
@@ -184,10 +185,13 @@ def _save(folder: Path, record: Record) -> None:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One process at a time changes the record; tasks of a job array may share a folder."""
+    if not file_lock.available():
+        yield
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            file_lock.take(descriptor, wait=True)
         yield
     finally:
         os.close(descriptor)

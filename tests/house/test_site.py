@@ -47,6 +47,14 @@ def site(tmp_path_factory):
     return folder
 
 
+def test_the_lists_of_the_reference_on_the_repository_are_current():
+    """Red: run `python scripts/site_pages.py`."""
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert site_pages.with_list(text) == text, page.name
+        assert site_pages.MARKER.sub("", text).count("](../../jaxdp/") == 0  # the site shows the docstrings instead
+
+
 @pytest.mark.full
 def test_the_site_builds_without_a_warning_and_holds_every_export(site):
     text = "\n".join(path.read_text(encoding="utf-8") for path in (site / "reference").rglob("index.html"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base import file_lock
 from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Relation
 from jaxdp.data.records import Records
@@ -149,7 +149,7 @@ def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Kept]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file_lock.take(descriptor, wait=False)
         except BlockingIOError:
             raise ValueError(f"{path} is held by another process that runs this search: wait for it.") from None
         kept = Kept(path=path, descriptor=descriptor, ledger=ledger)

@@ -9,7 +9,6 @@ stays. One process may hold the file at a time.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import os
 import struct
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from jaxdp._base import file_lock
 
 MAGIC = b"JDPR"
 _HEAD = struct.Struct("<4sII")
@@ -89,7 +90,7 @@ class RecordFile:
 
     def _open(self) -> None:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file_lock.take(self._descriptor, wait=False)
         except BlockingIOError:
             raise ValueError(
                 f"{self.path} is being written by another process: wait for it, or give this one its own --task."

@@ -350,7 +350,8 @@ def section(name: str) -> list[str]:
         elsewhere = {place for other in (*SECTIONS, "tests", "one_call") for place in section(other)}
         found = [value for value in _exports() if _place(value) not in elsewhere]
     return sorted(
-        {place for value in found if (place := _place(value))}, key=lambda place: place.split(".")[-1].lower()
+        {place for value in found if (place := _place(value))},
+        key=lambda place: (place.split(".")[-1].lower(), place),  # `Audit` and `audit`: one order, always
     )
 
 

@@ -24,6 +24,7 @@ NAME = "jaxdp_simulated_data"
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = 0x1BD11BDA
 ROUNDS = 20
+PREFIX = 32  # length of a block of cumulative sums
 TAG = 0x6E6F726D  # first word of the counter: JAX counts its own draws from a key with 0 there
 
 _THREEFRY = extended.threefry_prng_impl
@@ -58,6 +59,35 @@ def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     # behind a barrier: XLA would encrypt again for each half
     words = lax.optimization_barrier(threefry(jax.random.key_data(key), -(-count // 2)))
     return jnp.concatenate(box_muller(*words))[:count].reshape(shape)
+
+
+def ordered(key: jax.Array, count: int) -> jax.Array:
+    """`count` standard normals in increasing order, up to rounding: as `count` sorted ones, and nothing is sorted.
+
+    Sums of the first i of count + 1 exponentials over the sum of all are ordered uniforms (Devroye, Non-Uniform Random
+    Variate Generation, 1986, V.2); their quantiles are ordered normals. In 32 bits within about 5.2.
+    """
+    spacings = _exponentials(key, count + 1)
+    sums = _prefix_sums(spacings)
+    last = 1.0 - jnp.finfo(sums.dtype).eps
+    return math.sqrt(2.0) * lax.erf_inv(jnp.clip(2.0 * sums[:-1] / sums[-1] - 1.0, -last, last))
+
+
+def _exponentials(key, count: int):
+    if not are_fast(key):
+        return jax.random.exponential(key, (count,))
+    words = jnp.concatenate(lax.optimization_barrier(threefry(jax.random.key_data(key), -(-count // 2))))[:count]
+    return -jnp.log((words.astype(jnp.float32) + 0.5) * np.float32(2.0**-32))
+
+
+def _prefix_sums(values):
+    """Cumulative sums, (n,), of blocks and then of their totals, at two thirds of the cost of one long sum."""
+    count = values.shape[0]
+    width = min(PREFIX, count)
+    blocks = jnp.pad(values, (0, -count % width)).reshape(-1, width)
+    within = blocks @ jnp.triu(jnp.ones((width, width), values.dtype))
+    before = jnp.cumsum(within[:, -1]) - within[:, -1]
+    return (within + before[:, None]).reshape(-1)[:count]
 
 
 def threefry(key_words, blocks: int) -> tuple[jax.Array, jax.Array]:

@@ -149,3 +149,23 @@ def test_cells_of_a_cauchy_reference_are_its_quantiles():
     with jax.enable_x64(True):  # releases: as JAX has it
         wide = jnp.asarray(u)
         np.testing.assert_array_equal(partition.Cauchy().cdf(wide), jax.scipy.stats.cauchy.cdf(wide))
+
+
+@pytest.mark.parametrize("prepare", [normals.for_data, lambda key: key], ids=["fast", "plain"])
+def test_ordered_normals_have_the_law_of_sorted_ones(prepare):
+    count, sets = 200, 400
+    drawn = np.asarray(
+        jax.jit(jax.vmap(lambda key: normals.ordered(prepare(key), count)))(jax.random.split(jax.random.key(5), sets))
+    )
+    assert np.all(np.diff(drawn, axis=1) >= -1e-5)  # up to the rounding of sums
+    for place in (0, 31, 32, 100, 199):  # ends, the seam of two blocks of sums, the middle
+        assert stats.kstest(drawn[:, place], _of_place(place, count)).pvalue > 1e-3
+    # joint: the range, and neighbours, against NumPy's sorted normals
+    other = np.sort(np.random.default_rng(6).standard_normal((sets, count)), axis=1)
+    for statistic in (np.ptp, lambda rows, axis: np.max(np.diff(rows, axis=axis), axis=axis)):
+        assert stats.ks_2samp(statistic(drawn, axis=1), statistic(other, axis=1)).pvalue > 1e-3
+
+
+def _of_place(place, count):
+    """Distribution function of the normal of this rank, counted from 0."""
+    return lambda value: stats.beta(place + 1, count - place).cdf(stats.norm.cdf(value))

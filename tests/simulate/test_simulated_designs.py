@@ -10,6 +10,7 @@ from scipy import stats
 import jaxdp
 from jaxdp.data import networks
 from jaxdp.data.schema import Schema
+from jaxdp.simulate import power
 from jaxdp.simulate.designs import by_name, confounder, discrete, functions21
 from jaxdp.simulate.engine.replicates import Design
 
@@ -181,6 +182,30 @@ def test_schema_data_keep_to_the_hypothesis():
     assert set(np.unique(null.z[:, 1])) == {0.0, 1.0, 2.0}
     counts = np.unique(null.z[:, 1], return_counts=True)[1]
     assert stats.chisquare(counts).pvalue > 1e-6
+
+
+LISTED = functools.partial(confounder.sine_confounder, ordered=True)
+
+
+@pytest.mark.full
+def test_records_listed_by_z_are_of_the_same_law():
+    test = jaxdp.BandGCM(epsilon=5.0, enforce_rule=False)
+    listed, plain = (
+        power.p_values(test, functools.partial(design, n=100, effect=0.3), jax.random.key(seed), 2000)
+        for seed, design in enumerate((LISTED, confounder.sine_confounder))
+    )
+    assert stats.ks_2samp(listed, plain).pvalue > 1e-3
+
+
+def test_a_test_of_neighbours_does_not_see_how_records_are_listed():
+    data = LISTED(jax.random.key(2), 100)
+    assert np.all(np.diff(data.z) > 0)  # no two are equal, which chance would order
+    moved = np.random.default_rng(3).permutation(100)
+    shuffled = jax.tree.map(lambda column: column[moved], data)
+    statistic = jax.jit(lambda sample: jaxdp.BandGCM(epsilon=1.0, enforce_rule=False).statistic(None, sample))
+    assert float(statistic(data)) == float(statistic(shuffled))
+    with pytest.raises(ValueError, match="one column of Z"):
+        LISTED(jax.random.key(0), 100, dim=2)
 
 
 def test_mistakes_are_named():

@@ -45,14 +45,19 @@ def sine_confounder(
     z_sd: ArrayLike = 2.0,
     noise_sd: ArrayLike = 1.0,
     sign: float = -1.0,
+    ordered: bool = False,
 ) -> Data:
     """X = f_s(Z_1) + N_X, Y = sign f_s(Z_1) + N_Y + effect N_X; x, y of shape (n,), z (n,) or (n, dim).
 
     effect: coefficient of N_X in Y; 0 is the null. Z_j ~ N(0, z_sd^2), N_X, N_Y ~ N(0, noise_sd^2).
-    Everything but n and dim may be traced, so one program serves a sweep.
+    ordered: the same law, its records listed by increasing z (dim = 1). A test that sorts its records by Z does it in
+    less than half of the time; not for a test that cuts the records into parts by their number.
+    Everything but n, dim and ordered may be traced, so one program serves a sweep.
     """
     check.at_least(1, n=n, dim=dim)
-    drawn_z, drawn_x, drawn_y = _three_normals(key, n, dim)
+    if ordered and dim != 1:
+        raise ValueError(f"ordered lists records by one column of Z, got dim = {dim}.")
+    drawn_z, drawn_x, drawn_y = _ordered_normals(key, n) if ordered else _three_normals(key, n, dim)
     z, noise_x, noise_y = z_sd * drawn_z, noise_sd * drawn_x, noise_sd * drawn_y
     shared = jax.lax.optimization_barrier(wave(z if dim == 1 else z[:, 0], complexity))
     return Data(shared + noise_x, sign * shared + noise_y + effect * noise_x, z)
@@ -72,6 +77,13 @@ def _three_normals(key, n: int, dim: int):
     key_z, key_x, key_y = keys
     drawn = normals.normal(key_z, (n, dim)), normals.normal(key_x, (n,)), normals.normal(key_y, (n,))
     return jax.lax.optimization_barrier(drawn)
+
+
+def _ordered_normals(key, n: int):
+    """As `_three_normals` for one column of Z, the first array in increasing order."""
+    key_z, key_noise = jax.random.split(key)
+    noise_x, noise_y = normals.normal(key_noise, (2, n))
+    return jax.lax.optimization_barrier((normals.ordered(key_z, n), noise_x, noise_y))
 
 
 def shah_peters(

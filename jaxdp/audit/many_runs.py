@@ -19,8 +19,7 @@ import numpy as np
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
 
-SIGNS = (-1.0, 1.0)  # a search uses a single released number by its sign alone
-SIDES = (-1.0, 2.0)  # those of a list by their side of the scale of their noise
+SIGNS = (-1.0, 1.0)  # a released number is looked at by its sign alone
 LEAST = 64  # runs of a batch; more by factors of 4, so that few programs are compiled
 
 
@@ -50,8 +49,8 @@ class _Path(Tape):
             answers, branch = SIGNS, output >= 0.0
         elif law in ("laplace", "gaussian") and np.ndim(value) == 1:
             scale = _scale(law, *parameters)
-            answers = tuple(scale * np.array(sides) for sides in itertools.product(SIDES, repeat=len(value)))
-            branch = jnp.sum((output >= scale) * jnp.asarray(2 ** np.arange(len(value))[::-1]))
+            answers = tuple(scale * np.array(sides) for sides in itertools.product(SIGNS, repeat=len(value)))
+            branch = jnp.sum((output >= 0.0) * jnp.asarray(2 ** np.arange(len(value))[::-1]))
         elif law in ("argmax_exponential", "argmax_gumbel"):
             answers, branch = tuple(range(len(value))), output
         else:
@@ -71,8 +70,8 @@ def _scale(law: str, reach: float, budget: float) -> float:
 def walk(search, data, keys, outcome, given: Sequence[int] = ()) -> np.ndarray:
     """The outcomes of independent runs search(key, data), one per key: objects (runs,).
 
-    outcome: released result -> hashable. Simulation keys; what the search draws later, and the outcome, may depend on a
-    single released number by its sign alone, and on those of a list by their side of the scale of their noise.
+    outcome: released result -> hashable. Simulation keys; what the search draws later, and the outcome, may depend on
+    released numbers by their signs alone.
     given: answers of the first selections: the law of the rest, given them.
     """
     found = np.empty(len(keys), object)

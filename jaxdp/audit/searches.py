@@ -138,9 +138,17 @@ FLAWED_SEARCHES = _subjects(flawed=True)  # as published, at the epsilon that th
 
 
 def released(graph):
-    """What an audit looks at: the answered queries in order, whether the search came to its end, and the edges."""
-    answered = tuple((d.i, d.j, d.given, d.independent) for d in graph.decisions)
-    return (answered, graph.complete, tuple(graph.edges))
+    """What an audit looks at: the answered queries in order, whether the search came to its end, and the edges.
+
+    Of numbers that weigh edges: their signs, since the level by which edges stay is out of reach of so few records.
+    """
+    weighed = any(_weighs(d) for d in graph.decisions)
+    answered = tuple((d.i, d.j, d.given, d.value >= 0.0 if _weighs(d) else d.independent) for d in graph.decisions)
+    return (answered, graph.complete, () if weighed else tuple(graph.edges))
+
+
+def _weighs(decision) -> bool:
+    return decision.value is not None and decision.epsilon is None
 
 
 def outcomes(subject: Search, search, records, key, runs: int, release: bool = False) -> np.ndarray:

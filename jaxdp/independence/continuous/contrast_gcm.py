@@ -31,16 +31,14 @@ NULL_RATE_OF_MANY = {2: 1.5, 3: 1.7}  # of the mean over four curves
 SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
 
 
-# By columns of Z: below n min(1, epsilon), the share of windows that count, the closest ones (#closest).
-_MANY = ((3_000, 0.8), (5_000, 0.5), (math.inf, 0.25))
-CLOSEST = {2: ((3_000, 1.0), *_MANY[1:])} | dict.fromkeys((3, 4, 5), ((1_000, 1.0), *_MANY))
+# Given three columns and more: below n min(1, epsilon), the share of windows that count, the closest ones (#closest).
+CLOSEST = ((1_000, 1.0), (3_000, 0.8), (20_000, 0.5), (math.inf, 0.25))
 
 
 def closest_share(num_records: int, depth: int, epsilon: float) -> float | None:
     """The share of windows that count, None for all: where there is power to spare, the closest bear less bias."""
-    known = num_records * min(1.0, epsilon)
-    share = next(share for below, share in CLOSEST.get(depth, CLOSEST[2]) if known < below)
-    return share if share < 1.0 else None
+    share = next(share for below, share in CLOSEST if num_records * min(1.0, epsilon) < below)
+    return share if depth > 2 and share < 1.0 else None
 
 
 def _from_domain(cls, epsilon, domain, options):
@@ -70,11 +68,11 @@ class ContrastGCM(ContrastTest):
 
     trend_x, trend_y: public functions of z, subtracted from x and y: asked about one record, z of shape (1, d), they
         return one number (a tuple of one per column for several columns of x or y).
-    caliper: windows that are wider on any axis do not count; default C (m/((d + 2) n))^(1/d) of the range, C = 3, 1.5,
-        1, 0.75 (2 for two columns below 1000 records).
+    caliper: windows that are wider on any axis do not count; default C n^(-1/d) of the range, C = 3, 1.5, 1, 0.75 (2
+        for two columns below 1000 records; for more columns as much larger in the symmetric form as its windows are).
     closest: of the windows of a curve only this share counts, those that are least wide; at the same sensitivity.
-        Default: all below n min(1, epsilon) = 3000 (four fifths from 1000 on for three columns and more), half below
-        5000, then a quarter (an epsilon that is traced counts as 1).
+        Default: all for two columns; for more all below n min(1, epsilon) = 1000, four fifths below 3000, half below
+        20000, then a quarter (an epsilon that is traced counts as 1).
     null_rate: v; default 1.5 for two columns and 1.7 for three (1.7 and 2.0 below 1000 records, 1.7 and 2.2 with fewer
         than four curves), 2.2 for more; raise it for scales below a quarter of the residuals'.
     symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.
@@ -169,8 +167,8 @@ class ContrastGCM(ContrastTest):
         return dataclasses.replace(test, closest=closest_share(shapes.x.shape[0], test.depth, epsilon))
 
     def _side(self, depth, num_records):
-        if self.caliper is not None:
-            return self.caliper
+        if self.caliper is not None or depth == 2:
+            return super()._side(depth, num_records)
         longer = contrasts.window_size(depth, self.is_symmetric(num_records)) / (depth + 2)
         return super()._side(depth, num_records) * longer ** (1.0 / depth)
 

@@ -4,6 +4,7 @@ python -m experiments.evidence.audit.run --runs 1e6          # minutes on two co
 python -m experiments.evidence.audit.run --runs 1e8 --nightly
 python -m experiments.evidence.audit.run --methods cauchy student   # these alone, into the JSON file that is there
 python -m experiments.evidence.audit.run --extend tests --runs 1e6  # its missing rows; also searches, largest
+python -m experiments.evidence.audit.run --extend tests --runs 1e7 --again --methods score-test  # with more runs
 """
 
 import argparse
@@ -205,11 +206,19 @@ def above_claim(record: dict) -> int:
     return sum(not row["holds"] for part in SOUND for row in record.get(part, ()))
 
 
-def extend(path: Path, part: str, runs: int, seed: int, chosen, seconds: float) -> None:
-    """Adds rows to one part of the record as they are made; finished ones are kept, so that it can be resumed."""
+def extend(path: Path, part: str, runs: int, seed: int, chosen, seconds: float, again: bool) -> None:
+    """Adds rows to one part of the record as they are made; finished ones are kept, so that it can be resumed.
+
+    again: rows of the chosen subjects with fewer runs are taken out first and made anew.
+    """
     started = time.monotonic()
     record = json.loads(path.read_text())
-    rows = record.setdefault(part, [])
+    named = chosen if again and chosen else ()
+    rows = record[part] = [
+        row
+        for row in record.get(part, ())
+        if row["method"] not in named or row["runs"] >= runs // (10 if _whole(part, row["method"]) else 1)
+    ]
     done = {(row["method"], row["claimed"], row["pair"]) for row in rows if row["runs"]}
     extra = {"chosen": chosen} if chosen else {}
     for row in GROWING[part](runs, seed, done=done, **extra):
@@ -219,6 +228,10 @@ def extend(path: Path, part: str, runs: int, seed: int, chosen, seconds: float) 
         path.write_text(json.dumps(record, indent=2) + "\n")
         if time.monotonic() - started > seconds:
             break
+
+
+def _whole(part: str, method: str) -> bool:
+    return part == "tests" and examples.find(method).whole
 
 
 SOUND = ("mechanisms", "exact", "tests", "searches", "single_searches", "largest")
@@ -251,6 +264,7 @@ def main() -> None:
     parser.add_argument("--nightly", action="store_true")
     parser.add_argument("--methods", nargs="+", choices=audit.subjects())
     parser.add_argument("--extend", choices=sorted(GROWING), help="add the missing rows of this part")
+    parser.add_argument("--again", action="store_true", help="with --extend and --methods: those with few runs anew")
     parser.add_argument("--draw", action="store_true", help="draw the picture of the record again")
     parser.add_argument("--table", action="store_true", help="print the record as the table of the README")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="with --extend: start no row after so long")
@@ -264,7 +278,7 @@ def main() -> None:
         print(table(json.loads((args.out / "audit.json").read_text())))
         return
     if args.extend:
-        extend(args.out / "audit.json", args.extend, args.runs, args.seed, args.methods, args.seconds)
+        extend(args.out / "audit.json", args.extend, args.runs, args.seed, args.methods, args.seconds, args.again)
         return
     if args.methods:
         update(args.out / "audit.json", args.methods, args.runs, args.seed)

@@ -18,7 +18,17 @@ from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column
 from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
 from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.simulate import examples
-from jaxdp.spec import ANY, Columns, Example, Planning, TestSpec, discrete, one_of_each, with_gaussian_noise
+from jaxdp.spec import (
+    ANY,
+    AuditSettings,
+    Columns,
+    Example,
+    Planning,
+    TestSpec,
+    discrete,
+    one_of_each,
+    with_gaussian_noise,
+)
 from jaxdp.statistics import partition, sums
 from jaxdp.statistics.tables import contingency, quantile_bins
 from jaxdp.statistics.tables.noisy_table_statistics import chi_squared_and_linear, fitted_margins
@@ -27,6 +37,7 @@ CUTS_SHARE = 0.15  # of the budget, for the cuts of each continuous column (docs
 FEW_BINS, MORE_BINS = 3, 4
 DISCRETE = (ORDINAL, CATEGORICAL, BINARY)
 MORE_FROM = 1000.0  # n epsilon from which the larger table is sharper
+_WORST = "jaxdp.independence.tables.worst_pairs_bins"
 SCORE_MOVE = 1.0  # of the number of values at or below a place, when one value is replaced
 
 
@@ -154,6 +165,11 @@ class QuantileTable(NoisyCounts):
                 fields={"num_null": 39, "num_bins": 3},
                 reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
                 coupled=True,
+                audit=AuditSettings(
+                    fields={"num_null": 19, "num_bins": 2},
+                    neighbours=f"{_WORST}:opposite_corners",
+                    view=f"{_WORST}:loss",
+                ),
             ),
             Example(
                 examples.without_z,

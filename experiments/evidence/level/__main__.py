@@ -6,6 +6,7 @@
     python -m experiments.evidence.level unseen    (nulls that came after every constant: see unseen.py)
     python -m experiments.evidence.level curves    (one curve or four in ContrastGCM: see curves.py)
     python -m experiments.evidence.level constants (C and v of ContrastGCM: see constants.py)
+    python -m experiments.evidence.level margins   (p-value of MICr on many margins: see margins.py)
     python -m experiments.evidence.level real      (true nulls made of real tables: see real.py)
     python -m experiments.evidence.level [--quick] [--json experiments/evidence/level/nested_cells.json]
 
@@ -24,7 +25,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
-from experiments.evidence.level import command_line, constants, curves, frontier, real, suite, unseen
+from experiments.evidence.level import command_line, constants, curves, frontier, margins, real, suite, unseen
 from experiments.record import provenance
 from jaxdp.data import Column, Domain
 from jaxdp.independence.continuous import partition_gcm, partition_stages
@@ -84,6 +85,8 @@ def main() -> None:
         return curves.main(sys.argv[2:])
     if sys.argv[1:2] == ["constants"]:
         return constants.main(sys.argv[2:])
+    if sys.argv[1:2] == ["margins"]:
+        return margins.main(sys.argv[2:])
     if sys.argv[1:2] == ["real"]:
         return real.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -10,12 +10,24 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Sequential
+from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.independence.mic import mic_common, mic_sensitivity
 from jaxdp.independence.mic.mic_common import MICTest
-from jaxdp.independence.mic.mic_ranges import MarginalHistograms, transform
+from jaxdp.independence.mic.mic_ranges import ASINH, BINS, EVEN, MarginalHistograms, transform
 from jaxdp.simulate import examples
 from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, without_z
 from jaxdp.statistics.mic import coefficients, mic_bins
+
+TEST_SHARE = 0.2  # of the budget, for even margins, where the p-value is what is asked for
+
+
+def for_its_p_value(cls, epsilon, domain, options):
+    """The test on margins that are about uniform, as its null is; coded columns alone have none to even out."""
+    del options
+    columns = () if domain is None else (*domain.x, *domain.y)
+    if not any(column.kind == CONTINUOUS for column in columns):
+        return cls(epsilon=epsilon)
+    return cls(epsilon=epsilon, range_share=TEST_SHARE, range_grid=EVEN)
 
 
 @frozen_pytree
@@ -38,16 +50,20 @@ class MICrLaplace(Variants, MICTest):
     variant: "tight", or "paper" for `jaxdp.published.PaperMICrLaplace`, 3.5 times more noise.
     range_share: share of the budget (0.3 is good) spent on a private transform of both axes to about uniform,
         for wide or heavy-tailed public ranges (docs/theory/mic.md#private-ranges); 0 for none.
+    range_grid: "asinh", for the strength on heavy tails, or "even", for the p-value: what `jaxdp test` asks for, with
+        a share of 0.2, so that the null of uniform margins is nearly met (docs/theory/mic.md#p-values).
     """
 
     bounds: Any = jax.tree.static(default=None)
     range_share: float = jax.tree.static(default=0.0)
+    range_grid: str = jax.tree.static(default=ASINH)
     correct_bias: bool = jax.tree.static(default=True)
     axes: Any = None
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="micr-laplace",
         summary="maximal information coefficient over public ranges, Laplace noise",
+        from_domain=for_its_p_value,
         sees="any dependence of two columns",
         fits=without_z,
         variants={"tight": OWN, "paper": "jaxdp.published.mic:PaperMICrLaplace"},
@@ -81,6 +97,7 @@ class MICrLaplace(Variants, MICTest):
         super().__post_init__()
         if self.range_share != 0.0:
             check.in_range(0.0, 1.0, range_share=self.range_share)
+        check.one_of(tuple(BINS), range_grid=self.range_grid)
         if self.bounds is not None:
             object.__setattr__(self, "bounds", mic_common.checked_bounds(self.bounds))
 
@@ -88,7 +105,9 @@ class MICrLaplace(Variants, MICTest):
         pinned = super().resolve(shapes)
         if self.range_share == 0.0:
             return pinned
-        first = MarginalHistograms(mechanism=self.budget().share(self.range_share), bounds=self.bounds)
+        first = MarginalHistograms(
+            mechanism=self.budget().share(self.range_share), bounds=self.bounds, grid=self.range_grid
+        )
         rest = self.budget().share(1.0 - self.range_share)
         second = dataclasses.replace(pinned, epsilon=None, mechanism=rest, range_share=0.0)
         return Sequential(first=first, second=second, then=transform)

@@ -1,6 +1,6 @@
-"""A private transform of both axes to about uniform, for public ranges that are wide or heavy-tailed.
+"""A private transform of both axes to about uniform, for ranges that are wide or heavy-tailed, or for a p-value.
 
-docs/theory/mic.md#private-ranges: noisy histograms on public asinh bins, cumulated and interpolated.
+docs/theory/mic.md#private-ranges: noisy histograms on public bins, cumulated and interpolated.
 """
 
 import dataclasses
@@ -18,6 +18,8 @@ from jaxdp.mechanisms import Geometric, Laplace
 # A replaced record changes two bins of each of the two histograms by 1: 4 in L1, 2 in L2.
 HISTOGRAMS_L1, HISTOGRAMS_L2 = 4.0, 2.0
 FINEST = 1e-3  # bins near the centre resolve about this part of the public range
+ASINH, EVEN = "asinh", "even"
+BINS = {ASINH: 64, EVEN: 16}  # many to resolve heavy tails; few to even the margins out with little noise
 
 
 @frozen_pytree
@@ -39,11 +41,12 @@ class MarginalHistograms(PrivateQuery):
 
     Sensitivity: 4 in L1, 2 in L2, replace-one (two bins of each histogram change by 1).
     Privacy: that of the mechanism; Laplace budgets draw two-sided geometric noise, as counts are whole.
-    bins: number of bins, equal widths in asinh of the distance from 0 (or from the range's end nearest to it).
+    grid: "asinh", 64 bins of equal widths in asinh of the distance from 0 (or from the range's end nearest to it), or
+        "even", 16 bins of equal widths.
     """
 
     bounds: Any = jax.tree.static(default=None)
-    bins: int = jax.tree.static(default=64)
+    grid: str = jax.tree.static(default=ASINH)
 
     method: ClassVar[str] = "MarginalHistograms"
 
@@ -55,13 +58,22 @@ class MarginalHistograms(PrivateQuery):
     def resolve(self, shapes):
         return dataclasses.replace(self, bounds=mic_common.public_bounds(self.bounds, shapes.domain))
 
+    @property
+    def bins(self) -> int:
+        """Bins of each axis."""
+        return BINS[self.grid]
+
+    def edges(self, low: float, high: float) -> np.ndarray:
+        """Public bin edges of [low, high], (bins + 1,)."""
+        return np.linspace(low, high, self.bins + 1) if self.grid == EVEN else asinh_edges(low, high, self.bins)
+
     def statistic(self, key, data):
         del key
         counts = []
         for values, bounds in zip((data.x, data.y), mic_common.public_bounds(self.bounds, data.domain), strict=True):
             values = mic_common.column(values)
             values = jnp.nan_to_num(values, nan=-jnp.inf, posinf=jnp.inf, neginf=-jnp.inf)
-            inner = jnp.asarray(asinh_edges(*bounds, self.bins)[1:-1], values.dtype)
+            inner = jnp.asarray(self.edges(*bounds)[1:-1], values.dtype)
             counts.append(jnp.zeros(self.bins, int).at[jnp.searchsorted(inner, values, side="right")].add(1))
         return jnp.stack(counts)
 
@@ -94,6 +106,5 @@ def transform(test, query, released):
         flat = jnp.full_like(mass, 1.0 / mass.shape[0])
         share = jnp.where(total > 0, mass / jnp.maximum(total, 1.0), flat)
         cdf = jnp.clip(jnp.concatenate([jnp.zeros(1, mass.dtype), jnp.cumsum(share)]), 0.0, 1.0)
-        low, high = bounds
-        axes.append(Axis(edges=jnp.asarray(asinh_edges(low, high, query.bins), mass.dtype), cdf=cdf))
+        axes.append(Axis(edges=jnp.asarray(query.edges(*bounds), mass.dtype), cdf=cdf))
     return dataclasses.replace(test, axes=tuple(axes))

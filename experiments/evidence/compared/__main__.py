@@ -1,10 +1,13 @@
 """jaxdp beside other ways to a private test: same data, same epsilon (replacement of one record), rejections at 0.05.
 
-    python -m experiments.evidence.compared [--replicates 200] [--out experiments/evidence/compared/compared.jsonl]
+    python -m experiments.evidence.compared [--replicates 200] [--parts NAME ...] [--out FILE]
 
 One JSON line per (part, n, epsilon, law, method); a run goes on where the file ends. Parts: two columns on public
 bounds of 4 sd (laws of `experiments.evidence.power`), two groups (means differ by 0 or 0.5 sd, bounds of 5 sd), a 3 x 3
 table (independent, or the diagonal three times as likely). Tests of jaxdp are built as the command line builds them.
+"columns, MST": the first data sets of "columns" again, through MST; "three columns, MST": X = 0.7 Z + a,
+Y = 0.7 Z + e, or 0.25 a more, on bounds of 5, Z of 4. Both need `pip install mbi==2.0.0`, have 100 replicates, and are
+run by name.
 `peers.py` says what the others do. dpHSIC: 60 replicates, bandwidth of one sd (the right one, which nobody told it).
 """
 
@@ -26,6 +29,7 @@ from jaxdp.spec import Options
 
 LEVEL = 0.05
 SLOW = 60  # replicates of permutation tests of kernels
+MST_REPLICATES, DELTA = 100, 1e-6  # of MST, as published: Gaussian noise, neighbours of one record more or fewer
 LAWS = ("none", "linear 0.25", "quadratic 0.8", "product a e", "variance exp(a/2)")
 GROUPS = Domain((Column(),), (Column(BINARY, 2),))
 TABLE = Domain((Column(CATEGORICAL, 3),), (Column(CATEGORICAL, 3),))
@@ -102,22 +106,64 @@ def table(key, rng, n, epsilon, law, replicates):
     }
 
 
+def through_mst(key, rng, n, epsilon, law, replicates):
+    """Method -> p-values, for the data sets of `columns`."""
+    del rng
+    draw = jax.jit(jax.vmap(lambda k: without_z(k, n, float(ALTERNATIVES[law]))))
+    data = draw(jax.random.split(key, replicates))
+    sets = [*zip(np.asarray(data.x), np.asarray(data.y), strict=True)][:MST_REPLICATES]
+    fakes = [peers.mst(seed, pair, epsilon, DELTA) for seed, pair in enumerate(sets)]
+    return {
+        "MST, Pearson": [peers.pearson(*pair) for pair in fakes],
+        "MST, chi-squared": [peers.chi2_of_quartiles(*pair) for pair in fakes],
+    }
+
+
+def confounded(key, n: int, effect: float) -> Data:
+    """X and Y that both follow Z, and Y the residual of X too."""
+    z, a, e = jax.random.normal(key, (3, n))
+    sides = (0.7 * z + a, 0.7 * z + effect * a + e)
+    x, y = (jnp.clip(side / 5, -1, 1) for side in sides)
+    return Data(x, y, jnp.clip(z / 4, -1, 1), Domain(*((Column(),),) * 3))
+
+
+def given_z_through_mst(key, rng, n, epsilon, law, replicates):
+    """Method -> p-values, for X and Y given Z."""
+    del rng
+    effect = {"none": 0.0, "linear 0.25": 0.25}[law]
+    keys = jax.random.split(key, min(MST_REPLICATES, replicates))
+    data = jax.jit(jax.vmap(lambda k: confounded(k, n, effect)))(keys)
+    name, test = default(data.domain, epsilon, n)
+    sets = [*zip(*(np.asarray(side) for side in (data.x, data.y, data.z)), strict=True)]
+    fakes = [peers.mst(seed, one, epsilon, DELTA) for seed, one in enumerate(sets)]
+    return {
+        f"jaxdp: {name}": ours(test, key, data),
+        "MST, partial correlation": [peers.partial_pearson(*one) for one in fakes],
+        "not private: partial correlation": [peers.partial_pearson(*one) for one in sets],
+    }
+
+
 PARTS = {
     "columns": (columns, LAWS, ((500, 1.0),)),
     "groups": (two_groups, ("none", "means differ by 0.5"), ((500, 1.0), (1000, 1.0))),
     "table": (table, ("none", "diagonal"), ((200, 1.0), (500, 1.0))),
+    "columns, MST": (through_mst, LAWS, ((500, 1.0),)),
+    "three columns, MST": (given_z_through_mst, ("none", "linear 0.25"), ((1000, 1.0),)),
 }
+BY_NAME = ("columns, MST", "three columns, MST")
+DATA_OF = {"columns, MST": "columns"}  # parts that take the data of another
 
 
-def rows(replicates: int, done):
-    """One row for each method that is not done."""
-    for part, (measure, laws, settings) in PARTS.items():
+def rows(replicates: int, done, chosen):
+    """One row for each method of the chosen parts that is not done."""
+    for part in chosen:
+        measure, laws, settings = PARTS[part]
         for n, epsilon in settings:
             for law in laws:
                 head = {"part": part, "n": n, "epsilon": epsilon, "law": law}
                 if json.dumps(head) in done:
                     continue
-                seed = zlib.crc32(json.dumps(head).encode())
+                seed = zlib.crc32(json.dumps(head | {"part": DATA_OF.get(part, part)}).encode())
                 found = measure(jax.random.key(seed), np.random.default_rng(seed), n, epsilon, law, replicates)
                 for method, p_values in found.items():
                     p_values = np.asarray(p_values)
@@ -133,13 +179,15 @@ def rows(replicates: int, done):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=200)
+    usual = [part for part in PARTS if part not in BY_NAME]
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=usual)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "compared.jsonl")
     args = parser.parse_args()
     old = args.out.read_text().splitlines() if args.out.exists() else []
     done = {json.dumps({name: json.loads(line)[name] for name in ("part", "n", "epsilon", "law")}) for line in old}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with args.out.open("a") as file:
-        for row in rows(args.replicates, done):
+        for row in rows(args.replicates, done, args.parts):
             file.write(json.dumps(row) + "\n")
             file.flush()
             print(f"{row['part']} {row['n']} {row['law']}: {row['method']} {row['rejections']}/{row['replicates']}")

@@ -1,8 +1,9 @@
 """Other ways to a private test, re-enacted from their published description and source; NumPy, for simulations.
 
 dpHSIC: Kim and Schrab 2023 (arXiv 2310.19043), package dpkernel; DPrivStats: its R functions `dp_t_test` and
-`dp_chisq_test`, which refer noisy statistics to laws without noise; synthetic data: a noisy histogram, records drawn
-from it, and an ordinary test of them. Each with the noise of epsilon under replacement of one record, or it says so.
+`dp_chisq_test`, which refer noisy statistics to laws without noise; synthetic data: a noisy histogram, or MST
+(`experiments.evidence.discovery.synthetic`), records drawn from it, and an ordinary test of them. Each with the noise of
+epsilon under replacement of one record, or it says so.
 """
 
 import dataclasses
@@ -15,6 +16,8 @@ from scipy import stats
 from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.data.dataset import ORDINAL, Column
+from jaxdp.data.records import Records
 from jaxdp.mechanisms import RankThreshold
 
 BINS = 8  # a side of the histogram that synthetic records are drawn from
@@ -111,9 +114,28 @@ def synthetic(rng, x: np.ndarray, y: np.ndarray, epsilon: float):
     )
 
 
+def mst(seed: int, columns, epsilon: float, delta: float):
+    """As many records of MST on columns in [-1, 1], each in `BINS` equal bins; even within bins. Needs `mbi`."""
+    from experiments.evidence.discovery import synthetic as spanning
+
+    codes = np.stack([np.clip((0.5 * (side + 1) * BINS).astype(int), 0, BINS - 1) for side in columns], axis=1)
+    kinds = tuple(Column(ORDINAL, BINS, f"c{j}") for j in range(len(columns)))
+    made = np.asarray(spanning.tree(Records(codes, kinds), epsilon, delta, seed).values)
+    inside = np.random.default_rng(seed).uniform(size=made.shape)
+    return tuple(((made + inside) / BINS * 2 - 1).T)
+
+
 def pearson(x, y) -> float:
     """Ordinary p-value of the correlation."""
     return float(stats.pearsonr(x, y)[1])
+
+
+def partial_pearson(x, y, z) -> float:
+    """Ordinary p-value of the correlation of the residuals of x and y on lines in z."""
+    lines = np.stack([np.ones_like(z), z], axis=1)
+    x, y = (side - lines @ np.linalg.lstsq(lines, side, rcond=None)[0] for side in (x, y))
+    found, freedom = np.corrcoef(x, y)[0, 1], len(z) - 3
+    return float(2 * stats.t.sf(abs(found) * np.sqrt(freedom / (1 - found**2)), freedom))
 
 
 def chi2_of_quartiles(x, y) -> float:

@@ -2,8 +2,8 @@
 
 dpHSIC: Kim and Schrab 2023 (arXiv 2310.19043), package dpkernel; DPrivStats: its R functions `dp_t_test` and
 `dp_chisq_test`, which refer noisy statistics to laws without noise; synthetic data: a noisy histogram, or MST
-(`experiments.evidence.discovery.synthetic`), records drawn from it, and an ordinary test of them. Each with the noise of
-epsilon under replacement of one record, or it says so.
+(`experiments.evidence.discovery.synthetic`), records drawn from it, and an ordinary test of them. Each with the noise
+of epsilon under replacement of one record, or it says so.
 """
 
 import dataclasses

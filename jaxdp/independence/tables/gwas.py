@@ -21,7 +21,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence.tables.case_control import CaseControlTest
-from jaxdp.independence.tables.margin_adaptive import MarginAdaptive, distance_table
+from jaxdp.independence.tables.margin_adaptive import MarginAdaptive, distance_scores
 from jaxdp.independence.tables.unit_circle import UnitCircle
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
@@ -293,8 +293,7 @@ class TableSelection(PrivateQuery):
         """Distance scores (K,)."""
         del key
         groups = Groups(self.num_cases, self.num_controls)
-        table = jnp.asarray(distance_table(groups, self.level / self.num_tables), float)
-        return table[data.within(groups)]
+        return distance_scores(groups, self.level / self.num_tables, *data.within(groups))
 
     def sensitivity(self, num_records):
         del num_records

@@ -21,11 +21,13 @@ from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.simulate import examples
 from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics.tables import binomial, unit_circle
-from jaxdp.statistics.tables.taxicab import flip_score
+from jaxdp.statistics.tables.taxicab import flip_score, flip_scores_at
 from jaxdp.statistics.tables.unit_circle import Groups
 
 DIFFERENCE, DISTANCE = "difference", "distance"
 ENUMERATED_CELLS = 2**22  # above this, the bound D + max |t_L(m+1) - t_L(m)| replaces the enumeration
+TABLE_CELLS = 2**24  # a table of all counts is kept up to here
+SCANNED_CELLS, SCANNED_AT_ONCE = 2**31, 64  # beyond it all counts are looked at once, some columns at a time
 NOISE_REACH = 40.0  # noise scales that a quantile may lie beyond the statistic: tails down to 1e-17
 
 
@@ -90,7 +92,7 @@ class MarginAdaptive(CaseControlTest):
 
     def move(self):
         table = self._table()
-        if (self.groups.cases + 1) * (self.groups.controls + 1) > ENUMERATED_CELLS:
+        if _cells(self.groups) > ENUMERATED_CELLS:
             return _unit(self.score_kind, self.groups) + jnp.max(jnp.abs(jnp.diff(table)))
         cases, controls = (jnp.arange(size + 1.0) for size in self.groups)
         return largest_step(self.score(cases[:, None], controls[None, :]))
@@ -151,12 +153,48 @@ def distance_table(groups: Groups, level: float):
     """Signed number of changes until chi-squared crosses its (1 - level)-quantile, int array (N1 + 1, N0 + 1)."""
     from scipy.stats import chi2
 
-    if (groups.cases + 1) * (groups.controls + 1) > 2**24:
+    if _cells(groups) > TABLE_CELLS:
         raise ValueError(f"the distance score needs a table of all counts, too large for {tuple(groups)} people.")
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         cases, controls = (jnp.arange(size + 1.0) for size in groups)
         statistic = unit_circle.chi_squared(cases[:, None], controls[None, :], groups)
         return np.asarray(flip_score(statistic > chi2.isf(level, 1))).astype(np.int32)
+
+
+def distance_scores(groups: Groups, level: float, cases, controls):
+    """The entries of `distance_table` at some counts (k,), for groups too large to keep it too."""
+    if _cells(groups) <= TABLE_CELLS:
+        return jnp.asarray(distance_table(groups, level), float)[cases, controls]
+    return flip_scores_at(*_accepted_cases(groups, level), groups.cases + 1, cases, controls)
+
+
+@functools.lru_cache(maxsize=8)
+def _accepted_cases(groups: Groups, level: float):
+    """Smallest and largest number of exposed cases that chi-squared accepts, for each number of exposed controls.
+
+    All between are accepted: the accepted tables are the whole points of an ellipse (docs/theory/unit_circle.md).
+    """
+    from scipy.stats import chi2
+
+    if _cells(groups) > SCANNED_CELLS:
+        raise ValueError(
+            f"the distance score looks at all pairs of counts of {tuple(groups)} people: {_cells(groups):.2g}, "
+            f"of at most {SCANNED_CELLS:.2g}; take FirstTables, which has no score of distance."
+        )
+    low, high, threshold = [], [], chi2.isf(level, 1)
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        cases = jnp.arange(groups.cases + 1.0)
+        for start in range(0, groups.controls + 1, SCANNED_AT_ONCE):
+            controls = jnp.arange(start, min(start + SCANNED_AT_ONCE, groups.controls + 1), dtype=float)
+            accepted = unit_circle.chi_squared(cases[:, None], controls[None, :], groups) <= threshold
+            none = ~jnp.any(accepted, axis=0)
+            low.append(np.asarray(jnp.where(none, groups.cases + 1, jnp.argmax(accepted, axis=0))))
+            high.append(np.asarray(jnp.where(none, -1, groups.cases - jnp.argmax(accepted[::-1], axis=0))))
+    return np.concatenate(low).astype(np.int32), np.concatenate(high).astype(np.int32)
+
+
+def _cells(groups: Groups) -> int:
+    return (groups.cases + 1) * (groups.controls + 1)
 
 
 def _thresholds(mechanism, groups: Groups, level: float, lipschitz: float, kind: str):

@@ -7,8 +7,10 @@ import pytest
 from scipy.stats import binom, laplace
 
 import jaxdp
+from jaxdp.independence.tables import margin_adaptive
 from jaxdp.independence.tables.margin_adaptive import MarginAdaptive, largest_step, lipschitz_majorant
 from jaxdp.mechanisms import Gaussian
+from jaxdp.statistics.tables.unit_circle import Groups
 
 pytestmark = pytest.mark.optimised
 
@@ -124,3 +126,17 @@ def test_null_p_values_are_super_uniform():
     for level in (0.01, 0.05, 0.2):
         assert np.sum(p_values <= level) <= binom.ppf(1 - 1e-6, p_values.size, level)
     assert np.mean(p_values <= 0.05) > 0.02
+
+
+@pytest.mark.parametrize("groups", [Groups(13, 21), Groups(30, 4)])
+def test_distances_without_a_table_are_those_of_the_table(groups, monkeypatch):
+    """For groups whose table of all counts would be too large, as of 10 000 people in halves."""
+    cases, controls = (part.ravel() for part in np.meshgrid(*(np.arange(size + 1) for size in groups), indexing="ij"))
+    for level in (0.05, 1e-6):
+        expected = margin_adaptive.distance_scores(groups, level, cases, controls)
+        monkeypatch.setattr(margin_adaptive, "TABLE_CELLS", 0)
+        found = margin_adaptive.distance_scores(groups, level, cases, controls)
+        monkeypatch.undo()
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    with pytest.raises(ValueError, match="take FirstTables"):
+        margin_adaptive.distance_scores(Groups(100_000, 100_000), 0.05, cases, controls)

@@ -165,7 +165,8 @@ def distance_scores(groups: Groups, level: float, cases, controls):
     """The entries of `distance_table` at some counts (k,), for groups too large to keep it too."""
     if _cells(groups) <= TABLE_CELLS:
         return jnp.asarray(distance_table(groups, level), float)[cases, controls]
-    return flip_scores_at(*_accepted_cases(groups, level), groups.cases + 1, cases, controls)
+    low, high = _accepted_cases(groups, level)
+    return flip_scores_at(low, high, groups.cases + 1, cases, controls)
 
 
 @functools.lru_cache(maxsize=8)

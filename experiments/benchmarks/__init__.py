@@ -3,6 +3,7 @@
     python -m experiments.benchmarks list
     python -m experiments.benchmarks run krr_cv --case n300_d1 --reps 5 --json out.json
     scripts/bench                        # every row, writes experiments/benchmarks/results/*.json
+    scripts/bench --full                 # the same, goes on where it was stopped at this commit, and writes the table
 
 Adding a row is adding one file to `rows/`, named after the row, that holds
 

@@ -24,6 +24,8 @@ def main() -> int:
         for name in row_names():
             print(name, *_row(name).CASES)
         return 0
+    if arguments.command == "measured":
+        return 0 if is_measured(arguments.name, arguments.json) else 1
     if arguments.command == "compare":
         from experiments.benchmarks import compare
 
@@ -62,6 +64,15 @@ def run_row(name: str, arguments) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(report, indent=1, default=float) + "\n")
     return failures
+
+
+def is_measured(name: str, where: str) -> bool:
+    """Whether the file of a row holds all of its cases, measured at the commit that is checked out."""
+    from experiments.benchmarks import machine
+
+    path, now = _path(name, where), machine.commit()
+    cases = json.loads(path.read_text())["cases"] if path and path.exists() else {}
+    return bool(now) and all(cases.get(case, {}).get("commit") == now for case in _row(name).CASES)
 
 
 def _path(name: str, wanted: str | None):
@@ -125,6 +136,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--reps", type=int, default=3, help="interleaved repetitions (default 3)")
     run.add_argument("--device", choices=sorted(PLATFORMS), help="where to run (default: JAX's choice)")
     run.add_argument("--json", help="file, or folder for <row>.json")
+    held = commands.add_parser("measured", help="exit code 0 if every case of a row was measured at this commit")
+    held.add_argument("name")
+    held.add_argument("--json", required=True, help="file, or folder with <row>.json")
     versus = commands.add_parser("compare", help="what got slower: compare OLD NEW, files or folders of results")
     versus.add_argument("old")
     versus.add_argument("new")

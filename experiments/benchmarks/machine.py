@@ -21,13 +21,13 @@ def facts() -> dict[str, Any]:
     load = os.getloadavg()[0]
     return {
         "processor": _processor(),
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gigabytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9,
         "python": platform.python_version(),
         "devices": [str(device) for device in jax.devices()],
         "versions": {name: _version(name) for name in PACKAGES if _version(name)},
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
-        "commit": _commit(),
+        "commit": commit(),
         "load_at_start": load,
         "shared": load > 0.6,
     }
@@ -69,7 +69,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _commit() -> str:
+def commit() -> str:
     here = pathlib.Path(__file__).parent
     found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
     return found.stdout.strip()

@@ -1,13 +1,14 @@
 """The benchmark harness: it measures, counts units, and refuses to report a speed for a wrong answer."""
 
 import importlib
+import json
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from experiments.benchmarks import __main__ as command
-from experiments.benchmarks import harness
+from experiments.benchmarks import harness, machine
 
 
 def slow_sum(values):
@@ -53,3 +54,14 @@ def test_a_quick_row_agrees_with_its_peers():
     built = row.build(**row.CASES[row.QUICK[0]])
     agreement = built.agree()
     assert agreement["error"] <= agreement["tolerance"]
+
+
+def test_a_row_is_measured_when_all_of_its_cases_are_at_this_commit(tmp_path):
+    commit, cases = machine.commit(), list(importlib.import_module("experiments.benchmarks.rows.band_gcm").CASES)
+    report = {"cases": {case: {"commit": commit} for case in cases}}
+    assert not command.is_measured("band_gcm", str(tmp_path))
+    (tmp_path / "band_gcm.json").write_text(json.dumps(report))
+    assert command.is_measured("band_gcm", str(tmp_path)) == bool(commit)
+    report["cases"][cases[0]]["commit"] = "another"
+    (tmp_path / "band_gcm.json").write_text(json.dumps(report))
+    assert not command.is_measured("band_gcm", str(tmp_path))

@@ -29,7 +29,7 @@ def main() -> int:
     if arguments.command == "compare":
         from experiments.benchmarks import compare
 
-        return compare.main(arguments.old, arguments.new, arguments.factor)
+        return compare.main(arguments.old, arguments.new, arguments.factor, arguments.table)
     _restart_in_clean_environment(arguments.device)
     names = row_names() if arguments.name == "all" else [arguments.name]
     failures = 0
@@ -143,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     versus.add_argument("old")
     versus.add_argument("new")
     versus.add_argument("--factor", type=float, default=1.25, help="above this a case counts as slower (default 1.25)")
+    versus.add_argument("--table", help="file for a Markdown table of every case, before and after")
     return parser
 
 

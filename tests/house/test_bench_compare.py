@@ -43,6 +43,19 @@ def test_a_case_that_fails_now_is_slower(tmp_path):
     assert compare.main(RESULTS, tmp_path / "new.json") == 1
 
 
+def test_the_table_has_every_case_of_both_and_names_the_others(tmp_path):
+    report = json.loads((RESULTS / "partition_gcm.json").read_text())
+    report["cases"]["n1000"]["processor_seconds_per_unit"] = 0.25
+    report["cases"]["another"] = report["cases"].pop("n300")
+    (tmp_path / "new.json").write_text(json.dumps(report))
+    written = tmp_path / "table.md"
+    compare.main(RESULTS / "partition_gcm.json", tmp_path / "new.json", write=written)
+    told = written.read_text()
+    assert "| 250 ms/replicate |" in told
+    assert "Only before: partition_gcm/n300" in told
+    assert "Only after: partition_gcm/another." in told
+
+
 def test_nothing_to_compare_is_said(tmp_path):
     with pytest.raises(SystemExit, match="no results"):
         compare.read(tmp_path)

@@ -1,6 +1,7 @@
 """The private vote: sensitivity, released law, exact null, and what it wraps."""
 
 import dataclasses
+import inspect
 import itertools
 
 import jax
@@ -179,6 +180,15 @@ def test_one_program_serves_all_budgets_and_vmaps():
     assert seen[0] == seen[1] == seen[2]
     many = jax.vmap(lambda key: run(TestOfTests(epsilon=1.0, test=correlation_p_value), key, data))
     assert many(jax.random.split(jax.random.key(11), 5)).shape == (5,)
+
+
+def test_a_copy_with_another_budget_holds_the_same_block_test(monkeypatch):
+    """Wrapped once: else each copy is another static value, and every answer compiles a program of its own."""
+    test = TestOfTests(epsilon=1.0, test=correlation_p_value)
+    monkeypatch.setattr(inspect, "isroutine", lambda value: callable(value))  # Python 3.14 says so of a Partial
+    copy = dataclasses.replace(test, epsilon=0.5)
+    assert copy.test is test.test
+    assert jax.tree.structure(copy) == jax.tree.structure(test)
 
 
 def test_mistakes_are_named():

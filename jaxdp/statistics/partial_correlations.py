@@ -24,7 +24,7 @@ class Correlations:
     matrix: (p, p) positive definite correlations. log_sd: (p,), of the columns in units of their clip limits.
     weights: (K + p, D), derivatives of correlations and log sds by the D released mean products and means.
     noise: (D,), scale of the noise of each of these. sampling: (K + p, K + p), covariance of the estimates without
-    noise. noise_variance: of a number of noise scale 1.
+    noise. noise_variance: of a number of noise scale 1. moments: (D,), the released numbers. num_records: n.
     """
 
     matrix: jax.Array
@@ -33,6 +33,8 @@ class Correlations:
     noise: jax.Array
     sampling: jax.Array
     noise_variance: jax.Array
+    moments: jax.Array
+    num_records: jax.Array
 
 
 @frozen_pytree
@@ -101,6 +103,8 @@ def estimates(theta, linear, num_records: int, noise, noise_variance) -> Correla
         noise=noise,
         sampling=jacobian @ sampling @ jacobian.T,
         noise_variance=jnp.asarray(noise_variance),
+        moments=theta,
+        num_records=jnp.asarray(num_records),
     )
 
 

@@ -14,7 +14,7 @@ from jaxdp.independence.continuous import level_rule, moment_examples, moment_te
 from jaxdp.independence.continuous.moment_test import MomentTest
 from jaxdp.independence.continuous.partial_correlation import LINEAR
 from jaxdp.spec import Planning, TestSpec
-from jaxdp.statistics import partial_correlations
+from jaxdp.statistics import partial_correlations, two_groups
 
 SMALLEST = 1000.0  # n epsilon below which intervals of slopes cover too rarely: 0.86 measured at 500
 
@@ -76,4 +76,7 @@ class LinearRegression(MomentTest):
         """The slope if it is 0 (the law of the partial correlation), and at its value."""
         null, _ = partial_correlations.partial_correlation(found, x, y, given)
         limits = self.limits()
+        if self.group is not None and self.sizes[0] == 0 and self.group == 0:
+            apart = two_groups.estimate(found, self.group, two_groups.difference)
+            return null, partial_correlations.scaled(apart, 0.5 * limits[1])  # levels are two apart
         return null, partial_correlations.scaled(partial_correlations.slope(found, x, y, given), limits[y] / limits[x])

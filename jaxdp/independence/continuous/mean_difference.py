@@ -12,11 +12,11 @@ import jax
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import Domain
-from jaxdp.independence.continuous import moment_examples, moment_test
+from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
 from jaxdp.independence.continuous.moment_columns import described
 from jaxdp.independence.continuous.moment_test import MomentTest
 from jaxdp.spec import Planning, TestSpec
-from jaxdp.statistics import partial_correlations
+from jaxdp.statistics import partial_correlations, two_groups
 
 TWO_GROUPS = (
     "The response is nearly normal about the mean of its group, with one sd in both groups; the t-test's assumption."
@@ -40,7 +40,8 @@ class MeanDifference(MomentTest):
 
     One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
     group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `PartialCorrelation`.
-    P-value: that of slope 0 of the response on the group; noise counted.
+    P-value: that of slope 0 of the response on the group; noise counted. The difference is that of two normals with one
+    sd, seen through one clip; given z it is twice the slope.
     effect: mean in the second group less mean in the first, with an interval of 95 %; in units of the data as they are
     given to the test, `jaxdp.test` gives the schema's units. Errors: ValueError where neither has two levels.
     """
@@ -71,10 +72,20 @@ class MeanDifference(MomentTest):
             )
         return dataclasses.replace(self, group_is_y=y[0].levels == 2)._with_stages(shapes)
 
+    def level_rule(self, data):
+        """Run, flag columns of Z that may be far from normal, or refuse too few records."""
+        found, flags = super().level_rule(data), self.margins(data)
+        if found.verdict == level_rule.REFUSE or not flags:
+            return found
+        return level_rule.LevelRule(level_rule.FLAG, self.spec.assumption, flags)
+
     def estimate(self, found, x, y, given):
         """The slope of the response on the group if it is 0, and twice its value: groups are two apart."""
         null, _ = partial_correlations.partial_correlation(found, x, y, given)
         limits = self.limits()
+        if self.group is not None:
+            found_apart = two_groups.estimate(found, self.group, two_groups.difference)
+            return null, partial_correlations.scaled(found_apart, limits[1 - self.group])
         group, response = (y, x) if self.group_is_y else (x, y)
         slope = partial_correlations.slope(found, group, response, given)
         return null, partial_correlations.scaled(slope, 2.0 * limits[response] / limits[group])

@@ -46,7 +46,8 @@ class MomentTest(PrivateTest):
     clip: T, sds about the centre at which columns are clipped; default by n and the budget.
     features: all pairs of the columns of x, and y is x (`jaxdp.all_pairs` sets it).
     enforce_rule: False runs the test even where too few records for private centres cost the level.
-    scale_budget, stage, linear, sizes: set by `resolve`.
+    scale_budget, stage, linear, sizes, group: set by `resolve` (group: the column of two levels, where the other is
+        clipped and there are no more).
     """
 
     bound: ArrayLike = 1.0
@@ -59,6 +60,7 @@ class MomentTest(PrivateTest):
     stage: str = jax.tree.static(default=CENTRES)
     linear: tuple[bool, ...] = jax.tree.static(default=())
     sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
+    group: int | None = jax.tree.static(default=None)
 
     spec: ClassVar[TestSpec]
 
@@ -144,7 +146,7 @@ class MomentTest(PrivateTest):
         columns = {role: moment_columns.described(shapes, role) for role in roles}
         z, x, y = (moment_columns.widths(columns.get(role, ())) for role in moment_columns.ROLES)
         linear = tuple(flag for role in roles for flag in moment_columns.flags(columns[role]))
-        return dataclasses.replace(self, sizes=(z, x, y), linear=linear)
+        return dataclasses.replace(self, sizes=(z, x, y), linear=linear, group=_group(columns, roles, linear))
 
     def _stage(self) -> dict[str, Any]:
         columns = feature_columns if self.features else every_column
@@ -320,6 +322,14 @@ def _sums_of_block(values) -> dict[str, Any]:
         "products": sums.second_moments(values, moments.GRID),
         "sums": sums.totals(values, moments.GRID),
     }
+
+
+def _group(columns, roles, linear) -> int | None:
+    """Place of the column of two levels, if the matrix holds it and a clipped one alone; its response is a mixture."""
+    if sorted(linear) != [False, True]:
+        return None
+    levels = [column.levels for role in roles for column in columns[role]]
+    return levels.index(2) if 2 in levels else None
 
 
 def _positive(values):

@@ -13,7 +13,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
 from jaxdp.independence.continuous.moment_test import MomentTest
 from jaxdp.spec import Planning, TestSpec
-from jaxdp.statistics import partial_correlations
+from jaxdp.statistics import partial_correlations, two_groups
 
 LINEAR = (
     "All columns, those of Z too, are normal together (or a normal copula with nearly normal margins): columns are "
@@ -71,7 +71,8 @@ class PartialCorrelation(MomentTest):
 
     def estimate(self, found, x, y, given):
         """The partial correlation if the true one is 0, and at its value."""
-        return partial_correlations.partial_correlation(found, x, y, given)
+        null, own = partial_correlations.partial_correlation(found, x, y, given)
+        return null, own if self.group is None else two_groups.estimate(found, self.group, two_groups.correlation)
 
     def interval(self, estimate):
         """Fisher's z with the noise counted."""

@@ -12,7 +12,8 @@ from scipy.stats import binom
 
 import jaxdp
 from jaxdp import null_laws
-from jaxdp.independence.continuous.moment_examples import linear, linear_null
+from jaxdp.data.dataset import Column
+from jaxdp.independence.continuous.moment_examples import linear, linear_null, two_groups
 from jaxdp.statistics import clipped_normal, moments, partial_correlations
 
 WEIGHT = moments.MEAN_WEIGHT
@@ -243,3 +244,12 @@ def test_an_answer_given_z_says_that_it_rests_on_normal_columns():
         given, alone = (linear(jax.random.key(0), 4000, dim=dim) for dim in (1, 0))
         assert cls(epsilon=4.0, bound=8.0).level_rule(given).flags == ("margins",)
         assert cls(epsilon=4.0, bound=8.0).level_rule(alone).flags == ()
+
+
+def test_a_difference_of_groups_given_z_says_so_too():
+    groups = two_groups(jax.random.key(0), 2000)
+    test = jaxdp.MeanDifference(epsilon=4.0)
+    assert test.level_rule(groups).flags == ()
+    domain = dataclasses.replace(groups.domain, z=(Column(),))
+    given = dataclasses.replace(groups, z=0.5 * groups.x, domain=domain)
+    assert test.level_rule(given).flags == ("margins",)

@@ -30,19 +30,20 @@ def test_scores_of_independent_columns_stay_below_their_null_law(n, margin):
     tables = np.random.default_rng(0).multinomial(n, np.outer(margin, margin).ravel(), 20_000)
     q = excess.of_tables(tables.reshape(-1, 1, levels, levels), np.full(len(tables), levels**2))
     sd, deducted = excess.null_law(n, (2, levels, levels))
-    for z in (3.0, 3.5):
+    for z in (2.0, 2.5, 3.0, 3.5):
         expected = math.erfc(z / math.sqrt(2.0))
         assert np.mean(q > sd * (z - deducted)) <= expected + 3.0 * math.sqrt(expected / len(tables))
 
 
 @pytest.mark.parametrize("budget", [PURE, BOTH])
 def test_p_values_bound_noise_and_the_largest_of_many_scores(budget):
-    generator, kept, pairs, scale, runs = np.random.default_rng(1), 10, 300, 1.0, 1000
+    generator, kept, pairs, scale, runs = np.random.default_rng(1), 10, 300, 1.0, 3000
     law = Sampling(sd=1.5, deducted=2.0, scores=pairs)
     scores = np.sort(np.maximum(1.5 * (np.abs(generator.normal(size=(runs, pairs))) - 2.0), 0.0), axis=1)[:, -kept:]
     noise = generator.laplace(size=scores.shape) if budget.pure else generator.normal(size=scores.shape)
     false = [(adjusted(p_values(row, scale, budget, law)) <= 0.05).any() for row in scores + noise]
-    assert np.mean(false) <= 0.05
+    window = 3.0 * math.sqrt(0.05 * 0.95 / runs)
+    assert abs(np.mean(false) - 0.05) <= window  # here the law is that of the scores: the level is reached
     loose = [(adjusted(p_values(row, scale, budget, Sampling(0.0, 0.0, 0))) <= 0.05).any() for row in scores + noise]
     assert np.mean(loose) > 0.05  # sampling counts
 

@@ -45,16 +45,18 @@ class Sampling:
 def p_values(values: np.ndarray, scale: float, budget: Budget, sampling: Sampling) -> np.ndarray:
     """For each released number: bound on the chance of one as large without dependence.
 
-    P(noise + score >= y) <= P(noise >= y - x) + P(score >= x) for every x, the least of which is taken. The noise is
-    fresh for each number; the scores were chosen, largest first, so that those of all pairs are counted.
+    The noise is fresh, so that P(noise + score >= y) is at most the mean of P(noise >= y - S), S no less than the
+    score. Above 0 S has the law that `sampling` bounds, counted over all pairs, since the draws took the largest; else
+    it is 0. Each step of the mean takes the largest S within it.
     """
     values = np.asarray(values, float)
     if not sampling.sd:
         return budget.chance_above(values, scale)
     excess = np.linspace(0.0, FURTHEST, STEPS)
-    by_chance = sampling.tail(excess) / len(values)
+    above = np.minimum(1.0, sampling.tail(excess) / len(values))
+    steps = -np.diff(above, prepend=1.0)
     by_noise = budget.chance_above(values[:, None] - sampling.sd * excess, scale)
-    return np.minimum(1.0, np.min(by_noise + by_chance, axis=1))
+    return np.minimum(1.0, by_noise @ steps + above[-1])
 
 
 def adjusted(p_values: np.ndarray) -> np.ndarray:

@@ -16,6 +16,8 @@ MAX_RECORDS = 2**27
 # Clip levels T in sds of a normal column, the variance v of the clipped column, and the efficiency a of its
 # correlation: a = P(|xi| < T)^2/v, v = E min(xi^2/T^2, 1). Below 0.5 first-order intervals fail.
 CLIPS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.3, 2.6])
+CLIPS_OF_Z = np.array([*CLIPS, 3.0, 3.5, 4.0])
+WIDE, WIDE_EACH = 0.9, 0.6
 
 
 def num_entries(num_columns: int) -> int:
@@ -65,17 +67,33 @@ def best_clip(num_records: int, noise_sd):
     return jnp.asarray(CLIPS)[jnp.argmin(_variances(num_records, noise_sd))]
 
 
+def wide_clip(num_records: int, noise_sd, clip, num_given: int):
+    """T of `num_given` columns of Z: the widest that the noise allows, not below `clip`.
+
+    Wide clips bend less where a column is not normal, and cost noise. In a correlation of two such columns the noise
+    may have (`WIDE` + `WIDE_EACH` columns) times the variance of sampling (docs/theory/partial_correlation.md#wide).
+    """
+    _, noise = _sampling_and_noise(num_records, noise_sd, CLIPS_OF_Z)
+    allowed = jnp.where(noise * num_records <= WIDE + WIDE_EACH * num_given, jnp.asarray(CLIPS_OF_Z), 0.0)
+    return jnp.maximum(jnp.max(allowed), clip)
+
+
 def correlation_sd(num_records: int, noise_sd) -> float:
     """Predicted sd of a small correlation at the best clip level."""
     return math.sqrt(float(jnp.min(_variances(num_records, noise_sd))))
 
 
 def _variances(num_records: int, noise_sd):
-    """Predicted variance of a small correlation at each of `CLIPS`: of the sampling, and of the noise."""
+    """Predicted variance of a small correlation at each of `CLIPS`."""
+    return sum(_sampling_and_noise(num_records, noise_sd, CLIPS))
+
+
+def _sampling_and_noise(num_records: int, noise_sd, clips):
+    """Predicted variances of a small correlation at each clip level: of the sampling, and of the noise."""
     from scipy.stats import norm
 
-    inside = norm.cdf(CLIPS) - norm.cdf(-CLIPS)
-    variance = (inside - 2.0 * CLIPS * norm.pdf(CLIPS)) / CLIPS**2 + 1.0 - inside
-    efficiency = (inside / CLIPS) ** 2 / variance
+    inside = norm.cdf(clips) - norm.cdf(-clips)
+    variance = (inside - 2.0 * clips * norm.pdf(clips)) / clips**2 + 1.0 - inside
+    efficiency = (inside / clips) ** 2 / variance
     noise = (jnp.asarray(noise_sd) / (num_records * variance * efficiency)) ** 2
-    return 1.0 / (num_records * efficiency) + noise
+    return 1.0 / (num_records * efficiency), noise

@@ -44,6 +44,7 @@ class MomentTest(PrivateTest):
     bound: public half range of continuous columns; values outside are clipped. centres, scales: public centre and sd
         of each continuous column, numbers or (p,) in the order z, x, y; default: private ones, a quarter of the budget.
     clip: T, sds about the centre at which columns are clipped; default by n and the budget.
+    clip_z: T of the columns of z; default as wide as the noise allows (#wide), or `clip` where that is given.
     features: all pairs of the columns of x, and y is x (`jaxdp.all_pairs` sets it).
     enforce_rule: False runs the test even where too few records for private centres cost the level.
     scale_budget, stage, linear, sizes, group: set by `resolve` (group: the column of two levels, where the other is
@@ -54,6 +55,7 @@ class MomentTest(PrivateTest):
     centres: Any = None
     scales: Any = None
     clip: ArrayLike | None = None
+    clip_z: ArrayLike | None = None
     features: bool = jax.tree.static(default=False)
     enforce_rule: bool = jax.tree.static(default=True)
     scale_budget: Any = None
@@ -71,6 +73,8 @@ class MomentTest(PrivateTest):
             check.positive(scales=self.scales)
         if self.clip is not None:
             check.positive(clip=self.clip)
+        if self.clip_z is not None:
+            check.positive(clip_z=self.clip_z)
         if self.stage == CENTRES and (self.scales is None) != (self.centres is None):
             raise ValueError("centres and scales belong together: give both, or neither for private ones.")
 
@@ -164,10 +168,12 @@ class MomentTest(PrivateTest):
 
     def _with_clip(self, num_records: int):
         if self.clip is not None:
-            return self
+            return dataclasses.replace(self, clip_z=self.clip if self.clip_z is None else self.clip_z)
         noise = jnp.sqrt(self.budget().variance(self.sensitivity(num_records)))
         noise = noise / (2.0**0.5 if self._euclidean else 1.0)
-        return dataclasses.replace(self, clip=moments.best_clip(num_records, noise))
+        clip = moments.best_clip(num_records, noise)
+        wide = moments.wide_clip(num_records, noise, clip, self.sizes[0])
+        return dataclasses.replace(self, clip=clip, clip_z=wide if self.clip_z is None else self.clip_z)
 
     @property
     def _euclidean(self) -> bool:
@@ -203,11 +209,16 @@ class MomentTest(PrivateTest):
     def _clipped(self, data):
         values = matrix_of(data, self.features)
         linear = jnp.asarray(self.linear)
-        limits = jnp.asarray(self.clip) * _positive(self._of_clipped(self.scales, 1.0))
+        limits = self._levels() * _positive(self._of_clipped(self.scales, 1.0))
         bound = jnp.asarray(self.bound)
         within = jnp.clip(values, -bound, bound)
         clipped = (within - self._of_clipped(self.centres, 0.0)[None]) / limits[None]
         return jnp.where(linear[None], values, clipped)
+
+    def _levels(self):
+        """T of each column, (p,)."""
+        given = jnp.arange(self.width) < self.sizes[0]
+        return jnp.where(given, jnp.asarray(self.clip_z), jnp.asarray(self.clip))
 
     def _of_clipped(self, values, other: float):
         """A number for each clipped column, (p,), as one for each column; `other` for those that no clip touches."""
@@ -241,7 +252,7 @@ class MomentTest(PrivateTest):
 
     def limits(self):
         """What w = 1 means in a column's own units, (p,): T times its scale; 1 for public levels."""
-        return jnp.where(jnp.asarray(self.linear), 1.0, jnp.asarray(self.clip) * self._of_clipped(self.scales, 1.0))
+        return jnp.where(jnp.asarray(self.linear), 1.0, self._levels() * self._of_clipped(self.scales, 1.0))
 
     def places(self) -> tuple[range, range, range]:
         """Columns of the matrix that are z, x, y."""

@@ -14,6 +14,7 @@ import jaxdp
 from jaxdp import null_laws
 from jaxdp.data.dataset import Column
 from jaxdp.independence.continuous.moment_examples import linear, linear_null, two_groups
+from jaxdp.mechanisms import Exact
 from jaxdp.statistics import clipped_normal, moments, partial_correlations
 
 WEIGHT = moments.MEAN_WEIGHT
@@ -244,6 +245,42 @@ def test_an_answer_given_z_says_that_it_rests_on_normal_columns():
         given, alone = (linear(jax.random.key(0), 4000, dim=dim) for dim in (1, 0))
         assert cls(epsilon=4.0, bound=8.0).level_rule(given).flags == ("margins",)
         assert cls(epsilon=4.0, bound=8.0).level_rule(alone).flags == ()
+
+
+@pytest.mark.parametrize(
+    ("num_records", "num_given", "least"), [(1000, 1, 1.2), (5000, 1, 2.0), (20_000, 1, 3.0), (10_000, 5, 1.6)]
+)
+def test_columns_of_z_are_clipped_wider_where_the_noise_allows(num_records, num_given, least):
+    shape = jax.ShapeDtypeStruct((num_records,), float)
+    z = jax.ShapeDtypeStruct((num_records, num_given), float)
+    test = jaxdp.PartialCorrelation(epsilon=1.0, centres=0.0, scales=1.0)
+    made = test.resolve(jaxdp.Data(shape, shape, z))
+    assert float(made.clip_z) >= max(least, float(made.clip))
+    fixed = dataclasses.replace(test, clip=1.0).resolve(jaxdp.Data(shape, shape, z))
+    assert float(fixed.clip_z) == 1.0
+    asked = dataclasses.replace(test, clip_z=2.0).resolve(jaxdp.Data(shape, shape, z))
+    assert float(asked.clip_z) == 2.0
+
+
+def test_a_skewed_z_hardly_bends_partial_correlations():
+    """Without noise: with slopes of 0.7 an exponential Z made -0.04 where it was clipped as X and Y are."""
+    rng = np.random.default_rng(3)
+    z = rng.exponential(size=200_000) - 1.0
+    x, y = 0.7 * z + rng.standard_normal(200_000), -0.7 * z + rng.standard_normal(200_000)
+    data = jaxdp.Data(*(jnp.asarray(part) for part in (x, y, z)))
+    public = {
+        "mechanism": Exact(),
+        "bound": 20.0,
+        "centres": np.array([-0.31, 0.0, 0.0]),
+        "scales": np.array([0.71, 1.2, 1.2]),
+    }
+    with jax.enable_x64(True):
+        narrow, wide = (
+            float(jaxdp.run(jaxdp.PartialCorrelation(clip=1.0, clip_z=of_z, **public), jax.random.key(0), data).effect)
+            for of_z in (1.0, 2.6)
+        )
+    assert abs(narrow) > 0.03
+    assert abs(wide) < 0.012
 
 
 def test_a_difference_of_groups_given_z_says_so_too():

@@ -42,6 +42,10 @@ COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", 
 SCALES = ("linear", "log")
 SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "missing")
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
+LEFT_OUT = (
+    "Records without a value in one of these columns were left out: n counts the complete ones, whose values are "
+    "protected. How many are complete is public, and is not protected."
+)
 MIDDLE = "middle"
 TRUTH = ("false", "true")
 
@@ -121,10 +125,7 @@ class Schema:
                 "protected with all of its rows."
             )
         if self.missing == DROP:
-            told.append(
-                "Records without a value in one of these columns were left out: n counts the complete ones, whose "
-                "values are protected. How many are complete is public, and is not protected."
-            )
+            told.append(LEFT_OUT)
         return " ".join(told)
 
     def read(
@@ -462,20 +463,29 @@ def _level_rule(name: str, kind: str, entry: Mapping, shared: Mapping[str, Any])
     levels = _levels(where, entry["levels"])
     if kind == BINARY and len(levels) != 2:
         raise ValueError(f"{where} is binary and needs two levels, got {len(levels)}: use categorical or ordinal.")
-    codes = {key: _code(f"{where}: {key}", entry.get(key, levels[0]), levels) for key in ("missing", "other")}
     notation = PLAIN if isinstance(levels[0], str) else notation_of(where, entry, shared)
     stray = [key for key in NUMBER_KEYS if key in entry]
     if stray and isinstance(levels[0], str):
         raise ValueError(f"{where} has levels that are texts, which take no {stray[0]}: remove it.")
+    return _rule_of_levels(name, kind, entry, levels, notation=notation)
+
+
+def _rule_of_levels(name: str, kind: str, entry: Mapping, levels: tuple, **fields: Any) -> ColumnRule:
+    """The rule of these levels, with those where missing and unknown cells go."""
+    as_level = _as_word if fields.get("truth") else lambda value: value
+    codes = {
+        key: _code(f"column {name!r}: {key}", as_level(entry.get(key, levels[0])), levels)
+        for key in ("missing", "other")
+    }
     return ColumnRule(
         name,
         kind,
         levels=levels,
         missing=float(codes["missing"]),
         other=codes["other"],
-        notation=notation,
         fills="missing" in entry,
         collects="other" in entry,
+        **fields,
     )
 
 
@@ -494,17 +504,7 @@ def _truth_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
     levels: tuple[str, ...] = TRUTH if words is True else _words(where, words)
     if "levels" in entry:
         levels = tuple(TRUTH[level] for level in entry["levels"])
-    codes = {key: _code(f"{where}: {key}", _as_word(entry.get(key, levels[0])), levels) for key in ("missing", "other")}
-    return ColumnRule(
-        name,
-        kind,
-        levels=levels,
-        missing=float(codes["missing"]),
-        other=codes["other"],
-        truth=True,
-        fills="missing" in entry,
-        collects="other" in entry,
-    )
+    return _rule_of_levels(name, kind, entry, levels, truth=True)
 
 
 def _words(where: str, words: Any) -> tuple[str, str]:

@@ -107,24 +107,26 @@ def told_concordance(test, x, y, interval) -> str:
     """Where differences are cut, in the columns' units, and what it says about the correlation of normal columns."""
     cuts = [float(c) * rule.half_range for c, rule in zip(test.widths(), (x[0], y[0]), strict=True)]
     units = " of their logarithms" if x[0].logarithmic or y[0].logarithmic else ""
-    told = f", of X cut at {cuts[0]:.3g} and of Y at {cuts[1]:.3g}{units} and divided by it"
+    told = f" in X, cut at {cuts[0]:.3g}, and in Y, cut at {cuts[1]:.3g}{units}, divided by both"
     return told + told_correlation(test, x, y, interval)
 
 
 def told_correlation(test, x, y, interval) -> str:
     """What an interval of a concordance says about the correlation of normal columns (#lower-bounds)."""
-    del test, x, y
-    return _told_least(least_correlation(interval))
+    del test
+    return _told_least(least_correlation(interval), x, y)
 
 
 def told_clipped(test, x, y, interval) -> str:
     """What an interval of a correlation of clipped columns says about that of normal columns (#lower-bounds)."""
-    del test, x, y
-    return _told_least(max(float(interval[0]), -float(interval[1]), 0.0))
+    del test
+    return _told_least(max(float(interval[0]), -float(interval[1]), 0.0), x, y)
 
 
-def _told_least(least: float) -> str:
-    return f"; where both are normal given Z, their correlation is at least {least:.2g} from 0" if least > 0.0 else ""
+def _told_least(least: float, x, y) -> str:
+    if not least > 0.0 or not all(rule.is_continuous for rule in (*x, *y)):  # levels are never normal
+        return ""
+    return f"; where both are normal given Z, their correlation is at least {least:.2g} from 0"
 
 
 def _between(p_values, grid, at, step: int):

@@ -223,16 +223,16 @@ def _effect_is(result: Result, query: Any, test: Any) -> str:
     spec = query.entry.spec
     if result.effect is None:
         return ""
-    told = without_z(spec.effect, query)
-    if spec.effect_told is None or math.prod(getattr(result.effect, "shape", ())) != 1:
-        return told
-    x, y = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
-    return told + spec.effect_told(test, x, y, result.interval)
+    told = spec.effect
+    if spec.effect_told is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
+        x, y = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
+        told += spec.effect_told(test, x, y, result.interval)
+    return without_z(told, query)
 
 
 def without_z(told: str, query: Any) -> str:
     """What a test says about itself, for a query that has no Z."""
-    return told if query.given else told.replace(" given Z", "")
+    return told if query.given else told.replace(" given Z", "").replace(" within cells of Z", "")
 
 
 def _numbers(values):
@@ -280,8 +280,7 @@ def _level_rule(test, data, query) -> dict | None:
     rule = test.level_rule(public_shapes(data))
     numbers = ("jumps", "deviation", "curvature", "side", "law_error")
     known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
-    units = _in_units(rule, test, query)
-    sentence = " ".join(part for part in (rule.sentence, units) if part)
+    sentence = _in_units(rule, test, query)
     return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": sentence, **known}
 
 
@@ -302,12 +301,14 @@ def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:
 
 
 def _in_units(rule, test, query) -> str:
-    """What the rule admits, in the units of the columns: half of their bounds' width is 1 in the test's own."""
+    """The rule's sentence, with what it admits in the units of the columns (half of their bounds' width is 1)."""
+    from jaxdp.independence.continuous.level_rule import JUMP
+
     names = [*query.x, *query.y]
     rules = [query.schema.rule(name) for name in names]
     scaled = all(one.is_continuous and not one.logarithmic for one in rules) and len(names) == 2
     if not scaled or not hasattr(test, "widths") or not (math.isfinite(rule.deviation) or math.isfinite(rule.jumps)):
-        return ""
+        return rule.sentence
     scales = [float(scale) for scale in (test.scale_x, test.scale_y)]
     share = rule.deviation / scales[0] if math.isfinite(rule.deviation) else 0.5  # of a scale; the kernel is half of it
     told = [
@@ -315,8 +316,10 @@ def _in_units(rule, test, query) -> str:
         for name, one, scale in zip(names, rules, scales, strict=True)
     ]
     if math.isfinite(rule.deviation):
-        return "They may stray by " + " and ".join(f"{size} units of {name}" for size, name in told) + "."
-    return "A jump is a change of more than " + " or ".join(f"{size} in {name}" for size, name in told) + "."
+        strays = " and ".join(f"{size} units of {name}" for size, name in told)
+        return f"{rule.sentence} They may stray by {strays}."
+    sizes = " or ".join(f"{size} in {name}" for size, name in told)
+    return rule.sentence.replace(JUMP, f"a jump is a change of more than {sizes}")
 
 
 def released_values(release) -> list[dict]:

@@ -68,7 +68,8 @@ def discover(
     chosen = settings_of(method=method, delta=delta, **settings)
     account = account_of(ledger, table, ", ".join(names))
     source = reading.Source(table, tuple(names), known.delimiter, strict, records, force, all_given=True)
-    return find_graph(known, source, own_key(key), account, epsilon=epsilon, memory=size(memory), **chosen)[0]
+    found = find_graph(known, source, own_key(key), account, epsilon=epsilon, memory=size(memory), **chosen)[0]
+    return dataclasses.replace(found, note=" ".join(text for text in (found.note, known.protects) if text))
 
 
 def columns_of(schema: Schema, columns: str | Sequence[str] | None) -> list[str]:
@@ -130,9 +131,7 @@ def find_graph(
         if keep is not None:
             keep = stack.enter_context(keeping(keep, account))
             account = None if account is None else keep
-        graph, num_records = reading.ask(ask, load, source, account)
-    note = " ".join(text for text in (graph.note, schema.protects) if text)
-    return dataclasses.replace(graph, note=note), num_records
+        return reading.ask(ask, load, source, account)
 
 
 def _beyond_memory(

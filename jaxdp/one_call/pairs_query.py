@@ -30,6 +30,7 @@ from jaxdp.report.story import told_doubts
 from jaxdp.spec import DECISION
 
 MAX_DRAWS = 99_999  # of null tables for one pair
+TURNS_TIMED = 5  # pairs after which the time that the rest will take is told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -400,11 +401,14 @@ class _Turns:
     """Tells which pair is tested, and about how long the rest takes, by the pairs that are done."""
 
     def __init__(self, asked: Sequence[Query], begin: Callable[[str], None]):
-        self._asked, self._begin, self._start = asked, begin, time.monotonic()
+        self._asked, self._begin = asked, begin
+        self._began: list[float] = []
 
     def __call__(self, place: int) -> None:
-        left = (time.monotonic() - self._start) / max(place, 1) * (len(self._asked) - place)
-        rest = f", about {duration(left)} left" if place else ""
+        self._began.append(time.monotonic())
+        # by the median: the first pair of a kind compiles its test, the others take a small part of that time
+        usual = float(np.median(np.diff(self._began))) if place else 0.0
+        rest = f", about {duration(usual * (len(self._asked) - place))} left" if place >= TURNS_TIMED else ""
         self._begin(f"pair {place + 1} of {len(self._asked)}: {self._asked[place].short}{rest}")
 
 

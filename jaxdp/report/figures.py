@@ -16,7 +16,7 @@ NOTE_OF_SIMULATION = "NOT PRIVATE: simulation"
 GRID_POINTS = 801
 
 
-def canvas(width: float = 7.2, height: float = 4.0):
+def canvas(width: float = 6.0, height: float = 3.8):
     """A figure and its axes, drawn off screen."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -43,7 +43,7 @@ def require_matplotlib() -> None:
 
 def plain(text: str) -> str:
     """Text as matplotlib should show it: wrapped, and with dollar signs that start no formula."""
-    return textwrap.fill(text, 76).replace("$", r"\$")
+    return textwrap.fill(text, 58).replace("$", r"\$")
 
 
 def save(figure, path: Path, simulation: bool = False) -> Path:
@@ -88,7 +88,7 @@ def null_law(
     axes.set(
         title=plain(title), xlabel=plain(label), ylabel="density", ylim=(0.0, 1.08 * height.max()), xlim=(-reach, reach)
     )
-    figure.legend(loc="outside lower left", frameon=False, fontsize=8)  # inside, lines would cross its words
+    figure.legend(loc="outside lower left", frameon=False, fontsize=9)  # inside, lines would cross its words
     return save(figure, path, simulation)
 
 

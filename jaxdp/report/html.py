@@ -35,7 +35,9 @@ CAPTIONS = {
     "heatmap.png": "MIC of every pair: 0 unrelated, 1 one column determines the other.",
     "power.png": "Power against the number of records.",
 }
-LONG_NUMBER = re.compile(r"-?\d+\.\d{7,}(?:e[-+]?\d+)?")
+LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e[-+]?\d+)?")
+TRUTH = {"True": "yes", "False": "no"}
+OPTION = re.compile(r"(?<!\S)--[a-z-]+")
 UNFOLDED = ("pairs.csv", "top_pairs.csv")  # part of the answer
 PAGE_WIDTH = 736  # pixels of the text, 46rem
 READABLE = 0.68  # of a picture's own size: its letters are then 11 pixels high
@@ -68,8 +70,10 @@ figure { margin: 1.2rem 0; overflow-x: auto; } img { max-width: 100%; height: au
 .wide img { max-width: none; display: block; margin: 0 auto; }
 figcaption, .small, summary { color: #50565d; font-size: .85rem; }
 code { font-size: .85rem; background: #f2f3f5; padding: .1rem .3rem; overflow-wrap: anywhere; }
+.option { white-space: nowrap; }
 details { margin: .8rem 0; } summary { cursor: pointer; }
 table { border-collapse: collapse; margin: .6rem 0; font-size: .85rem; display: block; overflow-x: auto; }
+td { white-space: nowrap; } td:only-of-type { white-space: normal; }
 td, th { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #e6e8eb; vertical-align: top; }
 th { font-weight: 600; }
 @media (max-width: 30rem) { body { font-size: 16px; margin: 1rem auto; } h1 { font-size: 1.35rem; } }
@@ -150,12 +154,15 @@ def _section(
         if "answer" in head:
             yield f'<p class="answer">{html.escape(str(head["answer"]))}</p>'
     yield from (_figure(name, content, str(heading)) for name, content in contents.items() if name.endswith(".png"))
+    tables = {name: _csv_table(content) for name, content in contents.items() if name.endswith(".csv")}
+    yield from (_folded(name, table) for name, table in tables.items() if name in UNFOLDED)
     for head in heads:
         for part, sentences in story(head):
-            yield _told(part, sentences, str(head.get("command", "")))
+            told = [sentence for sentence in sentences if sentence != heading]
+            yield _told(part, told, str(head.get("command", ""))) if told else ""
             yield _bar(waterfall(head)) if part == COST else ""
     yield from (_folded(name, value_table(result)) for name, result in results.items())
-    yield from (_folded(name, _csv_table(content)) for name, content in contents.items() if name.endswith(".csv"))
+    yield from (_folded(name, table) for name, table in tables.items() if name not in UNFOLDED)
     for name in changed:
         yield f'<p class="small">{html.escape(name)} was changed since it was written and is not shown.</p>'
 
@@ -163,10 +170,15 @@ def _section(
 def _told(heading: str, sentences: Sequence[str], command: str) -> str:
     """A part of the story: its heading and a paragraph for each sentence; a command as code."""
     tags = (
-        f"<p><code>{html.escape(text)}</code></p>" if text == command else f"<p>{html.escape(text)}</p>"
+        f"<p><code>{_kept_together(text)}</code></p>" if text == command else f"<p>{_kept_together(text)}</p>"
         for text in sentences
     )
     return f"<h3>{html.escape(heading)}</h3>{''.join(tags)}"
+
+
+def _kept_together(text: str) -> str:
+    """Escaped text in which no line ends within an option."""
+    return OPTION.sub(r'<span class="option">\g<0></span>', html.escape(text))
 
 
 def _bar(shares: Sequence[tuple[str, float]]) -> str:
@@ -233,12 +245,14 @@ def _csv_table(content: bytes) -> str:
     lines = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
     header, *rows = [list(map(csv_files.text, line)) for line in itertools.islice(lines, CSV_ROWS_SHOWN + 1)] or [[]]
     body = "".join(_row(map(_shortened, row), "td") for row in rows)
-    return f"<table>{_row(header, 'th')}{body}</table>"
+    more = sum(1 for _ in lines)
+    rest = f'<p class="small">{more} rows more are in the file.</p>' if more else ""
+    return f"<table>{_row((name.replace('_', ' ') for name in header), 'th')}{body}</table>{rest}"
 
 
 def _shortened(cell: str) -> str:
-    """A number of many digits to six of them, as values of JSON files; the file keeps them all."""
-    return f"{float(cell):.6g}" if LONG_NUMBER.fullmatch(cell) else cell
+    """A number of many digits to four of them, and a truth value in words; the file keeps what it holds."""
+    return f"{float(cell):.4g}" if LONG_NUMBER.fullmatch(cell) else TRUTH.get(cell, cell)
 
 
 def _row(cells: Iterable[str], tag: str) -> str:

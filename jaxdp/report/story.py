@@ -102,7 +102,7 @@ def _planned(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _asked(result: Mapping[str, Any]) -> Iterator[str]:
     yield str(result.get("title", ""))
-    yield f"The file has {result['n']} records." if "n" in result else ""
+    yield f"It was asked of {result['n']} records." if "n" in result else ""
 
 
 def _strength(result: Mapping[str, Any]) -> Iterator[str]:
@@ -157,6 +157,8 @@ def _cost(result: Mapping[str, Any]) -> Iterator[str]:
 def _protected(result: Mapping[str, Any]) -> Iterator[str]:
     if result.get("mode") == "simulation":
         return
+    from jaxdp.data.schema import LEFT_OUT
+
     files = RELATIONS.get(str(result.get("relation")))
     if files and math.isfinite(float(result["epsilon"])):
         times = f"exp({_number(result['epsilon'])}) = {_factor(float(result['epsilon']))}"
@@ -164,7 +166,7 @@ def _protected(result: Mapping[str, Any]) -> Iterator[str]:
             f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
             + ("the other, but for a probability of delta." if result.get("delta") else "the other.")
         )
-    if files and not result.get("unit"):
+    if files and (result.get("unit") or LEFT_OUT) == LEFT_OUT:  # no column says whose a record is
         worse = " and a larger delta" if result.get("delta") else ""
         yield (
             f"A person with k records in the file is protected at k times this epsilon{worse} only. If a person may "
@@ -189,4 +191,7 @@ def _number(value: Any) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 20 else "more than a hundred million"
+    if epsilon >= 20:
+        return "more than a hundred million"
+    factor = math.exp(epsilon)
+    return f"{factor:.3g}" if factor < 100 else f"{float(f'{factor:.3g}'):,.0f}".replace(",", " ")

@@ -172,6 +172,16 @@ def test_a_release_carries_its_effect_in_float64():
     assert -1.0 <= result.interval[0] < result.interval[1] <= 1.0
 
 
+def test_an_effect_without_z_speaks_of_no_z_and_one_of_levels_of_no_normal_columns():
+    rows = np.repeat([["no", "no"], ["yes", "yes"]], 400, axis=0)
+    levels = {name: ["no", "yes"] for name in "ab"}
+    answer = jaxdp.test(
+        {"a": rows[:, 0], "b": rows[:, 1]}, x="a", y="b", epsilon=4.0, levels=levels, key=jax.random.key(1)
+    )
+    assert answer.content["interval"][0] > 0.5
+    assert answer.content["effect_is"] == "correlation of X and Y, both clipped as the test clips them"
+
+
 @pytest.mark.full
 def test_tests_without_an_effect_size_say_nothing(tmp_path, capsys):
     rng = np.random.default_rng(0)
@@ -189,7 +199,7 @@ def test_tests_without_an_effect_size_say_nothing(tmp_path, capsys):
     assert found["interval"][0] < found["effect"] < found["interval"][1]
     assert 0.2 < found["effect"] < 0.6
     assert "concordance" in found["effect_is"]
-    assert "of X cut at 0.5 and of Y at 0.5" in found["effect_is"]
+    assert "in X, cut at 0.5, and in Y, cut at 0.5, divided by both" in found["effect_is"]
     assert "correlation is at least 0." in found["effect_is"]
     assert main([*query, "--method", "test-of-tests", "--overwrite"]) == 0
     assert "95 % interval" not in capsys.readouterr().out

@@ -115,7 +115,8 @@ def test_the_command_line_refuses_ranks_within_cells_of_a_continuous_column(quer
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [(["c"], "a change of more than 5 in a or 1.25 in b."), (["c", "d"], "units of a and")]
+    ("given", "told"),
+    [(["c"], "; a jump is a change of more than 5 in a or 1.25 in b. Z must"), (["c", "d"], "units of a and")],
 )
 def test_what_is_admissible_is_told_in_the_units_of_the_columns(given, told):
     """c is an eighth of half the bounds; the deviation from a plane is told as well for two columns."""
@@ -125,6 +126,7 @@ def test_what_is_admissible_is_told_in_the_units_of_the_columns(given, told):
     answer = jaxdp.test(table, x="a", y="b", given=given, epsilon=1.0, bounds=bounds, key=jax.random.key(0))
     rule = answer.content["level_rule"]
     assert told in rule["sentence"]
+    assert rule["sentence"].count("a jump is") + rule["sentence"].count("A jump is") == (len(given) == 1)
     if len(given) == 2:
         told = f"stray by {40 * rule['deviation']:.3g} units of a and {10 * rule['deviation']:.3g} units of b."
         assert told in rule["sentence"]

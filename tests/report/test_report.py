@@ -10,7 +10,7 @@ from scipy import stats
 from jaxdp.cli.main import main
 from jaxdp.cli.options import write_json
 from jaxdp.report import figures, written
-from jaxdp.report.html import BANNER, rebuild_report, write_report
+from jaxdp.report.html import BANNER, CSV_ROWS_SHOWN, rebuild_report, write_report
 
 
 class Page(html.parser.HTMLParser):
@@ -117,8 +117,21 @@ def test_long_values_are_shortened(tmp_path):
 def test_long_numbers_of_tables_are_shortened_and_pairs_are_shown(tmp_path):
     written.put_text(tmp_path, "pairs.csv", "x,p_value,date\na,0.01283527432651797,1.2.2024\n")
     page = write_report(tmp_path, "t", ["pairs.csv"]).read_text()
-    assert "<td>0.0128353</td><td>1.2.2024</td>" in page
+    assert "<td>0.01284</td><td>1.2.2024</td>" in page
     assert "<details open>" in page
+
+
+def test_a_table_of_many_rows_stands_by_the_answer_and_says_how_many_are_not_shown(tmp_path):
+    rows = "".join(f"a,b,{place},True\n" for place in range(CSV_ROWS_SHOWN + 5))
+    written.put_text(tmp_path, "pairs.csv", f"x,y,p_value,dependence_found\n{rows}")
+    asked = {"mode": "release", "epsilon": 1.0, "answer": "two of three", "command": "jaxdp test d.csv --all-pairs"}
+    write_result(tmp_path, result(**asked))
+    page = write_report(tmp_path, "t", ["result.json", "pairs.csv"]).read_text()
+    assert "5 rows more are in the file." in page
+    assert "<th>dependence found</th>" in page
+    assert "<td>yes</td>" in page
+    assert page.index("pairs.csv") < page.index("How to run it again")
+    assert '<span class="option">--all-pairs</span>' in page
 
 
 def test_an_empty_folder_says_so(tmp_path):

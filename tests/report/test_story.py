@@ -5,6 +5,7 @@ import json
 import pytest
 
 from jaxdp.cli.main import main
+from jaxdp.data.schema import Schema
 from jaxdp.one_call.answer import verdict
 from jaxdp.report.story import DOUBTS, FLAGS, story, waterfall
 
@@ -45,7 +46,7 @@ def test_every_level_flag_has_its_words():
 
 def test_every_part_is_told():
     parts = told()
-    assert parts["What was asked"] == "Is a independent of b given c? The file has 1000 records."
+    assert parts["What was asked"] == "Is a independent of b given c? It was asked of 1000 records."
     assert "0.31: partial correlation" in parts["How strong it is"]
     assert "0.2 to 0.42" in parts["How strong it is"]
     assert parts["What this test can see"] == "band-gcm sees covariance of X and Y given Z."
@@ -57,6 +58,7 @@ def test_every_part_is_told():
 
 def test_several_records_of_a_person_are_told():
     assert "k records in the file is protected at k times this epsilon only" in told()["What is protected"]
+    assert "A person with k records" in told(unit=Schema({}, missing="drop").protects)["What is protected"]
     whole = told(unit="All rows of one patient are protected.")["What is protected"]
     assert "k times" not in whole
     assert "All rows of one patient" in whole

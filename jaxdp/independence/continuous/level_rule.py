@@ -22,6 +22,7 @@ CONTINUITY = (
     'Z must be a quantity: declare labels of groups as kind = "categorical", and whole numbers with many ties with '
     'step (one column of Z) or as kind = "ordinal".'
 )
+JUMP = "a jump is a change by more than the kernel's width"  # an answer names the width in its columns' units
 LABELS = (
     "Z takes whole steps and records of different values are compared: if its values are labels of groups, declare "
     'kind = "categorical", or true nulls are rejected.'
@@ -89,8 +90,7 @@ def band_rule(
     flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
     sentence = (
         "The level holds if X and Y change gradually with Z. Both may jump at the same value of Z, but at "
-        f"{_places(jumps)} (n = {num_records}, {num_neighbors} neighbours); a jump is a change by more than the "
-        "kernel's width. "
+        f"{_places(jumps)} (n = {num_records}, {_counted(num_neighbors, 'neighbour')}); {JUMP}. "
     )
     sentence += LABELS if labels else CONTINUITY
     if weak:
@@ -206,6 +206,10 @@ def _places(jumps: float) -> str:
     if not math.isfinite(jumps):
         return "a few values at most"
     return "one value at most" if 1.0 <= jumps < 2.0 else f"{math.floor(jumps)} values at most"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _refusal(sentence: str) -> LevelRule:

@@ -1,6 +1,7 @@
 """Coverage and width of the intervals of effect sizes (docs/theory/effect_sizes.md).
 
     python -m experiments.evidence.coverage [--replicates 300] [--n 2000] [--epsilon 1] [--only NAME]
+    python -m experiments.evidence.coverage --table    # the table of README.md, from the record
 
 One JSON line per test, true correlation r and residual sd, in half ranges of the bounds (the guess of tests that need
 one is 0.25 or 0.2). X and Y are normal with correlation r given Z, after a trend in Z; codes cut normal columns into
@@ -206,6 +207,22 @@ def limit(test, draw, n: int, r: float, sd: float) -> float:
     return float(jnp.mean(estimates(jax.random.split(jax.random.key(6), LIMIT))))
 
 
+HEAD = "| test | r | sd | n | truth | covered | median width | bound | held |\n|---|---|---|---|---|---|---|---|---|\n"
+
+
+def write_table(rows: list[dict], readme: Path) -> None:
+    """The rows as the table of the README, in the place of the one it has."""
+    lines = []
+    for row in rows:
+        held = [f"{row['median_bound']:.2f}", f"{row['bound_held']:.3f}"] if "bound_held" in row else ["", ""]
+        facts = [f"{row['r']:g}", f"{row['sd']:g}" if "sd" in row else "", str(row["n"]), f"{row['truth']:.3f}"]
+        figures = [f"{row['covered']:.3f}", f"{row['median_width']:.2f}"]
+        lines.append("| " + " | ".join([row["test"], *facts, *figures, *held]) + " |")
+    before, after = readme.read_text().split(HEAD)
+    rest = after[after.index("\n\n") :]
+    readme.write_text(before + HEAD + "\n".join(lines) + rest)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=300)
@@ -213,7 +230,12 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--only", nargs="*", default=tuple(CASES), choices=tuple(CASES))
     parser.add_argument("--out", type=Path, default=RECORD)
+    parser.add_argument("--table", action="store_true", help="measure nothing: write the table of README.md")
     args = parser.parse_args()
+    if args.table:
+        return write_table(
+            [json.loads(line) for line in RECORD.read_text().splitlines()], RECORD.with_name("README.md")
+        )
     commit = provenance()["commit"]
     with args.out.open("a") as file, jax.enable_x64(True):
         for name in args.only:

@@ -225,7 +225,7 @@ NULLS = {
     "partition-gcm-marginal": _cells("no z: one cell, no bias"),
     "partition-gcm-axes": _cells(AXES, epsilon=7.0, fields=AXIS_FIELDS),
     "partition-gcm-standardized": _cells(CELLS, fields={"scale_x": 0.3, "scale_y": 0.3, "standardize": True}),
-    "partial-correlation": _cells(LINEAR),
+    "partial-correlation": Null(2000, LIMIT, LINEAR),
     "partial-correlation-zcdp": _cells(LINEAR + "; rho = 0.1", epsilon=0.1),
     "linear-regression": _cells(LINEAR),
     "mean-difference": _cells("one normal response, two groups"),

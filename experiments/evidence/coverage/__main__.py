@@ -196,8 +196,9 @@ def limit(test, draw, n: int, r: float, sd: float) -> float:
     """Mean of the estimate without noise, from data clipped as the noisy test clips them."""
     if hasattr(test, "default_winsorize") and test.winsorize is None:
         test = dataclasses.replace(test, winsorize=float(test.default_winsorize(n)))
-    elif getattr(test, "winsorize", 0.0) is None:
-        test = dataclasses.replace(test, winsorize=float(test.level(n)))
+    elif getattr(test, "winsorize", 0.0) is None:  # its level follows from what it is asked, Z or none
+        asked = test.resolve(jax.eval_shape(lambda key: draw(key, n, r, sd), jax.random.key(0)))
+        test = dataclasses.replace(test, winsorize=float(asked.level(n)))
     exact = dataclasses.replace(test, epsilon=None, mechanism=Exact())
 
     @jax.jit

@@ -2,7 +2,7 @@
 
 Peer: the same test in NumPy, sixteen data sets at a time. `ordered`: our records are drawn in the order of Z, which
 makes XLA's sort cheaper; the peer draws and sorts as ever. `contrast`: ContrastGCM, four curves through two columns of
-Z, without a peer.
+Z (`contrast_style`).
 """
 
 import functools
@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 import jaxdp
+from experiments.benchmarks import contrast_style
 from experiments.benchmarks.harness import Case, Peer
 from experiments.benchmarks.rows import partition_gcm
 from jaxdp.simulate import power
@@ -23,7 +24,7 @@ CASES = {
     "n10000": {"n": 10_000, "replicates": 600, "goal": 2},
     "n1000_ordered": {"n": 1000, "replicates": 6000, "goal": 2, "ordered": True},
     "n10000_ordered": {"n": 10_000, "replicates": 600, "goal": 2, "ordered": True},
-    "contrast_n1000": {"n": 1000, "replicates": 1500, "goal": None, "contrast": True},
+    "contrast_n1000": {"n": 1000, "replicates": 1500, "goal": 2, "contrast": True},
     "n100": {"n": 100, "replicates": 320, "goal": None},
 }
 QUICK = ("n100",)
@@ -31,21 +32,31 @@ QUICK = ("n100",)
 
 def build(n: int, replicates: int, goal, contrast: bool = False, ordered: bool = False) -> Case:
     """Replicates of one cell; one unit is a replicate."""
-    return _contrast(n, replicates) if contrast else _band(n, replicates, goal, ordered)
+    return _contrast(n, replicates, goal) if contrast else _band(n, replicates, goal, ordered)
 
 
-def _contrast(n: int, replicates: int) -> Case:
+def _contrast(n: int, replicates: int, goal) -> Case:
     test = jaxdp.ContrastGCM(epsilon=EPSILON)
     design = functools.partial(confounder.sine_confounder, n=n, effect=EFFECT, dim=2)
-
-    def p_values(batch=None):
-        return power.p_values(test, design, jax.random.key(0), replicates, batch_size=batch)
+    asked = test.resolve(jax.eval_shape(design, jax.random.key(0)))
+    side, width, rate = (float(part) for part in (asked._side(2, n), asked.widths()[0], asked._rate(2, n)))
+    scale = float(asked.budget().scale(asked.sensitivity(n)))
 
     def agree() -> dict[str, float]:
-        whole, parts = np.asarray(p_values()), np.asarray(p_values(8))
-        return {"error": float(np.max(np.abs(whole - parts))), "tolerance": 1e-3}
+        data = design(jax.random.key(7))
+        ours = float(asked.statistic(jax.random.key(0), data))
+        arrays = (np.asarray(part)[None] for part in (data.x, data.y, data.z))
+        return {"error": abs(ours - contrast_style.sums(*arrays, side, width)[0]), "tolerance": 1e-2}
 
-    return Case(ours=p_values, arguments=(), units=replicates, agree=agree, compiled=False)
+    peer = Peer(numpy_contrasts, (n, min(replicates, 320), side, width, rate, scale), min(replicates, 320), None, goal)
+    return Case(
+        ours=lambda: power.p_values(test, design, jax.random.key(0), replicates),
+        arguments=(),
+        units=replicates,
+        agree=agree,
+        compiled=False,
+        peers={"numpy": peer},
+    )
 
 
 def _band(n: int, replicates: int, goal, ordered: bool) -> Case:
@@ -83,6 +94,21 @@ def numpy_cell(n, replicates, k, width, scale):
         wave = np.exp(-0.5 * z * z) * np.sin(2.0 * z)
         s = sums(wave + noise[0], noise[1] - wave + EFFECT * noise[0], z, k, width)
         p_values.append(partition_gcm.p_value(np.abs(s + rng.laplace(0.0, scale, BATCH)), sd, scale))
+    return np.concatenate(p_values)
+
+
+def numpy_contrasts(n, replicates, side, width, rate, scale):
+    """P-values of the replicates of ContrastGCM given two columns."""
+    rng = np.random.default_rng(0)
+    p_values = []
+    for _ in range(replicates // BATCH):
+        z = 2.0 * rng.standard_normal((BATCH, n, 2), np.float32)
+        noise = rng.standard_normal((2, BATCH, n), np.float32)
+        first = z[..., 0]
+        wave = np.exp(-0.5 * first * first) * np.sin(2.0 * first)
+        x, y = wave + noise[0], noise[1] - wave + EFFECT * noise[0]
+        s = contrast_style.sums(x, y, z, side, width) + rng.laplace(0.0, scale, BATCH)
+        p_values.append(partition_gcm.p_value(np.abs(s), np.sqrt(rate * n), scale))
     return np.concatenate(p_values)
 
 

@@ -43,10 +43,24 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--delta", type=options.probability, default=0.0, metavar="D", help="(epsilon, D)-DP (default: pure epsilon)"
     )
+    parser.add_argument(
+        "--directions",
+        type=share,
+        metavar="S",
+        help="share of the budget for the arrows, 0 to below 1 (default: what the search chooses; 0 draws none)",
+    )
     add_knowledge(parser)
     options.add_accept_coarse_cells(parser)
     parser.add_argument("--truth", metavar="GRAPH.json", help="a graph to compare with")
     options.add_run(parser, "out/discover")
+
+
+def share(text: str) -> float:
+    """argparse type: a number from 0 to below 1."""
+    value = float(text)
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError(f"must be at least 0 and below 1, got {text}")
+    return value
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
@@ -94,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
     options.keep_programs()
     settings = {"max_order": args.max_order, "accept_coarse_cells": args.accept_coarse_cells}
     settings |= {"delta": args.delta, "knowledge": knowledge_of(args)}
+    settings |= {} if args.directions is None else {"directions": args.directions}
     settings = settings_of(method=args.method, **settings)
     schema = schema_of(args.schema, missing=args.missing)
     truth = discovery.read_graph(args.truth) if args.truth else None
@@ -176,17 +191,24 @@ def write_edges(path: Path, graph) -> None:
     """One row per answered query: the pair, what was conditioned on, the answer, the released value, its cost.
 
     confidence: where the search has one, one less the share of edges that chance would explain, were this the weakest.
-    A search on one noisy table answers by post-processing: its queries cost nothing on top of the table.
+    a_to_b, b_to_a: of edges, the probabilities of the two arrows if the edges are right; an edge without a direction
+    has the rest. A search on one noisy table answers by post-processing: its queries cost nothing on top of the table.
     """
     rows = []
     for item in graph.decisions:
         kept = bool(graph.skeleton[item.i, item.j])
         given = " ".join(graph.names[k] for k in item.given)
-        numbers = (item.value, item.epsilon, item.confidence)
+        numbers = (item.value, item.epsilon, item.confidence, *_arrow_probabilities(graph, item.i, item.j))
         shown = [None if number is None else float(f"{number:.6g}") for number in numbers]
         rows.append([graph.names[item.i], graph.names[item.j], given, kept, item.independent, *shown])
-    header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "confidence"]
+    header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "confidence", "a_to_b", "b_to_a"]
     csv_files.write(path, header, rows)
+
+
+def _arrow_probabilities(graph, i: int, j: int) -> tuple[float | None, float | None]:
+    if graph.arrows is None or not graph.skeleton[i, j]:
+        return None, None
+    return float(graph.arrows[i, j]), float(graph.arrows[j, i])
 
 
 def _confidence(graph):

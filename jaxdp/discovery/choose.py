@@ -41,6 +41,7 @@ def discover(
     ledger: Account | None = None,
     accept_coarse_cells: bool = False,
     keep: Any = None,
+    directions: float | None = None,
 ) -> Graph:
     """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose and says why.
 
@@ -49,9 +50,10 @@ def discover(
     "moment_pc" for continuous or mixed ones. delta: searches that know what to do with one need less noise; the others
     stay within pure epsilon. knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of
     `partition_pc`, which alone has it. keep: file for the answers of a search, with which it goes on if it is
-    interrupted; searches whose noise nobody may see, such as svt_pc, have none. Privacy: (epsilon, delta)-DP under
-    replace-one. Errors: ValueError for a name that does not exist, for columns that the search does not take, and for
-    knowledge that it cannot use.
+    interrupted; searches whose noise nobody may see, such as svt_pc, have none. directions: share of the budget for
+    the arrows, of searches that pay for them; 0 draws none; default: what the search chooses.
+    Privacy: (epsilon, delta)-DP under replace-one. Errors: ValueError for a name that does not exist, for columns that
+    the search does not take, and for knowledge that it cannot use.
     """
     keys.admit(key, data)
     records = as_records(data, levels)
@@ -64,11 +66,20 @@ def discover(
         "keep": keep,
     }
     options = {name: value for name, value in options.items() if value}
+    if directions is not None:
+        options["directions"] = directions
     if keep is not None and not keeps(method):
         raise ValueError(f"{method} keeps no answers: leave out keep=, or use {best(setting).spec.name}.")  # type: ignore[attr-defined]
     if isinstance(search, catalogue.Entry):
+        if directions is not None:
+            raise ValueError(f"PC with {search.name} pays nothing for directions: leave out directions=.")
         return pc_by_name(key, records, test=search, epsilon=epsilon, ledger=ledger, **options)
     spec, takes = search.spec, inspect.signature(search).parameters
+    if directions is not None and "directions" not in takes:
+        raise ValueError(
+            f"{spec.name} pays nothing for directions, which follow from its other answers: leave out directions=, or "
+            "use max_min_pc (coded columns) or neighbour_pc (continuous ones)."
+        )
     if method == AUTO and spec.max_order is not None and max_order:
         options["max_order"] = min(max_order, spec.max_order)
     if delta and "delta" in takes:

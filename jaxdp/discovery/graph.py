@@ -54,6 +54,8 @@ class Graph(Readable):
     cost: of the whole search, fixed before the data were read. decisions: the answered queries
     (for methods that answer by post-processing, the answer that removed or kept each edge).
     note: what the reader must know about how far the search went.
+    arrows: float (d, d), or None for searches without one: entry (i, j) is the probability of i -> j, given that the
+    edges are right (docs/theory/max_min_pc.md#directions).
     """
 
     names: tuple[str, ...]
@@ -67,6 +69,7 @@ class Graph(Readable):
     decisions: tuple[Decision, ...] = ()
     num_tests: int = 0
     note: str = ""
+    arrows: np.ndarray | None = None
 
     @property
     def edges(self) -> list[tuple[str, str]]:

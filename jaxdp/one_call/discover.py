@@ -56,7 +56,8 @@ def discover(
     search has them.
     columns: which to use, default all that are described. method: a search, or a test for PC; default what fits.
     settings: of `jaxdp.discovery.discover`, such as max_order, knowledge (`jaxdp.discovery.Knowledge`), keep (a file
-    for the answers, with which an interrupted search goes on) and accept_coarse_cells.
+    for the answers, with which an interrupted search goes on), directions (share of the budget for the arrows; 0 draws
+    none) and accept_coarse_cells.
     delta: for searches that are (epsilon, delta)-DP; 0 asks for pure epsilon-DP.
 
     Returns a `jaxdp.discovery.Graph`: `edges`, `plot()`, `to_dict()`, `to_networkx()`. It holds no record.
@@ -91,7 +92,7 @@ def settings_of(*, method: str = AUTO, delta: float = 0.0, **settings: Any) -> d
         settings["delta"] = delta
     for name in settings:
         if name not in known:
-            offered = "max_order, knowledge, keep and accept_coarse_cells"
+            offered = "max_order, knowledge, directions, keep and accept_coarse_cells"
             raise TypeError(f"searches have no setting {name!r}; they have {offered}.")
     return {"method": method, **settings}
 

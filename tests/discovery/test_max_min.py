@@ -265,7 +265,9 @@ def test_directions_are_found():
     graph = jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=30.0, directions=0.2)
     assert graph.directed
     assert jaxdp.discovery.cpdag_f1(graph, net) >= 0.7
-    assert not jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=30.0).directed
+    bare = jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=30.0, directions=0.0)
+    assert not bare.directed
+    assert "no direction" in bare.note
 
 
 @pytest.mark.parametrize("delta", [0.0, pytest.param(1e-6, marks=pytest.mark.full)])
@@ -282,7 +284,7 @@ def test_a_release_charges_the_ledger(tmp_path, delta):
 
 def test_a_tree_takes_the_whole_budget_where_the_rest_would_be_chance():
     records = sampled(network(), 2000)
-    graph, calls = recorded(records, epsilon=0.3)
+    graph, calls = recorded(records, epsilon=0.3, directions=0.0)
     assert "spanning tree" in graph.note
     assert len(calls) == 8  # seven draws, and the numbers of their edges
     assert len(graph.decisions) == 7

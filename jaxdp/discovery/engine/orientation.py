@@ -20,13 +20,23 @@ def orient(
     lexicographic order; an arc that an earlier collider reversed stays as it is. Pairs without a
     separator make no collider. against: bool (d, d), arcs that cannot be, such as those against time.
     """
-    colliders = [
+    colliders = [(i, k, j) for i, k, j in unshielded(skeleton) if k not in separators.get((i, j), (k,))]
+    return orient_colliders(skeleton, colliders, against)
+
+
+def unshielded(skeleton: np.ndarray) -> list[tuple[int, int, int]]:
+    """Triples (i, k, j), i < j, whose middle is joined to two columns that no edge joins."""
+    return [
         (int(i), k, int(j))
         for k in range(len(skeleton))
         for i, j in itertools.combinations(np.flatnonzero(skeleton[k]), 2)
-        if not skeleton[i, j] and (int(i), int(j)) in separators and k not in separators[int(i), int(j)]
+        if not skeleton[i, j]
     ]
-    return orient_colliders(skeleton, colliders, against)
+
+
+def colliders_of(dag: np.ndarray) -> list[tuple[int, int, int]]:
+    """The unshielded colliders i -> k <- j of a directed acyclic graph (d, d), i < j."""
+    return [(i, k, j) for i, k, j in unshielded(dag | dag.T) if dag[i, k] and dag[j, k]]
 
 
 def orient_colliders(
@@ -42,13 +52,39 @@ def orient_colliders(
 
 def cpdag_of(dag: np.ndarray) -> np.ndarray:
     """The CPDAG of a directed acyclic graph (d, d): its Markov equivalence class."""
-    skeleton = dag | dag.T
-    arcs = skeleton.copy()
-    for k in range(len(dag)):
-        for i, j in itertools.combinations(np.flatnonzero(dag[:, k]), 2):
-            if not skeleton[i, j]:
-                arcs[k, i] = arcs[k, j] = False
-    return meek(arcs)
+    return orient_colliders(dag | dag.T, colliders_of(dag))
+
+
+def compelled(dag: np.ndarray) -> set[tuple[int, int]]:
+    """Arcs of a directed acyclic graph (d, d) that every member of its equivalence class has (Chickering 1995)."""
+    parents = [set(np.flatnonzero(column).tolist()) for column in dag.T]
+    label: dict[tuple[int, int], bool] = {}
+    place = {node: number for number, node in enumerate(_sources_first(parents))}
+    for y in place:
+        for x in sorted(parents[y], key=lambda node: -place[node]):
+            if (x, y) in label:
+                continue
+            forcing = [w for w in parents[x] if label[w, x]]
+            if all(w in parents[y] for w in forcing):
+                label |= {(w, y): True for w in forcing}
+                known = bool(parents[y] - parents[x] - {x})
+            else:
+                known = True
+                label |= {(z, y): True for z in parents[y]}
+            label |= {(z, y): known for z in parents[y] if (z, y) not in label}
+    return {arc for arc, points in label.items() if points}
+
+
+def _sources_first(parents: list[set[int]]) -> list[int]:
+    """The nodes of an acyclic graph, each after its parents."""
+    order: list[int] = []
+    left, placed = list(range(len(parents))), set[int]()
+    while left:
+        ready = [node for node in left if parents[node] <= placed]
+        order += ready
+        placed |= set(ready)
+        left = [node for node in left if node not in placed]
+    return order
 
 
 def meek(arcs: np.ndarray) -> np.ndarray:

@@ -22,11 +22,12 @@ from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
+from jaxdp.discovery.engine.directions import Contrasts, Orientation, oriented
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
-from jaxdp.discovery.engine.orientation import orient_colliders
+from jaxdp.discovery.engine.orientation import unshielded
 from jaxdp.discovery.engine.session import Session, opened
 from jaxdp.discovery.engine.skeleton import Search, counted
 from jaxdp.discovery.engine.sparse_loop import perturbed
@@ -41,7 +42,7 @@ from jaxdp.statistics.tables.excess import Excess
 Edge = tuple[int, int]
 MAX_ORDER = 2
 TREE_FROM = 0.02  # noise of a further edge, in shares of the records, from which a tree alone was better
-DIRECTIONS = 0.1  # of a zCDP budget
+DIRECTIONS = 0.2  # of the budget: the share of least SHD on networks of 12 to 56 columns (docs/theory)
 STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
 DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
@@ -129,9 +130,10 @@ def max_min_pc(
     "keep" spares the tree; "forest" draws the tree alone and weighs its edges by the two columns alone; "tree" spends
     everything on the tree and weighs nothing. Default: "forest" where the noise of a further edge is above 2 % of the
     records, else "guarded"; the former only where n is public (replace-one).
-    directions: share of the budget for one number per unshielded triple, whose sign says whether it is a collider; 0
-    leaves all edges undirected but for what `knowledge` says. Default: a tenth with a delta, else 0, since Laplace
-    noise on so many numbers says nothing. max_order: largest conditioning set.
+    directions: share of the budget for one number per unshielded triple, which speaks for a collider or against one;
+    the arrows are those of the equivalence class that is nearest to what all numbers leave probable together
+    (docs/theory/max_min_pc.md#directions). 0 leaves all edges undirected but for what `knowledge` says. Default: a
+    fifth; 0 with prune="tree". max_order: largest conditioning set.
     knowledge: required edges are drawn first and for nothing, forbidden ones never.
     keep: file for the answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     The graph's decisions hold the released number of each weighed edge and its confidence, one less the share of edges
@@ -152,7 +154,7 @@ def max_min_pc(
     if prune is None:
         prune = FOREST if _too_loud(records, budget) else GUARDED
     if directions is None:
-        directions = 0.0 if budget.pure or prune in (FOREST, TREE) else DIRECTIONS
+        directions = 0.0 if prune == TREE else DIRECTIONS
     check.in_range(-1.0, 1.0, directions=directions)
     check.non_negative(directions=directions)
     shares = (SHARES[prune] if shares is None else shares).with_directions(directions)
@@ -232,8 +234,11 @@ class Selection:
         graph = self._session.graph(self._records, found, decisions)
         notes = [ONLY[prune]] if prune in ONLY else []
         notes += [UNDIRECTED] * (not self._shares.directions)
-        cpdag = self._directed(adjacency)
-        return dataclasses.replace(graph, note=" ".join(notes), cpdag=graph.cpdag if cpdag is None else cpdag)
+        directed = self._directed(adjacency)
+        if directed is not None:
+            graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrows=directed.arrows)
+            notes.append(directed.sentence)
+        return dataclasses.replace(graph, note=" ".join(notes))
 
     def _tree(self, required: list[Edge]) -> list[Edge]:
         """Edges that join all components of the required ones, each drawn by the score of two columns alone."""
@@ -301,25 +306,19 @@ class Selection:
             for (i, j), value, chance in zip(edges, values, found, strict=True)
         )
 
-    def _directed(self, adjacency: np.ndarray) -> np.ndarray | None:
-        """The CPDAG from the signs of noisy contrasts of unshielded triples; None where nothing is spent on them."""
+    def _directed(self, adjacency: np.ndarray) -> Orientation | None:
+        """Directions from noisy contrasts of unshielded triples; None where there is nothing to ask about."""
         if not self._shares.directions:
             return None
-        triples = [
-            (int(i), k, int(j))
-            for k in range(len(adjacency))
-            for i, j in itertools.combinations(np.flatnonzero(adjacency[k]), 2)
-            if not adjacency[i, j]
-        ]
-        if not triples:
+        triples = unshielded(adjacency)
+        exact = self._scores.contrast(triples) if triples else np.zeros(0)
+        asked = np.flatnonzero(np.isfinite(exact))
+        if not asked.size:
             return None
-        exact = self._scores.contrast(triples)
-        asked = [place for place in range(len(triples)) if np.isfinite(exact[place])]
-        if not asked:
-            return None
-        values, _ = self._numbers(exact[asked], self._shares.directions, 2.0 * self._bound)
-        below = sorted((value, triples[place]) for value, place in zip(values, asked, strict=True) if value < 0)
-        return orient_colliders(adjacency, [triple for _, triple in below], self._known.against_time())
+        values, scale = self._numbers(exact[asked], self._shares.directions, 2.0 * self._bound)
+        size = self._size if self._budget.relation is Relation.REPLACE_ONE else 0
+        contrasts = Contrasts([triples[place] for place in asked], np.array(values), scale, self._budget.pure, size)
+        return oriented(adjacency, contrasts, self._known.against_time())
 
     def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], float]:
         """Released numbers, each of which moves by at most `bound`, and the scale of their noise."""

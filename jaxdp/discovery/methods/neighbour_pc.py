@@ -129,7 +129,7 @@ def neighbour_pc(
     check.non_negative(stop=stop)
     _require_fit(records)
     budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
-    directions = (0.0 if budget.pure else DIRECTIONS) if directions is None else directions
+    directions = DIRECTIONS if directions is None else directions
     check.in_range(-1.0, 1.0, directions=directions)
     check.non_negative(directions=directions)
     shares = _with_columns(AFTERWARDS.with_directions(directions))

@@ -1,0 +1,192 @@
+"""Which way edges point, from noisy contrasts of unshielded triples. Post-processing of released numbers only.
+
+Theory: docs/theory/max_min_pc.md#directions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from jaxdp.discovery.engine.orientation import colliders_of, compelled, orient_colliders
+
+Triple = tuple[int, int, int]
+
+SIGNAL = 0.02  # mean size of a contrast without noise that is expected before anything is released, as a share of n
+SEED = 20_26  # of the sampler, whose draws are neither secret nor part of the noise: the same numbers, the same graph
+CHAINS, WARM_UP, KEPT, THIN = 4, 60, 60, 2  # chains, sweeps before and samples kept of each, sweeps between samples
+HOT = 6.0  # temperature at which a chain starts
+
+
+@dataclasses.dataclass(frozen=True)
+class Contrasts:
+    """Released contrasts of unshielded triples (i, k, j): below 0 speaks for i -> k <- j, above 0 against it.
+
+    values: (T,), each a signal of unknown size with fresh noise. scale: of the noise (Laplace, or the sd of normal
+    noise). laplace: which of the two. num_records: public number of records; 0 where it is private.
+    """
+
+    triples: Sequence[Triple]
+    values: np.ndarray
+    scale: float
+    laplace: bool
+    num_records: int
+
+    def weights(self) -> np.ndarray:
+        """Log-likelihood ratio of a collider against none, (T,), for signals of exponential law."""
+        mean = max(SIGNAL * self.num_records, self.scale)
+        density = _laplace_density if self.laplace else _normal_density
+        values = np.asarray(self.values, float)
+        return density(-values, self.scale, mean) - density(values, self.scale, mean)
+
+
+@dataclasses.dataclass(frozen=True)
+class Orientation:
+    """A CPDAG, bool (d, d), and how probable each arrow is, given that the edges are right.
+
+    arrows: (d, d), the share of sampled equivalence classes in which i -> j; i - j has what is left.
+    """
+
+    cpdag: np.ndarray
+    arrows: np.ndarray
+
+    @property
+    def sentence(self) -> str:
+        """How many arrows there are and how many are expected to be wrong."""
+        drawn = self.cpdag & ~self.cpdag.T
+        edges, wrong = np.triu(self.cpdag | self.cpdag.T).sum(), float((1.0 - self.arrows[drawn]).sum())
+        return (
+            f"{drawn.sum()} of {edges} edges have an arrow; about {wrong:.1f} of these arrows are expected to be wrong, "
+            "if every edge is right."
+        )
+
+
+def oriented(skeleton: np.ndarray, contrasts: Contrasts, against: np.ndarray | None = None) -> Orientation:
+    """The equivalence class nearest to the others that the contrasts leave probable.
+
+    Before the contrasts every acyclic orientation of the skeleton (d, d) that no arc of `against` (d, d) is part of is
+    equally probable. Orientations are sampled from what the contrasts make of that; the sampled class of the smallest
+    mean structural Hamming distance to all sampled ones is returned.
+    """
+    edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(skeleton))]
+    generator = np.random.default_rng(SEED)
+    marks, orientations = [], []
+    for _ in range(CHAINS):
+        chain = _Chain(skeleton, edges, contrasts, against, generator)
+        for sweep in range(WARM_UP):
+            chain.sweep(max(1.0, HOT * (1.0 - 1.5 * sweep / WARM_UP)))
+        for _ in range(KEPT):
+            for _ in range(THIN):
+                chain.sweep(1.0)
+            marks.append(chain.marks())
+            orientations.append(list(chain.heads))
+    sampled = np.array(marks)
+    nearest = int(np.argmin([(sampled != one).sum() for one in sampled]))
+    dag = _dag(len(skeleton), edges, orientations[nearest])
+    arrows = np.zeros(skeleton.shape)
+    for (i, j), forward, backward in zip(edges, (sampled > 0).mean(0), (sampled < 0).mean(0), strict=True):
+        arrows[i, j], arrows[j, i] = forward, backward
+    return Orientation(orient_colliders(skeleton, colliders_of(dag), against), arrows)
+
+
+class _Chain:
+    """A Metropolis chain over acyclic orientations of a skeleton, which turns one edge at a time."""
+
+    def __init__(self, skeleton, edges, contrasts: Contrasts, against, generator):
+        self._edges, self._generator = edges, generator
+        forbidden = np.zeros(skeleton.shape, bool) if against is None else against
+        self._fixed = [bool(forbidden[i, j] or forbidden[j, i]) for i, j in edges]
+        place = {pair: number for number, (i, j) in enumerate(edges) for pair in ((i, j), (j, i))}
+        self._triples: list[list[tuple[int, int, float]]] = [[] for _ in edges]
+        for (i, k, j), weight in zip(contrasts.triples, contrasts.weights().tolist(), strict=True):
+            first, second = place[i, k], place[j, k]
+            self._triples[first].append((second, k, weight))
+            self._triples[second].append((first, k, weight))
+        order = _order(forbidden & skeleton, generator)
+        self.heads = [j if order[i] < order[j] else i for i, j in edges]
+        self._children: list[set[int]] = [set() for _ in skeleton]
+        for number, head in enumerate(self.heads):
+            self._children[self._tail(number)].add(head)
+
+    def sweep(self, temperature: float) -> None:
+        """As many proposals as there are edges."""
+        count = len(self._edges)
+        places, chances = self._generator.integers(count, size=count), self._generator.random(count)
+        for number, chance in zip(places.tolist(), chances.tolist(), strict=True):
+            if not self._fixed[number] and math.log(chance or 1.0) * temperature < self._gain(number):
+                self._turn(number)
+
+    def marks(self) -> list[int]:
+        """Of each edge of the equivalence class: 1 along the pair's order, -1 against it, 0 open."""
+        arcs = compelled(_dag(len(self._children), self._edges, self.heads))
+        found = []
+        for number, (i, j) in enumerate(self._edges):
+            points = self._fixed[number] or (self._tail(number), self.heads[number]) in arcs
+            found.append((1 if self.heads[number] == j else -1) if points and i != j else 0)
+        return found
+
+    def _tail(self, number: int) -> int:
+        i, j = self._edges[number]
+        return i if self.heads[number] == j else j
+
+    def _gain(self, number: int) -> float:
+        """Change of the log-likelihood if an edge is turned."""
+        head, tail = self.heads[number], self._tail(number)
+        met = [(k, weight) for other, k, weight in self._triples[number] if self.heads[other] == k]
+        return sum(weight for k, weight in met if k == tail) - sum(weight for k, weight in met if k == head)
+
+    def _turn(self, number: int) -> None:
+        head, tail = self.heads[number], self._tail(number)
+        self._children[tail].discard(head)
+        if self._reaches(tail, head):  # another way leads there: turned, it would close a cycle
+            self._children[tail].add(head)
+            return
+        self._children[head].add(tail)
+        self.heads[number] = tail
+
+    def _reaches(self, start: int, end: int) -> bool:
+        seen, left = {start}, [start]
+        while left:
+            for child in self._children[left.pop()] - seen:
+                if child == end:
+                    return True
+                seen.add(child)
+                left.append(child)
+        return False
+
+
+def _order(arcs: np.ndarray, generator) -> list[int]:
+    """A place for each node, drawn such that no arc i -> j that is forbidden (True) leads forwards."""
+    place, left = [0] * len(arcs), set(range(len(arcs)))
+    for number in range(len(arcs)):
+        free = [node for node in sorted(left) if not any(arcs[node, other] for other in left)]
+        chosen = free[int(generator.integers(len(free)))]
+        place[chosen] = number
+        left.discard(chosen)
+    return place
+
+
+def _dag(num_nodes: int, edges, heads) -> np.ndarray:
+    dag = np.zeros((num_nodes, num_nodes), bool)
+    for (i, j), head in zip(edges, heads, strict=True):
+        dag[(i, j) if head == j else (j, i)] = True
+    return dag
+
+
+def _normal_density(x: np.ndarray, sd: float, mean: float) -> np.ndarray:
+    """Log density of an exponential number of this mean plus normal noise, up to what does not depend on x."""
+    return log_ndtr(x / sd - sd / mean) - x / mean
+
+
+def _laplace_density(x: np.ndarray, scale: float, mean: float) -> np.ndarray:
+    """The same with Laplace noise."""
+    signal, noise = 1.0 / mean, 1.0 / scale
+    above = np.maximum(x, 0.0)
+    gap = (noise - signal) if abs(noise - signal) > 1e-9 * noise else 1e-9 * noise
+    between = (np.exp(-signal * above) - np.exp(-(signal + gap) * above)) / gap
+    beyond = np.exp(-signal * above) / (signal + noise)
+    return np.where(x <= 0, noise * x - math.log(signal + noise), np.log(between + beyond))

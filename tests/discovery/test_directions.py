@@ -1,0 +1,140 @@
+"""Directions: the bound of a contrast, equivalence classes, and what a posterior makes of noisy contrasts."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.core import Relation
+from jaxdp.data.records import as_records
+from jaxdp.discovery.engine.counts import Counts
+from jaxdp.discovery.engine.directions import Contrasts, oriented
+from jaxdp.discovery.engine.knowledge import Known
+from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores
+from jaxdp.discovery.engine.orientation import compelled, cpdag_of, meek, unshielded
+from jaxdp.statistics.tables.excess import Excess
+
+EXCESS = Excess()
+FIRST, MIDDLE, SECOND, OTHER = range(4)
+
+
+def worst_records(moved: bool, size=250_000, rare=1500):
+    """Columns i, k, j, l: what raises the score given l lowers the one given k.
+
+    One record goes from k = l = 0 to k = l = 1. Given k it leaves a cell that holds all of its row and column and joins
+    a rare row and column in their empty cell; given l it is the other way round. Further levels of k and l hold blocks
+    that make i and j dependent if nothing is given.
+    """
+    full, empty = [(0, 0, rare), (1, 1, size)], [(0, 1, rare), (1, 0, rare), (1, 1, size)]
+    places = [(full, 0, 2), (empty, 1, 3), (empty, 2, 0), (full, 3, 1)]
+    rows = [(i, k, j, other, count) for block, k, other in places for i, j, count in block]
+    rows += [(0, 4, 0, 4, 2 * size), (1, 5, 1, 5, 2 * size), (0, int(moved), 0, int(moved), 1)]
+    values = np.array([row[:4] for row in rows], np.int32)
+    return as_records(np.repeat(values, [row[4] for row in rows], axis=0), (2, 6, 2, 6))
+
+
+def contrast(records):
+    scores = MaxMinScores(records.levels, TableScores(Counts(records), EXCESS), 1, Known.nothing(4))
+    scores.add([(FIRST, MIDDLE), (MIDDLE, SECOND), (FIRST, OTHER)])
+    return float(scores.contrast([(FIRST, MIDDLE, SECOND)])[0])
+
+
+def test_a_contrast_reaches_nine_tenths_of_its_bound():
+    bound = 2.0 * EXCESS.sensitivity(Relation.REPLACE_ONE)
+    change = abs(contrast(worst_records(False)) - contrast(worst_records(True)))
+    assert 0.9 * bound < change <= bound
+
+
+def random_dag(generator, d, share):
+    order, dag = generator.permutation(d), np.zeros((d, d), bool)
+    for first, second in itertools.combinations(range(d), 2):
+        dag[order[first], order[second]] = generator.random() < share
+    return dag
+
+
+def test_compelled_arcs_are_those_of_the_equivalence_class():
+    """Chickering's labels against v-structures closed under Meek's rules."""
+    generator = np.random.default_rng(0)
+    for number in range(150):
+        dag = random_dag(generator, 3 + number % 6, generator.choice([0.2, 0.5, 0.8]))
+        arcs = dag | dag.T
+        for k in range(len(dag)):
+            for i, j in itertools.combinations(np.flatnonzero(dag[:, k]), 2):
+                if not (dag[i, j] or dag[j, i]):
+                    arcs[k, i] = arcs[k, j] = False
+        closed = meek(arcs)
+        assert set(map(tuple, np.argwhere(closed & ~closed.T).tolist())) == compelled(dag)
+        np.testing.assert_array_equal(cpdag_of(dag), closed)
+
+
+def numbers(dag, size, scale, generator, laplace=False):
+    triples = unshielded(dag | dag.T)
+    signs = np.array([-1.0 if dag[i, k] and dag[j, k] else 1.0 for i, k, j in triples])
+    noise = (generator.laplace if laplace else generator.normal)(0.0, scale, len(triples))
+    return Contrasts(triples, signs * size + noise, scale, laplace, 100_000)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_quiet_numbers_give_the_equivalence_class(laplace):
+    generator = np.random.default_rng(1)
+    for _ in range(5):
+        dag = random_dag(generator, 8, 0.25)
+        found = oriented(dag | dag.T, numbers(dag, 2000.0, 20.0, generator, laplace))
+        np.testing.assert_array_equal(found.cpdag, cpdag_of(dag))
+        drawn = found.cpdag & ~found.cpdag.T
+        assert found.arrows[drawn].min(initial=1.0) > 0.9
+
+
+def test_one_wrong_number_does_not_turn_an_edge():
+    """Four parents of one column: one of six contrasts has the wrong sign, and the others say what it should be."""
+    dag = np.zeros((5, 5), bool)
+    dag[:4, 4] = True
+    contrasts = numbers(dag, 2000.0, 500.0, np.random.default_rng(2))
+    contrasts.values[2] = 800.0
+    np.testing.assert_array_equal(oriented(dag | dag.T, contrasts).cpdag, dag)
+
+
+def test_arrows_against_time_are_never_drawn():
+    dag = np.zeros((3, 3), bool)
+    dag[0, 1] = dag[2, 1] = True
+    contrasts = Contrasts([(0, 1, 2)], np.array([-5000.0]), 100.0, True, 100_000)
+    against = np.zeros((3, 3), bool)
+    against[0, 1] = True
+    found = oriented(dag | dag.T, contrasts, against)
+    assert found.cpdag[1, 0]
+    assert not found.cpdag[0, 1]
+    assert found.arrows[1, 0] == 1.0
+
+
+def test_probabilities_of_arrows_are_right_as_often_as_they_say():
+    """Contrasts drawn by the model: of arrows with a probability of 0.6 to 0.9 about that share is right."""
+    generator = np.random.default_rng(3)
+    said, right = [], []
+    for _ in range(60):
+        dag = random_dag(generator, 9, 0.25)
+        contrasts = numbers(dag, generator.exponential(2000.0, len(unshielded(dag | dag.T))), 1500.0, generator)
+        found, true = oriented(dag | dag.T, contrasts), cpdag_of(dag)
+        for i, j in np.argwhere((found.arrows > 0.6) & (found.arrows < 0.9)):
+            said.append(found.arrows[i, j])
+            right.append(bool(true[i, j] and not true[j, i]))
+    assert len(said) > 80
+    sd = 0.5 / np.sqrt(len(said))
+    assert abs(np.mean(said) - np.mean(right)) < 3.0 * sd + 0.03
+
+
+def test_pure_epsilon_draws_arrows_and_the_share_of_the_budget_can_be_given():
+    generator = np.random.default_rng(4)
+    n = 30_000
+    columns = {f"u{place}": generator.integers(0, 2, n) for place in range(11)}
+    columns["c"] = np.where(generator.random(n) < 0.1, generator.integers(0, 2, n), columns["u0"] | columns["u1"])
+    table = {name: value.tolist() for name, value in columns.items()}
+    levels = {name: [0, 1] for name in columns}
+    settings = {"epsilon": 3.0, "levels": levels, "key": jax.random.key(0), "method": "max_min_pc"}
+    graph = jaxdp.discover(table, **settings)
+    assert sorted(graph.directed) == [("u0", "c"), ("u1", "c")]
+    assert "2 of 2 edges have an arrow" in graph.note
+    assert not jaxdp.discover(table, directions=0.0, **settings).directed
+    with pytest.raises(ValueError, match="directions"):
+        jaxdp.discover(table, directions=0.2, **settings | {"method": "svt_pc"})

@@ -283,14 +283,14 @@ class Tally:
     def harm(self, given: Iterable[str], *, clipped_z: bool = False) -> str:
         """Why cells that say no value would be taken for dependence, without a full stop; else the empty text.
 
-        Records whose Z is unknown are compared as if their Z were equal; where X and Y are unknown together both
-        take one value together. The bias grows with n, the spread with its root only (docs/theory/missing.md).
+        Records whose Z is unknown are compared as if their Z were equal; where X is unknown it takes one value, and if
+        that happens more often for some values of Y, X and Y depend on each other through it. The bias grows with n,
+        the spread with its root only (docs/theory/missing.md).
         given: the columns that are conditioned on. clipped_z: values of Z at a bound are left out by the test.
         """
         given = set(given)
-        counts = [(c.pooled, c) for c in self.columns.values() if c.rule.name in given]
-        others = sorted([(c.empty, c) for c in self.columns.values() if c.rule.name not in given], key=lambda p: -p[0])
-        counts += others[1:]  # one column alone does no harm
+        # an unlisted level of X or Y is a function of X or Y alone; which cells are empty may depend on the other column
+        counts = [(c.pooled if c.rule.name in given else c.empty, c) for c in self.columns.values()]
         count, column = max(counts, key=lambda pair: pair[0], default=(0, None))
         if column is not None and not self.drops and count > max(1.0, MAX_FILLED * math.sqrt(column.cells)):
             return (

@@ -99,7 +99,7 @@ def test_the_edges_and_the_graph(tmp_path):
     discover_command.write_edges(tmp_path / "edges.csv", graph)
     assert_safe(tmp_path / "edges.csv", names[0], names[1], names[2])
     line = read((tmp_path / "edges.csv").read_text())[1]
-    assert line[3:] == ["True", "False", "-0.25", "0.1", ""]
+    assert line[3:] == ["True", "False", "-0.25", "0.1", "", "", ""]
     from jaxdp.cli.options import write_json
 
     write_json(tmp_path / "graph.json", graph.to_dict())

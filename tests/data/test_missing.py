@@ -76,14 +76,48 @@ def test_filled_cells_reject_true_nulls_and_dropped_ones_do_not():
     assert dropped <= 4  # P(more) = 0.003 at level 0.05
 
 
-def test_few_empty_cells_and_one_column_alone_do_no_harm():
+def test_few_empty_cells_do_no_harm():
     frame = confounded()
     assert harm(frame) == ""
     assert harm(emptied(frame, ["z"], 11)) == ""
     assert "column 'z'" in harm(emptied(frame, ["z"], 12))
-    assert harm(emptied(frame, ["x"], 300)) == ""
+    assert harm(emptied(frame, ["x"], 11)) == ""
+    assert "column 'x'" in harm(emptied(frame, ["x"], 12))
     assert "empty" in harm(emptied(frame, ["x", "y"], 12))
     assert "column 'x'" in harm(emptied(frame, ["x"], 300), given=("x", "z"))
+
+
+def wages(seed, n=3000):
+    """Two independent columns, the first of which is empty mostly where the second is large."""
+    generator = np.random.default_rng(seed)
+    age, wage = generator.uniform(18, 90, n), generator.gamma(4.0, 4.0, n)
+    gone = generator.random(n) < np.where(age > 60, 0.9, 0.1)
+    return pd.DataFrame({"wage": np.where(gone, np.nan, wage), "age": age})
+
+
+def test_a_column_that_is_empty_for_some_values_of_the_other_is_refused(tmp_path):
+    """Filled, the independent columns are called dependent; with incomplete records left out they are not."""
+    settings = {"x": "wage", "y": "age", "epsilon": 1.0, "bounds": {"wage": (0, 60), "age": (18, 90)}}
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    with pytest.raises(ValueError, match=r"cells of column 'wage'.*nothing was charged.*drop"):
+        jaxdp.test(wages(0), ledger=ledger, **settings)
+    assert ledger.rows() == []
+    filled = [jaxdp.test(wages(s), key=jax.random.key(s), force=True, **settings).p_value for s in range(3)]
+    dropped = [jaxdp.test(wages(s), key=jax.random.key(s), missing="drop", **settings).p_value for s in range(3)]
+    assert max(filled) < 0.05  # otherwise this design shows nothing
+    assert max(dropped) > 0.05
+
+
+def test_check_reports_a_column_that_a_test_would_refuse(tmp_path, capsys):
+    from jaxdp.cli.main import main
+
+    wages(0).to_csv(tmp_path / "w.csv", index=False)
+    text = (
+        '[columns.wage]\nkind = "continuous"\nbounds = [0, 60]\n[columns.age]\nkind = "continuous"\nbounds = [18, 90]\n'
+    )
+    (tmp_path / "w.toml").write_text(text)
+    assert main(["check", str(tmp_path / "w.csv"), "--schema", str(tmp_path / "w.toml")]) == 2
+    assert "'wage'" in capsys.readouterr().err
 
 
 def test_a_declared_stand_in_is_a_value():

@@ -60,8 +60,8 @@ class Orientation:
         drawn = self.cpdag & ~self.cpdag.T
         edges, wrong = np.triu(self.cpdag | self.cpdag.T).sum(), float((1.0 - self.arrows[drawn]).sum())
         return (
-            f"{drawn.sum()} of {edges} edges have an arrow; about {wrong:.1f} of these arrows are expected to be wrong, "
-            "if every edge is right."
+            f"{drawn.sum()} of {edges} edges have an arrow; about {wrong:.1f} of these arrows are expected to be "
+            "wrong, if every edge is right."
         )
 
 

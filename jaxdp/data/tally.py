@@ -289,7 +289,7 @@ class Tally:
         given: the columns that are conditioned on. clipped_z: values of Z at a bound are left out by the test.
         """
         given = set(given)
-        # an unlisted level of X or Y is a function of X or Y alone; which cells are empty may depend on the other column
+        # an unlisted level of X or Y is a function of it alone; which cells are empty may depend on the other column
         counts = [(c.pooled if c.rule.name in given else c.empty, c) for c in self.columns.values()]
         count, column = max(counts, key=lambda pair: pair[0], default=(0, None))
         if column is not None and not self.drops and count > max(1.0, MAX_FILLED * math.sqrt(column.cells)):

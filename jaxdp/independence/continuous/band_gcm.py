@@ -20,6 +20,7 @@ from jaxdp.independence.continuous.band_order import BandTest
 from jaxdp.independence.continuous.neighbour_test import (
     as_number,
     count_columns,
+    num_strata,
     num_values,
     scales,
     sides,
@@ -93,7 +94,8 @@ class BandGCM(BandTest):
     num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8.
     kernel: "soft"; "sign" (c = 0: local Kendall, forgives no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
         needs variance="released").
-    caliper: pairs farther apart in z do not count; default 4k/n of the range where z has a domain or a reference.
+    caliper: pairs farther apart in z do not count; default 4kV/n of the range, at most
+        all of it, where z has a domain or a reference; V joint levels of its coded columns.
     variance: "public", or "released": more power where c is wide against the residuals, or n epsilon is large.
     same_value: only pairs of equal z count, for a whole-number z with many records per value, whose effects may jump
         between values (labels); default where the schema declares a `step` that leaves at most n/2k values.
@@ -162,15 +164,15 @@ class BandGCM(BandTest):
         return mechanism if self.variance == "public" else divide(mechanism, SHARES)
 
     def level_rule(self, data):
-        continuous, coded = count_columns(data)
+        continuous, _ = count_columns(data)
         count = data.x.shape[0]
         k = self.neighbors(count)
         if continuous == 0 or self._compares_equal(data):
             sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
             return level_rule.LevelRule(level_rule.RUN, sentence)
-        del coded
-        labels = num_values(data) > 0
-        return level_rule.band_rule(count, k, self._noise_variance(count), narrow=self._narrow(data), labels=labels)
+        labels, strata = num_values(data) > 0, num_strata(data)
+        told = {"narrow": self._narrow(data), "labels": labels, "strata": strata}
+        return level_rule.band_rule(count, k, self._noise_variance(count), **told)
 
     def _noise_variance(self, num_records: int) -> float:
         """Of S, NaN for a traced budget."""

@@ -16,6 +16,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     NeighbourTest,
     count_columns,
     mass,
+    num_strata,
     num_values,
     split_columns,
 )
@@ -75,7 +76,7 @@ class BandTest(NeighbourTest):
         (values,) = neighbour_order.in_order(order, z)
         equal = self._compares_equal(data)
         unknown = None if equal else _unknown(values, data, largest)
-        place, caliper = None if equal else self._places(values, data), self._caliper(count)
+        place, caliper = None if equal else self._places(values, data), self._caliper(data)
 
         def near(first, second):
             close = values[second] == values[first] if equal else jnp.ones(values[first].shape, bool)
@@ -98,8 +99,12 @@ class BandTest(NeighbourTest):
             return None
         return mass(reference, values[:, None])[:, 0]
 
-    def _caliper(self, num_records: int):
-        return 4.0 * self.neighbors(num_records) / num_records if self.caliper is None else self.caliper
+    def _caliper(self, data):
+        """With V joint levels of coded columns neighbours are V times as far apart as without."""
+        if self.caliper is not None:
+            return self.caliper
+        count = data.x.shape[0]
+        return min(1.0, 4.0 * self.neighbors(count) * num_strata(data) / count)
 
     def neighbors(self, num_records: int) -> int:
         """k for this number of records."""

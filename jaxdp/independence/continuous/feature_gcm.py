@@ -17,7 +17,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity, Sequential
 from jaxdp.independence.continuous import level_rule
 from jaxdp.independence.continuous.band_order import BandTest
-from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_values, scales, sides
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales, sides
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.independence.tables.quantile_table import QuantileCuts
 from jaxdp.mechanisms import Laplace, divide
@@ -196,6 +196,7 @@ class FeatureGCM(BandTest):
             null_variance=count * (1.0 + 0.5 / k) * TYPICAL_VARIANCE**2 / size**2,
             narrow=self._narrow(data),
             labels=num_values(data) > 0,
+            strata=num_strata(data),
         )
 
     def largest_sum(self, num_records: int) -> float:

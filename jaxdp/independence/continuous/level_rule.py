@@ -71,12 +71,14 @@ def band_rule(
     null_variance: float | None = None,
     narrow: bool = False,
     labels: bool = False,
+    strata: int = 1,
 ) -> LevelRule:
     """The rule for one continuous column of Z.
 
     noise_variance: of the noise on S, for kernel products in [-1, 1]. null_variance: of S where it is not the public
     bound of soft signs. narrow: the kernel is narrower than 1/16 of the half range.
     labels: Z takes whole steps and may be a label of groups, and its values are compared with other values.
+    strata: joint levels of coded columns of Z, each with an order of its own, which a jump of Z crosses once in each.
     """
     if num_records < BAND_RECORDS:
         return _refusal(
@@ -85,12 +87,12 @@ def band_rule(
         )
     null_variance = bands.null_variance(num_records, num_neighbors) if null_variance is None else null_variance
     spread = math.sqrt(null_variance + noise_variance)
-    jumps = 4.0 * ADMISSIBLE_BIAS * spread / (num_neighbors + 1)
+    jumps = 4.0 * ADMISSIBLE_BIAS * spread / ((num_neighbors + 1) * strata)
     weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
     flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
     sentence = (
-        "The level holds if X and Y change gradually with Z. Both may jump at the same value of Z, but at "
-        f"{_places(jumps)} (n = {num_records}, {_counted(num_neighbors, 'neighbour')}); {JUMP}. "
+        f"The level holds if X and Y change gradually with Z. {_places(jumps)} "
+        f"(n = {num_records}, {_counted(num_neighbors, 'neighbour')}); {JUMP}. "
     )
     sentence += LABELS if labels else CONTINUITY
     if weak:
@@ -202,10 +204,11 @@ def _contrast_refusal(num_records: int, depth: int, skewed: bool) -> str:
 
 
 def _places(jumps: float) -> str:
-    """A number of values of Z in words, rounded down."""
-    if not math.isfinite(jumps):
-        return "a few values at most"
-    return "one value at most" if 1.0 <= jumps < 2.0 else f"{math.floor(jumps)} values at most"
+    """At how many values of Z both may jump, in words, rounded down."""
+    if jumps < 1.0:
+        return "They should not jump at the same value of Z"
+    counted = "a few values" if not math.isfinite(jumps) else _counted(math.floor(jumps), "value")
+    return f"Both may jump at the same value of Z, but at {counted} at most"
 
 
 def _counted(count: int, noun: str) -> str:

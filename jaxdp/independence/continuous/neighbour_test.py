@@ -154,6 +154,13 @@ def count_columns(data) -> tuple[int, int]:
     return continuous, len(kinds) - continuous
 
 
+def num_strata(data) -> int:
+    """Joint levels of the coded columns of z; 1 without one. Public."""
+    if data.z is None:
+        return 1
+    return math.prod(max(1, column.levels) for column in partition.columns_of_z(data) if column.kind != CONTINUOUS)
+
+
 def num_values(data) -> int:
     """Most joint values that the continuous columns of z with a declared step can take; 0 where none has one."""
     if data.z is None:

@@ -71,6 +71,22 @@ def test_equal_values_alone_are_compared_where_the_step_leaves_few():
     assert rule(5, n=20_000, test=jaxdp.ContrastGCM(epsilon=1.0)).flags == ("curvature", "labels")
 
 
+def test_the_caliper_grows_with_the_levels_of_coded_columns():
+    """Neighbours of one hour are 24 times as far apart as neighbours: a correlation of 0.5 is found all the same."""
+    rng, n = np.random.default_rng(1), 1000
+    day, (own, other) = rng.uniform(0, 365, n), rng.normal(size=(2, n))
+    trend = np.sin(2 * np.pi * day / 365) + 1.5 * np.sin(2 * np.pi * day)
+    table = {"x": trend + own, "y": trend + 0.5 * own + 0.87 * other, "day": day, "hour": np.floor(24 * (day % 1))}
+    bounds = {"x": (-6, 6), "y": (-6, 6), "day": (0, 365)}
+    how = {"x": "x", "y": "y", "given": ["day", "hour"], "epsilon": 1.0, "key": key(1)}
+    answer = jaxdp.test(table, bounds=bounds, levels={"hour": list(range(24))}, **how)
+    assert answer.p_value < 1e-3  # a caliper of 4k/n left 0.5 or more
+    alone = jaxdp.test(table, bounds=bounds, **(how | {"given": "day", "key": key(2)}))
+    jumps = [one.content["level_rule"]["jumps"] for one in (answer, alone)]
+    assert jumps[0] == pytest.approx(jumps[1] / 24)  # a jump is crossed once in each hour
+    assert "should not jump" in answer.content["level_rule"]["sentence"]
+
+
 @pytest.mark.full
 def test_a_release_is_an_exact_sum_plus_lattice_noise():
     rng = np.random.default_rng(16)

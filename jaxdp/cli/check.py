@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     by_line = tally if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
     shown = by_line if form else tally
     columns = shown.columns.values()
-    ties = [f"  {told}" for told in ties_told(columns)]
+    ties = [f"  {told}" for told in (*ties_told(columns), *_as_z(columns))]
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
     if not any(problems) and (harm := shown.harm(())):
@@ -68,21 +68,33 @@ def run(args: argparse.Namespace) -> int:
 
 def _content(title: str, form: str, faults, columns) -> dict[str, Any]:
     """The same as the screen, for programs of the owner."""
-    from jaxdp.data.tally import ties_told
-
     told = {
         column.rule.name: {
             "kind": column.rule.kind,
             **{name: getattr(column, name) for name in COUNTS},
             "parses": column.parses,
-            "notes": [
-                text for text in (column.sentence, column.crowding, *ties_told([column]), *column.replaced) if text
-            ],
+            "notes": [text for text in (*_notes(column), *column.replaced) if text],
         }
         for column in columns
     }
     malformed = {kind: count for kind, count in faults.items() if count}
     return {"notice": title, "form": form, "malformed_lines": malformed, "columns": told}
+
+
+def _notes(column) -> list[str]:
+    """What is wrong with a column, how its values lie, and what that means where it is conditioned on."""
+    from jaxdp.data.tally import ties_told
+
+    return [column.sentence, column.crowding, *ties_told([column]), *_as_z([column])]
+
+
+def _as_z(columns) -> list[str]:
+    """What it means to condition on the columns: what is added to them, and what the schema would have to say."""
+    from jaxdp.data import conditioning
+
+    told = [conditioning.described([column.rule]).removesuffix(".") for column in columns]
+    warned = [text for column in columns for text in (column.untimed, column.piling) if text]
+    return [*(f"as Z: {text}" for text in told if text), *(f"warning: {text}" for text in warned)]
 
 
 def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", units: set[str] | None = None):

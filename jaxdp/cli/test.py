@@ -200,6 +200,7 @@ def summary(content: dict, folder: Path) -> str:
         "power": content.get("power", ""),
         "effect": told_effect(content),
         "cells": _told_cells(content["cells"]) if content["cells"] else "",
+        "given": content["conditioned_on"],
         "assumes": content["assumption"] or rule["sentence"],
         "level": rule["sentence"] if content["assumption"] else "",
         "flagged:": told_flags(rule["flags"]),

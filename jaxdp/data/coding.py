@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.data import conditioning
 from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
 from jaxdp.data.notation import PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
@@ -34,6 +35,8 @@ class ColumnRule:
     schema says so, else nobody said what such a cell means.
     other: code of an unknown level; collects: whether the schema says so. notation: how the cells of numbers and dates
     are written. truth: the two levels are truth values, in any usual spelling.
+    cycles, heaps, labels: what conditioning on the column adds to it, and whether values are compared with equal ones
+    alone; ignored: what the schema switches off; times: what is public about times of day (`conditioning`).
     """
 
     name: str
@@ -49,6 +52,15 @@ class ColumnRule:
     truth: bool = False
     fills: bool = False
     collects: bool = False
+    cycles: tuple[str, ...] = ()
+    heaps: tuple[float, ...] = ()
+    labels: bool = False
+    ignored: tuple[str, ...] = ()
+    times: str = ""
+
+    @property
+    def is_date(self) -> bool:
+        return bool(self.notation.date)
 
     @property
     def is_continuous(self) -> bool:
@@ -65,6 +77,19 @@ class ColumnRule:
     def codes(self, values: Sequence) -> np.ndarray:
         """Levels as codes 0, ..., L - 1; continuous values scaled to [-1, 1]. float64, (n,)."""
         return self._scaled_numbers(values) if self.is_continuous else self._level_codes(values)
+
+    def given(self, values: Sequence) -> np.ndarray:
+        """The columns of Z that a column which is conditioned on stands for, float64 (n, d)."""
+        return conditioning.values(self, values)
+
+    def given_columns(self) -> tuple[Column, ...]:
+        """Public descriptions of the columns of `given`."""
+        return conditioning.columns(self)
+
+    def filled(self, values: Sequence) -> np.ndarray:
+        """What the cells of a continuous column count as, within the bounds, in its own units."""
+        numbers = self.numbers(values)
+        return np.clip(np.where(np.isfinite(numbers), numbers, self.missing), self.lower, self.upper)
 
     def scaled(self, values: Sequence) -> np.ndarray:
         """Values on [-1, 1], float64 of shape (n,), or (n, L) indicators (-1, 1) of more than two unordered levels."""

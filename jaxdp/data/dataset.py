@@ -19,12 +19,14 @@ class Column:
     (a discrete column that was scaled). The other kinds: values are codes 0, ..., levels - 1.
     values: of a continuous column that is declared to take whole steps only, how many values that leaves; 0 if it may
     take any.
+    labels: whether the values of a continuous column may label groups, so that only records of equal value are alike.
     """
 
     kind: str = CONTINUOUS
     levels: int = 0
     name: str = ""
     values: int = 0
+    labels: bool = False
 
     @property
     def spread(self) -> "Column":

@@ -21,6 +21,11 @@ from jaxdp.data.schema import column_rule
 LONGEST_NAME = 200
 _HINTS = (
     (re.compile(r"date|day|datum|_at$|timestamp", re.I), "date = true", '2024-12-31; or a format such as "%d.%m.%Y"'),
+    (
+        re.compile(r"time|_at$|timestamp", re.I),
+        'cycles = ["day", "week"]',
+        "of dates with a time of day, as columns to condition on",
+    ),
     (re.compile(r"%|percent|prozent|pct|share|rate$", re.I), "percent = true", "if cells end in a percent sign"),
 )
 _BOUNDS = 'bounds = "TODO"            # [LOW, HIGH], limits that are public knowledge, never the observed ones'
@@ -125,7 +130,13 @@ def _body(kind: str) -> list[str]:
     if kind == "bool":
         return ['kind = "binary"', "boolean = true"]
     if kind.startswith(("date", "timestamp")):
-        return ['kind = "continuous"', "date = true", _BOUNDS]
+        cycles = ("day", "week") if kind.startswith("timestamp") else ("week",)
+        return [
+            'kind = "continuous"',
+            "date = true",
+            _BOUNDS,
+            f"{_cycles(*cycles)} # [] if X and Y follow none of them",
+        ]
     if kind.startswith(("float", "double", "halffloat", "decimal")):
         return ['kind = "continuous"', _BOUNDS]
     if kind.startswith(("string", "large_string", "dictionary")):
@@ -136,6 +147,11 @@ def _body(kind: str) -> list[str]:
         _BOUNDS,
         f"# {_LEVELS}",
     ]
+
+
+def _cycles(*cycles: str) -> str:
+    """What repeats within a column of dates that is conditioned on."""
+    return f"cycles = {json.dumps(list(cycles))}"
 
 
 def _quoted(name: str) -> str:

@@ -6,6 +6,8 @@ bounds = [18, 90]        # continuous: public limits, values outside are clipped
 step = 1                 # continuous, optional: public distance of possible values (1: whole numbers)
 missing = 18             # what an empty or unreadable value means (else: refused, or dropped)
 decimal = ","            # how numbers are written; also thousands = ".", percent = true, date = "%d.%m.%Y"
+cycles = ["day", "week"] # dates as Z: time of day and weekday are conditioned on too; [] for neither
+heaps = [1000, 500]      # continuous as Z: so is whether a value is a multiple of these; or labels = true
 
 [columns.smoker]
 kind = "binary"
@@ -31,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data import readers
+from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates, to_text
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
 from jaxdp.data.notation import ISO, PLAIN, Notation
@@ -39,6 +41,7 @@ from jaxdp.data.tally import Tally
 
 NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
+GIVEN_KEYS = ("cycles", "heaps", "labels")  # of a continuous column that is conditioned on
 SCALES = ("linear", "log")
 SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "missing")
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
@@ -47,6 +50,7 @@ LEFT_OUT = (
     "protected. How many are complete is public, and is not protected."
 )
 MIDDLE = "middle"
+CODES, SCALED, GIVEN = "codes", "scaled", "given"  # the forms in which a column becomes numbers
 TRUTH = ("false", "true")
 
 
@@ -162,19 +166,17 @@ class Schema:
         none, depends on records and must not be published.
         """
         x, y, given = self.roles(x, y, given)
-        scaled = () if codes else (*x, *y)
+        forms = _forms(x, y, given, codes)
         how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
-        table = self._table(source, [*x, *y, *given], scaled, **how)
-        return self._data(table, x, y, given, codes)
+        return self._data(self._table(source, forms, **how), x, y, given, forms)
 
     def coded(
         self, piece: Mapping[str, Any], x: Sequence[str], y: Sequence[str], given: Sequence[str], codes: bool
     ) -> Data:
         """The rows of one piece of a table (`readers.pieces`) as `read` returns them; each row by itself."""
-        scaled = () if codes else (*x, *y)
-        return self._data(
-            {name: self._coded(piece, name, name in scaled) for name in (*x, *y, *given)}, x, y, given, codes
-        )
+        forms = _forms(x, y, given, codes)
+        table = {name: self._coded(piece, name, form) for name, form in forms.items()}
+        return self._data(table, x, y, given, forms)
 
     def roles(self, x: Any, y: Any, given: Any) -> tuple[list[str], list[str], list[str]]:
         """The columns of x, y and z as lists. Errors: as `read`."""
@@ -187,31 +189,32 @@ class Schema:
             raise ValueError(f"column {repeated[0]!r} is used twice among x, y and given: name every column once.")
         return x, y, given
 
-    def _data(self, table: Mapping[str, np.ndarray], x, y, given, codes: bool) -> Data:
+    def _data(self, table: Mapping[str, np.ndarray], x, y, given, forms: Mapping[str, str]) -> Data:
         def take(names):
             return table[names[0]] if len(names) == 1 else np.concatenate([table[name] for name in names], axis=1)
 
-        def columns(names, scaled):
-            return tuple(c for n in names for c in self._columns(n, scaled))
+        def columns(names):
+            return tuple(c for n in names for c in self._columns(n, forms[n]))
 
         return Data(
             _squeeze(take(x)),
             _squeeze(take(y)),
             take(given) if given else None,
-            domain=Domain(columns(x, not codes), columns(y, not codes), columns(given, False)),
+            domain=Domain(columns(x), columns(y), columns(given)),
         )
 
-    def _coded(self, piece: Mapping[str, Any], name: str, scaled: bool) -> np.ndarray:
+    def _coded(self, piece: Mapping[str, Any], name: str, form: str) -> np.ndarray:
         """The cells of a column as numbers (n, columns)."""
         rule = self.rule(name)
-        values = (rule.scaled if scaled else rule.codes)(piece[name])
-        return values.reshape(len(values), len(self._columns(name, scaled)))
+        values = {CODES: rule.codes, SCALED: rule.scaled, GIVEN: rule.given}[form](piece[name])
+        return values.reshape(len(values), len(self._columns(name, form)))
 
     def read_table(
         self,
         source: Any,
         names: Sequence[str] | None = None,
         *,
+        given: Sequence[str] = (),
         strict: bool = False,
         records: int | None = None,
         tally: Tally | None = None,
@@ -219,23 +222,26 @@ class Schema:
     ) -> tuple[np.ndarray, tuple[Column, ...]]:
         """All described columns (or the named ones) as one float64 array (n, d), and their descriptions.
 
-        Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. strict, records, tally,
-        shuffled and errors: as in `read`.
+        Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. given: further columns, as
+        `read` codes those that are conditioned on. strict, records, tally, shuffled and errors: as in `read`.
         """
         names = as_names("names", self.names if names is None else names)
-        if not names or duplicates(names):
+        if not names or duplicates([*names, *given]):
             raise ValueError("names must hold at least one column, each once.")
+        forms = _forms(names, (), given, codes=True)
         how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
-        table = self._table(source, names, (), **how)
-        return np.concatenate([table[name] for name in names], axis=1), self.columns_of(names)
+        table = self._table(source, forms, **how)
+        return np.concatenate([table[name] for name in forms], axis=1), self.columns_of(names, given)
 
-    def columns_of(self, names: Sequence[str]) -> tuple[Column, ...]:
+    def columns_of(self, names: Sequence[str], given: Sequence[str] = ()) -> tuple[Column, ...]:
         """Public descriptions of columns as `read_table` codes them."""
-        return tuple(column for name in names for column in self._columns(name, False))
+        forms = _forms(names, (), given, codes=True)
+        return tuple(column for name, form in forms.items() for column in self._columns(name, form))
 
-    def coded_table(self, piece: Mapping[str, Any], names: Sequence[str]) -> np.ndarray:
+    def coded_table(self, piece: Mapping[str, Any], names: Sequence[str], given: Sequence[str] = ()) -> np.ndarray:
         """The rows of one piece of a table as `read_table` returns them, float64 (n, d)."""
-        return np.concatenate([self._coded(piece, name, False) for name in names], axis=1)
+        forms = _forms(names, (), given, codes=True)
+        return np.concatenate([self._coded(piece, name, form) for name, form in forms.items()], axis=1)
 
     def rule(self, name: str) -> ColumnRule:
         """The rule of a column; ValueError if the schema does not describe it."""
@@ -245,14 +251,14 @@ class Schema:
             raise ValueError(f"column {name!r} is not in the schema; {hint}")
         return self.rules[name]
 
-    def _columns(self, name: str, scaled: bool) -> tuple[Column, ...]:
-        return self.rules[name].scaled_columns() if scaled else self.rules[name].code_column()
+    def _columns(self, name: str, form: str) -> tuple[Column, ...]:
+        rule = self.rules[name]
+        return {CODES: rule.code_column, SCALED: rule.scaled_columns, GIVEN: rule.given_columns}[form]()
 
     def _table(
         self,
         source,
-        names: Sequence[str],
-        scaled: Sequence[str],
+        forms: Mapping[str, str],
         strict: bool,
         records: int | None,
         tally: Tally | None,
@@ -269,11 +275,12 @@ class Schema:
             raise ValueError(
                 f"missing = {DROP!r} goes without strict and records: how many records are complete depends on them."
             )
+        names = list(forms)
         rules = {name: self.rule(name) for name in names}
         asked = [*names, self.unit] if self.unit and self.unit not in names else names
         units = _Units()
         # Shapes are right for no rows at all, too: a strict run may read a file without any.
-        columns = {name: len(self._columns(name, name in scaled)) for name in names}
+        columns = {name: len(self._columns(name, forms[name])) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
         faults = None if tally is None else tally.faults
         for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, faults=faults):
@@ -281,7 +288,7 @@ class Schema:
                 tally.add_piece(rules, piece)
             kept = self._kept(piece, rules, units, tally)
             for name in names:
-                pieces[name].append(self._coded(piece, name, name in scaled)[kept])
+                pieces[name].append(self._coded(piece, name, forms[name])[kept])
         table = {name: np.concatenate(parts) for name, parts in pieces.items()}
         if not self.unit:
             return table
@@ -299,6 +306,11 @@ class Schema:
         if self.unit:
             kept[kept] = units.first_rows([piece[self.unit][place] for place in np.flatnonzero(kept)])
         return kept
+
+
+def _forms(x: Sequence[str], y: Sequence[str], given: Sequence[str], codes: bool) -> dict[str, str]:
+    """The form of each column of a query."""
+    return dict.fromkeys((*x, *y), CODES if codes else SCALED) | dict.fromkeys(given, GIVEN)
 
 
 class _Units:
@@ -334,7 +346,7 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
     where = f"column {name!r}"
     if not isinstance(entry, Mapping):
         raise TypeError(f'{where} must be a table of keys such as kind = "continuous", got {type(entry).__name__}.')
-    _reject_unknown_keys(where, entry, COLUMN_KEYS)
+    _reject_unknown_keys(where, entry, (*COLUMN_KEYS, *GIVEN_KEYS))
     kind = entry.get("kind")
     if kind is None:
         raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')
@@ -413,6 +425,7 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
         step=step,
         notation=notation,
         fills="missing" in entry,
+        **conditioning.fields(where, entry, notation.date, lower, upper, step),
     )
 
 
@@ -450,7 +463,7 @@ def _is_logarithmic(where: str, scale: Any, lower: float, upper: float) -> bool:
 
 def _level_rule(name: str, kind: str, entry: Mapping, shared: Mapping[str, Any]) -> ColumnRule:
     where = f"column {name!r}"
-    for key in ("bounds", "scale", "step", "date"):
+    for key in ("bounds", "scale", "step", "date", *GIVEN_KEYS):
         if key in entry:
             raise ValueError(f"{where} is {kind} and takes levels, not {key}: write levels = [...] or change the kind.")
     if "boolean" in entry or _are_truth_values(entry.get("levels")):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.data import conditioning
 from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_text
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.texts import TextColumn
@@ -23,8 +24,10 @@ MAX_FILLED = 0.25  # times the root of n: so many filled cells move a statistic 
 MAX_CLIPPED = 1.0  # the same of cells of Z beyond the bounds, which still say on which side they are
 FAILING_SHARE = 0.5  # of the cells that are not missing; from here on a column does not parse
 MAX_LOOKED_AT = 1000  # cells per column whose notation is guessed
-MAX_VALUES = 20_000  # distinct values of a column that are kept to see ties
+MAX_VALUES = 100_000  # distinct values of a column that are kept to see ties
 MIN_VALUES = 3  # fewer values are no order
+MIN_PILES, PILED_SHARE = 5, 0.1  # values that pile up, and the records on them, from where on they are told
+PILE_RATIO, PILE_MORE, BESIDE = 3.0, 3, 10  # so many times, and records, more than values up to so many steps beside
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
 BINS = 40  # of a histogram of the scaled values
@@ -55,7 +58,10 @@ _NOTATIONS = (
 
 @dataclasses.dataclass
 class ColumnTally:
-    """Counts of one column. cells: all. missing: empty or marked. The rest that is not `plain` is doubtful."""
+    """Counts of one column. cells: all. missing: empty or marked. The rest that is not `plain` is doubtful.
+
+    values: how many records have each, of the first `numbers` of them. times: dates with a time of day.
+    """
 
     rule: ColumnRule
     cells: int = 0
@@ -64,17 +70,70 @@ class ColumnTally:
     unknown: int = 0
     outside: int = 0
     notations: Counter[str] = dataclasses.field(default_factory=Counter)
-    values: set[float] = dataclasses.field(default_factory=set)
+    values: Counter[float] = dataclasses.field(default_factory=Counter)
+    numbers: int = 0
+    times: int = 0
     histogram: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(BINS, int))
 
     @property
     def tied(self) -> bool:
         """Whether a continuous column without a declared step looks like codes: few values, many records of each."""
-        if not self.rule.is_continuous or self.rule.step:
+        if not self.rule.is_continuous or self.rule.step or self._says_what_repeats:
             return False
-        numbers = self.cells - self.missing - self.unreadable
         share = TIED_WHOLE if self.is_whole else TIED_RECORDS
-        return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, numbers / share)
+        return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, self.numbers / share)
+
+    @property
+    def _says_what_repeats(self) -> bool:
+        """Whether the schema says what equal values are: dates, heaps (or that there are none), labels."""
+        return bool(self.rule.is_date or self.rule.heaps or self.rule.ignored or self.rule.labels)
+
+    @property
+    def piles(self) -> tuple[int, float]:
+        """How many values are far more frequent than the values beside them, and the share of records that have them.
+
+        The values beside one are those at the distance of a few steps, of the least distance of two values; a measured
+        quantity that was rounded to its resolution has no piles, however many records share a value.
+        """
+        if not self.rule.is_continuous or len(self.values) < MIN_VALUES:
+            return 0, 0.0
+        values = np.array(sorted(self.values))
+        counts = np.array([self.values[value] for value in values.tolist()])
+        distances = np.diff(values)
+        step = np.min(distances[distances > 1e-9 * (values[-1] - values[0])], initial=values[-1] - values[0])
+        below = np.concatenate([[0], np.cumsum(counts)])
+        ends = (np.searchsorted(values, values + sign * (BESIDE + 0.5) * step) for sign in (1.0, -1.0))
+        beside = (below[next(ends)] - below[next(ends)] - counts) / (2.0 * BESIDE)
+        piled = counts > PILE_RATIO * beside + PILE_MORE
+        return int(np.sum(piled)), float(np.sum(counts[piled]) / np.sum(counts))
+
+    @property
+    def piling(self) -> str:
+        """Why conditioning on the column would go wrong, for piles that the schema says nothing of; else empty."""
+        rule = self.rule
+        if rule.step or self._says_what_repeats:
+            return ""
+        count, share = self.piles
+        if count < MIN_PILES or share < PILED_SHARE:
+            return ""
+        return (
+            f"{share:.0%} of the records lie on {count} values of column {rule.name!r} that are far more frequent than "
+            "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
+            f"rejected given {rule.name}: write heaps = [1000, 500] in the schema if people round to such multiples, "
+            "labels = true if its values stand for groups or devices (records of equal value are compared), heaps = [] "
+            "if neither"
+        )
+
+    @property
+    def untimed(self) -> str:
+        """What the schema leaves open about the times of day in a column of dates; else the empty text."""
+        if not self.times or self.rule.times not in (conditioning.UNSAID, conditioning.NONE):
+            return ""
+        return (
+            f"{self._of_cells(self.times)} of {self.rule.name!r} hold a time of day, of which the schema says nothing: "
+            'to condition on the column write cycles = ["day", "week"] (or [], if X and Y follow neither the hour nor '
+            "the weekday)"
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -130,12 +189,19 @@ class ColumnTally:
         self._guess(unreadable)
         if self.rule.is_continuous:
             if len(self.values) <= MAX_VALUES:
-                self.values.update(np.unique(numbers[finite]).tolist())
+                self._count_values(numbers[finite])
+            if self.rule.is_date:
+                self.times += int(np.sum(numbers[finite] != np.floor(numbers[finite])))
             outside = finite & ((numbers < self.rule.lower) | (numbers > self.rule.upper))
             self.outside += int(np.sum(outside))
             self._count_bins(numbers[finite & ~outside])
         else:
             self.unknown += int(np.sum(finite & ~np.isin(numbers, self.rule.levels)))
+
+    def _count_values(self, numbers: np.ndarray) -> None:
+        values, counts = np.unique(numbers, return_counts=True)
+        self.values.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        self.numbers += len(numbers)
 
     def _count_bins(self, numbers: np.ndarray) -> None:
         places = np.floor((self.rule.scaled_number(numbers) + 1.0) * (BINS / 2)).astype(int)
@@ -305,6 +371,11 @@ class Tally:
                     "on as if they were equal, they would be taken for dependence"
                 )
         return ""
+
+    def unsaid(self, given: Iterable[str]) -> str:
+        """Why a column that is conditioned on would let true nulls be rejected; else the empty text."""
+        columns = [self.columns[name] for name in given if name in self.columns]
+        return next((text for column in columns for text in (column.untimed, column.piling) if text), "")
 
     def tied(self, names: Iterable[str]) -> list[ColumnTally]:
         """Those of the named columns that look like codes without saying so."""

@@ -15,6 +15,7 @@ from typing import Any
 from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Result
+from jaxdp.data import conditioning
 from jaxdp.plan.setting import Setting
 from jaxdp.report.picture import Picture
 from jaxdp.report.story import told_doubts, told_flags
@@ -53,6 +54,7 @@ class Answer(Result):
             f"Effect size {told_effect(content)}." if told_effect(content) else "",
             f"{content['method']}{built(content['built'])} on {content['n']} records"
             + (f"; it sees {sees}." if sees else "."),
+            content["conditioned_on"],
             content["assumption"],
             rule["sentence"],
             content["unit"],
@@ -84,6 +86,7 @@ class Answer(Result):
             "method": f"{content['method']}{built(content['built'])}, n = {content['n']}",
             "privacy": str(self.cost) if content["mode"] == "release" else NOT_PRIVATE,
             "sees": content["sees"] or None,
+            "conditioned on": content["conditioned_on"] or None,
             "rests on": content["assumption"] or None,
             "level": rule["sentence"] or None,
             "take care": told_flags(rule["flags"]) or None,
@@ -187,7 +190,8 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
     smallest = p_values.smallest_of(test, p_value)
     statistic = np.asarray(result.statistic, float)
     found = p_value <= level
-    rule = _level_rule(test, data, query)
+    given = [query.schema.rule(name) for name in query.given]
+    rule = with_flags(_level_rule(test, data, query), conditioning.flags(given))
     return {
         "title": query.sentence,
         "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else ()),
@@ -209,6 +213,7 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "y": list(query.y),
         "given": list(query.given),
         "public_columns": query.public_columns,
+        "conditioned_on": conditioning.described(given),
         "unit": query.schema.protects,
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
@@ -284,6 +289,20 @@ def _level_rule(test, data, query) -> dict | None:
     known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
     sentence = _in_units(rule, test, query)
     return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": sentence, **known}
+
+
+def with_flags(rule: dict | None, flags: Mapping[str, str]) -> dict | None:
+    """What is publicly known about the level, with further flags and their sentences."""
+    if not flags:
+        return rule
+    known: dict = rule or {"flags": [], "sentence": ""}
+    sentences = [known["sentence"], *flags.values()]
+    return {
+        **known,
+        "verdict": "flag",
+        "flags": [*known["flags"], *flags],
+        "sentence": " ".join(sentence for sentence in sentences if sentence),
+    }
 
 
 def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:

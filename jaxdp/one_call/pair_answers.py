@@ -69,8 +69,7 @@ class PairAnswers:
         content = self.content
         told = [f"{content['title']} {content['answer']}", *self.table(), f"Adjusted by {content['adjusted_by']}."]
         told += [f"Sees {content['sees']}."] if content["sees"] else []
-        if content["unit"]:
-            told.append(content["unit"])
+        told += [content[name] for name in ("conditioned_on", "unit") if content[name]]
         delta = f", delta = {content['delta']:g}" if content["delta"] else ""
         paid = f"All pairs together cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
         return "\n".join([*told, f"{NOT_PRIVATE}." if self.mode == "simulation" else paid])

@@ -17,12 +17,12 @@ from jaxdp import catalogue
 from jaxdp._base import check, p_values
 from jaxdp._base.display import duration
 from jaxdp.core import Cost
-from jaxdp.data import streamed
+from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.one_call import reading
-from jaxdp.one_call.answer import epsilon_shown, in_own_units, level_rule_of_all, versions, without_z
+from jaxdp.one_call.answer import epsilon_shown, in_own_units, level_rule_of_all, versions, with_flags, without_z
 from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
 from jaxdp.one_call.query import Query, require_size, silent
@@ -136,11 +136,15 @@ class PairsQuery:
         foretell: told in words, before the charge, about how long the pairs will take.
         memory: bytes that a table may take; one that takes more is read in chunks, for every stage of every release.
         """
+        if strict:
+            conditioning.require_said(self.schema.rule(name) for name in self.given)
         names = (*self.columns, *self.given)
         source = reading.Source(table, names, self.schema.delimiter, strict, records, force, self.given)
 
         def load(table: Any, **how: Any) -> np.ndarray:
-            return self.schema.read_table(table, names, shuffled=reading.is_release(key), **how)[0]
+            return self.schema.read_table(
+                table, self.columns, given=self.given, shuffled=reading.is_release(key), **how
+            )[0]
 
         rows = source.rows_beyond(memory)
         if rows is not None:
@@ -228,7 +232,7 @@ class PairsQuery:
         coded = query.entry.spec.columns.coded
         x, y = (self._side(name, values, coded) for name in (*query.x, *query.y))
         z = values[:, len(self.columns) :] if self.given else None
-        described = tuple(column for name in self.given for column in self.schema.rule(name).code_column())
+        described = tuple(column for name in self.given for column in self.schema.rule(name).given_columns())
         return Data(x[0], y[0], z, Domain(x[1], y[1], described))
 
     def _side(self, name: str, values: np.ndarray, coded: bool) -> tuple[np.ndarray, tuple]:
@@ -304,7 +308,9 @@ class PairsQuery:
         found = sum(row["dependence_found"] for row in listed)
         specs = {query.entry.name: query.entry.spec for query in self.asked}
         sees = [f"{name}: {spec.sees}" if len(specs) > 1 else spec.sees for name, spec in specs.items() if spec.sees]
-        continuous = any(self.schema.rule(name).is_continuous for name in self.given)
+        given = [self.schema.rule(name) for name in self.given]
+        rule = with_flags(rule, conditioning.flags(given))
+        continuous = any(column.is_continuous for column in given)
         assumptions = dict.fromkeys(spec.assumption for spec in specs.values() if continuous and spec.assumption)
         method = listing(self.methods)
         smallest = f"; the smallest adjusted p-value is {p_values.number(listed[0]['adjusted'])}" if not found else ""
@@ -323,6 +329,7 @@ class PairsQuery:
             "level": self.level,
             "columns": list(self.columns),
             "given": list(self.given),
+            "conditioned_on": conditioning.described(given),
             "unit": self.schema.protects,
             "assumption": " ".join(assumptions),
             "level_rule": rule,
@@ -367,14 +374,14 @@ class _FeatureColumns:
         """Coded rows (n, columns and given) as features and z."""
         from jaxdp.independence.features import Features
 
-        features, given = (self.schema.columns_of(names) if names else () for names in (self.columns, self.given))
-        count = len(self.columns)
+        features, count = self.schema.columns_of(self.columns), len(self.columns)
+        given = self.schema.columns_of((), self.given)
         z = values[:, count:] if self.given else None
         return Features.admitted(self.test, values[:, :count], z, tuple(given) or None, tuple(features)).together()
 
     def coded(self, piece: Mapping[str, Any]) -> Data:
         """The rows of a piece."""
-        return self.of_values(self.schema.coded_table(piece, self.names))
+        return self.of_values(self.schema.coded_table(piece, self.columns, self.given))
 
     def shapes(self, num_records: int) -> Data:
         """The whole data, with shapes for arrays."""
@@ -446,7 +453,7 @@ def _require_pair(query: Query) -> None:
         raise ValueError(
             f"{entry.name} takes {listing(query.public_columns)} as public: ask about one pair by --x, --y."
         )
-    given = tuple(column for name in query.given for column in query.schema.rule(name).code_column())
+    given = tuple(column for name in query.given for column in query.schema.rule(name).given_columns())
     domain = Domain(rules[0].code_column(), rules[1].code_column(), given)
     if not entry.spec.fits(domain):
         pair = f"{query.x[0]} and {query.y[0]}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdp import catalogue
-from jaxdp.data import kept_sums, streamed
+from jaxdp.data import conditioning, kept_sums, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema, as_names
@@ -62,7 +62,8 @@ class Query:
         """
         x, y, given = (tuple(as_names(role, value)) for role, value in (("x", x), ("y", y), ("given", given)))
         rules = [[schema.rule(name) for name in part] for part in (x, y, given)]
-        domain = Domain(*(tuple(column for rule in part for column in rule.code_column()) for part in rules))
+        codes = (tuple(column for rule in part for column in rule.code_column()) for part in rules[:2])
+        domain = Domain(*codes, tuple(column for rule in rules[2] for column in rule.given_columns()))
         if method and sees:
             raise ValueError(f"give method={method!r} or sees={sees!r}, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
@@ -115,6 +116,8 @@ class Query:
         memory: bytes that a table may take; one that takes more is read in chunks, once for every stage of the test.
         keep_sums: folder for the sums of files that were read (`jaxdp.data.kept_sums`), deleted in the end.
         """
+        if strict:
+            conditioning.require_said(self.schema.rule(name) for name in self.given)
         source = reading.Source(table, self.columns, self.schema.delimiter, strict, records, force, self.given)
         source = dataclasses.replace(source, clipped_z=getattr(self.entry.cls, "leaves_out_clipped_z", False))
         coded = self.entry.spec.columns.coded

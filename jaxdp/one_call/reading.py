@@ -173,6 +173,9 @@ def _checked(load: Callable[..., Any], source: Source) -> Any:
         raise ValueError(
             f"{harm}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
         )
+    unsaid = tally.unsaid(source.given)
+    if unsaid and not source.force:
+        raise ValueError(f"{unsaid}; nothing was charged; or go on with --force (in Python: force=True) ({OWNER}).")
     if tally.dropped:
         print(f"jaxdp: {tally.dropped} records lack a value and were left out ({OWNER}).", file=sys.stderr)
     passed_over = tally.faults[lines.EMPTY]

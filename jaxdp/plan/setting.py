@@ -62,8 +62,9 @@ class Setting:
         names = [x, y, *given]
         if len(set(names)) < len(names):
             raise ValueError(f"every column is named once among x, y and given, got {', '.join(names)}.")
-        first, second, *rest = (schema.rule(name).code_column()[0] for name in names)
-        return cls(x=first, y=second, z=tuple(rest), scaled=True, **fields)
+        first, second = (schema.rule(name).code_column()[0] for name in (x, y))
+        rest = tuple(column for name in given for column in schema.rule(name).given_columns())
+        return cls(x=first, y=second, z=rest, scaled=True, **fields)
 
     @classmethod
     def table(cls, rows: int = 2, columns: int = 2) -> "Setting":

@@ -21,6 +21,8 @@ FLAGS = {
     "low power": "few records for this epsilon (low power)",
     "narrow kernel": "a kernel that forgives hardly any trend (narrow kernel)",
     "labels": "numbers that may be labels of groups (labels)",
+    "cycles": "hours or weekdays that the schema leaves out of Z (cycles)",
+    "heaps": "rounded numbers that the schema does not set apart (heaps)",
     "cells": "Z is cut into cells (cells)",
     "coarse cells": "cells that are too wide (coarse cells)",
     "fit": "a fit of X and Y on Z that may be poor (fit)",
@@ -33,6 +35,8 @@ DOUBTS = {  # what a flagged test takes for a dependence; a flag about power alo
     "curvature": "X and Y bend sharply with Z",
     "narrow kernel": "X and Y bend with Z",
     "labels": "values of Z are labels of groups",
+    "cycles": "X and Y follow the hour or the weekday",
+    "heaps": "rounded values of Z differ from others",
     "cells": "X and Y vary with Z within a cell",
     "coarse cells": "X and Y vary with Z within a cell",
     "fit": "the fits of X and Y on Z are poor",
@@ -133,6 +137,7 @@ def _sees(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _rests_on(result: Mapping[str, Any]) -> Iterator[str]:
     rule = result.get("level_rule") or {}
+    yield str(result.get("conditioned_on", ""))
     yield str(result.get("assumption", ""))
     yield str(rule.get("sentence", ""))
     if rule.get("flags"):

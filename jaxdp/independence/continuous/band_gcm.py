@@ -94,11 +94,11 @@ class BandGCM(BandTest):
     num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8.
     kernel: "soft"; "sign" (c = 0: local Kendall, forgives no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
         needs variance="released").
-    caliper: pairs farther apart in z do not count; default 4kV/n of the range, at most
-        all of it, where z has a domain or a reference; V joint levels of its coded columns.
+    caliper: pairs farther apart in z do not count; default 4kV/n of the range, at most all of it, where z has a domain
+        or a reference; V joint levels of its coded columns.
     variance: "public", or "released": more power where c is wide against the residuals, or n epsilon is large.
     same_value: only pairs of equal z count, for a whole-number z with many records per value, whose effects may jump
-        between values (labels); default where the schema declares a `step` that leaves at most n/2k values.
+        between values (labels); default where the schema declares a `step` that leaves at most n/2k values, or labels.
     Missing z sort first, missing x or y count as 0; infinite values are cut to large finite ones. Pairs without z, and
     pairs at one bound of a schema (where all values beyond it lie), do not count, but for same_value.
     """

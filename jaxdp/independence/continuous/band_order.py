@@ -14,6 +14,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import method_of
 from jaxdp.independence.continuous.neighbour_test import (
     NeighbourTest,
+    continuous_columns,
     count_columns,
     mass,
     num_strata,
@@ -57,6 +58,8 @@ class BandTest(NeighbourTest):
         """Whether only pairs of equal z count, for data (or shapes) with these columns."""
         if self.same_value is not None:
             return self.same_value
+        if any(column.labels for column in continuous_columns(data)):
+            return True
         count = data.x.shape[0]
         return 0 < num_values(data) <= count / (2 * self.neighbors(count))
 
@@ -75,7 +78,8 @@ class BandTest(NeighbourTest):
         codes = None if codes is None else codes[order]
         (values,) = neighbour_order.in_order(order, z)
         equal = self._compares_equal(data)
-        unknown = None if equal else _unknown(values, data, largest)
+        labels = any(column.labels for column in continuous_columns(data))
+        unknown = None if equal and not labels else _unknown(values, data, largest)
         place, caliper = None if equal else self._places(values, data), self._caliper(data)
 
         def near(first, second):

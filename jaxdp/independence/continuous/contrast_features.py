@@ -16,7 +16,7 @@ from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.continuous import level_rule
 from jaxdp.independence.continuous.contrast_order import DEPTHS, ContrastTest
 from jaxdp.independence.continuous.feature_gcm import WEIGHTS
-from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_values, scales
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.simulate import examples
 from jaxdp.spec import (
@@ -113,7 +113,7 @@ class ContrastFeatures(ContrastTest):
         if depth not in DEPTHS:
             return self.too_deep(data)
         noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
-        noise, side, scale = map(as_number, (noise, self._side(depth, count), self.scale_x))
+        noise, side, scale = map(as_number, (noise, self._side(depth, count, num_strata(data)), self.scale_x))
         rule = level_rule.contrast_rule(
             count,
             depth,

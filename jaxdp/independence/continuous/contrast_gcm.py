@@ -19,7 +19,7 @@ from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import level_rule
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
-from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_values, scales
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
 from jaxdp.simulate import examples
 from jaxdp.spec import LINEAR, MONOTONE, BestKnown, Example, PairSearch, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import contrasts
@@ -141,7 +141,7 @@ class ContrastGCM(ContrastTest):
         if depth not in DEPTHS:
             return self.too_deep(data)
         noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
-        known = (noise, self._rate(depth, count), self._side(depth, count), self.scale_x)
+        known = (noise, self._rate(depth, count), self._side(depth, count, num_strata(data)), self.scale_x)
         noise, rate, side, scale = map(as_number, known)
         return level_rule.contrast_rule(
             count,
@@ -166,11 +166,12 @@ class ContrastGCM(ContrastTest):
         epsilon = float(np.asarray(test.epsilon)) if known else 1.0
         return dataclasses.replace(test, closest=closest_share(shapes.x.shape[0], test.depth, epsilon))
 
-    def _side(self, depth, num_records):
+    def _side(self, depth, num_records, strata=1):
+        side = super()._side(depth, num_records, strata)
         if self.caliper is not None or depth == 2:
-            return super()._side(depth, num_records)
+            return side
         longer = contrasts.window_size(depth, self.is_symmetric(num_records)) / (depth + 2)
-        return super()._side(depth, num_records) * longer ** (1.0 / depth)
+        return min(1.0, side * longer ** (1.0 / depth))
 
     def window_sums(self, x, y, points, scores, kept):
         """T of records in the order of one curve, (p, q)."""

@@ -22,6 +22,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     continuous_columns,
     count_columns,
     mass,
+    num_strata,
     sides,
     split_columns,
 )
@@ -94,25 +95,27 @@ class ContrastTest(NeighbourTest):
         priority = neighbour_order.priorities(key, count)
         scores = neighbour_order.normal_scores(priority, plain.dtype)
         table = (x, y, coordinates(reference, plain), scores, place, known)
+        side = self._side(depth, count, num_strata(data))
         bits = min(hilbert.KEY_BITS // depth, hilbert.WORD_BITS, neighbour_order.spare_bits(count) // depth)
 
         def along_curve(rotation, shift):
             words = hilbert.hilbert_key(hilbert.moved(place, rotation, shift), bits)
             order = neighbour_order.order_by_words(words[0], words[1], bits * depth, priority, codes)
-            return self._sum(neighbour_order.in_order(order, *table), None if codes is None else codes[order])
+            in_order = neighbour_order.in_order(order, *table)
+            return self._sum(in_order, side, None if codes is None else codes[order])
 
         curves = self.curves(depth)
         motions = [hilbert.public_motion(depth, self.rotation + r) for r in range(curves)]
         turns, shifts = (jnp.asarray(np.stack(part), place.dtype) for part in zip(*motions, strict=True))
         return self._matrix(jnp.sum(jax.vmap(along_curve)(turns, shifts), axis=0) / curves)
 
-    def _sum(self, table, codes):
+    def _sum(self, table, side, codes):
         """`window_sums` of records in the order of one curve."""
         x, y, points, scores, place, known = table
         count, depth = points.shape
         size = contrasts.window_size(depth, self.is_symmetric(count))
         wide = contrasts.ranges(place, size)
-        kept = (wide <= self._side(depth, count)) & contrasts.all_of(known, size)
+        kept = (wide <= side) & contrasts.all_of(known, size)
         if codes is not None:
             kept = kept & (contrasts.ranges(codes[:, None], size) == 0)
         if self.closest is not None:
@@ -127,11 +130,12 @@ class ContrastTest(NeighbourTest):
         """Whether the symmetric form is used for this number of records."""
         raise NotImplementedError
 
-    def _side(self, depth: int, num_records: int):
+    def _side(self, depth: int, num_records: int, strata: int = 1):
+        """strata: joint levels of coded columns, in each of which windows hold that many times the volume."""
         if self.caliper is not None:
             return self.caliper
         factor = CALIPER_OF_MANY.get(depth, CALIPER[depth]) if num_records >= MANY else CALIPER[depth]
-        return factor * num_records ** (-1.0 / depth)
+        return min(1.0, factor * (strata / num_records) ** (1.0 / depth))
 
     def most_windows(self, num_records: int):
         """How many windows of one curve may count."""

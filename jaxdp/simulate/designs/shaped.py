@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp.data.coding import ColumnRule
-from jaxdp.data.dataset import Data, Domain, equally_spaced
+from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain, equally_spaced
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.randomness import normals
 from jaxdp.simulate.designs.discrete import ordered_codes
@@ -62,9 +62,10 @@ def shaped(
     """The records of `from_schema`; rules: those of x, of y and of the given columns."""
     rules_x, rules_y, rules_z = rules
     key_z, key_x, key_y = jax.random.split(key, 3)
-    place = jax.random.uniform(key_z, (n, len(rules_z)), minval=-1.0, maxval=1.0)
-    z = [_given(rule, place[:, j]) for j, rule in enumerate(rules_z)]
-    position = [_position(rule, column) for rule, column in zip(rules_z, z, strict=True)]
+    columns_z = tuple(column for rule in rules_z for column in rule.given_columns())
+    place = jax.random.uniform(key_z, (n, len(columns_z)), minval=-1.0, maxval=1.0)
+    z = [_given(column, place[:, j]) for j, column in enumerate(columns_z)]
+    position = [_position(column, values) for column, values in zip(columns_z, z, strict=True)]
     noise_x = normals.normal(key_x, (len(rules_x), n))
     noise_y = normals.normal(key_y, (len(rules_y), n))
     noise_y = (noise_y + effect * noise_x[:1]) / jnp.sqrt(1.0 + effect**2)
@@ -83,21 +84,20 @@ def shaped(
         columns(rules_x, jnp.sin, noise_x),
         columns(rules_y, jnp.cos, noise_y),
         jnp.stack(z, axis=1) if z else None,
-        domain=Domain(describe(rules_x, not codes), describe(rules_y, not codes), describe(rules_z, False)),
+        domain=Domain(describe(rules_x, not codes), describe(rules_y, not codes), columns_z),
     )
 
 
-def _given(rule: ColumnRule, place):
+def _given(column: Column, place):
     """A given column as `schema.read` codes it, from a uniform place in [-1, 1]."""
-    if rule.is_continuous:
+    if column.kind == CONTINUOUS:
         return place
-    levels = len(rule.levels)
-    return jnp.clip(jnp.floor(0.5 * (place + 1.0) * levels), 0.0, levels - 1.0)
+    return jnp.clip(jnp.floor(0.5 * (place + 1.0) * column.levels), 0.0, column.levels - 1.0)
 
 
-def _position(rule: ColumnRule, column):
+def _position(column: Column, values):
     """Where a given value stands on [-1, 1]: what x and y depend on, so that conditioning on it suffices."""
-    return column if rule.is_continuous else equally_spaced(column, len(rule.levels))
+    return values if column.kind == CONTINUOUS else equally_spaced(values, column.levels)
 
 
 def _coded(rule: ColumnRule, latent, residual_sd, codes: bool):

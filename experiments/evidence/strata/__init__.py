@@ -1,0 +1,1 @@
+"""Does one Z that is a time, or is heaped, keep its level, and what does that cost? See `__main__`."""

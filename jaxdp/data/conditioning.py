@@ -1,0 +1,179 @@
+"""What a column of Z stands for: itself, and what public knowledge says repeats, or piles up, within it.
+
+Records that are neighbours in time may lie in different hours of a day and on different days of a week, and records of
+neighbouring amounts may or may not be rounded. Where X and Y follow the hour, the weekday or the rounding, no order of
+the column itself shows it (docs/theory/ordered_neighbours.md#cycles). So a date is conditioned on with its time of day
+and its weekday, an amount with its roundness: functions of the record's own value, with public levels.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column
+from jaxdp.data.notation import ISO
+
+if TYPE_CHECKING:
+    from jaxdp.data.coding import ColumnRule
+
+DAY, WEEK = "day", "week"
+KNOWN, UNSAID, NONE = "known", "unsaid", "none"  # what is public about times of day in a column of dates
+CYCLES = {DAY: 1.0, WEEK: 7.0}  # with their lengths in days
+NAMES = {DAY: "time of day", WEEK: "weekday"}
+FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
+MARGIN = 1.0 / 1440.0  # of a day: midnight lies inside the bounds of the time of day, where values are known
+TIME_FORMATS = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%R")
+MANY_VALUES = 100  # of a column of whole steps: with fewer, records of equal value alone are compared in most tables
+MULTIPLES = 20  # at least so many multiples of a heap lie within the bounds
+
+
+def columns(rule: ColumnRule) -> tuple[Column, ...]:
+    """Public descriptions of `values`."""
+    (own,) = rule.code_column()
+    found = [Column(own.kind, own.levels, own.name, own.values, rule.labels)]
+    if DAY in rule.cycles:
+        found.append(Column(CONTINUOUS, name=f"{rule.name} ({NAMES[DAY]})"))
+    if WEEK in rule.cycles:
+        found.append(Column(CATEGORICAL, 7, f"{rule.name} ({NAMES[WEEK]})"))
+    if rule.heaps:
+        found.append(Column(CATEGORICAL, len(rule.heaps) + 1, f"{rule.name} (roundness)"))
+    return tuple(found)
+
+
+def values(rule: ColumnRule, cells: Sequence) -> np.ndarray:
+    """The cells of a column of Z, float64 (n, columns): each row by itself."""
+    own = rule.codes(cells)
+    if not rule.cycles and not rule.heaps:
+        return own[:, None]
+    found, numbers = [own], rule.filled(cells)
+    day = np.floor(numbers)
+    if DAY in rule.cycles:
+        found.append(2.0 * (numbers - day + MARGIN) / (1.0 + 2.0 * MARGIN) - 1.0)
+    if WEEK in rule.cycles:
+        found.append((day + FIRST_WEEKDAY) % 7.0)
+    if rule.heaps:
+        found.append(roundness(numbers, rule.heaps))
+    return np.stack(found, axis=1)
+
+
+def roundness(numbers: np.ndarray, heaps: Sequence[float]) -> np.ndarray:
+    """The place of the first of `heaps` (from large to small) that divides each number; how many they are, if none."""
+    found = np.full(numbers.shape, float(len(heaps)))
+    for place in reversed(range(len(heaps))):
+        found[np.abs(numbers - heaps[place] * np.round(numbers / heaps[place])) <= 1e-9 * heaps[place]] = place
+    return found
+
+
+def fields(where: str, entry: Mapping[str, Any], date: str, lower: float, upper: float, step: float) -> dict[str, Any]:
+    """Fields of the rule of a continuous column, from its section of a schema. Errors: ValueError or TypeError."""
+    if date:
+        for key in ("heaps", "labels"):
+            if key in entry:
+                raise ValueError(f"{where} holds dates and takes cycles, not {key}: remove {key}.")
+        return _cycles(where, entry, date, lower, upper)
+    if "cycles" in entry:
+        raise ValueError(f"{where}: cycles are those of dates; write date = true too, or remove cycles.")
+    return _heaps(where, entry, lower, upper, step)
+
+
+def _cycles(where: str, entry: Mapping[str, Any], date: str, lower: float, upper: float) -> dict[str, Any]:
+    """As the schema says, else those that its format and bounds leave room for.
+
+    A cycle that the bounds hold only once is no cycle. Times of day are known publicly where a format or a bound has
+    one, or where the schema says that the day is a cycle.
+    """
+    said = entry.get("cycles")
+    if said is not None and (not isinstance(said, list | tuple) or not set(said) <= set(CYCLES)):
+        raise ValueError(f'{where}: cycles must be a list of "day" and "week", or [], got {said!r}.')
+    times = any(mark in date for mark in TIME_FORMATS) or any(map(_has_time, entry["bounds"])) or DAY in (said or ())
+    perhaps = date == ISO and said is not None and not said  # switched off, whether or not cells have times
+    possible = [cycle for cycle in ((DAY, WEEK) if times or perhaps else (WEEK,)) if upper - lower > CYCLES[cycle]]
+    wanted = possible if said is None else [cycle for cycle in possible if cycle in said]
+    return {
+        "cycles": tuple(wanted),
+        "ignored": tuple(NAMES[cycle] for cycle in possible if cycle not in wanted),
+        "times": KNOWN if times or perhaps else UNSAID if date == ISO and said is None else NONE,
+    }
+
+
+def _has_time(bound: Any) -> bool:
+    return isinstance(bound, datetime.datetime) or (isinstance(bound, str) and ":" in bound)
+
+
+def _heaps(where: str, entry: Mapping[str, Any], lower: float, upper: float, step: float) -> dict[str, Any]:
+    """As the schema says, else 5, 10, 50, 100, ... steps of a column of many of them."""
+    labels = entry.get("labels", False)
+    if not isinstance(labels, bool):
+        raise TypeError(f"{where}: labels must be true or false, got {labels!r}.")
+    if labels and entry.get("heaps"):
+        raise ValueError(f"{where}: only records of equal value are compared with labels = true: remove heaps.")
+    said = entry.get("heaps")
+    if said is None:
+        many = step > 0.0 and (upper - lower) / step >= MANY_VALUES and not labels
+        return {"heaps": _usual_heaps(lower, upper, step) if many else (), "labels": labels}
+    if not isinstance(said, list | tuple) or any(isinstance(heap, bool | str) for heap in said):
+        raise TypeError(f"{where}: heaps must be a list of numbers such as [1000, 500], or [], got {said!r}.")
+    heaps = tuple(sorted({float(heap) for heap in said}, reverse=True))
+    if any(not (math.isfinite(heap) and 0.0 < heap < upper - lower and heap > step) for heap in heaps):
+        raise ValueError(
+            f"{where}: heaps are the numbers to whose multiples values are rounded, above 0 (and the step) and below "
+            f"the width of the bounds, got {list(said)}."
+        )
+    return {"heaps": heaps, "labels": labels, "ignored": () if heaps or labels else ("roundness",)}
+
+
+def _usual_heaps(lower: float, upper: float, step: float) -> tuple[float, ...]:
+    found: list[float] = []
+    size = 5.0 * step
+    while (upper - lower) / size >= MULTIPLES:
+        found = [size, *found]
+        size *= 2.0 if len(found) % 2 else 5.0
+    return tuple(found)
+
+
+def described(rules: Iterable[ColumnRule]) -> str:
+    """What is conditioned on beyond the values themselves, in a sentence; the empty text where nothing is."""
+    told = [text for text in map(_described, rules) if text]
+    return f"Conditioned on {'; '.join(told)}." if told else ""
+
+
+def _described(rule: ColumnRule) -> str:
+    if rule.labels:
+        return f"{rule.name} value by value"
+    if rule.notation.date:
+        parts = [f"its {part}" for part in ("date", *(NAMES[cycle] for cycle in rule.cycles))]
+        return f"{rule.name} by {' and '.join(part for part in (', '.join(parts[:-1]), parts[-1]) if part)}"
+    if rule.heaps:
+        return f"{rule.name} and whether it is a multiple of {', '.join(f'{heap:g}' for heap in rule.heaps)}"
+    return ""
+
+
+def flags(rules: Iterable[ColumnRule]) -> dict[str, str]:
+    """Flags of an answer by name, with their sentences: what the schema switches off."""
+    rules = list(rules)
+    found = {}
+    for name, dates in (("cycles", True), ("heaps", False)):
+        off = [f"{rule.name} ({', '.join(rule.ignored)})" for rule in rules if rule.ignored and dates == rule.is_date]
+        if off:
+            found[name] = (
+                f"The schema leaves out of Z: {', '.join(off)}. Where X and Y both follow it, true nulls are rejected."
+            )
+    return found
+
+
+def require_said(rules: Iterable[ColumnRule]) -> None:
+    """Raises ValueError for dates of which the schema does not say whether they have a time of day.
+
+    For strict callers: nobody may tell them whether the cells have one.
+    """
+    for rule in rules:
+        if rule.times == UNSAID:
+            raise ValueError(
+                f"column {rule.name!r}: to condition on dates in strict mode say whether cells hold times of day: "
+                f'cycles = ["day", "week"], or a format without times such as date = "%Y-%m-%d".'
+            )

@@ -20,11 +20,16 @@ from jaxdp.data.schema import column_rule
 
 LONGEST_NAME = 200
 _HINTS = (
-    (re.compile(r"date|day|datum|_at$|timestamp", re.I), "date = true", '2024-12-31; or a format such as "%d.%m.%Y"'),
+    (re.compile(r"date|day|datum|_at$|time", re.I), "date = true", '2024-12-31; or a format such as "%d.%m.%Y"'),
     (
-        re.compile(r"time|_at$|timestamp", re.I),
+        re.compile(r"_at$|time", re.I),
         'cycles = ["day", "week"]',
         "of dates with a time of day, as columns to condition on",
+    ),
+    (
+        re.compile(r"income|salary|wage|price|amount|cost|revenue", re.I),
+        "heaps = [1000, 500]",
+        "as a column to condition on, if people round to such multiples",
     ),
     (re.compile(r"%|percent|prozent|pct|share|rate$", re.I), "percent = true", "if cells end in a percent sign"),
 )
@@ -151,7 +156,7 @@ def _body(kind: str) -> list[str]:
 
 def _cycles(*cycles: str) -> str:
     """What repeats within a column of dates that is conditioned on."""
-    return f"cycles = {json.dumps(list(cycles))}"
+    return f"cycles = {json.dumps(list(cycles)):17} # as a column to condition on; [] if X and Y follow none of them"
 
 
 def _quoted(name: str) -> str:

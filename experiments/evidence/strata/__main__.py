@@ -2,12 +2,13 @@
 
     python -m experiments.evidence.strata --quick | --full [--ccpp CCPP.csv] [--only NAME ...] [--out DIR]
 
-Tables: a year of timestamps (season, a wave of the hour of 1.5 sd, weekday effects; or steps at rush hours, during
+Tables: a year of timestamps (season, a wave of the hour of 1.5 sd, weekday effects; or steps at rush hours, or during
 working hours), dates with weekday effects, a day beside its hour in 24 levels, incomes of which 30 % are rounded to
-1000 and 15 % to 500 by people who differ by 1.2 sd in X and Y, and the column V of CCPP (--ccpp) with X and Y of the
-group means of AT and of PE by its value and noise of their sd within groups. X and Y are independent given Z where
-effect = 0, else correlated by it. `schema`: what the schema says of Z; what switches an expansion off (`cycles = []`,
-`heaps = []`, caliper = 4k/n) is what the package did before it knew of it. Writes strata.jsonl.
+1000 and 15 % to 500 by people who differ by 1.2 sd in X and Y; the same without effects of cycles or rounding; and the
+column V of CCPP (--ccpp) with X and Y of the group means of AT and of PE by its value and noise of their sd within
+groups. X and Y are independent given Z where effect = 0, else correlated by it. `schema`: what the schema says of Z;
+what switches an expansion off (`cycles = []`, `heaps = []`, caliper = 4k/n) is what the package did before it knew of
+it. Writes strata.jsonl.
 """
 
 import argparse
@@ -53,6 +54,9 @@ CELLS = [
     *(Cell("incomes", {"bounds": [0, 200_000], **more}) for more in ({"heaps": []}, {"heaps": [1000, 500]})),
     *(Cell("incomes", {"bounds": [0, 200_000], "step": 1, **more}) for more in ({"heaps": []}, {})),
     Cell("incomes", {"bounds": [0, 200_000]}),
+    *(Cell("no cycle, timestamps", DATE | {"cycles": cycles}) for cycles in ([], ["day", "week"])),
+    *(Cell("no cycle, dates", DATE | more) for more in ({"cycles": []}, {})),
+    *(Cell("no effect of rounding", {"bounds": [0, 200_000], "step": 1, **more}) for more in ({"heaps": []}, {})),
     *(Cell("V", {"bounds": [20, 90], **more}) for more in ({"heaps": []}, {"labels": True}, {})),
 ]
 
@@ -75,12 +79,14 @@ def times(name: str, rng, n: int):
     days = rng.uniform(0.0, 365.0, n)
     if name == "working hours":
         days = np.floor(days) + (8.0 + 10.0 * rng.beta(2.0, 2.0, n)) / 24.0
-    if name == "dates":
+    if name.endswith("dates"):
         days = np.floor(days)
     hour = 24.0 * (days % 1.0)
     trend = np.sin(2.0 * np.pi * days / 365.0)
     if name == "day and hour":
         return days, trend + 1.5 * np.sin(2.0 * np.pi * np.floor(hour) / 24.0)
+    if name.startswith("no cycle"):
+        return days, trend
     trend += WEEKDAYS[np.floor(days).astype(int) % 7]
     if name in ("timestamps", "working hours"):
         trend += 1.5 * np.sin(2.0 * np.pi * hour / 24.0 + 0.7)
@@ -97,10 +103,10 @@ def table(name: str, rng, n: int, effect: float, ccpp) -> dict[str, np.ndarray]:
         values, mean_x, mean_y, sd_x, sd_y = ccpp
         rows = rng.integers(0, len(values), n)
         return {"x": mean_x[rows] + sd_x * own, "y": mean_y[rows] + sd_y * other, "z": values[rows]}
-    if name == "incomes":
+    if name in ("incomes", "no effect of rounding"):
         z, kind = np.exp(rng.normal(10.5, 0.5, n)), rng.uniform(size=n)
         z = np.where(kind < 0.3, np.round(z, -3), np.where(kind < 0.45, 500.0 * np.round(z / 500.0), np.round(z)))
-        trend = np.log(z) - 10.5 + 1.2 * (kind < 0.45)
+        trend = np.log(z) - 10.5 + 1.2 * (kind < 0.45) * (name == "incomes")
         return {"x": trend + own, "y": trend + other, "z": z}
     days, trend = times(name, rng, n)
     found = {"x": trend + own, "y": trend + other}

@@ -1,0 +1,286 @@
+"""What a column of Z stands for: dates with cycles, amounts with their roundness, labels; what the owner is told."""
+
+import csv
+import datetime
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.cli.main import main
+from jaxdp.data import conditioning
+from jaxdp.data.draft import draft
+from jaxdp.data.schema import Schema, column_rule
+
+OWNER = "for the owner of the file, not for release"
+SIDES = {name: {"kind": "continuous", "bounds": [-7, 9]} for name in "xy"}
+YEAR = {"kind": "continuous", "date": True, "bounds": ["2023-01-01", "2024-01-01"]}
+STAMPS = YEAR | {"bounds": ["2023-01-01T00:00", "2024-01-01T00:00"]}
+INCOME = {"kind": "continuous", "bounds": [0, 200_000]}
+WEEKDAYS = np.array([1.0, -0.5, 0.7, -1.0, 0.9, -0.8, 0.0])
+
+
+def rule(**entry):
+    return column_rule("z", {"kind": "continuous", **entry})
+
+
+def schema(z):
+    return {"columns": {**SIDES, "z": z}}
+
+
+def dates(rng, n=1000, hours=False, effect=0.0):
+    """X and Y follow the season, the weekday and, with hours, the time of day; given these, y moves by effect x."""
+    days = rng.uniform(0.0, 365.0, n)
+    days = days if hours else np.floor(days)
+    trend = np.sin(2 * np.pi * days / 365) + WEEKDAYS[np.floor(days).astype(int) % 7]
+    trend += 1.5 * np.sin(2 * np.pi * days + 0.7) * hours
+    when = np.datetime64("2023-01-01", "us") + np.round(days * 86_400e6).astype("timedelta64[us]")
+    own, other = rng.normal(size=(2, n))
+    return {"x": trend + own, "y": trend + effect * own + other, "z": when}
+
+
+def incomes(rng, n=1000):
+    """Nearly a half are rounded, to 1000 or 500, by people whose X and Y are higher by 1.2 sd."""
+    z, kind = np.exp(rng.normal(10.5, 0.5, n)), rng.uniform(size=n)
+    z = np.where(kind < 0.3, np.round(z, -3), np.where(kind < 0.45, 500 * np.round(z / 500), np.round(z)))
+    trend = np.log(z) - 10.5 + 1.2 * (kind < 0.45)
+    return {"x": trend + rng.normal(size=n), "y": trend + rng.normal(size=n), "z": z}
+
+
+def labels(rng, n=1000):
+    """Values to two decimals that stand for devices, each with many records or few, and with its own X and Y."""
+    names = np.random.default_rng(0)
+    values, weights = np.round(names.uniform(25, 82, 300), 2), names.gamma(0.5, size=300)
+    device = rng.choice(300, n, p=weights / weights.sum())
+    effect = names.normal(0.0, 1.5, 300)[device]
+    return {"x": effect + rng.normal(size=n), "y": effect + rng.normal(size=n), "z": values[device]}
+
+
+def rejections(make, z, count, **how):
+    """Of `count` tables, through the builder."""
+    rng = np.random.default_rng(1)
+    ask = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "schema": schema(z), **how}
+    return sum(jaxdp.test(make(rng), key=jax.random.key(r), **ask).p_value <= 0.05 for r in range(count))
+
+
+def test_a_date_stands_for_its_date_its_time_of_day_and_its_weekday():
+    stamps = rule(date=True, bounds=["2024-01-01 00:00", "2024-12-31 12:00"], missing="2024-03-03")
+    cells = ["2024-03-09 06:00", "2024-03-09", "", "1999-01-01"]  # a Saturday; missing, a Sunday; the lower bound
+    found = stamps.given(cells)
+    assert [column.name for column in stamps.given_columns()] == ["z", "z (time of day)", "z (weekday)"]
+    assert found[:, 0].tolist() == stamps.codes(cells).tolist()
+    assert found[:, 1] == pytest.approx([-0.5, -1.0, -1.0, -1.0], abs=2e-3)
+    assert np.all(np.abs(found[:, 1]) < 1.0)  # midnight lies inside the bounds: such records count
+    assert found[:, 2].tolist() == [5.0, 5.0, 6.0, 0.0]
+    for row, cell in enumerate(cells):
+        assert np.array_equal(stamps.given([cell])[0], found[row])
+
+
+@pytest.mark.parametrize(
+    ("entry", "cycles"),
+    [
+        ({"date": True, "bounds": ["2024-01-01", "2024-12-31"]}, ("week",)),
+        ({"date": "%d.%m.%Y %H:%M", "bounds": ["01.01.2024 00:00", "31.12.2024 00:00"]}, ("day", "week")),
+        ({"date": "%d.%m.%Y", "bounds": ["01.01.2024", "31.12.2024"]}, ("week",)),
+        ({"date": True, "bounds": [datetime.datetime(2024, 1, 1), datetime.datetime(2024, 12, 31)]}, ("day", "week")),
+        ({"date": True, "bounds": ["2024-01-01 00:00", "2024-01-05 00:00"]}, ("day",)),  # less than a week
+        ({"date": True, "bounds": ["2024-01-01 08:00", "2024-01-01 18:00"]}, ()),
+        ({"date": True, "bounds": ["2024-01-01", "2024-12-31"], "cycles": ["day", "week"]}, ("day", "week")),
+        ({"date": True, "bounds": ["2024-01-01", "2024-12-31"], "cycles": []}, ()),
+    ],
+)
+def test_cycles_are_those_that_public_knowledge_leaves_room_for(entry, cycles):
+    assert rule(**entry).cycles == cycles
+
+
+def test_roundness_is_the_largest_heap_that_divides():
+    assert conditioning.roundness(np.array([3000.0, 1500, 1250, 7, 0, 999.999]), (1000.0, 500.0)).tolist() == [
+        0, 1, 2, 2, 0, 2,
+    ]  # fmt: skip
+    assert conditioning.roundness(np.array([0.3, 0.35, 100.1]), (0.1, 0.05)).tolist() == [0, 1, 0]
+    assert rule(bounds=[0, 200_000], step=1).heaps == (10_000, 5000, 1000, 500, 100, 50, 10, 5)
+    assert rule(bounds=[18, 90], step=1).heaps == ()  # few values: records of equal age are compared
+    assert rule(bounds=[0, 200_000]).heaps == ()
+    assert rule(bounds=[0, 200_000], heaps=[500, 1000]).given(["2500", "3000", "1"])[:, 1].tolist() == [1, 0, 2]
+    assert rule(bounds=[0, 200_000], step=1, heaps=[]).given(["2500"]).shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"bounds": [0, 9], "cycles": ["day"]}, "write date = true too"),
+        ({**YEAR, "cycles": ["hour"]}, '"day" and "week"'),
+        ({**YEAR, "cycles": "day"}, '"day" and "week"'),
+        ({**YEAR, "heaps": [5]}, "takes cycles, not heaps"),
+        ({"bounds": [0, 9], "heaps": [10]}, "below the width"),
+        ({"bounds": [0, 9], "heaps": [0]}, "above 0"),
+        ({"bounds": [0, 9], "heaps": 5}, "a list of numbers"),
+        ({"bounds": [0, 9], "heaps": [3], "labels": True}, "remove heaps"),
+        ({"bounds": [0, 9], "labels": "yes"}, "true or false"),
+    ],
+)
+def test_mistakes_about_z_are_one_sentence(entry, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        rule(**entry)
+    with pytest.raises(ValueError, match="takes levels, not cycles"):
+        column_rule("z", {"kind": "ordinal", "levels": [1, 2], "cycles": []})
+
+
+def test_dates_keep_the_level_and_find_what_there_is():
+    """30 tables each; binomial(30, 0.05): beyond 7 at 1e-4. All of them are rejected given the date alone."""
+    assert rejections(dates, YEAR, 30) <= 7
+    assert rejections(dates, YEAR | {"cycles": []}, 30) == 30
+    assert rejections(lambda rng: dates(rng, effect=0.5), YEAR, 10) == 10
+
+
+@pytest.mark.full
+def test_timestamps_rounded_numbers_and_labels_keep_the_level():
+    """60 tables each; binomial(60, 0.05): beyond 11 at 1e-4."""
+    assert rejections(lambda rng: dates(rng, hours=True), STAMPS, 60) <= 11
+    assert rejections(incomes, INCOME | {"step": 1}, 60) <= 11
+    assert rejections(incomes, INCOME | {"heaps": [1000, 500]}, 60) <= 11
+    assert rejections(incomes, INCOME | {"heaps": []}, 20) > 11
+    device = {"kind": "continuous", "bounds": [20, 90]}
+    assert rejections(labels, device | {"labels": True}, 60) <= 11
+    assert rejections(labels, device | {"heaps": []}, 20) > 11
+
+
+def test_answers_say_what_was_conditioned_on_and_what_was_left_out():
+    def answer(table, z):
+        ask = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "schema": schema(z), "key": jax.random.key(1)}
+        return jaxdp.test(table, **ask)
+
+    rng = np.random.default_rng(2)
+    day, stamp, amount = dates(rng), dates(rng, hours=True), incomes(rng)
+    for table, z, said in (
+        (day, YEAR, "z by its date and its weekday"),
+        (stamp, STAMPS, "z by its date, its time of day and its weekday"),
+        (amount, INCOME | {"heaps": [1000, 500]}, "z and whether it is a multiple of 1000, 500"),
+        (amount, INCOME | {"labels": True}, "z value by value"),
+    ):
+        found = answer(table, z)
+        assert said in found.content["conditioned_on"]
+        assert said in " ".join(repr(found).split())
+        assert not {"cycles", "heaps"} & set(found.content["level_rule"]["flags"])
+    for table, z, flag, doubt in (
+        (day, YEAR | {"cycles": []}, "cycles", "follow the hour or the weekday"),
+        (stamp, STAMPS | {"cycles": ["week"]}, "cycles", "follow the hour or the weekday"),
+        (amount, INCOME | {"heaps": []}, "heaps", "rounded values of Z differ"),
+    ):
+        found = answer(table, z)
+        assert flag in found.content["level_rule"]["flags"]
+        assert "true nulls are rejected" in found.content["level_rule"]["sentence"]
+        assert doubt in found.content["answer"]
+    assert answer(amount, INCOME | {"bounds": [0, 300_000], "heaps": [500]}).content["level_rule"]["flags"] == []
+
+
+@pytest.mark.parametrize(
+    ("make", "z", "cause", "way_out"),
+    [
+        (lambda rng: dates(rng, hours=True), YEAR, "hold a time of day", {"cycles": ["day", "week"]}),
+        (lambda rng: dates(rng, hours=True), YEAR | {"cycles": ["week"]}, "hold a time of day", {"cycles": []}),
+        (incomes, INCOME, "far more frequent than the values beside them", {"heaps": [1000, 500]}),
+        (labels, {"kind": "continuous", "bounds": [20, 90]}, "labels = true", {"labels": True}),
+    ],
+)
+def test_the_owner_is_refused_where_the_schema_says_nothing_of_what_repeats(tmp_path, make, z, cause, way_out):
+    table = make(np.random.default_rng(3))
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    ask = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0}
+    with pytest.raises(ValueError, match=cause) as error:
+        jaxdp.test(table, **ask, schema=schema(z), ledger=ledger)
+    assert OWNER in str(error.value)
+    assert "nothing was charged" in str(error.value)
+    assert ledger.rows() == []
+    with pytest.raises(ValueError, match=cause):
+        jaxdp.test_pairs(table, columns=["x", "y"], given="z", epsilon=1.0, schema=schema(z))
+    for how in ({"schema": schema(z), "force": True}, {"schema": schema(z | way_out)}):
+        assert 0.0 <= jaxdp.test(table, **ask, **how, key=jax.random.key(1)).p_value <= 1.0
+    jaxdp.test(table, x="x", y="z", epsilon=1.0, schema=schema(z), key=jax.random.key(1))  # nobody conditions on it
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng, n: rng.uniform(0, 1, n),
+        lambda rng, n: np.round(rng.normal(20, 7, n), 1),  # measured to its resolution: hundreds of values, no piles
+        lambda rng, n: rng.poisson(30, n) * 1.0,
+        lambda rng, n: np.where(rng.uniform(size=n) < 0.3, 0.0, rng.uniform(0, 9, n)),  # one pile
+    ],
+)
+def test_measured_values_are_no_piles(make):
+    rng = np.random.default_rng(4)
+    for n in (300, 3000):
+        table = {"x": rng.normal(size=n), "y": rng.normal(size=n), "z": make(rng, n)}
+        z = {"kind": "continuous", "bounds": [-10, 90]}
+        jaxdp.test(table, x="x", y="y", given="z", epsilon=1.0, schema=schema(z), key=jax.random.key(1))
+
+
+def test_strict_callers_must_say_whether_dates_have_times():
+    table = dates(np.random.default_rng(5))
+    ask = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "strict": True, "key": jax.random.key(1)}
+    with pytest.raises(ValueError, match="say whether cells hold times of day"):
+        jaxdp.test(table, **ask, schema=schema(YEAR))
+    jaxdp.test(table, **ask, schema=schema(YEAR | {"cycles": ["week"]}))
+
+
+def test_all_pairs_and_pieces_condition_on_the_same_columns():
+    table, read = dates(np.random.default_rng(6)), Schema.from_dict(schema(YEAR))
+    whole = read.read(table, x="x", y="y", given="z")
+    assert whole.z.shape == (1000, 2)
+    pieces = [{name: values[part] for name, values in table.items()} for part in (slice(0, 7), slice(7, None))]
+    assert np.array_equal(whole.z, np.concatenate([read.coded(p, ["x"], ["y"], ["z"], False).z for p in pieces]))
+    values, columns = read.read_table(table, ["x", "y"], given=["z"])
+    assert np.array_equal(values[:, 2:], whole.z)
+    assert columns[2:] == whole.domain.z
+    answers = jaxdp.test_pairs(
+        table, columns=["x", "y"], given="z", epsilon=1.0, schema=schema(YEAR), key=jax.random.key(1)
+    )
+    assert "its weekday" in answers.content["conditioned_on"]
+    assert answers.pairs[0]["method"] == "band-gcm"
+    setting = jaxdp.plan.Setting.of_schema(read, "x", "y", ["z"])
+    assert setting.z == whole.domain.z
+    drawn = jaxdp.simulate.from_schema(read, 200, x="x", y="y", given="z")(jax.random.key(1))
+    assert drawn.z.shape == (200, 2)
+    assert drawn.domain == whole.domain
+
+
+def test_check_and_the_command_line_name_the_cause(tmp_path, capsys):
+    table = incomes(np.random.default_rng(7))
+    stamps = dates(np.random.default_rng(7), hours=True)["z"]
+    with open(tmp_path / "d.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", "y", "z", "seen"])
+        writer.writerows(zip(*table.values(), np.datetime_as_string(stamps, "s"), strict=True))
+    text = "".join(f"[columns.{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
+                   for name, entry in {**SIDES, "z": INCOME, "seen": YEAR}.items())  # fmt: skip
+    (tmp_path / "s.toml").write_text(text)
+    files = [str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]
+    assert main(["check", *files]) == 0
+    said = capsys.readouterr().out
+    assert "far more frequent than the values beside them" in said
+    assert "hold a time of day" in said
+    assert "seen by its date and its weekday" in said
+    ask = ["--x", "x", "--y", "y", "--epsilon", "1", "--seed", "1"]
+    for given in ("z", "seen"):
+        assert main(["test", *files, *ask, "--given", given, "--out", str(tmp_path / given)]) == 2
+        assert OWNER in capsys.readouterr().err
+    (tmp_path / "s.toml").write_text(text + 'cycles = ["day", "week"]\n')
+    assert main(["test", *files, *ask, "--given", "seen", "--out", str(tmp_path / "out")]) == 0
+    assert "its time of day and its weekday" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_draft_writes_cycles_and_offers_heaps(tmp_path):
+    (tmp_path / "d.csv").write_text("seen_at,income\n")
+    text = draft(tmp_path / "d.csv")
+    assert "# date = true" in text
+    assert '# cycles = ["day", "week"]' in text
+    assert "# heaps = [1000, 500]" in text
+    pa, pq = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    columns = {"d": [datetime.date(2020, 1, 1)], "t": [datetime.datetime(2020, 1, 1)]}
+    pq.write_table(pa.table(columns), tmp_path / "d.parquet")
+    text = draft(tmp_path / "d.parquet")
+    assert '\ncycles = ["week"]' in text
+    assert '\ncycles = ["day", "week"]' in text

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data import conditioning
 from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
 from jaxdp.data.notation import PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
@@ -77,14 +76,6 @@ class ColumnRule:
     def codes(self, values: Sequence) -> np.ndarray:
         """Levels as codes 0, ..., L - 1; continuous values scaled to [-1, 1]. float64, (n,)."""
         return self._scaled_numbers(values) if self.is_continuous else self._level_codes(values)
-
-    def given(self, values: Sequence) -> np.ndarray:
-        """The columns of Z that a column which is conditioned on stands for, float64 (n, d)."""
-        return conditioning.values(self, values)
-
-    def given_columns(self) -> tuple[Column, ...]:
-        """Public descriptions of the columns of `given`."""
-        return conditioning.columns(self)
 
     def filled(self, values: Sequence) -> np.ndarray:
         """What the cells of a continuous column count as, within the bounds, in its own units."""

@@ -11,15 +11,13 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column
 from jaxdp.data.notation import ISO
-
-if TYPE_CHECKING:
-    from jaxdp.data.coding import ColumnRule
 
 DAY, WEEK = "day", "week"
 KNOWN, UNSAID, NONE = "known", "unsaid", "none"  # what is public about times of day in a column of dates

@@ -206,7 +206,10 @@ class Schema:
     def _coded(self, piece: Mapping[str, Any], name: str, form: str) -> np.ndarray:
         """The cells of a column as numbers (n, columns)."""
         rule = self.rule(name)
-        values = {CODES: rule.codes, SCALED: rule.scaled, GIVEN: rule.given}[form](piece[name])
+        cells = piece[name]
+        if form == GIVEN:
+            return conditioning.values(rule, cells)
+        values = rule.scaled(cells) if form == SCALED else rule.codes(cells)
         return values.reshape(len(values), len(self._columns(name, form)))
 
     def read_table(
@@ -253,7 +256,9 @@ class Schema:
 
     def _columns(self, name: str, form: str) -> tuple[Column, ...]:
         rule = self.rules[name]
-        return {CODES: rule.code_column, SCALED: rule.scaled_columns, GIVEN: rule.given_columns}[form]()
+        if form == GIVEN:
+            return conditioning.columns(rule)
+        return rule.scaled_columns() if form == SCALED else rule.code_column()
 
     def _table(
         self,

@@ -232,7 +232,7 @@ class PairsQuery:
         coded = query.entry.spec.columns.coded
         x, y = (self._side(name, values, coded) for name in (*query.x, *query.y))
         z = values[:, len(self.columns) :] if self.given else None
-        described = tuple(column for name in self.given for column in self.schema.rule(name).given_columns())
+        described = tuple(column for name in self.given for column in conditioning.columns(self.schema.rule(name)))
         return Data(x[0], y[0], z, Domain(x[1], y[1], described))
 
     def _side(self, name: str, values: np.ndarray, coded: bool) -> tuple[np.ndarray, tuple]:
@@ -453,7 +453,7 @@ def _require_pair(query: Query) -> None:
         raise ValueError(
             f"{entry.name} takes {listing(query.public_columns)} as public: ask about one pair by --x, --y."
         )
-    given = tuple(column for name in query.given for column in query.schema.rule(name).given_columns())
+    given = tuple(column for name in query.given for column in conditioning.columns(query.schema.rule(name)))
     domain = Domain(rules[0].code_column(), rules[1].code_column(), given)
     if not entry.spec.fits(domain):
         pair = f"{query.x[0]} and {query.y[0]}"

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp.data import conditioning
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, equally_spaced
 from jaxdp.simulate.designs.confounder import sine_confounder
 from jaxdp.statistics import partition
@@ -63,7 +64,7 @@ class Setting:
         if len(set(names)) < len(names):
             raise ValueError(f"every column is named once among x, y and given, got {', '.join(names)}.")
         first, second = (schema.rule(name).code_column()[0] for name in (x, y))
-        rest = tuple(column for name in given for column in schema.rule(name).given_columns())
+        rest = tuple(column for name in given for column in conditioning.columns(schema.rule(name)))
         return cls(x=first, y=second, z=rest, scaled=True, **fields)
 
     @classmethod

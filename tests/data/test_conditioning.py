@@ -68,14 +68,14 @@ def rejections(make, z, count, **how):
 def test_a_date_stands_for_its_date_its_time_of_day_and_its_weekday():
     stamps = rule(date=True, bounds=["2024-01-01 00:00", "2024-12-31 12:00"], missing="2024-03-03")
     cells = ["2024-03-09 06:00", "2024-03-09", "", "1999-01-01"]  # a Saturday; missing, a Sunday; the lower bound
-    found = stamps.given(cells)
-    assert [column.name for column in stamps.given_columns()] == ["z", "z (time of day)", "z (weekday)"]
+    found = conditioning.values(stamps, cells)
+    assert [column.name for column in conditioning.columns(stamps)] == ["z", "z (time of day)", "z (weekday)"]
     assert found[:, 0].tolist() == stamps.codes(cells).tolist()
     assert found[:, 1] == pytest.approx([-0.5, -1.0, -1.0, -1.0], abs=2e-3)
     assert np.all(np.abs(found[:, 1]) < 1.0)  # midnight lies inside the bounds: such records count
     assert found[:, 2].tolist() == [5.0, 5.0, 6.0, 0.0]
     for row, cell in enumerate(cells):
-        assert np.array_equal(stamps.given([cell])[0], found[row])
+        assert np.array_equal(conditioning.values(stamps, [cell])[0], found[row])
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,12 @@ def test_roundness_is_the_largest_heap_that_divides():
     assert rule(bounds=[0, 200_000], step=1).heaps == (10_000, 5000, 1000, 500, 100, 50, 10, 5)
     assert rule(bounds=[18, 90], step=1).heaps == ()  # few values: records of equal age are compared
     assert rule(bounds=[0, 200_000]).heaps == ()
-    assert rule(bounds=[0, 200_000], heaps=[500, 1000]).given(["2500", "3000", "1"])[:, 1].tolist() == [1, 0, 2]
-    assert rule(bounds=[0, 200_000], step=1, heaps=[]).given(["2500"]).shape == (1, 1)
+    assert conditioning.values(rule(bounds=[0, 200_000], heaps=[500, 1000]), ["2500", "3000", "1"])[:, 1].tolist() == [
+        1,
+        0,
+        2,
+    ]
+    assert conditioning.values(rule(bounds=[0, 200_000], step=1, heaps=[]), ["2500"]).shape == (1, 1)
 
 
 @pytest.mark.parametrize(

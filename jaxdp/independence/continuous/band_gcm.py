@@ -170,9 +170,14 @@ class BandGCM(BandTest):
         if continuous == 0 or self._compares_equal(data):
             sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
             return level_rule.LevelRule(level_rule.RUN, sentence)
-        labels, strata = num_values(data) > 0, num_strata(data)
-        told = {"narrow": self._narrow(data), "labels": labels, "strata": strata}
-        return level_rule.band_rule(count, k, self._noise_variance(count), **told)
+        return level_rule.band_rule(
+            count,
+            k,
+            self._noise_variance(count),
+            narrow=self._narrow(data),
+            labels=num_values(data) > 0,
+            strata=num_strata(data),
+        )
 
     def _noise_variance(self, num_records: int) -> float:
         """Of S, NaN for a traced budget."""

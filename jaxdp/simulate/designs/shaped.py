@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp.data import conditioning
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain, equally_spaced
 from jaxdp.data.schema import Schema, as_names
@@ -62,7 +63,7 @@ def shaped(
     """The records of `from_schema`; rules: those of x, of y and of the given columns."""
     rules_x, rules_y, rules_z = rules
     key_z, key_x, key_y = jax.random.split(key, 3)
-    columns_z = tuple(column for rule in rules_z for column in rule.given_columns())
+    columns_z = tuple(column for rule in rules_z for column in conditioning.columns(rule))
     place = jax.random.uniform(key_z, (n, len(columns_z)), minval=-1.0, maxval=1.0)
     z = [_given(column, place[:, j]) for j, column in enumerate(columns_z)]
     position = [_position(column, values) for column, values in zip(columns_z, z, strict=True)]

@@ -231,6 +231,20 @@ def tuning() -> str:
     return (ROOT / "experiments" / "evidence" / "tuning" / "results" / "gains.md").read_text(encoding="utf-8")
 
 
+def records_needed() -> str:
+    """Records for power 0.8 by every test that fits, on the public grid of shapes."""
+    from experiments.evidence.defaults import page
+
+    return page.records_needed()
+
+
+def level_of_defaults() -> str:
+    """Rejections of true nulls of the same shapes by the defaults."""
+    from experiments.evidence.defaults import page
+
+    return page.level_of_defaults()
+
+
 def type_one() -> str:
     """Type-I error of every configuration."""
     from experiments.evidence.audit.nulls import finished
@@ -386,6 +400,8 @@ MAKERS: dict[str, Callable[[], str]] = {
     "power": power,
     "one_table": one_table,
     "tuning": tuning,
+    "records_needed": records_needed,
+    "level_of_defaults": level_of_defaults,
     "type_one": type_one,
     "level": level,
     "real": real,

@@ -9,7 +9,6 @@ from pathlib import Path
 from jaxdp._base import csv_files
 from jaxdp.cli import options
 
-DEFAULT_METHOD = "partition-gcm"
 DEFAULT_REPLICATES = 1000
 QUICK_REPLICATES = 200
 MAX_STEPS = 24  # of a search by simulation, for the bar
@@ -47,7 +46,11 @@ def add_parser(subparsers) -> None:
         action="store_true",
         help="plan a causal graph instead: which search, and which edges will it miss? With --schema, --n, --epsilon",
     )
-    parser.add_argument("--method", metavar="M", help=f"test to plan (default {DEFAULT_METHOD}; with --schema: all)")
+    parser.add_argument(
+        "--method",
+        metavar="M",
+        help="test to plan (with --schema: all that fit; else the default for one continuous Z)",
+    )
     parser.add_argument("--n", type=options.count, metavar="N", help="number of records")
     parser.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget")
     parser.add_argument(
@@ -105,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         return plan_discover.run(args)
     from jaxdp.plan import answer, compare
     from jaxdp.plan.compare import Row, unknown
-    from jaxdp.plan.methods import plan_of
+    from jaxdp.plan.methods import default_method, plan_of
     from jaxdp.plan.solve import listening
 
     given = {name: getattr(args, name) for name in ("n", "epsilon", "effect", "power")}
@@ -120,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         if setting is not None and args.method is None:
             rows: list[Row] = compare(setting, **given, level=args.level, delta=args.delta)
         else:
-            method = args.method or DEFAULT_METHOD
+            method = args.method or default_method()
             how = {"level": args.level, "setting": setting, "delta": args.delta, "replicates": _step(args)}
             rows = [answer(method, **given, **how)]
         begin("checking the answer on made-up data")
@@ -134,11 +137,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell_simulated(args: argparse.Namespace, setting) -> bool:
     """Whether one test is asked for and the planner has no formula for it here: then this says so on standard error."""
-    from jaxdp.plan.methods import plan_of
+    from jaxdp.plan.methods import default_method, plan_of
 
     if args.method is None and setting is not None:
         return False
-    plan = plan_of(args.method or DEFAULT_METHOD)
+    plan = plan_of(args.method or default_method())
     if not plan.slow and plan.has_formula(setting or plan.setting, args.delta):
         return False
     fewer = "" if args.quick else f"; --quick takes {QUICK_REPLICATES}"
@@ -223,7 +226,7 @@ def _loses_level(checked: dict, level: float) -> bool:
 def describe(rows, setting, args: argparse.Namespace) -> dict:
     """What plan.json holds."""
     from jaxdp import catalogue
-    from jaxdp.plan.methods import plan_of
+    from jaxdp.plan.methods import default_method, plan_of
 
     best = rows[0]
     planned = plan_of(best.method)
@@ -238,7 +241,7 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
         "effect_is": "sds of Y's own part per sd of X's own part, given Z",
         "rests_on": LINES if planned.rests_on_lines(setting) else "",
         "replicates_a_step": _most(rows, args),
-        "default_test": "" if setting is None else catalogue.default(setting.domain("codes")).name,
+        "default_test": "" if setting is None else default_method(setting),
     }
     if len(rows) > 1:
         content["comparison"] = [dataclasses.asdict(row) for row in rows]

@@ -10,11 +10,9 @@ from jaxdp._base.display import Rows
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.plan.compare import Row, answer, compare
-from jaxdp.plan.methods import plan_of
+from jaxdp.plan.methods import default_method, plan_of
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import LEVEL
-
-DEFAULT_METHOD = "partition-gcm"
 
 
 def plan(
@@ -40,6 +38,7 @@ def plan(
         jaxdp.plan(schema="trial.toml", x="dose", y="response", given="age", epsilon=1.0, effect=0.2, power=0.8)
 
     Three of n, epsilon, effect and power are given, the fourth is the answer. No table is read.
+    method: name of a test; without one and without a schema, the default of `jaxdp.test` for one continuous Z.
     schema, or bounds and levels: public knowledge about the columns x, y and given, as in `jaxdp.test`. Without a
     method all tests that fit them are compared, best first, where Z bends the means of X and Y; a named test that
     removes only what is linear in Z is planned for means that are. fields: of `Setting`, such as residual_sd.
@@ -52,7 +51,7 @@ def plan(
             raise ValueError(
                 "x, y, given and fields of a setting belong to a schema: give schema= (or bounds=, levels=)."
             )
-        return answer(method or DEFAULT_METHOD, **numbers, level=level, delta=delta)
+        return answer(method or default_method(), **numbers, level=level, delta=delta)
     if x is None or y is None:
         raise ValueError("a schema needs x= and y=: name the two columns that are to be tested.")
     setting = Setting.of_schema(schema_of(schema, bounds, levels), x, y, as_names("given", given), **fields)

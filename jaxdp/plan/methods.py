@@ -165,3 +165,8 @@ def plan_of(method: str) -> Plan:
         raise ValueError(f"method must be one of {', '.join(plans())}, got {method!r}.")
     entry = catalogue.find(method)
     return Plan(entry, entry.spec.planning or Planning())
+
+
+def default_method(setting: Setting | None = None) -> str:
+    """The test that `jaxdp test` takes for columns of this setting (None: the continuous model) if none is named."""
+    return catalogue.default((setting or Setting()).domain(CODES)).name

@@ -25,8 +25,8 @@ CASES = [
     (3, "grade", "answer", ["site"]),
     (4, "number", "other", []),
     (4, "number", "answer", []),
-    (5, "grade", "answer", []),
-    (5, "site", "answer", []),
+    (4, "grade", "answer", []),
+    (4, "site", "answer", []),
     (5, "number", "other", ["site"]),
 ]
 

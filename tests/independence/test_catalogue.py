@@ -111,7 +111,7 @@ def test_one_name_builds_the_same_test_for_every_command():
 def test_the_default_is_what_the_specs_rank_first():
     levels = Domain((Column("ordinal", 3),), (Column("binary", 2),), (Column("categorical", 4),))
     assert catalogue.default(levels).name == "conditional-kendall"
-    assert catalogue.default(dataclasses.replace(levels, z=())).name == "partition-gcm"
+    assert catalogue.default(dataclasses.replace(levels, z=())).name == "quantile-table"
 
 
 def test_entry_points_of_other_packages_join(monkeypatch):

@@ -314,7 +314,8 @@ def test_mistakes_are_named():
 
 def test_the_command_answers_and_writes_its_files(tmp_path, capsys):
     out = tmp_path / "plan"
-    arguments = ["plan", "--epsilon", "1", "--effect", "0.4", "--power", "0.8", "--replicates", "300"]
+    arguments = ["plan", "--method", "partition-gcm", "--epsilon", "1", "--effect", "0.4", "--power", "0.8"]
+    arguments += ["--replicates", "300"]
     assert main([*arguments, "--out", str(out)]) == 0
     content = json.loads((out / "plan.json").read_text())
     assert (content["method"], content["found"]) == ("partition-gcm", "n")

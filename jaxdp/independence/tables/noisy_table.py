@@ -66,6 +66,13 @@ class NoisyCounts(PrivateTest):
         room = noise_law.margin(self.budget(), bare)
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
+    def effect(self, key, release):
+        """The phi coefficient of a 2 x 2 table with its interval; None for other shapes."""
+        if self.shape != (2, 2):
+            return None
+        noise = self.budget().noise(key, release.sensitivity, (EFFECT_DRAWS, 2, 2))
+        return effect_sizes.noisy_phi(jnp.asarray(release.value, float), noise, release.num_records)
+
 
 @frozen_pytree
 class NoisyTableTest(NoisyCounts):
@@ -105,13 +112,6 @@ class NoisyTableTest(NoisyCounts):
 
     def finish(self, totals):
         return totals.astype(float)
-
-    def effect(self, key, release):
-        """The phi coefficient of a 2 x 2 table with its interval; None for other shapes."""
-        if self.shape != (2, 2):
-            return None
-        noise = self.budget().noise(key, release.sensitivity, (EFFECT_DRAWS, 2, 2))
-        return effect_sizes.noisy_phi(jnp.asarray(release.value, float), noise, release.num_records)
 
     def null_tables(self, key, release, probabilities):
         """`num_null` noisy tables (m, *shape): multinomial with these probabilities, plus fresh noise."""

@@ -25,7 +25,6 @@ from jaxdp.spec import (
     Example,
     Planning,
     TestSpec,
-    discrete,
     one_of_each,
     with_gaussian_noise,
 )
@@ -153,8 +152,9 @@ class QuantileTable(NoisyCounts):
         columns=Columns.CODES,
         from_domain=_from_domain,
         sees="any dependence of two columns",
+        effect="phi coefficient of a 2 x 2 table",
         fits=lambda domain: one_of_each(domain) and not domain.z,
-        rank=lambda domain: 2 * (one_of_each(domain) and not domain.z and not discrete(domain)),
+        rank=lambda domain: 2 * (one_of_each(domain) and not domain.z),
         serves=lambda domain: {ANY: 3},
         planning=Planning(without_z=True),
         theory="docs/theory/quantile_table.md",
@@ -258,6 +258,10 @@ class QuantileTable(NoisyCounts):
         null = (counts + noise).reshape(self.num_null, *self.shape)
         statistics = chi_squared_and_linear(jnp.concatenate([table[None], null]), total, variance)
         return null_laws.smallest_rank(jnp.stack(statistics if self.ordered else statistics[:1]))
+
+    def effect(self, key, release):
+        """The phi coefficient of two binary columns with its interval; None for other columns."""
+        return None if any(cut is not None for cut in self.cuts) else super().effect(key, release)
 
     def headline(self, release):
         """Q of the released table."""

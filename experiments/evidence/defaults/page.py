@@ -1,0 +1,71 @@
+"""The tables of docs/evidence/defaults.md, from the records: `python -m experiments.evidence.defaults.page`."""
+
+import json
+import re
+from pathlib import Path
+
+from experiments.evidence.defaults.shapes import Shape
+from jaxdp import catalogue
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[2] / "docs" / "evidence" / "defaults.md"
+MARKED = re.compile(r"(<!-- made: (records_needed|level_of_defaults) -->\n).*?(\n?<!-- end -->)", flags=re.S)
+
+
+def _rows(name: str) -> list[dict]:
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+def shape_of(row: dict) -> Shape:
+    """The shape of a row of a record."""
+    return Shape(**{**row["shape"], "levels": tuple(row["shape"]["levels"])})
+
+
+def records_needed() -> str:
+    """One line for each shape and test: records at epsilon 0.5, 1 and 2; the default in bold, first."""
+    found: dict[tuple, dict] = {}
+    for row in _rows("defaults.jsonl"):
+        if "refused" not in row:
+            shape = shape_of(row)
+            head = (row["kind"], shape.balance, f"{shape.law} {shape.strength:g}", row["not_private"])
+            default = row["test"] == catalogue.default(shape.domain(True)).name
+            found.setdefault((*head, row["test"], default), {})[row["epsilon"]] = row["records"]
+    lines = [
+        "| columns | levels | law | not private | test | epsilon 0.5 | 1 | 2 |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (kind, balance, law, plain, test, default), cells in found.items():
+        name = f"**`{test}`**" if default else f"`{test}`"
+        told = [("more" if cells[e] is None else str(cells[e])) if e in cells else "" for e in (0.5, 1.0, 2.0)]
+        lines.append(f"| {' | '.join([kind, balance, law, str(plain or ''), name, *told])} |")
+    return "\n".join(lines)
+
+
+def level_of_defaults() -> str:
+    """Rejections of true nulls by the default: one line for each shape, a column for each n and epsilon."""
+    found: dict[tuple, dict] = {}
+    for row in _rows("level.jsonl"):
+        shape = shape_of(row)
+        head = (row["kind"], shape.balance, row["test"], row["replicates"])
+        found.setdefault(head, {})[row["n"], row["epsilon"]] = row["rate"]
+    places = sorted({place for cells in found.values() for place in cells})
+    names = " | ".join(f"n {n}, epsilon {epsilon:g}" for n, epsilon in places)
+    lines = [f"| columns | levels | default | nulls a cell | {names} |", "|---|---|---|---|" + "---|" * len(places)]
+    for (kind, balance, test, replicates), cells in found.items():
+        told = [f"{cells[place]:.3f}" if place in cells else "" for place in places]
+        lines.append(f"| {' | '.join([kind, balance, f'`{test}`', str(replicates), *told])} |")
+    return "\n".join(lines)
+
+
+def filled(text: str) -> str:
+    """The page with its tables as the records have them."""
+    makers = {"records_needed": records_needed, "level_of_defaults": level_of_defaults}
+    return MARKED.sub(lambda mark: mark[1] + makers[mark[2]]() + mark[3], text)
+
+
+def main() -> None:
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

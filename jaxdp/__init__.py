@@ -96,6 +96,7 @@ _EXPORTS = {
     "TestSpec": "spec",
     "TopK": "mechanisms.top_k",
     "UnitCircle": "independence.tables.unit_circle",
+    "WinsorisedMeanDifference": "independence.continuous.winsorised_means",
     "discover": "one_call.discover",
     "mic": "one_call.mic",
     "test": "one_call.test",

@@ -108,6 +108,8 @@ class Answer(Result):
         if content["dependence_found"] or not one_each or not math.isfinite(content["epsilon"]):
             return {}
         numbers = content["n"], content["epsilon"], content["level"]
+        if "detectable_effect" in content:
+            return _told_by_release(content["detectable_effect"])
         setting = Setting.of_schema(self.schema, content["x"][0], content["y"][0], content["given"])
         found = _detectable(content["method"], *numbers, setting)
         if found == math.inf:
@@ -142,6 +144,14 @@ class Answer(Result):
 POWER = 0.8
 
 
+def _told_by_release(found: float) -> dict[str, Any]:
+    """What `Answer.missed` returns where the release itself says how small an effect would have been found."""
+    text = "Nothing could have been found, however strong; the answer says why."
+    if math.isfinite(found):
+        text = f"With power {POWER} an effect size of {found:.3g} or more, up or down, would have been found."
+    return {"detectable_effect": found, "power": text}
+
+
 @functools.lru_cache(maxsize=256)
 def _detectable(method: str, n: int, epsilon: float, level: float, setting: Any) -> float | None:
     """What the planner says by formula; None where it has none, infinity where it finds no effect however large."""
@@ -171,12 +181,22 @@ def in_own_units(result: Result, query: Any) -> Result:
     """The result with its effect in the units of the schema, where the test says that it has units."""
     import jax
 
+    result = _without_unknown(result)
     factor = query.entry.spec.own_units
     if factor is None or result.effect is None:
         return result
     size = factor(*(tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y)))
     effect, interval = jax.tree.map(lambda number: number * size, (result.effect, result.interval))
     return dataclasses.replace(result, effect=effect, interval=interval)
+
+
+def _without_unknown(result: Result) -> Result:
+    """The result, without effect and interval where the release cannot say them (NaN)."""
+    import numpy as np
+
+    if result.effect is None or np.size(result.effect) != 1 or not np.isnan(float(np.ravel(result.effect)[0])):
+        return result
+    return dataclasses.replace(result, effect=None, interval=None)
 
 
 def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:
@@ -191,7 +211,7 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
     statistic = np.asarray(result.statistic, float)
     found = p_value <= level
     given = [query.schema.rule(name) for name in query.given]
-    rule = with_flags(_level_rule(test, data, query), conditioning.flags(given))
+    rule = with_flags(_level_rule(test, data, query), conditioning.flags(given) | _released_flags(test, data, result))
     return {
         "title": query.sentence,
         "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else ()),
@@ -222,6 +242,7 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "sees": without_z(query.entry.spec.sees, query),
         "released": released_values(result.release),
         "versions": versions(),
+        **_detectable_by_release(result, query, test, data),
     }
 
 
@@ -303,6 +324,24 @@ def with_flags(rule: dict | None, flags: Mapping[str, str]) -> dict | None:
         "flags": [*known["flags"], *flags],
         "sentence": " ".join(sentence for sentence in sentences if sentence),
     }
+
+
+def _released_flags(test, data, result) -> dict[str, str]:
+    """What the release itself says about the answer, where the test says so."""
+    from jaxdp.core import public_shapes
+
+    return test.released_flags(public_shapes(data), result.release) if hasattr(test, "released_flags") else {}
+
+
+def _detectable_by_release(result, query, test, data) -> dict[str, float]:
+    """Which effect would have been found with power 0.8, in the units of the effect, where the release says it."""
+    from jaxdp.core import public_shapes
+
+    if not hasattr(test, "detectable_effect"):
+        return {}
+    rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
+    size = query.entry.spec.own_units(*rules) if query.entry.spec.own_units else 1.0
+    return {"detectable_effect": size * float(test.detectable_effect(public_shapes(data), result.release))}
 
 
 def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:

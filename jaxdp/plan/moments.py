@@ -1,4 +1,4 @@
-"""Power by formula for tests on a noisy moment matrix (docs/theory/partial_correlation.md)."""
+"""Power by formula for tests on a noisy moment matrix (docs/theory/partial_correlation.md) and of group scores."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from jaxdp.data.dataset import CATEGORICAL
-from jaxdp.independence.continuous import moment_test
+from jaxdp.independence.continuous import mean_difference, mean_law, moment_test
 from jaxdp.plan import continuous, laws
 from jaxdp.plan.setting import Setting
 from jaxdp.statistics import moments
@@ -41,3 +41,34 @@ def partial_correlation_power(
     product = slopes[0] * slopes[1]
     sd = math.sqrt(variances[0] * variances[1] / n) / product
     return laws.noisy_sum_power(r, sd, sd, laws.Noise(noise.scale / (n * product), normal), level)
+
+
+def mean_difference_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float) -> float:
+    """Two groups of equal size, a response in the middle of its bounds: docs/theory/mean_difference.md#pivot."""
+    wide = continuous.WIDE**2
+    seen = continuous.observed_moments(setting, effect, (continuous.WIDE, continuous.WIDE), 0.0)
+    group, response = ("y", "x") if setting.y.levels == 2 else ("x", "y")
+    unit = 1.0 if getattr(setting, response).levels else setting.residual_sd
+    of_group, of_response = (wide * float(np.mean(seen[f"var_{name}"])) for name in (group, response))
+    slope = wide * float(np.mean(seen["covariance"])) / of_group
+    within = max(of_response - slope**2 * of_group, 1e-12)
+    mean, sd, null_sd = (
+        unit * value for value in (2.0 * slope, 2.0 * (within / n) ** 0.5, 2.0 * (of_response / n) ** 0.5)
+    )
+    normal = isinstance(epsilon, laws.Concentrated)
+    shares = {name: float((1 - mean_difference.SIZES_SHARE) * part) for name, part in mean_difference.SHARES.items()}
+    in_size = laws.Noise.of(epsilon, float(mean_difference.SIZES_SHARE), mean_difference.size_bound(normal))
+    if 0.5 * n < mean_law.CLEAR * math.sqrt(in_size.variance):
+        return 0.0
+    # the noise in size and mean stretches the range of the scores: mean sizes of it, in half ranges
+    size, centre = (
+        in_size.scale * (0.8 if normal else 1.0) / n * unit for unit in (2.0, 1.0 / mean_difference.SUM_WEIGHT)
+    )
+    noise = laws.Noise.of(epsilon, shares["scores"], 4.0 * (1.0 + size + centre - size * centre / (size + centre)) / n)
+    largest = (2.0 * (1.0 + size + centre)) ** 2
+    of_squares = laws.Noise.of(epsilon, shares["squares"], largest / n**2)
+    variances = np.maximum(null_sd**2 + of_squares.quantiles(), 1e-3 * null_sd**2)
+    of_variance = of_squares.variance + largest / n**2 * null_sd**2
+    # where the second order would add more than `SURELY` sds of the noise to the variance, it adds these
+    most = 2.0 * mean_law.SURELY * (null_sd**2 + noise.variance) * math.sqrt(of_variance)
+    return laws.noisy_sum_power(mean, sd, np.sqrt(variances), noise, level, min(of_variance, most))

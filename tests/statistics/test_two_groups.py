@@ -45,7 +45,7 @@ def test_moments_out_of_reach_give_numbers():
 
 @pytest.mark.parametrize("effect", [0.0, 0.8, 2.5])
 def test_the_difference_of_distant_groups_is_not_bent(effect):
-    test = jaxdp.MeanDifference(epsilon=1.0, centres=0.0, scales=0.2, clip=2.0)
+    test = jaxdp.WinsorisedMeanDifference(epsilon=1.0, centres=0.0, scales=0.2, clip=2.0)
     exact = dataclasses.replace(test, epsilon=None, mechanism=Exact())
     with jax.enable_x64(True):
         found = jaxdp.run(exact, jax.random.key(1), groups(jax.random.key(2), 20_000, effect))

@@ -121,6 +121,12 @@ CASES = {  # name: (epsilon -> test, (key, n, r, sd) -> data, sds, (r, sd) -> th
     "partial-correlation": (lambda e: jaxdp.PartialCorrelation(epsilon=e), straight, ANY, by_r),
     "linear-regression": (lambda e: jaxdp.LinearRegression(epsilon=e), straight, ANY, by_r),
     "mean-difference": (lambda e: jaxdp.MeanDifference(epsilon=e), groups, ANY, lambda r, sd: r * sd),
+    "winsorised-mean-difference": (
+        lambda e: jaxdp.WinsorisedMeanDifference(epsilon=e),
+        groups,
+        ANY,
+        lambda r, sd: r * sd,
+    ),
     "conditional-kendall": (
         lambda e: jaxdp.ConditionalKendall(epsilon=e),
         functools.partial(coded, levels=5, strata=4),

@@ -1,91 +1,306 @@
-"""Difference of the means of two private groups, with interval, from one noisy moment matrix.
+"""Difference of the means of two private groups, with an interval that holds whatever the laws of the response.
 
-Theory: docs/theory/partial_correlation.md#two-groups.
+Theory: docs/theory/mean_difference.md. Symbols: `statistics/group_scores.py`; W = `SUM_WEIGHT`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 
+from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Domain
-from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
-from jaxdp.independence.continuous.moment_columns import described
-from jaxdp.independence.continuous.moment_test import MomentTest
+from jaxdp.independence.continuous import mean_examples, mean_law, moment_columns
+from jaxdp.independence.continuous.mean_law import Found
+from jaxdp.independence.continuous.moment_test import from_domain
+from jaxdp.mechanisms import Laplace, divide
 from jaxdp.spec import Planning, TestSpec
-from jaxdp.statistics import partial_correlations, two_groups
+from jaxdp.statistics import group_scores, moments, partition, sums
+from jaxdp.statistics.group_scores import Groups
 
-TWO_GROUPS = (
-    "The response is nearly normal about the mean of its group, with one sd in both groups; the t-test's assumption."
+SIZES_SHARE = Fraction(1, 5)  # of the budget, for the size of the second group and the mean response
+SHARES = {"scores": Fraction(3, 4), "squares": Fraction(1, 4)}  # of the rest
+SUM_WEIGHT = 0.25  # W: the sum of responses is released times this
+SIZES, SCORES = "sizes", "scores"  # what is released next
+WINSORISED = "winsorised-mean-difference"
+_WAYS_OUT = (
+    f"more records, a larger epsilon, closer bounds in the schema, or {WINSORISED}, which estimates another number"
 )
+SENTENCES = {
+    mean_law.SMALL_GROUP: "Nothing could be found: by its noisy count one group has too few records for this epsilon, "
+    "so there is no interval and the p-value is 1. More records of that group or a larger epsilon would help.",
+    mean_law.DROWNED: "The noise hides how far the response spreads within its bounds, so the interval is as wide as "
+    f"the largest spread that fits the release makes it. What would help: {_WAYS_OUT}.",
+    mean_law.WIDE: "The noise, which is set by the bounds, makes the interval more than twice as wide as it would be "
+    f"without. What would help: {_WAYS_OUT}.",
+}
 
 
-def _one_pair_with_groups(domain) -> bool:
-    return all(len(part) == 1 for part in (domain.x, domain.y)) and any(
-        part[0].levels == 2 for part in (domain.x, domain.y)
-    )
+def comparable(domain) -> bool:
+    """One column of x and one of y, each a number, one of them with two levels."""
+    columns = [part[0] for part in (domain.x, domain.y) if len(part) == 1]
+    numbers = all(moment_columns.width(column) == 1 for column in columns)
+    return len(columns) == 2 and numbers and any(column.levels == 2 for column in columns)
 
 
-def _own_units(x, y) -> float:
-    """The response is the column that is no group; where both are, it is x."""
-    return (y if len(x[0].levels) == 2 and len(y[0].levels) != 2 else x)[0].half_range
+def groups_and_response(x, y, levels=lambda rule: len(rule.levels)):
+    """The rules of the group and of the response: y is the group if it has two levels."""
+    return (y, x) if levels(y) == 2 else (x, y)
+
+
+def own_units(x, y) -> float:
+    """Half the range of the response."""
+    return groups_and_response(x[0], y[0])[1].half_range
+
+
+def told(test, x, y, interval) -> str:
+    """Which groups, and between which bounds the response was clipped."""
+    del test, interval
+    group, response = groups_and_response(x[0], y[0])
+    name = f"the logarithm of {response.name}" if response.logarithmic else response.name
+    ends = f" clipped to [{response.lower:g}, {response.upper:g}]" if response.is_continuous else " as level numbers"
+    if len(response.levels) == 2:
+        name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares"
+    return f" of {name}{ends}, {group.levels[1]} - {group.levels[0]}"
+
+
+def size_bound(euclidean: bool) -> float:
+    """How far replacing one record moves (size, W sum): by (1, 2 W) at most."""
+    return math.hypot(1.0, 2.0 * SUM_WEIGHT) if euclidean else 1.0 + 2.0 * SUM_WEIGHT
 
 
 @frozen_pytree
-class MeanDifference(MomentTest):
-    """Private t-test: does the mean of a response differ between two groups? With the difference and its interval.
+class GroupSizes(PrivateQuery):
+    """Size of the second group, and W times the sum of all responses.
 
-    One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
-    group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `PartialCorrelation`.
-    P-value: that of slope 0 of the response on the group; noise counted. The difference is that of two normals with one
-    sd, seen through one clip; given z it is twice the slope.
-    effect: mean in the second group less mean in the first, with an interval of 95 %; in units of the data as they are
-    given to the test, `jaxdp.test` gives the schema's units. Errors: ValueError where neither has two levels.
+    Sensitivity: a replaced record moves the size by at most 1 and the sum by at most 2: L1 1 + 2 W, L2 sqrt(1 + 4 W^2),
+    both attained. Theory: docs/theory/mean_difference.md#sensitivity.
     """
 
+    of: Any = None  # the test, which knows the columns
+
+    method: ClassVar[str] = "GroupSizes"
+
+    def budget(self):
+        return self.mechanism
+
+    def statistic(self, key, data):
+        """(2,)."""
+        del key
+        return self._released(group_scores.five_sums(*self.of.columns(data)))
+
+    def partial(self, chunk, num_records=None):
+        return self.of.partial(chunk, num_records)
+
+    def finish(self, totals):
+        return self._released(self.of.five_sums_of(totals))
+
+    @staticmethod
+    def _released(found):
+        return jnp.stack([found["count"][1], SUM_WEIGHT * (found["sum"][0] + found["sum"][1])])
+
+    def sensitivity(self, num_records):
+        norm, limit = self.mechanism.norm, SUM_WEIGHT * num_records
+        bound = size_bound(norm is Norm.L2)
+        lower, upper = np.array([0.0, -limit]), np.array([1.0 * num_records, limit])
+        return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=lower, upper=upper)
+
+    def groups(self, release) -> Groups:
+        """What the release says."""
+        scale = self.mechanism.scale(release.sensitivity)
+        count, total = release.value[0], release.value[1] / SUM_WEIGHT
+        return Groups.of(count, total, release.num_records, scale, scale / SUM_WEIGHT)
+
+
+def _with_groups(test, query, released):
+    return dataclasses.replace(test, groups=query.groups(released))
+
+
+@frozen_pytree
+class MeanDifference(PrivateTest):
+    """Private Welch test: does the mean of a response differ between two groups? With the difference and its interval.
+
+    One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
+    group. No z: `LinearRegression` adjusts, and so does `WinsorisedMeanDifference`.
+    The estimand is the difference of the means of the response clipped at its public bounds, and of nothing else: no
+    private clip. First a fifth of the budget releases the size of the second group and W times the sum of responses;
+    then the sum of the scores phi, which has the difference as its mean, and the sum of their squares.
+    Sensitivity, replace-one: sizes 1 + 2 W in L1, sqrt(1 + 4 W^2) in L2; scores and squares 1 each, in units of
+    their public range. Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
+    Theory: docs/theory/mean_difference.md#sensitivity.
+    P-value: of a difference of 0, with unequal spreads and all noise counted; assumes a sum of scores that is normal
+    (docs/evidence/coverage.md). Where the smaller group has fewer than five sds of the noise in its size, it is 1 and
+    there is no interval (NaN); answers flag that, and noise that hides the spread or doubles the width.
+    effect: mean in the second group less mean in the first, with an interval of 95 %: the differences whose p-value,
+    by the same law, is at least 0.05. In units of the data as given to the test, `jaxdp.test` gives the schema's units.
+    Errors: ValueError where neither has two levels, for z, and for too many records.
+
+    bound: public half range of the response; values outside are clipped.
+    groups, stage, group_is_y, levelled: set by the stages (levelled: the response has levels, so it lies on [-1, 1]).
+    """
+
+    bound: ArrayLike = 1.0
+    groups: Any = None
+    stage: str = jax.tree.static(default=SIZES)
     group_is_y: bool = jax.tree.static(default=True)
+    levelled: bool = jax.tree.static(default=False)
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="mean-difference",
-        summary="private t-test of two groups with the difference of means and its interval",
-        from_domain=moment_test.from_domain,
-        assumption=TWO_GROUPS,
+        summary="private Welch test of two groups with the difference of means and its interval",
+        from_domain=from_domain,
         sees="a difference of the means of two groups",
-        effect="mean of the second group less that of the first, in the response's own units",
-        own_units=_own_units,
-        planning=Planning(formula="moments:partial_correlation_power", gaussian_formula="always", least=50, table=True),
-        fits=_one_pair_with_groups,
-        theory="docs/theory/partial_correlation.md",
-        examples=moment_examples.GROUPS,
+        effect="difference of the means",
+        own_units=own_units,
+        effect_told=told,
+        planning=Planning(formula="moments:mean_difference_power", gaussian_formula="always", least=50, table=True),
+        fits=lambda domain: comparable(domain) and not domain.z,
+        theory="docs/theory/mean_difference.md",
+        examples=mean_examples.MEANS,
     )
 
-    pairwise = None  # type: ignore[assignment]  # one column holds the groups
+    def __post_init__(self):
+        super().__post_init__()
+        check.positive(bound=self.bound)
+
+    def budget(self):
+        whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return divide(whole, SHARES) if self.stage == SCORES else whole
 
     def resolve(self, shapes):
-        x, y = (described(shapes, role) for role in ("x", "y"))
-        if not _one_pair_with_groups(Domain(x, y)):
+        """The sizes, then the scores."""
+        if self.stage == SCORES:
+            return self
+        x, y = (moment_columns.described(shapes, role) for role in ("x", "y"))
+        if not comparable(Domain(x, y)):
             raise ValueError(
                 "mean-difference compares two groups: x or y must be one column of two levels; use linear-regression."
             )
-        return dataclasses.replace(self, group_is_y=y[0].levels == 2)._with_stages(shapes)
+        if shapes.z is not None:
+            raise ValueError(
+                f"mean-difference does not adjust for Z: use linear-regression or {WINSORISED}, or leave Z out."
+            )
+        if shapes.x.shape[0] > moments.MAX_RECORDS:
+            raise ValueError(f"{shapes.x.shape[0]} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
+        whole = self.budget()
+        scores = dataclasses.replace(
+            self,
+            epsilon=None,
+            mechanism=whole.share(1 - SIZES_SHARE),
+            stage=SCORES,
+            group_is_y=y[0].levels == 2,
+            levelled=moment_columns.bounded((x if y[0].levels == 2 else y)[0]),
+        )
+        sizes = GroupSizes(mechanism=whole.share(SIZES_SHARE), of=scores)
+        return Sequential(first=sizes, second=scores, then=_with_groups)
 
-    def level_rule(self, data):
-        """Run, flag columns of Z that may be far from normal, or refuse too few records."""
-        found, flags = super().level_rule(data), self.margins(data)
-        if found.verdict == level_rule.REFUSE or not flags:
-            return found
-        return level_rule.LevelRule(level_rule.FLAG, self.spec.assumption, flags)
+    # Private
 
-    def estimate(self, found, x, y, given):
-        """The slope of the response on the group if it is 0, and twice its value: groups are two apart."""
-        null, _ = partial_correlations.partial_correlation(found, x, y, given)
-        limits = self.limits()
-        if self.group is not None:
-            found_apart = two_groups.estimate(found, self.group, two_groups.difference)
-            return null, partial_correlations.scaled(found_apart, limits[1 - self.group])
-        group, response = (y, x) if self.group_is_y else (x, y)
-        slope = partial_correlations.slope(found, group, response, given)
-        return null, partial_correlations.scaled(slope, 2.0 * limits[response] / limits[group])
+    def columns(self, data):
+        """Whether a record is in the second group, bool (n,), and its response on the grid, (n,)."""
+        roles = ("y", "x") if self.group_is_y else ("x", "y")
+        made = []
+        for role in roles:
+            (column,) = moment_columns.described(data, role)
+            values = moment_columns.numbers(partition.as_matrix(getattr(data, role)), (column,))[:, 0]
+            made.append(values if moment_columns.bounded(column) else values / self.bound)
+        return jnp.nan_to_num(made[0], nan=-1.0) > 0.0, moments.on_grid(made[1])
+
+    def statistic(self, key, data):
+        """Dict of both sums."""
+        del key
+        return self.groups.scores(group_scores.five_sums(*self.columns(data)))
+
+    def partial(self, chunk, num_records=None):
+        """Counts, sums and sums of squares of both groups, in whole numbers."""
+        return sums.added(self, "on_grid", chunk, num_records, _sums_of_block)
+
+    def on_grid(self, data, num_records):
+        """Codes of the groups (n,), and responses (n,) as whole numbers."""
+        del num_records
+        group, response = self.columns(data)
+        return group.astype(float), response * moments.GRID
+
+    def finish(self, totals):
+        return self.groups.scores(self.five_sums_of(totals))
+
+    @staticmethod
+    def five_sums_of(totals) -> dict[str, Any]:
+        """`group_scores.five_sums` from `partial`."""
+        return {name: totals[name] / moments.GRID**power for power, name in enumerate(("count", "sum", "square"))}
+
+    def sensitivity(self, num_records):
+        limit, budget = 1.0 * num_records, self.budget()
+        error = 64.0 * num_records * 2.0**-53  # a dozen roundings of numbers of at most 4 n
+
+        def of(name: str, lower: float):
+            return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
+
+        return {"scores": of("scores", -limit), "squares": of("squares", 0.0)}
+
+    # What the release says
+
+    def _found(self, release) -> Found:
+        return Found(self.budget(), self.groups, release)
+
+    def p_value(self, key, release):
+        del key
+        found = self._found(release)
+        return jnp.where(found.unknown, 1.0, found.p_value(0.0))
+
+    def headline(self, release):
+        """The estimated difference, in half ranges."""
+        return self._found(release).estimate
+
+    def effect(self, key, release):
+        """(estimate, (low, high)): with an interval of 95 %; NaN where there is none."""
+        del key
+        found = self._found(release)
+
+        def known(value):
+            return jnp.where(found.unknown, jnp.nan, value * self._unit)
+
+        return known(found.estimate), jax.tree.map(known, found.interval())
+
+    @property
+    def _unit(self):
+        """What a response of 1 means in units of the data."""
+        return 1.0 if self.levelled else self.bound
+
+    def settled(self, shapes, release) -> MeanDifference:
+        """The test with the groups that a release of it says, public; `release` with its earlier stage."""
+        stages = self.resolve(shapes)
+        return _with_groups(stages.second, stages.first, release.earlier[0])
+
+    def detectable_effect(self, shapes, release):
+        """Smallest difference that would have been found with power 0.8, at the spread and the noise of this release.
+
+        In units of the data; infinite where there is no interval.
+        """
+        test = self.settled(shapes, release)
+        found = test._found(release)
+        return jnp.where(found.unknown, jnp.inf, found.detectable() * test._unit)
+
+    def released_flags(self, shapes, release) -> dict[str, str]:
+        """Why there is no interval, or a wide one: flags with their sentences; post-processing."""
+        found = self.settled(shapes, release)._found(release)
+        return {name: SENTENCES[name] for name, raised in found.flags().items() if bool(raised)}
+
+
+def _sums_of_block(group, response) -> dict[str, Any]:
+    """Of codes (n,) and whole numbers (n,)."""
+    code = group.astype(np.int64)
+    return {
+        "count": sums.counts(code, 2),
+        "sum": sums.cell_sums(code, response, 2, moments.GRID),
+        "square": sums.cell_sums(code, response**2, 2, moments.GRID**2),
+    }

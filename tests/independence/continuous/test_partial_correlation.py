@@ -179,7 +179,7 @@ def test_two_groups_give_the_difference_in_their_own_units():
     columns = {"income": income, "arm": np.where(group, "b", "a")}
     public = {"bounds": {"income": (-200.0, 300.0)}, "levels": {"arm": ["a", "b"]}}
     found = jaxdp.test(
-        columns, x="income", y="arm", epsilon=2.0, method="mean-difference", key=jax.random.key(1), **public
+        columns, x="income", y="arm", epsilon=2.0, method="winsorised-mean-difference", key=jax.random.key(1), **public
     )
     assert float(found.effect) == pytest.approx(8.0, abs=1.5)
     assert float(found.interval[0]) < 8.0 < float(found.interval[1])
@@ -188,7 +188,7 @@ def test_two_groups_give_the_difference_in_their_own_units():
 
 def test_groups_are_asked_for():
     with pytest.raises(ValueError, match="two levels"):
-        jaxdp.run(jaxdp.MeanDifference(epsilon=1.0), jax.random.key(0), linear(jax.random.key(0), 50))
+        jaxdp.run(jaxdp.WinsorisedMeanDifference(epsilon=1.0), jax.random.key(0), linear(jax.random.key(0), 50))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -285,7 +285,7 @@ def test_a_skewed_z_hardly_bends_partial_correlations():
 
 def test_a_difference_of_groups_given_z_says_so_too():
     groups = two_groups(jax.random.key(0), 2000)
-    test = jaxdp.MeanDifference(epsilon=4.0)
+    test = jaxdp.WinsorisedMeanDifference(epsilon=4.0)
     assert test.level_rule(groups).flags == ()
     domain = dataclasses.replace(groups.domain, z=(Column(),))
     given = dataclasses.replace(groups, z=0.5 * groups.x, domain=domain)

@@ -1,0 +1,96 @@
+"""Difference of the winsorised means of two private groups, with interval, from one noisy moment matrix.
+
+Theory: docs/theory/partial_correlation.md#two-groups.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.data.dataset import Domain
+from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
+from jaxdp.independence.continuous.mean_difference import comparable, groups_and_response, own_units
+from jaxdp.independence.continuous.moment_columns import described
+from jaxdp.independence.continuous.moment_test import MomentTest
+from jaxdp.spec import Planning, TestSpec
+from jaxdp.statistics import partial_correlations, two_groups
+
+TWO_GROUPS = (
+    "The response is nearly normal about the mean of its group, with one sd in both groups; the t-test's assumption."
+)
+
+
+def _told(test, x, y, interval) -> str:
+    """Which groups, and what the number is not."""
+    del test, interval
+    group, response = groups_and_response(x[0], y[0])
+    return (
+        f" of {response.name}, {group.levels[1]} - {group.levels[0]}, values winsorised at a private scale; it is the "
+        "difference of plain means only where the response is normal in both groups, with one sd"
+    )
+
+
+@frozen_pytree
+class WinsorisedMeanDifference(MomentTest):
+    """Private t-test of winsorised means: narrower than `MeanDifference` where bounds are wide, of another number.
+
+    The response is winsorised at a private centre and scale, and both groups are taken for normals with one sd: where
+    they are skewed, or spread differently, the difference of their plain means may lie outside of every interval.
+
+    One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
+    group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `PartialCorrelation`.
+    P-value: that of slope 0 of the response on the group; noise counted. The difference is that of two normals with one
+    sd, seen through one clip; given z it is twice the slope.
+    effect: mean in the second group less mean in the first, with an interval of 95 %; in units of the data as they are
+    given to the test, `jaxdp.test` gives the schema's units. Errors: ValueError where neither has two levels.
+    """
+
+    group_is_y: bool = jax.tree.static(default=True)
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="winsorised-mean-difference",
+        summary="private t-test of two groups, of winsorised means; narrower where bounds are wide",
+        from_domain=moment_test.from_domain,
+        assumption=TWO_GROUPS,
+        sees="a difference of the winsorised means of two groups",
+        effect="difference of the winsorised means",
+        own_units=own_units,
+        effect_told=_told,
+        planning=Planning(formula="moments:partial_correlation_power", gaussian_formula="always", least=50, table=True),
+        fits=comparable,
+        theory="docs/theory/partial_correlation.md",
+        examples=moment_examples.GROUPS,
+    )
+
+    pairwise = None  # type: ignore[assignment]  # one column holds the groups
+
+    def resolve(self, shapes):
+        x, y = (described(shapes, role) for role in ("x", "y"))
+        if not comparable(Domain(x, y)):
+            raise ValueError(
+                "winsorised-mean-difference compares two groups: x or y must be one column of two levels; use "
+                "linear-regression."
+            )
+        return dataclasses.replace(self, group_is_y=y[0].levels == 2)._with_stages(shapes)
+
+    def level_rule(self, data):
+        """Run, flag columns of Z that may be far from normal, or refuse too few records."""
+        found, flags = super().level_rule(data), self.margins(data)
+        if found.verdict == level_rule.REFUSE or not flags:
+            return found
+        return level_rule.LevelRule(level_rule.FLAG, self.spec.assumption, flags)
+
+    def estimate(self, found, x, y, given):
+        """The slope of the response on the group if it is 0, and twice its value: groups are two apart."""
+        null, _ = partial_correlations.partial_correlation(found, x, y, given)
+        limits = self.limits()
+        if self.group is not None:
+            found_apart = two_groups.estimate(found, self.group, two_groups.difference)
+            return null, partial_correlations.scaled(found_apart, limits[1 - self.group])
+        group, response = (y, x) if self.group_is_y else (x, y)
+        slope = partial_correlations.slope(found, group, response, given)
+        return null, partial_correlations.scaled(slope, 2.0 * limits[response] / limits[group])

@@ -64,6 +64,8 @@ class Query:
         rules = [[schema.rule(name) for name in part] for part in (x, y, given)]
         sides = [tuple(column for rule in part for column in rule.code_column()) for part in rules[:2]]
         domain = Domain(sides[0], sides[1], tuple(c for rule in rules[2] for c in conditioning.columns(rule)))
+        if method and sees:
+            raise ValueError(f"give method={method!r} or sees={sees!r}, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
         if not simulated and not entry.spec.private:
             raise ValueError(

@@ -59,6 +59,7 @@ class Groups:
 
 def five_sums(group, response) -> dict[str, Any]:
     """Count, sum and sum of squares of the responses (n,) of both groups, the first one first; group: bool (n,)."""
+    response = jnp.asarray(response, float)  # squares on the grid have more digits than float32
     parts = [jnp.where(group, 0.0, 1.0), jnp.where(group, 1.0, 0.0)]
     return {
         "count": [jnp.sum(part) for part in parts],

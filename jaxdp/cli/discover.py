@@ -155,7 +155,7 @@ def write(graph, folder: Path, *, num_records: int, truth=None, facts: Mapping[s
         graph.names,
         graph.cpdag,
         truth=None if truth is None else _in_order(truth, graph.names),
-        confidence=_confidence(graph),
+        q_values=_q_values(graph),
         title=content["title"],
         simulation=graph.mode == "simulation",
     )
@@ -190,33 +190,35 @@ def describe(graph, num_records: int, truth) -> dict:
 def write_edges(path: Path, graph) -> None:
     """One row per answered query: the pair, what was conditioned on, the answer, the released value, its cost.
 
-    confidence: where the search has one, one less the share of edges that chance would explain, were this the weakest.
-    a_to_b, b_to_a: of edges, the probabilities of the two arrows if the edges are right; an edge without a direction
-    has the rest. A search on one noisy table answers by post-processing: its queries cost nothing on top of the table.
+    q_value: where the search has one, the share of edges expected to join independent columns, were this the weakest.
+    share_a_to_b, share_b_to_a: of edges, how often the two arrows were sampled (no calibrated probability); an edge
+    without a direction has the rest. A search on one noisy table answers by post-processing: its queries cost nothing
+    on top of the table.
     """
     rows = []
     for item in graph.decisions:
         kept = bool(graph.skeleton[item.i, item.j])
         given = " ".join(graph.names[k] for k in item.given)
-        numbers = (item.value, item.epsilon, item.confidence, *_arrow_probabilities(graph, item.i, item.j))
+        numbers = (item.value, item.epsilon, item.q_value, *_arrow_shares(graph, item.i, item.j))
         shown = [None if number is None else float(f"{number:.6g}") for number in numbers]
         rows.append([graph.names[item.i], graph.names[item.j], given, kept, item.independent, *shown])
-    header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "confidence", "a_to_b", "b_to_a"]
+    arrows = ["share_a_to_b", "share_b_to_a"]
+    header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "q_value", *arrows]
     csv_files.write(path, header, rows)
 
 
-def _arrow_probabilities(graph, i: int, j: int) -> tuple[float | None, float | None]:
-    if graph.arrows is None or not graph.skeleton[i, j]:
+def _arrow_shares(graph, i: int, j: int) -> tuple[float | None, float | None]:
+    if graph.arrow_shares is None or not graph.skeleton[i, j]:
         return None, None
-    return float(graph.arrows[i, j]), float(graph.arrows[j, i])
+    return float(graph.arrow_shares[i, j]), float(graph.arrow_shares[j, i])
 
 
-def _confidence(graph):
-    """What the picture shows by width: 1 where an edge has no number of its own; None where no edge has one."""
+def _q_values(graph):
+    """What the picture shows by width: 0 where an edge has no number of its own; None where no edge has one."""
     import numpy as np
 
-    found = graph.confidence
-    return None if np.isnan(found).all() else np.nan_to_num(found, nan=1.0)
+    found = graph.q_values
+    return None if np.isnan(found).all() else np.nan_to_num(found, nan=0.0)
 
 
 def summary(content: dict, folder: Path) -> str:

@@ -24,8 +24,9 @@ def number(value: Any) -> float:
 class Decision(Compact):
     """One answered query: is i independent of j given these? value: the released number, if there is one.
 
-    confidence: where released numbers decide about an edge, one less the share of edges that chance alone would explain
-    were this edge the weakest that is kept; post-processing.
+    q_value: where released numbers decide about an edge, its Benjamini-Hochberg adjusted p-value against independence
+    (noise and sampling counted): of this edge and all stronger ones, the share expected to join independent columns.
+    Post-processing. It says nothing about how probable it is that the two columns are neighbours in the true graph.
     """
 
     i: int
@@ -41,7 +42,7 @@ class Decision(Compact):
         i, j, given = query
         return cls(i, j, given, independent)
 
-    confidence: float | None = None
+    q_value: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -54,8 +55,8 @@ class Graph(Readable):
     cost: of the whole search, fixed before the data were read. decisions: the answered queries
     (for methods that answer by post-processing, the answer that removed or kept each edge).
     note: what the reader must know about how far the search went.
-    arrows: float (d, d), or None for searches without one: entry (i, j) is the probability of i -> j, given that the
-    edges are right (docs/theory/max_min_pc.md#directions).
+    arrow_shares: float (d, d), or None for searches without one: entry (i, j) is the share of i -> j among orientations
+    sampled from a model of the released numbers; no calibrated probability (docs/discovery.md#arrows).
     """
 
     names: tuple[str, ...]
@@ -69,7 +70,7 @@ class Graph(Readable):
     decisions: tuple[Decision, ...] = ()
     num_tests: int = 0
     note: str = ""
-    arrows: np.ndarray | None = None
+    arrow_shares: np.ndarray | None = None
 
     @property
     def edges(self) -> list[tuple[str, str]]:
@@ -87,12 +88,12 @@ class Graph(Readable):
         return [(self.names[i], self.names[j]) for i, j in np.argwhere(np.triu(self.cpdag & self.cpdag.T))]
 
     @property
-    def confidence(self) -> np.ndarray:
-        """Confidence of each edge, (d, d), symmetric; NaN where there is no edge or no number decided about it."""
+    def q_values(self) -> np.ndarray:
+        """`Decision.q_value` of each edge, (d, d), symmetric; NaN where there is no edge or no number decided."""
         found = np.full(self.skeleton.shape, np.nan)
         for item in self.decisions:
-            if item.confidence is not None and self.skeleton[item.i, item.j]:
-                found[item.i, item.j] = found[item.j, item.i] = item.confidence
+            if item.q_value is not None and self.skeleton[item.i, item.j]:
+                found[item.i, item.j] = found[item.j, item.i] = item.q_value
         return found
 
     def _display(self) -> tuple[str, dict[str, Any]]:

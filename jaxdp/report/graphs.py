@@ -20,19 +20,19 @@ LABEL_LENGTH = 24
 
 
 def draw_graph(
-    path: Path, names, arcs, *, truth=None, confidence=None, title: str = "", simulation: bool = False
+    path: Path, names, arcs, *, truth=None, q_values=None, title: str = "", simulation: bool = False
 ) -> Path:
     """Draws a partially directed graph as PNG; returns its path. Arguments: as of `picture`."""
-    figure, _ = picture(names, arcs, truth=truth, confidence=confidence, title=title)
+    figure, _ = picture(names, arcs, truth=truth, q_values=q_values, title=title)
     return figures.save(figure, path, simulation)
 
 
-def picture(names, arcs, *, truth=None, confidence=None, title: str = ""):
+def picture(names, arcs, *, truth=None, q_values=None, title: str = ""):
     """Figure and axes of a partially directed graph.
 
     names: node labels. arcs: bool (d, d), i -> j without j -> i, both for an undirected edge.
     truth: bool (d, d) true arcs, if known: edges that are not in it are dashed red, missing ones dotted grey.
-    confidence: (d, d) in [0, 1], released or derived from what was released: wider edges are more certain.
+    q_values: (d, d) in [0, 1], of the edges against chance, derived from what was released: lines narrow as they grow.
     """
     labels = [figures.plain(label) for label in _short(list(names))]
     found = arcs | arcs.T
@@ -45,13 +45,13 @@ def picture(names, arcs, *, truth=None, confidence=None, title: str = ""):
     for (i, j), middle in bends.items():
         kind = _kind(i, j, found, true)
         kinds.add(kind)
-        certain = None if confidence is None or not found[i, j] else float(confidence[i, j])
+        certain = None if q_values is None or not found[i, j] else 1.0 - float(q_values[i, j])
         _edge(axes, [places[i], *middle, places[j]], boxes[[i, j]], _heads(i, j, arcs, truth), kind, certain)
     for label, (x, y) in zip(labels, places, strict=True):
         box = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": figures.BLUE, "lw": 1.0}
         axes.text(x, y, label, ha="center", va="center", fontsize=9 * scale, bbox=box, zorder=3)
     axes.set_title(figures.plain(title))
-    _legend(axes, kinds if true is not None else set(), arcs, confidence is not None)
+    _legend(axes, kinds if true is not None else set(), arcs, q_values is not None)
     return figure, axes
 
 
@@ -149,7 +149,7 @@ def _legend(axes, kinds: set[str], arcs: np.ndarray, certain: bool) -> None:
     if (arcs & arcs.T).any():
         notes.append("no arrow: direction open")
     if certain:
-        notes.append("wider: more certain, by the noise that was added")
+        notes.append("wider: smaller q-value (less likely to be chance)")
     handles += [Line2D([], [], color="none", label=text) for text in notes]
     if handles:
         axes.legend(handles=handles, loc="lower left", ncols=2, frameon=False, fontsize=8, handlelength=1.8)

@@ -84,7 +84,7 @@ def test_quiet_numbers_give_the_equivalence_class(laplace):
         found = oriented(dag | dag.T, numbers(dag, 2000.0, 20.0, generator, laplace))
         np.testing.assert_array_equal(found.cpdag, cpdag_of(dag))
         drawn = found.cpdag & ~found.cpdag.T
-        assert found.arrows[drawn].min(initial=1.0) > 0.9
+        assert found.arrow_shares[drawn].min(initial=1.0) > 0.9
 
 
 def test_one_wrong_number_does_not_turn_an_edge():
@@ -105,19 +105,19 @@ def test_arrows_against_time_are_never_drawn():
     found = oriented(dag | dag.T, contrasts, against)
     assert found.cpdag[1, 0]
     assert not found.cpdag[0, 1]
-    assert found.arrows[1, 0] == 1.0
+    assert found.arrow_shares[1, 0] == 1.0
 
 
-def test_probabilities_of_arrows_are_right_as_often_as_they_say():
-    """Contrasts drawn by the model: of arrows with a probability of 0.6 to 0.9 about that share is right."""
+def test_shares_of_arrows_are_probabilities_where_the_model_holds():
+    """Contrasts drawn by the model: of arrows with a share of 0.6 to 0.9 about that share is right."""
     generator = np.random.default_rng(3)
     said, right = [], []
     for _ in range(60):
         dag = random_dag(generator, 9, 0.25)
         contrasts = numbers(dag, generator.exponential(2000.0, len(unshielded(dag | dag.T))), 1500.0, generator)
         found, true = oriented(dag | dag.T, contrasts), cpdag_of(dag)
-        for i, j in np.argwhere((found.arrows > 0.6) & (found.arrows < 0.9)):
-            said.append(found.arrows[i, j])
+        for i, j in np.argwhere((found.arrow_shares > 0.6) & (found.arrow_shares < 0.9)):
+            said.append(found.arrow_shares[i, j])
             right.append(bool(true[i, j] and not true[j, i]))
     assert len(said) > 80
     sd = 0.5 / np.sqrt(len(said))

@@ -64,7 +64,7 @@ def test_edges_that_chance_explains_go_with_the_set_of_their_answer():
     assert search.adjacency.sum() == 4
     assert search.separators == {(0, 2): (1,)}
     assert [answer.independent for answer in found] == [False, True, False]
-    assert found[2].confidence == 1.0
+    assert found[2].q_value == 0.0
     assert complete.all(where=~np.eye(3, dtype=bool))  # the given search is left as it was
 
 

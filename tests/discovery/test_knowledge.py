@@ -118,11 +118,11 @@ def test_the_graph_says_why_and_what_it_misses(records):
     assert "delta 1e-06" in why(Setting((2,) * 30, 1000, 1.0, 1e-6))
 
 
-def test_confidence_follows_the_released_numbers(records):
+def test_q_values_follow_the_released_numbers(records):
     graph = discovery.table_pc(jax.random.key(0), records, epsilon=1.0)
-    confidence = graph.confidence
-    assert np.array_equal(np.isfinite(confidence), graph.skeleton)
-    assert np.nanmin(confidence) > 1.0 - 1e-4
+    q_values = graph.q_values
+    assert np.array_equal(np.isfinite(q_values), graph.skeleton)
+    assert np.nanmax(q_values) < 1e-4
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,10 @@ def test_discover_with_a_delta_and_knowledge(survey, tmp_path, capsys):
     assert ("asia", "bronc") in [tuple(arc) for arc in content["directed"]]
     assert not [pair for pair in pairs if set(pair) == {"bronc", "dysp"}]
     rows = list(csv.DictReader((tmp_path / "out/edges.csv").open()))
-    assert all(0.0 < float(row["confidence"]) <= 1.0 for row in rows)
+    q_values = [float(row["q_value"]) for row in rows if row["q_value"]]
+    assert q_values
+    assert all(0.0 <= q_value <= 1.0 for q_value in q_values)
+    assert all(float(row["q_value"]) <= 0.05 for row in rows if row["edge"] == "True" and row["q_value"])
     assert main([*command, "--forbid", "either,nobody", "--out", str(tmp_path / "bad")]) == 2
     assert "nobody" in capsys.readouterr().err
 

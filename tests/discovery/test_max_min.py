@@ -254,9 +254,9 @@ def test_a_network_is_found(delta):
     net = network(12, seed=3)
     graph = jaxdp.discovery.max_min_pc(jax.random.key(0), sampled(net, 50_000), epsilon=2.0, delta=delta)
     assert jaxdp.discovery.skeleton_f1(graph, net) >= 0.85
-    confidence = graph.confidence
-    assert np.nanmin(confidence) >= 0.95
-    assert np.isfinite(confidence[graph.skeleton]).all()
+    q_values = graph.q_values
+    assert np.nanmax(q_values) <= 0.05
+    assert np.isfinite(q_values[graph.skeleton]).all()
 
 
 def test_directions_are_found():

@@ -69,9 +69,9 @@ def test_the_legend_names_what_is_shown():
     assert texts == ["arrow: direction found"]
     truth = np.zeros((3, 3), bool)
     truth[1, 2] = True
-    texts = legend(["a", "b", "c"], arcs, truth=truth, confidence=np.ones((3, 3)))
+    texts = legend(["a", "b", "c"], arcs, truth=truth, q_values=np.zeros((3, 3)))
     assert texts[:2] == ["found, not in the true graph", "in the true graph, not found"]
-    assert "wider: more certain, by the noise that was added" in texts
+    assert "wider: smaller q-value (less likely to be chance)" in texts
     assert "found, in the true graph" not in texts
 
 
@@ -80,8 +80,8 @@ def legend(names, arcs, **options):
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_wider_lines_are_more_certain():
+def test_wider_lines_have_smaller_q_values():
     arcs = np.triu(np.ones((3, 3), bool), 1)
-    confidence = np.array([[0, 0.1, 0.5], [0, 0, 1.0], [0, 0, 0]])
-    _, axes = graphs.picture(["a", "b", "c"], arcs, confidence=confidence)
+    q_values = np.array([[0, 0.9, 0.5], [0, 0, 0.0], [0, 0, 0]])
+    _, axes = graphs.picture(["a", "b", "c"], arcs, q_values=q_values)
     assert sorted(round(patch.get_linewidth(), 2) for patch in axes.patches) == [1.13, 2.05, 3.2]

@@ -92,7 +92,7 @@ def test_no_words_of_a_graph_overlap():
     pytest.importorskip("matplotlib")
     for d, seed in ((20, 3), (37, 4)):
         names, arcs = random_graph(d, seed)
-        figure, axes = graphs.picture(names, arcs, title="A graph", confidence=np.ones((d, d)))
+        figure, axes = graphs.picture(names, arcs, title="A graph", q_values=np.zeros((d, d)))
         renderer = figure.canvas.get_renderer()
         figure.draw_without_rendering()
         words = [*axes.texts, axes.title, *axes.get_legend().get_texts()]

@@ -1,4 +1,4 @@
-"""Edges by chance: how many are reported among independent columns, and how many confident ones are wrong.
+"""Edges by chance: how many are reported among independent columns, and how many sure ones are wrong.
 
 python -m experiments.evidence.discovery.chance        # writes chance.json
 
@@ -64,11 +64,11 @@ def empty_graphs():
 
 def _judged(graph, truth) -> list[tuple[float, bool]]:
     pairs = np.argwhere(np.triu(graph.skeleton))
-    return [(float(graph.confidence[i, j]), bool(truth[i, j] | truth[j, i])) for i, j in pairs]
+    return [(float(graph.q_values[i, j]), bool(truth[i, j] | truth[j, i])) for i, j in pairs]
 
 
 def calibration():
-    """For each kind of table: edges by confidence, and the share of them that is no edge of the truth."""
+    """For each kind of table: edges by q-value, and the share of them that is no edge of the truth."""
     for n in (10_000, 100_000):
         found = []
         for name in ("12 of 2-3", "20 of 2-4", "40 of 2"):
@@ -90,11 +90,11 @@ def calibration():
 
 
 def _binned(kind: str, n: int, found: list[tuple[float, bool]]) -> dict:
-    confidence, right = (np.array(part) for part in zip(*found, strict=True))
+    q_values, right = (np.array(part) for part in zip(*found, strict=True))
     row: dict = {"kind": kind, "n": n}
-    for low, high in ((0.95, 0.99), (0.99, 0.999), (0.999, 1.01)):
-        inside = (confidence >= low) & (confidence < high)
-        row[f"from {low:g}"] = {"edges": int(inside.sum()), "wrong": int((inside & ~right).sum())}
+    for low, high in ((0.01, 0.05), (0.001, 0.01), (-1.0, 0.001)):
+        inside = (q_values > low) & (q_values <= high)
+        row[f"to {high:g}"] = {"edges": int(inside.sum()), "wrong": int((inside & ~right).sum())}
     print(row, flush=True)
     return row
 

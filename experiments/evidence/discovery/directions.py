@@ -49,7 +49,7 @@ def measured(name: str, n: int, seed: int) -> list[dict]:
                 jax.random.key(seed), records, epsilon=epsilon, delta=delta, directions=directions
             )
             rows.append({**facts, "epsilon": epsilon, "delta": delta, "directions": directions, **close(graph, net)})
-            if graph.arrows is not None:
+            if graph.arrow_shares is not None:
                 rows[-1]["arrows"] = arrows(graph, true)
     reference = discovery.pc(jax.random.key(seed), records, test="chi2", max_order=2)
     return [*rows, {**facts, "epsilon": None, **close(reference, net)}]
@@ -65,7 +65,7 @@ def arrows(graph, true) -> list[list]:
     """Of each arrow drawn: its probability, whether it is right, whether its edge is."""
     drawn = np.argwhere(graph.cpdag & ~graph.cpdag.T)
     return [
-        [round(float(graph.arrows[i, j]), 4), bool(true[i, j] and not true[j, i]), bool(true[i, j] or true[j, i])]
+        [round(float(graph.arrow_shares[i, j]), 4), bool(true[i, j] and not true[j, i]), bool(true[i, j] or true[j, i])]
         for i, j in drawn
     ]
 

@@ -46,22 +46,23 @@ class Contrasts:
 
 @dataclasses.dataclass(frozen=True)
 class Orientation:
-    """A CPDAG, bool (d, d), and how probable each arrow is, given that the edges are right.
+    """A CPDAG, bool (d, d), and how often each arrow was sampled.
 
-    arrows: (d, d), the share of sampled equivalence classes in which i -> j; i - j has what is left.
+    arrow_shares: (d, d), the share of sampled equivalence classes in which i -> j; i - j has what is left. It is a
+    posterior probability of a model (docs/theory/max_min_pc.md#directions), which is not calibrated.
     """
 
     cpdag: np.ndarray
-    arrows: np.ndarray
+    arrow_shares: np.ndarray
 
     @property
     def sentence(self) -> str:
-        """How many arrows there are and how many are expected to be wrong."""
+        """How many arrows there are and what their shares are not."""
         drawn = self.cpdag & ~self.cpdag.T
-        edges, wrong = np.triu(self.cpdag | self.cpdag.T).sum(), float((1.0 - self.arrows[drawn]).sum())
+        edges = np.triu(self.cpdag | self.cpdag.T)
         return (
-            f"{drawn.sum()} of {edges} edges have an arrow; about {wrong:.1f} of these arrows are expected to be "
-            "wrong, if every edge is right."
+            f"{drawn.sum()} of {edges.sum()} edges have an arrow; the share of an arrow among the sampled orientations is "
+            "no calibrated probability: arrows are wrong more often (docs/discovery.md#arrows)."
         )
 
 
@@ -87,10 +88,10 @@ def oriented(skeleton: np.ndarray, contrasts: Contrasts, against: np.ndarray | N
     sampled = np.array(marks)
     nearest = int(np.argmin([(sampled != one).sum() for one in sampled]))
     dag = _dag(len(skeleton), edges, orientations[nearest])
-    arrows = np.zeros(skeleton.shape)
+    shares = np.zeros(skeleton.shape)
     for (i, j), forward, backward in zip(edges, (sampled > 0).mean(0), (sampled < 0).mean(0), strict=True):
-        arrows[i, j], arrows[j, i] = forward, backward
-    return Orientation(orient_colliders(skeleton, colliders_of(dag), against), arrows)
+        shares[i, j], shares[j, i] = forward, backward
+    return Orientation(orient_colliders(skeleton, colliders_of(dag), against), shares)
 
 
 class _Chain:

@@ -65,7 +65,7 @@ def adjusted(p_values: np.ndarray) -> np.ndarray:
 
 
 def without_chance(search: Search, decisions: Mapping[Pair, Decision], level: float) -> tuple[Search, Answers]:
-    """The search less the edges that chance explains, and its decisions with their confidence.
+    """The search less the edges that chance explains, and its decisions with their q-values.
 
     decisions: of each pair the answer of the smallest |z|, its value. An edge that goes is separated by that answer's
     set.
@@ -79,5 +79,5 @@ def without_chance(search: Search, decisions: Mapping[Pair, Decision], level: fl
             adjacency[pair] = adjacency[pair[::-1]] = False
             separators[pair] = answer.given
         gone = answer.independent or bool(chance > level)
-        found.append(dataclasses.replace(answer, independent=gone, confidence=1.0 - float(chance)))
+        found.append(dataclasses.replace(answer, independent=gone, q_value=float(chance)))
     return dataclasses.replace(search, adjacency=adjacency, separators=separators), tuple(found)

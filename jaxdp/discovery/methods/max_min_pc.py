@@ -60,7 +60,8 @@ ONLY = {
     TREE: "The graph is a spanning tree: the strongest edges that join all columns, however weak; no other edge was "
     "looked for.",
     FOREST: "No edges were looked for but those of a spanning tree, the strongest that join all columns; those that "
-    "chance explains have gone. They say that two columns depend, not that no other column explains it.",
+    "chance explains have gone. They say that two columns depend, not that no other column explains it. On known "
+    "networks such graphs were hardly nearer to the truth than a graph without edges (docs/discovery.md#distance).",
 }
 UNDIRECTED = "Edges have no direction here (nothing was spent on them: directions=0)."
 
@@ -136,8 +137,8 @@ def max_min_pc(
     fifth; 0 with prune="tree". max_order: largest conditioning set.
     knowledge: required edges are drawn first and for nothing, forbidden ones never.
     keep: file for the answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
-    The graph's decisions hold the released number of each weighed edge and its confidence, one less the share of edges
-    that chance would explain, were this the weakest. Sets of more than two columns, sets whose table has over 2000
+    The graph's decisions hold the released number of each weighed edge and its q-value, the share of edges that
+    chance would explain, were this the weakest. Sets of more than two columns, sets whose table has over 2000
     cells, and columns that depend jointly but not in pairs (exclusive or) are beyond it; the smallest effect found is
     about 20 d/(epsilon n) of the records, and 5 sqrt(d/rho)/n with a delta.
     Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, for the relation; every score moves by at most 4.32
@@ -236,7 +237,7 @@ class Selection:
         notes += [UNDIRECTED] * (not self._shares.directions)
         directed = self._directed(adjacency)
         if directed is not None:
-            graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrows=directed.arrows)
+            graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
             notes.append(directed.sentence)
         return dataclasses.replace(graph, note=" ".join(notes))
 
@@ -302,7 +303,7 @@ class Selection:
         values, scale = self._numbers(exact, share, bound)
         found = false_edges.adjusted(false_edges.p_values(np.array(values), scale, self._budget, self._sampling))
         return tuple(
-            Decision(i, j, (), bool(chance > false_edges.SHARE), value, None, 1.0 - float(chance))
+            Decision(i, j, (), bool(chance > false_edges.SHARE), value, None, float(chance))
             for (i, j), value, chance in zip(edges, values, found, strict=True)
         )
 

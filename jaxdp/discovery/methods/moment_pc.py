@@ -107,7 +107,7 @@ def moment_pc(
     level: two-sided level of each query. max_order: largest conditioning set, default 3. keep: file for the
     answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     Edges go until at most 5 % of those that stay are expected to be there by chance. The graph's decisions hold the
-    weakest partial correlation found for each pair, as the normal |z| of its p-value, and a confidence.
+    weakest partial correlation found for each pair, as the normal |z| of its p-value, and its q-value.
     Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`PartialCorrelation`).
     Errors: ValueError before data are read.
     """

@@ -113,7 +113,7 @@ def neighbour_pc(
     an indicator of each level takes the place of value and size.
     delta: 0 is pure epsilon; above, zCDP within (epsilon, delta). max_order: 0, 1 or 2 columns in a conditioning set.
     directions, stop, knowledge, keep: as in `max_min_pc`.
-    The graph's decisions hold the released number of each edge and its confidence. `moment_pc` needs less data where
+    The graph's decisions hold the released number of each edge and its q-value. `moment_pc` needs less data where
     relations are lines.
     Privacy: epsilon-DP, or (epsilon, delta)-DP by zCDP, under replace-one; every score moves by at most 3
     (docs/theory/neighbour_pc.md#sensitivity). Memory: about 64 bytes per value.

@@ -134,8 +134,8 @@ def table_pc(
     where the order of the levels means nothing. min_variance: see `table_scores.scores`. knowledge: required and
     forbidden edges and an order in time. keep: file for the noisy table, with which an interrupted search goes on
     (docs/discovery.md#interrupted).
-    Each decision has the confidence of the test that decided: one less its p-value, noise included and adjusted for the
-    number of pairs; edges go until at most 5 % of those that stay are expected to be there by chance.
+    Each decision has the q-value of the test that decided: its p-value, noise included, adjusted for the number of
+    pairs (Benjamini-Hochberg); edges go until at most 5 % of those that stay are expected to be there by chance.
     Privacy: epsilon-DP for the relation (discrete Laplace noise of scale 2/epsilon per cell, 1/epsilon under
     add-or-remove-one); sensitivity 2 (1) in L1.
     Errors: ValueError before data are read (budget, too many cells, continuous columns).

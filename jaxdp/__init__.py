@@ -46,6 +46,7 @@ _EXPORTS = {
     "Gaussian": "mechanisms",
     "GaussianLaw": "statistics.conditional_law",
     "Geometric": "mechanisms",
+    "KruskalWallis": "independence.ranks.kruskal_wallis",
     "Laplace": "mechanisms",
     "LaplaceKernel": "statistics.kernel_ridge.kernels",
     "Ledger": "accounting.ledger",

@@ -238,6 +238,13 @@ def records_needed() -> str:
     return page.records_needed()
 
 
+def level_of_groups() -> str:
+    """Rejections of true nulls by `kruskal-wallis`."""
+    from experiments.evidence.defaults import groups
+
+    return groups.table()
+
+
 def level_of_defaults() -> str:
     """Rejections of true nulls of the same shapes by the defaults."""
     from experiments.evidence.defaults import page
@@ -402,6 +409,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "tuning": tuning,
     "records_needed": records_needed,
     "level_of_defaults": level_of_defaults,
+    "level_of_groups": level_of_groups,
     "type_one": type_one,
     "level": level,
     "real": real,

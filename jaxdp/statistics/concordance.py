@@ -202,6 +202,12 @@ def block_labels(columns):
         return _runs_of_records(*(jnp.asarray(column) for column in columns))[0]
 
 
+def ranks(values):
+    """For each value (n,), how many are smaller and how many equal it, int64."""
+    with jax.enable_x64(True):
+        return _runs_of_records(jnp.asarray(values))
+
+
 @jax.jit
 def _runs_of_records(*columns):
     """For each record, how many are smaller in lexicographic order of the columns, and how many equal it."""

@@ -1,0 +1,66 @@
+"""Data and worst neighbours for `KruskalWallis`."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
+from jaxdp.spec import AuditSettings, Example, PairSearch, with_gaussian_noise
+
+PLACE = "jaxdp.independence.ranks.kruskal_examples"
+LEVELS = 3
+GROUPED = Domain((Column(CATEGORICAL, LEVELS),), (Column(),))
+SHIFT = 1.0  # sds between neighbouring groups of `shifted`
+REACHED = {"ranks": 0.98, "counts": 1.0}  # of the proven 2 (n - 1) the worst known pair moves 2 (n - 2)
+
+
+def shifted(key, n: int, shift: float = SHIFT) -> Data:
+    """Three groups of the same spread whose values lie one sd apart, cut to [-1, 1]."""
+    key_groups, key_values = jax.random.split(key)
+    groups = jax.random.randint(key_groups, (n,), 0, LEVELS)
+    values = jax.random.normal(key_values, (n,)) + shift * (groups - 1.0)
+    return Data(groups, jnp.clip(values / 4.0, -1.0, 1.0), None, GROUPED)
+
+
+def alike(key, n: int) -> Data:
+    """Three groups with one law of the values."""
+    return shifted(key, n, 0.0)
+
+
+def worst_pairs(n: int = 101):
+    """The lowest value of a group that holds it and the highest one alone becomes the highest of all."""
+    values = np.linspace(-0.9, 0.9, n)
+    groups = np.concatenate([[1], np.zeros(n - 2, int), [1]])
+    moved = np.concatenate([[1.0], values[1:]])
+    elsewhere = np.concatenate([[2], groups[1:]])
+    data = Data(groups, values, None, GROUPED)
+    return [(data, Data(groups, moved, None, GROUPED)), (data, Data(elsewhere, values, None, GROUPED))]
+
+
+def first_worst_pair():
+    """For an audit: one pair."""
+    return worst_pairs()[0]
+
+
+EXAMPLES = (
+    Example(
+        shifted,
+        null=alike,
+        fields={"num_null": 39},
+        reaches=REACHED,
+        worst_pairs=f"{PLACE}:worst_pairs",
+        audit=AuditSettings(fields={"num_null": 19}, neighbours=f"{PLACE}:first_worst_pair"),
+    ),
+    Example(
+        shifted,
+        null=alike,
+        fields={"num_null": 39},
+        make=with_gaussian_noise,
+        label="zcdp",
+        reaches=REACHED,
+        worst_pairs=f"{PLACE}:worst_pairs",
+        search=PairSearch(rounds=None),
+    ),
+)

@@ -1,0 +1,39 @@
+"""Rank sums of groups, and the Kruskal-Wallis statistic in absolute values (Couch et al., 2019).
+
+Symbols: r_i = rank of record i, ties at their mean; R_g = sum over group g of r_i - (n + 1)/2; KW_abs = (n - 1) sum_g
+|R_g| / floor(n^2/4), the denominator being sum_i |r_i - (n + 1)/2| of values without ties.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.statistics import concordance
+
+
+def unit(num_records: int) -> float:
+    """KW_abs over sum |R_g|; public."""
+    return (num_records - 1.0) / max(num_records**2 // 4, 1)
+
+
+def kw_abs(values, groups, num_groups: int):
+    """KW_abs of values (n,) in groups 0, ..., num_groups - 1; sum |R_g| is a multiple of 1/2, exact in float64."""
+    with jax.enable_x64(True):
+        sums = jax.ops.segment_sum(_centred_twice(values), jnp.asarray(groups), num_groups)
+        found = 0.5 * unit(jnp.shape(values)[0]) * jnp.sum(jnp.abs(sums)).astype(float)
+    return found.astype(jnp.result_type(float))
+
+
+def _centred_twice(values):
+    """2 (r_i - (n + 1)/2) = #{smaller} - #{larger}, int64."""
+    start, equal = concordance.ranks(values)
+    return 2 * start + equal - jnp.shape(values)[0]
+
+
+def null_rank_sums(key, shares, num_records: int, draws: int):
+    """Draws (draws,) of sum_g |R_g| where the values say nothing about the groups, of these shares (K,) of n records.
+
+    The normal limit of the rank sums, with their exact covariances n^2 (n + 1)/12 (diag(p) - p p').
+    """
+    spread = jnp.sqrt(num_records**2 * (num_records + 1.0) / 12.0)
+    own = jnp.sqrt(shares)[None, :] * jax.random.normal(key, (draws, shares.shape[0]))
+    return spread * jnp.sum(jnp.abs(own - shares[None, :] * jnp.sum(own, axis=1, keepdims=True)), axis=1)

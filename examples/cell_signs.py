@@ -43,6 +43,7 @@ class CellSigns(jaxdp.PrivateTest):
 
     num_cells: int = jax.tree.static(default=20)
 
+    uses_z: ClassVar = True  # the statistic conditions on data.z; without this, data with a z are refused
     spec: ClassVar = jaxdp.TestSpec(
         name="cell-signs",
         summary="signs of the covariances within cells; an example",

@@ -21,7 +21,7 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp._base.variants import settings_beyond_fields
 from jaxdp.core import cost_of
-from jaxdp.data.dataset import Domain
+from jaxdp.data.dataset import Column, Domain
 from jaxdp.spec import DECISION, KINDS_SEEN, P_VALUE, Columns, Options, TestSpec
 
 GROUP = "jaxdp.tests"
@@ -40,13 +40,24 @@ class Entry:
         """The test's only name."""
         return self.spec.name
 
-    def build(self, epsilon: float, domain: Domain | None = None, options: Options | None = None):
+    def build(
+        self,
+        epsilon: float,
+        domain: Domain | None = None,
+        options: Options | None = None,
+        *,
+        coded: Domain | None = None,
+    ):
         """The test for this budget and these public columns; the one builder of every command and search.
 
-        domain: None for data in natural units, else the columns as `spec.columns` wants them.
-        Errors: ValueError for options and fields that the test does not have, and for what it needs and was not given.
+        domain: None for data in natural units, else the columns as `spec.columns` wants them. coded: the same columns
+        as codes, which `spec.fits` is about; default domain.
+        Errors: ValueError for columns that the test does not fit, for options and fields that it does not have, and for
+        what it needs and was not given.
         """
         options = options or Options()
+        if coded is not None or domain is not None:
+            self.require_fits(domain if coded is None else coded)
         for name in options.given():
             if name not in self.spec.options:
                 fitting = ", ".join(sorted(e.name for e in entries().values() if name in e.spec.options))
@@ -59,16 +70,40 @@ class Entry:
         test = self.spec.from_domain(self.cls, epsilon, domain, options)
         return dataclasses.replace(test, **fields) if fields else test
 
-    def within(self, epsilon: float, data, options: Options | None = None):
+    def require_fits(self, domain: Domain) -> None:
+        """Raises ValueError if the test cannot be asked about columns of this coded domain."""
+        if self.spec.fits(domain):
+            return
+        asked = _sentence(domain)
+        without_z = dataclasses.replace(domain, z=())
+        if domain.z and self.spec.fits(without_z):
+            why = f"{self.name} does not condition on other columns, so it cannot tell {asked}: leave them out"
+        elif not domain.z and self.spec.fits(dataclasses.replace(domain, z=(Column(),))):
+            why = f"{self.name} is a test given other columns, so it cannot tell {asked}: name what is given"
+        else:
+            why = f"{self.name} is no test of such columns and cannot tell {asked}: ask about others"
+        raise ValueError(f"{why}, or use another method, such as {default(domain).name}.")
+
+    def within(self, epsilon: float, data, options: Options | None = None, *, coded: Domain | None = None):
         """`build` for these data, such that the cost is at most epsilon to the last bit.
 
         A budget's shares add up to it only up to rounding, and a ledger counts what is above it.
         """
-        return at_most(epsilon, lambda budget: self.build(budget, data.domain, options), data)
+        return at_most(epsilon, lambda budget: self.build(budget, data.domain, options, coded=coded), data)
 
     def memory(self, num_records: int) -> int:
         """Bytes that the test needs beyond a few copies of the data."""
         return 0 if self.spec.memory is None else self.spec.memory(num_records)
+
+
+def _sentence(domain: Domain) -> str:
+    """What is asked about these columns, by their names, as half a sentence."""
+    x, y, z = (", ".join(column.name or role for column in part) for role, part in _roles(domain))
+    return f"whether {x} and {y} are independent" + (f" given {z}" if z else "")
+
+
+def _roles(domain: Domain):
+    return ("x", domain.x), ("y", domain.y), ("z", domain.z)
 
 
 _HINTS = {

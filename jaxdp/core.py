@@ -19,10 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, shown, titled
 from jaxdp._base.layout import automatic_layout
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.charge import Account
 from jaxdp.data.admit import admitted
 from jaxdp.data.chunks import Chunks
 from jaxdp.noise.source import Source, opened
@@ -259,6 +261,8 @@ class PrivateQuery:
     many_columns: ClassVar[bool] = False  # True: x and y may both have more columns than records
     lattice: ClassVar[float] = 0.0  # by how much each record may move what `finish` gives away from `statistic`
     public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
+    reads_missing: ClassVar[bool] = False  # True: NaN has a meaning; else `statistic` gets finite numbers
+    uses_z: ClassVar[bool] = False  # True: the statistic conditions on `data.z`; data with a z are refused otherwise
 
     def __post_init__(self):
         if self.epsilon is None and self.mechanism is None:
@@ -372,9 +376,25 @@ def admit(test, data):
     """
     if isinstance(data, Chunks):
         admitted(data.shapes, many_columns=getattr(test, "many_columns", False))
+        require_z_is_used(test, data.shapes)
         require_sums(test, data.shapes)
         return data
+    require_z_is_used(test, data)
     return admitted(data, many_columns=getattr(test, "many_columns", False))
+
+
+def require_z_is_used(test, data) -> None:
+    """Raises ValueError if the data have a z and the test does not say that it conditions on it (`uses_z`).
+
+    Its p-value would answer another question: whether X and Y are independent, not whether they are given Z.
+    """
+    if getattr(data, "z", None) is None or not hasattr(test, "p_value") or getattr(test, "uses_z", False):
+        return
+    raise ValueError(
+        f"{method_of(test)} does not use z, so it cannot tell whether x and y are independent given z: leave z out, or "
+        "use a test that conditions on it, such as partition-gcm. A test of your own whose statistic conditions on z "
+        "says so by uses_z = True in its class."
+    )
 
 
 def needs_all(test, shapes) -> str:
@@ -449,10 +469,37 @@ def release_opened(test, source: Source, data) -> Release:
     return keys.settle(source.mode, _execute(test, source, _widened(source.mode, data))[1])
 
 
+def exact_statistic(query, key, data):
+    """The statistic of a resolved query before noise, as a release computes it: private.
+
+    Its private columns are finite: NaN counts as 0, the middle of scaled bounds and the first code, and an infinity as
+    the largest number of its sign. A query with `reads_missing` gets its data as they are.
+    """
+    return query.statistic(key, finite(query, data))
+
+
+def finite(query, data):
+    """The data as the statistic of a query gets them (`exact_statistic`)."""
+    if getattr(query, "reads_missing", False):
+        return data
+    public = getattr(query, "public_columns", ())
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: leaf if path and getattr(path[0], "name", "") in public else _finite_array(leaf), data
+    )
+
+
+def _finite_array(values):
+    if not jnp.issubdtype(values.dtype, jnp.inexact):
+        return values
+    if isinstance(values, np.ndarray):  # what is finite is not copied
+        return values if np.all(np.isfinite(values)) else np.nan_to_num(values, nan=0.0)
+    return jnp.nan_to_num(values, nan=0.0)
+
+
 @jax.jit
 def _statistic(test, key, data):
     # compiled as one program: dozens of small ones cost an eager caller seconds
-    return test.statistic(key, data)
+    return exact_statistic(test, key, data)
 
 
 @jax.jit
@@ -482,7 +529,7 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
     relation = _relation(sensitivity)
     mechanism = test.budget()
     source.require_noise(mechanism)
-    compute = _statistic if test.one_program else type(test).statistic
+    compute = _statistic if test.one_program else exact_statistic
     value = summed(test, data) if streamed else compute(test, for_statistic.key, data)
     noise = noise.collecting()
     noisy = mechanism.perturb(noise, value, sensitivity)
@@ -507,7 +554,7 @@ def summed(query: PrivateQuery, data: Chunks):
 
 
 def _partial(query: PrivateQuery, count: int, chunk):
-    return query.partial(chunk, count)
+    return query.partial(finite(query, chunk), count)
 
 
 def _widened(mode: str, data):
@@ -519,16 +566,6 @@ def _execute_sequential(test: Sequential, source: Source, data) -> tuple[Any, Re
     query, first = _execute(test.first, for_first, data)
     resolved, second = _execute(test.then(test.second, query, first), for_second, data)
     return resolved, dataclasses.replace(second, cost=first.cost + second.cost, earlier=(first, *second.earlier))
-
-
-class Account(Protocol):
-    """What a release is paid from: `jaxdp.Ledger`, or your own keeper of a budget."""
-
-    def require(self, cost: Cost) -> None:
-        """Raises if the cost is not affordable; writes nothing."""
-
-    def charge(self, method: str, cost: Cost, key: Any, /) -> Any:
-        """Writes the cost down durably, or raises."""
 
 
 @automatic_layout
@@ -545,13 +582,9 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
     mode = keys.admit(key, test, data)
     data = admit(test, data)
     with keys.precision(mode):
-        if ledger is not None:
-            cost = cost_of(test, data)
-            if mode == keys.RELEASE:
-                ledger.require(cost)
-                _rehearse(test, data)
-            ledger.charge(method_of(test), cost, key)
-        return run_opened(test, opened(key), data)
+        cost = None if ledger is None else cost_of(test, data)
+        with charge.paid(ledger, method_of(test), cost, key, mode=mode, rehearse=lambda: rehearse(test, data)):
+            return run_opened(test, opened(key), data)
 
 
 def run_opened(test, source: Source, data) -> Result:
@@ -575,15 +608,25 @@ def run_opened(test, source: Source, data) -> Result:
     return keys.settle(mode, result)
 
 
-def _rehearse(test, data) -> None:
-    """The whole release on zeros of the same shapes, thrown away: what would fail must fail before it is paid."""
+def rehearse(test, data) -> None:
+    """A whole run on zeros of the same shapes, thrown away: what would fail must fail before it is paid.
+
+    Of a query without a p-value, its release.
+    """
+    blank, source = _blank(test, data), opened(keys.fresh_key())
+    if hasattr(test, "p_value"):
+        run_opened(test, source, blank)
+    else:
+        _execute(test, source, _widened(keys.RELEASE, blank))
+
+
+def _blank(test, data):
+    """Zeros in place of every value that is not public."""
     if isinstance(data, Chunks):
-        _execute(test, opened(keys.fresh_key()), data.blank())
-        return
+        return data.blank()
     public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
     blank = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf), jnp.result_type(leaf)), data)
-    blank = dataclasses.replace(blank, **public) if public else blank
-    _execute(test, opened(keys.fresh_key()), keys.widen(keys.RELEASE, blank))
+    return dataclasses.replace(blank, **public) if public else blank
 
 
 def method_of(test) -> str:

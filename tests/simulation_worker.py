@@ -16,7 +16,9 @@ from jaxdp.simulate.engine.settings import Setting
 
 @frozen_pytree
 class NoisyMean(PrivateTest):
-    """P-value of a noisy mean of x; small and quick to compile."""
+    """P-value of a noisy mean of x; small and quick to compile. NaN in x makes it NaN."""
+
+    reads_missing = True
 
     def budget(self):
         return Laplace(self.epsilon)

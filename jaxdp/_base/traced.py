@@ -24,5 +24,10 @@ def largest(jaxpr) -> int:
     return max((variable.aval.size for found in equations(jaxpr) for variable in found.outvars), default=0)
 
 
+def uses_its_inputs(jaxpr) -> bool:
+    """Whether the results of a program depend on any of its inputs."""
+    return any(dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[1])
+
+
 def _is_program(node) -> bool:
     return hasattr(node, "eqns") or hasattr(node, "jaxpr")

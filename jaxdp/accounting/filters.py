@@ -51,6 +51,17 @@ class _Accountant(Uncopied):
         with self._lock:
             return self._within(self._with(asked))
 
+    def require(self, cost: Cost) -> None:
+        """Raises what `spend` would raise for this cost now, and reserves nothing."""
+        asked = self._read(cost)
+        with self._lock:
+            self._admitted(asked)
+
+    def charge(self, method: str, cost: Cost, key: Any = None, /) -> None:
+        """`spend`, as an account is charged: a filter is an account that is kept in memory."""
+        del method, key
+        self.spend(cost)
+
     def spend(self, cost: Cost) -> None:
         """Reserves a cost, before the release is made. All of it, or nothing.
 
@@ -59,12 +70,16 @@ class _Accountant(Uncopied):
         """
         asked = self._read(cost)
         with self._lock:
-            used = self._with(asked)
-            if not self._within(used):
-                raise BudgetExhausted(
-                    f"budget exhausted: {self!r} cannot take {_cost(total(asked), self._relation)}; nothing was spent."
-                )
-            self._used, self._spent = used, total([self._spent, *asked])
+            self._used, self._spent = self._admitted(asked), total([self._spent, *asked])
+
+    def _admitted(self, asked: list[Part]) -> tuple[Fraction, ...]:
+        """What would be used with these parts. Errors: `BudgetExhausted`."""
+        used = self._with(asked)
+        if not self._within(used):
+            raise BudgetExhausted(
+                f"budget exhausted: {self!r} cannot take {_cost(total(asked), self._relation)}; nothing was spent."
+            )
+        return used
 
     def _read(self, cost: Cost) -> list[Part]:
         parts, relation = parts_of(cost)

@@ -47,7 +47,8 @@ def stages(build: Callable[[Any, int], Any], data: Any, key: Any) -> list[tuple[
 def _reached(query, example: Example, starts, held, searched: bool) -> dict[str, bounds.Reached]:
     how = example.search
     if not searched or how.rounds is None:
-        return bounds.reached_by(query, starts, view=loaded(how.view))
+        spoiled = bounds.without_values(starts[0], (*held, *how.held)) if starts and how.replace is None else []
+        return bounds.reached_by(query, [*starts, *spoiled], view=loaded(how.view))
     return bounds.search(
         query,
         example.data,

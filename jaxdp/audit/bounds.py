@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from jaxdp import core
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.simulate.examples import FAR
 
+WITHOUT_VALUE = np.array([np.nan, np.inf, -np.inf, -0.0])
 EXTREMES = np.array([-FAR, -1.0, 0.0, 1.0, FAR])
 LANES, ROUNDS = 32, 30
 
@@ -94,6 +96,7 @@ def search(
     climb.start([jax.tree.map(_wide, pair) for pair in starts])
     for _ in range(rounds):
         climb.step()
+    climb.spoil()
     return climb.best
 
 
@@ -119,6 +122,37 @@ def _is_bound(node) -> bool:
     return isinstance(node, Sensitivity)
 
 
+def without_values(pair: tuple[Any, Any], held: tuple[str, ...] = ()) -> list[tuple[Any, Any]]:
+    """The pair with a neighbour without values in the row that differs, for each of four kinds; none without one."""
+    before, after = pair
+    sides = [[np.asarray(leaf) for leaf in jax.tree.leaves(side)] for side in pair]
+    if [leaf.shape for leaf in sides[0]] != [leaf.shape for leaf in sides[1]]:
+        return []
+    moved = np.unique(np.concatenate([np.flatnonzero(_differs(a, b)) for a, b in zip(*sides, strict=True)]))
+    if moved.size != 1:
+        return []
+    row = int(moved[0])
+
+    def spoiled(value):
+        def one(path, leaf):
+            leaf = np.array(leaf)
+            if _is_float(leaf) and not (path and getattr(path[0], "name", "") in held):
+                leaf[row] = value
+            return leaf
+
+        return before, jax.tree_util.tree_map_with_path(one, after)
+
+    return [spoiled(value) for value in WITHOUT_VALUE]
+
+
+def _differs(a, b):
+    return (a != b).reshape(len(a), -1).any(axis=1)
+
+
+def _is_float(leaf) -> bool:
+    return bool(np.issubdtype(leaf.dtype, np.floating))
+
+
 def _wide(leaf):
     leaf = np.asarray(leaf)
     return leaf.astype(np.float64) if np.issubdtype(leaf.dtype, np.floating) else leaf
@@ -127,7 +161,7 @@ def _wide(leaf):
 @functools.partial(jax.jit, static_argnums=3)
 def _statistics(query, leaves, seed, structure):
     def one(leaves):
-        return query.statistic(jax.random.key(seed), structure.unflatten(leaves))
+        return core.exact_statistic(query, jax.random.key(seed), structure.unflatten(leaves))
 
     return jax.lax.map(one, leaves)
 
@@ -137,7 +171,8 @@ def _values(query, leaves, structure, seed: int):
     if query.one_program:
         return _statistics(query, leaves, seed, structure)
     each = [structure.unflatten([leaf[lane] for leaf in leaves]) for lane in range(len(leaves[0]))]
-    return jax.tree.map(lambda *parts: np.stack(parts), *(query.statistic(jax.random.key(seed), one) for one in each))
+    found = (core.exact_statistic(query, jax.random.key(seed), one) for one in each)
+    return jax.tree.map(lambda *parts: np.stack(parts), *found)
 
 
 def _measure(query, sensitivity, batch, others, structure, seed: int, view=None):
@@ -161,7 +196,8 @@ def _measure(query, sensitivity, batch, others, structure, seed: int, view=None)
         sides = (parts.flatten_up_to(side) for side in (first, second))
         for name, bound, a, b in zip(names_of(sensitivity), bounds, *sides, strict=True):
             a, b = (np.asarray(side, float).reshape(len(side), -1) for side in (a, b))
-            shares[name] = _size(a - b, bound.norm) / float(bound.bound + 2.0 * np.max(np.asarray(bound.error)))
+            share = _size(a - b, bound.norm) / float(bound.bound + 2.0 * np.max(np.asarray(bound.error)))
+            shares[name] = np.where(np.isnan(share), np.inf, share)  # NaN is no sound statistic
             outside[name] = np.maximum(_outside(a, bound), _outside(b, bound))
     return shares, outside
 
@@ -231,7 +267,7 @@ class _Climb:
         for lane in range(min(len(pairs) * (int(self.aims.max()) + 1), len(self.at) // 2)):
             data, other = pairs[lane // (int(self.aims.max()) + 1)]
             columns = list(zip(jax.tree.leaves(data), jax.tree.leaves(other), strict=True))
-            moved = [np.flatnonzero((a != b).reshape(len(a), -1).any(axis=1)) for a, b in columns]
+            moved = [np.flatnonzero(_differs(a, b)) for a, b in columns]
             rows = np.unique(np.concatenate(moved))
             if rows.size != 1:
                 raise ValueError(f"neighbours differ in one row, got {rows.size}.")
@@ -245,6 +281,20 @@ class _Climb:
         if self.rng.uniform() < 0.2:
             self._revive()
         self._try(*self._moved())
+
+    def spoil(self) -> None:
+        """Scores the data sets with a neighbour without values: in all its columns or in one, each of four kinds."""
+        floats = [n for n, leaf in enumerate(self.state) if _is_float(leaf) and not self.fixed[n]]
+        if self.replace is not None or not floats:
+            return
+        kinds = list(itertools.product(WITHOUT_VALUE, [floats, *([one] for one in floats)]))
+        for first in range(0, len(kinds), len(self.at)):
+            state = [leaf.copy() for leaf in self.state]
+            for lane, (value, columns) in enumerate(kinds[first : first + len(self.at)]):
+                row = self.at[lane] if self.relation is Relation.ADD_OR_REMOVE_ONE else self.count
+                for number in columns:
+                    state[number][lane, row] = value
+            self._try(state, self.at)
 
     def _try(self, state, at) -> None:
         batch, others = self._pairs(state, at)

@@ -308,7 +308,7 @@ def _pair_of(test, attack: Attack) -> Pair:
     test = _one_stage(test, first)
     bounds = test.sensitivity(core.num_records(attack.data))
     second = neighbour(first, jax.tree.map(jnp.asarray, attack.replacement), core._relation(bounds))
-    first_value, second_value = (test.statistic(jax.random.key(0), version) for version in (first, second))
+    first_value, second_value = (core.exact_statistic(test, jax.random.key(0), version) for version in (first, second))
     return Pair(first_value, second_value, bounds, test.budget())
 
 
@@ -316,7 +316,7 @@ def _pair_between(test, first, second) -> tuple[Pair, float]:
     """The un-noised values on two given neighbours, and the largest share of a bound that they reach."""
     test = _one_stage(test, first)
     reached = bounds.reached_by(test, [(first, second)])
-    before, after = (test.statistic(jax.random.key(0), version) for version in (first, second))
+    before, after = (core.exact_statistic(test, jax.random.key(0), version) for version in (first, second))
     pair = Pair(before, after, test.sensitivity(core.num_records(first)), test.budget())
     return pair, max(found.share for found in reached.values())
 

@@ -18,6 +18,7 @@ import numpy as np
 from jaxdp import catalogue, core, examples
 from jaxdp.audit import bounds
 from jaxdp.audit.attack import ROUNDING, SLACK, attack
+from jaxdp.data.dataset import Data
 from jaxdp.examples import Configured
 from jaxdp.randomness import keys
 from jaxdp.simulate import power
@@ -68,7 +69,8 @@ def check_contract(test: Any, *, seed: int = 0) -> Contract:
     Checked: `jit` and `vmap` give what a plain run gives; bad values change neither shapes nor finiteness; the cost is
     the budget asked for; a release draws certified noise; an attack passes no declared bound, no public range, and
     reaches the share of each bound that `reaches` states (not for `coupled` examples, which `jaxdp.audit.audit` runs
-    whole); sums of chunks are those of the whole and give the statistic; the level on `null`.
+    whole); another z changes the statistic, or data with a z are refused; sums of chunks are those of the whole and
+    give the statistic; the level on `null`.
     Errors: ValueError for a test without examples.
     """
     entry = entry_of(test)
@@ -276,6 +278,59 @@ def _sums(one: _Checked) -> Found:
         yield wrong, ""
 
 
+ORDERS = 3  # in how many orders z is put before a test is said to ignore it
+
+
+def _conditioning(one: _Checked) -> Found:
+    """Another z changes the statistic, or the test refuses data that have one."""
+    test, data = one.test(), one.data()
+    if not isinstance(data, Data) or not hasattr(test, "p_value"):
+        return
+    if not getattr(test, "uses_z", False):
+        yield _answers_given_z(test, one._key(7), dataclasses.replace(data, z=data.x)), "data with z are refused"
+    elif data.z is None:
+        told = "it says uses_z, and no example has a z: give one an example that has"
+        yield (
+            (
+                ""
+                if any(other.data(jax.random.key(0), _rows(one)).z is not None for other in one.entry.spec.examples)
+                else told
+            ),
+            "",
+        )
+    else:
+        yield ("" if _moved_by_z(one, test, data) else "it says uses_z, and another z changes nothing"), ""
+
+
+def _answers_given_z(test, key, data) -> str:
+    try:
+        core.run(test, key, data)
+    except ValueError:
+        return ""
+    return "it answers a question given z, and does not say that it conditions on z (uses_z)"
+
+
+def _moved_by_z(one: _Checked, test, data) -> bool:
+    """Whether the statistic of any stage is another for z in another order; the noise is the same."""
+    released = _stages_of(one.plain.release)
+    first = [np.reshape(part, (core.num_records(data), -1))[:, 0] for part in (data.x, data.z)]
+    like_x = np.argsort(first[1])[np.argsort(np.argsort(first[0]))]  # moves decisions, which few orders do
+    drawn = (jax.random.permutation(one._key(8 + number), like_x.size) for number in range(ORDERS))
+    for order in (*drawn, like_x):
+        other = core.run(test, one._key(1), dataclasses.replace(data, z=data.z[order]))
+        if not _equal(_stages_of(other.release), released):
+            return True
+    return False
+
+
+def _stages_of(release) -> list:
+    return [stage.value for stage in (*release.earlier, release)]
+
+
+def _equal(first, second) -> bool:
+    return jax.tree.all(jax.tree.map(lambda a, b: bool(np.array_equal(a, b, equal_nan=True)), first, second))
+
+
 CUTS = (1, 7, 100)  # into how many chunks records are cut
 
 
@@ -300,7 +355,7 @@ def compared(test, data, key) -> dict[str, str]:
 
 
 def _sums_of(stage, data, key) -> str:
-    count = core.num_records(data)
+    count, data = core.num_records(data), core.finite(stage, data)
     whole = stage.partial(data)
     for cuts in CUTS:
         order = np.random.default_rng(cuts).permutation(count)
@@ -315,7 +370,7 @@ def _sums_of(stage, data, key) -> str:
         stage.sensitivity(count),
         is_leaf=lambda node: isinstance(node, core.Sensitivity),
     )
-    exact, finished = stage.statistic(key, data), stage.finish(whole)
+    exact, finished = core.exact_statistic(stage, key, data), stage.finish(whole)
     close = jax.tree.map(_within, room, exact, finished)
     return "" if jax.tree.all(close) else "the statistic that the sums give is not `statistic`"
 
@@ -333,6 +388,7 @@ CHECKS: dict[str, Callable[[_Checked], Found]] = {
     "cost": _cost,
     "release": _release,
     "bounds": _bounds,
+    "z": _conditioning,
     "sums": _sums,
     "level": _level,
 }

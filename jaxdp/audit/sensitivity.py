@@ -5,6 +5,7 @@ Random pairs, corner points, coordinate moves and gradient ascent, all in compil
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from jaxdp import core
 from jaxdp._base.display import Compact
 from jaxdp.core import Norm, Relation, Sensitivity
+
+WITHOUT_VALUE = (math.nan, math.inf, -math.inf, -0.0)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -46,7 +49,8 @@ def falsify(
     """Searches for neighbours that break the sensitivity of a test.
 
     test: any private test or query of one stage (resolved for the shapes that `generate` makes).
-    generate: key -> data; its rows, and values from {-box, 0, box} for floats, are the domain searched.
+    generate: key -> data; its rows, and values from {-box, 0, box} for floats, are the domain searched. A quarter of
+        the pairs hold entries without a value: NaN, infinities, -0.0.
     starts: random pairs; the best 16 of them take `moves` coordinate moves, the best of those `climbs` gradient steps.
     corners: share of float entries that start at a corner. The statistic's own randomness is the same on both sides.
     weights: one weight per released part; their weighted sum of changes is maximised instead of the largest one.
@@ -64,7 +68,7 @@ def falsify(
     with jax.debug_key_reuse(False):
         scored = jax.jit(jax.vmap(lambda key: (made := pair(key), measure(made))))
         pairs, scores = scored(jax.random.split(keys[1], starts))
-        best = np.argsort(-np.nan_to_num(np.asarray(scores), nan=-1.0))[: min(16, starts)]
+        best = np.argsort(-np.asarray(scores))[: min(16, starts)]
         chosen = jax.tree.map(lambda leaf: leaf[best], pairs)
         walk = jax.vmap(functools.partial(_walk, measure, generate, box, moves))
         chosen, scores = jax.jit(walk)(jax.random.split(keys[2], best.size), chosen)
@@ -72,7 +76,7 @@ def falsify(
         if climbs:
             chosen, climbed = jax.jit(jax.vmap(functools.partial(_climb, measure, box, climbs)))(chosen)
             scores, tried = climbed, tried + best.size * climbs
-    scores = np.nan_to_num(np.asarray(scores), nan=-1.0)
+    scores = np.asarray(scores)
     data, replacement = jax.tree.map(lambda leaf: np.asarray(leaf[int(np.argmax(scores))]), chosen)
     return Attack(float(np.max(scores)), data, replacement, tried)
 
@@ -90,7 +94,8 @@ def change(test, pair, weights=None):
             Norm.L2: lambda d: jnp.sqrt(jnp.sum(d**2) + 1e-30),
             Norm.LINF: lambda d: jnp.max(jnp.abs(d)),
         }[bound.norm](difference)
-        ratios.append(size / (bound.bound + 2.0 * jnp.max(jnp.asarray(bound.error))))
+        share = size / (bound.bound + 2.0 * jnp.max(jnp.asarray(bound.error)))
+        ratios.append(jnp.where(jnp.isnan(share), jnp.inf, share))  # a statistic that is no number has no bound
     return jnp.max(jnp.stack(ratios)) if weights is None else jnp.dot(jnp.stack(ratios), jnp.array(weights))
 
 
@@ -110,7 +115,7 @@ def _statistics(test, data, replacement, bounds):
     structure: Any
     flat, structure = jax.tree.flatten(bounds, is_leaf=is_bound)
     other = neighbour(data, replacement, flat[0].relation)
-    values = (test.statistic(jax.random.key(0), version) for version in (data, other))
+    values = (core.exact_statistic(test, jax.random.key(0), version) for version in (data, other))
     return *(structure.flatten_up_to(value) for value in values), flat
 
 
@@ -122,17 +127,24 @@ def _pair(generate, box, corners, key):
 
 
 def _cornered(key, tree, box, share):
-    """The tree with a random share of its float entries at -box, 0 or box; one random draw for all leaves."""
+    """The tree with a random share of its float entries at -box, 0 or box; one random draw for all leaves.
+
+    In one tree of four these entries have no value instead: NaN, an infinity or -0.0.
+    """
     structure: Any
     leaves, structure = jax.tree.flatten(tree)
     draws = jax.random.uniform(key, (1 + sum(leaf.size for leaf in leaves),))
     # the share itself is random: some starts are all corners, some none
     amount, start, moved = 2.0 * share * draws[0], 1, []
+    spoiled = jnp.floor(1024.0 * draws[0]) % 4 == 0  # low bits of the same draw
     for leaf in leaves:
         here = draws[start : start + leaf.size].reshape(leaf.shape)
         start += leaf.size
         if jnp.issubdtype(leaf.dtype, jnp.floating):
             corner = jnp.clip(jnp.floor(3.0 * here / jnp.maximum(amount, 1e-6)) - 1.0, -1.0, 1.0) * box
+            place = jnp.floor(len(WITHOUT_VALUE) * here / jnp.maximum(amount, 1e-6)).astype(int)
+            without = jnp.array(WITHOUT_VALUE)[jnp.clip(place, 0, len(WITHOUT_VALUE) - 1)]
+            corner = jnp.where(spoiled, without, corner)
             leaf = jnp.where(here < amount, corner.astype(leaf.dtype), leaf)
         moved.append(leaf)
     return structure.unflatten(moved)

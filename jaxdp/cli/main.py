@@ -140,15 +140,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
     except SystemExit as leaving:  # argparse leaves this way after --help
         return int(leaving.code or SUCCESS)
-    except KeyboardInterrupt:
-        return _say("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        return _say(_with_charges("interrupted", interrupt), INTERRUPTED)
     except BrokenPipeError:  # whoever read the output has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()
-        return _say(*_verdict(error))
+        message, code = _verdict(error)
+        return _say(_with_charges(message, error), code)
 
 
 def _verdict(error: Exception) -> tuple[str, int]:
@@ -166,6 +167,13 @@ def _verdict(error: Exception) -> tuple[str, int]:
         f"set {TRACEBACK_VARIABLE}=1 for the traceback (it may quote data)",
         INTERNAL_ERROR,
     )
+
+
+def _with_charges(message: str, error: BaseException) -> str:
+    """The message, and what was charged before the error."""
+    charge = sys.modules.get("jaxdp.charge")
+    notes = "" if charge is None else charge.told(error)
+    return f"{message}. {notes}" if notes else message
 
 
 def _is_exhausted_budget(error: Exception) -> bool:

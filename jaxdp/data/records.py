@@ -60,6 +60,10 @@ class Records(Described):
         """Rows."""
         return self.values.shape[0]
 
+    def blank(self) -> "Records":
+        """Zeros in place of all values: what a search is rehearsed on before it is paid."""
+        return dataclasses.replace(self, values=np.zeros(np.shape(self.values), self.values.dtype))
+
     def query(self, i: int, j: int, given: Sequence[int] = (), scores: bool = False) -> Data:
         """The data of the query whether column i is independent of column j given others.
 
@@ -98,6 +102,10 @@ class RecordsInChunks(Described):
     def num_records(self) -> int:
         """Rows."""
         return self.chunks.num_records
+
+    def blank(self) -> "RecordsInChunks":
+        """One record of zeros in place of all: what a search is rehearsed on before it is paid."""
+        return dataclasses.replace(self, chunks=self.chunks.blank())
 
 
 def levels_of(columns: Sequence[Column]) -> tuple[int, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import PrivateTest
+from jaxdp.core import PrivateTest, require_z_is_used
 from jaxdp.spec import Options, TestSpec
 
 
@@ -24,6 +24,8 @@ class ByName(PrivateTest):
     entry: Any = jax.tree.static(default=None)
     level: float = jax.tree.static(default=0.05)
     fields: tuple[tuple[str, Any], ...] = jax.tree.static(default=())
+
+    uses_z: ClassVar[bool] = True  # the built test is asked in its place
 
     @property
     def spec(self) -> TestSpec:
@@ -41,4 +43,5 @@ class ByName(PrivateTest):
         test = self.entry.build(1.0 if self.epsilon is None else self.epsilon, shapes.domain, options)
         if self.mechanism is not None:
             test = dataclasses.replace(test, epsilon=None, mechanism=self.mechanism)
+        require_z_is_used(test, shapes)
         return test.resolve(shapes)

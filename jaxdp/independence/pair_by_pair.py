@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import core
+from jaxdp import charge, core
 from jaxdp._base import check
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.composition import compose
@@ -38,15 +38,14 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
     """
     with keys.precision(mode):
         each, cost = _divided(test, features)
-        if ledger is not None:
-            if mode == keys.RELEASE:
-                ledger.require(cost)
-                for data in _kinds(each, features).values():
-                    core._rehearse(each, data)
-            ledger.charge(f"all-pairs[{core.method_of(test)}]", cost, key)
-        source = opened(key)
         one_by_one = mode == keys.RELEASE or bool(getattr(test, "public_columns", ()))
-        found = (_in_turn if one_by_one else _mapped)(each, source, features)
+
+        def rehearse():
+            for data in _kinds(each, features).values():
+                core.rehearse(each, data)
+
+        with charge.paid(ledger, f"all-pairs[{core.method_of(test)}]", cost, key, mode=mode, rehearse=rehearse):
+            found = (_in_turn if one_by_one else _mapped)(each, opened(key), features)
         stack = np.stack if mode == keys.RELEASE else jnp.stack
         return stack([result.p_value for result in found]), cost, tuple(result.release for result in found)
 
@@ -70,17 +69,18 @@ def run_each(
     queries = [core.admit(test, data) for test, data in zip(tests, queries, strict=True)]
     with keys.precision(mode):
         cost = compose([core.cost_of(test, data) for test, data in zip(tests, queries, strict=True)])
-        if ledger is not None and mode == keys.RELEASE:
-            ledger.require(cost)
-        if mode == keys.RELEASE:
+
+        def rehearse():
             _rehearse(tests, queries, charged=ledger is not None, foretell=foretell)
-        if ledger is not None:
-            ledger.charge(name, cost, key)
-        sources = opened(key).split(len(tests))
-        found = []
-        for place, (test, source, data) in enumerate(zip(tests, sources, queries, strict=True)):
-            begin(place)
-            found.append(core.run_opened(test, source, data))
+
+        if ledger is None and mode == keys.RELEASE:
+            rehearse()
+        with charge.paid(ledger, name, cost, key, mode=mode, rehearse=rehearse):
+            sources = opened(key).split(len(tests))
+            found = []
+            for place, (test, source, data) in enumerate(zip(tests, sources, queries, strict=True)):
+                begin(place)
+                found.append(core.run_opened(test, source, data))
         return found, cost
 
 
@@ -103,12 +103,12 @@ def rehearsed(test, data, *, again: bool) -> float:
     again: a release that took long is timed once more, since the first one compiles.
     """
     start = time.perf_counter()
-    core._rehearse(test, data)
+    core.rehearse(test, data)
     taken = time.perf_counter() - start
     if not again or taken < SHORT:
         return taken
     start = time.perf_counter()
-    core._rehearse(test, data)
+    core.rehearse(test, data)
     return time.perf_counter() - start
 
 

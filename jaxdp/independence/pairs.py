@@ -68,6 +68,11 @@ class AllPairs(PrivateTest):
                 "jaxdp.all_pairs(test, key, features, z), which takes any test."
             )
 
+    @property
+    def uses_z(self) -> bool:  # type: ignore[override]
+        """Whether the test of one pair conditions on z."""
+        return getattr(self.test, "uses_z", False)
+
     def resolve(self, shapes):
         """The inner test's stages, with this test at their end."""
         test = self.test.among() if hasattr(self.test, "among") else self.test

@@ -22,6 +22,7 @@ class Recommended(PrivateTest):
     Privacy and p-value: those of the chosen test. epsilon or mechanism: handed to it.
     """
 
+    uses_z: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="recommended",
         summary="the recommended test for the columns of each query; for searches and plug-ins",

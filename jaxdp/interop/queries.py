@@ -10,18 +10,18 @@ from typing import Any
 
 import jax
 
+from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable, titled
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
 from jaxdp.catalogue import require_any_pair, wants_scores
-from jaxdp.core import Cost, cost_of, method_of, run
+from jaxdp.core import Cost, method_of, run
 from jaxdp.data.records import as_records
-from jaxdp.discovery.engine.answerable import largest_order
+from jaxdp.discovery.engine.answerable import largest_order, refusal
 from jaxdp.discovery.engine.skeleton import last_order
 from jaxdp.discovery.graph import number
-from jaxdp.independence.continuous.coarse_cells import TAKE_THE_RISK, CoarseCells
 from jaxdp.randomness import keys
 
 RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
@@ -85,11 +85,8 @@ class PrivateQueries(Readable, Uncopied):
         self.max_given = last_order(len(self.names), max_given)
         self._largest = largest_order(test, self.records, self.max_given)
         if exhausted == RAISE and self._largest < self.max_given:
-            raise CoarseCells(
-                f"{method_of(test)} refuses queries given more than {self._largest} of these columns, since it would "
-                f"find dependence where there is none: give max_given={self._largest} if no larger set is asked about, "
-                f'exhausted="dependent", {TAKE_THE_RISK}.'
-            )
+            way_out = f'give max_given={self._largest} if no larger set is asked about, exhausted="dependent"'
+            raise refusal(test, self._largest, way_out)
         self.rows: Rows[Spend] = Rows()
         self._key, self._exhausted = key, exhausted
         if key is not None and keys.admit(key) == keys.RELEASE:
@@ -169,17 +166,14 @@ class PrivateQueries(Readable, Uncopied):
                 raise ValueError(f"a query given {len(given)} columns, but max_given={self._largest} was promised.")
             return POLICIES[self._exhausted]
         data = self.records.query(i, j, given, scores=wants_scores(self.test))
-        cost = cost_of(self.test, data)
+        key = keys.fresh_key() if self._key is None else jax.random.fold_in(self._key, len(self.rows))
+        account = self.budget if self.ledger is None else charge.Several(self.budget, self.ledger)
         try:
-            if self.ledger is not None:
-                self.ledger.require(cost)
-            self.budget.spend(cost)
+            result = run(self.test, key, data, ledger=account)
         except BudgetExhausted:
             if self._exhausted == RAISE:
                 raise
             return POLICIES[self._exhausted]
-        key = keys.fresh_key() if self._key is None else jax.random.fold_in(self._key, len(self.rows))
-        result = run(self.test, key, data, ledger=self.ledger)
         p_value = number(result.p_value)
         self.rows.append(
             Spend(

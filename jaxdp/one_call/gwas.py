@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp import catalogue, core
+from jaxdp import catalogue, charge, core
 from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE
 from jaxdp.core import Cost
@@ -105,9 +105,10 @@ class GwasQuery:
         genotypes, data = self._read(prefix, table)
         test = self.test(data)
         rule = test.level_rule(core.public_shapes(data))
-        result = core.run(test, key, data, ledger=account)
-        names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
-        return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule)
+        with charge.explaining(account) as account:
+            result = core.run(test, key, data, ledger=account)
+            names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
+            return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule)
 
     def _read(self, prefix, table):
         genotypes = plink.read_genotypes(prefix)

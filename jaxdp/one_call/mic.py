@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp import charge
 from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Cost
@@ -249,14 +250,16 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
     """Every pair, under one budget."""
     import jax
 
-    from jaxdp.core import cost_of, method_of, release
+    from jaxdp import core
+    from jaxdp.accounting.renyi import zcdp_rho
     from jaxdp.independence.mic import mic_common, mic_laplace
     from jaxdp.independence.mic.mic_pairs import MICrPairs, noise_scale
     from jaxdp.mechanisms import Gaussian
+    from jaxdp.randomness import keys
     from jaxdp.statistics.mic.mic_pairs import all_pairs
 
     epsilon, delta, names = query.epsilon, query.delta, query.names
-    noise: dict[str, Any] = {"mechanism": Gaussian(rho=concentrated(epsilon, delta))} if delta else {}
+    noise: dict[str, Any] = {"mechanism": Gaussian(rho=zcdp_rho(epsilon, delta))} if delta else {}
     test = MICrPairs(
         **(noise or {"epsilon": epsilon}),
         bounds=[mic_common.column_bounds(column) for column in columns],
@@ -266,18 +269,17 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
     rows, pairs = values.shape[0], all_pairs(len(names))
     with jax.enable_x64(True):
         test = test.resolve(jax.ShapeDtypeStruct(values.shape, values.dtype))
-        cost = Cost(epsilon=epsilon, delta=delta) if delta else cost_of(test, values)
-        if account is not None:
-            account.charge(method_of(test), cost, key)
-        released = release(test, key, values)
+        cost = Cost(epsilon=epsilon, delta=delta) if delta else core.cost_of(test, values)
+        mode, method = keys.admit(key, test, values), core.method_of(test)
+        null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", NULL_DRAWS)
+        with charge.paid(account, method, cost, key, mode=mode, rehearse=lambda: core.rehearse(test, values)):
+            released = core.release(test, key, values)
         sd = noise_scale(test, rows)
-    null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", NULL_DRAWS)
     found = np.asarray(mic_laplace.corrected(np.asarray(released.value), null), float)
     matrix = np.eye(len(names))
     matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = found
     listed = [{"x": names[i], "y": names[j], "mic": float(v)} for (i, j), v in zip(pairs, found, strict=True)]
     listed.sort(key=lambda pair: -pair["mic"])
-    method = method_of(test)
     content = _common(query, rows, dataclasses.replace(released, cost=cost)) | {
         "title": f"All {len(listed)} pairs of {len(names)} columns",
         "answer": ", ".join(f"{p['x']} ~ {p['y']} {p['mic']:.2f}" for p in listed[:3]),
@@ -298,12 +300,6 @@ def _common(query: MICQuery, rows: int, published: Any) -> dict[str, Any]:
         "mode": published.mode,
         "n": rows,
     } | ({"unit": query.schema.protects} if query.schema.unit else {})
-
-
-def concentrated(epsilon: float, delta: float) -> float:
-    """The largest rho with rho + 2 sqrt(rho ln(1/delta)) <= epsilon (Bun and Steinke 2016, Prop. 1.3)."""
-    tail = math.log(1.0 / delta)
-    return (epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))) ** 2 * (1.0 - 1e-12)
 
 
 def draw(path: Path, found: Coefficients) -> None:

@@ -255,7 +255,7 @@ class PairsQuery:
         domain = self._data(first, values).domain
 
         def build(epsilon):
-            return AllPairs(test=first.entry.build(epsilon, domain, settings))
+            return AllPairs(test=first.entry.build(epsilon, domain, settings, coded=first.domain))
 
         return catalogue.at_most(self.epsilon, build, data), data
 
@@ -447,22 +447,19 @@ def _with_more_draws(query: Query, share: float) -> Query:
 
 def _require_pair(query: Query) -> None:
     """Raises ValueError if the test cannot be asked about this pair, which it names."""
-    entry, rules = query.entry, [query.schema.rule(name) for name in (*query.x, *query.y)]
+    entry = query.entry
     catalogue.require_any_pair(entry.cls)
     if query.public_columns:
         raise ValueError(
             f"{entry.name} takes {listing(query.public_columns)} as public: ask about one pair by --x, --y."
         )
-    given = tuple(column for name in query.given for column in conditioning.columns(query.schema.rule(name)))
-    domain = Domain(rules[0].code_column(), rules[1].code_column(), given)
-    if not entry.spec.fits(domain):
-        pair = f"{query.x[0]} and {query.y[0]}"
-        raise ValueError(f"{entry.name} cannot be asked about {pair}: name other columns, or leave the method out.")
+    entry.require_fits(query.domain)
 
 
 def _built(query: Query, data: Data, rows: int) -> Any:
     """The test of one pair. Errors: ValueError that names the pair."""
     try:
-        return query.entry.within(query.epsilon, data, dataclasses.replace(query.settings, num_records=rows))
+        settings = dataclasses.replace(query.settings, num_records=rows)
+        return query.entry.within(query.epsilon, data, settings, coded=query.domain)
     except ValueError as error:
         raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None

@@ -61,12 +61,11 @@ class Query:
         Errors: ValueError for columns and tests that do not exist or do not fit, all before a table is opened.
         """
         x, y, given = (tuple(as_names(role, value)) for role, value in (("x", x), ("y", y), ("given", given)))
-        rules = [[schema.rule(name) for name in part] for part in (x, y, given)]
-        sides = [tuple(column for rule in part for column in rule.code_column()) for part in rules[:2]]
-        domain = Domain(sides[0], sides[1], tuple(c for rule in rules[2] for c in conditioning.columns(rule)))
+        domain = _coded(schema, x, y, given)
         if method and sees:
             raise ValueError(f"give method={method!r} or sees={sees!r}, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
+        entry.require_fits(domain)
         if not simulated and not entry.spec.private:
             raise ValueError(
                 f"{entry.name} is not private and releases nothing: give --seed (in Python "
@@ -74,6 +73,11 @@ class Query:
             )
         options = _options(level=level, fields=fields or {}, **settings)
         return cls(schema, x, y, given, budget(epsilon), entry, options)
+
+    @property
+    def domain(self) -> Domain:
+        """Its columns as codes, which decide whether a test fits."""
+        return _coded(self.schema, self.x, self.y, self.given)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -177,7 +181,8 @@ class Query:
             )
 
     def _test(self, data: Any, rows: int) -> Any:
-        return self.entry.within(self.epsilon, data, dataclasses.replace(self.settings, num_records=rows))
+        settings = dataclasses.replace(self.settings, num_records=rows)
+        return self.entry.within(self.epsilon, data, settings, coded=self.domain)
 
     def _answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None]) -> Answer:
         import jax
@@ -191,6 +196,11 @@ class Query:
             begin(f"testing {rows} rows")
             shown = public_shapes(data) if isinstance(data, Chunks) else data
             return answer_of(run(test, key, data, ledger=account), self, test, shown)
+
+
+def _coded(schema: Schema, x: Sequence[str], y: Sequence[str], given: Sequence[str]) -> Domain:
+    sides = [tuple(column for name in part for column in schema.rule(name).code_column()) for part in (x, y)]
+    return Domain(*sides, tuple(column for name in given for column in conditioning.columns(schema.rule(name))))
 
 
 ARGUMENTS = ("given", "epsilon", "schema", "bounds", "levels", "method", "sees", "level", "fields", "ledger", "key")

@@ -9,13 +9,13 @@ changes neither the number of records, nor the exit code, nor the form of what i
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jaxdp import charge
 from jaxdp.data import batches, kept_sums, streamed
 
 _TOLD: set[str] = set()  # remarks on columns that the owner has read in this process
@@ -126,6 +126,13 @@ def ask[Data, Answer](
     load(table, strict=, records=, tally=) reads a path or a mapping of columns. public: columns that are not
     protected. The query must charge the account before it uses a value, and draw from one key.
     """
+    with charge.explaining(account) as account:
+        return _asked(query, load, source, account, public)
+
+
+def _asked[Data, Answer](
+    query: Callable[[Data, Any], Answer], load: Callable[..., Data], source: Source, account: Any, public: Sequence[str]
+) -> Answer:
     if not source.strict:
         return query(_checked(load, source), account)
     if not source.is_text:  # nothing about a typed table is an error that its records decide
@@ -137,11 +144,11 @@ def ask[Data, Answer](
     if account is None:
         return query(load(source.table, strict=True, records=records), None)
     blank = _without_records(source, public, records)
-    paid = _UpToTheCharge(account)
+    paid = charge.UpToTheCharge(account)
     try:
         query(load(blank, strict=True), paid)
-    except _Charged:
-        return query(load(source.table, strict=True, records=records), _Paid(*paid.charged))
+    except charge.Charged:
+        return query(load(source.table, strict=True, records=records), charge.Paid(paid))
     raise RuntimeError("a query was answered without a charge.")
 
 
@@ -197,48 +204,3 @@ def _without_records(source: Source, public: Sequence[str], records: int) -> Map
         pieces = list(lines.pieces(source.table, public, source.delimiter, records))
         table |= {name: [cell for piece in pieces for cell in piece[name]] for name in public}
     return table
-
-
-class _Charged(Exception):
-    """Raised by an account once the charge is on disk, so that nothing else happens to the blank records."""
-
-
-class _UpToTheCharge:
-    """An account that charges and then stops whoever asked."""
-
-    def __init__(self, account: Any):
-        self._account = account
-        self.charged: tuple[str, Any, Any] = ("", None, None)
-
-    def require(self, cost: Any) -> None:
-        self._account.require(cost)
-
-    def charge(self, method: str, cost: Any, key: Any) -> None:
-        self._account.charge(method, cost, key)
-        self.charged = method, cost, key
-        raise _Charged
-
-
-class _Paid:
-    """An account from which one charge was made: it lets that one pass and nothing else."""
-
-    def __init__(self, method: str, cost: Any, key: Any):
-        self._method, self._cost, self._key = method, cost, key
-
-    def require(self, cost: Any) -> None:
-        if not _same(cost, self._cost):
-            raise RuntimeError("a release costs something else than was charged for it.")
-
-    def charge(self, method: str, cost: Any, key: Any) -> None:
-        self.require(cost)
-        if method != self._method or key is not self._key:
-            raise RuntimeError("a release is not the one that was charged.")
-
-
-def _same(cost: Any, other: Any) -> bool:
-    amounts = [[float(getattr(c, name)) for name in ("epsilon", "delta", "rho")] for c in (cost, other)]
-    return cost.relation == other.relation and all(map(_equal, *amounts))
-
-
-def _equal(a: float, b: float) -> bool:
-    return a == b or (math.isnan(a) and math.isnan(b))

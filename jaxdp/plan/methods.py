@@ -122,7 +122,9 @@ class Plan:
             law = SineLaw(complexity=CLASSIC_COMPLEXITY)
         domain = setting.domain(self.form) if setting.scaled else None
         fields = {"accept_coarse_cells": True} if setting.accept_coarse_cells and self.cuts_z else {}
-        return self.entry.build(epsilon, domain, Options(level=level, law=law, num_records=n, fields=fields))
+        options = Options(level=level, law=law, num_records=n, fields=fields)
+        coded = setting.domain(CODES) if setting.scaled else None
+        return self.entry.build(epsilon, domain, options, coded=coded)
 
     @property
     def cuts_z(self) -> bool:

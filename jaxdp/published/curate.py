@@ -23,7 +23,7 @@ from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, perturbed
 from jaxdp.discovery.graph import Decision, Graph, number
@@ -74,8 +74,9 @@ def adaptive_pc(
     margin = math.sqrt(max(n, 1)) / 10.0 if margin is None else margin
     check.positive(margin=margin)
     error = rounding(records, z)
-    budget = PureFilter(epsilon=epsilon)
-    with opened(key, "adaptive_pc", budget.guarantee, ledger) as session:
+
+    def found(session, records):
+        budget = PureFilter(epsilon=epsilon)
         values = Values(Counts(records), default_query(z, n).values)
         plan = _Plan(budget, float(epsilon) * ROUNDING, d, max_order, expected_degree, margin)
         end = 16.0 * (n + 16.0)
@@ -101,6 +102,8 @@ def adaptive_pc(
 
         search = find_skeleton(d, ask, max_order=max_order, batched=False, ahead=True)
         return session.graph(records, search, tuple(decisions))
+
+    return searched(key, "adaptive_pc", PureFilter(epsilon=epsilon).guarantee, records, found, ledger=ledger)
 
 
 class _Plan:

@@ -219,7 +219,7 @@ def priv_pc_paper(
     subset = subset_size(records, subset)
     plan, error = published_round(each, records.num_records, subset), rounding(records, z)
 
-    def start(source):
+    def start(source, records):
         rate = subset / records.num_records
         return _PublishedRounds(source, records, plan, rate, rounds, tweak, _definition_six(z), error)
 

@@ -16,7 +16,7 @@ from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.sparse_loop import perturbed
 from jaxdp.discovery.graph import Decision, Graph, number
@@ -75,7 +75,8 @@ def gaussian_pc(
     multiplier = subsampled_gaussian_multiplier(epsilon, delta, num_records=n, subset=subset, rounds=rounds)
     cost = Cost(epsilon=float(epsilon), delta=float(delta), relation=Relation.REPLACE_ONE)
     one = Sensitivity(1.0, Norm.L2, Relation.REPLACE_ONE, rounding(records, z))
-    with opened(key, "gaussian_pc", cost, ledger) as session:
+
+    def found(session, records):
         counts, decision = Counts(records), default_query(z, n, subset / n)
         noise = Gaussian(rho=0.5 / multiplier**2)
         decisions: list[Decision] = []
@@ -98,3 +99,5 @@ def gaussian_pc(
 
         search = find_skeleton(d, ask, max_order=max_order, batched=False, ahead=True)
         return session.graph(records, search, tuple(decisions))
+
+    return searched(key, "gaussian_pc", cost, records, found, ledger=ledger)

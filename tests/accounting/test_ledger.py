@@ -255,7 +255,7 @@ def test_what_fails_in_rehearsal_is_not_charged(ledger):
 
 
 def test_a_crash_after_the_charge_keeps_it(ledger, monkeypatch):
-    monkeypatch.setattr(core, "_rehearse", lambda test, data: None)
+    monkeypatch.setattr(core, "rehearse", lambda test, data: None)
     with pytest.raises(DataWereRead):
         run(Reader(epsilon=0.75), jaxdp.fresh_key(), jnp.zeros(4), ledger=ledger)
     assert ledger.spent.epsilon == 0.75

@@ -3,11 +3,14 @@
 import csv
 import json
 
+import jax
 import numpy as np
 import pytest
 
+import jaxdp
+from jaxdp.accounting.renyi import zcdp_epsilon, zcdp_rho
 from jaxdp.cli.main import main
-from jaxdp.one_call.mic import concentrated
+from jaxdp.independence.mic.mic_pairs import MICrPairs, noise_scale
 
 SCHEMA = """
 [columns.x]
@@ -60,11 +63,23 @@ def test_all_pairs_write_matrix_table_and_heat_map(files, tmp_path, capsys):
     assert "NOT PRIVATE" in capsys.readouterr().out
 
 
-def test_concentrated_budget_stays_within_the_stated_one():
-    for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-9), (50.0, 0.5)):
-        rho = concentrated(epsilon, delta)
-        spent = rho + 2 * np.sqrt(rho * np.log(1 / delta))
-        assert 0.999999 * epsilon < spent <= epsilon
+def test_a_delta_is_converted_as_everywhere_else():
+    """The noise of all pairs has the largest rho within (epsilon, delta), and no looser one."""
+    values = np.random.default_rng(0).uniform(0, 1, (60, 3))
+    table, bounds = dict(zip("abc", values.T, strict=True)), dict.fromkeys("abc", (0, 1))
+    for epsilon, delta in ((0.5, 1e-6), (2.0, 1e-9)):
+        asked = {"epsilon": epsilon, "delta": delta, "bounds": bounds, "max_cells": 4}
+        found = jaxdp.mic(table, **asked, key=jax.random.key(0))
+        rho = zcdp_rho(epsilon, delta)
+        assert zcdp_epsilon(rho, delta) <= epsilon
+        assert zcdp_epsilon(rho * (1 + 1e-6), delta) > epsilon
+        assert found.content["noise_sd"] == pytest.approx(_pairs_sd(rho), rel=1e-6)
+        assert (float(found.cost.epsilon), float(found.cost.delta)) == (epsilon, delta)
+
+
+def _pairs_sd(rho):
+    test = MICrPairs(mechanism=jaxdp.Gaussian(rho=rho), bounds=[(-1.0, 1.0)] * 3, max_cells=4)
+    return noise_scale(test.resolve(jax.ShapeDtypeStruct((60, 3), float)), 60)
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ def test_the_command_and_its_report(tmp_path, capsys):
         (["--method", "noisy-table", "--design", "network", "--design-option", "x=asia"], "names of two"),
         (["--method", "gcm", "--design", "sine", "--replicates", "1.5"], "whole number"),
         (["--method", "gcm", "--design", "sine", "--design-option", "dim=0"], "dim must be"),
-        (["--method", "margin-adaptive", "--design", "sine"], "no conditional form"),
+        (["--method", "margin-adaptive", "--design", "sine"], "does not use z"),
         (["--method", "gcm", "--design", "sine", "--memory", "2 apples"], "must be a size"),
         (["--method", "gcm", "--design", "sine", "--task", "3", "--of", "2"], "task must be below"),
         (["--method", "gcm", "--design", "sine", "--coordinator", "127.0.0.1:1"], "go together"),
@@ -369,3 +369,34 @@ def test_the_array_template_runs_a_task(tmp_path):
 def test_the_automatic_batch_is_smaller_for_programs_that_are_wide(test, n, batch):
     design = Design.of(functools.partial(jaxdp.simulate.sine_confounder, n=n))
     assert batch_of(test, design, jax.random.key(0)) == batch
+
+
+def _drawn_by_numpy(key, n=60):
+    """A design that ignores its key."""
+    del key
+    return jaxdp.Data(*np.random.default_rng().uniform(-1, 1, (2, n)))
+
+
+def _drawn_by_numpy_after_a_split(key, n=60):
+    jax.random.split(key)
+    return jax.jit(_drawn_by_numpy, static_argnums=1)(key, n)
+
+
+@pytest.mark.parametrize("design", [_drawn_by_numpy, _drawn_by_numpy_after_a_split])
+def test_a_design_that_ignores_its_key_is_refused(design, tmp_path):
+    """It would be traced once: one data set, counted as many."""
+    test = jaxdp.PartitionGCM(epsilon=1.0)
+    for how in ({}, {"folder": tmp_path}):
+        with pytest.raises(ValueError, match=r"the design does not use its key.*What np\.random draws is drawn once"):
+            jaxdp.power.rejection_rate(test, design, jax.random.key(0), 50, **how)
+
+
+def test_a_design_with_a_fixed_column_is_taken():
+    fixed = np.linspace(-1, 1, 60)
+    found = jaxdp.power.rejection_rate(
+        jaxdp.PartitionGCM(epsilon=1.0),
+        lambda key: jaxdp.Data(fixed, jax.random.uniform(key, (60,))),
+        jax.random.key(0),
+        8,
+    )
+    assert found.replicates == 8

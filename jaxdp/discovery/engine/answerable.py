@@ -16,6 +16,8 @@ from jaxdp.independence.continuous.level_rule import LevelLost
 
 def largest_order(test, records: Records, last: int) -> int:
     """The largest size up to `last` of conditioning sets of which the test refuses none, from public columns alone."""
+    if hasattr(test, "statistic") and not getattr(test, "uses_z", False):
+        return min(last, 0)
     if not isinstance(test, PrivateQuery) or test.public_columns:
         return last
     shape = jax.ShapeDtypeStruct((records.num_records, len(records.columns)), np.float32)
@@ -39,7 +41,17 @@ def require_answerable(test, records: Records, last: int) -> None:
     """Raises `CoarseCells` if a search that conditions on `last` columns could ask what the test refuses."""
     found = largest_order(test, records, last)
     if found < last:
-        raise CoarseCells(
-            f"{method_of(test)} refuses queries given more than {found} of these columns, since it would find "
-            f"dependence where there is none: give max_order={found}, {TAKE_THE_RISK}."
+        raise refusal(test, found, f"give max_order={found}")
+
+
+def refusal(test, largest: int, way_out: str) -> ValueError:
+    """Why a test answers no query given more than `largest` columns, and the ways out."""
+    if not getattr(test, "uses_z", False):
+        return ValueError(
+            f"{method_of(test)} does not condition on other columns, so it answers no query given any: {way_out}, or "
+            "use a test that does, such as partition-gcm."
         )
+    return CoarseCells(
+        f"{method_of(test)} refuses queries given more than {largest} of these columns, since it would find dependence "
+        f"where there is none: {way_out}, {TAKE_THE_RISK}."
+    )

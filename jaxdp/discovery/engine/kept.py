@@ -20,6 +20,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp import charge
 from jaxdp._base import file_lock
 from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Relation
@@ -44,6 +45,11 @@ class Kept(Tape):
     header: dict[str, Any] = dataclasses.field(default_factory=dict)
     answers: list[str] = dataclasses.field(default_factory=list)
     given: int = 0
+
+    @property
+    def after_failure(self) -> str:
+        """What to do where a search failed after its charge."""
+        return f"ask again with {self.path}, and what was charged and answered is used, not paid again"
 
     def begin(self, search: Mapping[str, Any]) -> None:
         """Takes up the search of the file, or writes down a new one. search: public facts, all that decides it.
@@ -71,11 +77,8 @@ class Kept(Tape):
 
     def charge(self, method: str, cost, key) -> None:
         """Charges the ledger, once for all runs of the search, and reads what was answered."""
-        if not self.header:  # a search that keeps no answers
-            self.ledger.charge(method, cost, key)
-            return
         if not self.paid(cost):
-            self.ledger.charge(method, cost, key, txid=self.header["txid"])
+            charge.once(self.ledger, method, cost, key, self.header["txid"])
         self.answers = _book(self.ledger).kept(self.header["txid"], cost)
 
     def paid(self, cost=None) -> bool:

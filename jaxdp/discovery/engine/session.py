@@ -1,12 +1,14 @@
-"""What every search shares: one key and one ledger charge, made before a value is read, and one Graph at the end."""
+"""What every search shares: one key and one charge, made before a value is read, and one Graph at the end."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxdp import charge
+from jaxdp.charge import Account
 from jaxdp.core import Cost
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine.kept import Kept, keeping
@@ -46,10 +48,21 @@ class Session:
         )
 
 
-@contextlib.contextmanager
-def opened(key, method: str, cost: Cost, ledger=None, *, keep=None, asked: Mapping[str, Any] = {}) -> Iterator[Session]:
-    """Charges the ledger with the whole cost, then opens the key; releases compute in float64.
+def searched(
+    key: Any,
+    method: str,
+    cost: Cost,
+    records: Any,
+    search: Callable[[Session, Any], Graph],
+    *,
+    ledger: Account | None = None,
+    keep: Any = None,
+    asked: Mapping[str, Any] = {},
+    rehearse: Callable[[Session, Any], Any] | None = None,
+) -> Graph:
+    """The graph of search(session, records), whose whole cost is charged before a value is used.
 
+    rehearse: what a release runs on blank records before it is charged, and throws away; default the search itself.
     keep: where answers are kept, a path or the opened file (`engine.kept`); asked: what decides the search, public.
     Errors: TypeError for what is no key, `BudgetExhausted` from the ledger, as `keys.admit`; ValueError for a file of
     another search; all before data are read.
@@ -62,7 +75,11 @@ def opened(key, method: str, cost: Cost, ledger=None, *, keep=None, asked: Mappi
         if keep is not None:
             amounts = {name: float(getattr(cost, name)) for name in ("epsilon", "delta", "rho")}
             keep.begin({"method": method, "mode": mode, **amounts, **asked})
-        if ledger is not None:
-            ledger.charge(method, cost, key)
-        draws = source.opened(key)
-        yield Session(draws if keep is None else source.RecordedNoise(draws, keep), cost, method)
+
+        def rehearsal():
+            (rehearse or search)(Session(source.opened(keys.fresh_key()), cost, method), records.blank())
+
+        with charge.paid(ledger, method, cost, key, mode=mode, rehearse=rehearsal):
+            draws = source.opened(key)
+            draws = draws if keep is None else source.RecordedNoise(draws, keep)
+            return search(Session(draws, cost, method), records)

@@ -18,7 +18,7 @@ from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import Search, counted
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import AUDITED_Z, SearchAudit, SearchSpec, search
@@ -66,7 +66,8 @@ def em_pc(
     d = len(records.columns)
     call = float(epsilon) / (d * (max_order + 1))
     cost = Cost(epsilon=float(epsilon), delta=0.0, rho=float(epsilon) ** 2 / 2, relation=Relation.REPLACE_ONE)
-    with opened(key, "em_pc", cost, ledger) as session:
+
+    def found(session, records):
         counts, decision = Counts(records), default_query(z, records.num_records)
         scored = counted(lambda queries: decision.values(counts, queries))
         search = Search(~np.eye(d, dtype=bool), {}, (), 0)
@@ -92,6 +93,8 @@ def em_pc(
                 search.separators[pair] = given
                 decisions.append(Decision(*pair, given, True, None, call))
         return session.graph(records, search, tuple(decisions))
+
+    return searched(key, "em_pc", cost, records, found, ledger=ledger)
 
 
 def count_scores(scores: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.records import as_records
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.graph import Graph
@@ -159,7 +159,8 @@ def marginal_pc(
     if sum(sizes) > MAX_CELLS:
         raise ValueError(f"{len(sizes)} tables have {sum(sizes)} cells, more than {MAX_CELLS}; give a smaller width.")
     threshold = z_threshold(level)
-    with opened(key, "marginal_pc", query.budget().cost(relation), ledger) as session:
+
+    def found(session, records):
         released = release_opened(query, session.source, records)
         pieces = np.split(np.asarray(released.value, np.float64), np.cumsum(sizes)[:-1])
         shapes = {columns: tuple(records.levels[k] for k in columns) for columns in query.tables()}
@@ -172,3 +173,5 @@ def marginal_pc(
 
         search = find_skeleton(d, ask, max_order=width - 2 if max_order is None else max_order, batched=True)
         return session.graph(records, search)
+
+    return searched(key, "marginal_pc", query.budget().cost(relation), records, found, ledger=ledger)

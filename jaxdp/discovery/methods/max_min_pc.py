@@ -28,7 +28,7 @@ from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
 from jaxdp.discovery.engine.orientation import unshielded
-from jaxdp.discovery.engine.session import Session, opened
+from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.engine.skeleton import Search, counted
 from jaxdp.discovery.engine.sparse_loop import perturbed
 from jaxdp.discovery.graph import Decision, Graph
@@ -162,7 +162,8 @@ def max_min_pc(
     facts = known(knowledge, records.names)
     settings = {"prune": prune, "max_order": max_order, "stop": stop, "excess": excess, "shares": shares}
     asked = described(records, relation, knowledge=knowledge, **settings)
-    with opened(key, "max_min_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
+
+    def found(session, records):
         size = records.num_records if relation is Relation.REPLACE_ONE else MAX_RECORDS
         bounds = Bounds(
             excess.sensitivity(relation),
@@ -175,6 +176,8 @@ def max_min_pc(
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
         scores = MaxMinScores(records.levels, TableScores(counts, excess), max_order, facts)
         return Selection(session, records, budget, shares, facts, scores, bounds).graph(prune, stop)
+
+    return searched(key, "max_min_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,7 @@ from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.moment_scores import MomentScores
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
@@ -119,9 +119,11 @@ def moment_pc(
     check.at_least(0, max_order=order)
     threshold, facts = z_threshold(level), known(knowledge, records.names)
     budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
-    test, features = PartialCorrelation(mechanism=budget.whole, features=True, enforce_rule=False), _features(records)
+    test = PartialCorrelation(mechanism=budget.whole, features=True, enforce_rule=False)
     asked = described(records, Relation.REPLACE_ONE, level=level, max_order=order, knowledge=knowledge)
-    with opened(key, "moment_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
+
+    def found(session, records):
+        features = _features(records)
         released = release_opened(test, session.source, features)
         bare = dataclasses.replace(released, certificates=(), earlier=())
         scores = MomentScores(_correlations(_last_stage(test, features), bare), records.columns, budget.whole)
@@ -139,6 +141,8 @@ def moment_pc(
         graph = session.graph(records, *false_edges.without_chance(skeleton, decisions, false_edges.SHARE))
         few = test.level_rule(public_shapes(features)).verdict == level_rule.REFUSE
         return dataclasses.replace(graph, note=f"{MODEL} {FEW}" if few else MODEL)
+
+    return searched(key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 
 
 @jax.jit

@@ -23,7 +23,7 @@ from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
 from jaxdp.discovery.engine.neighbour_scores import CHANCE, MAX_SET, SENSITIVITY, NeighbourScores, null_level, rounding
-from jaxdp.discovery.engine.session import Session, opened
+from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.max_min_pc import ALL, DIRECTIONS, DRAWS, STOP, Bounds, Selection
 from jaxdp.discovery.methods.moment_pc import weakest_line
@@ -135,7 +135,8 @@ def neighbour_pc(
     shares = _with_columns(AFTERWARDS.with_directions(directions))
     facts = known(knowledge, records.names)
     asked = described(records, Relation.REPLACE_ONE, knowledge=knowledge, max_order=max_order, stop=stop, shares=shares)
-    with opened(key, "neighbour_pc", budget.cost(), ledger, keep=keep, asked=asked) as session:
+
+    def found(session, records):
         centre, scale = _centres_and_scales(session, records, budget)
         scores = NeighbourScores(_values(records), centre, scale, _unordered(records))
         size = records.num_records
@@ -145,6 +146,8 @@ def neighbour_pc(
         found = MaxMinScores((0,) * len(records.columns), scores, max_order, facts)
         graph = Selection(session, records, budget, shares, facts, found, bounds, drawn=2).graph(ALL, stop)
         return dataclasses.replace(graph, note=f"{MODEL} {graph.note}".strip())
+
+    return searched(key, "neighbour_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 
 
 def _with_columns(shares: Shares) -> Shares:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.answerable import require_answerable
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.knowledge import Knowledge, known
-from jaxdp.discovery.engine.session import Session, opened
+from jaxdp.discovery.engine.session import Session, searched
 from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton, last_order
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.graph import Decision, Graph, number
@@ -92,15 +93,41 @@ def pc(
     if hasattr(test, "p_value"):
         require_answerable(getattr(test, "test", None) if _pays_itself(test) else test, records, last)
     ask_of, cost, batched = _asker(test, level, max_tests, delta, records, last)
-    with opened(key, f"pc[{_name(test)}]", cost, ledger) as session:
-        if session.mode == keys.RELEASE and np.isinf(number(cost.epsilon)) and np.isinf(number(cost.rho)):
-            raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
+    releases = np.isfinite(number(cost.epsilon)) or np.isfinite(number(cost.rho))
+    if keys.admit(key) == keys.RELEASE and not releases:
+        raise ValueError("this test is not private, so nothing may be released with it; use jax.random.key(seed).")
+    settings = {"max_order": max_order, "stable": stable, "batched": batched, "progress": progress, "known": facts}
+
+    def found(session, records):
         decisions: dict[CIQuery, Decision] = {}
         ask = _remembering(ask_of(session), decisions)
-        settings = {"max_order": max_order, "stable": stable, "batched": batched, "progress": progress, "known": facts}
         search = find_skeleton(len(records.columns), ask, **settings)
         graph = session.graph(records, search, tuple(decisions.values()))
         return dataclasses.replace(graph, mode=test.mode) if _pays_itself(test) else graph
+
+    def rehearse(session, blank):
+        if not _pays_itself(test):
+            _rehearse(test, session, blank, last)
+
+    return searched(key, f"pc[{_name(test)}]", cost, records, found, ledger=ledger, rehearse=rehearse)
+
+
+def _rehearse(test, session: Session, blank: Records, last: int) -> None:
+    """A query of each kind of pair, given nothing, one column and as many as will be: the largest asks for most."""
+    others = range(len(blank.columns))
+    for place, (i, j) in enumerate(_kinds_of_pairs(blank)):
+        for order in sorted({0, min(1, last), last} if place == 0 else {0}):
+            given = [k for k in others if k not in (i, j)][: max(order, 0)]
+            run_opened(test, session.source.fold_in(place), blank.query(i, j, given, wants_scores(test)))
+
+
+def _kinds_of_pairs(records: Records) -> list[tuple[int, int]]:
+    """One pair of each kind of columns: what fails for one fails for all of them."""
+    found: dict[tuple, tuple[int, int]] = {}
+    for i, j in itertools.combinations(range(len(records.columns)), 2):
+        alike = tuple(dataclasses.replace(records.columns[k], name="") for k in (i, j))
+        found.setdefault(alike, (i, j))
+    return list(found.values())
 
 
 def _asker(test, level: float, max_tests: int | None, delta: float, records: Records, last: int):

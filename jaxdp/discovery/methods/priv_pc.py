@@ -21,7 +21,7 @@ from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import CIQuery, find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, perturbed, require_certificate, until_above
 from jaxdp.discovery.graph import Decision, Graph
@@ -155,7 +155,7 @@ def priv_pc(
     error = rounding(records, z)
     require_certificate(mode, _sieve(plan.sieve, error, 1 if refresh else rounds))
 
-    def start(source):
+    def start(source, records):
         return kind(source, records, plan, rate, rounds, tweak, _studentised(z), error)
 
     return searched_in_rounds("priv_pc", key, records, start, float(epsilon), max_order, ledger)
@@ -178,10 +178,11 @@ def subset_size(records: Records, subset: int | None) -> int:
 
 
 def searched_in_rounds(method: str, key, records: Records, start, epsilon: float, max_order, ledger) -> Graph:
-    """The search whose queries the rounds answer. start: source -> `Rounds`. epsilon: what all rounds cost."""
+    """The search whose queries the rounds answer, which cost epsilon in all. start: (source, records) -> `Rounds`."""
     cost = Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=Relation.REPLACE_ONE)
-    with opened(key, method, cost, ledger) as session:
-        rounds = start(session.source)
+
+    def found(session, records):
+        rounds = start(session.source, records)
         decisions: list[Decision] = []
 
         def ask(queries):
@@ -192,6 +193,8 @@ def searched_in_rounds(method: str, key, records: Records, start, epsilon: float
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False, ahead=True)
         return session.graph(records, search, tuple(decisions))
+
+    return searched(key, method, cost, records, found, ledger=ledger)
 
 
 def _sieve(epsilon: float, error: float, above: int = 1) -> SparseVector:

@@ -13,7 +13,7 @@ from jaxdp.core import Account, Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import Z, default_query, rounding
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.sparse_loop import Values, require_certificate, until_above
 from jaxdp.discovery.graph import Decision, Graph
@@ -66,7 +66,8 @@ def svt_pc(
     error = rounding(records, z)
     sparse = SparseVector(epsilon=epsilon, max_above=max(1, records.num_pairs), error=error)
     require_certificate(mode, sparse)
-    with opened(key, "svt_pc", sparse.cost(Relation.REPLACE_ONE), ledger) as session:
+
+    def found(session, records):
         counts, decision = Counts(records), default_query(z, records.num_records)
         state = sparse.init_opened(session.source, raise_by)
         decisions: list[Decision] = []
@@ -81,3 +82,5 @@ def svt_pc(
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=False, ahead=True)
         return session.graph(records, search, tuple(decisions))
+
+    return searched(key, "svt_pc", sparse.cost(Relation.REPLACE_ONE), records, found, ledger=ledger)

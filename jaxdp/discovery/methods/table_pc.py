@@ -21,7 +21,7 @@ from jaxdp.discovery.engine import false_edges
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
 from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
-from jaxdp.discovery.engine.session import opened
+from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.graph import Decision, Graph
@@ -146,7 +146,8 @@ def table_pc(
     threshold, facts = z_threshold(level), known(knowledge, records.names)
     settings = {"level": level, "statistic": statistic, "min_variance": min_variance, "max_order": max_order}
     asked = described(records, relation, knowledge=knowledge, **settings)
-    with opened(key, "table_pc", query.budget().cost(relation), ledger, keep=keep, asked=asked) as session:
+
+    def found(session, records):
         held = records.chunks if isinstance(records, RecordsInChunks) else records
         released = release_opened(query, session.source, held)
         joint = np.asarray(released.value, np.float64)
@@ -163,6 +164,10 @@ def table_pc(
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=True, known=facts)
         return session.graph(records, *false_edges.without_chance(search, decisions, false_edges.SHARE))
+
+    return searched(
+        key, "table_pc", query.budget().cost(relation), records, found, ledger=ledger, keep=keep, asked=asked
+    )
 
 
 def z_threshold(level: float) -> float:

@@ -48,6 +48,7 @@ class GCM(PrivateTest):
     weights: Any = jax.tree.static(default=None)
     num_null: int = jax.tree.static(default=999)
 
+    uses_z: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="gcm",
         summary="non-private reference, NOT PRIVATE; needs --seed",

@@ -89,6 +89,7 @@ class GroupSizes(PrivateQuery):
     of: Any = None  # the test, which knows the columns
 
     method: ClassVar[str] = "GroupSizes"
+    reads_missing: ClassVar[bool] = True
 
     def budget(self):
         return self.mechanism
@@ -154,6 +155,7 @@ class MeanDifference(PrivateTest):
     group_is_y: bool = jax.tree.static(default=True)
     levelled: bool = jax.tree.static(default=False)
 
+    reads_missing: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="mean-difference",
         summary="private Welch test of two groups with the difference of means and its interval",

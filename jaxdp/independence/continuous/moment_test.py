@@ -64,6 +64,8 @@ class MomentTest(PrivateTest):
     sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
     group: int | None = jax.tree.static(default=None)
 
+    reads_missing: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True
     spec: ClassVar[TestSpec]
 
     def __post_init__(self):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +48,9 @@ class NeighbourTest(PrivateTest):
     caliper: ArrayLike | None = None
     enforce_rule: bool = jax.tree.static(default=True)
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
+
+    reads_missing: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True
 
     def __post_init__(self):
         super().__post_init__()

@@ -73,6 +73,7 @@ class PrivateGCM(Variants, PrivateTest):
     scale_y: ArrayLike = 1.0
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
+    uses_z: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="private-gcm",
         needs_all="its kernel compares each record with every other",

@@ -49,6 +49,8 @@ class RandomizationTest(PrivateTest):
     ridge: ArrayLike = 10.0
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
 
+    reads_missing: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True
     regress: ClassVar[Any] = staticmethod(krr_residuals)
     needs_law: ClassVar[str] = "jaxdp.GaussianLaw(function=mean_of_x, noise_sd=1.0)"
 

@@ -52,6 +52,11 @@ def require_rows(num_records: int, num_blocks: int) -> None:
         )
 
 
+def uses_z(inside) -> bool:
+    """Whether what runs in each block conditions on z: a test says so in its class, a function by an attribute."""
+    return getattr(getattr(inside, "func", inside), "uses_z", False)
+
+
 def as_node(function):
     """A bare function as a pytree node without leaves (as a `Partial`); a pytree as it is, a `Partial` too.
 

@@ -16,7 +16,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence.continuous.level_rule import LevelRule, fit_rule
-from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
+from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows, uses_z
 from jaxdp.mechanisms import smooth_sensitivity
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
 from jaxdp.noise.source import FloatNoise
@@ -113,6 +113,11 @@ class SubsampleAggregate(PrivateTest):
         if all(map(check.is_concrete, ends)) and not float(np.max(self.lower)) < float(np.min(self.upper)):
             raise ValueError(f"lower must be < upper, got {self.lower} and {self.upper}.")
         object.__setattr__(self, "statistic_of", as_node(self.statistic_of))
+
+    @property
+    def uses_z(self) -> bool:  # type: ignore[override]
+        """Whether the block statistic conditions on z."""
+        return uses_z(self.statistic_of)
 
     def budget(self):
         return SmoothCauchy(epsilon=check.budget(self.epsilon)) if self.mechanism is None else self.mechanism

@@ -18,7 +18,7 @@ from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders, noise_law
 from jaxdp.independence.continuous.gcm import GCM
 from jaxdp.independence.continuous.level_rule import LevelRule, fit_rule
-from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows
+from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows, uses_z
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 from jaxdp.noise.source import FloatNoise
 from jaxdp.simulate import examples
@@ -117,6 +117,11 @@ class TestOfTests(PrivateTest):
             # Continuous noise has no atoms to break.
             object.__setattr__(self, "randomized", False)
         object.__setattr__(self, "test", as_node(self.test))
+
+    @property
+    def uses_z(self) -> bool:  # type: ignore[override]
+        """Whether the block test conditions on z."""
+        return uses_z(self.test)
 
     def level_rule(self, data) -> LevelRule:
         """What the level of the vote rests on, for data (or shapes) of this size; public."""

@@ -72,6 +72,7 @@ class MICrPairs(PrivateQuery):
         ),
     )
     one_program: ClassVar[bool] = False
+    reads_missing: ClassVar[bool] = True
 
     def __post_init__(self):
         super().__post_init__()

@@ -49,6 +49,7 @@ class MarginalHistograms(PrivateQuery):
     grid: str = jax.tree.static(default=ASINH)
 
     method: ClassVar[str] = "MarginalHistograms"
+    reads_missing: ClassVar[bool] = True
 
     def budget(self):
         epsilon: Any = self.epsilon

@@ -60,6 +60,8 @@ class Stage(PrivateQuery):
 
     of: Any = None
 
+    reads_missing: ClassVar[bool] = True
+
     def budget(self):
         return self.mechanism
 

@@ -94,6 +94,8 @@ class ScoreTest(PrivateTest):
     sizes: tuple[int, int] = jax.tree.static(default=(1, 0))
 
     many_columns: ClassVar[bool] = True
+    reads_missing: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True
     pairwise = None  # type: ignore[assignment]  # variants against one phenotype, no pairs among themselves
 
     spec: ClassVar[TestSpec] = TestSpec(

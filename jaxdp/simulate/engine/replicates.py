@@ -19,7 +19,7 @@ from jax.sharding import AxisType, PartitionSpec
 from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.layout import device_list, in_mesh, on_host
-from jaxdp._base.traced import largest
+from jaxdp._base.traced import largest, uses_its_inputs
 from jaxdp.randomness import keys, normals
 
 
@@ -162,13 +162,25 @@ def spread(test, design, key, ids, batch_size: int | None, devices):
 
 
 def _traced(test, design, key):
-    """The traced program from a replicate's number to its p-value, and its number of records."""
+    """The traced program from a replicate's number to its p-value, and its number of records.
+
+    Errors: ValueError for a design whose data do not depend on its key, so that all replicates would be one data set.
+    """
     seen = []
 
-    def one(replicate):
+    def drawn(replicate):
         key_data, key_test = jax.random.split(jax.random.fold_in(key, replicate))
-        data = design(normals.for_data(key_data))
+        return design(normals.for_data(key_data)), key_test
+
+    def one(replicate):
+        data, key_test = drawn(replicate)
         seen.append(core.num_records(data))
         return core.run(test, key_test, data).p_value
 
+    if not uses_its_inputs(jax.make_jaxpr(lambda replicate: drawn(replicate)[0])(np.uint32(0)).jaxpr):
+        raise ValueError(
+            "the design does not use its key, so every replicate would be the same data set: draw from the key that it "
+            "is given, such as jax.random.normal(key, (n,)). What np.random draws is drawn once, when the program is "
+            "made."
+        )
     return jax.make_jaxpr(one)(np.uint32(0)), seen[-1]

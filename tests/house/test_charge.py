@@ -1,0 +1,213 @@
+"""One place charges: what fails on blank records fails before it is paid, and what fails later says what was paid."""
+
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import catalogue, charge, core, discovery, examples
+from jaxdp.accounting import PureFilter
+from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
+from jaxdp.data.records import Records
+from jaxdp.discovery.engine import session
+from jaxdp.discovery.methods import pc
+from jaxdp.discovery.spec import searches
+from jaxdp.independence import pair_by_pair
+from jaxdp.interop import PrivateQueries
+
+ROOT = Path(jaxdp.__file__).parent
+DELTA = 1e-6
+PRIVATE = [name for name, entry in catalogue.entries().items() if entry.spec.private and entry.spec.examples]
+
+
+class Account:
+    """Takes any cost, and remembers what it was charged."""
+
+    def __init__(self):
+        self.charges = []
+
+    def require(self, cost):
+        """Everything is affordable."""
+
+    def charge(self, method, cost, key):
+        self.charges.append(method)
+
+
+class Fault(MemoryError):
+    """What a test injects."""
+
+
+def failing(*arguments, **options):
+    raise Fault
+
+
+def failing_later(function):
+    """The function, which fails from its second call on."""
+    calls = []
+
+    def called(*arguments, **options):
+        calls.append(1)
+        if len(calls) > 1:
+            raise Fault
+        return function(*arguments, **options)
+
+    return called
+
+
+def test_no_other_file_charges():
+    found = {
+        path.relative_to(ROOT).as_posix(): len(re.findall(r"\.charge\(", path.read_text()))
+        for path in sorted(ROOT.rglob("*.py"))
+    }
+    assert {name for name, number in found.items() if number} == {"charge.py", "accounting/ledger.py"}
+    assert found["accounting/ledger.py"] == 1  # a ledger that writes down what was asked
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_fault_in_the_statistic_costs_nothing(name, monkeypatch):
+    example = examples.find(name)
+    rows = max(60, example.example.least)
+    test, data = example.build(1.0, rows), example.example.data(jax.random.key(0), rows)
+    monkeypatch.setattr(core, "_statistic", failing)
+    for cls in {type(test), type(getattr(core.resolve(test, data), "first", core.resolve(test, data)))}:
+        if not getattr(cls, "one_program", True):
+            monkeypatch.setattr(cls, "statistic", failing)
+    account = Account()
+    with pytest.raises(Fault):
+        jaxdp.run(test, jaxdp.fresh_key(), jax.tree.map(np.asarray, data), ledger=account)
+    assert account.charges == []
+
+
+@pytest.fixture
+def pair():
+    x = np.random.default_rng(0).uniform(-1, 1, 60)
+    return jaxdp.Data(x, x[::-1].copy())
+
+
+def test_a_fault_in_the_p_value_costs_nothing_and_later_ones_name_the_charge(pair, monkeypatch):
+    account, test = Account(), jaxdp.PartitionGCM(epsilon=1.0)
+    monkeypatch.setattr(core, "_answer", failing)
+    with pytest.raises(Fault) as before:
+        jaxdp.run(test, jaxdp.fresh_key(), pair, ledger=account)
+    assert account.charges == []
+    assert charge.told(before.value) == ""
+    monkeypatch.undo()
+    monkeypatch.setattr(core, "_answer", failing_later(core._answer))
+    with pytest.raises(Fault) as after:
+        jaxdp.run(test, jaxdp.fresh_key(), pair, ledger=account)
+    assert account.charges == ["partition-gcm"]
+    assert "partition-gcm was charged (epsilon=1" in charge.told(after.value)
+    assert "asking again is charged again" in charge.told(after.value)
+
+
+def test_all_pairs_of_any_test(monkeypatch):
+    account, values = Account(), np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    monkeypatch.setattr(core, "_answer", failing)
+    with pytest.raises(Fault):
+        jaxdp.all_pairs(jaxdp.ConditionalSpearman(epsilon=1.0), jaxdp.fresh_key(), values, ledger=account)
+    assert account.charges == []
+
+
+def test_queries_of_other_libraries(monkeypatch):
+    account, budget = Account(), PureFilter(epsilon=2.0)
+    queries = PrivateQueries(jaxdp.PartitionGCM(epsilon=1.0), records(), budget=budget, ledger=account)
+    monkeypatch.setattr(core, "_answer", failing)
+    with pytest.raises(Fault):
+        queries.p_value(0, 1)
+    assert account.charges == []
+    assert float(budget.spent.epsilon) == 0.0
+
+
+TABLE = {name: np.random.default_rng(place).uniform(0, 1, 60) for place, name in enumerate("abc")}
+BOUNDS = dict.fromkeys(TABLE, (0, 1))
+
+
+def asked(call, **how):
+    return call(TABLE, epsilon=1.0, bounds=BOUNDS, **how)
+
+
+CALLS = {
+    "test": lambda **how: asked(jaxdp.test, x="a", y="b", method="partition-gcm", **how),
+    "pairs": lambda **how: asked(jaxdp.test_pairs, method="conditional-spearman", **how),
+    "mic": lambda **how: asked(jaxdp.mic, x="a", y="b", max_cells=4, **how),
+    "mic-pairs": lambda **how: asked(jaxdp.mic, max_cells=4, **how),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_about_a_table(name, monkeypatch):
+    account = Account()
+    monkeypatch.setattr(core, "_execute", failing)
+    with pytest.raises(Fault):
+        CALLS[name](ledger=account)
+    assert account.charges == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_explains_a_charge_that_gave_nothing(name, monkeypatch):
+    """What fails in the words or pictures of an answer, after the release."""
+    account = Account()
+    for place in ("answer.Answer", "mic.Coefficients", "pairs_query.PairAnswers"):
+        monkeypatch.setattr(f"jaxdp.one_call.{place}", failing)
+    with pytest.raises(Fault) as found:
+        CALLS[name](ledger=account)
+    assert len(account.charges) == 1
+    assert f"{account.charges[0]} was charged" in charge.told(found.value)
+
+
+def records(*kinds):
+    generator = np.random.default_rng(0)
+    columns = [Column(kind, 2 * (kind == BINARY), f"v{place}") for place, kind in enumerate(kinds or [BINARY] * 3)]
+    values = [generator.integers(0, 2, 60) if c.levels else generator.uniform(-1, 1, 60) for c in columns]
+    return Records(np.stack(values, axis=1), tuple(columns))
+
+
+def started(name, account):
+    """A search under a release key; None where it opens none."""
+    search = searches()[name]
+    data = records() if search.spec.fits((2, 2, 2)) else records(CONTINUOUS, BINARY, CONTINUOUS)
+    needs = search.spec.needs
+    settings = {"rho": 0.7} if "rho" in needs else {"epsilon": 1.0}
+    if "delta" in needs:
+        settings["delta"] = DELTA
+    if name == "pc":
+        settings = {"test": jaxdp.ConditionalKendall(epsilon=0.25), "max_tests": 5}
+    return search(jaxdp.fresh_key(), data, ledger=account, **settings)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", list(searches()))
+def test_a_fault_in_a_search_costs_nothing(name, monkeypatch):
+    """At its very end, or in its first query where whole searches are not rehearsed."""
+    account = Account()
+    monkeypatch.setattr(session.Session, "graph", failing)
+    for module in (pc, pair_by_pair.core):
+        monkeypatch.setattr(module, "run_opened", failing)
+    try:
+        started(name, account)
+    except ValueError:
+        assert searches()[name].spec.true_epsilon  # for simulations alone
+    except Fault:
+        pass
+    else:
+        raise AssertionError("nothing failed")
+    assert account.charges == []
+
+
+@pytest.mark.full
+def test_a_search_that_fails_after_its_charge_goes_on_from_what_it_paid(tmp_path, monkeypatch):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    asked = {"epsilon": 1.0, "ledger": ledger, "keep": tmp_path / "answers.jsonl"}
+    monkeypatch.setattr(session.Session, "graph", failing_later(session.Session.graph))
+    with pytest.raises(Fault) as found:
+        discovery.table_pc(jaxdp.fresh_key(), records(), **asked)
+    assert "answers.jsonl, and what was charged and answered is used, not paid again" in charge.told(found.value)
+    monkeypatch.undo()
+    graph = discovery.table_pc(jaxdp.fresh_key(), records(), **asked)
+    assert float(graph.cost.epsilon) == 1.0
+    assert len(ledger.rows()) == 1

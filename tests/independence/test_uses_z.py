@@ -1,0 +1,122 @@
+"""A test that does not condition on Z answers no question given Z, whoever asks; none answers what it does not fit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import catalogue
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.audit import check_contract
+from jaxdp.cli.main import main
+from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.interop import PrivateQueries
+from jaxdp.simulate import examples
+from jaxdp.spec import Example, TestSpec
+
+GENERATOR = np.random.default_rng(0)
+Z = GENERATOR.uniform(-1, 1, 300)
+TABLE = {
+    "x": np.clip(Z + 0.1 * GENERATOR.normal(size=300), -1, 1),
+    "y": np.clip(Z + 0.1 * GENERATOR.normal(size=300), -1, 1),
+    "z": Z,
+    "of_three": GENERATOR.choice(["a", "b", "c"], 300),
+}
+KNOWN = {"bounds": dict.fromkeys("xyz", (-1, 1)), "levels": {"of_three": ["a", "b", "c"]}}
+BLIND = ["micr-laplace", "mice-laplace", "micr-geometric", "subsample-aggregate", "quantile-table"]
+
+
+class Unpaid:
+    """An account of which nothing may be asked."""
+
+    def require(self, *arguments):
+        raise AssertionError("the account was asked")
+
+    charge = require
+
+
+@pytest.mark.parametrize("method", BLIND)
+def test_calls_refuse_before_the_charge(method):
+    how = {"given": "z", "epsilon": 1.0, "method": method, "ledger": Unpaid(), **KNOWN}
+    with pytest.raises(ValueError, match="whether x and y are independent given z: leave them out, or use another"):
+        jaxdp.test(TABLE, x="x", y="y", **how)
+    with pytest.raises(ValueError, match="does not condition on other columns"):
+        jaxdp.test_pairs(TABLE, columns=["x", "y"], **how)
+
+
+@pytest.mark.parametrize(("method", "x"), [("test-of-tests", "of_three"), ("score-test", "x"), ("noisy-table", "x")])
+def test_columns_that_a_test_does_not_fit(method, x):
+    with pytest.raises(ValueError, match=f"{method} is no test of such columns and cannot tell whether {x} and y are"):
+        jaxdp.test(TABLE, x=x, y="y", epsilon=1.0, method=method, ledger=Unpaid(), **KNOWN)
+
+
+def test_a_test_given_other_columns_wants_some():
+    with pytest.raises(ValueError, match="is a test given other columns"):
+        jaxdp.test(TABLE, x="x", y="y", epsilon=1.0, method="band-gcm", ledger=Unpaid(), **KNOWN)
+
+
+@pytest.mark.parametrize("method", BLIND)
+def test_runs_and_queries_of_other_libraries_refuse(method):
+    test = catalogue.find(method).build(1.0)
+    data = jaxdp.Data(*(TABLE[name] for name in "xyz"))
+    for key in (jax.random.key(0), jaxdp.fresh_key()):
+        with pytest.raises(ValueError, match="does not use z, so it cannot tell"):
+            jaxdp.run(test, key, data)
+    values = np.stack([TABLE[name] for name in "xyz"], axis=1), [0, 0, 0]
+    with pytest.raises(ValueError, match=r"does not condition on other columns.*max_given=0"):
+        PrivateQueries(test, values[0], levels=values[1], epsilon=2.0)
+    queries = PrivateQueries(test, values[0], levels=values[1], epsilon=2.0, exhausted="dependent")
+    assert queries.p_value(0, 1, (2,)) == 0.0  # as chosen, and free
+    assert float(queries.spent.epsilon) == 0.0
+
+
+def test_simulations_refuse(tmp_path, capsys):
+    asked = ["--method", "micr-laplace", "--design", "shah-peters", "--n", "100", "--epsilon", "1", "--effect", "0"]
+    assert main(["simulate", *asked, "--replicates", "8", "--out", str(tmp_path)]) == 2
+    assert "does not use z" in capsys.readouterr().err
+
+
+@frozen_pytree
+class Blind(PrivateTest):
+    """A made-up test whose statistic does not see z."""
+
+    spec = TestSpec(
+        name="blind",
+        summary="made up",
+        fits=lambda domain: not domain.z,
+        examples=(Example(examples.continuous, reaches=1.0),),
+    )
+
+    def budget(self):
+        return jaxdp.Laplace(self.epsilon)
+
+    def statistic(self, key, data):
+        return jnp.sum(jnp.clip(data.x * data.y, -1.0, 1.0))
+
+    def sensitivity(self, num_records):
+        return Sensitivity(2.0, Norm.L1, Relation.REPLACE_ONE, 1e-9, -1.0 * num_records, 1.0 * num_records)
+
+    def p_value(self, key, release):
+        return self.budget().null_p_value(release.value, 10.0, release.sensitivity)
+
+
+@frozen_pytree
+class SaysThatItSees(Blind):
+    """The same, which says that it conditions on z."""
+
+    uses_z = True
+
+
+def test_a_test_of_ones_own():
+    entry = catalogue.Entry(Blind.spec, Blind)
+    with pytest.raises(ValueError, match="blind does not condition on other columns"):
+        entry.build(1.0, jaxdp.data.Domain((jaxdp.data.Column(),), (jaxdp.data.Column(),), (jaxdp.data.Column(),)))
+    with pytest.raises(ValueError, match=r"blind does not use z.*uses_z = True in its class"):
+        jaxdp.run(Blind(epsilon=1.0), jax.random.key(0), examples.continuous(jax.random.key(1), 50))
+
+
+@pytest.mark.full
+def test_the_contract_finds_a_test_that_ignores_z():
+    broken = [f for f in check_contract(SaysThatItSees).findings if f.wrong and f.check == "z"]
+    assert [f.wrong for f in broken] == ["it says uses_z, and another z changes nothing"]

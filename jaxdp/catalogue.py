@@ -56,8 +56,9 @@ class Entry:
         what it needs and was not given.
         """
         options = options or Options()
-        if coded is not None or domain is not None:
-            self.require_fits(domain if coded is None else coded)
+        asked = domain if coded is None else coded
+        if asked is not None:
+            self.require_fits(asked)
         for name in options.given():
             if name not in self.spec.options:
                 fitting = ", ".join(sorted(e.name for e in entries().values() if name in e.spec.options))

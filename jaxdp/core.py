@@ -580,11 +580,20 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
     `jax.jit` or another JAX transformation or under fast-math flags, all before data are read or anything is paid.
     """
     mode = keys.admit(key, test, data)
+    _require_p_value(test)
     data = admit(test, data)
     with keys.precision(mode):
         cost = None if ledger is None else cost_of(test, data)
         with charge.paid(ledger, method_of(test), cost, key, mode=mode, rehearse=lambda: rehearse(test, data)):
             return run_opened(test, opened(key), data)
+
+
+def _require_p_value(test) -> None:
+    """Raises TypeError for a query without a p-value, which is released and not run."""
+    if hasattr(test, "sensitivity") and not hasattr(test, "p_value"):
+        raise TypeError(
+            f"{method_of(test)} has no p-value to run for: jaxdp.release(test, key, data) gives what it releases."
+        )
 
 
 def run_opened(test, source: Source, data) -> Result:

@@ -42,7 +42,8 @@ def pytest_collection_modifyitems(config, items):
         for tier in TIERS[asked + 1 :]:
             if tier in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=f"of the {tier} tier; give --{tier}"))
-        if ("interop" in item.keywords) != config.getoption("--interop"):
+        # the mark, not the keyword, which the folder of this name gives to all of its tests
+        if bool(item.get_closest_marker("interop")) != config.getoption("--interop"):
             item.add_marker(pytest.mark.skip(reason="plug-ins in the real libraries: scripts/test-plugins"))
         if "gpu" in item.keywords and not has_gpu:
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))

@@ -59,7 +59,7 @@ def event_of(rows: Iterable[tuple[float, float, float]], fixed_size: bool) -> An
     """A ComposedDpEvent of (epsilon, delta, rho) rows, one event per non-zero entry.
 
     dp-accounting has no event for a bare delta: such a row holds an UnsupportedDpEvent, which
-    every accountant refuses.
+    every accountant refuses. An accountant of another neighbouring relation refuses the event.
     """
     from dp_accounting import dp_event
 
@@ -71,7 +71,22 @@ def event_of(rows: Iterable[tuple[float, float, float]], fixed_size: bool) -> An
             events.append(dp_event.ZCDpEvent(rho=rho))
         if delta > 0:
             events.append(dp_event.UnsupportedDpEvent())
+    if events and all(isinstance(event, dp_event.ZCDpEvent | dp_event.UnsupportedDpEvent) for event in events):
+        events.append(_free_event(fixed_size))
     return dp_event.ComposedDpEvent(events=events)
+
+
+def _free_event(fixed_size: bool) -> Any:
+    """An event without cost that accountants take under one relation only: what is zCDP they take under any.
+
+    An answer drawn without a look at the data is refused under add-or-remove-one; a Poisson sample of nobody under
+    replace-one.
+    """
+    from dp_accounting import dp_event
+
+    if fixed_size:
+        return dp_event.RandomizedResponseDpEvent(noise_parameter=1.0, num_buckets=2)
+    return dp_event.PoissonSampledDpEvent(0.0, dp_event.GaussianDpEvent(1.0))
 
 
 def event_fields(event: Any) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from jaxdp.core import Cost, Relation
 def dp_event(*paid: Any) -> Any:
     """A dp-accounting `ComposedDpEvent` of results, releases or costs; `Ledger.to_dp_event` does it for a ledger.
 
-    A pure cost becomes the randomised response that dominates it, one that is only rho-zCDP a `ZCDpEvent`; what
-    dp-accounting makes of them holds if they had been fixed in advance. Errors: ValueError for costs of different
-    relations, TypeError for anything else.
+    A pure cost becomes the randomised response that dominates it, one that is only rho-zCDP (normal noise) a
+    `ZCDpEvent`, which `RdpAccountant` takes and `PLDAccountant` does not. The event carries its relation: an accountant
+    of another one refuses it. What dp-accounting makes of events holds if they had been fixed in advance.
+    Errors: ValueError for costs of different relations, TypeError for anything else.
     """
     costs = [item if isinstance(item, Cost) else getattr(item, "cost", None) for item in paid]
     wrong = [item for item, cost in zip(paid, costs, strict=True) if not isinstance(cost, Cost)]

@@ -199,8 +199,8 @@ class Query:
 
 
 def _coded(schema: Schema, x: Sequence[str], y: Sequence[str], given: Sequence[str]) -> Domain:
-    sides = [tuple(column for name in part for column in schema.rule(name).code_column()) for part in (x, y)]
-    return Domain(*sides, tuple(column for name in given for column in conditioning.columns(schema.rule(name))))
+    first, second = (tuple(c for name in part for c in schema.rule(name).code_column()) for part in (x, y))
+    return Domain(first, second, tuple(c for name in given for c in conditioning.columns(schema.rule(name))))
 
 
 ARGUMENTS = ("given", "epsilon", "schema", "bounds", "levels", "method", "sees", "level", "fields", "ledger", "key")

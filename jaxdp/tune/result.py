@@ -81,16 +81,17 @@ def _beyond(count: int, trials: int, rate: float, doubt: float) -> bool:
 class Tuned(Readable):
     """A tuned test. `test` is the tuned one if its level held on every null and it gained power, else the default.
 
-    values: the tuned numbers. default_values: those of the default. tuned_on: design and nulls in words, seed,
+    values, options: the numbers and choices in force, those of `test`. tried, tried_options: those that the tuning
+    found, in force or refused. default_values: those of the default. tuned_on: design and nulls in words, seed,
     objective, optimizer, and what was refused before. power, default_power: on fresh replicates of the design tuned on
     (not held out). checks: the level on fresh seeds, up to the first null that breaks it, () where no power was gained.
     Public: nothing here has seen private data.
     """
 
     test: Any
-    values: dict[str, Any]
+    tried: dict[str, Any]
     default_values: dict[str, Any]
-    options: dict[str, Any]
+    tried_options: dict[str, Any]
     objective: float
     default_objective: float
     power: RejectionRate
@@ -105,6 +106,16 @@ class Tuned(Readable):
         return not self.refused
 
     @property
+    def values(self) -> dict[str, Any]:
+        """The numbers in force: of the default where the tuned ones were refused."""
+        return self.tried if self.accepted else self.default_values
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The choices in force; {} where they were refused."""
+        return self.tried_options if self.accepted else {}
+
+    @property
     def gain(self) -> float:
         """Power of the test in force minus that of the default, on fresh replicates."""
         return self.power.rate - self.default_power.rate if self.accepted else 0.0
@@ -114,9 +125,9 @@ class Tuned(Readable):
         return f"{self._changed()}; {state}; tuned on {self.tuned_on['design']}, seed {self.tuned_on['seed']}"
 
     def _changed(self) -> str:
-        """The tuned values in words, arrays by shape."""
-        moves = [f"{k} {shown(self.default_values[k], 4)} -> {shown(v, 4)}" for k, v in self.values.items()]
-        return ", ".join([*moves, *(f"{k} = {shown(v)}" for k, v in self.options.items())])
+        """What was tried in words, arrays by shape."""
+        moves = [f"{k} {shown(self.default_values[k], 4)} -> {shown(v, 4)}" for k, v in self.tried.items()]
+        return ", ".join([*moves, *(f"{k} = {shown(v)}" for k, v in self.tried_options.items())])
 
     def _power(self) -> str:
         return f"power {self.default_power.rate:.3f} -> {self.power.rate:.3f}"

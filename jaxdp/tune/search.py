@@ -119,9 +119,9 @@ def tune(
                 level,
                 jax.random.fold_in(key_check, number),
                 (check_replicates, check_seconds),
-                values=jax.device_get(values_of(point)),
+                tried=jax.device_get(values_of(point)),
                 default_values=jax.device_get(default_values),
-                options=option,
+                tried_options=option,
                 objective_value=float(_score(objective, tuned, sample)),
                 default_objective=default_score,
                 tuned_on={
@@ -143,7 +143,7 @@ def tune(
 
 def in_figures(tuned: Tuned) -> str:
     """What was refused, and why."""
-    values = {**tuned.values, **tuned.options}
+    values = {**tuned.tried, **tuned.tried_options}
     return f"{', '.join(f'{name} = {np.asarray(value).tolist()}' for name, value in values.items())}: {tuned.refused}"
 
 

@@ -243,3 +243,9 @@ def test_the_variance_is_exact_in_strata_of_every_size():
                         up[j] -= table[i, j]
                 found = float(concordance.kendall_variance(concordance.strata_of_table(table[None])))
                 assert found == pytest.approx(permutation_variance(size, rows, columns), rel=1e-12)
+
+
+def test_a_search_inside_a_compiled_program_is_refused():
+    codes, asked = np.random.default_rng(0).integers(0, 2, (60, 3)), {"epsilon": 1.0, "levels": (2, 2, 2)}
+    with pytest.raises(TypeError, match=r"table_pc decides on the host .* outside jax.jit and jax.vmap"):
+        jax.jit(lambda values: discovery.table_pc(jax.random.key(0), values, **asked).skeleton)(codes)

@@ -174,6 +174,25 @@ def test_events_need_costs_of_one_relation():
         interop.dp_event(Cost(epsilon=1.0), Cost(epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE))
     with pytest.raises(ValueError, match="not private"):
         interop.dp_event(Cost(epsilon=np.inf))
+    alone = interop.dp_event(Cost(epsilon=np.inf, rho=0.5))
+    assert [type(part).__name__ for part in alone.events] == ["ZCDpEvent", "RandomizedResponseDpEvent"]
     for wrong in ((1.0,), ()):
         with pytest.raises(TypeError, match="results, releases or costs"):
             interop.dp_event(*wrong)
+
+
+@pytest.mark.parametrize("relation", [Relation.REPLACE_ONE, Relation.ADD_OR_REMOVE_ONE])
+def test_an_accountant_of_another_relation_refuses_normal_noise(relation):
+    rdp = pytest.importorskip("dp_accounting.rdp")
+    from dp_accounting import NeighboringRelation, UnsupportedEventError
+    from dp_accounting.dp_event import ZCDpEvent
+
+    event = interop.dp_event(Cost(epsilon=np.inf, rho=0.1, relation=relation))
+    for other in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.ADD_OR_REMOVE_ONE):
+        accountant = rdp.RdpAccountant(neighboring_relation=other)
+        if other.name == relation.name:  # what carries the relation costs nothing
+            plain = rdp.RdpAccountant(neighboring_relation=other).compose(ZCDpEvent(rho=0.1))
+            assert accountant.compose(event).get_epsilon(1e-6) == plain.get_epsilon(1e-6)
+        else:
+            with pytest.raises(UnsupportedEventError):
+                accountant.compose(event)

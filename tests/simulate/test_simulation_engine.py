@@ -400,3 +400,12 @@ def test_a_design_with_a_fixed_column_is_taken():
         8,
     )
     assert found.replicates == 8
+
+
+@pytest.mark.parametrize("replicates", [200, 600, 5000])
+def test_an_interval_holds_its_rate(replicates):
+    """Rounded, its end was below a rate of 1, and a picture with an error bar of negative length was refused."""
+    for rejections in (0, 1, replicates - 1, replicates):
+        rate = RejectionRate(rejections, replicates, 0.05)
+        low, high = rate.interval()
+        assert low <= rate.rate <= high

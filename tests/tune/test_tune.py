@@ -322,7 +322,7 @@ def test_a_tuned_test_that_loses_power_on_a_declared_alternative_is_refused(monk
         return {0.0: (fair, fair), 0.7: (rejected(0.8), rejected(0.5)), 0.3: (rejected(0.4), rejected(0.5))}[effect]
 
     monkeypatch.setattr(search, "_paired", paired)
-    facts = {"values": {}, "default_values": {}, "options": {}, "default_objective": 0.0, "tuned_on": {}}
+    facts = {"tried": {}, "default_values": {}, "tried_options": {}, "default_objective": 0.0, "tuned_on": {}}
     designs = [Design.of(functools.partial(HUNDRED, effect=effect)) for effect in (0.7, 0.0)]
     for others, refused in (((0.7,), False), ((0.3, 0.7), True)):
         others = tuple(Design.of(functools.partial(HUNDRED, effect=effect)) for effect in others)
@@ -331,6 +331,16 @@ def test_a_tuned_test_that_loses_power_on_a_declared_alternative_is_refused(monk
         )
         assert found.test == ("default" if refused else "tuned")
         assert ("power is lost on sine_confounder(n=100, " in found.refused) == refused
+
+
+def test_the_values_of_a_refused_tuning_are_those_in_force():
+    rate = jaxdp.power.RejectionRate(5, 100, 0.05)
+    facts = {"test": None, "tried": {"winsorize": 9.0}, "default_values": {"winsorize": 2.0}, "tuned_on": {}}
+    facts |= {"tried_options": {"num_cells": 1}, "objective": 0.0, "default_objective": 0.0, "checks": ()}
+    refused = tune.Tuned(**facts, power=rate, default_power=rate, refused="refused: the level breaks on a null")
+    assert (refused.values, refused.options) == ({"winsorize": 2.0}, {})
+    accepted = tune.Tuned(**facts, power=rate, default_power=rate)
+    assert (accepted.values, accepted.options) == ({"winsorize": 9.0}, {"num_cells": 1})
 
 
 @pytest.mark.nightly

@@ -80,7 +80,7 @@ def gains(recorder, config: Config) -> None:
             "test": case.name,
             "n": case.n,
             "epsilon": case.epsilon,
-            "tuned": plain({**tuned.values, **tuned.options}),
+            "tuned": plain({**tuned.tried, **tuned.tried_options}),
             "default": plain({**{name: getattr(default, name) for name in case.grid}, **tuned.default_values}),
             "accepted": tuned.accepted,
             "refused": tuned.refused,

@@ -46,7 +46,8 @@ class RejectionRate:
         n, p = self.replicates, self.rate
         centre = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, centre - half), min(1.0, centre + half)
+        # rounded, an end may lie beyond the rate itself where all or none reject
+        return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
 
 
 @jax.tree_util.register_dataclass

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp import charge
 from jaxdp.cli.main import main
 from jaxdp.core import Cost, Relation
 from jaxdp.data import lines
 from jaxdp.data.schema import Schema
-from jaxdp.one_call import reading
 
 pytest.importorskip("matplotlib")
 
@@ -297,8 +297,10 @@ def test_what_was_asked_is_in_the_ledger(tmp_path, capsys):
 
 
 def test_a_release_that_is_not_the_charged_one_is_a_fault():
-    key = object()
-    paid = reading._Paid("m", Cost(epsilon=1.0), key)
+    key, charged = object(), charge.UpToTheCharge(jaxdp.accounting.PureFilter(epsilon=1.0))
+    with pytest.raises(charge.Charged):
+        charged.charge("m", Cost(epsilon=1.0), key)
+    paid = charge.Paid(charged)
     paid.charge("m", Cost(epsilon=1.0), key)
     for method, other in (("n", key), ("m", object())):
         with pytest.raises(RuntimeError, match="not the one"):

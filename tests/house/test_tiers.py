@@ -21,13 +21,18 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_each_tier_includes_the_ones_before_it(given, skipped):
     found = set()
 
-    def item(name, *marks):
-        return types.SimpleNamespace(keywords=set(marks), add_marker=lambda mark: found.add(name))
+    def item(name, *marks, folder=""):
+        return types.SimpleNamespace(
+            keywords={*marks, folder},
+            add_marker=lambda mark: found.add(name),
+            get_closest_marker=lambda mark: mark if mark in marks else None,
+        )
 
     items = [item("plain"), item("full", "full"), item("nightly", "nightly"), item("both", "full", "nightly")]
     config = types.SimpleNamespace(getoption=lambda name: name in given)
+    items += [item("in its folder", folder="interop"), item("of the plug-ins", "interop")]
     conftest.pytest_collection_modifyitems(config, items)
-    assert found == skipped
+    assert found == skipped | {"of the plug-ins"}
 
 
 def test_continuous_integration_runs_every_guard():

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 
+from jaxdp.core import Norm
+from jaxdp.data.dataset import Data, Domain
 from jaxdp.independence.variants import score_test
+from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import continuous, laws
 from jaxdp.plan.setting import Setting
-from jaxdp.statistics import moments
 
 WINSORIZE = 2.0  # the test's default
-UNIFORM_VARIANCE = 1.0 / 3.0  # of a covariate on [-1, 1]
 
 
 def score_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float) -> float:
@@ -31,26 +32,31 @@ def score_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: fl
         for values in (seen["covariance"], seen["product_variance"], seen["var_x"] * seen["var_y"])
     )
     errors = _of_lines(setting, n, epsilon, share, limit)
-    product, null = product + errors["product"] + errors["fit"] * null, null + errors["product"] + errors["fit"] * null
+    var_x, var_y = (float(np.mean(seen[name])) for name in ("var_x", "var_y"))
+    fits = n * (errors["of_y"] * var_x + errors["of_x"] * var_y + errors["of_x"] * errors["of_y"])
+    product, null = product + errors["product"] + fits, null + errors["product"] + fits
     floor = min(1e-3 * n, math.sqrt(noise_of_variance.variance))
     null_sds = np.sqrt(np.maximum(null + noise_of_variance.quantiles(), floor))
     return laws.noisy_sum_power(mean, math.sqrt(product), null_sds, noise, level, noise_of_variance.variance)
 
 
 def _of_lines(setting: Setting, n: int, epsilon, share, limit: float) -> dict[str, float]:
-    """Variance that the product of both lines' errors adds to S, and what errors of the fit add to a residual's own."""
-    d = len(setting.z)
+    """Variance that the product of both lines' errors adds to S, and what errors of the fits add to h's and to r's."""
+    norm, basis = (Norm.L2 if isinstance(epsilon, laws.Concentrated) else Norm.L1), _basis(setting, n, epsilon)
     unit = (1.0 if setting.y.levels else setting.residual_sd) * limit  # B on the scale of [-1, 1]
-    model = laws.Noise.of(epsilon, share[score_test.MODEL], _moments_bound(d + 1, epsilon)).variance
-    lines = laws.Noise.of(epsilon, share[score_test.LINES], _sums_bound(d + 1, epsilon)).variance
-    gram = n * UNIFORM_VARIANCE
-    return {"product": d * model * lines / (gram * unit) ** 2, "fit": d * model / (n * gram * unit**2)}
+    model = laws.Noise.of(epsilon, share[score_test.MODEL], basis.bound(norm is Norm.L2)).variance
+    lines = laws.Noise.of(epsilon, share[score_test.LINES], basis.line_bound(norm, 1)).variance
+    inverse = np.linalg.inv(n * basis.typical())
+    return {
+        "product": model * lines * float(np.sum(inverse**2)) / unit**2,
+        "of_y": model * float(np.trace(inverse)) / (n * unit**2),
+        "of_x": lines * float(np.trace(inverse)) / n,
+    }
 
 
-def _moments_bound(columns: int, epsilon) -> float:
-    normal = isinstance(epsilon, laws.Concentrated)
-    return moments.frobenius_bound(columns) if normal else moments.l1_bound(columns)
-
-
-def _sums_bound(count: int, epsilon) -> float:
-    return 2.0 * (math.sqrt(count) if isinstance(epsilon, laws.Concentrated) else count)
+def _basis(setting: Setting, n: int, epsilon):
+    """What the test takes for these columns, by public numbers."""
+    budget = {"mechanism": Gaussian(epsilon.rho)} if isinstance(epsilon, laws.Concentrated) else {"epsilon": epsilon}
+    described = Domain((setting.x,), (setting.y,), setting.z)
+    z = np.zeros((n, len(setting.z))) if setting.z else None
+    return score_test.ScoreTest(**budget).started(Data(np.zeros((n, 1)), np.zeros(n), z, described)).basis

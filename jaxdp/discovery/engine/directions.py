@@ -61,7 +61,7 @@ class Orientation:
         drawn = self.cpdag & ~self.cpdag.T
         edges = np.triu(self.cpdag | self.cpdag.T)
         return (
-            f"{drawn.sum()} of {edges.sum()} edges have an arrow; the share of an arrow among the sampled orientations is "
+            f"{drawn.sum()} of {edges.sum()} edges have an arrow; the share of an arrow among sampled orientations is "
             "no calibrated probability: arrows are wrong more often (docs/discovery.md#arrows)."
         )
 

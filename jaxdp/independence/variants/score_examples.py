@@ -27,8 +27,8 @@ ABOUT_KNOWN_LINES = {
     "null_model": zero_mean,
     "residual_limit": 1.0,
     "ahead": (),
-    "lines": Lines(np.zeros((VARIANTS, 1)), np.zeros(VARIANTS)),
-    "sizes": (VARIANTS, 1),
+    "lines": Lines(np.zeros((VARIANTS, 1)), *(np.zeros(VARIANTS) for _ in range(3))),
+    "num_variants": VARIANTS,
 }
 UNKNOWN = "the pair that moves it most sits on released lines, which no pair can know"
 
@@ -93,6 +93,7 @@ def _pairs(others: int, phenotype: float):
         (made(1.0, 1.0, 1.0), made(-1.0, 1.0, 1.0)),
         (made(1.0, 1.0, 1.0), made(1.0, -1.0, 1.0)),
         (made(1.0, 1.0, 1.0), made(1.0, 0.0, 0.0)),
+        (made(1.0, 1.0, 1.0), made(-1.0, 0.5, 0.0)),
         (made(1.0, 1.0, 1.0), made(0.0, 0.0, 0.0)),
         (made(1.0, 1.0, -1.0), made(1.0, -1.0, -1.0)),
     ]

@@ -12,14 +12,13 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.statistics import moments, score_sums
 
 SPREAD_OF_FIT = 3.0  # sds of the fitted means of a binary phenotype that are let through
-FLOOR = 2.0  # least eigenvalue of the noisy Gram matrix, in sds of an entry's noise
+LEAST = 4.0  # least eigenvalue of the noisy Gram matrix that counts, in sds of an entry's noise
 
 
 @jax.tree_util.register_dataclass
@@ -27,25 +26,35 @@ FLOOR = 2.0  # least eigenvalue of the noisy Gram matrix, in sds of an entry's n
 class Model:
     """A released null model: phenotype = design theta + residual; all public.
 
-    gram: (d + 1, d + 1), noisy. limit: B, what a residual is divided by. fit_limit: fitted means are clipped there.
+    gram: (w, w), noisy, without the directions that noise hides; inverse: its
+    pseudo-inverse. limit: B, what a residual is divided by. fit_limit: fitted means are clipped there.
     gram_noise, moment_noise: variances of the noise in the entries of the Gram matrix and in design'y.
+    residual_variance: of the phenotype. skewness: third moment of r as a share of its second, at most.
     """
 
     theta: Any
     gram: Any
+    inverse: Any
     limit: Any
     fit_limit: Any
     gram_noise: Any
     moment_noise: Any
+    residual_variance: Any
+    skewness: Any
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Lines:
-    """Released lines of the tested variants: coefficients (m, w), and the variance (m,) that they add to S."""
+    """Released lines of the tested variants: coefficients (m, w), and the variance (m,) that they add to S.
+
+    jump: third moment of h r as a share of its second, (m,), at most. mean: what errors of the lines add to S, (m,).
+    """
 
     coefficients: Any
     product_variance: Any
+    jump: Any
+    mean: Any
 
 
 def _sum(bound: float, norm: Norm, count: int, limit: float) -> Sensitivity:
@@ -68,69 +77,60 @@ class Stage(PrivateQuery):
 
 @frozen_pytree
 class NullModel(Stage):
-    """Second moments and sums of covariates and phenotype on [-1, 1]: a linear null model by its normal equations.
+    """Products of functions of the covariates and the phenotype: a null model by its normal equations.
 
-    Sensitivity: that of `jaxdp.statistics.moments` for d + 1 columns (docs/theory/partial_correlation.md#sensitivity).
+    Sensitivity: that of the basis (docs/theory/score_test.md#covariates).
     """
 
     method: ClassVar[str] = "NullModel"
 
-    @property
-    def width(self) -> int:
-        """Covariates and the phenotype."""
-        return self.of.num_covariates + 1
-
     def statistic(self, key, data):
-        """The vector of `moments.vector`, phenotype last."""
+        """The vector of the basis."""
         del key
-        columns = jnp.concatenate([self.of.design(data)[:, 1:], self.of.phenotype(data)[:, None]], axis=1)
-        return moments.vector(moments.on_grid(columns), self._euclidean)
+        return self.of.basis.vector(self.of.design(data), self.of.phenotype(data), self._euclidean)
 
     @property
     def _euclidean(self) -> bool:
         return self.mechanism.norm is Norm.L2
 
     def sensitivity(self, num_records):
-        p, limit = self.width, moments.weights(self.width, self._euclidean) * num_records
-        bound = moments.frobenius_bound(p) if self._euclidean else moments.l1_bound(p)
+        basis = self.of.basis
+        limit = basis.weights(self._euclidean) * num_records
+        bound = basis.bound(self._euclidean)
         return Sensitivity(bound, self.mechanism.norm, Relation.REPLACE_ONE, lower=-limit, upper=limit)
 
     def model(self, release) -> Model:
         """The null model that the release says."""
-        p, n = self.width, release.num_records
-        weights = jnp.asarray(moments.weights(p, self._euclidean))
-        found, noise = release.value / weights, self.mechanism.variance(release.sensitivity) / weights**2
-        sums, whole, spread = _with_intercept(found, noise, p, n)
-        floor = FLOOR * jnp.sqrt(self.mechanism.variance(release.sensitivity))
-        gram = _floored(whole[:p, :p], jnp.minimum(floor, 0.25 * n))
-        theta = jnp.linalg.solve(gram, whole[:p, p])
+        basis, n = self.of.basis, release.num_records
+        p, weights = basis.width, jnp.asarray(basis.weights(self._euclidean))
+        noise = self.mechanism.variance(release.sensitivity)
+        whole, spread = basis.matrix(release.value / weights, n), basis.matrix(noise / weights**2, 0.0)
+        gram, inverse = _known(whole[:p, :p], jnp.minimum(LEAST * jnp.sqrt(noise), 0.25 * n))
+        theta = inverse @ whole[:p, p]
         explained = theta @ gram @ theta / n
-        left = jnp.clip(whole[p, p] / n - explained, 1e-3, 1.0)
-        between = jnp.sqrt(jnp.maximum(explained - (sums[-1] / n) ** 2, 0.0))
-        binary_fit = jnp.clip(jnp.abs(theta[0]) + SPREAD_OF_FIT * between, 0.0, 1.0)
+        left = jnp.clip((1.0 if self.of.binary else whole[p, p] / n) - explained, 1e-3, 1.0)
+        mean = jnp.asarray(basis.constant) @ whole[:p, p] / n
+        between = jnp.sqrt(jnp.maximum(explained - mean**2, 0.0))
+        binary_fit = jnp.clip(jnp.abs(mean) + SPREAD_OF_FIT * between, 0.0, 1.0)
         if self.of.binary:
-            limit, fit_limit = 1.0 + binary_fit, binary_fit
+            limit, fit_limit, skewness = 1.0 + binary_fit, binary_fit, 2.0 * jnp.abs(mean) / (1.0 + binary_fit)
         else:
             limit, fit_limit = jnp.minimum(self.of.winsorize * jnp.sqrt(left), 2.0), jnp.ones_like(left)
-        return Model(theta, gram, limit, fit_limit, spread[:p, :p], spread[:p, p])
+            skewness = jnp.ones_like(left)
+        return Model(
+            theta, gram, inverse, limit, fit_limit, spread[:p, :p], spread[:p, p], left, jnp.minimum(skewness, 1.0)
+        )
 
 
-def _with_intercept(found, noise, p: int, n: int):
-    """Sums, Gram matrix of (1, columns), and the variances of the noise in it."""
-    rows, columns = np.triu_indices(p)
+def _known(gram, least):
+    """A noisy Gram matrix without the directions whose eigenvalues are below `least`, and its pseudo-inverse.
 
-    def whole(entries, corner):
-        square = jnp.zeros((p, p), entries.dtype).at[rows, columns].set(entries[: len(rows)])
-        square = square + jnp.triu(square, 1).T
-        sums = entries[len(rows) :]
-        return jnp.block([[jnp.full((1, 1), corner, entries.dtype), sums[None]], [sums[:, None], square]])
-
-    return found[len(rows) :], whole(found, float(n)), whole(noise, 0.0)
-
-
-def _floored(gram, floor):
+    What is left out, hats where hardly a record lies, is fitted by nothing and adds no noise.
+    """
     values, vectors = jnp.linalg.eigh(gram)
-    return (vectors * jnp.maximum(values, floor)[None]) @ vectors.T
+    kept = values > least
+    inverse = jnp.where(kept, 1.0 / jnp.where(kept, values, 1.0), 0.0)
+    return (vectors * (kept * values)[None]) @ vectors.T, (vectors * inverse[None]) @ vectors.T
 
 
 @frozen_pytree
@@ -171,18 +171,19 @@ class VariantChoice(Stage):
 
 @frozen_pytree
 class VariantLines(Stage):
-    """Sums of variant times (1, covariates) for each tested variant: its linear regression on the covariates.
+    """Sums of variant times the functions of the covariates, for each tested variant: its regression on them.
 
-    Sensitivity: every product lies in [-1, 1], so each of the m (d + 1) sums moves by at most 2.
+    Sensitivity: 2 for each variant and function of `Straight`, 2 for each variant and covariate of `Hats`.
     """
 
     method: ClassVar[str] = "VariantLines"
 
     def statistic(self, key, data):
-        """Sums (m, d + 1)."""
+        """Sums (m, w)."""
         del key
         return score_sums.products(self.of.tested(data), moments.on_grid(self.of.line_design(data)))
 
     def sensitivity(self, num_records):
-        count = self.of.num_tested * self.of.line_width
-        return _sum(2.0, self.mechanism.norm, count, float(num_records))
+        norm, limit = self.mechanism.norm, float(num_records)
+        bound = self.of.line_basis.line_bound(norm, self.of.num_tested)
+        return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=-limit, upper=limit)

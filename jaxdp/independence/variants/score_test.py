@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp import null_laws
@@ -21,6 +22,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence.continuous import level_rule, moment_columns
 from jaxdp.independence.variants import score_examples
+from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
 from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
 from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.mechanisms.top_k import TopK
@@ -33,8 +35,19 @@ SHARES = {MODEL: 25, MEAN: 5, CHOICE: 30, LINES: 15, "scores": 40, "squares": 5,
 SCORES = ("scores", "squares", "spread")
 NATURAL_BOUND = 4.0  # half range of columns in units of their own
 TYPICAL_VARIANCE = 1.0 / 16.0  # of a covariate on [-1, 1]
+CLEAR = 6.0  # times the eigenvalue that the noise of hats' Gram matrix has, that its least eigenvalue must be
 NEEDED = 4.0  # sds of the Gram matrix's noise that n typical variances must be
 EFFECT = "slope of Y on X given Z, in the columns' own units; for a variant, per allele"
+TYPICAL_LIMIT, TYPICAL_PRODUCT, TYPICAL_MEAN = 0.5, 0.1, 0.5  # B, the mean of (h r)^2, and means of x and y
+FEW_RECORDS, STRAIGHT_LINES, JUMPS = "few records for the null model", "straight lines", "jumps"
+# What hats leave of a jump: 0.09 of an interval's share of the records, for jumps of 0.36 in h and 0.5 in r.
+JUMP = 0.09 * 0.36 * 0.5
+SEEN_JUMP = 0.6  # sds of S
+STRAIGHT_BETWEEN = (
+    "The mean of X or that of Y given Z is a sum of functions of single columns of Z that are nearly straight between "
+    "{knots} equally spaced values (one of the two is enough), and both do not jump at the same value; only linear "
+    "dependence is seen."
+)
 LINEAR_IN_Z = "The mean of X or that of Y is linear in Z (one of the two is enough); only linear dependence is seen."
 
 
@@ -60,28 +73,33 @@ class ScoreTest(PrivateTest):
     """Private score test of each column of x (allele counts, say) against y, adjusted for any number of columns of z.
 
     Records: x (n,) or (n, K) in [-1, 1] (allele count less one; NaN or below -1.5: missing), y one column, z (n, d),
-    both within `bound`. Stages: a linear null model of y on z by noisy normal equations (or `null_model`, public and
-    free); the mean residual; for each tested variant its line on z; then S = sum of h r, V = sum of (h r)^2 and D = sum
-    of h^2 over records, with h the variant's residual clipped at 1 and r the phenotype's in units of B.
-    Sensitivity, replace-one, for m tested variants: S 2 m in L1 and 2 sqrt(m) in L2; V and D half of that; lines
-    2 m (d + 1), 2 sqrt(m (d + 1)); mean 2; model that of `PartialCorrelation`'s matrix.
+    both within `bound`. Stages: a null model of y on functions of single columns of z, straight between knots, by
+    noisy normal equations (or `null_model`, public and free); the mean residual; for each tested variant the same;
+    then S = sum of h r, V = sum of (h r)^2 and D = sum of h^2 over records, with h the variant's residual clipped at
+    1 and r the phenotype's in units of B.
+    Sensitivity, replace-one, for m tested variants: S 2 m in L1 and 2 sqrt(m) in L2; V and D half of that; lines 2 m d,
+    2 sqrt(m d); mean 2; model d (d + 1) + 2 d (d = 1: 17/4), sqrt(2) (d + 1); straight lines: lines 2 m (d + 1),
+    2 sqrt(m (d + 1)), model that of `PartialCorrelation`'s matrix.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition of the stages. Phenotype,
     covariates and variants are all private. Relation REPLACE_ONE. Theory: docs/theory/score_test.md#sensitivity.
-    P-value: of each variant exact for the noise of S, to second order for that of V, and with the variance of the
-    product of both lines' errors; together Bonferroni over K, or with `each` Holm's for every variant, (K,). Level
-    rests on E[x|z] or E[y|z] being linear in z (with `null_model`: on that model), and on n large.
+    P-value: of each variant exact for the noise of S, to second order for that of V, with the variance of the product
+    of both lines' errors and the skewness that few carriers among few cases have; together Bonferroni over K, or with
+    `each` Holm's for every variant, (K,). Level rests on E[x|z] or E[y|z] being a sum of such functions (with
+    `null_model`: on that model), and on n large.
     effect: slope of y per unit of x (per allele), (m,), with intervals that hold for all K variants together, 95 %.
 
     null_model: public function z (n, d) -> mean of y, (n,), in units of `bound`; None: fitted privately.
+    knots: of each column of z; default by public numbers, the most whose noise is small; 2: straight lines.
     winsorize: B in residual sds, for a phenotype that is not binary. residual_limit: B itself, public; default with a
         public null model 2. bound: half range of y and z. binary: whether y has two levels, -1 and 1; read from the
         domain where there is one.
-    ahead, parts, model, offset, lines, indices, sizes: set by the stages.
+    ahead, parts, model, offset, lines, indices, num_variants, basis: set by the stages.
     """
 
     winsorize: ArrayLike = 2.0
     null_model: Any = jax.tree.static(default=None)
     residual_limit: ArrayLike | None = None
+    knots: int | None = jax.tree.static(default=None)
     bound: ArrayLike = 1.0
     binary: bool = jax.tree.static(default=False)
     each: bool = jax.tree.static(default=False)
@@ -91,7 +109,8 @@ class ScoreTest(PrivateTest):
     offset: Any = 0.0
     indices: Any = None
     lines: Any = None
-    sizes: tuple[int, int] = jax.tree.static(default=(1, 0))
+    num_variants: int = jax.tree.static(default=1)  # K
+    basis: Any = jax.tree.static(default=Straight(()))
 
     many_columns: ClassVar[bool] = True
     reads_missing: ClassVar[bool] = True
@@ -128,20 +147,12 @@ class ScoreTest(PrivateTest):
     def __post_init__(self):
         super().__post_init__()
         check.positive(winsorize=self.winsorize, bound=self.bound)
+        if self.knots is not None:
+            check.at_least(2, knots=self.knots)
         if self.residual_limit is not None:
             check.positive(residual_limit=self.residual_limit)
 
     # Public layout and the stages
-
-    @property
-    def num_variants(self) -> int:
-        """K."""
-        return self.sizes[0]
-
-    @property
-    def num_covariates(self) -> int:
-        """d, columns of z as numbers."""
-        return self.sizes[1]
 
     @property
     def num_tested(self) -> int:
@@ -149,9 +160,9 @@ class ScoreTest(PrivateTest):
         return self.num_variants
 
     @property
-    def line_width(self) -> int:
-        """Numbers of a variant's line: with a public null model its mean alone."""
-        return 1 if self.null_model is not None else self.num_covariates + 1
+    def line_basis(self) -> Straight | Hats:
+        """What a variant's line is made of: with a public null model its mean alone."""
+        return Straight(()) if self.null_model is not None else self.basis
 
     def budget(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
@@ -161,7 +172,7 @@ class ScoreTest(PrivateTest):
 
     def resolve(self, shapes):
         """The next stage, or the test itself. Errors: ValueError for several columns of y and too many records."""
-        test = self if self.ahead is not None else self._started(shapes)
+        test = self if self.ahead is not None else self.started(shapes)
         if not test.ahead:
             return test
         name, *rest = test.ahead
@@ -176,7 +187,7 @@ class ScoreTest(PrivateTest):
         """Names of the stages before the scores."""
         return (LINES,) if self.null_model is not None else (MODEL, MEAN, LINES)
 
-    def _started(self, shapes):
+    def started(self, shapes):
         if shapes.x.shape[0] > moments.MAX_RECORDS:
             raise ValueError(f"{shapes.x.shape[0]} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
         phenotype = moment_columns.described(shapes, "y")
@@ -189,13 +200,64 @@ class ScoreTest(PrivateTest):
         whole, names = self.budget(), (*self.stages(), *SCORES)
         total = sum(SHARES[name] for name in names)
         parts = {name: self.mechanism_of(name, whole.share(Fraction(SHARES[name], total))) for name in names}
-        return dataclasses.replace(
+        test = dataclasses.replace(
             self,
             parts=parts,
             ahead=self.stages(),
-            sizes=(partition.num_columns(shapes.x), moment_columns.widths(covariates)),
+            num_variants=partition.num_columns(shapes.x),
+            basis=Straight(covariates),
             binary=self.binary or phenotype[0].levels == 2,
         )
+        if self.null_model is not None or not covariates or self.knots == 2:
+            return test
+        if self.knots is not None:
+            return dataclasses.replace(test, basis=Hats(covariates, self.knots))
+        return dataclasses.replace(test, basis=test._finest(shapes.x.shape[0], covariates))
+
+    def _finest(self, count: int, covariates) -> Straight | Hats:
+        """The most knots whose lines add little noise to the scores (docs/theory/score_test.md#covariates)."""
+        for knots, tolerated in KNOTS:
+            basis = Hats(covariates, knots)
+            fits = basis.width * count <= MAX_VALUES
+            clear = knots == KNOTS[-1][0] or self._clear(basis, count)
+            if fits and clear and self._noise_of_lines(basis, count) < tolerated * self._typical_spread(count):
+                return basis
+        return Straight(covariates)
+
+    def _clear(self, basis: Hats, count: int) -> bool:
+        """Whether the noise of the Gram matrix is small against its least eigenvalue."""
+        noise = math.sqrt(self._noise_of(MODEL, lambda norm: basis.bound(norm is Norm.L2)))
+        return CLEAR * noise < count * basis.clearness()
+
+    def _known(self, name: str):
+        """The mechanism of a part, at epsilon 1 where the budget is not known when a program is made."""
+        part = self.parts[name]
+        unknown = part.epsilon if isinstance(part, Laplace) else part.rho
+        if check.is_concrete(unknown) and np.ndim(unknown) == 0:
+            return part
+        total = sum(SHARES[other] for other in (*self.stages(), *SCORES))
+        return Laplace(SHARES[name] / total)
+
+    def _noise_of(self, name: str, bound) -> float:
+        """Variance of the noise on a number of this part; bound(norm) of what it releases."""
+        part = self._known(name)
+        with jax.ensure_compile_time_eval():
+            return float(part.variance(Sensitivity(bound(part.norm), part.norm, Relation.REPLACE_ONE)))
+
+    def _noise_of_lines(self, basis, count: int) -> float:
+        """Variance that errors of both lines add to S, for independent uniform covariates."""
+        inverse = np.linalg.inv(count * basis.typical())
+        model = self._noise_of(MODEL, lambda norm: basis.bound(norm is Norm.L2))
+        lines = self._noise_of(LINES, lambda norm: basis.line_bound(norm, self.num_tested))
+        means = TYPICAL_MEAN**2 * basis.couplings * model  # the matrix's own noise, times the constants of both lines
+        return (lines + means) * (model + means) * float(np.sum(inverse**2)) / TYPICAL_LIMIT**2
+
+    def _typical_spread(self, count: int) -> float:
+        """Variance of S and of its noise."""
+        return TYPICAL_PRODUCT * count + self._noise_of("scores", self._scores_bound)
+
+    def _scores_bound(self, norm: Norm) -> float:
+        return 2.0 * (self.num_tested if norm is Norm.L1 else math.sqrt(self.num_tested))
 
     def mechanism_of(self, name: str, share):
         """The mechanism of a part, from its share of the budget."""
@@ -204,16 +266,27 @@ class ScoreTest(PrivateTest):
 
     def level_rule(self, data):
         """Run, or flag where the noise of the null model hides what the covariates explain."""
-        test = self._started(data)
-        if test.null_model is not None or not test.num_covariates:
+        test = self.started(data)
+        if test.null_model is not None or not test.basis.columns:
             return level_rule.LevelRule(level_rule.RUN, LINEAR_IN_Z)
+        if isinstance(test.basis, Hats):
+            knots, count = max(test.basis.sizes), data.x.shape[0]
+            moved = JUMP * count / (knots - 1)
+            flags = (JUMPS,) if moved > SEEN_JUMP * math.sqrt(test._typical_spread(count)) else ()
+            if not test._clear(test.basis, count):
+                flags = (FEW_RECORDS, *flags)
+            verdict = level_rule.FLAG if flags else level_rule.RUN
+            return level_rule.LevelRule(verdict, STRAIGHT_BETWEEN.format(knots=knots), flags)
         count = data.x.shape[0]
-        stage = NullModel(mechanism=test.parts[MODEL], of=test)
-        noise = jnp.sqrt(test.parts[MODEL].variance(stage.sensitivity(count)))
-        known = check.is_concrete(noise)
-        few = known and not float(noise) * NEEDED < count * TYPICAL_VARIANCE
-        flags = ("few records for the null model",) if few else ()
-        return level_rule.LevelRule(level_rule.FLAG if few else level_rule.RUN, LINEAR_IN_Z, flags)
+        noise = math.sqrt(test._noise_of(MODEL, lambda norm: test.basis.bound(norm is Norm.L2)))
+        flags = (STRAIGHT_LINES,) if test._curves() else ()
+        if not noise * NEEDED < count * TYPICAL_VARIANCE:
+            flags = (FEW_RECORDS, *flags)
+        return level_rule.LevelRule(level_rule.FLAG if flags else level_rule.RUN, LINEAR_IN_Z, flags)
+
+    def _curves(self) -> bool:
+        """Whether a covariate takes more than two values, so that means may bend with it."""
+        return any(column.levels != 2 and moment_columns.width(column) == 1 for column in self.basis.columns)
 
     # Columns
 
@@ -232,18 +305,13 @@ class ScoreTest(PrivateTest):
         return jnp.clip(values / (1.0 if moment_columns.bounded(columns[0]) else self.bound), -1.0, 1.0)
 
     def design(self, data):
-        """(1, z) on [-1, 1], (n, d + 1)."""
-        made = [jnp.ones((partition.as_matrix(data.x).shape[0], 1))]
-        if data.z is not None:
-            columns = moment_columns.described(data, "z")
-            values = moment_columns.numbers(partition.as_matrix(data.z).astype(float), columns)
-            units = jnp.asarray([1.0 if flag else self.bound for flag in moment_columns.flags(columns)])
-            made.append(jnp.clip(jnp.nan_to_num(values / units[None], nan=0.0), -1.0, 1.0))
-        return jnp.concatenate(made, axis=1)
+        """Functions of the covariates (n, w)."""
+        return self.basis.design(data.z, partition.as_matrix(data.x).shape[0], self.bound)
 
     def line_design(self, data):
         """What the lines of the variants are in."""
-        return self.design(data)[:, : self.line_width]
+        z = None if self.null_model is not None else data.z
+        return self.line_basis.design(z, partition.as_matrix(data.x).shape[0], self.bound)
 
     def residuals(self, data):
         """r (n,) on the grid: residuals of the phenotype in units of B, less their mean; 0 where y is missing."""
@@ -291,16 +359,39 @@ class ScoreTest(PrivateTest):
     def _sd(self, release):
         """sd of S under its null, noise of S apart, and the variance of the noise in its square."""
         noise = self.budget()["squares"].variance(release.sensitivity["squares"])
+        variance = self._variance(release) + self.lines.product_variance
+        return null_laws.noisy_sd(variance, noise, release.num_records), noise
+
+    def _variance(self, release):
+        """Of S: V, and no less than D times the mean of r^2, for few carriers among few cases leave hardly a V."""
         variance = jnp.maximum(release.value["squares"], 0.0)
-        return null_laws.noisy_sd(variance + self.lines.product_variance, noise, release.num_records), noise
+        if self.model is None:
+            return variance
+        squared = self.model.residual_variance / self._limits()[0] ** 2
+        return jnp.maximum(variance, squared * release.value["spread"])
+
+    def _scores(self, release):
+        """S without the mean that the errors of the lines give it."""
+        return release.value["scores"] - self.lines.mean
+
+    def _tail(self, release, value, sd):
+        """P(|S + noise| >= |value|) for S of this sd and with the skewness that rare events leave."""
+        mechanism, sensitivity = self.budget()["scores"], release.sensitivity["scores"]
+
+        def noise_tail(shift):
+            return mechanism.null_p_value(shift, 0.0 * shift, sensitivity)
+
+        third = self.lines.jump * self._variance(release)
+        normal = mechanism.null_p_value(value, sd, sensitivity)
+        return jnp.maximum(normal, null_laws.skewed(noise_tail, value, sd, third / sd**3))
 
     def pair_p_values(self, key, release):
         """P-value of each tested variant, (m,), not adjusted for the others; noise counted."""
         del key
         budget, sensitivity = self.budget(), release.sensitivity
         sd, noise = self._sd(release)
-        sd = budget["scores"].widened(release.value["scores"], sd, sensitivity["scores"], noise)
-        return budget["scores"].null_p_value(release.value["scores"], sd, sensitivity["scores"])
+        sd = budget["scores"].widened(self._scores(release), sd, sensitivity["scores"], noise)
+        return self._tail(release, self._scores(release), sd)
 
     def p_value(self, key, release):
         """Of the whole family: K times the least; with `each` (K,), Holm's."""
@@ -309,7 +400,7 @@ class ScoreTest(PrivateTest):
 
     def headline(self, release):
         """S, noisy, in units of B."""
-        return release.value["scores"]
+        return self._scores(release)
 
     def effect(self, key, release):
         """(slopes (m,), (low, high)): intervals that hold for all K variants together with probability 0.95."""
@@ -317,13 +408,13 @@ class ScoreTest(PrivateTest):
         budget, sensitivity = self.budget(), release.sensitivity
         spread_noise = budget["spread"].variance(sensitivity["spread"])
         spread = jnp.maximum(release.value["spread"], jnp.maximum(4.0 * jnp.sqrt(spread_noise), 1e-3))
-        slope = release.value["scores"] / spread
+        slope = self._scores(release) / spread
         sd, noise = self._sd(release)
         sd = jnp.sqrt(sd**2 + jnp.sqrt(noise) + slope**2 * spread_noise)
         total = jnp.sqrt(sd**2 + budget["scores"].variance(sensitivity["scores"]))
 
         def tail(value):
-            return budget["scores"].null_p_value(value, sd, sensitivity["scores"])
+            return self._tail(release, value, sd)
 
         half = null_laws.two_sided_quantile(tail, total, 0.05 / self.num_variants) / spread
         unit = self._limits()[0] * (1.0 if self.binary else self.bound)
@@ -386,11 +477,11 @@ class BestVariants(ScoreTest):
     def mechanism_of(self, name, share):
         return TopK(epsilon=share.epsilon, count=self.count) if name == CHOICE else share
 
-    def _started(self, shapes):
+    def started(self, shapes):
         num = partition.num_columns(shapes.x)
         if num < self.count:
             raise ValueError(f"count must be at most the number of variants, got {self.count} of {num}.")
-        return super()._started(shapes)
+        return super().started(shapes)
 
     def tested(self, data):
         return jnp.take(self.variants(data), self.indices, axis=1)
@@ -427,17 +518,44 @@ def with_lines(test, query, released):
     noise, count = query.mechanism.variance(released.sensitivity), released.num_records
     if test.null_model is not None:
         means = jnp.clip(released.value / count, -1.0, 1.0)
-        return dataclasses.replace(test, lines=Lines(means, jnp.zeros(len(means))))
-    model = test.model
-    inverse = jnp.linalg.inv(model.gram)
+        return dataclasses.replace(
+            test, lines=Lines(means, jnp.zeros(len(means)), _jump(means[:, 0], 1.0), jnp.zeros(len(means)))
+        )
+    model, constant = test.model, jnp.asarray(test.basis.constant)
+    inverse = model.inverse
     coefficients = released.value @ inverse
     errors = noise + coefficients**2 @ model.gram_noise  # of the normal equations of each variant, (m, w)
     left = model.moment_noise + model.gram_noise @ model.theta**2  # of those of the phenotype, (w,)
     mean_noise = 2.0 * test.parts[MEAN].variance(_mean_sensitivity(test, count)) * model.limit**2
-    shifted = (model.gram[0] / count) ** 2 * (left[0] + mean_noise)
-    left = jnp.where(jnp.arange(len(left)) == 0, mean_noise, left + shifted)
-    variance = errors @ (inverse**2 @ left) / model.limit**2
-    return dataclasses.replace(test, lines=Lines(coefficients, variance))
+    share = model.gram @ constant / count  # of a shift of the mean in each normal equation
+    centred = jnp.eye(len(left)) - jnp.outer(share, constant)
+    joint = centred @ (left[:, None] * centred.T) + mean_noise * jnp.outer(share, share)
+    variance = errors @ jnp.diagonal(inverse @ joint @ inverse) / model.limit**2
+    mean, more = _shared_noise(coefficients, model, inverse - jnp.outer(constant, constant) / count)
+    jump = _jump(released.value @ constant / count, model.skewness)
+    return dataclasses.replace(test, lines=Lines(coefficients, variance + more, jump, mean))
+
+
+def _shared_noise(coefficients, model, between):
+    """Mean and further variance, (m,) each, that the noise E of the Gram matrix adds to S since it bends both lines.
+
+    The mean of gamma' E M E theta for the noise E of symmetric matrices with independent entries, M = `between`
+    (docs/theory/score_test.md#null-law).
+    """
+    noise, theta = model.gram_noise, model.theta
+    twice = noise @ jnp.diagonal(between)
+    apart = noise * between * (1.0 - jnp.eye(len(theta)))
+    mean = coefficients @ (twice * theta) + coefficients @ (apart @ theta)
+    of_x, of_y = coefficients**2 @ noise, noise @ theta**2
+    return mean / model.limit, of_x @ (between**2 @ of_y) / model.limit**2
+
+
+def _jump(means, skewness):
+    """Third moment of h r as a share of its second, (m,), from the means of x and that of the phenotype's residuals.
+
+    Of a column of two values with mean a, h has the share -2 a, of allele counts -a; nothing has more than 1.
+    """
+    return jnp.clip(2.0 * jnp.abs(means), 0.0, 1.0) * skewness
 
 
 def _mean_sensitivity(test, count: int):

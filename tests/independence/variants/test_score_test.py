@@ -27,8 +27,8 @@ def about_known_lines(num=score_examples.VARIANTS, mechanism=None):
     budget = {"epsilon": 1.0} if mechanism is None else {"mechanism": mechanism}
     test = ScoreTest(null_model=lambda z: jnp.zeros(len(z)), residual_limit=1.0, **budget)
     data = score_examples.worst_pairs()[0][0]
-    started = test._started(core.public_shapes(data))
-    return dataclasses.replace(started, ahead=(), lines=Lines(jnp.zeros((num, 1)), jnp.zeros(num)))
+    started = test.started(core.public_shapes(data))
+    return dataclasses.replace(started, ahead=(), lines=Lines(jnp.zeros((num, 1)), *(jnp.zeros(num) for _ in range(3))))
 
 
 @pytest.mark.parametrize("mechanism", [None, jaxdp.Gaussian(0.5)], ids=["laplace", "gaussian"])

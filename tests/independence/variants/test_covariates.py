@@ -1,0 +1,186 @@
+"""Hats of covariates: what they span, how far one record moves their moments, and which are taken."""
+
+import dataclasses
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import jaxdp
+from experiments.evidence.variants import level
+from jaxdp import null_laws
+from jaxdp.audit import bounds
+from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
+from jaxdp.independence.variants.covariates import KNOTS, Hats, Straight
+from jaxdp.independence.variants.score_stages import NullModel, VariantLines
+from jaxdp.independence.variants.score_test import STRAIGHT_LINES, ScoreTest
+
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "theory" / "score_test.md"
+REACHED = 0.98
+LEVEL = 0.05
+MIXED = (Column(), Column(ORDINAL, 4), Column(CATEGORICAL, 3), Column(BINARY, 2))
+
+
+def values(columns, n, seed=0):
+    generator = np.random.default_rng(seed)
+    made = [
+        generator.integers(0, column.levels, n) if column.levels else generator.uniform(-1, 1, n) for column in columns
+    ]
+    return jnp.asarray(np.stack(made, axis=1).astype(float))
+
+
+@pytest.mark.parametrize("columns", [MIXED, (Column(),), (Column(CATEGORICAL, 5), Column())])
+def test_hats_add_up_to_one_and_hold_every_line(columns):
+    z = values(columns, 200)
+    basis = Hats(columns, 5)
+    design = np.asarray(basis.design(z, 200, 1.0))
+    assert design.shape == (200, basis.width)
+    np.testing.assert_array_equal(design, np.round(design * 2**13) / 2**13)
+    np.testing.assert_allclose(design @ basis.constant, 1.0)
+    straight = np.asarray(Straight(columns).design(z, 200, 1.0))
+    left = straight - design @ np.linalg.lstsq(design, straight, rcond=None)[0]
+    assert np.abs(left).max() < 2e-4  # the grid of values
+
+
+def test_the_matrix_holds_the_products():
+    z, y = values(MIXED, 300), np.random.default_rng(1).uniform(-1, 1, 300)
+    for basis in (Hats(MIXED, 5), Straight(MIXED)):
+        for euclidean in (False, True):
+            design = basis.design(z, 300, 1.0)
+            released = basis.vector(design, jnp.asarray(y), euclidean) / basis.weights(euclidean)
+            both = np.concatenate([np.asarray(design), y[:, None]], axis=1)
+            np.testing.assert_allclose(basis.matrix(released, 300.0), both.T @ both, atol=0.1)
+
+
+def test_the_typical_matrix_is_that_of_uniform_covariates():
+    for basis in (Hats((Column(), Column(ORDINAL, 4)), 5), Straight((Column(),))):
+        design = np.asarray(basis.design(values(basis.columns, 200_000), 200_000, 1.0))
+        np.testing.assert_allclose(basis.typical(), design.T @ design / 200_000, atol=0.01)
+
+
+def about(query, columns, knots, mechanism):
+    """A stage of a test with these hats."""
+    test = ScoreTest(epsilon=1.0, knots=knots)
+    shapes = Data(
+        np.zeros((9, 2)), np.zeros(9), np.zeros((9, len(columns))), Domain((Column(),) * 2, (Column(),), columns)
+    )
+    return query(mechanism=mechanism, of=test.started(shapes))
+
+
+def pairs(columns):
+    """One record's covariates move to other knots, or stay where only the phenotype and the variants turn over."""
+
+    def made(x, y, z):
+        rest = np.tile([[1.0], [-1.0]], (4, 1))
+        return Data(
+            np.concatenate([np.full((1, 2), x), np.tile(rest, (1, 2))]),
+            np.concatenate([[y], 0.5 * rest[:, 0]]),
+            np.concatenate([np.full((1, len(columns)), z), np.tile(0.0 * rest, (1, len(columns)))]),
+            Domain((Column(),) * 2, (Column(),), columns),
+        )
+
+    first = made(1.0, 1.0, 1.0)
+    rows = np.array(first.z)
+    rows[0, 1:] = 0.0  # the first covariate stays, the others move
+    moved = dataclasses.replace(first, z=rows)
+    flipped = dataclasses.replace(made(-1.0, -1.0, 1.0), y=np.asarray(made(-1.0, -1.0, 1.0).y))
+    return [(first, made(-1.0, y, z)) for y in (-1.0, 0.5) for z in (0.0, 1.0)] + [(moved, flipped)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("mechanism", [jaxdp.Laplace(1.0), jaxdp.Gaussian(0.5)], ids=["laplace", "gaussian"])
+def test_moments_of_hats_reach_their_bounds_and_never_pass_them(mechanism, count):
+    """A bound of nine tenths would be passed."""
+    columns = (Column(),) * count
+    for query in (NullModel, VariantLines):
+        (found,) = bounds.reached_by(about(query, columns, 5, mechanism), pairs(columns)).values()
+        assert REACHED <= found.share <= 1.0 + 1e-9
+        assert found.share / 0.9 > 1.0
+
+
+@pytest.mark.parametrize("mechanism", [jaxdp.Laplace(1.0), jaxdp.Gaussian(0.5)], ids=["laplace", "gaussian"])
+def test_random_neighbours_never_pass_the_bounds_of_hats(mechanism):
+    def records(key, n):
+        seed = int(jax.random.randint(key, (), 0, 1000))
+        generator = np.random.default_rng(seed)
+        x, y = generator.choice([-1.0, 0.0, 1.0], (n, 2)), generator.uniform(-1, 1, n)
+        return Data(x, y, np.asarray(values(MIXED, n, seed)), Domain((Column(),) * 2, (Column(),), MIXED))
+
+    found = bounds.search(about(NullModel, MIXED, 3, mechanism), records, 9, rounds=2, lanes=40)
+    assert all(one.share <= 1.0 + 1e-9 for one in found.values())
+
+
+def shapes(n, count):
+    columns = (Column(),) * count
+    return Data(np.zeros((n, 1)), np.zeros(n), np.zeros((n, count)), Domain((Column(),), (Column(),), columns))
+
+
+def test_more_records_buy_more_knots_and_few_are_flagged():
+    taken = [ScoreTest(epsilon=1.0).started(shapes(n, 1)).basis for n in (500, 2000, 10_000, 200_000)]
+    assert taken[0] == Straight((Column(),))
+    assert [basis.knots for basis in taken[1:]] == sorted(basis.knots for basis in taken[1:])
+    assert taken[-1].knots == KNOTS[0][0]
+    rule = ScoreTest(epsilon=1.0).level_rule
+    assert STRAIGHT_LINES in rule(shapes(500, 1)).flags
+    assert STRAIGHT_LINES in rule(shapes(10_000, 10)).flags
+    assert rule(shapes(200_000, 1)).flags == ()
+    assert ScoreTest(epsilon=1.0, knots=2).started(shapes(200_000, 1)).basis == Straight((Column(),))
+
+
+def curved(key, n):
+    """x and y both follow the square of z, and nothing else joins them."""
+    key_z, key_x, key_y = jax.random.split(key, 3)
+    z = jax.random.uniform(key_z, (n,), minval=-1.0)
+    curve = 1.5 * (z**2 - 1.0 / 3.0)
+    x = jnp.sum(jax.random.uniform(key_x, (2, n, 1)) < 0.3 * (1.0 + 0.6 * curve[None, :, None]), axis=0) - 1.0
+    return Data(x, jnp.clip(0.3 * curve + 0.2 * jax.random.normal(key_y, (n,)), -1.0, 1.0), z)
+
+
+def p_values(test, draw, n, replicates):
+    def one(key):
+        first, second = jax.random.split(key)
+        return jaxdp.run(test, second, draw(first, n)).p_value
+
+    keys = jax.random.split(jax.random.key(0), replicates)
+    return np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=20))(keys))
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_level_where_both_means_bend_with_a_covariate():
+    """With straight lines nearly every null is rejected."""
+    found = p_values(ScoreTest(epsilon=2.0), curved, 4000, 200)
+    assert np.sum(found <= LEVEL) <= binom.ppf(1 - 1e-5, 200, LEVEL)
+    assert np.mean(p_values(ScoreTest(epsilon=2.0, knots=2), curved, 4000, 20) <= LEVEL) > 0.8
+
+
+@pytest.mark.parametrize("skewness", [0.0, 0.3, 1.0, 1.9])
+def test_tails_of_skewed_sums_in_noise(skewness):
+    scale, sd, draws = 1.2, 2.0, 200_000
+    generator = np.random.default_rng(0)
+    shape = 4.0 / max(skewness, 1e-4) ** 2
+    centred = (
+        (generator.gamma(shape, size=draws) - shape) / np.sqrt(shape) if skewness else generator.normal(size=draws)
+    )
+    sums = sd * centred + generator.laplace(0.0, scale, draws)
+    for value in (2.0, 5.0, 9.0):
+        found = float(null_laws.skewed(lambda t: jnp.exp(-jnp.abs(t) / scale), value, sd, skewness))
+        seen = np.mean(np.abs(sums) >= value)
+        # Wilson and Hilferty's cube is within a tenth of a gamma's tails here
+        assert abs(found - seen) < 0.1 * seen + 4.0 * np.sqrt(seen / draws)
+    exact = float(null_laws.normal_plus_laplace(5.0, sd, scale))
+    if not skewness:
+        assert found != exact
+        assert abs(float(null_laws.skewed(lambda t: jnp.exp(-jnp.abs(t) / scale), 5.0, sd, 0.0)) - exact) < 1e-5
+
+
+def test_the_table_of_the_page_is_that_of_the_record():
+    rows = [json.loads(line) for line in (pathlib.Path(level.__file__).parent / "level.jsonl").read_text().splitlines()]
+    assert level.table(rows) in PAGE.read_text()
+    smooth = [row for row in rows if row["cell"]["shape"] in ("square", "abs") and not row["flags"]]
+    after = [row["rejected 0.05"] for row in smooth if row["code"] == "after"]
+    assert max(after) <= binom.ppf(0.999, 400, LEVEL) / 400

@@ -79,7 +79,10 @@ def write(found, folder: Path, facts: dict) -> dict:
     from jaxdp.report.html import write_report
 
     content = {**found.to_dict(), **facts}
-    rows = [[one["name"], one["place"], one["p_value"], one["effect"], *one["interval"]] for one in found.variants]
+    rows = [
+        [one["name"], one["place"], one["p_value"], one["effect"], *(one["interval"] or ("", ""))]
+        for one in found.variants
+    ]
     written.put(folder, "result.json", options.write_json, content)
     written.put(folder, "variants.csv", csv_files.write, HEADER, rows)
     places, p_values = ([one[name] for one in found.variants] for name in ("index", "p_value"))

@@ -1,8 +1,9 @@
 """Effect sizes and their 95 % intervals, from what a test releases anyway: post-processing, no further cost.
 
-Theory: docs/theory/effect_sizes.md. A released sum carries noise of a known law; where its null variance is released
-too, the interval draws both noises from their laws (a flat-prior pivot): coverage is measured, not proved. An effect is
-what the released numbers estimate, on the test's own scale: no interval rests on a guess of the residuals' scale.
+Theory: docs/theory/effect_sizes.md. An interval inverts the test that gave the p-value, with the same null variance and
+the same noise, so that it leaves out 0 exactly where p < 0.05. Where the second number of a ratio is noisy too, its
+noise is integrated over its law. An effect is what the released numbers estimate, on the test's own scale: no interval
+rests on a guess of the residuals' scale.
 """
 
 import jax
@@ -10,12 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+from jaxdp import null_laws
 from jaxdp.core import Norm
 
 MISS = 0.05  # one minus the coverage
-NODES = 48  # equally likely values of each noise
-GRID = np.sin(0.5 * np.pi * np.linspace(-1.0, 1.0, 513))[1:-1]  # correlations, dense near -1 and 1
-MIN_KEPT = 0.025  # share of the noise values that leave a variance > 0; below, nothing is known
+MISSED = 0.2  # one minus the power of a detectable effect
+NODES = 48  # equally likely values of a noise
+HALVINGS = 32
+EVERYTHING = 0.98  # of what is possible: an interval this wide says nothing, and is not given
+MIN_REST = 1e-4  # of a null variance is left at effects next to the limits
+CLEAR = 3.0  # noise sds of a second number, from which an estimate divides by it as it is
 
 
 def noise_quantiles(mechanism, sensitivity):
@@ -28,113 +33,135 @@ def noise_quantiles(mechanism, sensitivity):
     return -jnp.sqrt(0.5) * sd * jnp.sign(away) * jnp.log1p(-2.0 * jnp.abs(away))
 
 
-def pivot(centres, spreads, kept, limits):
-    """The central interval of an equal mixture of N(centre, spread^2) over the kept values, within limits.
+def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
+    """The effects that a two-sided test does not reject at level `miss`, (low, high); NaN where that is all or none.
 
-    The limits themselves where next to nothing is kept.
+    p_value: effect -> p-value, largest at the estimate. null_p_value: that of effect 0, as the test gives it: 0 lies in
+    the interval exactly where this is at least `miss`. estimate: within the limits. limits: (low, high) about 0.
     """
-    weight = kept / jnp.maximum(jnp.sum(kept), 1.0)
-    spreads = jnp.maximum(spreads, 1e-12)
+    kept = null_p_value >= miss
 
-    def below(t):
-        return jnp.sum(weight * norm.cdf((t - centres) / spreads))
+    def end(limit, side):
+        beyond = side * estimate < 0.0  # 0 lies between the estimate and this limit
+        inside = jnp.where(kept & beyond, 0.0, estimate)
+        outside = jnp.where(~kept & beyond, 0.0, limit)
+
+        def halve(_, ends):
+            inside, outside = ends
+            middle = 0.5 * (inside + outside)
+            held = p_value(middle) >= miss
+            return jnp.where(held, middle, inside), jnp.where(held, outside, middle)
+
+        found, _ = jax.lax.fori_loop(0, HALVINGS, halve, (inside, outside))
+        return jnp.where((p_value(limit) >= miss) & (kept | ~beyond), limit, found)
+
+    low, high = end(limits[0], -1.0), end(limits[1], 1.0)
+    nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (p_value(estimate) < miss)
+    return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, high)
+
+
+def shrunk(variance, effect):
+    """A null variance at an effect in [-1, 1]: (1 - effect^2) of it."""
+    return variance * jnp.maximum(1.0 - effect**2, MIN_REST)
+
+
+def with_interval(estimate, interval):
+    """(estimate, interval); both NaN where nothing is known."""
+    return jnp.where(jnp.isnan(interval[0]), jnp.nan, estimate), tuple(interval)
+
+
+def agreeing(interval, p_value, miss=MISS):
+    """The interval of a test that does not come from its p-value, NaN where one leaves out 0 and the other does not."""
+    low, high = interval
+    agrees = ((low > 0.0) | (high < 0.0)) == (p_value < miss)
+    return jnp.where(agrees, low, jnp.nan), jnp.where(agrees, high, jnp.nan)
+
+
+def ratio(released, noise, expected, tail, *, estimate, limits, miss=MISS):
+    """(estimate, interval) of a ratio of a sum and a second sum, both released with noise (#ratio).
+
+    released: both numbers. noise: equally likely values of the noise of the second. expected: (effect, second) -> the
+    first. tail: (what the first is from that, effect) -> its two-sided p-value, noise of the first counted. estimate:
+    (first, second) -> the ratio. Errors of the second are integrated: p(g) = 2 min(m, 1 - m) of the mean m of the
+    one-sided p-values of first - expected(g, second - noise), negative seconds counting as 0. Nothing is known where
+    noise hides the second (below `CLEAR` sds of it).
+    """
+    first, second = released
+    seconds = jnp.maximum(second - noise, 0.0)
+
+    def p_value(effect):
+        left = first - expected(effect, seconds)
+        two_sided = tail(left, effect)
+        above = jnp.mean(jnp.where(left >= 0.0, 0.5 * two_sided, 1.0 - 0.5 * two_sided))
+        return 2.0 * jnp.minimum(above, 1.0 - above)
 
     low, high = limits
-    start = (
-        jnp.min(jnp.where(kept, centres - 6.0 * spreads, 0.0)),
-        jnp.max(jnp.where(kept, centres + 6.0 * spreads, 0.0)),
-    )
-    ends = [jnp.clip(_solve(below, share, *start), low, high) for share in (MISS / 2, 1.0 - MISS / 2)]
-    known = jnp.mean(kept) > MIN_KEPT
-    return jnp.where(known, ends[0], low), jnp.where(known, ends[1], high)
+    clear = CLEAR * jnp.sqrt(jnp.mean(noise**2))
+    found = jnp.clip(estimate(first, jnp.maximum(second, clear)), low, high)
+    ends = inverted(p_value, tail(first, 0.0), found, limits, miss)
+    return with_interval(found, [jnp.where(second >= clear, end, jnp.nan) for end in ends])
 
 
-def _solve(increasing, wanted, low, high):
-    """Where an increasing function is `wanted`, by bisection."""
-
-    def halve(_, ends):
-        middle = 0.5 * (ends[0] + ends[1])
-        return jax.lax.cond(increasing(middle) < wanted, lambda: (middle, ends[1]), lambda: (ends[0], middle))
-
-    low, high = jax.lax.fori_loop(0, 50, halve, (low, high))
-    return 0.5 * (low + high)
-
-
-def ratio(released, noises, to_ratio, spread, *, least, limits, within: bool = False, clear=-jnp.inf):
-    """(estimate, interval) of a ratio of a sum and a second sum (its variance, say), both released with noise (#ratio).
-
-    released: both numbers. noises: quantiles of the noise of each. to_ratio: (first, second) -> the ratio.
-    spread: (ratio, second) -> its sampling sd. least: of the second sum; below it nothing is known.
-    within: whether noises that give a ratio beyond the limits are left out, as impossible.
-    clear: of the released second sum; below it the interval is everything.
-    """
-    low, high = limits
-    firsts, seconds = jnp.meshgrid(released[0] - noises[0], released[1] - noises[1], indexing="ij")
-    kept = seconds.ravel() > least
-    safe = jnp.where(kept, seconds.ravel(), least)
-    centres = to_ratio(firsts.ravel(), safe)
-    kept = kept & (released[1] >= clear) & ((not within) | ((centres > low) & (centres < high)))
-    spreads = spread(jnp.clip(centres, low, high), safe)
-    estimate = jnp.clip(to_ratio(released[0], jnp.maximum(released[1], least)), low, high)
-    return estimate, pivot(centres, spreads, kept, limits)
+def detectable(tail, spread, miss=MISS):
+    """The mean of a noisy sum that a test at level `miss` finds with power 0.8; tail: value -> its null p-value."""
+    return null_laws.two_sided_quantile(tail, spread, miss) + null_laws.two_sided_quantile(tail, spread, 2.0 * MISSED)
 
 
 # --- mean kernel products
 
 
-def concordance(value, most, variance, mechanism, sensitivity):
-    """(estimate, interval) of the mean of a sum of kernel products in [-1, 1], whatever the laws (#concordance).
+def concordance(value, most, variance, mechanism, sensitivity, miss=MISS):
+    """(estimate, interval) of the mean of a sum of kernel products in [-1, 1] (#concordance).
 
-    The values of `GRID` that a two-sided test at level 0.05 does not reject. value: the noisy sum. most: its largest
-    size. variance: bound on its variance where the mean is 0; at mean c, (1 - c^2) times that bounds it.
+    value: the noisy sum. most: its largest size. variance: of the sum under the null hypothesis, as the p-value takes
+    it; at mean c, (1 - c^2) times that.
     """
-    grid = jnp.asarray(GRID, float)
-    p_values = mechanism.null_p_value(value - most * grid, jnp.sqrt(variance * (1.0 - grid**2)), sensitivity)
-    inside = p_values >= jnp.minimum(MISS, jnp.max(p_values))
-    first, last = jnp.argmax(inside), GRID.size - 1 - jnp.argmax(inside[::-1])
-    low = jnp.where(first == 0, -1.0, _between(p_values, grid, first, -1))
-    high = jnp.where(last == GRID.size - 1, 1.0, _between(p_values, grid, last, 1))
-    return jnp.clip(value / most, -1.0, 1.0), (low, high)
+
+    def p_value(mean):
+        return mechanism.null_p_value(value - most * mean, jnp.sqrt(shrunk(variance, mean)), sensitivity)
+
+    found = jnp.clip(value / most, -1.0, 1.0)
+    null = mechanism.null_p_value(value, jnp.sqrt(variance), sensitivity)
+    return with_interval(found, inverted(p_value, null, found, (-1.0, 1.0), miss))
+
+
+def detectable_concordance(most, variance, mechanism, sensitivity):
+    """The concordance that would have been found with power 0.8: that of `concordance`, public."""
+    sd = jnp.sqrt(variance)
+    spread = jnp.sqrt(variance + mechanism.variance(sensitivity))
+    return detectable(lambda value: mechanism.null_p_value(value, sd, sensitivity), spread) / most
 
 
 def least_correlation(interval) -> float:
-    """How far from 0 the correlation of normal columns is at least, if an interval of their concordance covers it."""
+    """The end nearer 0 of what the correlation of normal columns can be, if an interval of their concordance holds it.
+
+    0 where the interval holds 0; negative where all of it is.
+    """
+    return float(np.sin(0.5 * np.pi * _nearest_to_zero(interval)))
+
+
+def _nearest_to_zero(interval) -> float:
     low, high = (float(end) for end in interval)
-    return float(np.sin(0.5 * np.pi * max(low, -high, 0.0)))
-
-
-def told_concordance(test, x, y, interval) -> str:
-    """Where differences are cut, in the columns' units, and what it says about the correlation of normal columns."""
-    cuts = [float(c) * rule.half_range for c, rule in zip(test.widths(), (x[0], y[0]), strict=True)]
-    units = " of their logarithms" if x[0].logarithmic or y[0].logarithmic else ""
-    told = f" in X, cut at {cuts[0]:.3g}, and in Y, cut at {cuts[1]:.3g}{units}, divided by both"
-    return told + told_correlation(test, x, y, interval)
+    return low if low > 0.0 else min(high, 0.0)
 
 
 def told_correlation(test, x, y, interval) -> str:
     """What an interval of a concordance says about the correlation of normal columns (#lower-bounds)."""
     del test
-    return _told_least(least_correlation(interval), x, y)
+    return _told_least(0.0 if interval is None else least_correlation(interval), x, y)
 
 
 def told_clipped(test, x, y, interval) -> str:
     """What an interval of a correlation of clipped columns says about that of normal columns (#lower-bounds)."""
     del test
-    return _told_least(max(float(interval[0]), -float(interval[1]), 0.0), x, y)
+    return _told_least(0.0 if interval is None else _nearest_to_zero(interval), x, y)
 
 
 def _told_least(least: float, x, y) -> str:
-    if not least > 0.0 or not all(rule.is_continuous for rule in (*x, *y)):  # levels are never normal
+    if least == 0.0 or not all(rule.is_continuous for rule in (*x, *y)):  # levels are never normal
         return ""
-    return f"; where both are normal given Z, their correlation is at least {least:.2g} from 0"
-
-
-def _between(p_values, grid, at, step: int):
-    """Where the p-value passes 0.05 between a point inside and its neighbour outside, linearly."""
-    other = jnp.clip(at + step, 0, GRID.size - 1)
-    inside, outside = p_values[at], p_values[other]
-    share = (inside - MISS) / jnp.maximum(inside - outside, 1e-12)
-    return grid[at] + jnp.clip(share, 0.0, 1.0) * (grid[other] - grid[at])
+    bound = f"at least {least:.2g}" if least > 0.0 else f"at most {least:.2g}"
+    return f"; where both are normal given Z, their correlation is {bound}"
 
 
 def for_pairs(one, *values):
@@ -146,18 +173,9 @@ def for_pairs(one, *values):
     return jax.tree.map(lambda part: part.reshape(shape), found)
 
 
-def noisy_phi(table, noise, count):
-    """(estimate, interval) of the phi coefficient of a noisy 2 x 2 table; noise: fresh draws (m, 2, 2) (#tables)."""
-
-    def phi(table):
-        rows, columns = jnp.sum(table, axis=-1), jnp.sum(table, axis=-2)
-        margins = jnp.concatenate([rows, columns], axis=-1)
-        kept = jnp.min(margins, axis=-1) >= 1.0
-        scale = jnp.sqrt(jnp.prod(jnp.maximum(margins, 1.0), axis=-1))
-        product = table[..., 0, 0] * table[..., 1, 1] - table[..., 0, 1] * table[..., 1, 0]
-        return product / scale, kept
-
-    centres, kept = phi(table[None] - noise)
-    kept = kept & (jnp.abs(centres) <= 1.0)
-    spreads = jnp.sqrt(jnp.maximum(1.0 - centres**2, 0.0) / count)
-    return jnp.clip(phi(table)[0], -1.0, 1.0), pivot(centres, spreads, kept, (-1.0, 1.0))
+def noisy_phi(table):
+    """The phi coefficient of a noisy 2 x 2 table, within [-1, 1] (#tables)."""
+    rows, columns = jnp.sum(table, axis=-1), jnp.sum(table, axis=-2)
+    margins = jnp.maximum(jnp.concatenate([rows, columns], axis=-1), 1.0)
+    product = table[..., 0, 0] * table[..., 1, 1] - table[..., 0, 1] * table[..., 1, 0]
+    return jnp.clip(product / jnp.sqrt(jnp.prod(margins, axis=-1)), -1.0, 1.0)

@@ -18,7 +18,7 @@ from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.plan.setting import Setting
 from jaxdp.report.picture import Picture
-from jaxdp.report.story import told_doubts, told_flags
+from jaxdp.report.story import DOUBTS, told_doubts, told_flags
 
 MAX_VALUES_WRITTEN = 100
 WIDTH = 100
@@ -144,10 +144,12 @@ class Answer(Result):
 POWER = 0.8
 
 
-def _told_by_release(found: float) -> dict[str, Any]:
+def _told_by_release(found: float | None) -> dict[str, Any]:
     """What `Answer.missed` returns where the release itself says how small an effect would have been found."""
     text = "Nothing could have been found, however strong; the answer says why."
-    if math.isfinite(found):
+    if found is None:
+        text = "The noise hides the scale of the effect, so how small an effect would have been found is not known."
+    elif math.isfinite(found):
         text = f"With power {POWER} an effect size of {found:.3g} or more, up or down, would have been found."
     return {"detectable_effect": found, "power": text}
 
@@ -191,12 +193,19 @@ def in_own_units(result: Result, query: Any) -> Result:
 
 
 def _without_unknown(result: Result) -> Result:
-    """The result, without effect and interval where the release cannot say them (NaN)."""
+    """The result, without the effect, or without its interval, where the release cannot say them (NaN)."""
     import numpy as np
 
-    if result.effect is None or np.size(result.effect) != 1 or not np.isnan(float(np.ravel(result.effect)[0])):
+    def unknown(value) -> bool:
+        return np.size(value) == 1 and bool(np.isnan(float(np.ravel(value)[0])))
+
+    if result.effect is None:
         return result
-    return dataclasses.replace(result, effect=None, interval=None)
+    if unknown(result.effect):
+        return dataclasses.replace(result, effect=None, interval=None)
+    if result.interval is not None and any(map(unknown, result.interval)):
+        return dataclasses.replace(result, interval=None)
+    return result
 
 
 def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:
@@ -211,7 +220,8 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
     statistic = np.asarray(result.statistic, float)
     found = p_value <= level
     given = [query.schema.rule(name) for name in query.given]
-    rule = with_flags(_level_rule(test, data, query), conditioning.flags(given) | _released_flags(test, data, result))
+    rule = of_verdict(_level_rule(test, data, query), found)
+    rule = with_flags(rule, conditioning.flags(given) | _released_flags(test, data, result))
     return {
         "title": query.sentence,
         "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else ()),
@@ -264,19 +274,27 @@ def without_z(told: str, query: Any) -> str:
 
 
 def _numbers(values):
-    """Released numbers as Python's; None stays None."""
+    """Released numbers as Python's; None stays None, and what the release cannot say (NaN) becomes None."""
     import jax
     import numpy as np
 
-    return jax.tree.map(lambda value: np.asarray(value, float).tolist(), values)
+    def known(number):
+        if isinstance(number, list):
+            return [known(one) for one in number]
+        return None if math.isnan(number) else number
+
+    return jax.tree.map(lambda value: known(np.asarray(value, float).tolist()), values)
 
 
 def told_effect(content: Mapping[str, Any]) -> str:
     """The effect size with its interval in words; the empty text where there is none."""
     if not isinstance(content["effect"], float):
         return ""
-    low, high = content["interval"]
-    return f"{content['effect']:.3g}, 95 % interval {low:.3g} to {high:.3g}: {content['effect_is']}"
+    interval = ""
+    if content["interval"] is not None:
+        low, high = content["interval"]
+        interval = f", 95 % interval {low:.3g} to {high:.3g}"
+    return f"{content['effect']:.3g}{interval}: {content['effect_is']}"
 
 
 def built(fields: Mapping[str, Any]) -> str:
@@ -312,6 +330,14 @@ def _level_rule(test, data, query) -> dict | None:
     return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": sentence, **known}
 
 
+def of_verdict(rule: dict | None, found: bool) -> dict | None:
+    """The rule without flags that doubt a dependence, where none was found: they concern false findings alone."""
+    if rule is None or found:
+        return rule
+    flags = [flag for flag in rule["flags"] if flag not in DOUBTS]
+    return {**rule, "verdict": "flag" if flags else "run", "flags": flags}
+
+
 def with_flags(rule: dict | None, flags: Mapping[str, str]) -> dict | None:
     """What is publicly known about the level, with further flags and their sentences."""
     if not flags:
@@ -333,15 +359,19 @@ def _released_flags(test, data, result) -> dict[str, str]:
     return test.released_flags(public_shapes(data), result.release) if hasattr(test, "released_flags") else {}
 
 
-def _detectable_by_release(result, query, test, data) -> dict[str, float]:
-    """Which effect would have been found with power 0.8, in the units of the effect, where the release says it."""
+def _detectable_by_release(result, query, test, data) -> dict[str, float | None]:
+    """Which effect would have been found with power 0.8, in the units of the effect, where the release says it.
+
+    None where the noise hides the scale of the effect; {} where the test cannot say.
+    """
     from jaxdp.core import public_shapes
 
     if not hasattr(test, "detectable_effect"):
         return {}
     rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
     size = query.entry.spec.own_units(*rules) if query.entry.spec.own_units else 1.0
-    return {"detectable_effect": size * float(test.detectable_effect(public_shapes(data), result.release))}
+    found = size * float(test.detectable_effect(public_shapes(data), result.release))
+    return {"detectable_effect": None if math.isnan(found) else found}
 
 
 def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:

@@ -17,7 +17,6 @@ from jaxdp.data import plink
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
 from jaxdp.one_call.budget import budget
 from jaxdp.one_call.test import account_of, own_key
-from jaxdp.report import story
 
 LEVEL = 0.05
 COUNT = 4
@@ -27,8 +26,9 @@ COUNT = 4
 class VariantAnswers:
     """Tested variants, the smallest p-value first. Noisy and public values only.
 
-    variants: dicts of name, place, index, p_value (family-wise over all variants), effect per allele and its interval
-    (for all variants together), in the phenotype's own units (of cases: the difference of their share).
+    variants: dicts of name, place, index, p_value (family-wise over all variants), effect per allele and its
+    interval or None (for all variants together), in the phenotype's own units (of cases: the difference of their
+    share).
     cost, mode: of the release. content: what result.json holds beside them.
     """
 
@@ -45,13 +45,12 @@ class VariantAnswers:
         content = self.content
         lines = [f"{content['title']}: {content['answer']}."]
         lines += [
-            f"  {one['name']}  {one['place']}  {p_values.told(one['p_value'])}  effect {one['effect']:.3g} "
-            f"[{one['interval'][0]:.3g}, {one['interval'][1]:.3g}]"
+            f"  {one['name']}  {one['place']}  {p_values.told(one['p_value'])}  effect {one['effect']:.3g}"
+            + ("" if one["interval"] is None else " [{:.3g}, {:.3g}]".format(*one["interval"]))
             for one in self.variants
         ]
         paid = NOT_PRIVATE if self.mode == "simulation" else f"It cost {self.cost}"
-        flagged = [f"Flagged: {story.told_flags(content['flags'])}."] if content["flags"] else []
-        return "\n".join([*lines, *flagged, f"{paid}."])
+        return "\n".join([*lines, *content["flags"], f"{paid}."])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +132,7 @@ class GwasQuery:
                 "index": int(j),
                 "p_value": float(p),
                 "effect": float(unit * effect[i]),
-                "interval": [float(unit * low[i]), float(unit * high[i])],
+                "interval": None if np.isnan(low[i]) else [float(unit * low[i]), float(unit * high[i])],
             }
             for i, (j, p) in enumerate(zip(places, p_values, strict=True))
         ]
@@ -141,8 +140,7 @@ class GwasQuery:
         content = {
             "title": f"Which of {len(genotypes.names)} variants go with {self.phenotype or 'the phenotype'}"
             + (f", given {', '.join(self.covariates)}?" if self.covariates else "?"),
-            "answer": f"{hits} of {len(found)} tested variants at family-wise level {LEVEL:g}"
-            + (story.told_doubts(rule.flags) if hits else ""),
+            "answer": f"{hits} of {len(found)} tested variants at family-wise level {LEVEL:g}",
             "method": result.method,
             "n": len(genotypes.persons),
             "num_variants": len(genotypes.names),

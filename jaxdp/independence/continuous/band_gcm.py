@@ -65,12 +65,11 @@ def _from_domain(cls, epsilon, domain, options):
 
 
 def _told(test, x, y, interval) -> str:
-    """What the differences count as, and what the interval says about the correlation of normal columns."""
-    if test.kernel != "sign":
-        return effect_sizes.told_concordance(test, x, y, interval)
-    if test.variance == "released":
-        return ", signs alone and without ties: Goodman and Kruskal's gamma of neighbours"
-    return ", signs alone: Kendall's tau of neighbours" + effect_sizes.told_correlation(test, x, y, interval)
+    """Which measure of concordance it is, and what the interval says about the correlation of normal columns."""
+    if test.kernel == "sign" and test.variance == "released":
+        return " (Goodman and Kruskal's gamma of neighbours)"
+    measure = " (Kendall's tau of neighbours)" if test.kernel == "sign" else ""
+    return measure + effect_sizes.told_correlation(test, x, y, interval)
 
 
 EXAMPLE = {"enforce_rule": False}  # few records, too few for the level
@@ -113,7 +112,7 @@ class BandGCM(BandTest):
         from_domain=_from_domain,
         options=("residual_scale",),
         sees="covariance of X and Y given Z",
-        effect="concordance of neighbours in Z, -1 to 1: mean product of their differences",
+        effect="concordance of X and Y among records that are neighbours in Z, from -1 (X up where Y is down) to 1",
         effect_told=_told,
         fits=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) == 1),
@@ -229,16 +228,21 @@ class BandGCM(BandTest):
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
+        total, mechanism, sensitivity = self._sum(release)
+        return mechanism.null_p_value(total, jnp.sqrt(self._null_variance(release)) + self._poison(), sensitivity)
+
+    def _sum(self, release):
+        """S, its mechanism and its sensitivity."""
+        mechanism = self.budget()
+        if self.variance == "public":
+            return release.value, mechanism, release.sensitivity
+        return release.value["band"], mechanism["band"], release.sensitivity["band"]
+
+    def _null_variance(self, release):
+        """Of S, for each pair: the public bound, or from the released Q plus one scale of its noise (#released)."""
         count = release.num_records
         if self.variance == "public":
-            sd = math.sqrt(bands.null_variance(count, self.neighbors(count))) + self._poison()
-            return self.budget().null_p_value(release.value, sd, release.sensitivity)
-        sd = jnp.sqrt(self._released_variance(release)) + self._poison()
-        return self.budget()["band"].null_p_value(release.value["band"], sd, release.sensitivity["band"])
-
-    def _released_variance(self, release):
-        """Null variance of S from the released Q plus one scale of its noise (#released)."""
-        count = release.num_records
+            return jnp.full(jnp.shape(release.value), bands.null_variance(count, self.neighbors(count)))
         k, largest = self.neighbors(count), PLAIN_SIZE**2 if self.kernel == "plain" else 1.0
         guard = self.budget()["squares"].scale(release.sensitivity["squares"])
         mean = jnp.clip((release.value["squares"] + guard) / count, MIN_SQUARE * largest, largest)
@@ -249,32 +253,54 @@ class BandGCM(BandTest):
         """The mean of psi(dx) psi(dy) over neighbours, with its interval; pairs that do not count are 0.
 
         kernel="sign" with variance="released": Goodman and Kruskal's gamma of neighbours. None for kernel="plain".
+        Several pairs of columns: their intervals hold together with probability 0.95.
         """
         del key
         if self.kernel == "plain":
             return None
-        count, budget = release.num_records, self.budget()
-        k = self.neighbors(count)
-        if self.variance == "released" and self.kernel == "sign":
-            noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in SHARES]
-            return effect_sizes.for_pairs(
-                lambda total, squares: effect_sizes.ratio(
+        total, mechanism, sensitivity = self._sum(release)
+        variance, miss = self._null_variance(release) + self._poison(), self._miss()
+        if self._is_gamma():
+            noise = effect_sizes.noise_quantiles(self.budget()["squares"], release.sensitivity["squares"])
+
+            def gamma(total, squares, variance):
+                def tail(left, found):
+                    return mechanism.null_p_value(left, jnp.sqrt(effect_sizes.shrunk(variance, found)), sensitivity)
+
+                return effect_sizes.ratio(
                     (total, squares),
-                    noises,
-                    lambda first, second: 2.0 * first / second,
-                    lambda gamma, second: jnp.sqrt(2.0 * (1.0 - gamma**2) / second),
-                    least=1e-3 * count,
+                    noise,
+                    lambda found, second: 0.5 * found * second,
+                    tail,
+                    estimate=lambda first, second: 2.0 * first / second,
                     limits=(-1.0, 1.0),
-                ),
-                *(release.value[name] for name in SHARES),
-            )
-        total, mechanism, sensitivity = release.value, budget, release.sensitivity
-        if self.variance == "released":
-            total, mechanism, sensitivity = total["band"], mechanism["band"], sensitivity["band"]
-        most, variance = 0.5 * (count - 0.5 * (k + 1)), 0.5 * count + self._poison()
+                    miss=miss,
+                )
+
+            return effect_sizes.for_pairs(gamma, total, release.value["squares"], variance)
+        most = self._most(release.num_records)
         return effect_sizes.for_pairs(
-            lambda total: effect_sizes.concordance(total, most, variance, mechanism, sensitivity), total
+            lambda total, variance: effect_sizes.concordance(total, most, variance, mechanism, sensitivity, miss),
+            total,
+            variance,
         )
+
+    def _is_gamma(self) -> bool:
+        return self.variance == "released" and self.kernel == "sign"
+
+    def _most(self, num_records: int) -> float:
+        """The largest size of S."""
+        return 0.5 * (num_records - 0.5 * (self.neighbors(num_records) + 1))
+
+    def detectable_effect(self, shapes, release):
+        """The effect of one pair that would have been found with power 0.8, on the scale of `effect`."""
+        del shapes
+        _, mechanism, sensitivity = self._sum(release)
+        most = self._most(release.num_records)
+        if self._is_gamma():
+            spread = jnp.sqrt(self.budget()["squares"].variance(release.sensitivity["squares"]))
+            most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)
+        return effect_sizes.detectable_concordance(most, self._null_variance(release), mechanism, sensitivity)
 
     def headline(self, release):
         """The noisy sum S over pairs of neighbours."""

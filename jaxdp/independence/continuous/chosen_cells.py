@@ -43,6 +43,10 @@ class Coarse:
         position = jnp.clip(jnp.floor(self.law.cdf(z) * self.bins), 0.0, self.bins - 1.0)
         return (position + 0.5) / self.bins
 
+    def occupied(self, num_columns: int):
+        """How many cells of `num_columns` columns can hold a record."""
+        return self.bins**num_columns
+
 
 @frozen_pytree
 class CellChoice(PrivateQuery):
@@ -165,6 +169,8 @@ class ChosenCells(WithinCells):
         options=("residual_scale",),
         assumption=builders.WITHIN_CELLS,
         sees="covariance of X and Y given Z",
+        effect=PartitionGCM.spec.effect,
+        effect_told=PartitionGCM.spec.effect_told,
         theory="docs/theory/partition_gcm.md",
         examples=(
             Example(

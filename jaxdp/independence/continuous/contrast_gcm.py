@@ -92,8 +92,8 @@ class ContrastGCM(ContrastTest):
         from_domain=_from_domain,
         options=("residual_scale",),
         sees="covariance of X and Y given Z",
-        effect="concordance of neighbours in Z, -1 to 1: mean product of their contrasts",
-        effect_told=effect_sizes.told_concordance,
+        effect="concordance of X and Y among records that are neighbours in Z, from -1 (X up where Y is down) to 1",
+        effect_told=effect_sizes.told_correlation,
         fits=lambda domain: continuous_columns_of_z(domain) >= 2,
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) >= 2),
         serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) >= 2 else {},
@@ -203,20 +203,36 @@ class ContrastGCM(ContrastTest):
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
-        count = release.num_records
-        sd = jnp.sqrt(self._rate(self.depth, count) * self.most_windows(count)) + self._poison()
+        sd = jnp.sqrt(self._null_variance(release.num_records)) + self._poison()
         return self.budget().null_p_value(release.value, sd, release.sensitivity)
 
+    def _null_variance(self, num_records: int):
+        return self._rate(self.depth, num_records) * self.most_windows(num_records)
+
     def effect(self, key, release):
-        """The mean of psi(a'x) psi(a'y) over the windows that may count, with its interval; 0 for those too wide."""
+        """The mean of psi(a'x) psi(a'y) over the windows that may count, with its interval; 0 for those too wide.
+
+        Several pairs of columns: their intervals hold together with probability 0.95.
+        """
         del key
-        count = release.num_records
-        size = contrasts.window_size(self.depth, self.is_symmetric(count))
-        windows = self.most_windows(count)
-        most, variance = jnp.minimum(windows, count - size + 1.0), size * windows + self._poison()
+        count, miss = release.num_records, self._miss()
+        most, variance = self._most(count), self._null_variance(count) + self._poison()
         return effect_sizes.for_pairs(
-            lambda total: effect_sizes.concordance(total, most, variance, self.budget(), release.sensitivity),
+            lambda total: effect_sizes.concordance(total, most, variance, self.budget(), release.sensitivity, miss),
             release.value,
+        )
+
+    def _most(self, num_records: int):
+        """The largest size of T."""
+        size = contrasts.window_size(self.depth, self.is_symmetric(num_records))
+        return jnp.minimum(self.most_windows(num_records), num_records - size + 1.0)
+
+    def detectable_effect(self, shapes, release):
+        """The concordance of one pair that would have been found with power 0.8; public."""
+        del shapes
+        count = release.num_records
+        return effect_sizes.detectable_concordance(
+            self._most(count), self._null_variance(count), self.budget(), release.sensitivity
         )
 
     def headline(self, release):

@@ -141,7 +141,7 @@ class MeanDifference(PrivateTest):
     P-value: of a difference of 0, with unequal spreads and all noise counted; assumes a sum of scores that is normal
     (docs/evidence/coverage.md). Where the smaller group has fewer than five sds of the noise in its size, it is 1 and
     there is no interval (NaN); answers flag that, and noise that hides the spread or doubles the width.
-    effect: mean in the second group less mean in the first, with an interval of 95 %: the differences whose p-value,
+    effect: mean in the second group minus mean in the first, with an interval of 95 %: the differences whose p-value,
     by the same law, is at least 0.05. In units of the data as given to the test, `jaxdp.test` gives the schema's units.
     Errors: ValueError where neither has two levels, for z, and for too many records.
 

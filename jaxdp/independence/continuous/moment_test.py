@@ -18,6 +18,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import level_rule, moment_columns
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
 from jaxdp.mechanisms import Laplace
@@ -305,10 +306,14 @@ class MomentTest(PrivateTest):
         return self.pair_statistics(release)
 
     def effect(self, key, release):
-        """(estimate, (low, high)): with an interval of 95 % that counts the noise; arrays (p, q) or scalars."""
+        """(estimate, (low, high)): with an interval of 95 % that counts the noise; arrays (p, q) or scalars.
+
+        No interval (NaN) where it and the p-value, which takes the null's variance, would contradict each other.
+        """
         del key
-        estimate = self._asked(release)[1]
-        low, high = self.interval(estimate)
+        null, estimate = self._asked(release)
+        p_value = self.budget().combined_p_value(null.value, null.sd, null.noise)
+        low, high = effect_sizes.agreeing(self.interval(estimate), p_value)
         return self._shaped(estimate.value), (self._shaped(low), self._shaped(high))
 
     def half_width(self, estimate):

@@ -14,6 +14,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest
 from jaxdp.data.dataset import CONTINUOUS
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous.level_rule import SMALL_WIDTH, LevelRule
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours.soft_sign import GRID, finite
@@ -98,6 +99,10 @@ class NeighbourTest(PrivateTest):
     def _matrix(self, total):
         """(p, q), or a scalar for one pair."""
         return total[0, 0] if math.prod(self.num_columns[:2]) == 1 else total
+
+    def _miss(self) -> float:
+        """One minus the coverage of each interval, so that those of all pairs hold together."""
+        return effect_sizes.MISS / math.prod(self.num_columns[:2])
 
     def _poison(self):
         """0, or NaN where a traced scale is not a positive number."""

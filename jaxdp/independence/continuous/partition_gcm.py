@@ -44,7 +44,6 @@ SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85
 SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (docs/theory/partition_gcm.md#choosing-the-axes)
 STANDARDIZATION_SHARE = 0.2  # for cell centres (docs/theory/partition_gcm.md#cell-means)
 UNIT_ROUNDOFF = 2.0**-53
-CLEAR = 3.0  # noise sds that V must exceed before S over the root of it says anything of a correlation
 
 
 def _from_domain(cls, epsilon, domain, options):
@@ -114,7 +113,7 @@ class PartitionGCM(WithinCells):
         options=("residual_scale", "num_cells"),
         assumption=builders.WITHIN_CELLS,
         sees="covariance of X and Y given Z",
-        effect="correlation of X and Y within cells of Z, both clipped as the test clips them",
+        effect="correlation of X and Y within cells of Z, both clipped as the test clips them, -1 to 1",
         effect_told=effect_sizes.told_clipped,
         rank=lambda domain: 1,
         serves=lambda domain: {LINEAR: 1, MONOTONE: 1},
@@ -302,47 +301,75 @@ class PartitionGCM(WithinCells):
     def effect(self, key, release):
         """The correlation of the clipped columns within cells, S over the root of m V, with its interval.
 
-        m = n - K degrees of freedom. None for regions.
+        m = n - K degrees of freedom. None for regions. Several pairs: their intervals hold together with
+        probability 0.95.
         """
         del key
         if self.num_regions > 1 or self.weights is not None:
             return None
-        count, budget = release.num_records, self.budget()
-        cells = self.total_cells or partition.target_cells(count, self.num_cells)
-        inner = count - min(cells, count // 2)  # of more cells, most hold one record or none
-        names = ("covariance", "variance")
-        noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in names]
+        inner, law = self._degrees_within(release.num_records), self._null_law(release)
+        noise = effect_sizes.noise_quantiles(self.budget()["variance"], release.sensitivity["variance"])
+        miss = effect_sizes.MISS / math.prod(self.num_columns[:2])
 
-        clear = CLEAR * jnp.sqrt(budget["variance"].variance(release.sensitivity["variance"]))
-
-        def one(covariance, variance):
+        def one(covariance, variance, sd):
             return effect_sizes.ratio(
                 (covariance, variance),
-                noises,
-                lambda first, second: first / jnp.sqrt(inner * second),
-                lambda found, _: jnp.sqrt((1.0 - found**2) / inner),
-                least=1e-3 * count,
+                noise,
+                lambda found, second: found * jnp.sqrt(inner * second),
+                lambda left, found: law(left, jnp.sqrt(effect_sizes.shrunk(sd**2, found))),
+                estimate=lambda first, second: first / jnp.sqrt(inner * second),
                 limits=(-1.0, 1.0),
-                within=True,
-                clear=clear,
+                miss=miss,
             )
 
-        return effect_sizes.for_pairs(one, *(release.value[name] for name in names))
+        return effect_sizes.for_pairs(one, release.value["covariance"], release.value["variance"], self._sd(release))
+
+    def _degrees_within(self, count: int):
+        """n - K, at least n/2: of more cells, most hold one record or none."""
+        cells = self.total_cells or partition.target_cells(count, self.num_cells)
+        occupied = getattr(self.reference, "occupied", None)  # fewer, where their number was chosen privately
+        return count - jnp.minimum(cells if occupied is None else occupied(self.num_columns[2]), count // 2)
+
+    def detectable_effect(self, shapes, release):
+        """The correlation of one pair that would have been found with power 0.8; NaN where the noise hides V."""
+        del shapes
+        if self.num_regions > 1 or self.weights is not None:
+            return jnp.nan
+        variance, sd, law = release.value["variance"], self._sd(release), self._null_law(release)
+        noise = jnp.sqrt(self.budget()["variance"].variance(release.sensitivity["variance"]))
+        budget = self.budget()["covariance"]
+        spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
+        found = effect_sizes.detectable(lambda value: law(value, sd), spread)
+        known = variance >= effect_sizes.CLEAR * noise
+        return jnp.where(known, found / jnp.sqrt(self._degrees_within(release.num_records) * variance), jnp.nan)
 
     def p_value(self, key, release):
         return null_laws.bonferroni(self.pair_p_values(key, release))
 
+    def _sd(self, release):
+        """Null sd of S, from the noisy V."""
+        variance_noise = self.budget()["variance"].variance(release.sensitivity["variance"])
+        return null_laws.noisy_sd(release.value["variance"], variance_noise, release.num_records)
+
+    def _null_law(self, release):
+        """(value, sd) -> two-sided p-value of S, or of what S is from its mean; the noise of V to second order."""
+        budget, sensitivity = self.budget(), release.sensitivity["covariance"]
+        mechanism, noise = budget["covariance"], budget["variance"].variance(release.sensitivity["variance"])
+
+        def law(value, sd):
+            sd = mechanism.widened(value, sd, sensitivity, noise) if self.correct_level else sd
+            return mechanism.null_p_value(value, sd, sensitivity)
+
+        return law
+
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
-        covariance, variance = release.value["covariance"], release.value["variance"]
+        covariance, sd = release.value["covariance"], self._sd(release)
+        if self.num_regions == 1:
+            return self._null_law(release)(covariance, sd)
         budget, sensitivity = self.budget(), release.sensitivity["covariance"]
         mechanism = budget["covariance"]
         variance_noise = budget["variance"].variance(release.sensitivity["variance"])
-        sd = null_laws.noisy_sd(variance, variance_noise, release.num_records)
-        if self.num_regions == 1:
-            if self.correct_level:
-                sd = mechanism.widened(covariance, sd, sensitivity, variance_noise)
-            return mechanism.null_p_value(covariance, sd, sensitivity)
 
         def total(sd):
             return jnp.sqrt(sd**2 + mechanism.variance(sensitivity))

@@ -191,24 +191,31 @@ class CRTNormal(RandomizationTest):
 
     def p_value(self, key, release):
         del key
+        return self._tail(release)(release.value["statistic"], 0.0)
+
+    def _tail(self, release):
+        """(what T_0 is from its mean, correlation) -> two-sided p-value; noise counted."""
         budget = self.budget()
         noise = budget["variance"].variance(release.sensitivity["variance"])
         sd = null_laws.noisy_sd(release.value["variance"], noise, release.num_records)
-        return budget["statistic"].null_p_value(release.value["statistic"], sd, release.sensitivity["statistic"])
+
+        def tail(left, found):
+            smaller = sd * jnp.sqrt(1.0 - 0.5 * found**2)
+            return budget["statistic"].null_p_value(left, smaller, release.sensitivity["statistic"])
+
+        return tail
 
     def effect(self, key, release):
         """The correlation of X's clipped residual with Y's, T_0 over the root of n V, with its interval."""
         del key
-        count, budget = release.num_records, self.budget()
-        names = ("statistic", "variance")
+        count = release.num_records
         return effect_sizes.ratio(
-            tuple(release.value[name] for name in names),
-            [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in names],
-            lambda first, second: first / jnp.sqrt(count * second),
-            lambda found, _: jnp.sqrt((1.0 - 0.5 * found**2) / count),
-            least=1e-3 * count,
+            (release.value["statistic"], release.value["variance"]),
+            effect_sizes.noise_quantiles(self.budget()["variance"], release.sensitivity["variance"]),
+            lambda found, second: found * jnp.sqrt(count * second),
+            self._tail(release),
+            estimate=lambda first, second: first / jnp.sqrt(count * second),
             limits=(-1.0, 1.0),
-            within=True,
         )
 
     def headline(self, release):

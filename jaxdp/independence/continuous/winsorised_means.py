@@ -45,7 +45,7 @@ class WinsorisedMeanDifference(MomentTest):
     group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `PartialCorrelation`.
     P-value: that of slope 0 of the response on the group; noise counted. The difference is that of two normals with one
     sd, seen through one clip; given z it is twice the slope.
-    effect: mean in the second group less mean in the first, with an interval of 95 %; in units of the data as they are
+    effect: mean in the second group minus mean in the first, with an interval of 95 %; in units of the data as they are
     given to the test, `jaxdp.test` gives the schema's units. Errors: ValueError where neither has two levels.
     """
 

@@ -153,8 +153,18 @@ class StratifiedRankTest(WithinCells):
     def p_value(self, key, release):
         """P(|N(0, V) + noise of U| >= |U released|), with V guarded as the module says."""
         del key
-        sd = jnp.sqrt(self._guarded_variance(release))
-        return self.budget()["u"].null_p_value(release.value["u"], sd, release.sensitivity["u"])
+        return self._tail(release)(release.value["u"], 0.0)
+
+    def _tail(self, release):
+        """(what U is from its mean, effect) -> two-sided p-value: tau and rho vary less near 1, log odds alike."""
+        mechanism, sensitivity = self.budget()["u"], release.sensitivity["u"]
+        variance, shrinks = self._guarded_variance(release), self.largest_effect() <= 1.0
+
+        def tail(left, effect):
+            there = effect_sizes.shrunk(variance, effect) if shrinks else variance
+            return mechanism.null_p_value(left, jnp.sqrt(there), sensitivity)
+
+        return tail
 
     def effect(self, key, release):
         """Weighted mean of the strata's rank correlations (log odds ratios of binary columns), with its interval.
@@ -162,21 +172,24 @@ class StratifiedRankTest(WithinCells):
         U over `effect_per_variance` times V: both sums hold the same weights.
         """
         del key
-        budget, per_variance, largest = self.budget(), self.effect_per_variance(), self.largest_effect()
-        noises = [effect_sizes.noise_quantiles(budget[name], release.sensitivity[name]) for name in ("u", "v")]
-
-        def spread(effect, variance):
-            rest = jnp.maximum(1.0 - effect**2, 0.0) if largest <= 1.0 else 1.0  # tau and rho vary less near 1
-            return jnp.sqrt(rest / variance) / per_variance
-
+        per_variance, largest = self.effect_per_variance(), self.largest_effect()
         return effect_sizes.ratio(
             (release.value["u"], release.value["v"]),
-            noises,
-            lambda u, v: u / (per_variance * v),
-            spread,
-            least=1.0 if release.num_records is None else 1e-3 * release.num_records,
+            effect_sizes.noise_quantiles(self.budget()["v"], release.sensitivity["v"]),
+            lambda effect, second: effect * per_variance * second,
+            self._tail(release),
+            estimate=lambda first, second: first / (per_variance * second),
             limits=(-largest, largest),
         )
+
+    def detectable_effect(self, shapes, release):
+        """The effect that would have been found with power 0.8; NaN where the noise hides V."""
+        del shapes
+        tail, v = self._tail(release), release.value["v"]
+        noise = jnp.sqrt(self.budget()["v"].variance(release.sensitivity["v"]))
+        spread = jnp.sqrt(self._guarded_variance(release) + self.budget()["u"].variance(release.sensitivity["u"]))
+        found = effect_sizes.detectable(lambda value: tail(value, 0.0), spread)
+        return jnp.where(v >= effect_sizes.CLEAR * noise, found / (self.effect_per_variance() * v), jnp.nan)
 
     def effect_per_variance(self) -> float:
         """U over this and V is the effect."""

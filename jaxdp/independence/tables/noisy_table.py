@@ -18,7 +18,6 @@ from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
 
 # A replaced record leaves one cell and enters another: +-1 in two cells.
-EFFECT_DRAWS = 800  # of the noise, for the interval of an effect size
 MANY_RECORDS = 1 << 17  # from here on null tables are drawn cell by cell
 of_noisy_tables = functools.partial(  # a spec of a test of two coded columns
     TestSpec,
@@ -67,11 +66,9 @@ class NoisyCounts(PrivateTest):
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
     def effect(self, key, release):
-        """The phi coefficient of a 2 x 2 table with its interval; None for other shapes."""
-        if self.shape != (2, 2):
-            return None
-        noise = self.budget().noise(key, release.sensitivity, (EFFECT_DRAWS, 2, 2))
-        return effect_sizes.noisy_phi(jnp.asarray(release.value, float), noise, release.num_records)
+        """The phi coefficient of a 2 x 2 table, without interval: the p-value is a rank. None for other shapes."""
+        del key
+        return (effect_sizes.noisy_phi(jnp.asarray(release.value, float)), None) if self.shape == (2, 2) else None
 
 
 @frozen_pytree

@@ -20,6 +20,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import level_rule, moment_columns
 from jaxdp.independence.variants import score_examples
 from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
@@ -403,8 +404,10 @@ class ScoreTest(PrivateTest):
         return self._scores(release)
 
     def effect(self, key, release):
-        """(slopes (m,), (low, high)): intervals that hold for all K variants together with probability 0.95."""
-        del key
+        """(slopes (m,), (low, high)): intervals that hold for all K variants together with probability 0.95.
+
+        No interval (NaN) where it and the variant's family-wise p-value would contradict each other.
+        """
         budget, sensitivity = self.budget(), release.sensitivity
         spread_noise = budget["spread"].variance(sensitivity["spread"])
         spread = jnp.maximum(release.value["spread"], jnp.maximum(4.0 * jnp.sqrt(spread_noise), 1e-3))
@@ -418,7 +421,10 @@ class ScoreTest(PrivateTest):
 
         half = null_laws.two_sided_quantile(tail, total, 0.05 / self.num_variants) / spread
         unit = self._limits()[0] * (1.0 if self.binary else self.bound)
-        return unit * slope, (unit * (slope - half), unit * (slope + half))
+        found = self.pair_p_values(key, release)
+        family = null_laws.holm(found) if self.each else jnp.minimum(1.0, self.num_variants * found)
+        low, high = effect_sizes.agreeing((slope - half, slope + half), family)
+        return unit * slope, (unit * low, unit * high)
 
 
 @frozen_pytree

@@ -64,6 +64,7 @@ _EXPORTS = {
     "MeanDifference": "independence.continuous.mean_difference",
     "Mechanism": "core",
     "Norm": "core",
+    "PairContrasts": "independence.tables.pair_contrasts",
     "PartialCorrelation": "independence.continuous.partial_correlation",
     "PartitionGCM": "independence.continuous.partition_gcm",
     "PermuteAndFlip": "mechanisms",

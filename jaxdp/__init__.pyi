@@ -71,6 +71,7 @@ from jaxdp.independence.tables.gwas import Tables as Tables
 from jaxdp.independence.tables.margin_adaptive import MarginAdaptive as MarginAdaptive
 from jaxdp.independence.tables.noisy_proportions import NoisyProportions as NoisyProportions
 from jaxdp.independence.tables.noisy_table_chi2 import NoisyTableChi2 as NoisyTableChi2
+from jaxdp.independence.tables.pair_contrasts import PairContrasts as PairContrasts
 from jaxdp.independence.tables.projected_chi2 import ProjectedChi2 as ProjectedChi2
 from jaxdp.independence.tables.projected_chi2 import ProjectedGoodnessOfFit as ProjectedGoodnessOfFit
 from jaxdp.independence.tables.quantile_table import QuantileTable as QuantileTable

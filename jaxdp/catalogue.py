@@ -110,6 +110,7 @@ def _roles(domain: Domain):
 _HINTS = {
     "law": "give the known law of X given Z, or a design that has one (sine, shah-peters)",
     "test": "use jaxdp.all_pairs(test, key, features, z)",
+    "columns": "it is asked about all pairs, with --all-pairs (in Python jaxdp.test_pairs)",
 }
 
 

@@ -92,6 +92,28 @@ class Several:
             account.charge(method, cost, key)
 
 
+class Claimed:
+    """An account that is charged a claim, such as (epsilon, delta), in place of the rho-zCDP of a release."""
+
+    def __init__(self, account: Account, claim: Any):
+        self._account, self._claim, self.after_failure = account, claim, _after_failure(account)
+
+    def require(self, cost: Any) -> None:
+        """As of an account, for the claim."""
+        del cost
+        self._account.require(self._claim)
+
+    def charge(self, method: str, cost: Any, key: Any) -> None:
+        """As of an account, for the claim."""
+        del cost
+        self._account.charge(method, self._claim, key)
+
+
+def claiming(account: Account | None, claim: Any) -> Account | None:
+    """The account, which is charged the claim whatever a release costs by itself; unchanged where there is no claim."""
+    return account if account is None or claim is None else Claimed(account, claim)
+
+
 class Charged(Exception):
     """Raised by `UpToTheCharge` once the charge is on disk, so that nothing else happens to blank records."""
 

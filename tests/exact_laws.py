@@ -44,6 +44,23 @@ def additive_law(facts, table, value: int, escape_bits: int) -> dict[int, Fracti
     return mixed(noise, anywhere_law(facts.low, facts.high), Fraction(1, 2**escape_bits))
 
 
+def max_norm_laws(facts, table, coordinates: int, escape_bits: int) -> tuple[list[Fraction], Fraction]:
+    """P(output) at max-norm 0, 1, ... from the input without escape, and P(an output) by the escape, at the least."""
+    most, shift, escape = 2 ** len(table.digits) - 1, certificate.least_radius(coordinates), Fraction(1, 2**escape_bits)
+    one = digit_law(table)
+    total = one
+    for _ in range(coordinates):
+        total = [
+            sum((total[m] * one[s - m] for m in range(max(0, s - most), min(s, most) + 1)), Fraction(0))
+            for s in range(most + 1)
+        ]
+    density = [(1 - escape) * p / (2 * (s + shift) + 1) ** coordinates for s, p in enumerate(total)]
+    ahead = list(itertools.accumulate(reversed(density)))[::-1]
+    away = escape + (1 - escape) * (1 - sum(total))
+    width = max(1, (facts.high - facts.low).bit_length())
+    return [ahead[0]] * shift + ahead + [Fraction(0)], away * Fraction(1, 2 ** (width * coordinates))
+
+
 def selection_law(table, scores, escape_bits: int) -> dict[int, Fraction]:
     """The law of argmax of scores + geometric noise, lowest index on ties."""
     noise = digit_law(table)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.discovery.spec import AUDITED_DELTA
-from jaxdp.mechanisms import ExponentialMechanism, Gaussian, RankThreshold, ReportNoisyMax
+from jaxdp.mechanisms import ExponentialMechanism, Gaussian, MaxNorm, RankThreshold, ReportNoisyMax
 from jaxdp.mechanisms.random_stopping import RandomStopping
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothStudent
 from jaxdp.mechanisms.sparse_vector import SparseVector
@@ -91,6 +91,23 @@ def _gaussian(epsilon: float) -> list[Pair]:
     mechanism = Gaussian(rho=gaussian_rho(epsilon, AUDITED_DELTA))
     raw = [dataclasses.replace(pair, view=_itself) for pair in _additive(2.0, Norm.L2, mechanism, AUDITED_DELTA)]
     return raw
+
+
+def _max_norm(epsilon: float) -> list[Pair]:
+    """Two coordinates, each of which moves by the whole bound or not at all."""
+    mechanism, bound = MaxNorm(epsilon=epsilon), 2.0
+    sensitivity, end = _scalar(bound, Norm.LINF), FAR * bound
+    starts = (((0.0, 0.0), (2.0, 2.0)), ((2.0, 0.0), (0.0, 0.0)), ((-end, -end), (2.0 - end, -end)))
+    starts += (((end - 2.0, end), (end, end - 2.0)), ((0.3, 0.3), (2.3, 2.3)))
+    return [
+        Pair(first, second, sensitivity, mechanism, view=functools.partial(_loss, first=first, second=second))
+        for first, second in (map(jnp.array, pair) for pair in starts)
+    ]
+
+
+def _loss(output, first, second):
+    """The privacy loss of max-norm noise, in units of the bound over epsilon."""
+    return jnp.max(jnp.abs(output - first)) - jnp.max(jnp.abs(output - second))
 
 
 def _itself(output):
@@ -258,6 +275,7 @@ MECHANISMS: dict[str, Callable[[float], list[Pair]]] = {
     "laplace": _laplace,
     "geometric": _geometric,
     "gaussian": _gaussian,
+    "max-norm": _max_norm,
     "noisy-max": _noisy_max,
     "exponential": _exponential,
     "top-k": _top,

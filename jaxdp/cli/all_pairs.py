@@ -42,6 +42,7 @@ def summary(found, folder: Path) -> str:
     ]
     rule = content["level_rule"] or {"sentence": "", "flags": []}
     told = {
+        "power": content["power"],
         "given": content["conditioned_on"],
         "assumes": content["assumption"] or rule["sentence"],
         "level": rule["sentence"] if content["assumption"] else "",

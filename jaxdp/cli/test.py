@@ -41,6 +41,13 @@ def add_parser(subparsers) -> None:
     )
     options.add_given(parser, "columns Z to condition on; may be repeated")
     options.add_epsilon(parser)
+    parser.add_argument(
+        "--delta",
+        type=options.probability,
+        default=0.0,
+        metavar="D",
+        help="with --all-pairs: (epsilon, D)-DP where that has less noise (default: pure epsilon)",
+    )
     parser.add_argument("--method", metavar="M", help="name of the test (default: what fits the columns)")
     parser.add_argument(
         "--sees",
@@ -98,7 +105,7 @@ def _require_consistent(args: argparse.Namespace) -> None:
         raise options.UserError("give --x A and --y B, or --all-pairs.")
     if args.all_pairs and args.keep_sums:
         raise options.UserError("--keep-sums goes with --x and --y.")
-    for name in ("columns", "adjust"):
+    for name in ("columns", "adjust", "delta"):
         if getattr(args, name) and not args.all_pairs:
             raise options.UserError(f"--{name} goes with --all-pairs.")
 
@@ -121,7 +128,8 @@ def _pairs(args: argparse.Namespace):
 
     schema = schema_of(args.schema, missing=args.missing)
     columns = options.columns(schema, args.columns) if args.columns else None
-    return PairsQuery.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], **_how(args, schema))
+    chosen = {"columns": columns, "adjust": args.adjust or ADJUST[0], "delta": args.delta}
+    return PairsQuery.of(schema, **chosen, **_how(args, schema))
 
 
 def _how(args: argparse.Namespace, schema) -> dict:

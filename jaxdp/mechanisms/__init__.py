@@ -4,6 +4,7 @@ from jaxdp.mechanisms.exact import Exact
 from jaxdp.mechanisms.gaussian import Gaussian
 from jaxdp.mechanisms.geometric import Geometric
 from jaxdp.mechanisms.laplace import Laplace
+from jaxdp.mechanisms.max_norm import MaxNorm
 from jaxdp.mechanisms.noisy_max import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
 from jaxdp.mechanisms.rank_threshold import RankThreshold
 from jaxdp.mechanisms.split import Split, divide
@@ -14,6 +15,7 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Laplace",
+    "MaxNorm",
     "PermuteAndFlip",
     "RankThreshold",
     "ReportNoisyMax",

@@ -24,6 +24,9 @@ WIDEST = 60  # bits of the output window: integers stay far from the edge of int
 EXACT_FLOAT = 52  # bits of the window that float64 outputs carry exactly
 SHRINK = range(40, 5, -2)  # the rate is tried at (1 - 2^-j) of the budget until a certificate holds
 DIGITS = 120
+MAX_RADIUS_BITS = 31  # 2 radius + 1 stays below 2^32, so that one product of 32 bits scales a uniform coordinate
+EDGE_SLACK = 2.0  # in a log density: log 2 for 1/(1 - sigma)^(d + 1), the rest for the error and float64's rounding
+_UNIFORM_ERROR = Fraction(1, 2**95)  # |log| of 2^128 points laid on at most 2^32, against equal shares
 _SLACK = Fraction(1, 10**100)  # covers the rounding of decimals of 120 digits
 
 
@@ -180,6 +183,53 @@ def additive(law: str, moves: Fraction, epsilon: Fraction, step: Fraction, low: 
         )
     spent = dyadic_above(spent)
     return Certificate(law, step, table.rate, moves, spent, spent**2 / 2, low - reach, high + reach), table
+
+
+def least_radius(coordinates: int) -> int:
+    """What is added to the radius of max-norm noise, so that its density falls by exp(rate) a step at most."""
+    return coordinates // 2 + 1
+
+
+def max_norm(moves: Fraction, epsilon: Fraction, step: Fraction, low: int, high: int, coordinates: int):
+    """Certificate and digits of max-norm noise on vectors of integers low..high (after clipping).
+
+    rate moves + 2 error <= epsilon, error = (d + 1) that of the digits + d that of a uniform coordinate, where the
+    escape law covers the edge of the largest cube (docs/theory/lattice_noise.md#max-norm).
+    """
+    shift = least_radius(coordinates)
+
+    def attempt(rate):
+        count = _radius_digits(rate, low, high, coordinates)
+        table = geometric_digits(rate, count)
+        error = (coordinates + 1) * table.error + coordinates * _UNIFORM_ERROR
+        return table, rate * moves + 2 * error
+
+    table, spent = _largest_rate(attempt, epsilon, moves, epsilon)
+    reach = shift + 2 ** len(table.digits) - 1
+    bits = window_bits(low - reach, high + reach)
+    if bits > EXACT_FLOAT:
+        raise ValueError(
+            f"the public range spans 2^{bits} lattice steps, more than 2^{EXACT_FLOAT}; "
+            "give the sensitivity a narrower range (lower, upper)."
+        )
+    spent = dyadic_above(spent)
+    return Certificate("max_norm", step, table.rate, moves, spent, spent**2 / 2, low - reach, high + reach), table
+
+
+def _radius_digits(rate: Fraction, low: int, high: int, coordinates: int) -> int:
+    """Smallest k for which the density at the edge of the largest cube is at most (exp(rate) - 1) the escape's."""
+    d, shift, slope = coordinates, least_radius(coordinates), float(rate)
+    for count in range(1, MAX_RADIUS_BITS):
+        most = 2**count - 1
+        edge = shift + most
+        if (d + 1) * math.exp(-slope * 2**count) > 0.5:
+            continue
+        log_density = math.lgamma(most + d + 1) - math.lgamma(most + 1) - math.lgamma(d + 1) - slope * most
+        log_density += d * math.log(slope) - d * math.log(2 * edge + 1)
+        floor = -math.log(2.0) * (ESCAPE_BITS + d * window_bits(low - edge, high + edge))
+        if log_density + EDGE_SLACK <= floor:
+            return count
+    raise ValueError(f"noise of {float(d / rate):.3g} lattice steps is too wide for a release; coarsen the statistic.")
 
 
 def one_sided(law: str, moves: Fraction, epsilon: Fraction, step: Fraction, outcomes: int, factor: int):

@@ -19,6 +19,16 @@ def gaussian(key, shape=(), dtype=float):
     return jax.random.normal(key, shape, dtype)
 
 
+def max_norm(key, shape, among: int, dtype=float):
+    """Coordinates (..., k) of vectors of `among` coordinates with density proportional to exp(-max |x_j|).
+
+    A radius of the gamma law of among + 1, and a uniform point of the cube of that radius.
+    """
+    key_radius, key_point = jax.random.split(key)
+    radius = jax.random.gamma(key_radius, among + 1.0, shape[:-1], dtype)
+    return radius[..., None] * jax.random.uniform(key_point, shape, dtype, -1.0, 1.0)
+
+
 def exponential(key, shape=(), dtype=float):
     """Exponential draws of mean 1."""
     return jax.random.exponential(key, shape, dtype)

@@ -105,6 +105,29 @@ def gaussian(key, value, sensitivity, rho):
     return _scaled(released, exponent).reshape(value.shape), facts
 
 
+def max_norm(key, value, sensitivity, epsilon):
+    """value + noise of density proportional to exp(-epsilon max |x_j|/reach) on the lattice, one vector; Linf bound.
+
+    Returns float64 multiples of the step, of the value's shape. A radius, one-sided geometric draws added up, and a
+    uniform point of the cube of that radius (docs/theory/lattice_noise.md#max-norm).
+    """
+    value = _float64(value)
+    epsilon, reach = exact(epsilon, "epsilon"), reach_of(sensitivity, value.size)
+    exponent = floor_log2(min(reach, reach / epsilon)) - certificate.RESOLUTION
+    step = Fraction(2) ** exponent
+    moves = Fraction(math.floor(reach / step) + 1)
+    low, high = window(sensitivity, step)
+    facts, table = certificate.max_norm(moves, epsilon, step, min(low), max(high), value.size)
+    key_radius, key_point, key_escape = jax.random.split(key, 3)
+    total = jnp.sum(_one_sided_noise(key_radius, table, value.size + 1))
+    most = 2 ** len(table.digits) - 1
+    radius = certificate.least_radius(value.size) + jnp.minimum(total, most), total <= most
+    bits, spare = samplers.random_bits(key_point, 3 * value.size), samplers.random_bits(key_escape, 1)
+    steps = _steps(value, exponent, low, high).reshape(value.size)
+    released = samplers.in_cube(bits, spare, steps, radius, _ends(facts), escape_bits=ESCAPE_BITS, size=value.size)
+    return _scaled(released, exponent).reshape(value.shape), facts
+
+
 def argmax_exponential(key, scores, sensitivity, epsilon):
     """argmax of lattice scores + one-sided geometric noise of mean about 2 reach/epsilon; Linf bound."""
     scores = _scores(scores)

@@ -142,6 +142,32 @@ def two_sided_noise(bits, thresholds, *, layout, size):
     return two_sided(bits[: rows * size].reshape(rows, size), thresholds, layout)
 
 
+_HALF = np.uint64(32)
+_LOW = np.uint64(2**32 - 1)
+
+
+def scaled_down(bits, count):
+    """floor(U count/2^128), int64 (size,), for U of two words (2, size) and count < 2^32."""
+    high, low = bits
+    carry = jnp.zeros_like(low)
+    for part in (low & _LOW, low >> _HALF, high & _LOW, high >> _HALF):
+        carry = (part * count + carry) >> _HALF
+    return carry.astype(np.int64)
+
+
+@functools.partial(jax.jit, static_argnames=("escape_bits", "size"))
+def in_cube(bits, spare, value, radius, window, *, escape_bits, size):
+    """value + a uniform point of the cube {-r, ..., r}^size; escapes, all coordinates at once, as in `released`.
+
+    radius: (r, whether r is in reach); bits: three words a coordinate.
+    """
+    r, reached = radius
+    bits = bits[: 3 * size].reshape(3, size)
+    point = scaled_down(bits[:2], (2 * r + 1).astype(np.uint64)) - r
+    escaped = escapes(spare[0], escape_bits) | ~reached
+    return jnp.where(escaped, anywhere(bits[2], *window), value + point)
+
+
 @functools.partial(jax.jit, static_argnames=("escape_bits",))
 def selected(spare, scores, noise, mask, *, escape_bits):
     """argmax of scores + noise; with probability 2^-escape_bits any index. spare: two random words."""

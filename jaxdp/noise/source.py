@@ -87,6 +87,10 @@ class Source(abc.ABC):
         """value + normal noise of sd reach/sqrt(2 rho), independent over coordinates (L2 bound)."""
 
     @abc.abstractmethod
+    def max_norm(self, value, sensitivity, epsilon):
+        """value + noise with density proportional to exp(-epsilon max_k |x_k|/reach), one vector (Linf bound)."""
+
+    @abc.abstractmethod
     def argmax_exponential(self, scores, sensitivity, epsilon):
         """argmax of scores + exponential noise of mean 2 reach/epsilon, over the last axis (Linf bound)."""
 
@@ -170,6 +174,11 @@ class FloatNoise(Source):
         value = jnp.asarray(value, float)
         noise = floats.gaussian(self.key, value.shape, value.dtype)
         return value + reach(sensitivity) / jnp.sqrt(2.0 * rho) * noise
+
+    def max_norm(self, value, sensitivity, epsilon):
+        value = jnp.asarray(value, float)
+        noise = floats.max_norm(self.key, (value.size,), value.size, value.dtype)
+        return value + reach(sensitivity) / epsilon * noise.reshape(value.shape)
 
     def argmax_exponential(self, scores, sensitivity, epsilon):
         noise = floats.exponential(self.key, jnp.shape(scores), jnp.asarray(scores).dtype)
@@ -275,6 +284,9 @@ class LatticeNoise(Source):
 
     def gaussian(self, value, sensitivity, rho):
         return self._certified(lattice.gaussian(self.key, value, sensitivity, rho))
+
+    def max_norm(self, value, sensitivity, epsilon):
+        return self._certified(lattice.max_norm(self.key, value, sensitivity, epsilon))
 
     def argmax_exponential(self, scores, sensitivity, epsilon):
         return self._certified(lattice.argmax_exponential(self.key, scores, sensitivity, epsilon))
@@ -391,6 +403,9 @@ class RecordedNoise(Source):
 
     def gaussian(self, value, sensitivity, rho):
         return self._draw("gaussian", value, sensitivity, rho)
+
+    def max_norm(self, value, sensitivity, epsilon):
+        return self._draw("max_norm", value, sensitivity, epsilon)
 
     def argmax_exponential(self, scores, sensitivity, epsilon):
         return self._draw("argmax_exponential", scores, sensitivity, epsilon)

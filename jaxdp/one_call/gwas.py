@@ -17,6 +17,7 @@ from jaxdp.data import plink
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
 from jaxdp.one_call.budget import budget
 from jaxdp.one_call.test import account_of, own_key
+from jaxdp.report import story
 
 LEVEL = 0.05
 COUNT = 4
@@ -50,7 +51,8 @@ class VariantAnswers:
             for one in self.variants
         ]
         paid = NOT_PRIVATE if self.mode == "simulation" else f"It cost {self.cost}"
-        return "\n".join([*lines, *content["flags"], f"{paid}."])
+        flagged = [f"Flagged: {story.told_flags(content['flags'])}."] if content["flags"] else []
+        return "\n".join([*lines, *flagged, f"{paid}."])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +142,8 @@ class GwasQuery:
         content = {
             "title": f"Which of {len(genotypes.names)} variants go with {self.phenotype or 'the phenotype'}"
             + (f", given {', '.join(self.covariates)}?" if self.covariates else "?"),
-            "answer": f"{hits} of {len(found)} tested variants at family-wise level {LEVEL:g}",
+            "answer": f"{hits} of {len(found)} tested variants at family-wise level {LEVEL:g}"
+            + (story.told_doubts(rule.flags) if hits else ""),
             "method": result.method,
             "n": len(genotypes.persons),
             "num_variants": len(genotypes.names),

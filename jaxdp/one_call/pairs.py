@@ -21,6 +21,7 @@ def test_pairs(
     columns: Sequence[str] | None = None,
     given: str | Sequence[str] = (),
     epsilon: float,
+    delta: float = 0.0,
     adjust: str = "holm",
     schema: Schema | str | os.PathLike | Mapping | None = None,
     bounds: Mapping[str, Sequence[float]] | None = None,
@@ -46,8 +47,11 @@ def test_pairs(
     a test that releases all pairs together reads the table once for every stage, another one for every stage of each
     pair.
     columns: whose pairs are tested, default all described ones that are not given. given: columns conditioned on.
-    epsilon: budget of all pairs together. adjust: "holm" (family-wise error) or "bh" (false discovery rate).
-    method, sees, fields, settings: as in `jaxdp.test`; without method each pair gets the test that fits its columns.
+    epsilon: budget of all pairs together. delta: without given and method, lets the joint release have Gaussian noise
+    where that is smaller; the answer says what it changes. adjust: "holm" (family-wise error) or "bh" (false discovery
+    rate).
+    method, sees, fields, settings: as in `jaxdp.test`. Without them and without given, three columns or more of any
+    kinds are answered by one joint release (`PairContrasts`); else each pair gets the test that fits its columns.
     law: one for all columns, or a mapping of column -> law, for tests that need the law of X (the earlier column).
     level: of the adjusted p-values. A test that publishes a decision only makes each one at level / number of pairs.
 
@@ -60,6 +64,7 @@ def test_pairs(
         columns=columns,
         given=given,
         epsilon=epsilon,
+        delta=delta,
         adjust=adjust,
         method=method,
         sees=sees,

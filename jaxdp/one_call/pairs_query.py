@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp import catalogue
+from jaxdp import catalogue, charge
 from jaxdp._base import check, p_values
 from jaxdp._base.display import duration
 from jaxdp.core import Cost
@@ -38,6 +38,9 @@ from jaxdp.report.story import told_doubts
 from jaxdp.spec import DECISION
 
 MAX_DRAWS = 99_999  # of null tables for one pair
+JOINT = "pair-contrasts"  # the test of all pairs by one release, which answers where no other is asked for
+USUAL_DELTA = 1e-6  # of which an answer without delta says what it would change
+WORTH_A_DELTA = 0.97  # of the effect without delta, from which on a delta finds clearly less
 TURNS_TIMED = 5  # pairs after which the time that the rest will take is told
 
 
@@ -46,6 +49,7 @@ class PairsQuery:
     """All pairs of columns of a schema, the test of each, one budget; `PairsQuery.of` checks and completes them.
 
     asked: one query for each pair, in the order of the columns, each with its share of epsilon.
+    delta: of one joint release, which may then have Gaussian noise; 0 for pure epsilon-DP.
     """
 
     schema: Schema
@@ -55,6 +59,7 @@ class PairsQuery:
     adjust: str
     level: float
     asked: tuple[Query, ...]
+    delta: float = 0.0
 
     @classmethod
     def of(
@@ -68,11 +73,13 @@ class PairsQuery:
         method: str | None = None,
         level: float = 0.05,
         law: Any = None,
+        delta: float = 0.0,
         **how: Any,
     ) -> PairsQuery:
-        """The query, each pair with the test that fits it unless `method` names one.
+        """The query: one joint release of three columns and more without Z, else each pair with the test that fits it.
 
-        columns: default all described ones that are not given. how: as `Query.of`.
+        columns: default all described ones that are not given. how: as `Query.of`; a method, a kind of dependence or a
+        setting leads to tests of single pairs. delta: of the joint release.
         law: of X given Z for tests that need it, one for all columns or a mapping of column -> law.
         Errors: ValueError that names the pair, for columns and tests that do not fit, before a table is opened.
         """
@@ -84,6 +91,10 @@ class PairsQuery:
         names = tuple(rest if columns is None else as_names("columns", columns))
         _require_columns(schema, names, given)
         pairs = list(itertools.combinations(names, 2))
+        own = {name: value for name, value in how.items() if name != "simulated"} | {"given": given, "law": law}
+        if method is None and len(pairs) > 1 and all(value in (None, False, {}, ()) for value in own.values()):
+            method = JOINT
+        delta = _admitted_delta(delta, method)
         share = check.share(whole, Fraction(1, len(pairs)))
         if share < MIN_EPSILON:
             raise ValueError(f"epsilon {whole:g} over {len(pairs)} pairs is next to nothing: name fewer columns.")
@@ -105,9 +116,16 @@ class PairsQuery:
             for x, y in pairs
         ]
         asked = [_with_more_draws(query, level / len(pairs)) for query in asked]
-        for query in asked:
+        if method == JOINT and given:
+            raise ValueError(f"{JOINT} does not condition: leave given out, or the method.")
+        for query in asked if method != JOINT else []:
             _require_pair(query)
-        return cls(schema, names, given, whole, adjust, level, tuple(asked))
+        return cls(schema, names, given, whole, adjust, level, tuple(asked), delta)
+
+    @property
+    def joint(self) -> bool:
+        """Whether one release of `PairContrasts` answers."""
+        return self.asked[0].entry.name == JOINT
 
     @property
     def methods(self) -> list[str]:
@@ -167,10 +185,22 @@ class PairsQuery:
 
     def _in_chunks(self, source: reading.Source, rows: int, memory: int | None) -> Callable[..., Any]:
         """How a table that is too large is read. Errors: ValueError, before it is, for a pair without sums."""
-        from jaxdp.core import require_sums
-
         most = reading.limit(memory)
         table = _TableInChunks(self.schema, (*self.columns, *self.given), source.table, most, source.strict, rows)
+        if not self.joint:
+            self._require_sums(table, rows)
+
+        def load(table_: Any, **how: Any) -> _TableInChunks:
+            columns = streamed.AllColumns(self.schema, table.names)
+            known = streamed.load(table_, columns=columns, memory=most, force=source.force, **how)
+            return dataclasses.replace(table, table=table_, rows=known.num_records)
+
+        return load
+
+    def _require_sums(self, table: _TableInChunks, rows: int) -> None:
+        """Raises ValueError for a pair whose test has no sums."""
+        from jaxdp.core import require_sums
+
         data = [self._data(query, table) for query in self.asked]
         tests = [_built(query, one.shapes, rows) for query, one in zip(self.asked, data, strict=True)]
         together = self._together(tests, table, rows)
@@ -182,13 +212,6 @@ class PairsQuery:
                     require_sums(test, one.shapes)
                 except ValueError as error:
                     raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None
-
-        def load(table_: Any, **how: Any) -> _TableInChunks:
-            columns = streamed.AllColumns(self.schema, table.names)
-            known = streamed.load(table_, columns=columns, memory=most, force=source.force, **how)
-            return dataclasses.replace(table, table=table_, rows=known.num_records)
-
-        return load
 
     def _answer(
         self,
@@ -207,10 +230,11 @@ class PairsQuery:
         for entry in {query.entry.name: query.entry for query in self.asked}.values():
             require_size(entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
-            data = [self._data(query, values) for query in self.asked]
-            tests = [_built(query, one, rows) for query, one in zip(self.asked, data, strict=True)]
-            begin(f"testing {len(tests)} pairs of {rows} rows; a run that is stopped loses its answers, not its charge")
-            together = self._together(tests, values, rows)
+            data: list = [] if self.joint else [self._data(query, values) for query in self.asked]
+            tests = [_built(query, one, rows) for query, one in zip(self.asked, data, strict=not self.joint)]
+            stopped = "a run that is stopped loses its answers, not its charge"
+            begin(f"testing {len(self.asked)} pairs of {rows} rows; {stopped}")
+            together = self._jointly(values, rows) if self.joint else self._together(tests, values, rows)
             told = None if foretell is None else _Foretold(self, rows, foretell)
             if together is None:
                 name = f"all-pairs[{', '.join(self.methods)}]"
@@ -224,12 +248,15 @@ class PairsQuery:
                 test, joint = together
                 if told is not None and reading.is_release(key) and not isinstance(joint, Chunks):
                     if account is not None:
-                        account.require(cost_of(test, joint))
+                        account.require(self._claim(test, joint) or cost_of(test, joint))
                     told(pair_by_pair.rehearsed(test, joint, again=True))
-                result = run(test, key, joint, ledger=account)
-                cost, mode = result.cost, result.mode
+                claim = self._claim(test, joint)
+                result = run(test, key, joint, ledger=charge.claiming(account, claim))
+                cost, mode = claim or result.cost, result.mode
+                tests = tests or [test] * len(self.asked)
                 rows_of = self._rows_together(result, tests)
-        return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, data))
+            power = self._power(tests, values, rows)
+        return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, data) if data else None, power)
 
     def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test wants them."""
@@ -267,6 +294,45 @@ class PairsQuery:
 
         return catalogue.at_most(self.epsilon, build, data), data
 
+    def _jointly(self, values: Any, rows: int) -> tuple:
+        """(the test of all pairs of any kinds by one release, its data)."""
+        from jaxdp.accounting.renyi import zcdp_rho
+        from jaxdp.independence.tables.pair_contrasts import PairContrasts
+        from jaxdp.independence.tables.pair_contrasts_power import sharper
+        from jaxdp.mechanisms import Gaussian, MaxNorm
+
+        fields = catalogue.checked_fields(PairContrasts, self.asked[0].settings.fields)
+        pure = PairContrasts(epsilon=self.epsilon, **fields)
+        columns = _FeatureColumns(self.schema, self.columns, (), pure)
+        data: Any = values.chunks(columns) if isinstance(values, _TableInChunks) else columns.of_values(values)
+        if self.delta:
+            normal = Gaussian(zcdp_rho(self.epsilon, self.delta) * (1.0 - catalogue.ROUNDING))
+            if sharper(MaxNorm(self.epsilon), normal, self._described, rows, self.level / len(self.asked)) is normal:
+                return PairContrasts(mechanism=normal, **fields), data
+        return catalogue.at_most(self.epsilon, lambda epsilon: PairContrasts(epsilon=epsilon, **fields), data), data
+
+    @property
+    def _described(self) -> tuple:
+        """The public descriptions of the columns."""
+        return tuple(column for name in self.columns for column in self.schema.rule(name).code_column())
+
+    def _claim(self, test: Any, data: Any) -> Cost | None:
+        """(epsilon, delta) of a joint release with Gaussian noise, None where its own cost is the claim."""
+        from jaxdp.core import cost_of
+
+        cost = cost_of(test, data)
+        if not self.delta or math.isfinite(float(cost.epsilon)):
+            return None
+        return dataclasses.replace(cost, epsilon=self.epsilon, delta=self.delta)
+
+    def _power(self, tests: list, values: Any, rows: int) -> dict[str, Any]:
+        """How small an effect would have been found in a pair, and what a delta would change: public."""
+        from jaxdp.one_call import pairs_power
+
+        if not self.joint:
+            return pairs_power.of_single_pairs(self.asked, rows, self.level / len(self.asked))
+        return pairs_power.of_joint_release(self, tests[0], self._described, rows, USUAL_DELTA, WORTH_A_DELTA)
+
     def _row(self, query: Query, test: Any, result: Any) -> dict[str, Any]:
         """One pair by a test of its own."""
         result = in_own_units(result, query)
@@ -289,20 +355,29 @@ class PairsQuery:
         values = np.asarray(result.p_value, float)
         statistic = np.asarray(result.statistic, float)
         numbers = statistic.tolist() if statistic.shape == values.shape else [None] * values.size
-        empty = {"effect": None, "low": None, "high": None}
+        sizes = [[None] * values.size] * 3
+        if result.effect is not None and np.shape(result.effect) == values.shape:
+            sizes = [np.asarray(part, float).tolist() for part in (result.effect, *result.interval)]
         told = list(map(p_values.floored, values.tolist()))
         return [
             self._named(query)
             | {"p_value": value, "smallest_p": p_values.smallest_of(test, value), "statistic": number}
-            | empty
-            for query, test, value, number in zip(self.asked, tests, told, numbers, strict=True)
+            | dict(zip(("effect", "low", "high"), size, strict=True))
+            for query, test, value, number, *size in zip(self.asked, tests, told, numbers, *sizes, strict=True)
         ]
 
     def _named(self, query: Query) -> dict[str, Any]:
         return {"x": query.x[0], "y": query.y[0], "method": query.entry.name}
 
     def _answers(
-        self, rows_of: list[dict], tests: list, cost: Cost, mode: str, rows: int, rule: dict | None
+        self,
+        rows_of: list[dict],
+        tests: list,
+        cost: Cost,
+        mode: str,
+        rows: int,
+        rule: dict | None,
+        power: dict[str, Any],
     ) -> PairAnswers:
         import jax
 
@@ -345,6 +420,7 @@ class PairsQuery:
             "sees": without_z("; ".join(sees), self),
             "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
             "versions": versions(),
+            **power,
         }
         return PairAnswers(listed, content, cost, mode, method)
 
@@ -426,6 +502,18 @@ class _Turns:
         usual = float(np.median(np.diff(self._began))) if place else 0.0
         rest = f", about {duration(usual * (len(self._asked) - place))} left" if place >= TURNS_TIMED else ""
         self._begin(f"pair {place + 1} of {len(self._asked)}: {self._asked[place].short}{rest}")
+
+
+def _admitted_delta(delta: Any, method: str | None) -> float:
+    """The delta as a float. Errors: ValueError unless it is 0 or a small probability of a joint release."""
+    check.in_range(-1.0, 1.0, delta=delta)
+    check.non_negative(delta=delta)
+    if delta and method != JOINT:
+        raise ValueError(
+            f"delta goes with one joint release of all pairs ({JOINT}): leave out method, given and settings, and name "
+            "three columns or more."
+        )
+    return float(delta)
 
 
 def _require_columns(schema: Schema, names: Sequence[str], given: Sequence[str]) -> None:

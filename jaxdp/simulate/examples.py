@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.data.dataset import BINARY, ORDINAL, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.data.records import as_records
 from jaxdp.simulate.designs.confounder import SineLaw, sine_confounder, wave
 
@@ -69,6 +69,20 @@ def two_features(key, n: int) -> Data:
     data = continuous(key, n)
     pair = jnp.stack([data.x, data.y], axis=1)
     return Data(pair, pair, data.z)
+
+
+def four_columns(key, n: int) -> Data:
+    """Columns of every kind that are tested in pairs, as x and as y: continuous, two, three and five levels; no z."""
+    data = continuous(key, n)
+    value = jnp.clip(data.x / 4, -1, 1)
+    other = jnp.clip(data.y / 4, -1, 1)
+    return _in_pairs(value, other > 0, jnp.floor(1.5 * (1.0 + other)), jnp.floor(2.5 * (1.0 + value)))
+
+
+def _in_pairs(value, pair, three, five) -> Data:
+    columns = (Column(), Column(BINARY, 2), Column(ORDINAL, 3), Column(CATEGORICAL, 5))
+    both = jnp.stack([value, pair * 1.0, jnp.clip(three, 0, 2) * 1.0, jnp.clip(five, 0, 4) * 1.0], axis=1)
+    return Data(both, both, None, Domain(columns, columns))
 
 
 def pair(key, n: int) -> Data:
@@ -153,6 +167,14 @@ def separate_columns(key, n: int, count: tuple[int, int] = (2, 3)) -> Data:
     shared = wave(z, 2.0)[:, None]
     noise_x, noise_y = (jax.random.normal(k, (n, p)) for k, p in zip((key_x, key_y), count, strict=True))
     return Data(shared + noise_x, noise_y - shared, z)
+
+
+def four_separate_columns(key, n: int) -> Data:
+    """`four_columns`, independent; one level in ten of the last column's records is rare."""
+    keys = jax.random.split(key, 4)
+    value, chance = jnp.tanh(jax.random.normal(keys[0], (n,))), jax.random.uniform(keys[3], (n,))
+    pair, three = jax.random.bernoulli(keys[1], 0.3, (n,)), jax.random.randint(keys[2], (n,), 0, 3)
+    return _in_pairs(value, pair, three, jnp.searchsorted(jnp.array([0.1, 0.3, 0.5, 0.7]), chance))
 
 
 def separate_features(key, n: int, count: int = 3) -> Data:

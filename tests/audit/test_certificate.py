@@ -78,6 +78,30 @@ def test_vector_release_is_pure_dp_in_l1(short_tables):
     assert max(one[a, c] + one[b, d] for a, b, c, d in pairs) <= facts.epsilon <= 1
 
 
+@pytest.mark.parametrize(("coordinates", "epsilon", "moves"), [(1, 1, 2), (2, 1, 3), (3, 2, 4), (6, 8, 40)])
+def test_max_norm_release_is_pure_dp_at_every_distance(short_tables, coordinates, epsilon, moves):
+    """Neighbours change the max-norm by at most `moves`; the loss stays below the claim and reaches it."""
+    facts, table = certificate.max_norm(Fraction(moves), Fraction(epsilon), Fraction(1), 0, 12, coordinates)
+    assert facts.epsilon <= epsilon
+    near, floor = laws.max_norm_laws(facts, table, coordinates, ESCAPE)
+    ratios = [
+        (near[k] + floor) / (near[min(k + moves, len(near) - 1)] + floor)
+        for k in range(certificate.least_radius(coordinates), len(near))
+    ]
+    worst = laws.log(max(ratios))
+    assert worst <= facts.epsilon
+    assert worst >= Fraction(9, 10) * epsilon
+    assert all(one >= other for one, other in itertools.pairwise(near))
+
+
+def test_max_norm_noise_without_its_least_radius_is_not_private(short_tables, monkeypatch):
+    """A radius that starts at 0 has too much mass in its smallest cubes."""
+    facts, table = certificate.max_norm(Fraction(4), Fraction(2), Fraction(1), 0, 12, 6)
+    monkeypatch.setattr(certificate, "least_radius", lambda coordinates: 0)
+    near, floor = laws.max_norm_laws(facts, table, 6, ESCAPE)
+    assert laws.log((near[0] + floor) / (near[4] + floor)) > 2
+
+
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(3)])
 def test_selection_is_pure_dp_for_all_small_scores(short_tables, epsilon):
     facts, table = certificate.one_sided("argmax_exponential", Fraction(1), epsilon, Fraction(1), 3, factor=2)

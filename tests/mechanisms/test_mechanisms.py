@@ -14,7 +14,7 @@ import jaxdp
 from jaxdp import mechanisms
 from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
-from jaxdp.noise.source import FloatNoise
+from jaxdp.noise.source import FloatNoise, opened
 
 LAW = jaxdp.GaussianLaw(function=lambda z: z, noise_sd=1.0)
 
@@ -59,6 +59,25 @@ def test_geometric_noise_has_its_law_and_no_other():
     assert p_value(4.0) > 1e-4
     assert p_value(2.0) < 1e-9
     assert p_value(8.0) < 1e-9
+
+
+@pytest.mark.parametrize("mode", ["simulation", "release"])
+def test_max_norm_noise_has_its_law_and_no_other(mode):
+    """Radius: gamma of d + 1 with the maximum of a uniform point, a gamma law of d; each coordinate symmetric."""
+    size, draws, bound = 5, 400, Sensitivity(3.0, Norm.LINF, Relation.REPLACE_ONE, lower=-10.0, upper=10.0)
+    mechanism = mechanisms.MaxNorm(0.5)
+    with jax.enable_x64(True):
+        sources = [opened(jaxdp.fresh_key()) for _ in range(draws)] if mode == "release" else []
+        sources = sources or [FloatNoise(key) for key in jax.random.split(jax.random.key(0), draws)]
+        noise = np.stack([mechanism.perturb(source, jnp.zeros(size), bound) for source in sources])
+        drawn = np.asarray(mechanism.noise(jax.random.key(1), bound, (4000, 2), among=size))
+    law = stats.gamma(size, scale=6.0)
+    norms = np.abs(noise).max(axis=1)
+    assert stats.kstest(norms, law.cdf).pvalue > 1e-4
+    for wrong in (0.8, 1.25):
+        assert stats.kstest(norms * wrong, law.cdf).pvalue < 1e-6
+    assert stats.ks_2samp(noise.ravel(), drawn.ravel()).pvalue > 1e-4
+    assert float(np.sqrt(mechanism.variance(bound, size))) == pytest.approx(drawn.std(), rel=0.05)
 
 
 def test_numerical_error_widens_the_noise():

@@ -12,7 +12,7 @@ import pytest
 import jaxdp
 from jaxdp import core
 from jaxdp.core import Norm, Relation, Sensitivity
-from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Geometric, Laplace, RankThreshold, ReportNoisyMax
+from jaxdp.mechanisms import ExponentialMechanism, Gaussian, Geometric, Laplace, MaxNorm, RankThreshold, ReportNoisyMax
 from jaxdp.noise import certificate, lattice
 from jaxdp.noise.source import LatticeNoise
 from jaxdp.randomness import chacha
@@ -33,6 +33,7 @@ RELEASES = {
     "laplace": (Laplace(0.7), jnp.linspace(-60.0, 60.0, 6), sensitivity(error=1e-9)),
     "geometric": (Geometric(0.7), np.arange(-2, 4), sensitivity()),
     "gaussian": (Gaussian(0.3), jnp.linspace(-60.0, 60.0, 6), sensitivity(norm=Norm.L2, error=1e-9)),
+    "max norm": (MaxNorm(0.7), jnp.linspace(-60.0, 60.0, 6), sensitivity(norm=Norm.LINF, error=1e-9)),
     "noisy max": (ReportNoisyMax(epsilon=0.7), jnp.linspace(-3.0, 3.0, 6), sensitivity(1.0, Norm.LINF)),
     "exponential": (ExponentialMechanism(epsilon=0.7), jnp.linspace(-3.0, 3.0, 6), sensitivity(1.0, Norm.LINF)),
     "rank": (RankThreshold(epsilon=2.0, level=0.25), (jnp.float32(9.0), jnp.linspace(-9.0, 9.0, 19)), RANK),

@@ -8,6 +8,7 @@ from test_lattice import key_of
 
 import jaxdp
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
+from jaxdp.mechanisms import MaxNorm
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise.recorder import Tape
 from jaxdp.noise.source import FloatNoise, LatticeNoise, RecordedNoise, opened
@@ -17,6 +18,7 @@ MECHANISMS = {
     "laplace": (jaxdp.Laplace(1.0), Norm.L1),
     "geometric": (jaxdp.Geometric(1.0), Norm.L1),
     "gaussian": (jaxdp.Gaussian(rho=0.5), Norm.L2),
+    "max_norm": (MaxNorm(epsilon=1.0), Norm.LINF),
     "argmax_exponential": (jaxdp.ReportNoisyMax(epsilon=1.0), Norm.LINF),
     "argmax_gumbel": (jaxdp.ExponentialMechanism(epsilon=1.0), Norm.LINF),
     "largest_gumbel": (TopK(epsilon=1.0, count=2), Norm.LINF),

@@ -152,11 +152,42 @@ def test_laws_belong_to_columns_and_own_tests_are_asked():
     assert by_pair(own, "method")[("a", "b")] == "cell-signs"
 
 
+def test_mixed_columns_without_z_are_one_release_with_its_power_told(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0)
+    answers = ask(None, table=table(400), columns=["a", "b", "two", "clinic"], epsilon=2.0, ledger=ledger)
+    assert [row.method for row in ledger.rows()] == ["pair-contrasts"]
+    assert float(ledger.spent.epsilon) == 2.0
+    assert answers.method == "pair-contrasts"
+    assert ("a", "b") in answers.found
+    assert by_pair(answers, "low")[("a", "b")] > 0.0
+    assert all(pair["low"] <= pair["effect"] <= pair["high"] for pair in answers.pairs)
+    assert 0.0 < answers.content["detectable_effect"] < 1.0
+    assert answers.content["power"].startswith("With power 0.8 a correlation (phi) of two halves of 0.")
+    assert "delta" in answers.content["power"]
+
+
+def test_a_delta_is_charged_only_where_gaussian_noise_is_smaller(tmp_path):
+    names = [f"c{k}" for k in range(16)]
+    values = dict(zip(names, np.random.default_rng(0).uniform(-1, 1, (16, 800)), strict=True))
+    how = {"table": values, "schema": {"columns": {n: {"kind": "continuous", "bounds": [-1, 1]} for n in names}}}
+    how |= {"epsilon": 1.0, "delta": 1e-6, "method": "pair-contrasts", "fields": {"num_null": 39}}
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0, delta=1e-6)
+    many = ask(None, ledger=ledger, **how)
+    assert (many.content["epsilon"], many.content["delta"]) == (1.0, 1e-6)
+    assert (float(ledger.spent.epsilon), float(ledger.spent.delta)) == (1.0, 1e-6)
+    assert "The delta of 1e-06 finds" in many.content["power"]
+    few = ask(columns=names[:4], **how)
+    assert few.content["delta"] == 0.0
+    assert "none was spent" in few.content["power"]
+    with pytest.raises(ValueError, match="delta goes with one joint release"):
+        ask(columns=LINE, given="z", delta=1e-6)
+
+
 def test_many_pairs_get_null_tables_enough_to_be_found():
     """36 pairs at level 0.05: the smallest p-value of a rank among tables is a tenth of a pair's share of the level."""
     schema = jaxdp.Schema.from_dict(SCHEMA)
     many = PairsQuery.of(schema, epsilon=1.0)
-    drawn = {query.settings.fields.get("num_null") for query in many.asked if "table" in query.entry.name}
+    drawn = {query.settings.fields.get("num_null") for query in many.asked}
     assert drawn == {7199}
     assert pytest.approx(0.05 / 10) == 36 * 1 / 7200
     few = PairsQuery.of(schema, columns=LINE, epsilon=1.0)

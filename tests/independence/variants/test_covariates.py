@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jaxdp import null_laws
 from jaxdp.audit import bounds
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.independence.variants.covariates import KNOTS, Hats, Straight
-from jaxdp.independence.variants.score_stages import NullModel, VariantLines
+from jaxdp.independence.variants.score_stages import Model, NullModel, VariantLines
 from jaxdp.independence.variants.score_test import STRAIGHT_LINES, ScoreTest
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "theory" / "score_test.md"
@@ -153,9 +154,34 @@ def p_values(test, draw, n, replicates):
 @pytest.mark.optimised
 def test_level_where_both_means_bend_with_a_covariate():
     """With straight lines nearly every null is rejected."""
-    found = p_values(ScoreTest(epsilon=2.0), curved, 4000, 200)
-    assert np.sum(found <= LEVEL) <= binom.ppf(1 - 1e-5, 200, LEVEL)
+    found = p_values(ScoreTest(epsilon=2.0), curved, 4000, 100)
+    assert np.sum(found <= LEVEL) <= binom.ppf(1 - 1e-5, 100, LEVEL)
     assert np.mean(p_values(ScoreTest(epsilon=2.0, knots=2), curved, 4000, 20) <= LEVEL) > 0.8
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_noise_that_both_lines_share_gives_the_scores_no_mean():
+    """Few carriers and cases: both lines are near -1 at every knot, and the mean was one and a half sds of S."""
+    law = {"shape": 0, "bent_x": True, "bent_y": True, "maf": 0.02, "cases": 0.05, "effect": 0.0}
+
+    def one(key):
+        first, second = jax.random.split(key)
+        return jaxdp.run(ScoreTest(epsilon=4.0, knots=17), second, level.drawn(first, 2000, 1, 1, True, law)).statistic
+
+    keys = jax.random.split(jax.random.key(3), 80)
+    scores = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=20))(keys))
+    assert abs(scores.mean()) < 0.8 * scores.std()
+
+
+def test_a_released_variance_of_nothing_is_no_evidence():
+    """Few carriers among few cases leave a small V with a small S: D times the mean of r^2 bounds it from below."""
+    nothing = jnp.zeros((1, 1))
+    model = Model(nothing, nothing, nothing, 2.0, 1.0, nothing, nothing, 0.19, 0.9)
+    test = dataclasses.replace(ScoreTest(epsilon=8.0), model=model)
+    for squares, expected in ((0.0, 3.8), (-5.0, 3.8), (9.0, 9.0)):
+        release = SimpleNamespace(value={"squares": jnp.array([squares]), "spread": jnp.array([80.0])})
+        np.testing.assert_allclose(test._variance(release), expected)
 
 
 @pytest.mark.parametrize("skewness", [0.0, 0.3, 1.0, 1.9])

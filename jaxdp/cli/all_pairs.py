@@ -6,13 +6,13 @@ from pathlib import Path
 
 from jaxdp.cli import options
 
-FILES = ("pairs.csv", "result.json", "report.html")
+FILES = ("pairs.csv", "result.json", "pairs.png", "report.html")
 
 
 def write(found, folder: Path, facts: dict, begin) -> dict:
     """Writes pairs.csv, result.json and report.html; returns what result.json holds."""
     from jaxdp._base import csv_files
-    from jaxdp.one_call.pair_answers import COLUMNS
+    from jaxdp.one_call.pair_answers import COLUMNS, draw
     from jaxdp.report import written
     from jaxdp.report.html import write_report
 
@@ -21,8 +21,9 @@ def write(found, folder: Path, facts: dict, begin) -> dict:
     written.put(folder, "result.json", options.write_json, content)
     table = [[pair[name] for name in COLUMNS] for pair in found.pairs]
     written.put(folder, "pairs.csv", csv_files.write, COLUMNS, table)
+    written.put_picture(folder, "pairs.png", draw, found)
     begin("writing the report")
-    write_report(folder, "Private independence tests of all pairs", FILES)
+    write_report(folder, content["title"], FILES)
     return content
 
 
@@ -51,4 +52,5 @@ def summary(found, folder: Path) -> str:
     }
     lines += [options.paragraph(name, text) for name, text in told.items() if text]
     lines += [f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else []
-    return "\n".join([*lines, f"  files      {', '.join(str(folder / name) for name in FILES)}"])
+    files = ", ".join(str(folder / name) for name in FILES if (folder / name).exists())
+    return "\n".join([*lines, f"  files      {files}"])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Cost
+from jaxdp.report.picture import Picture
 
 ADJUSTMENTS = {"holm": "Holm (family-wise error)", "bh": "Benjamini-Hochberg (false discovery rate)"}
 MAX_PRINTED = 20
@@ -50,6 +53,16 @@ class PairAnswers:
         """The content of result.json."""
         return {**self.content, "pairs": [dict(pair) for pair in self.pairs]}
 
+    def to_dataframe(self) -> Any:
+        """The pairs as a pandas DataFrame with the columns of pairs.csv. Errors: ImportError without pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.pairs, columns=list(COLUMNS))
+
+    def plot(self) -> Picture:
+        """The heat map of all pairs by their adjusted p-values. Needs the `plot` extra."""
+        return Picture.drawn(draw, self)
+
     def table(self, most: int = MAX_PRINTED) -> list[str]:
         """The pairs as lines of a text, the smallest adjusted p-value first."""
         asked = [f"{pair['x']} ~ {pair['y']}" for pair in self.pairs[:most]]
@@ -69,6 +82,7 @@ class PairAnswers:
         content = self.content
         told = [f"{content['title']} {content['answer']}", *self.table(), f"Adjusted by {content['adjusted_by']}."]
         told += [f"Sees {content['sees']}."] if content["sees"] else []
+        told += [content["power"]] if content.get("power") else []
         told += [content[name] for name in ("conditioned_on", "unit") if content[name]]
         delta = f", delta = {content['delta']:g}" if content["delta"] else ""
         paid = f"All pairs together cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
@@ -82,3 +96,31 @@ class PairAnswers:
         }
         paid = NOT_PRIVATE if self.mode == "simulation" else str(self.cost)
         return as_html(self.content["title"], {**shown, "privacy": paid})
+
+
+MAX_LABELS = 40  # columns that a heat map names
+STRONGEST = 4.0  # decimal places of an adjusted p-value beyond which colours do not differ
+
+
+def draw(path: Path, found: PairAnswers) -> None:
+    """The heat map of all pairs: -log10 of the adjusted p-value, a dot where a dependence was found."""
+    import numpy as np
+
+    from jaxdp.report import figures
+
+    names = list(found.content["columns"])
+    depth, dots = np.full((len(names),) * 2, np.nan), []
+    for pair in found.pairs:
+        i, j = names.index(pair["x"]), names.index(pair["y"])
+        depth[i, j] = depth[j, i] = min(-math.log10(max(pair["adjusted"], 10.0**-STRONGEST)), STRONGEST)
+        dots += [(i, j), (j, i)] if pair["dependence_found"] else []
+    figure, axes = figures.canvas(6.4, 5.6)
+    image = axes.imshow(depth, vmin=0.0, vmax=STRONGEST, cmap="Blues")
+    figure.colorbar(image, ax=axes, label="-log10 of the adjusted p-value")
+    if dots:
+        axes.scatter(*np.array(dots).T, s=14, color="black")
+    if len(names) <= MAX_LABELS:
+        labels = [figures.plain(name) for name in names]
+        axes.set_xticks(range(len(labels)), labels, rotation=90)
+        axes.set_yticks(range(len(labels)), labels)
+    figures.save(figure, path, found.mode == "simulation")

@@ -32,6 +32,7 @@ GRAPH = "graph.png"
 CAPTIONS = {
     "picture.png": "",  # it has a title of its own
     GRAPH: "The graph that was found.",
+    "pairs.png": "Each pair: how small its adjusted p-value is, and a dot where a dependence was found.",
     "heatmap.png": "MIC of every pair: 0 unrelated, 1 one column determines the other.",
     "power.png": "Power against the number of records.",
 }
@@ -39,6 +40,7 @@ LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e[-+]?\d+)?")
 TRUTH = {"True": "yes", "False": "no"}
 OPTION = re.compile(r"(?<!\S)--[a-z-]+")
 UNFOLDED = ("pairs.csv", "top_pairs.csv")  # part of the answer
+UNSHOWN = ("statistic", "smallest_p")  # of them: the file holds these
 PAGE_WIDTH = 736  # pixels of the text, 46rem
 READABLE = 0.68  # of a picture's own size: its letters are then 11 pixels high
 BANNER = "NOT PRIVATE: this page shows a simulation."
@@ -113,7 +115,7 @@ def _write(folder: Path, title: str, places: Iterable[Path]) -> Path:
     pages = [(place, *written.shown(place)) for place in places]
     results = {place: _results(place, contents) for place, contents, _ in pages}
     sections = [
-        part for place, contents, changed in pages for part in _section(place, contents, results[place], changed)
+        part for place, contents, changed in pages for part in _section(place, contents, results[place], changed, title)
     ]
     simulated = any(
         isinstance(result, dict) and result.get("mode") == "simulation"
@@ -142,19 +144,23 @@ def _results(folder: Path, contents: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def _section(
-    folder: Path, contents: Mapping[str, bytes], results: Mapping[str, Any], changed: Sequence[str]
+    folder: Path, contents: Mapping[str, bytes], results: Mapping[str, Any], changed: Sequence[str], title: str
 ) -> Iterator[str]:
-    """The HTML of one folder, in parts."""
+    """The HTML of one folder, in parts; without a heading of its own where that is the title of the page."""
     if not (contents or changed):
         return
     heads = [result for result in results.values() if isinstance(result, dict)]
     heading = next((head["title"] for head in heads if "title" in head), folder.name)
-    yield f"<h2>{html.escape(str(heading))}</h2>"
+    yield f"<h2>{html.escape(str(heading))}</h2>" if heading != title else ""
     for head in heads:
         if "answer" in head:
             yield f'<p class="answer">{html.escape(str(head["answer"]))}</p>'
     yield from (_figure(name, content, str(heading)) for name, content in contents.items() if name.endswith(".png"))
-    tables = {name: _csv_table(content) for name, content in contents.items() if name.endswith(".csv")}
+    tables = {
+        name: _csv_table(content, UNSHOWN if name in UNFOLDED else ())
+        for name, content in contents.items()
+        if name.endswith(".csv")
+    }
     yield from (_folded(name, table) for name, table in tables.items() if name in UNFOLDED)
     for head in heads:
         for part, sentences in story(head):
@@ -241,9 +247,14 @@ def _text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _csv_table(content: bytes) -> str:
+def _csv_table(content: bytes, unshown: Sequence[str] = ()) -> str:
+    """unshown: columns that are left out, so that the others fit the page; so is a method that every row names."""
     lines = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
     header, *rows = [list(map(csv_files.text, line)) for line in itertools.islice(lines, CSV_ROWS_SHOWN + 1)] or [[]]
+    if unshown:
+        same = {name for k, name in enumerate(header) if name == "method" and len({row[k] for row in rows}) == 1}
+        kept = [k for k, name in enumerate(header) if name not in same | set(unshown)]
+        header, *rows = ([line[k] for k in kept] for line in (header, *rows))
     body = "".join(_row(map(_shortened, row), "td") for row in rows)
     more = sum(1 for _ in lines)
     rest = f'<p class="small">{more} rows more are in the file.</p>' if more else ""

@@ -119,6 +119,13 @@ def test_the_command_writes_the_same_table(tmp_path, capsys):
     assert "epsilon = 6, delta = 0 for all pairs together" in printed
     page = (tmp_path / "out" / "report.html").read_text()
     assert "pairs.csv" in page
+    assert page.count(answers.content["title"]) == 2  # in the head and as the only heading
+    assert "<th>effect</th>" in page
+    assert "<th>smallest p</th>" not in page  # the table fits the page
+    assert (tmp_path / "out" / "pairs.png").read_bytes() == answers.plot().png
+    frame = answers.to_dataframe()
+    assert tuple(frame.columns) == COLUMNS
+    assert frame["adjusted"].tolist() == [pair["adjusted"] for pair in answers.pairs]
     assert "Benjamini-Hochberg" in page
 
 

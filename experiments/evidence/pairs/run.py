@@ -61,11 +61,11 @@ def made(budget):
     return PairContrasts(epsilon=budget, num_null=NUM_NULL)
 
 
-def row(name, budget, sets, replicates, truth=None):
+def row(name, budget, sets, replicates, first=0):
     """Counts of one cell: pairs with p <= 0.05, sets of data with a finding, pairs found after Holm's adjustment."""
     start, below, any_found, found, pairs = time.time(), 0, 0, [], 0
     covered = 0
-    for number in range(replicates):
+    for number in range(first, first + replicates):
         values, columns = sets(np.random.default_rng(number))
         data = Data(values, values, None, Domain(columns, columns))
         result = jaxdp.run(made(budget), jax.random.key(number), data)
@@ -79,6 +79,7 @@ def row(name, budget, sets, replicates, truth=None):
         "budget": budget,
         "n": len(values),
         "replicates": replicates,
+        "first": first,
         "p_at_most_level": below / pairs,
         "any_found": any_found / replicates,
         "found": float(np.mean(found)),
@@ -108,6 +109,7 @@ def main():
     parser.add_argument("files", nargs="*")
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--replicates", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="number of the first replicate")
     parser.add_argument("--budgets", default="1,8", help="epsilons, or epsilon:delta")
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
@@ -124,7 +126,7 @@ def main():
     with RECORD.open("a") as file:
         for name, sets in cells:
             for budget in budgets:
-                found = row(name, budget, sets, args.replicates)
+                found = row(name, budget, sets, args.replicates, args.first)
                 file.write(json.dumps(found) + "\n")
                 file.flush()
                 print(found, flush=True)

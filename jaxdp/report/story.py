@@ -32,6 +32,7 @@ FLAGS = {
     "small blocks": "blocks of few records (small blocks)",
     "margins": "columns that may be far from normal, Z among them (margins)",
     "few records for intervals": "few records for intervals",
+    "narrow column": "a column far narrower than its bounds (narrow column)",
     "small group": "a group with too few records for this epsilon (small group)",
     "spread hidden by noise": "noise that hides the spread of the response (spread hidden by noise)",
     "wide bounds": "bounds that are wide for so few records at this epsilon (wide bounds)",

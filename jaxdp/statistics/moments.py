@@ -25,6 +25,12 @@ def num_entries(num_columns: int) -> int:
     return num_columns * (num_columns + 1) // 2 + num_columns
 
 
+def squares(num_columns: int) -> np.ndarray:
+    """Places of the columns' mean squares in the vector, (p,)."""
+    rows, columns = np.triu_indices(num_columns)
+    return np.flatnonzero(rows == columns)
+
+
 def l1_bound(num_columns: int) -> float:
     """How far replacing one record moves the vector in L1, at most."""
     p = num_columns
@@ -86,6 +92,14 @@ def correlation_sd(num_records: int, noise_sd) -> float:
 def _variances(num_records: int, noise_sd):
     """Predicted variance of a small correlation at each of `CLIPS`."""
     return sum(_sampling_and_noise(num_records, noise_sd, CLIPS))
+
+
+def clipped_variance(clips):
+    """Variance of a normal column clipped at so many sds, in units of its clip limit."""
+    from jax.scipy.stats import norm
+
+    inside = norm.cdf(clips) - norm.cdf(-clips)
+    return (inside - 2.0 * clips * norm.pdf(clips)) / clips**2 + 1.0 - inside
 
 
 def _sampling_and_noise(num_records: int, noise_sd, clips):

@@ -43,6 +43,7 @@ class LinearRegression(MomentTest):
         sees="linear dependence of X and Y given Z",
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
+        effect_told=moment_test.winsorised,
         planning=Planning(
             formula="moments:partial_correlation_power",
             gaussian_formula="always",

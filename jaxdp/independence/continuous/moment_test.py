@@ -47,6 +47,8 @@ class MomentTest(PrivateTest):
     clip: T, sds about the centre at which columns are clipped; default by n and the budget.
     clip_z: T of the columns of z; default as wide as the noise allows (#wide), or `clip` where that is given.
     features: all pairs of the columns of x, and y is x (`jaxdp.all_pairs` sets it).
+    normal: whether all columns are known to be normal together. Without it columns that are clipped at a private scale
+        have an estimate and no interval (#no-interval).
     enforce_rule: False runs the test even where too few records for private centres cost the level.
     scale_budget, stage, linear, sizes, group: set by `resolve` (group: the column of two levels, where the other is
         clipped and there are no more).
@@ -59,6 +61,7 @@ class MomentTest(PrivateTest):
     clip_z: ArrayLike | None = None
     features: bool = jax.tree.static(default=False)
     enforce_rule: bool = jax.tree.static(default=True)
+    normal: bool = jax.tree.static(default=False)
     scale_budget: Any = None
     stage: str = jax.tree.static(default=CENTRES)
     linear: tuple[bool, ...] = jax.tree.static(default=())
@@ -292,7 +295,33 @@ class MomentTest(PrivateTest):
         """One p-value for each pair of columns: (p, q), (pairs,) of features, a scalar for one pair; noise counted."""
         del key
         null = self._asked(release)[0]
-        return self._shaped(self.budget().combined_p_value(null.value, null.sd, null.noise))
+        found = self.budget().combined_p_value(null.value, null.sd, null.noise)
+        return self._shaped(jnp.where(self.is_narrow(release), 1.0, found))
+
+    def is_narrow(self, release):
+        """Whether a clipped column hardly varies within its clip, by the release, so that unclipping reads noise.
+
+        A column far narrower than its public bounds is clipped to a constant: no private centre or scale is so fine.
+        """
+        p, n = self.width, release.num_records
+        theta = moments.means(release.value, n, p, self._euclidean)
+        squares, means = theta[moments.squares(p)], theta[-p:]
+        noise = jnp.sqrt(self.budget().variance(release.sensitivity)) / n
+        normal = moments.clipped_variance(jnp.asarray(self._levels()))
+        least = jnp.minimum(NARROW * normal + 2.0 * noise, MAX_NARROW * normal)
+        return jnp.any(~jnp.asarray(self.linear) & (squares - means**2 < least))
+
+    def released_flags(self, shapes, release) -> dict[str, str]:
+        """A column narrower than its bounds can show, with the sentence; post-processing."""
+        test = self.settled(shapes, release)
+        return {"narrow column": NARROW_COLUMN} if bool(test.is_narrow(release)) else {}
+
+    def settled(self, shapes, release):
+        """The test with what a release of it says of its stages, public; `release` with its earlier stages."""
+        test = self.resolve(shapes)
+        for earlier in release.earlier:
+            test = test.then(test.second, test.first, earlier).resolve(shapes)
+        return test
 
     def p_value(self, key, release):
         return null_laws.bonferroni(self.pair_p_values(key, release))
@@ -308,13 +337,22 @@ class MomentTest(PrivateTest):
     def effect(self, key, release):
         """(estimate, (low, high)): with an interval of 95 % that counts the noise; arrays (p, q) or scalars.
 
-        No interval (NaN) where it and the p-value, which takes the null's variance, would contradict each other.
+        No interval (NaN) where it and the p-value, which takes the null's variance, would contradict each other, and
+        for clipped columns that nobody says to be `normal`. Nothing (NaN) where a column is narrow.
         """
         del key
         null, estimate = self._asked(release)
+        narrow = self.is_narrow(release)
         p_value = self.budget().combined_p_value(null.value, null.sd, null.noise)
         low, high = effect_sizes.agreeing(self.interval(estimate), p_value)
-        return self._shaped(estimate.value), (self._shaped(low), self._shaped(high))
+        hidden = narrow | (not (self.has_interval or self.num_clipped == 0))
+        low, high = (self._shaped(jnp.where(hidden, jnp.nan, end)) for end in (low, high))
+        return self._shaped(jnp.where(narrow, jnp.nan, estimate.value)), (low, high)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the law of clipped columns is known well enough for one."""
+        return self.normal
 
     def half_width(self, estimate):
         """x with P(|error| >= x) = 0.05, noise counted."""
@@ -386,6 +424,23 @@ def _with_centres(test, query, released):
 def _with_scales(test, query, released):
     """The test in units of the released scales."""
     return dataclasses.replace(test, scales=query.chosen(released) * query.bound / NORMAL_QUARTILE)
+
+
+NARROW, MAX_NARROW = 0.2, 0.5  # of a clipped normal column's variance
+NARROW_COLUMN = (
+    "Nothing could be found: by its noisy variance a column is far narrower than its bounds, so that clipping leaves a "
+    "constant, and the p-value is 1. Closer bounds in the schema would help."
+)
+
+
+def winsorised(test, x, y, interval) -> str:
+    """What the estimate is where columns are clipped at a private scale, and what an interval would take."""
+    if interval is not None or test.normal or not any(rule.is_continuous for rule in (*x, *y)):
+        return ""
+    return (
+        ", estimated from columns winsorised at a private scale as if they were normal: another number where they are "
+        "not, so no interval is given (normal=True asserts normal columns and gives one)"
+    )
 
 
 def centre_epsilon(budget, num_columns: int) -> float:

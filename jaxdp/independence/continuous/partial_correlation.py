@@ -45,6 +45,7 @@ class PartialCorrelation(MomentTest):
         assumption=LINEAR,
         sees="linear dependence of X and Y given Z",
         effect="partial correlation of X and Y given Z",
+        effect_told=moment_test.winsorised,
         planning=Planning(
             formula="moments:partial_correlation_power",
             gaussian_formula="always",

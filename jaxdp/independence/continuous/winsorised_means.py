@@ -66,6 +66,11 @@ class WinsorisedMeanDifference(MomentTest):
         examples=moment_examples.GROUPS,
     )
 
+    @property
+    def has_interval(self) -> bool:
+        """The sentence names what is estimated, and that it is the difference of plain means of normal groups only."""
+        return True
+
     pairwise = None  # type: ignore[assignment]  # one column holds the groups
 
     def resolve(self, shapes):

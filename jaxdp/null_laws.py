@@ -141,6 +141,22 @@ def smallest_rank(values):
     return jnp.where(jnp.any(jnp.isnan(values)), jnp.nan, p_value)
 
 
+def critical_of_smallest_rank(null, level: float):
+    """A first statistic beyond this makes `smallest_rank` at most `level` by itself; infinite where none does.
+
+    null: (k, m), k statistics of m null draws. If r - 1 draws reach the release's first statistic, its `smallest_rank`
+    is at most 1 + #{draws whose smallest rank is at most r} over 1 + m; r is the largest for which this is at most
+    `level`, and the value returned is the r-th largest draw of the first statistic.
+    """
+    count = null.shape[1]
+    ordered = jnp.sort(null, axis=1)
+    ranks = count - jax.vmap(lambda row, of: jnp.searchsorted(row, of, side="left"))(ordered, null)
+    smallest = jnp.sort(jnp.min(ranks, axis=0))
+    at_most = jnp.searchsorted(smallest, jnp.arange(1, count + 1), side="right")
+    allowed = jnp.sum(1 + at_most <= level * (1 + count))  # at_most grows with the rank
+    return jnp.where(allowed > 0, ordered[0, count - jnp.maximum(allowed, 1)], jnp.inf)
+
+
 def max_normal(key, correlation, num_draws: int):
     """Draws of max |N(0, correlation)|, shape (num_draws,); correlation of shape (c, c)."""
     ridge = 1e-6 * jnp.eye(correlation.shape[0])  # singular correlations are common: x with itself

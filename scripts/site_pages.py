@@ -245,6 +245,13 @@ def level_of_groups() -> str:
     return groups.table()
 
 
+def coverage_of_directions() -> str:
+    """Coverage of the rank correlation of `quantile-table`."""
+    from experiments.evidence.defaults import directions
+
+    return directions.table()
+
+
 def level_of_defaults() -> str:
     """Rejections of true nulls of the same shapes by the defaults."""
     from experiments.evidence.defaults import page
@@ -410,6 +417,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "records_needed": records_needed,
     "level_of_defaults": level_of_defaults,
     "level_of_groups": level_of_groups,
+    "coverage_of_directions": coverage_of_directions,
     "type_one": type_one,
     "level": level,
     "real": real,

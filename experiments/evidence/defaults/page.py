@@ -4,15 +4,14 @@ import json
 import re
 from pathlib import Path
 
-from experiments.evidence.defaults import groups
+from experiments.evidence.defaults import directions, groups
 from experiments.evidence.defaults.shapes import Shape
 from jaxdp import catalogue
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[2] / "docs" / "evidence" / "defaults.md"
-MARKED = re.compile(
-    r"(<!-- made: (records_needed|level_of_defaults|level_of_groups) -->\n).*?(\n?<!-- end -->)", flags=re.S
-)
+TABLES = "records_needed|level_of_defaults|level_of_groups|coverage_of_directions"
+MARKED = re.compile(rf"(<!-- made: ({TABLES}) -->\n).*?(\n?<!-- end -->)", flags=re.S)
 
 
 def _rows(name: str) -> list[dict]:
@@ -63,6 +62,7 @@ def level_of_defaults() -> str:
 def filled(text: str) -> str:
     """The page with its tables as the records have them."""
     makers = {"records_needed": records_needed, "level_of_defaults": level_of_defaults, "level_of_groups": groups.table}
+    makers["coverage_of_directions"] = directions.table
     return MARKED.sub(lambda mark: mark[1] + makers[mark[2]]() + mark[3], text)
 
 

@@ -1,6 +1,6 @@
 """QuantileTable: any dependence of two columns, one or both continuous, by a noisy table on privately chosen bins.
 
-Symbols: r, c = bins of x and y, Q = chi-squared, L = linear-by-linear (docs/theory/quantile_table.md).
+Symbols: r, c = bins of x and y, Q = chi-squared, R = rank correlation of the bins (docs/theory/quantile_table.md).
 """
 
 import dataclasses
@@ -30,13 +30,20 @@ from jaxdp.spec import (
 )
 from jaxdp.statistics import partition, sums
 from jaxdp.statistics.tables import contingency, quantile_bins
-from jaxdp.statistics.tables.noisy_table_statistics import chi_squared_and_linear, fitted_margins
+from jaxdp.statistics.tables.noisy_table_statistics import (
+    RankCorrelation,
+    chi_squared,
+    fitted_margins,
+    rank_correlation,
+)
 
 CUTS_SHARE = 0.15  # of the budget, for the cuts of each continuous column (docs/theory/quantile_table.md#shares)
 FEW_BINS, MORE_BINS = 3, 4
 DISCRETE = (ORDINAL, CATEGORICAL, BINARY)
 MORE_FROM = 1000.0  # n epsilon from which the larger table is sharper
 _WORST = "jaxdp.independence.tables.worst_pairs_bins"
+MISS = 0.05  # one minus the coverage
+KEY_OF_EFFECT = 1  # `core.run` folds it in for effects: p-value and interval read the same null tables
 SCORE_MOVE = 1.0  # of the number of values at or below a place, when one value is replaced
 
 
@@ -121,6 +128,39 @@ def _from_domain(cls, epsilon, domain, options):
     return cls(epsilon=epsilon, num_bins=bins)
 
 
+def _told(test, x, y, interval) -> str:
+    """Which groups, and what the interval says of the direction."""
+    if _binary(x[0]) and _binary(y[0]):
+        told = f", which is the phi coefficient of {x[0].name} and {y[0].name}"
+    else:
+        names = [f"{_groups(test, rule)} of {rule.name}" for rule in (x[0], y[0])]
+        told = f", {' and '.join(names)}; records of one group count as ties"
+    low, high = (float(end) for end in interval)
+    if low <= 0.0 <= high:
+        return f"{told}. The interval holds 0: no rise or fall is shown; the p-value is of dependence of any kind"
+    return f"{told}. {_subject(x[0])} goes with {_object(y[0], low > 0.0)}"
+
+
+def _subject(rule) -> str:
+    return f"{rule.name} = {rule.levels[1]}" if _binary(rule) else f"Higher {rule.name}"
+
+
+def _object(rule, rises: bool) -> str:
+    if _binary(rule):
+        return f"{rule.name} = {rule.levels[1]} {'more' if rises else 'less'} often"
+    return f"{'higher' if rises else 'lower'} {rule.name}"
+
+
+def _binary(rule) -> bool:
+    return not rule.is_continuous and len(rule.levels) == 2
+
+
+def _groups(test, rule) -> str:
+    if rule.is_continuous:
+        return "quantile groups" if test.num_bins is None else f"{test.num_bins} quantile groups"
+    return f"{len(rule.levels)} levels"
+
+
 @frozen_pytree
 class QuantileTable(NoisyCounts):
     """Private test of any dependence of x and y (one column each, no z): noisy table on private quantile bins.
@@ -129,10 +169,14 @@ class QuantileTable(NoisyCounts):
     table of the bins (levels of a coded column are its bins) is released with noise per cell.
     Sensitivity: cuts 1 in Linf for each; table 2 in L1, sqrt(2) in L2 (a replaced record leaves a cell and enters one).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition. Relation REPLACE_ONE.
-    P-value: Q = sum (N - E)^2/(E + noise variance) and, where both columns are ordered, the linear-by-linear L, each
-    ranked among `num_null` tables drawn from the noisy margins with fresh noise; the smaller of the two ranks is
-    itself ranked among theirs, so that looking twice costs no level. Given the cuts it is exact up to the error of the
-    noisy margins (measured level: docs/theory/quantile_table.md#level). The smallest p-value is 1/(num_null + 1).
+    P-value: Q = sum (N - E)^2/(E + noise variance) and, where both columns are ordered, the rank correlation R of the
+    bins over its standard error, each ranked among `num_null` tables drawn from the noisy margins with fresh noise; the
+    smaller of the two ranks is itself ranked among theirs, so that looking twice costs no level. Given the cuts it is
+    exact up to the error of the noisy margins (measured level: docs/theory/quantile_table.md#level). The smallest
+    p-value is 1/(num_null + 1).
+    effect: R, Spearman's correlation with the records of a bin as ties (of a 2 x 2 table the phi coefficient), with an
+    interval that leaves out 0 only where p <= 0.05 (docs/theory/quantile_table.md#direction). It leaves 0 in where the
+    dependence that was found need not go up or down. None where a column has more than two unordered levels.
     Sees any dependence that leaves a trace between quantile bins, linear or not; ties are cut by a fixed rule.
 
     num_bins: of a continuous column; default 3, from n epsilon = 1000 on 4 (an epsilon that is traced counts as 1).
@@ -152,7 +196,8 @@ class QuantileTable(NoisyCounts):
         columns=Columns.CODES,
         from_domain=_from_domain,
         sees="any dependence of two columns",
-        effect="phi coefficient of a 2 x 2 table",
+        effect="Spearman's rank correlation of groups",
+        effect_told=_told,
         fits=lambda domain: one_of_each(domain) and not domain.z,
         rank=lambda domain: 2 * (one_of_each(domain) and not domain.z),
         serves=lambda domain: {ANY: 3},
@@ -248,6 +293,21 @@ class QuantileTable(NoisyCounts):
         return values if cuts is None else quantile_bins.bins(quantile_bins.steps(values, self.reference), cuts)
 
     def p_value(self, key, release):
+        return null_laws.smallest_rank(self._with_null(jax.random.fold_in(key, KEY_OF_EFFECT), release)[0])
+
+    def effect(self, key, release):
+        """R with its interval, by the null tables of the p-value; None where a column is unordered."""
+        statistics, found = self._with_null(key, release)
+        if found is None:
+            return None
+        low, high = found.interval(null_laws.critical_of_smallest_rank(statistics[:, 1:], MISS))
+        return jnp.tanh(found.z), (low, high)
+
+    def _with_null(self, key, release) -> tuple[jax.Array, RankCorrelation | None]:
+        """The statistics (k, 1 + num_null) of the release, first, and of the null tables; its rank correlation.
+
+        Where both columns are ordered the first statistic is that of the rank correlation.
+        """
         key_counts, key_noise = jax.random.split(key)
         table = jnp.asarray(release.value, float)
         total, variance = 1.0 * release.num_records, self.budget().variance(release.sensitivity)
@@ -256,14 +316,14 @@ class QuantileTable(NoisyCounts):
         counts = multinomial_by_binomials(key_counts, total, chances, self.num_null)
         noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
         null = (counts + noise).reshape(self.num_null, *self.shape)
-        statistics = chi_squared_and_linear(jnp.concatenate([table[None], null]), total, variance)
-        return null_laws.smallest_rank(jnp.stack(statistics if self.ordered else statistics[:1]))
-
-    def effect(self, key, release):
-        """The phi coefficient of two binary columns with its interval; None for other columns."""
-        return None if any(cut is not None for cut in self.cuts) else super().effect(key, release)
+        tables = jnp.concatenate([table[None], null])
+        q = chi_squared(tables, total, variance)[None]
+        if not self.ordered:
+            return q, None
+        found = rank_correlation(tables, total, variance)
+        return jnp.concatenate([found.size[None], q]), RankCorrelation(found.z[0], found.error[0])
 
     def headline(self, release):
         """Q of the released table."""
         variance = self.budget().variance(release.sensitivity)
-        return chi_squared_and_linear(jnp.asarray(release.value, float), 1.0 * release.num_records, variance)[0]
+        return chi_squared(jnp.asarray(release.value, float), 1.0 * release.num_records, variance)

@@ -1,13 +1,34 @@
-"""Dependence in a table of counts with noise of known variance: chi-squared and linear-by-linear.
+"""Dependence in a table of counts with noise of known variance: chi-squared, and the rank correlation of its groups.
 
 Symbols: N = noisy table (r, c) shifted to the total n; p, q = its margins, clipped at zero (and nowhere else: a floor
 breaks the level where a bin is nearly empty, docs/theory/quantile_table.md#null); E = n p q'; s, t = midrank scores
-under p and q; v = noise variance of a cell.
+under p and q; v = noise variance of a cell; R = Spearman's rank correlation with the rows and columns as ties.
 """
 
+import functools
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
 
 TINY = 1e-12
+NEAR_ONE = 0.999  # a noisy rank correlation is cut here before Fisher's transformation
+
+
+class RankCorrelation(NamedTuple):
+    """Fisher's z of a noisy rank correlation R, and its standard error with the noise in it; arrays of one shape."""
+
+    z: jax.Array
+    error: jax.Array
+
+    @property
+    def size(self):
+        """|z| in standard errors: the statistic of a two-sided test of R = 0."""
+        return jnp.abs(self.z) / self.error
+
+    def interval(self, errors):
+        """The R that are no further than so many errors from the estimate."""
+        return jnp.tanh(self.z - errors * self.error), jnp.tanh(self.z + errors * self.error)
 
 
 def fitted_margins(table, total):
@@ -22,20 +43,39 @@ def _shares(sums):
     return kept / jnp.maximum(jnp.sum(kept, axis=-1, keepdims=True), TINY)
 
 
-def chi_squared_and_linear(table, total, noise_variance):
-    """(Q, L) of noisy tables (..., r, c).
-
-    Q = sum (N - E)^2/(E + v); L = |s'(N - E) t|/sqrt(n var_s var_t + v |s|^2 |t|^2).
-    """
+def chi_squared(table, total, noise_variance):
+    """Q = sum (N - E)^2/(E + v) of noisy tables (..., r, c)."""
     table, rows, columns = fitted_margins(table, total)
     expected = total * rows[..., :, None] * columns[..., None, :]
-    excess = table - expected
-    chi_squared = jnp.sum(excess**2 / (expected + noise_variance), axis=(-2, -1))
+    return jnp.sum((table - expected) ** 2 / (expected + noise_variance), axis=(-2, -1))
+
+
+def rank_correlation(tables, total, noise_variance) -> RankCorrelation:
+    """R of noisy tables (m, r, c), whatever the law of the cells (docs/theory/quantile_table.md#direction).
+
+    Its error by the delta method: gradient g of R by the cells, variance sum N g^2 - (sum N g)^2/n + v sum g^2 with
+    negative cells at 0.
+    """
+    return jax.vmap(functools.partial(_rank_correlation, total=total, noise_variance=noise_variance))(tables)
+
+
+def _rank_correlation(table, *, total, noise_variance) -> RankCorrelation:
+    found, slopes = jax.value_and_grad(_correlation_of_midranks)(table, total)
+    cells = jnp.maximum(fitted_margins(table, total)[0], 0.0)
+    cells = cells / jnp.maximum(jnp.sum(cells), TINY)
+    sampling = total * (jnp.sum(cells * slopes**2) - jnp.sum(cells * slopes) ** 2)
+    error = jnp.sqrt(jnp.maximum(sampling + noise_variance * jnp.sum(slopes**2), TINY))
+    found = jnp.clip(found, -NEAR_ONE, NEAR_ONE)
+    return RankCorrelation(jnp.arctanh(found), error / (1.0 - found**2))
+
+
+def _correlation_of_midranks(table, total):
+    """s'(N - E) t/(n sd_s sd_t) of one noisy table (r, c)."""
+    table, rows, columns = fitted_margins(table, total)
     s, t = midranks(rows), midranks(columns)
-    weighted = jnp.sum(s[..., :, None] * excess * t[..., None, :], axis=(-2, -1))
-    spread = total * jnp.sum(rows * s**2, -1) * jnp.sum(columns * t**2, -1)
-    noise = noise_variance * jnp.sum(s**2, -1) * jnp.sum(t**2, -1)
-    return chi_squared, jnp.abs(weighted) / jnp.sqrt(jnp.maximum(spread + noise, TINY))
+    excess = jnp.sum(s[:, None] * (table - total * rows[:, None] * columns[None, :]) * t[None, :])
+    spreads = [jnp.sum(shares * scores**2) for shares, scores in ((rows, s), (columns, t))]
+    return excess / (total * jnp.sqrt(jnp.maximum(spreads[0] * spreads[1], TINY)))
 
 
 def midranks(shares):

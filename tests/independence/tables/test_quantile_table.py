@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, spearmanr
 
 import jaxdp
 from jaxdp import catalogue, null_laws
@@ -107,6 +107,77 @@ def with_an_empty_level(key, n):
     """Independent codes of three levels, the third of them empty."""
     x, y = jax.random.randint(key, (2, n), 0, 2)
     return Data(x, y, None, Domain((Column("ordinal", 3),), (Column("ordinal", 3),)))
+
+
+def with_a_trend(key, n, slope):
+    """Normal columns on [-1, 1], y = slope x + noise whose sd grows with x."""
+    x, e = jax.random.normal(key, (2, n))
+    return Data(jnp.clip(x / 4, -1, 1), jnp.clip((slope * x + jnp.exp(0.5 * x) * e) / 8, -1, 1), None, PLAIN)
+
+
+@pytest.mark.optimised
+def test_an_interval_leaves_out_zero_only_where_the_p_value_is_small():
+    """A null, a weak and a strong trend, and a parabola, whose interval holds 0."""
+
+    def one(key):
+        key_data, key_run = jax.random.split(key)
+        weak, key_other = with_a_trend(key_data, 500, 0.2), jax.random.fold_in(key_data, 1)
+        bent = dependent(key_other, 500, 1.0)
+        test = jaxdp.QuantileTable(epsilon=1.0, num_bins=3, num_null=199)
+        found = [jaxdp.run(test, jax.random.fold_in(key_run, k), data) for k, data in enumerate((weak, bent))]
+        return [(result.p_value, *result.interval) for result in found]
+
+    with jax.debug_key_reuse(False):
+        trend, bent = jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(2), 150)))
+    for p_value, low, high in (trend, bent):
+        assert not ((low > 0) | (high < 0))[p_value > 0.05 * (1 + 1e-6)].any()
+    assert 20 < ((trend[1] > 0) | (trend[2] < 0)).sum() < 140  # both cases occur
+    assert (bent[0] <= 0.05).sum() > 100
+    assert ((bent[1] <= 0) & (bent[2] >= 0)).sum() > 130
+
+
+def test_the_rank_correlation_of_groups_is_scipys_and_its_error_that_of_replicates():
+    rng = np.random.default_rng(3)
+    chances = np.array([[0.30, 0.02, 0.02], [0.05, 0.10, 0.12], [0.02, 0.25, 0.12]])
+    tables = rng.multinomial(4000, chances.ravel(), 2000).reshape(-1, 3, 3).astype(float)
+    found = noisy_table_statistics.rank_correlation(jnp.asarray(tables), 4000.0, 0.0)
+    codes = np.repeat(np.indices((3, 3)).reshape(2, -1), tables[0].astype(int).ravel(), axis=1)
+    assert float(jnp.tanh(found.z[0])) == pytest.approx(spearmanr(*codes).statistic, abs=1e-5)
+    noisy = tables + rng.laplace(scale=10.0, size=tables.shape)
+    with_noise = noisy_table_statistics.rank_correlation(jnp.asarray(noisy), 4000.0, 200.0)
+    for one in (found, with_noise):
+        assert float(jnp.median(one.error)) == pytest.approx(float(jnp.std(one.z)), rel=0.06)
+    of_independence = 1.0 / np.sqrt(4000.0) / (1.0 - np.tanh(np.median(found.z)) ** 2)
+    assert abs(of_independence / np.std(found.z) - 1.0) > 0.15  # what the test above can tell apart
+
+
+@pytest.mark.optimised
+@pytest.mark.full
+def test_an_interval_covers_the_rank_correlation_of_independent_columns_and_of_spreads():
+    """Symmetric noise whose sd grows: R is 0 whatever the cuts are."""
+
+    def one(key):
+        key_data, key_run = jax.random.split(key)
+        test = jaxdp.QuantileTable(epsilon=1.0, num_bins=3, num_null=199)
+        return jaxdp.run(test, key_run, with_a_trend(key_data, 600, 0.0)).interval
+
+    with jax.debug_key_reuse(False):
+        low, high = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(4), 400))
+    misses = int(((low > 0) | (high < 0)).sum())
+    assert misses <= binom.ppf(1 - 1e-4, 400, 0.05)
+
+
+def test_an_answer_says_the_direction_beside_the_p_value():
+    rng = np.random.default_rng(1)
+    age = rng.uniform(20, 60, 800)
+    table = {"age": age, "wage": np.clip(10 + 0.3 * age + rng.normal(size=800) * 5, 0, 60)}
+    bounds = {"age": (20.0, 60.0), "wage": (0.0, 60.0)}
+    answer = jaxdp.test(table, x="age", y="wage", epsilon=1.0, bounds=bounds, key=jax.random.key(0))
+    assert answer.content["method"] == "quantile-table"
+    assert answer.interval[0] > 0.2
+    told = " ".join(str(answer).split())
+    assert "Spearman's rank correlation of groups, 3 quantile groups of age and 3 quantile groups of wage" in told
+    assert "Higher age goes with higher wage" in told
 
 
 @pytest.mark.optimised

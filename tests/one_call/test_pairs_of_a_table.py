@@ -173,6 +173,7 @@ def test_mixed_columns_without_z_are_one_release_with_its_power_told(tmp_path):
     assert "delta" in answers.content["power"]
 
 
+@pytest.mark.full
 def test_a_delta_is_charged_only_where_gaussian_noise_is_smaller(tmp_path):
     names = [f"c{k}" for k in range(16)]
     values = dict(zip(names, np.random.default_rng(0).uniform(-1, 1, (16, 800)), strict=True))

@@ -56,7 +56,7 @@ class PairContrasts(PrivateTest):
     num_null: int = jax.tree.static(default=999)
     classes: int | None = jax.tree.static(default=None)
     reference: Any = None
-    classings: tuple[Classing, ...] | None = jax.tree.static(default=None)
+    classings: Any = jax.tree.static(default=None)  # tuple of Classing, of a resolved test
     choices: Any = None
 
     many_columns: ClassVar[bool] = True
@@ -245,7 +245,7 @@ def noise_variance(mechanism, classings, num_records: int) -> float:
     bound = sums_move(mechanism, classings, num_records)
     among = contrasts.released([one.classes for one in classings])
     given = {"among": among} if isinstance(mechanism, MaxNorm) else {}
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():  # public numbers, also inside a compiled program
         return float(np.asarray(mechanism.variance(bound, **given)))
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.printed import printed
 from jaxdp._base.variants import settings_beyond_fields
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import Column, Domain
@@ -290,7 +291,7 @@ def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
             known = ", ".join(key for key in taken if key not in ("epsilon", "mechanism"))
             raise ValueError(f"{cls.__name__} has no constant {name!r}; it has {known}.")
         if not isinstance(value, bool | int | float | str | list | tuple):
-            raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {value!r}.")
+            raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {printed(value)}.")
     static = {name for name, field in fields.items() if field.metadata.get("static")}
     return {
         name: float(value) if isinstance(value, int) and not isinstance(value, bool) and name not in static else value

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import charge
 from jaxdp._base import check
-from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, shown, titled
+from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, shown, titled, unrounded
 from jaxdp._base.layout import automatic_layout
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.charge import Account
@@ -108,13 +108,13 @@ class Cost:
 
     def __str__(self) -> str:
         # NumPy: inside a traced function jax.numpy would trace even what is concrete
-        parts = [f"epsilon={shown(self.epsilon)}", f"relation={self.relation.value}"]
+        parts = [f"epsilon={unrounded(self.epsilon)}", f"relation={self.relation.value}"]
         if check.is_concrete(self.delta) and np.any(np.asarray(self.delta) > 0):
-            parts.insert(1, f"delta={shown(self.delta)}")
+            parts.insert(1, f"delta={unrounded(self.delta)}")
         if not check.is_concrete(self.epsilon) or not np.any(np.isinf(np.asarray(self.epsilon))):
             return ", ".join(parts)
         if check.is_concrete(self.rho) and bool(np.all(np.isfinite(np.asarray(self.rho)))):
-            return ", ".join([f"rho={shown(self.rho)} (zCDP)", *parts[1:]])
+            return ", ".join([f"rho={unrounded(self.rho)} (zCDP)", *parts[1:]])
         return "NOT PRIVATE (epsilon=inf)"
 
     def __repr__(self) -> str:

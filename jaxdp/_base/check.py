@@ -4,7 +4,6 @@ Pytrees are rebuilt with tracers and placeholders, so every check here looks onl
 concrete numbers and lets everything else pass.
 """
 
-import enum
 import functools
 import math
 import numbers
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.printed import is_setting, printed
 from jaxdp._base.rounding import as_fraction, round_down
 
 
@@ -29,23 +29,15 @@ def _every(value, accept) -> bool:
 
 def _check(values, accept, wanted: str, hint: str) -> None:
     for name, value in values.items():
-        if isinstance(value, str | bool | bytes):
-            raise TypeError(f"{name} must be {wanted}, got {value!r}{hint}.")
+        numeric = np.ndim(value) == 0 or np.issubdtype(getattr(value, "dtype", np.float64), np.number)
+        if isinstance(value, str | bool | bytes) or not numeric:
+            raise TypeError(f"{name} must be {wanted}, got {printed(value)}{hint}.")
         if is_concrete(value) and not _every(value, accept):
             raise ValueError(f"{name} must be {wanted}, got {_told(value)}{hint}.")
 
 
 def _told(value) -> str:
     return f"others in an array of shape {np.shape(value)}" if np.ndim(value) else f"{value}"
-
-
-def _is_setting(value) -> bool:
-    """Whether a value may be printed: arrays and tables that were given for a setting may be data."""
-    return value is None or isinstance(value, str | numbers.Number | enum.Enum)
-
-
-def _of_setting(value) -> str:
-    return repr(value) if _is_setting(value) else f"a {type(value).__name__}"
 
 
 def positive(hint: str = "", **values) -> None:
@@ -69,15 +61,15 @@ def at_least(low: int, hint: str = "", **values) -> None:
     for name, value in values.items():
         whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         if not whole or int(value) < low:
-            raise ValueError(f"{name} must be a whole number >= {low}, got {_of_setting(value)}{hint}.")
+            raise ValueError(f"{name} must be a whole number >= {low}, got {printed(value)}{hint}.")
 
 
 def one_of(options, **values) -> None:
     """Raises unless every value is one of the options."""
     for name, value in values.items():
-        if _is_setting(value) and value in options:
+        if is_setting(value) and value in options:
             continue
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {_of_setting(value)}.")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {printed(value)}.")
 
 
 def positive_or_nan(value):

@@ -82,6 +82,25 @@ def shown(value: Any, digits: int | None = None) -> str:
     return getattr(value, "__name__", None) or described(value)
 
 
+def unrounded(value: Any) -> str:
+    """A part of a budget as it is, but for a rounding of a sum of shares: 1 - 2^-48 is read as 1.0."""
+    if _is_number(value) and math.isfinite(float(value)):
+        short = float(f"{float(value):.6g}")
+        return shown(short if abs(short - float(value)) <= 1e-12 * short else value)
+    return shown(value)
+
+
+def spent(value: Any) -> str:
+    """A part of a budget as people read it: six significant digits, never less than the value but for its rounding."""
+    if not _is_number(value) or not math.isfinite(float(value)):
+        return shown(value)
+    exact = float(value)
+    if abs(float(f"{exact:.6g}") - exact) <= 1e-12 * exact or exact <= 0.0:
+        return f"{exact:.6g}"
+    unit = 10.0 ** (math.floor(math.log10(exact)) - 5)
+    return f"{math.ceil(exact / unit) * unit:.6g}"
+
+
 def _is_number(value: Any) -> bool:
     """Whether this is one real number that can be read now."""
     if not check.is_concrete(value) or np.ndim(value):

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from jaxdp._base import csv_files
+from jaxdp._base.printed import printed
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting import ledger_file
 from jaxdp.accounting.ledger_file import DELTA_UNIT, UNIT
@@ -535,7 +536,7 @@ def _delta_grant(value: float) -> int:
 def _relation_name(relation: Relation | str) -> str:
     name = getattr(relation, "value", relation)
     if name not in RELATIONS:
-        raise ValueError(f"relation must be one of {', '.join(map(repr, RELATIONS))}, got {name!r}.")
+        raise ValueError(f"relation must be one of {', '.join(map(repr, RELATIONS))}, got {printed(name)}.")
     return name
 
 

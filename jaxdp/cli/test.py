@@ -212,6 +212,7 @@ def summary(content: dict, folder: Path) -> str:
         "assumes": content["assumption"] or rule["sentence"],
         "level": rule["sentence"] if content["assumption"] else "",
         "flagged:": told_flags(rule["flags"]),
+        "caution": " ".join(content["cautions"]),
         "records": content["unit"],
     }
     for name, text in told.items():

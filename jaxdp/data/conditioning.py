@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._base.printed import printed
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column
 from jaxdp.data.notation import ISO
@@ -87,7 +88,7 @@ def _cycles(where: str, entry: Mapping[str, Any], date: str, lower: float, upper
     """
     said = entry.get("cycles")
     if said is not None and (not isinstance(said, list | tuple) or not set(said) <= set(CYCLES)):
-        raise ValueError(f'{where}: cycles must be a list of "day" and "week", or [], got {said!r}.')
+        raise ValueError(f'{where}: cycles must be a list of "day" and "week", or [], got {printed(said)}.')
     times = any(mark in date for mark in TIME_FORMATS) or any(map(_has_time, entry["bounds"])) or DAY in (said or ())
     perhaps = date == ISO and said is not None and not said  # switched off, whether or not cells have times
     possible = [cycle for cycle in ((DAY, WEEK) if times or perhaps else (WEEK,)) if upper - lower > CYCLES[cycle]]
@@ -107,7 +108,7 @@ def _heaps(where: str, entry: Mapping[str, Any], lower: float, upper: float, ste
     """As the schema says, else 5, 10, 50, 100, ... steps of a column of many of them."""
     labels = entry.get("labels", False)
     if not isinstance(labels, bool):
-        raise TypeError(f"{where}: labels must be true or false, got {labels!r}.")
+        raise TypeError(f"{where}: labels must be true or false, got {printed(labels)}.")
     if labels and entry.get("heaps"):
         raise ValueError(f"{where}: only records of equal value are compared with labels = true: remove heaps.")
     said = entry.get("heaps")
@@ -115,7 +116,7 @@ def _heaps(where: str, entry: Mapping[str, Any], lower: float, upper: float, ste
         many = step > 0.0 and (upper - lower) / step >= MANY_VALUES and not labels
         return {"heaps": _usual_heaps(lower, upper, step) if many else (), "labels": labels}
     if not isinstance(said, list | tuple) or any(isinstance(heap, bool | str) for heap in said):
-        raise TypeError(f"{where}: heaps must be a list of numbers such as [1000, 500], or [], got {said!r}.")
+        raise TypeError(f"{where}: heaps must be a list of numbers such as [1000, 500], or [], got {printed(said)}.")
     heaps = tuple(sorted({float(heap) for heap in said}, reverse=True))
     if any(not (math.isfinite(heap) and 0.0 < heap < upper - lower and heap > step) for heap in heaps):
         raise ValueError(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,14 +15,15 @@ from jaxdp.data.schema import Schema
 
 def schema_of(
     schema: Schema | str | os.PathLike | Mapping | None,
-    bounds: Mapping[str, Sequence[float]] | None = None,
+    bounds: Mapping[str, Sequence[Any]] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     missing: str | None = None,
 ) -> Schema:
     """The schema: given itself, as a path or as a mapping, or else made of bounds and levels by column.
 
-    bounds: name -> (low, high) of a continuous column. levels: name -> every public level; two make a binary column,
-    more of them a categorical one, and an ordinal one (in the order of the list) where they are numbers.
+    bounds: name -> (low, high) of a continuous column, numbers or dates. levels: name -> every public
+    level; two make a binary column, more of them a categorical one, and an ordinal one (in the order of the list)
+    where they are numbers.
     missing: "drop" leaves out records without a value in a column that is asked about; default as the schema says.
     Errors: ValueError or TypeError that says what to write; nothing is ever computed from records.
     """
@@ -35,7 +38,7 @@ def _known(schema: Any, bounds: Any, levels: Any) -> Schema:
         return _given(schema)
     columns: dict[str, dict[str, Any]] = {}
     for name, limits in _mapping("bounds", bounds).items():
-        columns[name] = {"kind": CONTINUOUS, "bounds": list(_sequence(f"bounds of {name!r}", limits))}
+        columns[name] = _of_bounds(list(_sequence(f"bounds of {name!r}", limits)))
     for name, known in _mapping("levels", levels).items():
         if name in columns:
             raise ValueError(f"column {name!r} has bounds and levels: give bounds if it is continuous, else levels.")
@@ -56,6 +59,23 @@ def _given(schema: Any) -> Schema:
     if isinstance(schema, Mapping):
         return Schema.from_dict(schema)
     raise TypeError(f"schema must be a jaxdp.Schema, the path of one, or a mapping, got {type(schema).__name__}.")
+
+
+def _of_bounds(bounds: list) -> dict[str, Any]:
+    """Of numbers, or of dates: `datetime` objects, or texts such as 2024-12-31."""
+    dates = [_as_date(bound) for bound in bounds]
+    if dates and all(dates):
+        return {"kind": CONTINUOUS, "bounds": dates, "date": True}
+    return {"kind": CONTINUOUS, "bounds": bounds}
+
+
+def _as_date(bound: Any) -> str:
+    """ISO text of a date; the empty text for what is none."""
+    if isinstance(bound, datetime.datetime):
+        return bound.isoformat(" ", "seconds")
+    if isinstance(bound, datetime.date):
+        return bound.isoformat()
+    return bound if isinstance(bound, str) and re.fullmatch(r"\d{4}-\d\d-\d\d([T ].*)?", bound.strip()) else ""
 
 
 def _of_levels(levels: list) -> dict[str, Any]:

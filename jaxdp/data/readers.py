@@ -45,7 +45,7 @@ def pieces(
     """Yields dicts name -> values of consecutive rows; at least one row in all, unless strict.
 
     source: path of a CSV (.csv.gz too), Parquet, Arrow or Excel file, a folder or glob of such files, a pandas, polars
-    or pyarrow table, a mapping of name -> (n,) values, or what `jaxdp.data.batches` reads.
+    (lazy too) or pyarrow table, a mapping of name -> (n,) values, or what `jaxdp.data.batches` reads.
     strict: nothing that a record holds is an error (`jaxdp.data.lines`). records: public number of rows; strict
     drops and fills rows up to it, otherwise another number is an error.
     faults: counts what was passed over (empty lines; strict: malformed ones), for the owner of the file.
@@ -53,6 +53,8 @@ def pieces(
     Errors: OSError if a file cannot be opened; ValueError or TypeError with one sentence otherwise; `FormError`
     where the records decide it, never if strict.
     """
+    if hasattr(source, "collect") and hasattr(source, "collect_schema"):  # polars, lazy: only asked columns are made
+        source = source.select([name for name in names if name in source.collect_schema().names()]).collect()
     whole = isinstance(source, str | os.PathLike) and os.path.isfile(source)
     table = None if whole and not in_batches else batches.of(source)
     if table is not None:

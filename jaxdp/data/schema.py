@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._base.printed import printed
 from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates, to_text
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
@@ -71,7 +72,7 @@ class Schema:
 
     def __post_init__(self):
         if self.missing not in (REFUSE, DROP):
-            raise ValueError(f"missing must be {REFUSE!r} or {DROP!r} for a whole table, got {self.missing!r}.")
+            raise ValueError(f"missing must be {REFUSE!r} or {DROP!r} for a whole table, got {printed(self.missing)}.")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
@@ -102,7 +103,7 @@ class Schema:
             )
         delimiter = spec.get("delimiter", ",")
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-            raise ValueError(f'delimiter must be one character such as "," or ";" or "\\t", got {delimiter!r}.')
+            raise ValueError(f'delimiter must be one character such as "," or ";" or "\\t", got {printed(delimiter)}.')
         unit = spec.get("unit", "")
         if not isinstance(unit, str):
             raise TypeError(f'unit must be the name of a column such as "patient_id", got {type(unit).__name__}.')
@@ -271,7 +272,7 @@ class Schema:
     ) -> dict[str, np.ndarray]:
         """name -> (n, columns) array; the file is read in pieces, so that only numbers are kept."""
         if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):
-            raise ValueError(f"records must be a whole number >= 1, got {records!r}.")
+            raise ValueError(f"records must be a whole number >= 1, got {printed(records)}.")
         if self.unit and (strict or records is not None):
             raise ValueError(
                 f"unit = {self.unit!r} goes without strict and records: how many units a table has depends on its rows."
@@ -357,7 +358,7 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
         raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')
     if kind not in KINDS:
         todo = "; fill in every TODO, and delete columns that you do not ask about" if kind == "TODO" else ""
-        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}{todo}.")
+        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {printed(kind)}{todo}.")
     if kind == CONTINUOUS:
         return _continuous_rule(name, entry, notation_of(where, entry, shared or {}))
     return _level_rule(name, kind, entry, shared or {})
@@ -371,23 +372,23 @@ def notation_of(where: str, entry: Mapping, shared: Mapping[str, Any]) -> Notati
         if stray:
             raise ValueError(f"{where} holds dates and takes no {stray[0]}: remove {stray[0]} or date.")
         if date is not True and not (isinstance(date, str) and "%" in date):
-            raise ValueError(f'{where}: date must be true (2024-12-31) or a format such as "%d.%m.%Y", got {date!r}.')
+            raise ValueError(f'{where}: date must be true (2024-12-31) or a format ("%d.%m.%Y"), got {printed(date)}.')
         return Notation(date=ISO if date is True else date)
     decimal, thousands = (
         entry.get(key, shared.get(key, usual)) for key, usual in (("decimal", "."), ("thousands", ""))
     )
     if decimal not in (".", ","):
-        raise ValueError(f'{where}: decimal must be "." or ",", got {decimal!r}.')
+        raise ValueError(f'{where}: decimal must be "." or ",", got {printed(decimal)}.')
     if thousands not in ("", ".", ",", " ", "'") or thousands == decimal:
         raise ValueError(
-            f'{where}: thousands must be one of ".", ",", " " and "\'", and not the decimal mark, got {thousands!r}.'
+            f'{where}: thousands must be one of ".", ",", " " and "\'", not the decimal mark, got {printed(thousands)}.'
         )
     return Notation(decimal, thousands, _truth(f"{where}: percent", entry.get("percent", False)))
 
 
 def _truth(what: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{what} must be true or false, got {value!r}.")
+        raise TypeError(f"{what} must be true or false, got {printed(value)}.")
     return value
 
 
@@ -403,7 +404,9 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
         )
     bounds = entry["bounds"]
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise ValueError(f"{where}: bounds must be two numbers [LOW, HIGH] from public knowledge, got {bounds!r}.")
+        raise ValueError(
+            f"{where}: bounds must be two numbers [LOW, HIGH] from public knowledge, got {printed(bounds)}."
+        )
     lower, upper = (_read(f"{where}: each bound", bound, notation) for bound in bounds)
     if not lower < upper:
         raise ValueError(f"{where}: the lower bound must be below the upper one, got [{bounds[0]}, {bounds[1]}].")
@@ -449,18 +452,20 @@ def _read(what: str, value: Any, notation: Notation) -> float:
     if not notation.date:
         if isinstance(value, str) and re.fullmatch(r"\d+[-./]\d+[-./]\d+", value.strip()):
             raise ValueError(
-                f'{what} must be a number, got {value!r}; of dates write date = true (2024-12-31) or date = "%d.%m.%Y".'
+                f'{what} must be a number, got {printed(value)}; of dates write date = true or date = "%d.%m.%Y".'
             )
         return _finite(what, value)
     found = notation.number(value)
     if math.isnan(found):
-        raise ValueError(f"{what} must be a date such as 2024-12-31, or a text in the column's format, got {value!r}.")
+        raise ValueError(
+            f"{what} must be a date such as 2024-12-31, or a text in the column's format, got {printed(value)}."
+        )
     return found
 
 
 def _is_logarithmic(where: str, scale: Any, lower: float, upper: float) -> bool:
     if scale not in SCALES:
-        raise ValueError(f"{where}: scale must be one of {', '.join(SCALES)}, got {scale!r}.")
+        raise ValueError(f"{where}: scale must be one of {', '.join(SCALES)}, got {printed(scale)}.")
     if scale == "log" and not (lower > 0.0 and math.log(upper) > math.log(lower)):
         raise ValueError(f'{where}: scale = "log" needs bounds > 0 that differ, got [{lower:g}, {upper:g}].')
     return scale == "log"
@@ -528,11 +533,11 @@ def _truth_rule(name: str, kind: str, entry: Mapping) -> ColumnRule:
 def _words(where: str, words: Any) -> tuple[str, str]:
     if not isinstance(words, list | tuple) or len(words) != 2 or not all(isinstance(word, str) for word in words):
         raise ValueError(
-            f'{where}: boolean must be true, or the words for false and true, ["no", "yes"], got {words!r}.'
+            f'{where}: boolean must be true, or the words for false and true, ["no", "yes"], got {printed(words)}.'
         )
     found = words[0].strip(), words[1].strip()
     if found[0].lower() == found[1].lower():
-        raise ValueError(f"{where}: the words for false and true must differ, got {words!r}.")
+        raise ValueError(f"{where}: the words for false and true must differ, got {printed(words)}.")
     return found
 
 
@@ -545,7 +550,9 @@ def _levels(where: str, levels: Any) -> tuple:
         raise TypeError(f"{where}: levels must be a list, got {type(levels).__name__}.")
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, str | numbers.Real):
-            raise TypeError(f'{where}: levels must be texts or numbers, got {level!r}; write texts such as "true".')
+            raise TypeError(
+                f'{where}: levels must be texts or numbers, got {printed(level)}; write texts such as "true".'
+            )
     if len(levels) < 2:
         raise ValueError(f"{where} needs at least two levels, got {len(levels)}.")
     if all(not isinstance(level, str) for level in levels):
@@ -562,13 +569,13 @@ def _code(what: str, level: Any, levels: tuple) -> int:
     if isinstance(levels[0], str):
         level = str(level).strip()
     if isinstance(level, bool) or level not in levels:
-        raise ValueError(f"{what} must be one of the levels, got {level!r}.")
+        raise ValueError(f"{what} must be one of the levels, got {printed(level)}.")
     return levels.index(level)
 
 
 def _finite(what: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{what} must be a number, got {value!r}.")
+        raise TypeError(f"{what} must be a number, got {printed(value)}.")
     try:
         number = float(value)
     except OverflowError:
@@ -600,7 +607,7 @@ def as_names(role: str, names: Any) -> list[str]:
     """One name or several, as a list; TypeError for anything else."""
     names = [names] if isinstance(names, str) else list(names) if isinstance(names, Sequence) else names
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{role} must be a column name or a list of names, got {names!r}.")
+        raise TypeError(f"{role} must be a column name or a list of names, got {printed(names)}.")
     return names
 
 

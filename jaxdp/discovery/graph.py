@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp._base.display import Compact, Readable, listed, printable, titled
+from jaxdp._base.printed import printed
 from jaxdp.core import Cost, Relation
 
 
@@ -183,7 +184,7 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
     for key in ("directed", "undirected"):
         for pair in content.get(key, []):
             if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise ValueError(f'"{key}" must hold pairs of names, got {pair!r}.')
+                raise ValueError(f'"{key}" must hold pairs of names, got {printed(pair)}.')
             unknown = [name for name in pair if name not in position]
             if unknown or pair[0] == pair[1]:
                 raise ValueError(f'"{key}" holds {pair!r}, but both must be different entries of "names".')

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxdp._base import p_values
-from jaxdp._base.display import NOT_PRIVATE, as_html
+from jaxdp._base.display import NOT_PRIVATE, as_html, spent
 from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.plan.setting import Setting
@@ -58,18 +58,23 @@ class Answer(Result):
             content["assumption"],
             rule["sentence"],
             content["unit"],
+            *content["cautions"],
             self._cost_sentence(),
         ]
         if content["public_columns"]:
             found.append(f"Not protected, known to everyone: {', '.join(content['public_columns'])}.")
         return [sentence for sentence in dict.fromkeys(found) if sentence]
 
+    def cautioned(self, sentence: str) -> Answer:
+        """The answer with one more sentence of caution."""
+        return dataclasses.replace(self, content={**self.content, "cautions": [*self.content["cautions"], sentence]})
+
     def _cost_sentence(self) -> str:
         content = self.content
         if content["mode"] == "simulation":
             return f"{NOT_PRIVATE}; leave key out (on the command line --seed) for a private release."
         delta = f", delta = {content['delta']:g}" if content["delta"] else ""
-        return f"It cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
+        return f"It cost epsilon = {spent(content['epsilon'])}{delta} ({content['relation']})."
 
     def __repr__(self) -> str:
         return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in self.sentences())
@@ -250,6 +255,7 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "assumption": query.entry.spec.assumption if _has_continuous(data.domain.z) else "",
         "level_rule": rule,
         "sees": without_z(query.entry.spec.sees, query),
+        "cautions": cautions(data.x.shape[0], float(cost.epsilon), result.mode == "release"),
         "released": released_values(result.release),
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),
@@ -466,6 +472,23 @@ def jaxdp_version() -> str:
         return metadata.version("jaxdp-dependence")
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+FEW_RECORDS, MUCH = 50, 5.0
+
+
+def cautions(num_records: int, epsilon: float, released: bool) -> list[str]:
+    """What the number of records and the budget alone say against an answer, in sentences; both are public."""
+    found = []
+    if num_records < FEW_RECORDS:
+        found.append(f"Few records ({num_records}): only strong relations can be found.")
+    if released and MUCH < epsilon < math.inf:
+        right = 100.0 / (1.0 + math.exp(-epsilon))
+        found.append(
+            f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
+            f"versions of one, can pick the right one in up to {math.floor(10.0 * right) / 10.0:.1f} of 100 cases."
+        )
+    return found
 
 
 def epsilon_shown(cost: float, asked: float) -> float:

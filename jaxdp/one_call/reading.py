@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdp import charge
+from jaxdp._base.printed import printed
 from jaxdp.data import batches, kept_sums, streamed
 
 _TOLD: set[str] = set()  # remarks on columns that the owner has read in this process
@@ -97,7 +98,7 @@ def bytes_of(memory: int | str) -> int:
     units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
     size = int(float(found[1]) * units[found[2].lower()]) if found else 0
     if isinstance(memory, bool) or size < MIN_MEMORY:
-        raise ValueError(f'memory must be a size such as "2GB", 100 MB at least, got {memory!r}.')
+        raise ValueError(f'memory must be a size such as "2GB", 100 MB at least, got {printed(memory)}.')
     return size
 
 

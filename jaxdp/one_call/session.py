@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxdp._base import check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
+from jaxdp._base.printed import printed
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.shared import Uncopied
@@ -203,7 +204,7 @@ def _amounts(epsilon: Any, delta: Any) -> str:
 
 def _share(total: float, queries: Any) -> float:
     if isinstance(queries, bool) or not isinstance(queries, int):
-        raise TypeError(f"queries must be a whole number >= 1, got {queries!r}.")
+        raise TypeError(f"queries must be a whole number >= 1, got {printed(queries)}.")
     check.at_least(1, queries=queries)
     return total / queries * ROUNDING
 

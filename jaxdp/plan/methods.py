@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from jaxdp import catalogue
+from jaxdp._base.printed import printed
 from jaxdp.data.dataset import ORDINAL, Column
 from jaxdp.plan.setting import CLASSIC_COMPLEXITY, CODES, GROUPS, SCALED, Setting
 from jaxdp.spec import Columns, Options, Planning
@@ -164,7 +165,7 @@ def plan_of(method: str) -> Plan:
     if method in plans():
         return plans()[method]
     if ":" not in method:
-        raise ValueError(f"method must be one of {', '.join(plans())}, got {method!r}.")
+        raise ValueError(f"method must be one of {', '.join(plans())}, got {printed(method)}.")
     entry = catalogue.find(method)
     return Plan(entry, entry.spec.planning or Planning())
 

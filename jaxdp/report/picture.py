@@ -31,6 +31,10 @@ class Picture:
         Path(path).write_bytes(self.png)
         return Path(path)
 
+    def savefig(self, path: Any) -> Path:
+        """`save`, under the name that matplotlib's figures have."""
+        return self.save(path)
+
     def _repr_png_(self) -> bytes:
         return self.png
 

@@ -116,7 +116,7 @@ def _planned(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _asked(result: Mapping[str, Any]) -> Iterator[str]:
     yield str(result.get("title", ""))
-    yield f"It was asked of {result['n']} records." if "n" in result else ""
+    yield f"The test used {result['n']} records." if "n" in result else ""
 
 
 def _strength(result: Mapping[str, Any]) -> Iterator[str]:
@@ -134,6 +134,7 @@ def _limits(result: Mapping[str, Any]) -> Iterator[str]:
         kept = len(result.get("untested", ()))
         yield f"The search ended before every question was answered: {kept} pairs keep their edge."
     yield str(result.get("note", ""))
+    yield from result.get("cautions", ())
 
 
 def _sees(result: Mapping[str, Any]) -> Iterator[str]:
@@ -193,9 +194,12 @@ def _protected(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _again(result: Mapping[str, Any]) -> Iterator[str]:
     if result.get("command"):
-        yield str(result["command"])
+        yield str(result["command"]).replace(" --overwrite", "")
         if result.get("mode") == "release":
-            yield "A second run draws new noise and is paid for again."
+            yield (
+                "This answer is kept in its folder and costs nothing to read again. Running the command again draws "
+                "new noise and spends its epsilon again."
+            )
     versions = result.get("versions")
     if isinstance(versions, Mapping):
         yield ", ".join(f"{name} {version}" for name, version in versions.items()) + "."

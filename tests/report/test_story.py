@@ -48,7 +48,7 @@ def test_every_level_flag_has_its_words():
 
 def test_every_part_is_told():
     parts = told()
-    assert parts["What was asked"] == "Is a independent of b given c? It was asked of 1000 records."
+    assert parts["What was asked"] == "Is a independent of b given c? The test used 1000 records."
     assert "0.31: partial correlation" in parts["How strong it is"]
     assert "0.2 to 0.42" in parts["How strong it is"]
     assert parts["What this test can see"] == "band-gcm sees covariance of X and Y given Z."

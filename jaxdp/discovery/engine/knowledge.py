@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from jaxdp._base.printed import printed
+
 Pair = tuple[str, str]
 
 
@@ -94,7 +96,9 @@ def known(knowledge: Knowledge | None, names: Sequence[str]) -> Known:
 def _pair(pair, name: str) -> Pair:
     columns = tuple(map(str, pair)) if isinstance(pair, tuple | list) else ()
     if len(columns) != 2 or columns[0] == columns[1]:
-        raise ValueError(f'{name} must hold pairs of two different column names, such as ("a", "b"), got {pair!r}.')
+        raise ValueError(
+            f'{name} must hold pairs of two different column names, such as ("a", "b"), got {printed(pair)}.'
+        )
     return columns[0], columns[1]
 
 

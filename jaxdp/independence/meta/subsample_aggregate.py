@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import core, null_laws
 from jaxdp._base import check
+from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence.continuous.level_rule import LevelRule, fit_rule
@@ -105,7 +106,7 @@ class SubsampleAggregate(PrivateTest):
         check.at_least(1, batch_size=self.batch_size)
         if self.statistic_of is None or isinstance(self.statistic_of, str | int | float):
             raise ValueError(
-                f"statistic_of must be a function of one block's data or a test, got {self.statistic_of!r}."
+                f"statistic_of must be a function of one block's data or a test, got {printed(self.statistic_of)}."
             )
         if not callable(self.null):
             check.one_of(tuple(_NULLS), null=self.null)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from jaxdp import core
 from jaxdp._base import check
+from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders, noise_law
@@ -112,7 +113,7 @@ class TestOfTests(PrivateTest):
         if self.test is None:
             raise ValueError("test must say what runs in each block: test=jaxdp.GCM(...) or a function to a p-value.")
         if isinstance(self.test, str | int | float):
-            raise TypeError(f"test must be a test or a function of one block's data, got {self.test!r}.")
+            raise TypeError(f"test must be a test or a function of one block's data, got {printed(self.test)}.")
         if isinstance(self.mechanism, Laplace | Gaussian) and self.randomized:
             # Continuous noise has no atoms to break.
             object.__setattr__(self, "randomized", False)

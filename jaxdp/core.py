@@ -264,6 +264,10 @@ class PrivateQuery:
     reads_missing: ClassVar[bool] = False  # True: NaN has a meaning; else `statistic` gets finite numbers
     uses_z: ClassVar[bool] = False  # True: the statistic conditions on `data.z`; data with a z are refused otherwise
 
+    # relative change of a number below which the p-value is a staircase: the statistic rounds values to a grid, and the
+    # gradient is that of the values before rounding
+    smooth_above: ClassVar[float] = 0.0
+
     def __post_init__(self):
         if self.epsilon is None and self.mechanism is None:
             raise ValueError(
@@ -283,6 +287,15 @@ class PrivateQuery:
         """The query to run for data of these public shapes (`jax.ShapeDtypeStruct` leaves)."""
         del shapes
         return self
+
+    def no_gradient(self, name: str) -> str:
+        """Why the p-value has no gradient in the number of this name, in half a sentence; "" where it has one.
+
+        name: a field of the test or a leaf of `jaxdp.tune`. Numbers with a reason are not tuned by gradient; for all
+        others the contract compares gradients with finite differences.
+        """
+        del name
+        return ""
 
     def statistic(self, key, data):
         """Private: a pytree of arrays."""

@@ -6,6 +6,8 @@ from jax.scipy.stats import norm
 
 _TINY = 1e-30
 _FAR, _NODES = 9.0, 361  # of the trapezoid rule for a normal variable, in sds
+RANK = "its p-value is a rank among simulated draws"  # why a test has no gradient (`PrivateTest.no_gradient`)
+DECISION = "it releases a decision at one level"
 
 
 def normal(value, sd):

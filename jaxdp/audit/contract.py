@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import catalogue, core, examples
-from jaxdp.audit import bounds
+from jaxdp.audit import bounds, gradients
 from jaxdp.audit.attack import ROUNDING, SLACK, attack
 from jaxdp.data.dataset import Data
 from jaxdp.examples import Configured
@@ -26,6 +26,7 @@ from jaxdp.spec import DECISION, P_VALUE, Columns
 
 RECORDS, NULL_RECORDS = 60, 200
 REPLICATES, LEVEL = 400, 0.05
+LANES, SPREAD_BUDGET = 6, 4.0  # replicates whose gradients are checked, at a budget that spreads their p-values
 FALSE_ALARM = 1e-5  # probability that a test at its level is called broken
 CLOSE = 2e-3  # relative; float32 programs that add up in another order
 
@@ -70,7 +71,8 @@ def check_contract(test: Any, *, seed: int = 0) -> Contract:
     the budget asked for; a release draws certified noise; an attack passes no declared bound, no public range, and
     reaches the share of each bound that `reaches` states (not for `coupled` examples, which `jaxdp.audit.audit` runs
     whole); another z changes the statistic, or data with a z are refused; sums of chunks are those of the whole and
-    give the statistic; the level on `null`.
+    give the statistic; the level on `null`; gradients of p-values in all numbers that have one
+    (`PrivateTest.no_gradient`) are those of finite differences.
     Errors: ValueError for a test without examples.
     """
     entry = entry_of(test)
@@ -251,6 +253,20 @@ def _wanted(reaches, path: str) -> float | None:
     return getattr(found, "share", found)
 
 
+def _gradients(one: _Checked) -> Found:
+    """Gradients of p-values in the numbers that may be tuned, and in the budget, are those of finite differences."""
+    test, count = one.test(SPREAD_BUDGET), _rows(one)
+    if one.entry.spec.publishes not in (P_VALUE, DECISION) or not hasattr(test, "p_value"):
+        return
+    why = test.no_gradient(gradients.BUDGET)
+    if why:
+        yield "", f"none in the budget: {why}"
+    data = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(one.data(number) for number in range(LANES)))
+    for name, slopes in gradients.slopes_of(test, data, one._key(7), count).items():
+        off = f"the gradient in {name} is {slopes.apart:.0%} off finite differences, and no_gradient gives no reason"
+        yield ("" if slopes.agree else off), ("" if slopes.moves else f"{name} moves no p-value here")
+
+
 def _drawn(draw, count: int, key):
     return draw(key, count)
 
@@ -391,4 +407,5 @@ CHECKS: dict[str, Callable[[_Checked], Found]] = {
     "z": _conditioning,
     "sums": _sums,
     "level": _level,
+    "gradients": _gradients,
 }

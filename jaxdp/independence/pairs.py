@@ -112,6 +112,9 @@ class AllPairs(PrivateTest):
     def sensitivity(self, num_records):
         return self.test.sensitivity(num_records)
 
+    def no_gradient(self, name):
+        return self.test.no_gradient(name)
+
     def p_value(self, key, release):
         """One p-value for each pair, array (pairs,)."""
         return self.test.pair_p_values(key, release)

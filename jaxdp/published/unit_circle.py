@@ -92,6 +92,10 @@ class PaperUnitCircle(UnitCircle):
         lower, upper = super().score_range()
         return lower - jnp.max(jnp.asarray(self.thresholds)), upper
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.DECISION
+
     def p_value(self, key, release):
         del key
         return null_laws.decision(release.value > 0.0, self.level)

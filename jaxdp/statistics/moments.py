@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 MEAN_WEIGHT = 0.5  # t0
+ROUNDED = "its columns are rounded to a grid, so that they move in steps"  # why a test has no gradient
 GRID = 2.0**13  # columns are rounded to its multiples, so that sums of products are exact in float64
 MAX_RECORDS = 2**27
 # Clip levels T in sds of a normal column, the variance v of the clipped column, and the efficiency a of its

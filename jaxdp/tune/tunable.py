@@ -123,10 +123,11 @@ def leaf_of(name: str) -> Leaf:
 def offered(test: Any, num_records: int) -> tuple[str, ...]:
     """Names of the leaves that can be tuned in this test, among them positive numbers that are fields of its own.
 
-    What is no leaf but a static field (a number of cells, say) is tuned by `grid=`.
+    What is no leaf but a static field (a number of cells, say) is tuned by `grid=`, and so are the numbers of a test
+    whose p-value has no gradient in them (`PrivateTest.no_gradient`): a rank among simulated draws, a decision.
     """
     names = [*LEAVES, *(field for field in _own_fields(test) if field not in LEAVES)]
-    return tuple(name for name in names if _value(test, name, num_records) is not None)
+    return tuple(name for name in names if not test.no_gradient(name) and _value(test, name, num_records) is not None)
 
 
 def _own_fields(test) -> list[str]:
@@ -151,6 +152,11 @@ def _value(test, name: str, num_records: int):
 
 def start_of(test, names: tuple[str, ...], num_records: int) -> dict[str, Any]:
     """Unconstrained values of the named leaves as the test has them. Errors: ValueError, TypeError."""
+    for name in names:
+        if (why := test.no_gradient(name)) and _value(test, name, num_records) is not None:
+            raise ValueError(
+                f"{type(test).__name__} has no gradient in {name}: {why}; compare values of its fields by grid=."
+            )
     found = offered(test, num_records)
     unknown = [name for name in names if name not in found]
     if unknown or not names:

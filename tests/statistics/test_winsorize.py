@@ -52,7 +52,8 @@ def test_float32_knows_the_level_to_one_part_in_a_thousand():
     np.testing.assert_allclose(level_of(jnp.asarray(few)), exact, atol=1e-3)
 
 
-@pytest.mark.parametrize("what", ["p-value", pytest.param("soft power", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["p-value", "soft power"])
 def test_gradients_of_the_default_level_reach_the_p_value(what):
     """`PartitionGCM` at its own winsorising level, which the budget and the share of the sum move."""
     design = Design.of(functools.partial(sine_confounder, n=100, effect=0.5))

@@ -57,6 +57,10 @@ class CRT(RandomizationTest):
         del num_records
         return Sensitivity(jnp.inf, Norm.LINF, Relation.REPLACE_ONE)
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK
+
     def p_value(self, key, release):
         del key
         observed, copies = release.value

@@ -52,6 +52,7 @@ class NeighbourTest(PrivateTest):
 
     reads_missing: ClassVar[bool] = True
     uses_z: ClassVar[bool] = True
+    smooth_above: ClassVar[float] = 0.01  # ten steps of the grid that values are rounded to
 
     def __post_init__(self):
         super().__post_init__()

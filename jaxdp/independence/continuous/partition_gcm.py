@@ -343,6 +343,10 @@ class PartitionGCM(WithinCells):
         known = variance >= effect_sizes.CLEAR * noise
         return jnp.where(known, found / jnp.sqrt(self._degrees_within(release.num_records) * variance), jnp.nan)
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK if self.num_regions > 1 else ""
+
     def p_value(self, key, release):
         return null_laws.bonferroni(self.pair_p_values(key, release))
 

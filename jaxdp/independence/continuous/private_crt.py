@@ -111,6 +111,10 @@ class CRTThreshold(Variants, RandomizationTest):
         one = rank_sensitivity(self, num_records, _delta(self))
         return (one, one)
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.DECISION
+
     def p_value(self, key, release):
         del key
         return null_laws.decision(release.value, self.level)

@@ -159,6 +159,10 @@ class SubsampleAggregate(PrivateTest):
         width = jnp.asarray(self.upper) - jnp.asarray(self.lower)
         return Sensitivity(width, Norm.L1, Relation.REPLACE_ONE, 0.0, self.lower, self.upper)
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK
+
     def p_value(self, key, release):
         draw = self.null if callable(self.null) else _NULLS[self.null]
         count = self.blocks(release.num_records)

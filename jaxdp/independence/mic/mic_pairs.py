@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
@@ -122,6 +123,10 @@ class MICrPairs(PrivateQuery):
             lower=mic_common.LOWEST,
             upper=mic_common.HIGHEST,
         )
+
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK
 
     def p_values(self, key, release, num_null: int = 199) -> "PairPValues":
         """P-values of a release, post-processing: no further budget.

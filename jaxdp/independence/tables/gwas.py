@@ -21,7 +21,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence.tables.case_control import CaseControlTest
-from jaxdp.independence.tables.margin_adaptive import MarginAdaptive, distance_scores
+from jaxdp.independence.tables.margin_adaptive import BISECTED, MarginAdaptive, distance_scores
 from jaxdp.independence.tables.unit_circle import UnitCircle
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
@@ -104,6 +104,10 @@ class GenomeTest(PrivateTest):
         check.in_range(0.0, 0.5, level=self.level)
         if self.epsilon is None:
             raise ValueError(f"{method_of(self)} takes epsilon=.")
+
+    def no_gradient(self, name):
+        del name
+        return BISECTED
 
     @property
     def groups(self) -> Groups:

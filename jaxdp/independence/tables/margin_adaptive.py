@@ -28,6 +28,7 @@ DIFFERENCE, DISTANCE = "difference", "distance"
 ENUMERATED_CELLS = 2**22  # above this, the bound D + max |t_L(m+1) - t_L(m)| replaces the enumeration
 TABLE_CELLS = 2**24  # a table of all counts is kept up to here
 SCANNED_CELLS, SCANNED_AT_ONCE = 2**31, 64  # beyond it all counts are looked at once, some columns at a time
+BISECTED = "its thresholds are quantiles found by bisection"
 NOISE_REACH = 40.0  # noise scales that a quantile may lie beyond the statistic: tails down to 1e-17
 
 
@@ -73,6 +74,10 @@ class MarginAdaptive(CaseControlTest):
         super().__post_init__()
         check.one_of((DIFFERENCE, DISTANCE), score_kind=self.score_kind)
         check.positive(lipschitz=self.lipschitz)
+
+    def no_gradient(self, name):
+        del name
+        return BISECTED
 
     def resolve(self, shapes):
         test = super().resolve(shapes)

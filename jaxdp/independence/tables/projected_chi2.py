@@ -62,6 +62,10 @@ class ProjectedChi2(NoisyTableTest):
         ),
     )
 
+    def no_gradient(self, name):
+        del name
+        return "" if isinstance(self.budget(), Gaussian) else null_laws.RANK
+
     def p_value(self, key, release):
         noisy = jnp.asarray(release.value, float)
         value, fitted = self._distance(noisy, release)

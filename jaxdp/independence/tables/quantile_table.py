@@ -292,6 +292,10 @@ class QuantileTable(NoisyCounts):
     def _bins(self, values, cuts):
         return values if cuts is None else quantile_bins.bins(quantile_bins.steps(values, self.reference), cuts)
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK
+
     def p_value(self, key, release):
         return null_laws.smallest_rank(self._with_null(jax.random.fold_in(key, KEY_OF_EFFECT), release)[0])
 

@@ -123,6 +123,10 @@ class UnitCircle(Variants, CaseControlTest):
             "margin": self.sensitivity_of(budget["margin"], 1.0, (0.0, total)),
         }
 
+    def no_gradient(self, name):
+        del name
+        return "its null rates are found by bisection" if self.null == ESTIMATED else ""
+
     def p_value(self, key, release):
         if self.null == PUBLIC:
             rate = jnp.reshape(jnp.asarray(self.rate, float), (1,))

@@ -97,8 +97,8 @@ def _max_norm(epsilon: float) -> list[Pair]:
     """Two coordinates, each of which moves by the whole bound or not at all."""
     mechanism, bound = MaxNorm(epsilon=epsilon), 2.0
     sensitivity, end = _scalar(bound, Norm.LINF), FAR * bound
-    starts = (((0.0, 0.0), (2.0, 2.0)), ((2.0, 0.0), (0.0, 0.0)), ((-end, -end), (2.0 - end, -end)))
-    starts += (((end - 2.0, end), (end, end - 2.0)), ((0.3, 0.3), (2.3, 2.3)))
+    starts = [((0.0, 0.0), (2.0, 2.0)), ((2.0, 0.0), (0.0, 0.0)), ((-end, -end), (2.0 - end, -end))]
+    starts += [((end - 2.0, end), (end, end - 2.0)), ((0.3, 0.3), (2.3, 2.3))]
     return [
         Pair(first, second, sensitivity, mechanism, view=functools.partial(_loss, first=first, second=second))
         for first, second in (map(jnp.array, pair) for pair in starts)

@@ -6,7 +6,7 @@ Symbols: k = `num_neighbors`, c = scale/2, h = `caliper`, S = `band`, Q = `squar
 
 import functools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -296,7 +296,7 @@ class BandGCM(BandTest):
         """The effect of one pair that would have been found with power 0.8, on the scale of `effect`."""
         del shapes
         _, mechanism, sensitivity = self._sum(release)
-        most = self._most(release.num_records)
+        most: Any = self._most(release.num_records)
         if self._is_gamma():
             spread = jnp.sqrt(self.budget()["squares"].variance(release.sensitivity["squares"]))
             most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)

@@ -20,7 +20,11 @@ from jaxdp.interop import PrivateQueries
 
 ROOT = Path(jaxdp.__file__).parent
 DELTA = 1e-6
-PRIVATE = [name for name, entry in catalogue.entries().items() if entry.spec.private and entry.spec.examples]
+PRIVATE = [
+    name
+    for name, entry in catalogue.entries().items()
+    if entry.spec.private and entry.spec.examples and hasattr(entry.cls, "p_value")  # what `run` takes
+]
 
 
 class Account:

@@ -104,7 +104,7 @@ def test_z_is_refused_before_anything_is_spent(tmp_path):
     ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=1.0)
     bounds = {**PUBLIC["bounds"], "age": (20, 60)}
     public = {"levels": PUBLIC["levels"], "bounds": bounds, "epsilon": 0.5, "ledger": ledger}
-    with pytest.raises(ValueError, match="Z"):
+    with pytest.raises(ValueError, match="given age"):
         jaxdp.test(columns, x="sex", y="wage", given="age", method="mean-difference", **public)
     assert ledger.spent.epsilon == 0.0
     with pytest.raises(ValueError, match="two levels"):

@@ -40,7 +40,7 @@ def _told_delta(query: Any, test: Any, columns: tuple, rows: int, level: float, 
     if normal > worth * pure:
         ending = ", so none was spent" if query.delta else ""
         return f"A delta of {delta:g} would not help: pure epsilon-DP has no more noise for these columns{ending}."
-    shares = f"an effect of {normal:.2g} between halves in place of {pure:.2g}"
+    shares = f"an effect of {normal:.3g} between halves in place of {pure:.3g}"
     if query.delta:
         return f"The delta of {delta:g} finds {shares}."
     return f"With --delta {delta:g} (in Python delta={delta:g}) it would be {shares}."

@@ -443,7 +443,7 @@ def winsorised(test, x, y, interval) -> str:
         return ""
     return (
         ", estimated from columns winsorised at a private scale as if they were normal: another number where they are "
-        "not, so no interval is given (normal=True asserts normal columns and gives one)"
+        "not, so no interval is given (in Python fields={'normal': True} asserts normal columns and gives one)"
     )
 
 

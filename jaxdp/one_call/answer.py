@@ -372,12 +372,24 @@ def _detectable_by_release(result, query, test, data) -> dict[str, float | None]
     """
     from jaxdp.core import public_shapes
 
-    if not hasattr(test, "detectable_effect"):
+    if not hasattr(test, "detectable_effect") or not query.entry.spec.effect:
         return {}
+    if not hasattr(test, "settled"):
+        test = settled(test, public_shapes(data), result.release)
     rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
     size = query.entry.spec.own_units(*rules) if query.entry.spec.own_units else 1.0
     found = size * float(test.detectable_effect(public_shapes(data), result.release))
     return {"detectable_effect": None if math.isnan(found) else found}
+
+
+def settled(test: Any, shapes: Any, release: Any) -> Any:
+    """The last stage of a test, with what a release of it says of the earlier ones: public."""
+    from jaxdp.core import resolve
+
+    query = resolve(test, shapes)
+    for earlier in release.earlier:
+        query = resolve(query.then(query.second, query.first, earlier), shapes)
+    return query
 
 
 def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:

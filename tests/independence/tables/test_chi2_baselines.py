@@ -225,7 +225,7 @@ def test_releases_run_and_mistakes_are_named():
         jaxdp.NoisyTableChi2(epsilon=1.0, levels=(1, 2))
     with pytest.raises(ValueError, match="num_null must be"):
         jaxdp.NoisyTableChi2(epsilon=1.0, levels=(2, 2), num_null=5)
-    with pytest.raises(ValueError, match="z must be None"):
+    with pytest.raises(ValueError, match="does not use z"):
         jaxdp.run(
             jaxdp.ProjectedChi2(epsilon=1.0, levels=(2, 2)), jax.random.key(0), jaxdp.Data(data.x, data.y, data.x)
         )

@@ -6,6 +6,7 @@ folder is always safe.
 """
 
 import contextlib
+import gc
 import os
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from jaxdp.randomness import arithmetic
 
 FOLDER = Path(__file__).resolve().parent.parent / ".jax_cache"
 MAX_BYTES = 2**30
+MAPS, MOST_MAPS, CHECKED_EVERY = Path("/proc/self/maps"), 30_000, 10  # Linux allows a process 65 530 of them
+finished: list[str] = []
 SETTINGS = {
     "jax_compilation_cache_dir": str(FOLDER),
     "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -45,6 +48,15 @@ def pytest_configure(config):
         os.environ[programs.VARIABLE] = "off"
     if not hasattr(config, "workerinput"):
         prune(FOLDER, MAX_BYTES)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item):
+    """Drops compiled programs before the process has as many memory maps as Linux allows: one more is a crash."""
+    finished.append(item.nodeid)
+    if len(finished) % CHECKED_EVERY == 0 and MAPS.exists() and sum(1 for _ in MAPS.open()) > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 def configure(settings) -> None:

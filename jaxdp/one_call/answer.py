@@ -370,6 +370,8 @@ def _detectable_by_release(result, query, test, data) -> dict[str, float | None]
 
     None where the noise hides the scale of the effect; {} where the test cannot say.
     """
+    import numpy as np
+
     from jaxdp.core import public_shapes
 
     if not hasattr(test, "detectable_effect") or not query.entry.spec.effect:
@@ -378,7 +380,10 @@ def _detectable_by_release(result, query, test, data) -> dict[str, float | None]
         test = settled(test, public_shapes(data), result.release)
     rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
     size = query.entry.spec.own_units(*rules) if query.entry.spec.own_units else 1.0
-    found = size * float(test.detectable_effect(public_shapes(data), result.release))
+    effects = np.asarray(test.detectable_effect(public_shapes(data), result.release), float)
+    if effects.size != 1:  # of several pairs of columns
+        return {}
+    found = size * effects.item()
     return {"detectable_effect": None if math.isnan(found) else found}
 
 

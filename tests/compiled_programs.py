@@ -19,7 +19,7 @@ from jaxdp.randomness import arithmetic
 
 FOLDER = Path(__file__).resolve().parent.parent / ".jax_cache"
 MAX_BYTES = 2**30
-MAPS, MOST_MAPS, CHECKED_EVERY = Path("/proc/self/maps"), 30_000, 10  # Linux allows a process 65 530 of them
+MAPS, MAX_MAPS, CHECKED_EVERY = Path("/proc/self/maps"), 30_000, 10  # Linux allows a process 65 530 of them
 finished: list[str] = []
 SETTINGS = {
     "jax_compilation_cache_dir": str(FOLDER),
@@ -54,7 +54,7 @@ def pytest_configure(config):
 def pytest_runtest_teardown(item):
     """Drops compiled programs before the process has as many memory maps as Linux allows: one more is a crash."""
     finished.append(item.nodeid)
-    if len(finished) % CHECKED_EVERY == 0 and MAPS.exists() and sum(1 for _ in MAPS.open()) > MOST_MAPS:
+    if len(finished) % CHECKED_EVERY == 0 and MAPS.exists() and sum(1 for _ in MAPS.open()) > MAX_MAPS:
         jax.clear_caches()
         gc.collect()
 

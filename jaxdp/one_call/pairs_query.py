@@ -357,7 +357,8 @@ class PairsQuery:
         numbers = statistic.tolist() if statistic.shape == values.shape else [None] * values.size
         sizes = [[None] * values.size] * 3
         if result.effect is not None and np.shape(result.effect) == values.shape:
-            sizes = [np.asarray(part, float).tolist() for part in (result.effect, *result.interval)]
+            known = [np.asarray(part, float) for part in (result.effect, *result.interval)]
+            sizes = [[None if np.isnan(number) else float(number) for number in part] for part in known]
         told = list(map(p_values.floored, values.tolist()))
         return [
             self._named(query)

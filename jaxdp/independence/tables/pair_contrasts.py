@@ -18,6 +18,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Column
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.tables import class_choice
 from jaxdp.independence.tables.class_choice import HALVES, QUARTERS, ClassChoice, Classing, classing
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
@@ -180,11 +181,11 @@ class PairContrasts(PrivateTest):
     def effect(self, key, release):
         """Phi of two halves with its interval, else Cramer's V with its lower end and 1: (pairs,) each.
 
-        By the draws of the p-value: a pair of halves has an interval without 0 exactly where p is at most 0.05.
+        By the draws of the p-value: a pair of halves has an interval without 0 exactly where p is at most 0.05. No
+        interval (NaN) of a pair where it and the p-value would contradict each other.
         """
-        del key
         found = self._by_pair(release, _effect)
-        return found[:, 0], (found[:, 1], found[:, 2])
+        return found[:, 0], effect_sizes.agreeing((found[:, 1], found[:, 2]), self.p_value(key, release))
 
     def _by_pair(self, release, answer, draws: bool = True):
         """What `answer` says of every pair; pairs of one kind share a program."""

@@ -503,7 +503,7 @@ def cautions(num_records: int, epsilon: float, released: bool) -> list[str]:
         right = 100.0 / (1.0 + math.exp(-epsilon))
         found.append(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
-            f"versions of one, can pick the right one in up to {math.floor(10.0 * right) / 10.0:.1f} of 100 cases."
+            f"versions of one, can pick the right one in up to {math.ceil(10.0 * right) / 10.0:.1f} of 100 cases."
         )
     return found
 

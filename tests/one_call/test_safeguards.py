@@ -34,7 +34,7 @@ def test_few_records_and_a_large_epsilon_are_said():
     large = ask(key=None, epsilon=1000.0)
     assert "Epsilon of 1000 protects little" in " ".join(large.sentences())
     assert "99.9 of 100" not in " ".join(ask(key=None, epsilon=5.5).sentences())
-    assert "up to 99.5 of 100" in " ".join(ask(key=None, epsilon=5.5).sentences())
+    assert "up to 99.6 of 100" in " ".join(ask(key=None, epsilon=5.5).sentences())
     assert "protects little" not in " ".join(ask(key=None, epsilon=2.0).sentences())
 
 

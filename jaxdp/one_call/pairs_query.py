@@ -355,7 +355,7 @@ class PairsQuery:
         values = np.asarray(result.p_value, float)
         statistic = np.asarray(result.statistic, float)
         numbers = statistic.tolist() if statistic.shape == values.shape else [None] * values.size
-        sizes = [[None] * values.size] * 3
+        sizes: list[list[float | None]] = [[None] * values.size] * 3
         if result.effect is not None and np.shape(result.effect) == values.shape:
             known = [np.asarray(part, float) for part in (result.effect, *result.interval)]
             sizes = [[None if np.isnan(number) else float(number) for number in part] for part in known]

@@ -28,7 +28,7 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.data import batches, readers
+    from jaxdp.data import batches, identifiers, readers
     from jaxdp.data.schema import Schema
     from jaxdp.data.tally import ties_told
 
@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     shown = by_line if form else tally
     columns = shown.columns.values()
     ties = [f"  {told}" for told in (*ties_told(columns), *_as_z(columns))]
+    persons = "" if form else identifiers.repeated(args.data, schema.delimiter, schema.unit)
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
     if not any(problems) and (harm := shown.harm(())):
@@ -56,9 +57,10 @@ def run(args: argparse.Namespace) -> int:
         *_shapes(columns),
         *replaced,
         *ties,
+        *([f"  {persons}"] if persons else []),
         *errors,
     ]
-    options.tell(args, _content(title, form, by_line.faults, columns), "\n".join(screen))
+    options.tell(args, _content(title, form, by_line.faults, columns, persons), "\n".join(screen))
     if problems:
         more = f" (and {len(problems) - 1} more, listed above)" if len(problems) > 1 else ""
         owner = "" if readers.OWNER in problems[0] else f" ({readers.OWNER})"
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _content(title: str, form: str, faults, columns) -> dict[str, Any]:
+def _content(title: str, form: str, faults, columns, persons: str) -> dict[str, Any]:
     """The same as the screen, for programs of the owner."""
     told = {
         column.rule.name: {
@@ -78,7 +80,8 @@ def _content(title: str, form: str, faults, columns) -> dict[str, Any]:
         for column in columns
     }
     malformed = {kind: count for kind, count in faults.items() if count}
-    return {"notice": title, "form": form, "malformed_lines": malformed, "columns": told}
+    notes = [persons] if persons else []
+    return {"notice": title, "form": form, "malformed_lines": malformed, "columns": told, "notes": notes}
 
 
 def _notes(column) -> list[str]:

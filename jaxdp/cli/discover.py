@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     names = columns_of(schema, args.columns and options.columns(schema, args.columns))
     _require_same_columns(truth, names)
     reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    source = Source(args.data, tuple(names), schema.delimiter, **reading, all_given=True)
+    source = Source(args.data, tuple(names), schema, **reading, all_given=True)
     goes_on = args.out is not None and (Path(args.out) / FILE).exists()  # then it may be paid for
     ledger = options.open_ledger(args.ledger, args.seed, 0.0 if goes_on else args.epsilon)
     folder = options.result_folder(args, WRITTEN, unfinished=[FILE])
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     key = options.make_key(args.seed)
     try:
         how = {"epsilon": args.epsilon, "keep": keep, "memory": args.memory}
-        graph, num_records = find_graph(schema, source, key, account, **how, **settings)
+        graph, num_records = find_graph(source, key, account, **how, **settings)
     except KeyboardInterrupt:
         if keep is not None and keep.exists():
             print(f"jaxdp: what was answered is kept: the same command with --out {folder} goes on.", file=sys.stderr)

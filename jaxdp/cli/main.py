@@ -14,6 +14,7 @@ A mistake of the user is any ValueError or TypeError that the package itself rai
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import importlib
 import importlib.util
@@ -22,9 +23,11 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
+from jaxdp._base.owner import OwnerWarning
 from jaxdp.cli.options import RED, UserError, coloured
 
 # command -> module in this package; the order is that of --help.
@@ -137,7 +140,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = build_parser().parse_args(argv or ["--help"])
         args.typed = shlex.join(["jaxdp", *argv])
-        return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
+        with _owner_warnings():
+            return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
     except SystemExit as leaving:  # argparse leaves this way after --help
         return int(leaving.code or SUCCESS)
     except KeyboardInterrupt as interrupt:
@@ -150,6 +154,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         message, code = _verdict(error)
         return _say(_with_charges(message, error), code)
+
+
+@contextlib.contextmanager
+def _owner_warnings() -> Iterator[None]:
+    """Warnings for the owner of a table as one line each on standard error, whatever Python's filters are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OwnerWarning)
+        usual = warnings.showwarning
+
+        def show(message, category, *where, **how):
+            if issubclass(category, OwnerWarning):
+                print(f"jaxdp: {message}", file=sys.stderr, flush=True)
+            else:
+                usual(message, category, *where, **how)
+
+        warnings.showwarning = show
+        yield
 
 
 def _verdict(error: Exception) -> tuple[str, int]:

@@ -44,6 +44,9 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.data.draft import draft
 
     text = draft(args.data, _every(args))
+    for line in [line for line in text.splitlines() if line.startswith("# unit = ")]:
+        unit = line.removeprefix("# ").partition("    #")[0]
+        options.note(f"if a person may have several rows, the schema must say {unit}; jaxdp check looks for repeats.")
     if args.out is None:
         print(text, end="")
         return 0

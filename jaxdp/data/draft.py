@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jaxdp.data import batches, files
+from jaxdp.data import batches, files, identifiers
 from jaxdp.data.header import USUAL_DELIMITERS
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.schema import column_rule
@@ -41,7 +41,6 @@ _EXAMPLE = [
     '#   kind = "continuous"                 #   kind = "categorical"',
     '#   bounds = [18, 90]                   #   levels = ["north", "south"]',
 ]
-_UNIT = re.compile(r"(^|[_ ])(id|person|patient|subject|user|customer|household)([_ ]|$)|_?id$", re.I)
 
 
 def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> str:
@@ -75,10 +74,9 @@ def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> st
         top.append('# decimal = ","              # files with ";" often write decimal commas; thousands = "." then too')
     if not every and not kinds:
         top += _EXAMPLE
-    units = [column for column in names if _UNIT.search(column)]
+    units = identifiers.names_persons(names)
     if units:
-        unit = json.dumps(units[0], ensure_ascii=False)
-        top.append(f"# unit = {unit}    # if a person may have several rows: one record for each person")
+        top.append(f"# {identifiers.unit_line(units[0])}    # if a person may have several rows: one record for each person")
     if every:
         column_rule(names[0], every)  # a mistake in the keys is told now, not by the next command
     sections = (_section(column, kinds.get(column, ""), every) for column in names)

@@ -53,7 +53,7 @@ def pieces(
     Errors: OSError if a file cannot be opened; ValueError or TypeError with one sentence otherwise; `FormError`
     where the records decide it, never if strict.
     """
-    if hasattr(source, "collect") and hasattr(source, "collect_schema"):  # polars, lazy: only asked columns are made
+    if is_lazy(source):  # only asked columns are made
         source = source.select([name for name in names if name in source.collect_schema().names()]).collect()
     whole = isinstance(source, str | os.PathLike) and os.path.isfile(source)
     table = None if whole and not in_batches else batches.of(source)
@@ -76,6 +76,29 @@ def pieces(
             found += len(piece[names[0]])
             yield piece
         _require_records(found, records)
+
+
+def is_lazy(source: Any) -> bool:
+    """Whether this is a lazy table of polars, which is computed when it is read."""
+    return hasattr(source, "collect") and hasattr(source, "collect_schema")
+
+
+def names_of(source: Any, delimiter: str = ",") -> list[Any]:
+    """The names of the columns of a source, which are public. Errors: as `pieces`; no record is read."""
+    if is_lazy(source):
+        return list(source.collect_schema().names())
+    table = batches.of(source)
+    if table is not None:
+        return table.names
+    if not isinstance(source, str | os.PathLike):
+        return _available(source)
+    path = (batches.paths(source) or [os.fspath(source)])[0]
+    return files.names_of(path) if files.is_typed(path) else _header(path, delimiter)
+
+
+def _header(path: str, delimiter: str) -> list[str]:
+    with files.text(path) as file:
+        return [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
 
 
 def _of_several(
@@ -168,8 +191,7 @@ def _csv_pieces(path: str, names: Sequence[str], delimiter: str, faults: Counter
     if arrow_csv.serves(path, delimiter):
         import pyarrow
 
-        with files.text(path) as file:
-            fields = [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
+        fields = _header(path, delimiter)
         positions = header.positions(path, fields, names, delimiter)
         try:
             for piece in arrow_csv.pieces(path, fields, list(dict.fromkeys(positions)), delimiter):
@@ -224,17 +246,7 @@ def _require_width(path: str, rows: list[list[str]], width: int, before: int) ->
 
 def _frame_columns(source: Any, names: Sequence[str], strict: bool) -> dict[str, np.ndarray]:
     """The named columns of a data frame or a mapping, by duck typing."""
-    if isinstance(source, Mapping):
-        available = list(source)
-    elif hasattr(source, "column_names"):  # pyarrow, where .columns holds the arrays themselves
-        available = list(source.column_names)
-    elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        available = list(source.columns)
-    else:
-        raise TypeError(
-            "source must be the path of a data file, a pandas, polars or pyarrow table or a mapping of arrays, "
-            f"got {type(source).__name__}."
-        )
+    available = _available(source)
     columns: dict[str, np.ndarray] = {}
     for name in names:
         matches = [label for label in available if label == name]
@@ -245,6 +257,20 @@ def _frame_columns(source: Any, names: Sequence[str], strict: bool) -> dict[str,
         columns[name] = _values(name, source[name], strict)
     _require_one_length(columns, strict)
     return columns
+
+
+def _available(source: Any) -> list[Any]:
+    """The names of a table in memory, by duck typing."""
+    if isinstance(source, Mapping):
+        return list(source)
+    if hasattr(source, "column_names"):  # pyarrow, where .columns holds the arrays themselves
+        return list(source.column_names)
+    if hasattr(source, "columns") and hasattr(source, "__getitem__"):
+        return list(source.columns)
+    raise TypeError(
+        "source must be the path of a data file, a pandas, polars or pyarrow table or a mapping of arrays, "
+        f"got {type(source).__name__}."
+    )
 
 
 def _values(name: str, column: Any, strict: bool) -> np.ndarray:

@@ -170,7 +170,7 @@ class ColumnTally:
             self._add_numbers(values)
 
     def _add_texts(self, values: Sequence) -> None:
-        for text, count in _counted(values).items():
+        for text, count in texts_of(values).items():
             if self.rule.level(text) in self.rule.levels:
                 continue
             if text.lower() in MISSING_MARKS:
@@ -296,7 +296,7 @@ class ColumnTally:
         return ", in another unit or on another scale than the bounds" if self.outside else ""
 
 
-def _counted(values: Sequence) -> Counter[str]:
+def texts_of(values: Sequence) -> Counter[str]:
     """How often each text occurs."""
     if not isinstance(values, TextColumn):
         return Counter(map(to_text, values))

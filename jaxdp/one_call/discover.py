@@ -68,8 +68,8 @@ def discover(
     names = columns_of(known, columns)
     chosen = settings_of(method=method, delta=delta, **settings)
     account = account_of(ledger, table, ", ".join(names))
-    source = reading.Source(table, tuple(names), known.delimiter, strict, records, force, all_given=True)
-    found = find_graph(known, source, own_key(key), account, epsilon=epsilon, memory=size(memory), **chosen)[0]
+    source = reading.Source(table, tuple(names), known, strict, records, force, all_given=True)
+    found = find_graph(source, own_key(key), account, epsilon=epsilon, memory=size(memory), **chosen)[0]
     return dataclasses.replace(found, note=" ".join(text for text in (found.note, known.protects) if text))
 
 
@@ -98,7 +98,6 @@ def settings_of(*, method: str = AUTO, delta: float = 0.0, **settings: Any) -> d
 
 
 def find_graph(
-    schema: Schema,
     source: reading.Source,
     key: Any,
     account: Any,
@@ -123,11 +122,11 @@ def find_graph(
             return search(key, records, ledger=account, epsilon=epsilon, keep=keep, **settings), records.num_records
 
     def load(table, **how):
-        return as_records(schema.read_table(table, list(source.names), shuffled=reading.is_release(key), **how))
+        return as_records(source.schema.read_table(table, list(source.names), shuffled=reading.is_release(key), **how))
 
     rows = source.rows_beyond(memory)
     if rows is not None:
-        load = _beyond_memory(schema, source, rows, reading.limit(memory), epsilon, settings)
+        load = _beyond_memory(source, rows, reading.limit(memory), epsilon, settings)
     with contextlib.ExitStack() as stack:
         if keep is not None:
             keep = stack.enter_context(keeping(keep, account))
@@ -135,14 +134,13 @@ def find_graph(
         return reading.ask(ask, load, source, account)
 
 
-def _beyond_memory(
-    schema, source: reading.Source, rows: int, most: int, epsilon: float, settings
-) -> Callable[..., Any]:
+def _beyond_memory(source: reading.Source, rows: int, most: int, epsilon: float, settings) -> Callable[..., Any]:
     """How a table of so many rows is read within so many bytes. Errors: ValueError, before it is read, if none serves.
 
     Columns of levels as codes, one byte each; where that is too much, or columns are continuous, in chunks.
     """
-    columns, names = schema.columns_of(source.names), source.names
+    schema, names = source.schema, source.names
+    columns = schema.columns_of(names)
     as_codes = streamed.BYTES_PER_CODE * rows * len(columns)
     if 0 not in levels_of(columns) and as_codes <= most:
         return functools.partial(streamed.codes, schema=schema, names=list(names))

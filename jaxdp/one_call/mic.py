@@ -155,7 +155,7 @@ class MICQuery:
         def load(source, **how):
             return self.schema.read_table(source, self.names, shuffled=reading.is_release(key), **how)
 
-        source = reading.Source(table, self.names, self.schema.delimiter, strict, records, force)
+        source = reading.Source(table, self.names, self.schema, strict, records, force)
         return reading.ask(measure, load, source, account)
 
 

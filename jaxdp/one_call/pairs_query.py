@@ -165,7 +165,7 @@ class PairsQuery:
         if strict:
             conditioning.require_said(self.schema.rule(name) for name in self.given)
         names = (*self.columns, *self.given)
-        source = reading.Source(table, names, self.schema.delimiter, strict, records, force, self.given)
+        source = reading.Source(table, names, self.schema, strict, records, force, self.given)
 
         def load(table: Any, **how: Any) -> np.ndarray:
             return self.schema.read_table(

@@ -122,7 +122,7 @@ class Query:
         """
         if strict:
             conditioning.require_said(self.schema.rule(name) for name in self.given)
-        source = reading.Source(table, self.columns, self.schema.delimiter, strict, records, force, self.given)
+        source = reading.Source(table, self.columns, self.schema, strict, records, force, self.given)
         source = dataclasses.replace(source, clipped_z=getattr(self.entry.cls, "leaves_out_clipped_z", False))
         coded = self.entry.spec.columns.coded
         rows, asked = source.rows_beyond(memory, self.entry.memory), self

@@ -16,8 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdp import charge
+from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed
-from jaxdp.data import batches, kept_sums, streamed
+from jaxdp.data import batches, identifiers, kept_sums, streamed
+from jaxdp.data.schema import Schema
 
 _TOLD: set[str] = set()  # remarks on columns that the owner has read in this process
 MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
@@ -25,7 +27,7 @@ MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Source:
-    """A table and how to read it. names: the columns used. records: the public number of records, if any.
+    """A table and how to read it. names: the columns used, of the schema. records: the public number of records, if any.
 
     table: path of a file, a folder or a glob, a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or
     what `jaxdp.data.batches` reads.
@@ -37,7 +39,7 @@ class Source:
 
     table: Any
     names: tuple[str, ...]
-    delimiter: str
+    schema: Schema
     strict: bool = False
     records: int | None = None
     force: bool = False
@@ -140,7 +142,7 @@ def _asked[Data, Answer](
         return query(load(source.table, strict=True, records=source.records), account)
     from jaxdp.data import lines
 
-    counted = lines.count(source.table, source.names, source.delimiter)  # refuses a bad header, a public mistake
+    counted = lines.count(source.table, source.names, source.schema.delimiter)  # refuses a bad header, a public mistake
     records = counted if source.records is None else source.records
     if account is None:
         return query(load(source.table, strict=True, records=records), None)
@@ -193,6 +195,8 @@ def _checked(load: Callable[..., Any], source: Source) -> Any:
         if told not in _TOLD:  # once, however many queries a loop asks
             _TOLD.add(told)
             print(f"jaxdp: {told} ({OWNER}).", file=sys.stderr)
+    if told := identifiers.repeated(source.table, source.schema.delimiter, source.schema.unit):
+        warn_owner(f"{told} ({OWNER}).")
     return data
 
 
@@ -202,6 +206,6 @@ def _without_records(source: Source, public: Sequence[str], records: int) -> Map
 
     table: dict[str, Any] = {name: [""] * records for name in source.names}
     if public:
-        pieces = list(lines.pieces(source.table, public, source.delimiter, records))
+        pieces = list(lines.pieces(source.table, public, source.schema.delimiter, records))
         table |= {name: [cell for piece in pieces for cell in piece[name]] for name in public}
     return table

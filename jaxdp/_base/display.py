@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp._base import check
+from jaxdp._base import amounts, check
 
 KINDS_OF_DTYPES = {
     "b": "bool",
@@ -90,17 +90,6 @@ def unrounded(value: Any) -> str:
     return shown(value)
 
 
-def spent(value: Any) -> str:
-    """A part of a budget as people read it: six significant digits, never less than the value but for its rounding."""
-    if not _is_number(value) or not math.isfinite(float(value)):
-        return shown(value)
-    exact = float(value)
-    if abs(float(f"{exact:.6g}") - exact) <= 1e-12 * exact or exact <= 0.0:
-        return f"{exact:.6g}"
-    unit = 10.0 ** (math.floor(math.log10(exact)) - 5)
-    return f"{math.ceil(exact / unit) * unit:.6g}"
-
-
 def _is_number(value: Any) -> bool:
     """Whether this is one real number that can be read now."""
     if not check.is_concrete(value) or np.ndim(value):
@@ -116,6 +105,12 @@ def _number(value: Any, digits: int | None) -> str:
     if digits is None or not isinstance(plain, float | np.floating):
         return str(plain)
     return f"{float(plain):.{digits}g}"
+
+
+def _cell(name: str, value: Any, digits: int = 6) -> str:
+    """A named value of a table: numbers with so many digits, costs never rounded down."""
+    is_cost = amounts.is_cost(name) and _is_number(value) and not isinstance(value, bool)
+    return amounts.spent(value, digits) if is_cost else _text(value, digits)
 
 
 def printable(text: str) -> str:
@@ -174,12 +169,12 @@ class Readable:
 def as_text(title: str, values: dict[str, Any]) -> str:
     """The title and one indented line for each value."""
     width = max(map(len, values))
-    return "\n".join([title, *(f"  {name.ljust(width)}  {_text(value)}" for name, value in values.items())])
+    return "\n".join([title, *(f"  {name.ljust(width)}  {_cell(name, value)}" for name, value in values.items())])
 
 
 def as_html(title: str, values: dict[str, Any]) -> str:
     """The same as a table of two columns."""
-    return _html_table(title, (), ((name, _text(value)) for name, value in values.items()))
+    return _html_table(title, (), ((name, _cell(name, value)) for name, value in values.items()))
 
 
 class Rows[T](list[T]):
@@ -188,7 +183,7 @@ class Rows[T](list[T]):
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Header and cells, without the columns that are empty or at their default in every row."""
         names = [field.name for field in dataclasses.fields(self[0]) if _is_used(self, field)]  # type: ignore[arg-type]
-        return names, [[_text(getattr(row, name), 4) for name in names] for row in self[:ROWS_SHOWN]]
+        return names, [[_cell(name, getattr(row, name), 4) for name in names] for row in self[:ROWS_SHOWN]]
 
     def __repr__(self) -> str:
         if not self:

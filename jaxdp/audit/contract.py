@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import catalogue, core, examples
+from jaxdp._base.amounts import spent
 from jaxdp.audit import bounds, gradients
 from jaxdp.audit.attack import ROUNDING, SLACK, attack
 from jaxdp.data.dataset import Data
@@ -202,11 +203,11 @@ def _cost(one: _Checked) -> Found:
         yield "a run costs more than what is charged before it", ""
     asked = float(planned.epsilon)
     if not self_priced and not asked <= epsilon * (1 + 1e-6):
-        yield f"epsilon={epsilon} costs {asked:.6g}", ""
+        yield f"epsilon={epsilon} costs {spent(asked)}", ""
     low, high = one.example.price
     if self_priced and one.configured.claims_epsilon and not low * epsilon * (1 - 1e-6) <= asked <= high * epsilon:
-        yield f"epsilon={epsilon} costs {asked:.6g}, price= says {low:g} to {high:g} times as much", ""
-    yield "", ("" if asked >= low * epsilon * (1 - 1e-6) else f"epsilon={epsilon} spends {asked:.6g} only")
+        yield f"epsilon={epsilon} costs {spent(asked)}, price= says {low:g} to {high:g} times as much", ""
+    yield "", ("" if asked >= low * epsilon * (1 - 1e-6) else f"epsilon={epsilon} spends {spent(asked)} only")
 
 
 def _release(one: _Checked) -> Found:

@@ -29,6 +29,7 @@ def write(found, folder: Path, facts: dict, begin) -> dict:
 
 def summary(found, folder: Path) -> str:
     """One screen for people."""
+    from jaxdp._base import amounts
     from jaxdp.report.story import told_flags
 
     content = found.content
@@ -38,7 +39,7 @@ def summary(found, folder: Path) -> str:
         options.paragraph("answer", content["answer"]),
         *(f"{indent}{line}" for line in found.table()),
         f"  sees       {content['sees'] or 'not said by the tests'}",
-        f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g} for all pairs together, "
+        f"  privacy    {amounts.cost(content, every=True)} for all pairs together, "
         f"{content['relation']}, {content['mode']}, n = {content['n']}",
     ]
     rule = content["level_rule"] or {"sentence": "", "flags": []}
@@ -48,6 +49,7 @@ def summary(found, folder: Path) -> str:
         "assumes": content["assumption"] or rule["sentence"],
         "level": rule["sentence"] if content["assumption"] else "",
         "flagged:": told_flags(rule["flags"]),
+        "caution": " ".join(content["cautions"]),
         "records": content["unit"],
     }
     lines += [options.paragraph(name, text) for name, text in told.items() if text]

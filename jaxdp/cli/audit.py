@@ -85,7 +85,9 @@ def contract(args: argparse.Namespace) -> int:
 
 def summary(found, seconds: float) -> str:
     """One screen."""
-    lines = [f"{found.method}: claimed epsilon {found.claimed:g}"]
+    from jaxdp._base.amounts import spent
+
+    lines = [f"{found.method}: claimed epsilon {spent(found.claimed)}"]
     if found.runs:
         lines.append(f"  true epsilon >= {found.lower:.4f} with confidence 1 - {found.alpha:g}")
         lines.append(f"  {found.runs} runs in {seconds:.1f} s ({found.mode}), told apart by: {found.event}")

@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     import jax
 
+    from jaxdp._base.amounts import spent
     from jaxdp.report import written
 
     folder = options.output_folder(args.out, ("result.json", "bench.png"))
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     }
     written.put(folder, "result.json", options.write_json, {"machine": facts, "rows": rows})
     written.put_picture(folder, "bench.png", draw, rows)
-    print(f"{facts['device']}, {facts['cores']} cores, jax {facts['jax']}, epsilon {args.epsilon:g}")
+    print(f"{facts['device']}, {facts['cores']} cores, jax {facts['jax']}, epsilon {spent(args.epsilon)}")
     print(f"{'method':<22}{'n':>8}{'replicates/s':>15}{'compile s':>12}")
     for row in rows:
         print(f"{row['method']:<22}{row['n']:>8}{row['per_second']:>15.4g}{row['compile_seconds']:>12.2f}")

@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     content = write(graph, folder, num_records=num_records, truth=truth, facts=facts)
     if keep is not None:
         keep.unlink(missing_ok=True)  # the results are on disk: the next search is a new one
-    options.tell(args, content, summary(content, folder) + options.pictures() + options.left(ledger, args.seed))
+    options.tell(args, content, summary(content, folder) + options.pictures() + options.left(ledger))
     return 0
 
 
@@ -180,6 +180,7 @@ def describe(graph, num_records: int, truth) -> dict:
         "complete": graph.complete,
         "untested": [[graph.names[i], graph.names[j]] for i, j in graph.untested],
         "num_tests": graph.num_tests,
+        "cautions": list(graph.cautions),
     } | ({"note": graph.note} if graph.note else {})
     if truth is not None:
         content["skeleton_f1"] = discovery.skeleton_f1(graph, truth)
@@ -195,12 +196,15 @@ def write_edges(path: Path, graph) -> None:
     without a direction has the rest. A search on one noisy table answers by post-processing: its queries cost nothing
     on top of the table.
     """
+    from jaxdp._base import amounts
+
     rows = []
     for item in graph.decisions:
         kept = bool(graph.skeleton[item.i, item.j])
         given = " ".join(graph.names[k] for k in item.given)
-        numbers = (item.value, item.epsilon, item.q_value, *_arrow_shares(graph, item.i, item.j))
+        numbers = (item.value, item.q_value, *_arrow_shares(graph, item.i, item.j))
         shown = [None if number is None else float(f"{number:.6g}") for number in numbers]
+        shown.insert(1, None if item.epsilon is None else float(amounts.spent(item.epsilon)))
         rows.append([graph.names[item.i], graph.names[item.j], given, kept, item.independent, *shown])
     arrows = ["share_a_to_b", "share_b_to_a"]
     header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "q_value", *arrows]
@@ -223,17 +227,20 @@ def _q_values(graph):
 
 def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
+    from jaxdp._base import amounts
+
     lines = [
         content["title"],
         options.paragraph("edges", content["answer"]),
         f"  method     {content['method']}, n = {content['n']}, {content['num_tests']} queries"
         + ("" if content["complete"] else f", INCOMPLETE: {len(content['untested'])} pairs untested, edges kept"),
-        f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
-        f"{content['mode']}",
+        f"  privacy    {amounts.cost(content, every=True)}, {content['relation']}, {content['mode']}",
         f"  files      {', '.join(str(folder / name) for name in FILES if (folder / name).exists())}",
     ]
     if content.get("unit"):
         lines.insert(-1, options.paragraph("records", content["unit"]))
+    if content["cautions"]:
+        lines.insert(-1, options.paragraph("caution", " ".join(content["cautions"])))
     if "note" in content:
         lines.insert(3, options.paragraph("note", content["note"]))
     if "skeleton_f1" in content:

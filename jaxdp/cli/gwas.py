@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     account = options.account(ledger, args.genotypes, folder, query.short)
     found = query.ask(args.genotypes, args.covariates, options.make_key(args.seed), account)
     content = write(found, folder, options.for_the_page(args, ledger))
-    screen = f"{found}\n  files      {folder}{options.pictures()}{options.left(ledger, args.seed)}"
+    screen = f"{found}\n  files      {folder}{options.pictures()}{options.left(ledger)}"
     options.tell(args, content, screen)
     return 0
 

@@ -113,15 +113,19 @@ def _lines(row) -> list[str]:
 
 
 def _line(row) -> str:
+    from jaxdp._base import amounts
+
     what = f"{row.method} {row.note}".strip()
     return (
-        f"{row.number:>5}  {row.time[:19].replace('T', ' ')}  {what[:24]:24}  {row.epsilon:>10.6g}  "
-        f"{row.delta:>8.3g}  {row.rho:>8.4g}  {row.cumulative_rho if row.rho else row.cumulative_epsilon:>10.6g}"
+        f"{row.number:>5}  {row.time[:19].replace('T', ' ')}  {what[:24]:24}  {amounts.spent(row.epsilon):>10}  "
+        f"{amounts.spent(row.delta, 3):>8}  {amounts.spent(row.rho, 4):>8}  "
+        f"{amounts.spent(row.cumulative_rho if row.rho else row.cumulative_epsilon):>10}"
     )
 
 
 def composed(ledger) -> list[str]:
     """What the charges cost together: the sums that always hold, and what a list fixed in advance would cost."""
+    from jaxdp._base import amounts
     from jaxdp.accounting import compose
     from jaxdp.core import Cost
 
@@ -136,7 +140,8 @@ def composed(ledger) -> list[str]:
     total = compose(costs, delta=delta - spent.delta)
     return [
         f"sums, true for charges chosen one after the other: {spent}",
-        f"had the list of charges been fixed in advance: epsilon={total.epsilon:.6g} at delta={delta:g}",
+        f"had the list of charges been fixed in advance: epsilon={amounts.spent(total.epsilon)} at "
+        f"delta={amounts.spent(delta)}",
     ]
 
 

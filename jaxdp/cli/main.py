@@ -27,7 +27,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from jaxdp._base.owner import OwnerWarning
 from jaxdp.cli.options import RED, UserError, coloured
 
 # command -> module in this package; the order is that of --help.
@@ -159,6 +158,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def _owner_warnings() -> Iterator[None]:
     """Warnings for the owner of a table as one line each on standard error, whatever Python's filters are."""
+    from jaxdp._base.owner import OwnerWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("always", OwnerWarning)
         usual = warnings.showwarning

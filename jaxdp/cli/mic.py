@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     reading = {"strict": args.strict, "records": args.records, "force": args.force}
     found = query.ask(args.data, options.make_key(args.seed), account, **reading)
     content = write(found, folder, options.for_the_page(args, ledger))
-    options.tell(args, content, _screen(content, folder) + options.pictures() + options.left(ledger, args.seed))
+    options.tell(args, content, _screen(content, folder) + options.pictures() + options.left(ledger))
     return 0
 
 
@@ -124,19 +124,21 @@ def write_tables(folder: Path, names, matrix, found) -> None:
 
 def _screen(content: dict, folder: Path) -> str:
     """One screen for people."""
+    from jaxdp._base import amounts
     from jaxdp.one_call.mic import DROWNED, NOISY
 
     lines = [
         content["title"],
         f"  answer     {content['answer']}",
         f"  noise      sd {content['noise_sd']:.3g} on each coefficient",
-        f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
-        f"n = {content['n']}",
+        f"  privacy    {amounts.cost(content, every=True)}, {content['relation']}, n = {content['n']}",
     ]
     if "unit" in content:
         lines.append(f"  records    {content['unit']}")
     if content["noise_sd"] > NOISY:
         lines.append(f"  warning    {DROWNED}")
+    if content["cautions"]:
+        lines.append(options.paragraph("caution", " ".join(content["cautions"])))
     if content["mode"] == "simulation":
         lines.append(f"  {options.NOT_PRIVATE}")
     return "\n".join([*lines, f"  files      {folder}"])

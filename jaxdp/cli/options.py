@@ -347,15 +347,10 @@ def account(ledger, data: str, folder: Path, columns: str):
     return ledger.asked(columns=short(columns), source=short(called(data)), result=short(str(folder.resolve())))
 
 
-def left(ledger, seed: int | None) -> str:
-    """A line of the screen that says what is left after a charge, or how to keep count."""
-    if seed is not None:
-        return ""
+def left(ledger) -> str:
+    """A line of the screen that says what is left after a charge; the cautions of an answer speak of no ledger."""
     if ledger is None:
-        return (
-            "\n  budget     no ledger: this cost was not recorded. Create one with jaxdp ledger create study.db "
-            "--epsilon E, then give --ledger study.db"
-        )
+        return ""
     return f"\n  budget     {ledger.remaining} left in {ledger.path.name}"
 
 

@@ -308,6 +308,7 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
     """Power against n for the answered tests, the non-private one, and the simulated check."""
     import numpy as np
 
+    from jaxdp._base.amounts import spent
     from jaxdp.plan.solve import AUTO, FORMULA, PlannedTest
     from jaxdp.report.power_curve import power_curve
 
@@ -322,7 +323,7 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
             usable = [n for n in grid if n >= planned.plan.smallest_n]
             curves.append((row.method, usable, [planned.power_or_zero(n, best.epsilon, best.effect) for n in usable]))
     measured = content["simulated"]
-    title = f"epsilon {best.epsilon:.3g}, effect {best.effect:.3g}"
+    title = f"epsilon {spent(best.epsilon, 3)}, effect {best.effect:.3g}"
     points = [(best.n, measured["power"], tuple(measured["power_interval"]))] if measured else []
     power_curve(path, curves, level=args.level, title=title, wanted=args.power, reference=reference, measured=points)
 
@@ -373,7 +374,9 @@ def _computed(content: dict) -> str:
 
 
 def _table_line(row) -> str:
+    from jaxdp._base.amounts import spent
+
     if row.reason:
         return f"  {row.method:<22}{LEVEL_LOST if LEVEL_LOST in row.reason else 'not within reach':>44}"
     cost = "" if row.cost_of_privacy is None else f"{row.cost_of_privacy:.3g}"
-    return f"  {row.method:<22}{row.n:>10}{row.epsilon:>10.3g}{row.effect:>9.3g}{row.power:>8.3g}{cost:>17}"
+    return f"  {row.method:<22}{row.n:>10}{spent(row.epsilon, 3):>10}{row.effect:>9.3g}{row.power:>8.3g}{cost:>17}"

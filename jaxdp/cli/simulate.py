@@ -304,12 +304,14 @@ def progress(settings, plan, shown: bool):
 
 def summary(rows, folder: Path, seconds: float, drawn: bool = True) -> str:
     """One screen; drawn: whether the page is there."""
+    from jaxdp._base.amounts import spent
+
     shown = rows[:SCREEN_ROWS]
     lines = [f"{'method':22s} {'design':14s} {'n':>7s} {'epsilon':>8s} {'effect':>7s}  rejection rate [95 %]"]
     for row in shown:
         low, high = row.interval
         setting = row.identity
-        epsilon = "-" if setting["epsilon"] is None else f"{setting['epsilon']:g}"
+        epsilon = "-" if setting["epsilon"] is None else spent(setting["epsilon"])
         note = "" if row.complete else "  not finished: --resume"
         note += f"  {row.failures} p-values are NaN" if row.failures else ""
         lines.append(

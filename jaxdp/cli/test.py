@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             else write(answer, folder, facts, begin, args.schema)
         )
     screen = all_pairs.summary(answer, folder) if args.all_pairs else summary(content, folder) + options.pictures()
-    options.tell(args, content, screen + options.left(ledger, args.seed))
+    options.tell(args, content, screen + options.left(ledger))
     return 0
 
 
@@ -180,7 +180,7 @@ def _told_cells(cells: list[dict]) -> str:
 
 def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
-    from jaxdp._base import p_values
+    from jaxdp._base import amounts, p_values
     from jaxdp.one_call.answer import built, told_effect
     from jaxdp.one_call.budget import listing
     from jaxdp.report.story import told_flags
@@ -197,8 +197,7 @@ def summary(content: dict, folder: Path) -> str:
         f"  statistic  {shown}",
         f"  method     {content['method']}{built(content['built'])}, n = {content['n']}",
         f"  sees       {content['sees'] or 'not said by the test'}",
-        f"  privacy    epsilon = {content['epsilon']:g}, delta = {content['delta']:g}, {content['relation']}, "
-        f"{content['mode']}",
+        f"  privacy    {amounts.cost(content, every=True)}, {content['relation']}, {content['mode']}",
         f"  files      {', '.join(str(folder / name) for name in FILES if (folder / name).exists())}",
     ]
     if content["public_columns"]:

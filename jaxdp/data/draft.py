@@ -76,7 +76,9 @@ def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> st
         top += _EXAMPLE
     units = identifiers.names_persons(names)
     if units:
-        top.append(f"# {identifiers.unit_line(units[0])}    # if a person may have several rows: one record for each person")
+        top.append(
+            f"# {identifiers.unit_line(units[0])}    # if a person may have several rows: one record for each person"
+        )
     if every:
         column_rule(names[0], every)  # a mistake in the keys is told now, not by the next command
     sections = (_section(column, kinds.get(column, ""), every) for column in names)

@@ -26,9 +26,13 @@ ALIKE = 0.75  # of the values of a column without such a name occur equally ofte
 SAMPLE = 1 << 16  # rows that most columns need not be read beyond
 MAX_BYTES = 1 << 26  # of files of which every column is looked at; of larger ones those whose name says something
 
-_WORD = r"(?:person|patient|subj|subject|user|customer|client|household|hh|participant|respondent|individual|case|member|"
+_WORD = (
+    r"(?:person|patient|subj|subject|user|customer|client|household|hh|participant|respondent|individual|case|member|"
+)
 _WORD += r"pupil|student|employee)"
-_PERSON = re.compile(rf"(?:{_WORD}_?)?(?:id|ids|iid|uid|uuid|pid|idno|idnum|idcode)|{_WORD}_?(?:no|nr|num|number|code|key)")
+_PERSON = re.compile(
+    rf"(?:{_WORD}_?)?(?:id|ids|iid|uid|uuid|pid|idno|idnum|idcode)|{_WORD}_?(?:no|nr|num|number|code|key)"
+)
 _NUMBER = re.compile(rf"{_WORD}|.+_(?:id|uid|uuid)")
 _TIME = re.compile(  # what repeats equally often in a table of visits, and says when a row was written, not whose it is
     r"date|day|dow|week|weekday|month|quarter|year|hour|minute|second|time|timestamp|period|wave|round|visit|session|"
@@ -56,7 +60,7 @@ def unit_line(name: str) -> str:
 
 
 def repeated(source: Any, delimiter: str = ",", unit: str = "") -> str:
-    """What it means that an identifier repeats, without a full stop; the empty text where none does, or `unit` is named.
+    """What it means that an identifier repeats, without a full stop; the empty text where none does or `unit` is set.
 
     source, delimiter: as of `readers.pieces`. Every column of the table is looked at, whether a schema has it or not;
     of tables that do not lie in memory, are very large or are computed anew for every pass, those with a telling name.
@@ -85,7 +89,7 @@ def _identifier(source: Any, delimiter: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Repeats:
-    """How often the values of a column occur. counts: (k,), of those that may be identifiers; none where they are not."""
+    """How often the values of a column occur. counts: (k,), none where the values are no identifiers."""
 
     counts: np.ndarray
 
@@ -131,14 +135,16 @@ def _counted_where_possible(source: Any, names: Sequence[str], delimiter: str) -
         return _counted(source, names, delimiter)
     except (TypeError, ValueError):
         singles = [] if len(names) == 1 else [[name] for name in names]
-        return {name: found for one in singles for name, found in _counted_where_possible(source, one, delimiter).items()}
+        return {
+            name: found for one in singles for name, found in _counted_where_possible(source, one, delimiter).items()
+        }
 
 
 def _is_costly(source: Any) -> bool:
     """Whether each pass over the table is a computation or a long way."""
     if not isinstance(source, str | os.PathLike) or batches.is_query(source):
         return readers.is_lazy(source) or batches.of(source) is not None
-    return sum(map(os.path.getsize, batches.paths(source) or [source])) > MAX_BYTES
+    return sum(os.path.getsize(path) for path in batches.paths(source) or [os.fspath(source)]) > MAX_BYTES
 
 
 def _counted(source: Any, names: Sequence[str], delimiter: str) -> dict[str, _Repeats]:

@@ -13,6 +13,7 @@ import jax
 
 from jaxdp import catalogue
 from jaxdp._base import check
+from jaxdp._base.amounts import spent
 from jaxdp.core import Account
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records, levels_of
@@ -109,7 +110,7 @@ def why(setting: Setting) -> str:
     """Which search public numbers choose, why, and what it will miss: one sentence for people, known before a run."""
     first, *rest = forecasts(setting)
     rest = [row for row in rest if row.weakest >= first.weakest]
-    budget = f"epsilon {setting.epsilon:g}" + (f", delta {setting.delta:g}" if setting.delta else "")
+    budget = f"epsilon {spent(setting.epsilon)}" + (f", delta {spent(setting.delta)}" if setting.delta else "")
     asked = f"{setting.num_columns} columns, {setting.num_records} records and {budget}"
     if not math.isfinite(first.weakest):
         return f"{first.method} was chosen: it takes continuous columns."

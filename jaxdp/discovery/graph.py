@@ -55,7 +55,7 @@ class Graph(Readable):
     `untested` lists the pairs that still had queries, whose edges were kept.
     cost: of the whole search, fixed before the data were read. decisions: the answered queries
     (for methods that answer by post-processing, the answer that removed or kept each edge).
-    note: what the reader must know about how far the search went.
+    note: what the reader must know about how far the search went. cautions: what records and budget say against it.
     arrow_shares: float (d, d), or None for searches without one: entry (i, j) is the share of i -> j among orientations
     sampled from a model of the released numbers; no calibrated probability (docs/discovery.md#arrows).
     """
@@ -72,6 +72,7 @@ class Graph(Readable):
     num_tests: int = 0
     note: str = ""
     arrow_shares: np.ndarray | None = None
+    cautions: tuple[str, ...] = ()
 
     @property
     def edges(self) -> list[tuple[str, str]]:
@@ -106,6 +107,8 @@ class Graph(Readable):
             "privacy": str(self.cost),
             "answered": f"{self.num_tests} queries" if self.num_tests else None,
             "complete": None if self.complete else f"no: {len(self.untested)} pairs kept untested",
+            "note": self.note,
+            "caution": " ".join(self.cautions),
         }
         return titled(self.method or "graph", self.mode), {name: values[name] for name in values if values[name]}
 
@@ -152,7 +155,7 @@ class Graph(Readable):
             "complete": self.complete,
             "epsilon": number(self.cost.epsilon),
             "mode": self.mode,
-        } | ({"note": self.note} if self.note else {})
+        } | {name: told for name, told in (("note", self.note), ("cautions", list(self.cautions))) if told}
 
     def to_dot(self) -> str:
         """DOT text."""
@@ -201,6 +204,7 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
         cost=cost,
         mode=str(content.get("mode", "")),
         note=str(content.get("note", "")),
+        cautions=tuple(map(str, content.get("cautions", ()))),
     )
 
 

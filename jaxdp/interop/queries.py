@@ -12,6 +12,7 @@ import jax
 
 from jaxdp import charge
 from jaxdp._base import check
+from jaxdp._base.amounts import spent
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable, titled
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
@@ -199,5 +200,5 @@ def _asked(row: Spend) -> str:
 
 def _paid(row: Spend) -> str:
     if row.epsilon == float("inf"):
-        return f"rho {row.rho:g}"
-    return f"epsilon {row.epsilon:g}, {row.total_epsilon:g} so far"
+        return f"rho {spent(row.rho)}"
+    return f"epsilon {spent(row.epsilon)}, {spent(row.total_epsilon)} so far"

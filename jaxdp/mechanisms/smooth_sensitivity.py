@@ -21,6 +21,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.amounts import spent
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
@@ -230,8 +231,8 @@ class _SmoothApproximate(_SmoothNoise):
             if true > self.delta * (1.0 + 1e-9):
                 raise ValueError(
                     f"{type(self).__name__} with noise_width={self.noise_width:.6g} and "
-                    f"smoothness={self.ladder_decay():.6g} has delta={true:.3g} at epsilon={self.epsilon:g}, "
-                    f"more than the {self.delta:g} asked for; "
+                    f"smoothness={self.ladder_decay():.6g} has delta={spent(true, 3)} at "
+                    f"epsilon={spent(self.epsilon)}, more than the {spent(self.delta)} asked for; "
                     "leave both out for the calibrated ones."
                 )
 
@@ -382,7 +383,7 @@ def _calibrated(law: Any, epsilon: float, delta: float, decay: float) -> float:
         low, high = high, 2.0 * high
         if high > 1e6:
             raise ValueError(
-                f"smoothness={decay:g} is too large for epsilon={epsilon:g}, delta={delta:g}: no width works."
+                f"smoothness={decay:g} is too large for epsilon={spent(epsilon)}, delta={spent(delta)}: no width works."
             )
     while high / low > 1.0 + 1e-6:
         middle = math.sqrt(low * high)

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxdp._base import check
+from jaxdp._base import amounts, check
 
 RESOLUTION = 10  # bits of the lattice below the noise scale: rounding costs at most 2^-10 of the noise
 ESCAPE_BITS = 50  # with probability 2^-50 a coordinate is uniform on the window (what makes delta zero)
@@ -349,4 +349,4 @@ def exponential(moves: Fraction, epsilon: Fraction, step: Fraction, outcomes: in
         rho = robust_rho((2 * rate * moves) ** 2 / 8, error)
         if spent <= epsilon and rho <= epsilon**2 / 8 * (1 - Fraction(1, 2 ** (shrink + 1))):
             return Certificate("argmax_gumbel", step, rate, moves, dyadic_above(spent), dyadic_above(rho)), table
-    raise ValueError(f"no certificate holds at a budget of {float(epsilon):.3g}; use ReportNoisyMax.")
+    raise ValueError(f"no certificate holds at a budget of {amounts.spent(epsilon, 3)}; use ReportNoisyMax.")

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base import amounts
 from jaxdp.noise import certificate, lattice, samplers
 from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, exact
 
@@ -33,7 +34,9 @@ def plan(sensitivity, epsilon, mean_runs, outcomes: int):
     number = certificate.geometric_digits(rate, count)
     spent = FACTOR * one.facts.epsilon + 2 * number.error + Fraction(1, 2 ** (ESCAPE_BITS + 1))
     if spent > epsilon:
-        raise ValueError(f"no certificate holds at a budget of {float(epsilon):.3g}; give the release a larger budget.")
+        raise ValueError(
+            f"no certificate holds at a budget of {amounts.spent(epsilon, 3)}; give the release a larger budget."
+        )
     spent = certificate.dyadic_above(spent)
     facts = Certificate("best_of_runs", one.facts.step, one.facts.rate, one.facts.moves, spent, spent**2 / 2)
     return facts, one, number

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdp._base import p_values
-from jaxdp._base.display import NOT_PRIVATE, as_html, spent
+from jaxdp._base import amounts, p_values
+from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Result
 from jaxdp.data import conditioning
+from jaxdp.one_call.cautions import cautions
 from jaxdp.plan.setting import Setting
 from jaxdp.report.picture import Picture
 from jaxdp.report.story import DOUBTS, told_doubts, told_flags
@@ -65,16 +66,11 @@ class Answer(Result):
             found.append(f"Not protected, known to everyone: {', '.join(content['public_columns'])}.")
         return [sentence for sentence in dict.fromkeys(found) if sentence]
 
-    def cautioned(self, sentence: str) -> Answer:
-        """The answer with one more sentence of caution."""
-        return dataclasses.replace(self, content={**self.content, "cautions": [*self.content["cautions"], sentence]})
-
     def _cost_sentence(self) -> str:
         content = self.content
         if content["mode"] == "simulation":
             return f"{NOT_PRIVATE}; leave key out (on the command line --seed) for a private release."
-        delta = f", delta = {content['delta']:g}" if content["delta"] else ""
-        return f"It cost epsilon = {spent(content['epsilon'])}{delta} ({content['relation']})."
+        return f"It cost {amounts.cost(content)} ({content['relation']})."
 
     def __repr__(self) -> str:
         return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in self.sentences())
@@ -127,7 +123,14 @@ class Answer(Result):
             if content["n"] < (least := max(MIN_N, plan.smallest_n)):
                 text = f"The planner needs at least {least} records to say how small an effect would have been found."
                 return {"detectable_effect": None, "power": text}
-            asked = ["--method", content["method"], "--n", str(content["n"]), "--epsilon", f"{content['epsilon']:g}"]
+            asked = [
+                "--method",
+                content["method"],
+                "--n",
+                str(content["n"]),
+                "--epsilon",
+                amounts.spent(content["epsilon"]),
+            ]
             asked += ["--power", f"{POWER}", "--schema", schema, "--x", *content["x"], "--y", *content["y"]]
             asked += [word for name in content["given"] for word in ("--given", name)]
             command = shlex.join(["jaxdp", "plan", *asked])
@@ -174,14 +177,16 @@ def _detectable(method: str, n: int, epsilon: float, level: float, setting: Any)
         return math.inf if "finds no effect" in str(error) else None
 
 
-def answer_of(result: Result, query: Any, test: Any, data: Any) -> Answer:
-    """The result as an answer to the query."""
+def answer_of(result: Result, query: Any, test: Any, data: Any, *, recorded: bool = False) -> Answer:
+    """The result as an answer to the query. recorded: an account was charged."""
     result = in_own_units(result, query)
     fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
     # plain numbers: float64 arrays of JAX would be cut to float32 wherever x64 is off
     fields |= {name: _numbers(fields[name]) for name in ("p_value", "effect", "interval")}
     fields["p_value"] = p_values.floored(fields["p_value"])
-    return Answer(**fields, content=describe(result, query, test, data), test=test, schema=query.schema)
+    return Answer(
+        **fields, content=describe(result, query, test, data, recorded=recorded), test=test, schema=query.schema
+    )
 
 
 def in_own_units(result: Result, query: Any) -> Result:
@@ -213,8 +218,8 @@ def _without_unknown(result: Result) -> Result:
     return result
 
 
-def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:
-    """What result.json holds: released and public values only."""
+def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool = False) -> dict[str, Any]:
+    """What result.json holds: released and public values only. recorded: an account was charged."""
     import numpy as np
 
     from jaxdp import catalogue
@@ -255,7 +260,9 @@ def describe(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]
         "assumption": query.entry.spec.assumption if _has_continuous(data.domain.z) else "",
         "level_rule": rule,
         "sees": without_z(query.entry.spec.sees, query),
-        "cautions": cautions(data.x.shape[0], float(cost.epsilon), result.mode == "release"),
+        "cautions": cautions(
+            data.x.shape[0], float(cost.epsilon), released=result.mode == "release", recorded=recorded
+        ),
         "released": released_values(result.release),
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),
@@ -489,23 +496,6 @@ def jaxdp_version() -> str:
         return metadata.version("jaxdp-dependence")
     except metadata.PackageNotFoundError:
         return "not installed"
-
-
-FEW_RECORDS, MUCH = 50, 5.0
-
-
-def cautions(num_records: int, epsilon: float, released: bool) -> list[str]:
-    """What the number of records and the budget alone say against an answer, in sentences; both are public."""
-    found = []
-    if num_records < FEW_RECORDS:
-        found.append(f"Few records ({num_records}): only strong relations can be found.")
-    if released and MUCH < epsilon < math.inf:
-        right = 100.0 / (1.0 + math.exp(-epsilon))
-        found.append(
-            f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
-            f"versions of one, can pick the right one in up to {math.ceil(10.0 * right) / 10.0:.1f} of 100 cases."
-        )
-    return found
 
 
 def epsilon_shown(cost: float, asked: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.amounts import spent
 
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
 
@@ -20,7 +21,7 @@ def budget(epsilon: Any) -> float:
     value = float(epsilon)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise ValueError(
-            f"epsilon must lie between {MIN_EPSILON:g} and {MAX_EPSILON:g}, got {value:g}: "
+            f"epsilon must lie between {MIN_EPSILON:g} and {MAX_EPSILON:g}, got {spent(value)}: "
             "below, noise drowns everything; above, nothing is protected."
         )
     return value

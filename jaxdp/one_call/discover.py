@@ -23,7 +23,9 @@ from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import best, searches
 from jaxdp.one_call import reading
 from jaxdp.one_call.budget import budget
+from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.test import account_of, own_key, size
+from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 2
 
@@ -119,7 +121,11 @@ def find_graph(
         if records.num_records < MIN_ROWS:
             raise ValueError(f"the data have {records.num_records} rows; a search needs at least {MIN_ROWS}.")
         with terminal_progress():
-            return search(key, records, ledger=account, epsilon=epsilon, keep=keep, **settings), records.num_records
+            found = search(key, records, ledger=account, epsilon=epsilon, keep=keep, **settings)
+        against = cautions(
+            records.num_records, float(found.cost.epsilon), released=found.mode == RELEASE, recorded=account is not None
+        )
+        return dataclasses.replace(found, cautions=tuple(against)), records.num_records
 
     def load(table, **how):
         return as_records(source.schema.read_table(table, list(source.names), shuffled=reading.is_release(key), **how))

@@ -16,7 +16,9 @@ from jaxdp.core import Cost
 from jaxdp.data import plink
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
 from jaxdp.one_call.budget import budget
+from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.test import account_of, own_key
+from jaxdp.randomness.keys import RELEASE
 from jaxdp.report import story
 
 LEVEL = 0.05
@@ -52,7 +54,7 @@ class VariantAnswers:
         ]
         paid = NOT_PRIVATE if self.mode == "simulation" else f"It cost {self.cost}"
         flagged = [f"Flagged: {story.told_flags(content['flags'])}."] if content["flags"] else []
-        return "\n".join([*lines, *flagged, f"{paid}."])
+        return "\n".join([*lines, *flagged, *content["cautions"], f"{paid}."])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +113,7 @@ class GwasQuery:
         with charge.explaining(account) as account:
             result = core.run(test, key, data, ledger=account)
             names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
-            return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule)
+            return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule, account)
 
     def _read(self, prefix, table):
         genotypes = plink.read_genotypes(prefix)
@@ -123,7 +125,7 @@ class GwasQuery:
         covariates = {name: columns[name] for name in self.covariates}
         return genotypes, plink.cohort(genotypes, phenotype, covariates, self.bounds, self.bounds.get(self.phenotype))
 
-    def _answers(self, genotypes, places, p_values, result, rule) -> VariantAnswers:
+    def _answers(self, genotypes, places, p_values, result, rule, account) -> VariantAnswers:
         quantity = self.bounds.get(self.phenotype)
         unit = 0.5 if quantity is None else 0.5 * (quantity[1] - quantity[0])  # of y on [-1, 1]
         effect, (low, high) = result.effect, result.interval
@@ -138,6 +140,7 @@ class GwasQuery:
             }
             for i, (j, p) in enumerate(zip(places, p_values, strict=True))
         ]
+        released = result.mode == RELEASE
         hits = sum(one["p_value"] <= LEVEL for one in found)
         content = {
             "title": f"Which of {len(genotypes.names)} variants go with {self.phenotype or 'the phenotype'}"
@@ -152,6 +155,7 @@ class GwasQuery:
             "mode": result.mode,
             "assumption": rule.sentence,
             "flags": list(rule.flags),
+            "cautions": cautions(len(genotypes.persons), self.epsilon, released=released, recorded=account is not None),
         }
         return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)
 

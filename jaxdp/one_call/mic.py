@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from jaxdp import charge
-from jaxdp._base import p_values
+from jaxdp._base import amounts, p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Cost
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.one_call import reading
 from jaxdp.one_call.budget import budget
+from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.test import account_of, own_key
+from jaxdp.randomness.keys import RELEASE
 from jaxdp.report.picture import Picture
 
 MIN_ROWS = 10
@@ -67,8 +69,8 @@ class Coefficients:
             told.append(content["unit"])
         if content["noise_sd"] > NOISY:
             told.append(f"Warning: {DROWNED}.")
-        delta = f", delta = {content['delta']:g}" if content["delta"] else ""
-        paid = f"It cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
+        told += content["cautions"]
+        paid = f"It cost {amounts.cost(content)} ({content['relation']})."
         return "\n".join([*told, f"{NOT_PRIVATE}." if self.mode == "simulation" else paid])
 
     def _repr_html_(self) -> str:
@@ -225,7 +227,7 @@ def _one_pair(query: MICQuery, values, columns, key, account) -> Coefficients:
     value, p_value, (x, y) = float(result.statistic), float(result.p_value), query.names
     left = query.epsilon * (1.0 - query.range_share)
     told = p_values.told(p_value, p_values.smallest_of(test, p_value))
-    content = _common(query, values.shape[0], result) | {
+    content = _common(query, values.shape[0], result, account) | {
         "title": f"How strongly are {x} and {y} related?",
         "answer": f"MIC = {value:.3f} (0 = unrelated, 1 = one determines the other), {told}",
         "method": result.method,
@@ -280,7 +282,7 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
     matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = found
     listed = [{"x": names[i], "y": names[j], "mic": float(v)} for (i, j), v in zip(pairs, found, strict=True)]
     listed.sort(key=lambda pair: -pair["mic"])
-    content = _common(query, rows, dataclasses.replace(released, cost=cost)) | {
+    content = _common(query, rows, dataclasses.replace(released, cost=cost), account) | {
         "title": f"All {len(listed)} pairs of {len(names)} columns",
         "answer": ", ".join(f"{p['x']} ~ {p['y']} {p['mic']:.2f}" for p in listed[:3]),
         "method": method,
@@ -292,13 +294,15 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
     )
 
 
-def _common(query: MICQuery, rows: int, published: Any) -> dict[str, Any]:
+def _common(query: MICQuery, rows: int, published: Any, account: Any) -> dict[str, Any]:
+    released = published.mode == RELEASE
     return {
         "epsilon": query.epsilon,
         "delta": query.delta,
         "relation": published.cost.relation.value,
         "mode": published.mode,
         "n": rows,
+        "cautions": cautions(rows, query.epsilon, released=released, recorded=account is not None),
     } | ({"unit": query.schema.protects} if query.schema.unit else {})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxdp._base import p_values
+from jaxdp._base import amounts, p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Cost
 from jaxdp.report.picture import Picture
@@ -84,8 +84,8 @@ class PairAnswers:
         told += [f"Sees {content['sees']}."] if content["sees"] else []
         told += [content["power"]] if content.get("power") else []
         told += [content[name] for name in ("conditioned_on", "unit") if content[name]]
-        delta = f", delta = {content['delta']:g}" if content["delta"] else ""
-        paid = f"All pairs together cost epsilon = {content['epsilon']:g}{delta} ({content['relation']})."
+        told += content["cautions"]
+        paid = f"All pairs together cost {amounts.cost(content)} ({content['relation']})."
         return "\n".join([*told, f"{NOT_PRIVATE}." if self.mode == "simulation" else paid])
 
     def _repr_html_(self) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from jaxdp._base.amounts import spent
 from jaxdp.one_call import answer
 from jaxdp.plan.setting import Setting
 
@@ -55,7 +56,7 @@ def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, 
     known = [effect for effect in found if effect is not None]
     if not known:
         (query, *_) = asked
-        words = [f"--method {query.entry.name} --n {rows} --epsilon {query.epsilon:.3g} --level {level:.3g}"]
+        words = [f"--method {query.entry.name} --n {rows} --epsilon {spent(query.epsilon)} --level {level:.3g}"]
         return {
             "detectable_effect": None,
             "power": "How small an effect a pair would have shown, at no cost, simulated in minutes: jaxdp plan "

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxdp import catalogue, charge
 from jaxdp._base import check, p_values
+from jaxdp._base.amounts import spent
 from jaxdp._base.display import duration
 from jaxdp.core import Cost
 from jaxdp.data import conditioning, streamed
@@ -32,8 +33,10 @@ from jaxdp.one_call.answer import (
     without_z,
 )
 from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
+from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
 from jaxdp.one_call.query import Query, require_size, silent
+from jaxdp.randomness import keys
 from jaxdp.report.story import told_doubts
 from jaxdp.spec import DECISION
 
@@ -97,7 +100,7 @@ class PairsQuery:
         delta = _admitted_delta(delta, method)
         share = check.share(whole, Fraction(1, len(pairs)))
         if share < MIN_EPSILON:
-            raise ValueError(f"epsilon {whole:g} over {len(pairs)} pairs is next to nothing: name fewer columns.")
+            raise ValueError(f"epsilon {spent(whole)} over {len(pairs)} pairs is next to nothing: name fewer columns.")
         test_level = level
         if method and catalogue.find(method).spec.publishes == DECISION:
             test_level = level / len(pairs)  # a decision has no p-value to adjust; each is made at its share
@@ -255,8 +258,10 @@ class PairsQuery:
                 cost, mode = claim or result.cost, result.mode
                 tests = tests or [test] * len(self.asked)
                 rows_of = self._rows_together(result, tests)
-            power = self._power(tests, values, rows)
-        return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, data) if data else None, power)
+            public = self._power(tests, values, rows)
+        released = mode == keys.RELEASE
+        public["cautions"] = cautions(rows, float(cost.epsilon), released=released, recorded=account is not None)
+        return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, data) if data else None, public)
 
     def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test wants them."""
@@ -378,7 +383,7 @@ class PairsQuery:
         mode: str,
         rows: int,
         rule: dict | None,
-        power: dict[str, Any],
+        public: dict[str, Any],
     ) -> PairAnswers:
         import jax
 
@@ -421,7 +426,7 @@ class PairsQuery:
             "sees": without_z("; ".join(sees), self),
             "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
             "versions": versions(),
-            **power,
+            **public,
         }
         return PairAnswers(listed, content, cost, mode, method)
 

@@ -195,7 +195,7 @@ class Query:
             test = self._test(data, rows)
             begin(f"testing {rows} rows")
             shown = public_shapes(data) if isinstance(data, Chunks) else data
-            return answer_of(run(test, key, data, ledger=account), self, test, shown)
+            return answer_of(run(test, key, data, ledger=account), self, test, shown, recorded=account is not None)
 
 
 def _coded(schema: Schema, x: Sequence[str], y: Sequence[str], given: Sequence[str]) -> Domain:

@@ -27,7 +27,7 @@ MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Source:
-    """A table and how to read it. names: the columns used, of the schema. records: the public number of records, if any.
+    """A table and how to read it. names: the columns used. records: the public number of records, if any.
 
     table: path of a file, a folder or a glob, a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or
     what `jaxdp.data.batches` reads.

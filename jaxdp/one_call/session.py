@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxdp._base import check
+from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
 from jaxdp._base.printed import printed
 from jaxdp.accounting.filters import PureFilter
@@ -176,12 +176,12 @@ class _Purse:
 
     @property
     def spent(self) -> str:
-        return _amounts(self._filter.spent.epsilon, self._filter.spent.delta)
+        return _amounts(amounts.spent, self._filter.spent.epsilon, self._filter.spent.delta)
 
     @property
     def left(self) -> str:
         spent = self._filter.spent
-        return _amounts(self.total - float(spent.epsilon), self.delta - float(spent.delta))
+        return _amounts(amounts.left, self.total - float(spent.epsilon), self.delta - float(spent.delta))
 
     def require(self, cost: Cost) -> None:
         if not self._filter.admits(cost):
@@ -196,10 +196,10 @@ class _Purse:
         self._filter.spend(cost)
 
 
-def _amounts(epsilon: Any, delta: Any) -> str:
+def _amounts(told: Callable[[Any], str], epsilon: Any, delta: Any) -> str:
     epsilon, delta = float(epsilon), float(delta)
-    left = 0.0 if abs(epsilon) < 1e-12 else epsilon
-    return f"epsilon={left:.6g}" + (f", delta={delta:g}" if delta > 0 else "")
+    epsilon = 0.0 if abs(epsilon) < 1e-12 else epsilon
+    return f"epsilon={told(epsilon)}" + (f", delta={told(delta)}" if delta > 0 else "")
 
 
 def _share(total: float, queries: Any) -> float:

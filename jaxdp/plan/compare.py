@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from jaxdp._base.amounts import spent
 from jaxdp._base.display import Compact, Rows, as_html
 from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.independence.continuous.level_rule import LevelLost
@@ -50,8 +51,9 @@ class Row(Compact):
         """The row in words."""
         if self.reason:
             return self.reason
-        text = f"{self.method} finds an effect of {self.effect:.3g} in {self.n} records at epsilon {self.epsilon:.3g} "
-        text += f"(delta {self.delta:.3g}, rho {self.rho:.4g} of zCDP) " if self.rho else ""
+        text = f"{self.method} finds an effect of {self.effect:.3g} in {self.n} records "
+        text += f"at epsilon {spent(self.epsilon, 3)} "
+        text += f"(delta {spent(self.delta, 3)}, rho {spent(self.rho, 4)} of zCDP) " if self.rho else ""
         text += f"with power {self.power:.3g}."
         if self.cost_of_privacy is None:
             return text

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.amounts import spent
 from jaxdp._base.display import duration
 from jaxdp.accounting import renyi
 from jaxdp.independence.continuous.level_rule import LevelLost
@@ -211,7 +212,7 @@ def required_n(
     found = _smallest(reached, power, planned.plan.smallest_n, largest, planned, 0.5)
     if found is None:
         raise ValueError(
-            f"{method} needs more than {largest:g} records for effect {effect:g} at epsilon {epsilon:g}; "
+            f"{method} needs more than {largest:g} records for effect {effect:g} at epsilon {spent(epsilon)}; "
             "raise epsilon, or plan for a larger effect."
         )
     return math.ceil(found - 1e-9)
@@ -261,7 +262,7 @@ def detectable_effect(
     planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
     found = _smallest(lambda effect: planned.power(n, epsilon, effect), power, *EFFECTS, planned, 1e-4)
     if found is None:
-        raise ValueError(f"{method} finds no effect up to {EFFECTS[1]:g} in {n} records at epsilon {epsilon:g}.")
+        raise ValueError(f"{method} finds no effect up to {EFFECTS[1]:g} in {n} records at epsilon {spent(epsilon)}.")
     return found
 
 

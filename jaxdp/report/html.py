@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdp._base import csv_files
+from jaxdp._base import amounts, csv_files
 from jaxdp.report import written
 from jaxdp.report.story import COST, story, waterfall
 
@@ -189,13 +189,14 @@ def _kept_together(text: str) -> str:
 
 def _bar(shares: Sequence[tuple[str, float]]) -> str:
     """The budget as one bar, in the order in which it is spent."""
-    parts = [(f"{name} {value:g}", value) for name, value in shares if value > 0.0]
+    words = [f"{name} {amounts.left(value) if name == 'left' else amounts.spent(value)}" for name, value in shares]
+    parts = [(text, value) for text, (_, value) in zip(words, shares, strict=True) if value > 0.0]
     if not parts:
         return ""
-    colours = dict(zip((f"{name} {value:g}" for name, value in shares), ("#50565d", "#24567a", "#dfe7ee"), strict=True))
-    bars = "".join(f'<i style="flex-grow:{value:g};background:{colours[told]}"></i>' for told, value in parts)
-    words = ", ".join(told for told, _ in parts)
-    return f'<div class="bar">{bars}</div><p class="small">epsilon: {html.escape(words)}</p>'
+    colours = dict(zip(words, ("#50565d", "#24567a", "#dfe7ee"), strict=True))
+    bars = "".join(f'<i style="flex-grow:{value:g};background:{colours[text]}"></i>' for text, value in parts)
+    told = ", ".join(text for text, _ in parts)
+    return f'<div class="bar">{bars}</div><p class="small">epsilon: {html.escape(told)}</p>'
 
 
 def _folded(name: str, table: str) -> str:
@@ -235,15 +236,15 @@ def _flat(prefix: str, content: Any) -> Iterator[tuple[str, str]]:
         if len(content) > ITEMS_SHOWN:
             yield f"{prefix}.…", f"{len(content) - ITEMS_SHOWN} more"
     else:
-        yield prefix, _text(content)
+        yield prefix, _text(content, amounts.is_cost(prefix.rpartition(".")[2]))
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, is_cost: bool = False) -> str:
     if isinstance(value, list):
-        shown = ", ".join(map(_text, value[:ITEMS_SHOWN]))
+        shown = ", ".join(_text(item, is_cost) for item in value[:ITEMS_SHOWN])
         return shown if len(value) <= ITEMS_SHOWN else f"{shown}, … ({len(value)} in all)"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return amounts.spent(value) if is_cost else f"{value:.6g}"
     return "-" if value is None else str(value)
 
 
@@ -255,15 +256,18 @@ def _csv_table(content: bytes, unshown: Sequence[str] = ()) -> str:
         same = {name for k, name in enumerate(header) if name == "method" and len({row[k] for row in rows}) == 1}
         kept = [k for k, name in enumerate(header) if name not in same | set(unshown)]
         header, *rows = ([line[k] for k in kept] for line in (header, *rows))
-    body = "".join(_row(map(_shortened, row), "td") for row in rows)
+    costs = [amounts.is_cost(name) for name in header]
+    body = "".join(_row(map(_shortened, row, costs), "td") for row in rows)
     more = sum(1 for _ in lines)
     rest = f'<p class="small">{more} rows more are in the file.</p>' if more else ""
     return f"<table>{_row((name.replace('_', ' ') for name in header), 'th')}{body}</table>{rest}"
 
 
-def _shortened(cell: str) -> str:
+def _shortened(cell: str, is_cost: bool) -> str:
     """A number of many digits to four of them, and a truth value in words; the file keeps what it holds."""
-    return f"{float(cell):.4g}" if LONG_NUMBER.fullmatch(cell) else TRUTH.get(cell, cell)
+    if LONG_NUMBER.fullmatch(cell):
+        return amounts.spent(cell, 4) if is_cost else f"{float(cell):.4g}"
+    return TRUTH.get(cell, cell)
 
 
 def _row(cells: Iterable[str], tag: str) -> str:

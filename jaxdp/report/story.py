@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jaxdp._base import amounts
+
 COST, PLANNED = "What it cost", "What this plan rests on"
 RELATIONS = {
     "replace_one": "two files that differ in what one record says",
@@ -161,13 +163,10 @@ def _cost(result: Mapping[str, Any]) -> Iterator[str]:
     if result.get("mode") == "simulation":
         yield "Nothing: this was a simulation with a key that can be guessed. It is not private."
         return
-    delta = result.get("delta", 0.0)
-    yield f"epsilon = {_number(result['epsilon'])}" + (f", delta = {_number(delta)}" if delta else "") + "."
+    yield f"{amounts.cost(result)}."
     budget = result.get("budget")
     if isinstance(budget, Mapping):
         yield f"{budget['left']} is left of {budget['granted']} in the ledger {budget['ledger']}."
-    elif "budget" in result:
-        yield "No ledger was kept: add up what was spent on this file yourself, or name one with --ledger."
 
 
 def _protected(result: Mapping[str, Any]) -> Iterator[str]:
@@ -177,7 +176,7 @@ def _protected(result: Mapping[str, Any]) -> Iterator[str]:
 
     files = RELATIONS.get(str(result.get("relation")))
     if files and math.isfinite(float(result["epsilon"])):
-        times = f"exp({_number(result['epsilon'])}) = {_factor(float(result['epsilon']))}"
+        times = f"exp({amounts.spent(result['epsilon'])}) = {_factor(float(result['epsilon']))}"
         yield (
             f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
             + ("the other, but for a probability of delta." if result.get("delta") else "the other.")
@@ -203,10 +202,6 @@ def _again(result: Mapping[str, Any]) -> Iterator[str]:
     versions = result.get("versions")
     if isinstance(versions, Mapping):
         yield ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
-
-
-def _number(value: Any) -> str:
-    return f"{float(value):g}"
 
 
 def _factor(epsilon: float) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxdp._base import amounts
 from jaxdp.report import figures
 
 MAX_LABELS = 24
@@ -50,8 +51,8 @@ def _draw(panel, name: str, charges: np.ndarray, total: float) -> None:
     left = max(total - spent, 0.0)
     panel.bar(count, left, bottom=spent, width=0.8, color="none", edgecolor=figures.GREY, hatch="///", linewidth=0.8)
     panel.axhline(total, color=figures.RED, linewidth=1.2, linestyle="--")
-    panel.text(-0.6, total, f"budget {total:.6g}", color=figures.RED, fontsize=8, va="bottom", ha="left")
-    panel.text(count + 0.6, total, f"left {left:.4g}", fontsize=8, va="bottom", ha="right")
+    panel.text(-0.6, total, f"budget {amounts.left(total)}", color=figures.RED, fontsize=8, va="bottom", ha="left")
+    panel.text(count + 0.6, total, f"left {amounts.left(left, 4)}", fontsize=8, va="bottom", ha="right")
     panel.set(ylabel=f"{name} spent", ylim=(0.0, 1.12 * total), xlim=(-0.7, count + 0.7))
     panel.set_xticks([])
     for side in ("top", "right"):

@@ -12,6 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.amounts import spent
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
 from jaxdp.tune import descent
@@ -87,7 +88,7 @@ def sieve_settings(epsilon: float, margins: ArrayLike, rounds: int, weights: Arr
         span = f"{margins.size} public guesses of margins from {float(margins.min()):g} to {float(margins.max()):g}"
     return SieveSettings(
         **{name: float(getattr(found, name)) for name in ("threshold", "query", "examine", "tweak")},
-        tuned_on=f"expected errors on {span}, {rounds} rounds, epsilon {epsilon:g} in all",
+        tuned_on=f"expected errors on {span}, {rounds} rounds, epsilon {spent(epsilon)} in all",
     )
 
 

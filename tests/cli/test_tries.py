@@ -231,7 +231,7 @@ def test_a_ledger_tells_what_was_asked_and_what_is_left(tmp_path, capsys):
 
 def test_without_a_ledger_the_answer_says_that_nothing_was_recorded(tmp_path, capsys):
     assert asked(tmp_path, written(tmp_path, frame()), *QUERY[:-2])[0] == 0
-    assert "no ledger: this cost was not recorded" in capsys.readouterr().out
+    assert "No ledger recorded this spending" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.full

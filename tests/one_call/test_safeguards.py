@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import jaxdp
-from jaxdp._base.display import spent
+from jaxdp._base.amounts import spent
 from jaxdp._base.printed import printed
 from jaxdp.core import Cost, Relation
 from jaxdp.report.story import story

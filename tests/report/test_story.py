@@ -126,7 +126,7 @@ def page(tmp_path_factory):
 def test_the_command_and_the_missing_ledger_are_on_the_page(page):
     text = page.read_text()
     assert "jaxdp test" in text
-    assert "No ledger was kept" in text
+    assert "No ledger recorded" in text
     content = json.loads((page.parent / "result.json").read_text())
     assert content["command"].startswith("jaxdp test ")
     assert content["budget"] is None

@@ -1,0 +1,25 @@
+"""What few records, a large budget and a missing ledger say against an answer of any kind; all of it is public."""
+
+import math
+
+from jaxdp._base.amounts import spent
+
+FEW_RECORDS, MUCH = 50, 5.0
+NO_LEDGER = (
+    "No ledger recorded this spending: name one with --ledger (in Python ledger=jaxdp.Ledger.open(path); jaxdp ledger "
+    "create makes it), or add up yourself what is spent on these records."
+)
+
+
+def cautions(num_records: int, epsilon: float, *, released: bool, recorded: bool) -> list[str]:
+    """Sentences for the content of an answer. released: not simulated. recorded: an account was charged."""
+    found = []
+    if num_records < FEW_RECORDS:
+        found.append(f"Few records ({num_records}): only strong relations can be found.")
+    if released and MUCH < epsilon < math.inf:
+        right = 100.0 / (1.0 + math.exp(-epsilon))
+        found.append(
+            f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
+            f"versions of one, can pick the right one in up to {math.ceil(10.0 * right) / 10.0:.1f} of 100 cases."
+        )
+    return [*found, NO_LEDGER] if released and not recorded else found

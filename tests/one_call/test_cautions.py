@@ -1,0 +1,102 @@
+"""Every kind of answer has the same cautions, on the command line and in Python, from one place."""
+
+import json
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from test_gwas_cli import files as fileset
+
+import jaxdp
+from jaxdp.cli.main import main
+from jaxdp.one_call.cautions import NO_LEDGER, cautions
+
+ROWS = 40  # few
+COLUMNS = ["a", "b", "c"]
+QUICK, SLOW = ("all mic", "discover"), ("test", "mic", "pairs", "pair by pair", "gwas")
+KINDS = (*QUICK, *(pytest.param(kind, marks=pytest.mark.full) for kind in SLOW))
+
+
+def table():
+    rng = np.random.default_rng(0)
+    return {name: rng.integers(0, 2, ROWS).astype(float) for name in COLUMNS}
+
+
+def known(kind):
+    return {"schema": {"columns": {name: {"kind": "binary", "levels": [0, 1]} for name in COLUMNS}}}
+
+
+CALLS = {
+    "test": lambda **how: jaxdp.test(table(), x="a", y="b", **how),
+    "pairs": lambda **how: jaxdp.test_pairs(table(), **how),
+    "pair by pair": lambda **how: jaxdp.test_pairs(table(), method="projected-chi2", **how),
+    "mic": lambda **how: jaxdp.mic(table(), x="a", y="b", **_numbers(how)),
+    "all mic": lambda **how: jaxdp.mic(table(), **_numbers(how)),
+    "discover": lambda **how: jaxdp.discover(table(), **how),
+}
+COMMANDS = {
+    "test": ["test", "--x", "a", "--y", "b"],
+    "pairs": ["test", "--all-pairs"],
+    "pair by pair": ["test", "--all-pairs", "--method", "projected-chi2"],
+    "mic": ["mic", "--x", "a", "--y", "b"],
+    "all mic": ["mic", "--all-pairs"],
+    "discover": ["discover"],
+}
+
+
+def _numbers(how):
+    return how | {"schema": {"columns": {name: {"kind": "continuous", "bounds": [-1, 2]} for name in COLUMNS}}}
+
+
+def call(kind, folder, **how):
+    if kind != "gwas":
+        return CALLS[kind](**({"schema": None} | known(kind) | how))
+    _, prefix, *_ = fileset(folder, ROWS)
+    return jaxdp.gwas(prefix, covariates=folder / "study.cov", names=["age"], bounds={"age": (18, 90)}, count=1, **how)
+
+
+def command(kind, folder):
+    if kind == "gwas":
+        return [*fileset(folder, ROWS), "--count", "1"]
+    pd.DataFrame(table()).to_csv(folder / "d.csv", index=False)
+    schema = known(kind)["schema"] if "mic" not in kind else _numbers({})["schema"]
+    (folder / "s.json").write_text(json.dumps(schema))
+    name, *rest = COMMANDS[kind]
+    return [name, str(folder / "d.csv"), "--schema", str(folder / "s.json"), *rest]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
+    found = call(kind, tmp_path, epsilon=9.0)
+    expected = cautions(ROWS, 9.0, released=True, recorded=False)
+    assert len(expected) == 3
+    shown = " ".join(repr(found).split())
+    assert all(sentence in shown for sentence in expected)
+    assert list(found.to_dict()["cautions"]) == expected
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_a_ledger_and_a_simulation_need_no_sentence_about_ledgers(kind, tmp_path):
+    expected = cautions(ROWS, 9.0, released=True, recorded=False)
+    recorded = call(kind, tmp_path, epsilon=9.0, ledger=jaxdp.Ledger.create(tmp_path / "l.db", epsilon=9.0))
+    assert list(recorded.to_dict()["cautions"]) == expected[:2]
+    assert NO_LEDGER not in " ".join(repr(recorded).split())
+    simulated = call(kind, tmp_path, epsilon=9.0, key=jax.random.key(0))
+    assert list(simulated.to_dict()["cautions"]) == expected[:1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_says_the_same(kind, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main([*command(kind, tmp_path), "--epsilon", "9", "--out", str(out)]) == 0
+    expected = cautions(ROWS, 9.0, released=True, recorded=False)
+    shown, page = (" ".join(text.split()) for text in (capsys.readouterr().out, (out / "report.html").read_text()))
+    assert all(sentence in shown for sentence in expected)
+    assert shown.count(NO_LEDGER) == 1
+    assert "No ledger recorded this spending" in page
+    assert json.loads((out / "result.json").read_text())["cautions"] == expected
+
+
+def test_an_ordinary_answer_has_no_cautions():
+    assert cautions(500, 1.0, released=True, recorded=True) == []

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp._base import check
-from jaxdp._base.printed import printed
+from jaxdp._base.printed import is_setting, printed
 from jaxdp._base.variants import settings_beyond_fields
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import Column, Domain
@@ -209,6 +209,8 @@ def _declared() -> list[type]:
 
 def find(name: str) -> Entry:
     """The test of this name, or of "package.module:Class". Errors: ValueError that lists the names."""
+    if not isinstance(name, str) or not is_setting(name):
+        raise ValueError(f"a test is named by a short text, got {printed(name)}.")
     if ":" in name:
         return _imported(name)
     found = entries().get(name)

@@ -59,9 +59,19 @@ def in_range(low: float, high: float, hint: str = "", **values) -> None:
 def at_least(low: int, hint: str = "", **values) -> None:
     """Raises unless every value is a whole number >= low."""
     for name, value in values.items():
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not whole or int(value) < low:
+        if not _is_whole(value, low):
             raise ValueError(f"{name} must be a whole number >= {low}, got {printed(value)}{hint}.")
+
+
+def all_at_least(low: int, **values) -> None:
+    """Raises unless every value is a tuple or a list of whole numbers >= low."""
+    for name, items in values.items():
+        if not isinstance(items, tuple | list) or not all(_is_whole(item, low) for item in items):
+            raise ValueError(f"{name} must be whole numbers >= {low}, got {printed(items)}.")
+
+
+def _is_whole(value, low: int) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
 
 
 def one_of(options, **values) -> None:

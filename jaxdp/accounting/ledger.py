@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from jaxdp._base import csv_files
-from jaxdp._base.printed import printed
+from jaxdp._base.printed import path_of, printed
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting import ledger_file
 from jaxdp.accounting.ledger_file import DELTA_UNIT, UNIT
@@ -105,7 +105,7 @@ class Ledger(Uncopied):
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self._path = Path(path).absolute()
+        self._path = Path(path_of("a ledger", path)).absolute()
         with ledger_file.connection(self._path, LedgerError) as connected:
             granted = ledger_file.budget(connected)
             # None of these can change: the file itself forbids it.
@@ -131,7 +131,7 @@ class Ledger(Uncopied):
         if epsilon is None and rho is None:
             raise ValueError("a ledger needs a budget: give epsilon=1.0 (or rho=0.5 for zCDP).")
         totals = {"epsilon": _grant("epsilon", epsilon), "delta": _delta_grant(delta), "rho": _grant("rho", rho)}
-        ledger_file.create(Path(path), _relation_name(relation), totals, _now(), LedgerError)
+        ledger_file.create(Path(path_of("a ledger", path)), _relation_name(relation), totals, _now(), LedgerError)
         return cls(path)
 
     @classmethod

@@ -121,7 +121,7 @@ def _heaps(where: str, entry: Mapping[str, Any], lower: float, upper: float, ste
     if any(not (math.isfinite(heap) and 0.0 < heap < upper - lower and heap > step) for heap in heaps):
         raise ValueError(
             f"{where}: heaps are the numbers to whose multiples values are rounded, above 0 (and the step) and below "
-            f"the width of the bounds, got {list(said)}."
+            f"the width of the bounds, got {printed(said)}."
         )
     return {"heaps": heaps, "labels": labels, "ignored": () if heaps or labels else ("roundness",)}
 

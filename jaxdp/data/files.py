@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
+from jaxdp._base.printed import path_of
+
 PARQUET, ARROW, EXCEL = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".xlsx", ".xlsm")
 GZIP = ".gz"
 
@@ -23,8 +25,10 @@ def is_typed(path: str | os.PathLike) -> bool:
 
 
 def opened(path: str | os.PathLike) -> BinaryIO:
-    """A text file as bytes, unpacked if its name ends in .gz. Errors: OSError if it cannot be opened."""
-    if os.fspath(path).lower().endswith(GZIP):
+    """A text file as bytes, unpacked if its name ends in .gz. Errors: OSError if it cannot be opened,
+    ValueError for a text that is no path.
+    """
+    if path_of("the table", path).lower().endswith(GZIP):
         return gzip.open(path, "rb")  # type: ignore[return-value]
     return open(path, "rb")
 

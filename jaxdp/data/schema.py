@@ -29,11 +29,11 @@ import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from jaxdp._base.printed import printed
+from jaxdp._base.printed import path_of, printed, printed_name
 from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates, to_text
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
@@ -80,7 +80,8 @@ class Schema:
 
         Errors: OSError if the file cannot be opened, ValueError or TypeError with one sentence otherwise.
         """
-        name, content = os.fspath(path), Path(path).read_bytes()
+        name = path_of("schema", path)
+        content = Path(path).read_bytes()
         try:
             text = content.decode("utf-8-sig")
             spec = _parse_json(text) if Path(path).suffix.lower() == ".json" else tomllib.loads(text)
@@ -181,7 +182,7 @@ class Schema:
 
     def roles(self, x: Any, y: Any, given: Any) -> tuple[list[str], list[str], list[str]]:
         """The columns of x, y and z as lists. Errors: as `read`."""
-        x, y, given = as_names("x", x), as_names("y", y), as_names("given", given)
+        x, y, given = self.named("x", x), self.named("y", y), self.named("given", given)
         for role, names in (("x", x), ("y", y)):
             if not names:
                 raise ValueError(f"{role} names no column: give at least one of {_listing(self.names)}.")
@@ -229,7 +230,7 @@ class Schema:
         Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. given: further columns, as
         `read` codes those that are conditioned on. strict, records, tally, shuffled and errors: as in `read`.
         """
-        names = as_names("names", self.names if names is None else names)
+        names = self.named("names", self.names if names is None else names)
         if not names or duplicates([*names, *given]):
             raise ValueError("names must hold at least one column, each once.")
         forms = _forms(names, (), given, codes=True)
@@ -250,10 +251,21 @@ class Schema:
     def rule(self, name: str) -> ColumnRule:
         """The rule of a column; ValueError if the schema does not describe it."""
         if name not in self.rules:
-            close = difflib.get_close_matches(name, self.names, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it describes {_listing(self.names)}."
-            raise ValueError(f"column {name!r} is not in the schema; {hint}")
+            self._refuse([name], 0)
         return self.rules[name]
+
+    def named(self, role: str, names: Any) -> list[str]:
+        """One described column or several, as a list. Errors: as `as_names`, and ValueError for other columns."""
+        found = as_names(role, names)
+        for place, name in enumerate(found):
+            if name not in self.rules:
+                self._refuse(found, place)
+        return found
+
+    def _refuse(self, names: Sequence[str], place: int) -> NoReturn:
+        close = difflib.get_close_matches(names[place], self.names, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it describes {_listing(self.names)}."
+        raise ValueError(f"column {printed_name(names, place, self.names)} is not in the schema; {hint}")
 
     def _columns(self, name: str, form: str) -> tuple[Column, ...]:
         rule = self.rules[name]
@@ -409,9 +421,9 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
         )
     lower, upper = (_read(f"{where}: each bound", bound, notation) for bound in bounds)
     if not lower < upper:
-        raise ValueError(f"{where}: the lower bound must be below the upper one, got [{bounds[0]}, {bounds[1]}].")
+        raise ValueError(f"{where}: the lower bound must be below the upper one.")
     if not math.isfinite(upper - lower) or not math.isfinite(2.0 / (upper - lower)):
-        raise ValueError(f"{where}: bounds [{bounds[0]}, {bounds[1]}] are too wide or too close for float64.")
+        raise ValueError(f"{where}: the bounds are too wide or too close for float64.")
     logarithmic = _is_logarithmic(where, entry.get("scale", "linear"), lower, upper)
     missing = entry.get("missing", MIDDLE)
     if missing == MIDDLE:  # on the scale in force, where the two halves are equally far
@@ -419,7 +431,7 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
     else:
         missing = _read(f"{where}: missing", missing, notation)
     if not lower <= missing <= upper:
-        raise ValueError(f"{where}: missing must lie within the bounds, got {entry['missing']}.")
+        raise ValueError(f"{where}: missing must lie within the bounds, got {printed(entry['missing'])}.")
     step = _step(where, entry["step"], upper - lower) if "step" in entry else 0.0
     if step and "missing" not in entry:  # the middle among the values that are possible
         missing = min(lower + step * round((missing - lower) / step), upper)
@@ -561,14 +573,16 @@ def _levels(where: str, levels: Any) -> tuple:
         found = tuple(str(level).strip() for level in levels)
     repeated = duplicates(found)
     if repeated:
-        raise ValueError(f"{where}: level {repeated[0]!r} is listed twice.")
+        first = found.index(repeated[0])
+        second = found.index(repeated[0], first + 1)
+        raise ValueError(f"{where}: the levels number {first + 1} and {second + 1} are the same.")
     return found
 
 
 def _code(what: str, level: Any, levels: tuple) -> int:
-    if isinstance(levels[0], str):
+    if isinstance(levels[0], str) and isinstance(level, str | numbers.Real):
         level = str(level).strip()
-    if isinstance(level, bool) or level not in levels:
+    if isinstance(level, bool) or not isinstance(level, str | numbers.Real) or level not in levels:
         raise ValueError(f"{what} must be one of the levels, got {printed(level)}.")
     return levels.index(level)
 
@@ -590,7 +604,8 @@ def _reject_unknown_keys(where: str, entry: Mapping, known: Sequence[str]) -> No
         if key not in known:
             close = difflib.get_close_matches(str(key), known, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(known)}."
-            raise ValueError(f"{where} has an unknown key {key!r}; {hint}")
+            name = printed(key) if isinstance(key, str) else f"of type {type(key).__name__}"
+            raise ValueError(f"{where} has an unknown key {name}; {hint}")
 
 
 def _parse_json(text: str) -> Any:

@@ -121,7 +121,7 @@ def why(setting: Setting) -> str:
 
 def named(method: str) -> Any:
     """The search of this name, or else the entry of the test. Errors: ValueError that lists the searches."""
-    if ":" in method or method in catalogue.entries():
+    if isinstance(method, str) and (":" in method or method in catalogue.entries()):
         return catalogue.find(method)
     return find(method)
 

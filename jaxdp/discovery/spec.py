@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxdp._base.printed import printed
 from jaxdp._base.variants import by_variant
 
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
@@ -129,11 +130,11 @@ def searches() -> Mapping[str, Callable]:
 
 def find(name: str) -> Callable:
     """The search of this name. Errors: ValueError that lists the names."""
-    found = searches().get(name)
+    found = searches().get(name) if isinstance(name, str) else None
     if found is None:
-        close = difflib.get_close_matches(name, searches(), 1, cutoff=0.5)
+        close = difflib.get_close_matches(name, searches(), 1, cutoff=0.5) if isinstance(name, str) else []
         hint = f"did you mean {close[0]!r}?" if close else f"it must be auto or one of {', '.join(searches())}."
-        raise ValueError(f"there is no search called {name!r}; {hint}")
+        raise ValueError(f"there is no search called {printed(name)}; {hint}")
     return found
 
 

@@ -14,6 +14,7 @@ from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable, titled
+from jaxdp._base.printed import printed_name
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
@@ -145,9 +146,11 @@ class PrivateQueries(Readable, Uncopied):
 
     def by_name(self, x: str, y: str, given: Sequence[str] = ()) -> float:
         """`p_value` by names of columns."""
-        unknown = [name for name in (x, y, *given) if name not in self.names]
-        if unknown:
-            raise ValueError(f"column {unknown[0]!r} is not among {', '.join(self.names)}.")
+        for asked in ([x], [y], given):
+            for place, name in enumerate(asked):
+                if name not in self.names:
+                    told = printed_name(asked, place, self.names)
+                    raise ValueError(f"column {told} is not among {', '.join(self.names)}.")
         position = self.names.index
         return self.p_value(position(x), position(y), [position(name) for name in given])
 

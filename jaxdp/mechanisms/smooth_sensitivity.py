@@ -22,6 +22,7 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
+from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
@@ -123,7 +124,7 @@ class SmoothCauchy(_SmoothNoise):
         if self.smoothness is not None and check.is_concrete(self.smoothness) and check.is_concrete(self.epsilon):
             check.positive(smoothness=self.smoothness)
             if float(np.max(self.smoothness)) >= float(np.min(self.epsilon)):
-                raise ValueError(f"smoothness must be < epsilon for Cauchy noise, got {self.smoothness}.")
+                raise ValueError(f"smoothness must be < epsilon for Cauchy noise, got {printed(self.smoothness)}.")
 
     def ladder_decay(self):
         if self.smoothness is not None:

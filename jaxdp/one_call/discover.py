@@ -13,7 +13,7 @@ from typing import Any
 from jaxdp.data import streamed
 from jaxdp.data.known import schema_of
 from jaxdp.data.records import RecordsInChunks, as_records, levels_of
-from jaxdp.data.schema import Schema, as_names
+from jaxdp.data.schema import Schema
 from jaxdp.discovery.choose import AUTO, named, setting_of
 from jaxdp.discovery.choose import discover as search
 from jaxdp.discovery.engine.kept import keeping
@@ -77,11 +77,9 @@ def discover(
 
 def columns_of(schema: Schema, columns: str | Sequence[str] | None) -> list[str]:
     """The columns of a graph. Errors: ValueError for fewer than two, and for those the schema does not describe."""
-    names = list(schema.names) if columns is None else as_names("columns", columns)
+    names = list(schema.names) if columns is None else schema.named("columns", columns)
     if len(names) < 2:
         raise ValueError(f"a graph needs at least two columns, got {len(names)}.")
-    for name in names:
-        schema.rule(name)
     return names
 
 

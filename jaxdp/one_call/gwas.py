@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import numpy as np
 from jaxdp import catalogue, charge, core
 from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE
+from jaxdp._base.printed import printed, printed_name
 from jaxdp.core import Cost
 from jaxdp.data import plink
+from jaxdp.data.schema import as_names
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
 from jaxdp.one_call.budget import budget
 from jaxdp.one_call.cautions import cautions
@@ -74,15 +77,14 @@ class GwasQuery:
     @classmethod
     def of(cls, covariates, bounds, phenotype, epsilon, count) -> GwasQuery:
         """Errors: ValueError for covariates without bounds and bounds that are none."""
-        names = tuple(covariates)
+        names = tuple(as_names("covariates", covariates))
         if len(set(names)) < len(names) or phenotype in names:
             raise ValueError("every column is named once, as a covariate or as the phenotype.")
-        absent = [name for name in names if name not in bounds]
-        if absent:
-            raise ValueError(f"covariate {absent[0]!r} needs public bounds: give them as {absent[0]}=LOW:HIGH.")
-        checked = {name: (float(low), float(high)) for name, (low, high) in bounds.items()}
-        if any(not low < high for low, high in checked.values()):
-            raise ValueError("bounds must be LOW < HIGH.")
+        for place, name in enumerate(names):
+            if name not in bounds:
+                told = printed_name(names, place, bounds)
+                raise ValueError(f"covariate {told} needs public bounds: give them as NAME=LOW:HIGH.")
+        checked = {name: _bounds(name, pair) for name, pair in bounds.items()}
         unknown = sorted(set(checked) - set(names) - {phenotype})
         if unknown:
             raise ValueError(f"bounds of {unknown[0]!r}, which is neither a covariate nor the phenotype.")
@@ -160,6 +162,14 @@ class GwasQuery:
         return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)
 
 
+def _bounds(name: str, pair: Any) -> tuple[float, float]:
+    """Errors: ValueError unless these are two numbers LOW < HIGH."""
+    numeric = isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(end, Real) for end in pair)
+    if not numeric or not pair[0] < pair[1]:
+        raise ValueError(f"bounds of {name!r} must be two numbers LOW < HIGH, got {printed(pair)}.")
+    return float(pair[0]), float(pair[1])
+
+
 def gwas(
     genotypes: str | os.PathLike,
     *,
@@ -185,6 +195,5 @@ def gwas(
     Returns `VariantAnswers`. Privacy: epsilon-DP under replace-one: one person's genotypes, phenotype and covariates
     together. Errors: ValueError and OSError about names, bounds and files, before anything is charged.
     """
-    given = {name: (pair[0], pair[1]) for name, pair in (bounds or {}).items()}
-    query = GwasQuery.of(names, given, phenotype, epsilon, count)
+    query = GwasQuery.of(names, bounds or {}, phenotype, epsilon, count)
     return query.ask(genotypes, covariates, own_key(key), account_of(ledger, genotypes, query.short))

@@ -17,7 +17,7 @@ from jaxdp._base import amounts, p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Cost
 from jaxdp.data.known import schema_of
-from jaxdp.data.schema import Schema, as_names
+from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
 from jaxdp.one_call.budget import budget
 from jaxdp.one_call.cautions import cautions
@@ -114,15 +114,13 @@ class MICQuery:
         if x is not None and columns is not None:
             raise ValueError("columns go with all pairs: leave x and y out, or columns.")
         if x is not None and y is not None:
-            names = [*as_names("x", [x]), *as_names("y", [y])]
+            names = [*schema.named("x", [x]), *schema.named("y", [y])]
         else:
-            names = list(schema.names) if columns is None else as_names("columns", columns)
+            names = list(schema.names) if columns is None else schema.named("columns", columns)
         if len(names) < 2:
             raise ValueError(f"all pairs need at least two columns, got {len(names)}.")
         if len(set(names)) < len(names):
             raise ValueError("every column is named once.")
-        for name in names:
-            schema.rule(name)
         if delta and x is not None:
             raise ValueError("delta goes with all pairs: one coefficient is pure epsilon-DP.")
         if range_share and x is None:

@@ -21,7 +21,7 @@ from jaxdp.core import Cost
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
-from jaxdp.data.schema import Schema, as_names
+from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
 from jaxdp.one_call.answer import (
     epsilon_shown,
@@ -89,10 +89,10 @@ class PairsQuery:
         check.one_of(tuple(ADJUSTMENTS), adjust=adjust)
         check.in_range(0.0, 1.0, level=level)
         whole = budget(epsilon)
-        given = tuple(as_names("given", given))
+        given = tuple(schema.named("given", given))
         rest = [name for name in schema.names if name not in given]
-        names = tuple(rest if columns is None else as_names("columns", columns))
-        _require_columns(schema, names, given)
+        names = tuple(rest if columns is None else schema.named("columns", columns))
+        _require_columns(names, given)
         pairs = list(itertools.combinations(names, 2))
         own = {name: value for name, value in how.items() if name != "simulated"} | {"given": given, "law": law}
         if method is None and len(pairs) > 1 and all(value in (None, False, {}, ()) for value in own.values()):
@@ -522,9 +522,7 @@ def _admitted_delta(delta: Any, method: str | None) -> float:
     return float(delta)
 
 
-def _require_columns(schema: Schema, names: Sequence[str], given: Sequence[str]) -> None:
-    for name in (*names, *given):
-        schema.rule(name)
+def _require_columns(names: Sequence[str], given: Sequence[str]) -> None:
     repeated = [name for name in names if name in given or list(names).count(name) > 1]
     if repeated:
         raise ValueError(f"column {repeated[0]!r} is used twice among columns and given: name every column once.")

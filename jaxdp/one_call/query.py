@@ -13,7 +13,7 @@ from jaxdp import catalogue
 from jaxdp.data import conditioning, kept_sums, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
-from jaxdp.data.schema import Schema, as_names
+from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
 from jaxdp.one_call.answer import Answer, answer_of
 from jaxdp.one_call.budget import budget, listing
@@ -60,10 +60,10 @@ class Query:
         settings: of `jaxdp.spec.Options`. fields: further fields of the test's class.
         Errors: ValueError for columns and tests that do not exist or do not fit, all before a table is opened.
         """
-        x, y, given = (tuple(as_names(role, value)) for role, value in (("x", x), ("y", y), ("given", given)))
+        x, y, given = (tuple(schema.named(role, value)) for role, value in (("x", x), ("y", y), ("given", given)))
         domain = _coded(schema, x, y, given)
         if method and sees:
-            raise ValueError(f"give method={method!r} or sees={sees!r}, not both: the method settles what is seen.")
+            raise ValueError("give method or sees, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
         entry.require_fits(domain)
         if not simulated and not entry.spec.private:

@@ -22,6 +22,7 @@ import numpy as np
 
 from jaxdp import charge
 from jaxdp._base import file_lock
+from jaxdp._base.printed import path_of
 from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Relation
 from jaxdp.data.records import Records
@@ -147,7 +148,7 @@ def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Kept]:
     """
     if ledger is not None and not hasattr(_book(ledger), "kept"):
         raise TypeError("answers are kept beside their charge in a jaxdp.Ledger; this account has no place for them.")
-    path = Path(path)
+    path = Path(path_of("keep", path))
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:

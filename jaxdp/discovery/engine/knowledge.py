@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from jaxdp._base.printed import printed
+from jaxdp._base.printed import printed_name
 
 Pair = tuple[str, str]
 
@@ -38,19 +38,21 @@ class Knowledge:
         if both:
             a, b = sorted(next(iter(both)))
             raise ValueError(f"the edge {a!r} - {b!r} is both required and forbidden; leave one out.")
-        placed: set[str] = set()
-        for column in (column for tier in self.tiers for column in tier):
-            if column in placed:
-                raise ValueError(f"column {column!r} is in the tiers twice; name it once.")
-            placed.add(column)
+        placed = [column for tier in self.tiers for column in tier]
+        for place, column in enumerate(placed):
+            if column in placed[:place]:
+                first = placed.index(column) + 1
+                raise ValueError(f"the tiers name a column twice, as number {first} and number {place + 1}.")
 
     def over(self, names: Sequence[str]) -> Known:
         """The knowledge about columns of these names. Errors: ValueError for a name that is not among them."""
         position = {name: i for i, name in enumerate(names)}
         mentioned = [*self.required, *self.forbidden, *self.tiers]
-        for column in (column for group in mentioned for column in group):
-            if column not in position:
-                raise ValueError(f"the knowledge names {column!r}, which is none of the columns: {_some(names)}.")
+        for group in mentioned:
+            for place, column in enumerate(group):
+                if column not in position:
+                    told = repr(column) if len(group) == 2 else printed_name(group, place, names)
+                    raise ValueError(f"the knowledge names {told}, which is none of the columns: {_some(names)}.")
         tier = np.full(len(names), -1)
         for number, group in enumerate(self.tiers):
             tier[[position[column] for column in group]] = number
@@ -96,9 +98,7 @@ def known(knowledge: Knowledge | None, names: Sequence[str]) -> Known:
 def _pair(pair, name: str) -> Pair:
     columns = tuple(map(str, pair)) if isinstance(pair, tuple | list) else ()
     if len(columns) != 2 or columns[0] == columns[1]:
-        raise ValueError(
-            f'{name} must hold pairs of two different column names, such as ("a", "b"), got {printed(pair)}.'
-        )
+        raise ValueError(f'{name} must hold pairs of two different column names, such as ("a", "b").')
     return columns[0], columns[1]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders
@@ -199,10 +200,10 @@ class ChosenCells(WithinCells):
 
     def __post_init__(self):
         super().__post_init__()
-        for bins in self.candidates:
-            check.at_least(1, candidates=bins)
-        if len(self.candidates) < 2 or list(self.candidates) != sorted(set(self.candidates)):
-            raise ValueError(f"candidates must be two or more increasing numbers of bins, got {self.candidates}.")
+        bins = self.candidates
+        check.all_at_least(1, candidates=bins)
+        if len(bins) < 2 or list(bins) != sorted(set(bins)):
+            raise ValueError(f"candidates must be two or more increasing numbers of bins, got {printed(bins)}.")
 
     def budget(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism

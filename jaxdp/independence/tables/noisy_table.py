@@ -46,8 +46,7 @@ class NoisyCounts(PrivateTest):
         super().__post_init__()
         check.at_least(19, num_null=self.num_null)
         if self.levels is not None:
-            for count in self.levels:
-                check.at_least(2, levels=count)
+            check.all_at_least(2, levels=self.levels)
 
     def budget(self):
         return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
+from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import method_of
 from jaxdp.independence.tables.noisy_table import (
@@ -138,10 +139,11 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
         if self.probabilities is None:
             raise ValueError("probabilities must give the public law of x, e.g. [0.25, 0.5, 0.25].")
         if check.is_concrete(self.probabilities) or isinstance(self.probabilities, list | tuple):
-            law = np.asarray(self.probabilities, float)
-            if law.ndim != 1 or law.size < 2 or not np.all(law > 0) or abs(law.sum() - 1.0) > 1e-5:
+            law = np.asarray(self.probabilities)
+            is_law = law.dtype.kind in "iuf" and law.ndim == 1 and law.size >= 2 and np.all(law > 0)
+            if not is_law or abs(law.sum() - 1.0) > 1e-5:
                 raise ValueError(
-                    f"probabilities must be at least two numbers > 0 with sum 1, got {self.probabilities}."
+                    f"probabilities must be at least two numbers > 0 with sum 1, got {printed(self.probabilities)}."
                 )
             object.__setattr__(self, "probabilities", jnp.asarray(law, float))
 

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from jaxdp._base import check as _check
+from jaxdp._base.printed import printed
 
 CAPPED, FULL = SHAPES = ("capped", "full")
 MAX_PROGRAMS = 4  # each compiles in 0.6 to 1.2 s of processor time
@@ -40,7 +41,7 @@ def check(budget: float, c: float, shape: str, name: str = "budget") -> float:
     _check.one_of(SHAPES, grid=shape)
     for called, value, low in ((name, budget, 4), ("c", c, 1)):
         if not isinstance(value, int | float) or not math.isfinite(value) or value < low:
-            raise ValueError(f"{called} must be a number >= {low}, got {value!r}.")
+            raise ValueError(f"{called} must be a number >= {low}, got {printed(value)}.")
     return float(budget)
 
 

@@ -54,8 +54,7 @@ class ContingencyTest:
 
     def __post_init__(self):
         check.one_of((CHI_SQUARED, G), kind=self.kind)
-        for count in self.levels:
-            check.at_least(2, levels=count)
+        check.all_at_least(2, levels=self.levels)
 
     @property
     def degrees(self) -> int:

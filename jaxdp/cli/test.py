@@ -76,6 +76,7 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     _require_consistent(args)
+    options.keep_programs()
     query = _pairs(args) if args.all_pairs else _one(args)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.result_folder(args, all_pairs.FILES if args.all_pairs else FILES)
@@ -115,7 +116,6 @@ def _one(args: argparse.Namespace):
     from jaxdp.data.known import schema_of
     from jaxdp.one_call.query import Query
 
-    options.keep_programs()
     schema = schema_of(args.schema, missing=args.missing)
     x, y = options.columns(schema, args.x), options.columns(schema, args.y)
     return Query.of(schema, x=x, y=y, **_how(args, schema))

@@ -58,11 +58,13 @@ def run_each(
     name: str,
     ledger=None,
     begin: Callable[[int], None] = lambda place: None,
+    prepare: Callable[[str], None] = lambda stage: None,
     foretell: Callable[[float], None] | None = None,
 ) -> tuple[list[core.Result], Cost]:
     """(one result for each query by its own test, the cost of all): charged once, before a value is used.
 
     Privacy: sequential composition; the tests hold their shares of the budget. begin: told the place of each query.
+    prepare: told, in words, each stage before a release is charged, once the account was found to afford it.
     foretell: told, before the charge, about how many seconds a release will take.
     """
     mode = keys.admit(key, *tests, *queries)
@@ -71,7 +73,8 @@ def run_each(
         cost = compose([core.cost_of(test, data) for test, data in zip(tests, queries, strict=True)])
 
         def rehearse():
-            _rehearse(tests, queries, charged=ledger is not None, foretell=foretell)
+            prepare("preparing")
+            _rehearse(tests, queries, charged=ledger is not None, prepare=prepare, foretell=foretell)
 
         if ledger is None and mode == keys.RELEASE:
             rehearse()
@@ -84,7 +87,14 @@ def run_each(
         return found, cost
 
 
-def _rehearse(tests: list, queries: list, *, charged: bool, foretell: Callable[[float], None] | None) -> None:
+def _rehearse(
+    tests: list,
+    queries: list,
+    *,
+    charged: bool,
+    prepare: Callable[[str], None],
+    foretell: Callable[[float], None] | None,
+) -> None:
     """One release of each kind on zeros where that is to be charged, or where `foretell` is told their time."""
     kinds = _kinds_of_pairs(tests, queries)
     # records in chunks are rehearsed on none, which says nothing about time; a run without a charge may be stopped
@@ -92,7 +102,10 @@ def _rehearse(tests: list, queries: list, *, charged: bool, foretell: Callable[[
     timed = timed and (charged or len(tests) >= WORTH_TIMING * len(kinds))
     if not timed and not charged:
         return
-    seconds = sum(number * rehearsed(test, data, again=timed) for test, data, number in kinds)
+    seconds = 0.0
+    for place, (test, data, number) in enumerate(kinds, start=1):
+        prepare(f"rehearsing kind {place} of {len(kinds)} of pairs on zeros; each is compiled once")
+        seconds += number * rehearsed(test, data, again=timed)
     if timed and foretell is not None:
         foretell(seconds)
 

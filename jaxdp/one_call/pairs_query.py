@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import time
@@ -239,26 +240,42 @@ class PairsQuery:
             begin(f"testing {len(self.asked)} pairs of {rows} rows; {stopped}")
             together = self._jointly(values, rows) if self.joint else self._together(tests, values, rows)
             told = None if foretell is None else _Foretold(self, rows, foretell)
+            # public, and slow for many pairs: before the time is told and before anything is charged
+            power = functools.cache(lambda: self._power(tests[0] if together is None else together[0], rows))
             if together is None:
                 name = f"all-pairs[{', '.join(self.methods)}]"
-                turn = _Turns(self.asked, begin)
+
+                def prepare(stage: str) -> None:
+                    begin(stage)
+                    power()
+
                 results, cost = pair_by_pair.run_each(
-                    tests, key, data, name=name, ledger=account, begin=turn, foretell=told
+                    tests,
+                    key,
+                    data,
+                    name=name,
+                    ledger=account,
+                    begin=_Turns(self.asked, begin),
+                    prepare=prepare,
+                    foretell=told,
                 )
                 rows_of = [self._row(*one) for one in zip(self.asked, tests, results, strict=True)]
                 mode = results[0].mode
             else:
                 test, joint = together
-                if told is not None and reading.is_release(key) and not isinstance(joint, Chunks):
-                    if account is not None:
-                        account.require(self._claim(test, joint) or cost_of(test, joint))
-                    told(pair_by_pair.rehearsed(test, joint, again=True))
                 claim = self._claim(test, joint)
+                if reading.is_release(key):
+                    if account is not None:
+                        account.require(claim or cost_of(test, joint))
+                    power()
+                    if told is not None and not isinstance(joint, Chunks):
+                        turns = 1 if account is None else 2  # what is charged is rehearsed once more
+                        told(turns * pair_by_pair.rehearsed(test, joint, again=True))
                 result = run(test, key, joint, ledger=charge.claiming(account, claim))
                 cost, mode = claim or result.cost, result.mode
                 tests = tests or [test] * len(self.asked)
                 rows_of = self._rows_together(result, tests)
-            public = self._power(tests, values, rows)
+            public = power()
         released = mode == keys.RELEASE
         public["cautions"] = cautions(rows, float(cost.epsilon), released=released, recorded=account is not None)
         return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, data) if data else None, public)
@@ -330,13 +347,13 @@ class PairsQuery:
             return None
         return dataclasses.replace(cost, epsilon=self.epsilon, delta=self.delta)
 
-    def _power(self, tests: list, values: Any, rows: int) -> dict[str, Any]:
+    def _power(self, test: Any, rows: int) -> dict[str, Any]:
         """How small an effect would have been found in a pair, and what a delta would change: public."""
         from jaxdp.one_call import pairs_power
 
         if not self.joint:
             return pairs_power.of_single_pairs(self.asked, rows, self.level / len(self.asked))
-        return pairs_power.of_joint_release(self, tests[0], self._described, rows, USUAL_DELTA, WORTH_A_DELTA)
+        return pairs_power.of_joint_release(self, test, self._described, rows, USUAL_DELTA, WORTH_A_DELTA)
 
     def _row(self, query: Query, test: Any, result: Any) -> dict[str, Any]:
         """One pair by a test of its own."""

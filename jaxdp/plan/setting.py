@@ -65,8 +65,10 @@ class Setting:
         if len(set(names)) < len(names):
             raise ValueError(f"every column is named once among x, y and given, got {', '.join(names)}.")
         first, second = (schema.rule(name).code_column()[0] for name in (x, y))
-        rest = tuple(column for name in given for column in conditioning.columns(schema.rule(name)))
-        return cls(x=first, y=second, z=rest, scaled=True, **fields)
+        rest = [column for name in given for column in conditioning.columns(schema.rule(name))]
+        # without names, so that columns of one kind are one setting, which is planned for once
+        first, second, *rest = (dataclasses.replace(column, name="") for column in (first, second, *rest))
+        return cls(x=first, y=second, z=tuple(rest), scaled=True, **fields)
 
     @classmethod
     def table(cls, rows: int = 2, columns: int = 2) -> "Setting":

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,15 +13,17 @@ import pytest
 from scipy.stats import false_discovery_control
 
 import jaxdp
-from jaxdp import catalogue
+from jaxdp import catalogue, core
 from jaxdp._base.display import duration
 from jaxdp._base.rounding import as_fraction
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Domain
 from jaxdp.data.known import schema_of
-from jaxdp.one_call import pairs_query
+from jaxdp.independence import pair_by_pair
+from jaxdp.one_call import pairs_power, pairs_query
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS
 from jaxdp.one_call.pairs_query import PairsQuery
+from jaxdp.plan.setting import Setting
 from jaxdp.spec import P_VALUE, Columns
 
 sys.path.insert(0, str(Path(jaxdp.__file__).parent.parent / "examples"))
@@ -329,6 +332,38 @@ def test_a_release_of_all_pairs_says_how_long_it_will_take_before_it_is_charged(
     assert charged[-1] == len(told) == 1
     assert told[0].startswith("3 pairs of 60 records by ")
     assert " s, " in told[0]
+
+
+@pytest.mark.parametrize("method", [None, "projected-chi2"])  # together, one by one
+def test_the_time_that_is_told_is_the_time_from_then_on(monkeypatch, method):
+    """Compiling and the planner take long, and are over by then: a clock that only they and the runs move."""
+    clock, runs, told = SimpleNamespace(now=0.0), [], []
+    run_opened = core.run_opened
+
+    def run(test, *rest):
+        clock.now += 2.0 if type(test) in runs else 30.0
+        runs.append(type(test))
+        return run_opened(test, *rest)
+
+    def plan(*of, **how):
+        clock.now += 170.0
+        return {"detectable_effect": None, "power": ""}
+
+    monkeypatch.setattr(core, "run_opened", run)
+    monkeypatch.setattr(pair_by_pair, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(pairs_power, "of_joint_release", plan)
+    monkeypatch.setattr(pairs_power, "of_single_pairs", plan)
+    account = SimpleNamespace(require=lambda cost: None, charge=lambda *of: None)
+    query = PairsQuery.of(schema_of(SCHEMA), columns=["two", "other", "grade"], epsilon=6.0, method=method)
+    query.ask(table(60), jaxdp.fresh_key(), account, foretell=lambda text: told.append((text, clock.now)))
+    ((text, then),) = told
+    seconds = float(re.search(r"about (\d+) s,", text)[1])
+    assert seconds == pytest.approx(clock.now - then)
+
+
+def test_the_planner_is_asked_once_for_columns_of_one_kind():
+    schema = schema_of(None, bounds=dict.fromkeys("abcd", (0, 1)))
+    assert Setting.of_schema(schema, "a", "b", ["c"]) == Setting.of_schema(schema, "b", "d", ["a"])
 
 
 def test_the_rest_of_the_pairs_is_told_by_what_most_of_them_took(monkeypatch):

@@ -7,9 +7,10 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
 from jaxdp.mechanisms.shares import share_of
+from jaxdp.noise.lattice import SELECTION_LIMIT
 from jaxdp.noise.source import Source, peeled, require_source
 
-GUMBEL, EXPONENTIAL = "gumbel", "exponential"
+AUTO, GUMBEL, EXPONENTIAL = "auto", "gumbel", "exponential"
 
 
 @frozen_pytree
@@ -19,19 +20,20 @@ class TopK:
     law: "gumbel", the `count` largest of score + Gumbel noise of scale 2 count bound/epsilon, in one shot. Same law
         as peeling: `count` exponential mechanisms of budget epsilon/count, each on what is left
         (docs/theory/gwas.md#selection). "exponential": peeling by report-noisy-max with exponential noise
-        (permute-and-flip), never worse in expected score.
+        (permute-and-flip), never worse in expected score. "auto": "gumbel" for up to 4096 scores (`SELECTION_LIMIT`),
+        "exponential" for more, in simulations and releases alike.
     Privacy: epsilon-DP for scores that each move by at most `bound` (Linf).
     Releases peel one exact selection at a time: any number of scores with "exponential", few with "gumbel".
     """
 
     epsilon: ArrayLike
     count: int = jax.tree.static(default=1)
-    law: str = jax.tree.static(default=GUMBEL)
+    law: str = jax.tree.static(default=AUTO)
 
     def __post_init__(self):
         check.positive(epsilon=self.epsilon)
         check.at_least(1, count=self.count)
-        check.one_of((GUMBEL, EXPONENTIAL), law=self.law)
+        check.one_of((AUTO, GUMBEL, EXPONENTIAL), law=self.law)
 
     def perturb(self, source: Source, value, sensitivity):
         """Indices of the selected scores, int array (count,); scores of shape (k,) with k >= count."""
@@ -41,7 +43,8 @@ class TopK:
         if value.shape[-1] < self.count:
             raise ValueError(f"count must be at most the number of scores, got {self.count} of {value.shape[-1]}.")
         each = check.budget(self.epsilon) / self.count
-        if self.law == GUMBEL:
+        few = value.shape[-1] <= SELECTION_LIMIT
+        if self.law == GUMBEL or (self.law == AUTO and few):
             return source.largest_gumbel(value, sensitivity, each, self.count)
         return peeled(source, "argmax_exponential", value, sensitivity, each, self.count)
 

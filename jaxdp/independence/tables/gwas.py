@@ -25,7 +25,7 @@ from jaxdp.independence.tables.margin_adaptive import BISECTED, MarginAdaptive, 
 from jaxdp.independence.tables.unit_circle import UnitCircle
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
-from jaxdp.mechanisms.top_k import TopK
+from jaxdp.mechanisms.top_k import AUTO, TopK
 from jaxdp.noise import survival as tail
 from jaxdp.noise.source import Source, require_source
 from jaxdp.randomness import keys, threefry_words
@@ -222,8 +222,8 @@ class BestTables(GenomeTest):
     """Selects the `count` tables with the strongest association, then tests them: Algorithm 4.
 
     Stage one: half of epsilon picks `count` tables by the exact distance score (people who must change until
-    chi-squared crosses its quantile at level/K; sensitivity 1) with one-shot Gumbel noise. Stage two: the other
-    half tests each of them at level/K, K tables in all.
+    chi-squared crosses its quantile at level/K; sensitivity 1) by `TopK` (law: with Gumbel noise in one shot, of more
+    than 4096 tables by permute-and-flip). Stage two: the other half tests each of them at level/K, K tables in all.
     Privacy: epsilon-DP, relation REPLACE_ATTRIBUTE; the selection is eps/2 by peeling, the tests eps/(2 count) each.
     P-value: (count,), times K (Bonferroni over all K tables, selected or not): family-wise error <= level under
     any selection, because the noise of the tests is independent of it. The indices are
@@ -232,7 +232,7 @@ class BestTables(GenomeTest):
 
     count: int = jax.tree.static(default=10)
     kind: Any = jax.tree.static(default=MarginAdaptive)
-    law: str = jax.tree.static(default="gumbel")
+    law: str = jax.tree.static(default=AUTO)
 
     spec: ClassVar[TestSpec] = _of_tables(
         name="best-tables",
@@ -282,7 +282,7 @@ class TableSelection(PrivateQuery):
     """Stage one of `BestTables`: indices of tables with a large distance score."""
 
     count: int = jax.tree.static(default=10)
-    law: str = jax.tree.static(default="gumbel")
+    law: str = jax.tree.static(default=AUTO)
     num_cases: int = jax.tree.static(default=1)
     num_controls: int = jax.tree.static(default=1)
     num_tables: int = jax.tree.static(default=1)

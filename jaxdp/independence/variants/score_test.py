@@ -435,7 +435,7 @@ class ScoreTest(PrivateTest):
 class BestVariants(ScoreTest):
     """The `count` variants of many that go with y most, and `ScoreTest` of each, adjusted for covariates.
 
-    As `ScoreTest`, with a stage before the lines: `count` exponential mechanisms (one-shot Gumbel noise) choose among
+    As `ScoreTest`, with a stage before the lines: `count` selections (`TopK`) choose among
     the scores |sum x r| of all K variants, each of sensitivity 2 in Linf; the rest is about the chosen ones alone.
     Privacy: epsilon-DP; relation REPLACE_ONE.
     P-value: (count,), times K: family-wise error at most the level under any selection, because the scores' noise is

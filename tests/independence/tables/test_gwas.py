@@ -24,6 +24,7 @@ from jaxdp.independence.tables.gwas import (
 from jaxdp.independence.tables.unit_circle import UnitCircle
 from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
 from jaxdp.mechanisms.top_k import TopK
+from jaxdp.noise.lattice import SELECTION_LIMIT
 from jaxdp.noise.source import FloatNoise, LatticeNoise, peeled
 from jaxdp.published.unit_circle import PaperThresholdNoise
 
@@ -203,6 +204,68 @@ def test_exact_selection_loss_is_within_epsilon():
     here = law(scores)
     moved = [law(scores + np.array(signs)) for signs in itertools.product((-1, 1), repeat=3)]
     assert max(abs(np.log(here[p] / there[p])) for there in moved for p in here) <= epsilon
+
+
+def permute_and_flip(scores, epsilon):
+    """Exact law of one selection: a random order, each accepted with probability exp(epsilon (score - best)/2)."""
+    accepted = np.exp(epsilon / 2 * (scores - scores.max()))
+    found, orders = np.zeros(scores.size), list(itertools.permutations(range(scores.size)))
+    for order in orders:
+        left = 1.0 / len(orders)
+        for k in order:
+            found[k] += left * accepted[k]
+            left *= 1.0 - accepted[k]
+    return found
+
+
+def law_of_pairs(scores, epsilon):
+    """Of the ordered pairs that two selections at epsilon/2 each give."""
+    first, law = permute_and_flip(scores, epsilon / 2), {}
+    for a in range(scores.size):
+        rest = [k for k in range(scores.size) if k != a]
+        second = permute_and_flip(scores[rest], epsilon / 2)
+        law |= {(a, b): first[a] * second[i] for i, b in enumerate(rest)}
+    return law
+
+
+def test_selection_by_permute_and_flip_loses_epsilon_and_no_more():
+    epsilon, losses = 1.0, []
+    for scores in (np.array([0.0, 3.0, 1.0]), np.array([60.0, 30.0, 0.0])):
+        here = law_of_pairs(scores, epsilon)
+        moved = [law_of_pairs(scores + np.array(signs), epsilon) for signs in itertools.product((-1, 1), repeat=3)]
+        losses.append(max(abs(np.log(here[p] / there[p])) for there in moved for p in here))
+    assert max(losses) <= epsilon * (1.0 + 1e-9)
+    assert max(losses) > 0.95 * epsilon
+
+
+def test_many_scores_are_selected_by_permute_and_flip(monkeypatch):
+    """Simulated ordered pairs of four scores, where three are many, against the exact law."""
+    monkeypatch.setattr("jaxdp.mechanisms.top_k.SELECTION_LIMIT", 3)
+    scores, epsilon = np.array([0.0, 1.0, 2.0, -1.0]), 3.0
+    sensitivity = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ATTRIBUTE)
+
+    def draw(k):
+        return TopK(epsilon=epsilon, count=2).perturb(FloatNoise(k), jnp.asarray(scores), sensitivity)
+
+    drawn = np.asarray(jax.vmap(draw)(jax.random.split(jax.random.key(7), 30_000)))
+    for (a, b), probability in law_of_pairs(scores, epsilon).items():
+        seen = np.sum((drawn[:, 0] == a) & (drawn[:, 1] == b))
+        assert binom.ppf(1e-7, 30_000, probability) <= seen <= binom.isf(1e-7, 30_000, probability)
+
+
+def test_a_release_chooses_among_more_tables_than_proposals_can(tmp_path):
+    count = SELECTION_LIMIT + 1
+    cases, controls = np.full((2, count), 10)
+    cases[-1], controls[-1] = 48, 2
+    tables = Tables(jnp.asarray(cases), jnp.asarray(controls))
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=900.0, relation="replace_attribute")
+    test = BestTables(epsilon=400.0, count=1, num_cases=50, num_controls=50)
+    result = jaxdp.run(test, jaxdp.fresh_key(), tables, ledger=ledger)
+    assert np.asarray(result.release.earlier[0].value).tolist() == [count - 1]
+    assert float(result.p_value[0]) < 1e-6
+    with pytest.raises(ValueError, match="at most 4096 scores"):  # before the charge
+        jaxdp.run(dataclasses.replace(test, law="gumbel"), jaxdp.fresh_key(), tables, ledger=ledger)
+    assert ledger.spent.epsilon == pytest.approx(400.0)
 
 
 def test_streamed_counts_equal_a_direct_count():

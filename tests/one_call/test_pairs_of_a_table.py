@@ -334,6 +334,7 @@ def test_a_release_of_all_pairs_says_how_long_it_will_take_before_it_is_charged(
     assert " s, " in told[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", [None, "projected-chi2"])  # together, one by one
 def test_the_time_that_is_told_is_the_time_from_then_on(monkeypatch, method):
     """Compiling and the planner take long, and are over by then: a clock that only they and the runs move."""

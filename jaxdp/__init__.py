@@ -66,6 +66,7 @@ _EXPORTS = {
     "Norm": "core",
     "PairContrasts": "independence.tables.pair_contrasts",
     "PartialCorrelation": "independence.continuous.partial_correlation",
+    "WinsorisedPartialCorrelation": "independence.continuous.winsorised_rho",
     "PartitionGCM": "independence.continuous.partition_gcm",
     "PermuteAndFlip": "mechanisms",
     "Planning": "spec",

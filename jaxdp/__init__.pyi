@@ -50,6 +50,7 @@ from jaxdp.independence.continuous.private_crt import CRTThreshold as CRTThresho
 from jaxdp.independence.continuous.private_crt import PrivateCRT as PrivateCRT
 from jaxdp.independence.continuous.private_gcm import PrivateGCM as PrivateGCM
 from jaxdp.independence.continuous.winsorised_means import WinsorisedMeanDifference as WinsorisedMeanDifference
+from jaxdp.independence.continuous.winsorised_rho import WinsorisedPartialCorrelation as WinsorisedPartialCorrelation
 from jaxdp.independence.meta.subsample_aggregate import SubsampleAggregate as SubsampleAggregate
 from jaxdp.independence.meta.test_of_tests import TestOfTests as TestOfTests
 from jaxdp.independence.mic.mic_equipartition import MICeLaplace as MICeLaplace

@@ -6,30 +6,62 @@ before; phi = A (r - m)/p - (1 - A) (r - m)/(1 - p). Theory: docs/theory/mean_di
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
 
 MIN_SHARE = 1e-3  # of a group, as far as scores are concerned
+CLEAR = 5.0  # sds of the noise in its size that the smaller group must have
+FAR = 2.0  # no difference of responses on [-1, 1] is larger
 
 
 @frozen_pytree
 class Groups:
-    """What is released before the scores: p and m, and the scales of the noise in the group's count and in the sum."""
+    """What is released before the scores: p and m, and the scales of the noise in the group's count and in the sum.
+
+    small: whether the smaller group has too few records for the noise in its size.
+    """
 
     share: Any
     centre: Any
     count_noise: Any
     sum_noise: Any
+    small: Any = False
+
+    offset: ClassVar[float] = 0.0
+    heaviness: ClassVar[float] = 1.0
+    limits: ClassVar[tuple[float, float]] = (-FAR, FAR)
 
     @classmethod
-    def of(cls, count, total, num_records: int, count_noise, sum_noise) -> Groups:
-        """From a noisy count of the second group and a noisy sum of the responses."""
+    def of(cls, count, total, num_records: int, count_noise, sum_noise, variance_per_scale) -> Groups:
+        """From a noisy count of the second group and a noisy sum of the responses, and the scales of their noise."""
         share = jnp.clip(count / num_records, MIN_SHARE, 1.0 - MIN_SHARE)
         centre = jnp.clip(total / num_records, -1.0, 1.0)
-        return cls(share=share, centre=centre, count_noise=count_noise, sum_noise=sum_noise)
+        small = jnp.minimum(share, 1.0 - share) * num_records < CLEAR * jnp.sqrt(variance_per_scale) * count_noise
+        return cls(share=share, centre=centre, count_noise=count_noise, sum_noise=sum_noise, small=small)
+
+    @property
+    def unknown(self):
+        """Whether there is no interval."""
+        return jnp.asarray(self.small)
+
+    def explained(self, difference):
+        """Variance of a score that comes from the difference."""
+        p = self.share
+        return difference**2 * ((1.0 - p) ** 2 / p + p**2 / (1.0 - p))
+
+    def steep(self, num_records: int):
+        """Scale of the noise in the mean score per unit of the difference."""
+        p = self.share
+        return self.count_noise * jnp.abs(1.0 - 2.0 * p) / (num_records * p * (1.0 - p))
+
+    def products(self, num_records: int, variance_per_scale):
+        """Mean and variance of the product of both noises in the mean score."""
+        p = self.share
+        product = self.count_noise * self.sum_noise / (num_records**2 * p * (1.0 - p))
+        return 0.0, (variance_per_scale * product) ** 2
 
     @property
     def smaller(self):

@@ -148,12 +148,12 @@ def test_a_bare_command_prints_the_help(capsys):
 
 
 def test_a_plan_refuses_what_the_test_would_refuse(tmp_path, capsys):
-    arguments = ["plan", "--method", "partial-correlation", "--effect", "0.25", "--epsilon", "1"]
+    arguments = ["plan", "--method", "winsorised-partial-correlation", "--effect", "0.25", "--epsilon", "1"]
     told = said(capsys, *arguments, "--n", "300", "--out", str(tmp_path / "p"))
     assert "about 1000 records are needed" in told  # of two columns; three are tested below
     data = Setting().design(300, 0.25, "scores")(jax.random.key(0))
     with pytest.raises(ValueError, match="about 1500 records are needed"):
-        jaxdp.run(jaxdp.PartialCorrelation(epsilon=1.0, bound=32.0), jax.random.key(0), data)
+        jaxdp.run(jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=32.0), jax.random.key(0), data)
 
 
 @pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.feather", "none.xlsx", "none.csv.gz"])

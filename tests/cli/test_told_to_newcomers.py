@@ -24,7 +24,9 @@ def test_a_seed_in_python_is_told_the_key():
         jaxdp.test({}, x="a", y="b", epsilon=1.0, bounds={"a": (0, 1), "b": (0, 1)}, seed=1)
 
 
-@pytest.mark.parametrize(("word", "near"), [("pearson", "partial-correlation"), ("fisher", "partial-correlation")])
+@pytest.mark.parametrize(
+    ("word", "near"), [("pearson", "partial-correlation"), ("fisher", "winsorised-partial-correlation")]
+)
 def test_a_test_by_the_name_of_its_statistic_is_pointed_to(word, near):
     with pytest.raises(ValueError, match=f"no test called '{word}'; .*{near}"):
         catalogue.find(word)

@@ -430,7 +430,7 @@ def test_public_groups_are_counted_before_the_sums_are_taken(folder, small_memor
 
 PAIRS = {
     "partition-gcm": {"columns": ["x", "y", "g"], "given": "z"},
-    "partial-correlation": {"columns": ["x", "y", "g"], "given": "z"},
+    "winsorised-partial-correlation": {"columns": ["x", "y", "g"], "given": "z"},
     "conditional-kendall": {"columns": ["z", "b", "g"]},
     "quantile-table": {"columns": ["x", "b", "y"]},
 }

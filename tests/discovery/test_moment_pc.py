@@ -51,7 +51,7 @@ def test_the_stages_cost_no_more_than_the_budget():
     from jaxdp.discovery.methods import moment_pc
 
     records, _ = model("coded", 5, 3)
-    test = jaxdp.PartialCorrelation(epsilon=1.5, features=True)
+    test = jaxdp.WinsorisedPartialCorrelation(epsilon=1.5, features=True)
     assert float(cost_of(test, moment_pc._features(records)).epsilon) <= 1.5 * (1 + 1e-12)
 
 

@@ -213,13 +213,13 @@ def test_a_search_by_simulation_tells_its_steps():
 def test_a_linear_test_that_is_named_is_planned_for_means_linear_in_z():
     """A sine in Z is what it can not remove: power there was false alarms."""
     bent, other = plan.Setting(scaled=True), plans()["band-gcm"]
-    linear = plans()["partial-correlation"].granted(bent)
+    linear = plans()["winsorised-partial-correlation"].granted(bent)
     assert not linear.bent
     assert other.granted(bent) == bent
     place = np.linspace(0.0, 1.0, 1001)
     assert np.allclose(np.diff(linear.mean_at(place, np), 2), 0.0)
     assert np.var(linear.mean_at(place, np)) == pytest.approx(np.var(bent.mean_at(place, np)), rel=0.01)
-    assert plans()["partial-correlation"].rests_on_lines(linear)
+    assert plans()["winsorised-partial-correlation"].rests_on_lines(linear)
     assert not other.rests_on_lines(linear)
 
 

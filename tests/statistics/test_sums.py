@@ -150,7 +150,7 @@ ON_CHUNKS = {
     "cells": (lambda: jaxdp.PartitionGCM(epsilon=1.0), mixed, 2.0**-15),
     "centres first": (lambda: jaxdp.PartitionGCM(epsilon=1.0, standardize=True), mixed, None),
     "one cell": (lambda: jaxdp.PartitionGCM(epsilon=1.0), lambda: no_z(mixed()), 2.0**-15),
-    "moments": (lambda: jaxdp.PartialCorrelation(epsilon=2.0), continuous, 0.0),
+    "moments": (lambda: jaxdp.WinsorisedPartialCorrelation(epsilon=2.0), continuous, 0.0),
     "kendall": (lambda: jaxdp.ConditionalKendall(epsilon=1.0), coded, 0.0),
     "spearman": (lambda: jaxdp.ConditionalSpearman(epsilon=1.0), coded, 0.0),
     "table": (lambda: jaxdp.NoisyTableChi2(epsilon=1.0), lambda: no_z(coded()), 0.0),

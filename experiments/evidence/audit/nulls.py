@@ -205,6 +205,7 @@ GRADUAL = "laws of x and y change slowly with z"
 CELLS = "cells narrow against the wave, n V large against the noise"
 AXES = "five columns of z, n epsilon = 7000: enough to choose the axes"
 UNCORRECTED = "; noise of V not counted"
+RESIDUALS = "normal columns, bounds 3.3 sds off; the sum of scores nearly normal"
 LINEAR = "a linear model with normal errors; first order in the noise"
 WINDOW_OF_BIAS = "the noise hides the bias of the fit"
 TRUE_LAW = "the law of x given z is true"
@@ -225,9 +226,12 @@ NULLS = {
     "partition-gcm-marginal": _cells("no z: one cell, no bias"),
     "partition-gcm-axes": _cells(AXES, epsilon=7.0, fields=AXIS_FIELDS),
     "partition-gcm-standardized": _cells(CELLS, fields={"scale_x": 0.3, "scale_y": 0.3, "standardize": True}),
-    "partial-correlation": Null(2000, LIMIT, LINEAR),
-    "partial-correlation-zcdp": _cells(LINEAR + "; rho = 0.1", epsilon=0.1),
-    "linear-regression": _cells(LINEAR),
+    "winsorised-partial-correlation": Null(2000, LIMIT, LINEAR),
+    "winsorised-partial-correlation-zcdp": _cells(LINEAR + "; rho = 0.1", epsilon=0.1),
+    "linear-regression": Null(10_000, LIMIT, RESIDUALS),
+    "linear-regression-zcdp": Null(10_000, LIMIT, RESIDUALS + "; rho = 0.5", epsilon=0.5),
+    "partial-correlation": Null(10_000, LIMIT, RESIDUALS),
+    "partial-correlation-zcdp": Null(10_000, LIMIT, RESIDUALS + "; rho = 0.5", epsilon=0.5),
     "mean-difference": _cells("one normal response, two groups; scores nearly normal"),
     "mean-difference-zcdp": _cells("one normal response, two groups; scores nearly normal; rho = 0.1", epsilon=0.1),
     "winsorised-mean-difference": _cells("one normal response, two groups"),

@@ -149,7 +149,9 @@ def program(method: str, n: int, batch: int):
             result = core.run(test, key_run, data)
             shapes = core.public_shapes(data)
             settled = test.settled(shapes, result.release) if hasattr(test, "settled") else None
-            flags = settled._found(result.release).flags() if settled is not None else {}
+            flags = {}
+            if hasattr(settled, "groups"):
+                flags = {"small group": settled.groups.unknown} | settled._found(result.release).flags()
             return result.p_value, result.effect, *result.interval, flags, *plain(data)
 
         return jax.lax.map(one, keys, batch_size=batch)

@@ -41,8 +41,8 @@ CASES = {  # what is asked, the same sums in SQL, and in pandas
         {"x": "x", "y": "y", "given": "z", "method": "partition-gcm", "num_cells": 10**6},
         f"select cast(floor((z + 1)/3*1000000) as int) c, {MOMENTS.format('x', 'y')} from t group by c",
     ),
-    "partial-correlation": (
-        {"x": "x", "y": "y", "given": "z", "method": "partial-correlation"},
+    "winsorised-partial-correlation": (
+        {"x": "x", "y": "y", "given": "z", "method": "winsorised-partial-correlation"},
         f"select {MOMENTS.format('x', 'y')}, sum(z), sum(z*z), sum(x*z), sum(y*z) from t",
     ),
     "conditional-kendall": (
@@ -218,7 +218,7 @@ def pandas(place: Path, case: str) -> dict:
         frame = pandas.read_parquet(place, columns=names)
         if case in ("conditional-kendall", "noisy-table"):
             return frame.groupby(names).size()
-        if case == "partial-correlation":
+        if case == "winsorised-partial-correlation":
             return frame.to_numpy().T @ frame.to_numpy(), frame.sum()
         if "cells" in case:
             frame["z"] = np.floor((frame["z"] + 1) / 3 * 1e6).astype(np.int32)

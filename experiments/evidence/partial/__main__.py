@@ -4,8 +4,8 @@
 
 One JSON line per (d, n, epsilon, r); a run goes on where the file ends. Z is normal, its columns an autoregression of
 0.5; X and Y are 0.7 times the standardised sum of Z plus normal noise whose correlation is r; bounds 8 sd to either
-side of a centre that is 0.5 sd off. `partial-correlation` is built as the command line builds it (private centres and
-scales). Fisher's z is that of the same records, without privacy.
+side of a centre that is 0.5 sd off. `winsorised-partial-correlation` is built as the command line builds it (private
+centres and scales). Fisher's z is that of the same records, without privacy.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def fisher(x, y, z):
 def program(depth: int, n: int, epsilon: float):
     """keys, r -> p-value, interval and Fisher's z of each data set, compiled once for every r."""
     domain = Domain((Column(),), (Column(),), (Column(),) * depth)
-    test = catalogue.find("partial-correlation").build(epsilon, domain, Options(level=LEVEL, num_records=n))
+    test = catalogue.find("winsorised-partial-correlation").build(epsilon, domain, Options(level=LEVEL, num_records=n))
 
     @jax.jit
     def found(keys, r):

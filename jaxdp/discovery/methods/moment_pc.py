@@ -30,7 +30,7 @@ from jaxdp.discovery.methods.table_pc import z_threshold
 from jaxdp.discovery.spec import Levels, SearchAudit, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous import level_rule
 from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
-from jaxdp.independence.continuous.partial_correlation import PartialCorrelation
+from jaxdp.independence.continuous.winsorised_rho import WinsorisedPartialCorrelation
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 from jaxdp.statistics import moments
@@ -108,7 +108,7 @@ def moment_pc(
     answers, with which an interrupted search goes on (docs/discovery.md#interrupted).
     Edges go until at most 5 % of those that stay are expected to be there by chance. The graph's decisions hold the
     weakest partial correlation found for each pair, as the normal |z| of its p-value, and its q-value.
-    Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`PartialCorrelation`).
+    Privacy: epsilon-DP, or (epsilon, delta)-DP, under replace-one (`WinsorisedPartialCorrelation`).
     Errors: ValueError before data are read.
     """
     keys.admit(key, data)
@@ -119,7 +119,7 @@ def moment_pc(
     check.at_least(0, max_order=order)
     threshold, facts = z_threshold(level), known(knowledge, records.names)
     budget = Budget.of(epsilon, delta, Relation.REPLACE_ONE)
-    test = PartialCorrelation(mechanism=budget.whole, features=True, enforce_rule=False)
+    test = WinsorisedPartialCorrelation(mechanism=budget.whole, features=True, enforce_rule=False)
     asked = described(records, Relation.REPLACE_ONE, level=level, max_order=order, knowledge=knowledge)
 
     def found(session, records):

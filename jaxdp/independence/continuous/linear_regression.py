@@ -1,22 +1,23 @@
-"""Slopes of a linear regression with intervals, from one noisy moment matrix.
+"""Slopes of the ordinary least-squares regression, with intervals that hold whatever the laws of the columns.
 
-Theory: docs/theory/partial_correlation.md#slopes.
+Theory: docs/theory/residual_scores.md.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
+import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
-from jaxdp.independence.continuous.moment_test import MomentTest
-from jaxdp.independence.continuous.partial_correlation import LINEAR
+from jaxdp.independence.continuous import moment_test, residual_examples
+from jaxdp.independence.continuous.residual_test import ResidualTest
 from jaxdp.spec import Planning, TestSpec
-from jaxdp.statistics import partial_correlations, two_groups
 
-SMALLEST = 1000.0  # n epsilon below which intervals of slopes cover too rarely: 0.86 measured at 500
+LINEAR = (
+    "What Z explains of X or of Y is linear in Z: what is not is not removed, and counts as dependence of X and Y. "
+    "Nothing is assumed of the laws of the columns, and spreads may differ."
+)
 
 
 def _own_units(x, y) -> float:
@@ -24,60 +25,55 @@ def _own_units(x, y) -> float:
     return y[0].half_range / x[0].half_range
 
 
-@frozen_pytree
-class LinearRegression(MomentTest):
-    """Private linear regression of y on x and z: slopes of the columns of x, with intervals and a test of slope 0.
+def clipped_at_bounds(test, x, y, interval) -> str:
+    """Between which bounds columns were clipped."""
+    del test, interval
+    ends = [f"{rule.name} clipped to [{rule.lower:g}, {rule.upper:g}]" for rule in (*y, *x) if rule.is_continuous]
+    return f" ({', '.join(ends)})" if ends else ""
 
-    Statistic, sensitivity, privacy: those of `PartialCorrelation` on the same columns; one release.
-    P-value: of the largest slope among the columns of x, Bonferroni over them; noise counted.
+
+@frozen_pytree
+class LinearRegression(ResidualTest):
+    """Private linear regression of y on x and z: least-squares slopes of the columns of x, with robust intervals.
+
+    The estimand is the slope of the least-squares fit of y on x, z and a constant, all clipped at their public bounds,
+    and of nothing else: no private clip, no model of the columns. Two fifths of the budget (a quarter where nothing is
+    held fixed) release all second moments; then, for each x and y, the sum of scores u (v - t u)/s, u and v residuals
+    and t the slope by those moments, and the sum of the squared scores, which is the sandwich variance.
+    Sensitivity, replace-one: moments p (p + 1.5)^2/(2 (p + 1)) in L1 for p columns, sqrt(2) (p + 1/4) in L2; scores
+    and squares m each in L1 for m slopes, sqrt(m) in L2, in units of their range, which is computed from the released
+    moments. Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
+    Theory: docs/theory/residual_scores.md#sensitivity.
+    P-value: of slope 0, Bonferroni over the slopes; sampling by the sandwich variance, all noise counted. 1 where the
+    noise hides X or the columns held fixed.
     effect: slope of y on each column of x, the other columns of x and all of z held fixed; (p, q) for several columns,
-    with intervals of 95 %. In units of the data as they are given to the test; `jaxdp.test` gives the schema's units.
-    Intervals rest on the linear model with normal columns, and cover too rarely where n epsilon is below 1000.
+    with intervals of 95 %: the slopes whose p-value, by the same law, is at least 0.05; NaN where the noise hides
+    them. In units of the data as they are given to the test; `jaxdp.test` gives the schema's units.
+    Errors: ValueError for too many records. bound: public half range of continuous columns.
     """
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="linear-regression",
-        summary="slopes with intervals from one noisy moment matrix",
+        summary="least-squares slopes with robust intervals, at the schema's bounds",
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
         sees="linear dependence of X and Y given Z",
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
-        effect_told=moment_test.winsorised,
+        effect_told=clipped_at_bounds,
         planning=Planning(
-            formula="moments:partial_correlation_power",
+            formula="moments:residual_power",
             gaussian_formula="always",
             least=50,
             without_z=True,
             linear=True,
         ),
-        theory="docs/theory/partial_correlation.md",
-        examples=moment_examples.SLOPES,
+        theory="docs/theory/residual_scores.md",
+        examples=residual_examples.SLOPES,
     )
 
-    def level_rule(self, data):
-        """Run, flag slopes from few records, or refuse too few; the sentence names the linear model."""
-        found = super().level_rule(data)
-        if found.verdict == level_rule.REFUSE:
-            return found
-        few = moment_test.public_epsilon(self) * data.x.shape[0] < SMALLEST
-        flags = (*self.margins(data), *(("few records for intervals",) if few else ()))
-        return level_rule.LevelRule(level_rule.FLAG if flags else level_rule.RUN, LINEAR, flags)
-
-    pairwise = None  # type: ignore[assignment]  # a slope given the other columns of x is no query about a pair
-
-    def queries(self):
-        pairs, given = super().queries()
-        others = list(self.places()[1])
-        given[:, others] = True
-        given[np.arange(len(pairs)), pairs[:, 0]] = False
-        return pairs, given
-
-    def estimate(self, found, x, y, given):
-        """The slope if it is 0 (the law of the partial correlation), and at its value."""
-        null, _ = partial_correlations.partial_correlation(found, x, y, given)
-        limits = self.limits()
-        if self.group is not None and self.sizes[0] == 0 and self.group == 0:
-            apart = two_groups.estimate(found, self.group, two_groups.difference)
-            return null, partial_correlations.scaled(apart, 0.5 * limits[1])  # levels are two apart
-        return null, partial_correlations.scaled(partial_correlations.slope(found, x, y, given), limits[y] / limits[x])
+    def units(self):
+        """Of each slope in units of the data, (m,): half ranges of y over those of x; levels lie on [-1, 1]."""
+        halves = jnp.where(jnp.asarray(self.levelled), 1.0, self.bound)
+        pairs, _ = self.queries()
+        return halves[pairs[:, 1]] / halves[pairs[:, 0]]

@@ -19,9 +19,9 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Domain
-from jaxdp.independence.continuous import mean_examples, mean_law, moment_columns
-from jaxdp.independence.continuous.mean_law import Found
+from jaxdp.independence.continuous import mean_examples, moment_columns, score_law
 from jaxdp.independence.continuous.moment_test import from_domain
+from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import group_scores, moments, partition, sums
@@ -32,15 +32,16 @@ SHARES = {"scores": Fraction(3, 4), "squares": Fraction(1, 4)}  # of the rest
 SUM_WEIGHT = 0.25  # W: the sum of responses is released times this
 SIZES, SCORES = "sizes", "scores"  # what is released next
 WINSORISED = "winsorised-mean-difference"
+SMALL_GROUP = "small group"
 _WAYS_OUT = (
     f"more records, a larger epsilon, closer bounds in the schema, or {WINSORISED}, which estimates another number"
 )
 SENTENCES = {
-    mean_law.SMALL_GROUP: "Nothing could be found: by its noisy count one group has too few records for this epsilon, "
+    SMALL_GROUP: "Nothing could be found: by its noisy count one group has too few records for this epsilon, "
     "so there is no interval and the p-value is 1. More records of that group or a larger epsilon would help.",
-    mean_law.DROWNED: "The noise hides how far the response spreads within its bounds, so the interval is as wide as "
+    score_law.DROWNED: "The noise hides how far the response spreads within its bounds, so the interval is as wide as "
     f"the largest spread that fits the release makes it. What would help: {_WAYS_OUT}.",
-    mean_law.WIDE: "The noise, which is set by the bounds, makes the interval more than twice as wide as it would be "
+    score_law.WIDE: "The noise, which is set by the bounds, makes the interval more than twice as wide as it would be "
     f"without. What would help: {_WAYS_OUT}.",
 }
 
@@ -119,7 +120,8 @@ class GroupSizes(PrivateQuery):
         """What the release says."""
         scale = self.mechanism.scale(release.sensitivity)
         count, total = release.value[0], release.value[1] / SUM_WEIGHT
-        return Groups.of(count, total, release.num_records, scale, scale / SUM_WEIGHT)
+        per_scale = self.mechanism.variance(release.sensitivity) / jnp.maximum(scale, 1e-30) ** 2
+        return Groups.of(count, total, release.num_records, scale, scale / SUM_WEIGHT, per_scale)
 
 
 def _with_groups(test, query, released):
@@ -252,7 +254,9 @@ class MeanDifference(PrivateTest):
     # What the release says
 
     def _found(self, release) -> Found:
-        return Found(self.budget(), self.groups, release)
+        value = release.value
+        about = (value["scores"], value["squares"], release.sensitivity, release.num_records)
+        return Found(self.budget(), self.groups, *about)
 
     def no_gradient(self, name):
         return moments.ROUNDED if name == "bound" else ""
@@ -260,7 +264,7 @@ class MeanDifference(PrivateTest):
     def p_value(self, key, release):
         del key
         found = self._found(release)
-        return jnp.where(found.unknown, 1.0, found.p_value(0.0))
+        return jnp.where(self.groups.unknown, 1.0, found.p_value(0.0))
 
     def headline(self, release):
         """The estimated difference, in half ranges."""
@@ -270,11 +274,8 @@ class MeanDifference(PrivateTest):
         """(estimate, (low, high)): with an interval of 95 %; NaN where there is none."""
         del key
         found = self._found(release)
-
-        def known(value):
-            return jnp.where(found.unknown, jnp.nan, value * self._unit)
-
-        return known(found.estimate), jax.tree.map(known, found.interval())
+        estimate = jnp.where(self.groups.unknown, jnp.nan, found.estimate)
+        return jax.tree.map(lambda value: value * self._unit, (estimate, found.interval()))
 
     @property
     def _unit(self):
@@ -292,13 +293,13 @@ class MeanDifference(PrivateTest):
         In units of the data; infinite where there is no interval.
         """
         test = self.settled(shapes, release)
-        found = test._found(release)
-        return jnp.where(found.unknown, jnp.inf, found.detectable() * test._unit)
+        return test._found(release).detectable() * test._unit
 
     def released_flags(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one: flags with their sentences; post-processing."""
-        found = self.settled(shapes, release)._found(release)
-        return {name: SENTENCES[name] for name, raised in found.flags().items() if bool(raised)}
+        test = self.settled(shapes, release)
+        raised = {SMALL_GROUP: test.groups.unknown} | test._found(release).flags()
+        return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(is_raised)}
 
 
 def _sums_of_block(group, response) -> dict[str, Any]:

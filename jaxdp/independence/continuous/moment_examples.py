@@ -87,7 +87,7 @@ PARTIAL = (
         linear,
         null=linear_null,
         fields={"bound": 8.0, "enforce_rule": False},  # few records, too few for private centres
-        reaches={**RANKS, "PartialCorrelation": STAGED},
+        reaches={**RANKS, "WinsorisedPartialCorrelation": STAGED},
         search=SEARCH,
         audit=AuditSettings(fields=PUBLIC, neighbours=f"{WORST}:first_worst_pair"),
     ),

@@ -192,7 +192,7 @@ class MomentTest(PrivateTest):
 
     def partial(self, chunk, num_records=None):
         """Second moments and sums of the columns on the grid: the same numbers that `statistic` adds up."""
-        return sums.added(self, "on_grid", chunk, num_records, _sums_of_block)
+        return sums.added(self, "on_grid", chunk, num_records, sums_of_block)
 
     def on_grid(self, data, num_records):
         """The clipped columns (n, p), as whole numbers."""
@@ -200,9 +200,7 @@ class MomentTest(PrivateTest):
         return moments.on_grid(self._clipped(data)) * moments.GRID
 
     def finish(self, totals):
-        p = self.width
-        flat = totals["products"][np.triu_indices(p)] / moments.GRID**2
-        return np.concatenate([flat, totals["sums"] / moments.GRID]) * moments.weights(p, self._euclidean)
+        return vector_of(totals, self.width, self._euclidean)
 
     def pairwise(self, data):
         """`statistic` for all pairs of the columns of x."""
@@ -236,16 +234,7 @@ class MomentTest(PrivateTest):
         return jnp.where(jnp.asarray(self.linear), other, picked)
 
     def sensitivity(self, num_records):
-        p, norm = self.width, self.budget().norm
-        euclidean = norm is Norm.L2
-        limit = moments.weights(p, euclidean) * num_records
-        return Sensitivity(
-            bound=moments.frobenius_bound(p) if euclidean else moments.l1_bound(p),
-            norm=norm,
-            relation=Relation.REPLACE_ONE,
-            lower=-limit,
-            upper=limit,
-        )
+        return sensitivity_of(self.width, self.budget().norm, num_records)
 
     def correlations(self, release) -> partial_correlations.Correlations:
         """What the release says about all columns: public."""
@@ -375,13 +364,27 @@ class MomentTest(PrivateTest):
         return values[0] if x * y == 1 else values.reshape(x, y)
 
 
-def _sums_of_block(values) -> dict[str, Any]:
-    """Of columns (n, p) on the grid."""
+def sums_of_block(values) -> dict[str, Any]:
+    """Of columns (n, p) on the grid, as whole numbers: what `vector_of` reads."""
     return {
         "count": np.int64(len(values)),
         "products": sums.second_moments(values, moments.GRID),
         "sums": sums.totals(values, moments.GRID),
     }
+
+
+def vector_of(totals, num_columns: int, euclidean: bool):
+    """`moments.vector` from `sums_of_block`."""
+    flat = totals["products"][np.triu_indices(num_columns)] / moments.GRID**2
+    return np.concatenate([flat, totals["sums"] / moments.GRID]) * moments.weights(num_columns, euclidean)
+
+
+def sensitivity_of(num_columns: int, norm: Norm, num_records: int) -> Sensitivity:
+    """How far one record moves `moments.vector`."""
+    euclidean = norm is Norm.L2
+    limit = moments.weights(num_columns, euclidean) * num_records
+    bound = moments.frobenius_bound(num_columns) if euclidean else moments.l1_bound(num_columns)
+    return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=-limit, upper=limit)
 
 
 def _group(columns, roles, linear) -> int | None:

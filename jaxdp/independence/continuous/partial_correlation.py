@@ -1,82 +1,56 @@
-"""Partial correlation given any number of columns, from one noisy moment matrix, with interval.
+"""Partial correlation given any number of columns, with an interval that holds whatever the laws of the columns.
 
-Theory: docs/theory/partial_correlation.md.
+Theory: docs/theory/residual_scores.md.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-import jax.numpy as jnp
-
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
-from jaxdp.independence.continuous.moment_test import MomentTest
+from jaxdp.independence.continuous import moment_test, residual_examples
+from jaxdp.independence.continuous.linear_regression import LINEAR, clipped_at_bounds
+from jaxdp.independence.continuous.residual_test import ResidualTest
 from jaxdp.spec import Planning, TestSpec
-from jaxdp.statistics import partial_correlations, two_groups
-
-LINEAR = (
-    "All columns, those of Z too, are normal together (or a normal copula with nearly normal margins): columns are "
-    "clipped, and what depends on a Z far from normal is no line any more; what is not linear in Z is not removed, and "
-    "only linear dependence is seen."
-)
 
 
 @frozen_pytree
-class PartialCorrelation(MomentTest):
-    """Private test of X independent of Y given Z, any number of columns of Z, in a linear model: Fisher's z.
+class PartialCorrelation(ResidualTest):
+    """Private partial correlation of x and y given z, any number of columns of z, with a robust interval.
 
-    Statistic: continuous columns clipped at T sds about private centres, w in [-1, 1]; M = sum w w' over records and
-    t0 sum w, for all columns of z, x and y together. Everything else is post-processing: Pearson's correlations of the
-    unclipped columns, partial correlations, intervals.
-    Sensitivity: p (p + 1 + t0)^2/(2 (p + 1)) in L1 for p columns, t0 = 1/2; sqrt(2) (p + t0^2) in L2 with off-diagonal
-    numbers counted sqrt(2) times (docs/theory/partial_correlation.md#sensitivity).
-    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); a quarter of the budget for centres and scales.
-    P-value: two-sided; the law of the released numbers' noise, weighted by the estimate's derivatives, plus a normal
-    part of the sampling. Level rests on the linear model, and on the first order in the noise.
-    effect: the partial correlation, with an interval of 95 % that counts the noise. x of p and y of q columns: all p q
-    partial correlations given z, p-value Bonferroni's. Missing values count as the centre of the bounds.
+    Pearson's correlation of residuals: the estimand is that of what the least-squares fits on z and a constant leave
+    of x and y, all clipped at their public bounds, and of nothing else: no private clip, no model of the columns. The
+    releases are those of `LinearRegression`, with scores u v/(s_u s_v) - r (u^2/s_u^2 + v^2/s_v^2)/2, u and v
+    residuals, s their sds and r their correlation by the released moments.
+    Sensitivity, replace-one: moments p (p + 1.5)^2/(2 (p + 1)) in L1 for p columns, sqrt(2) (p + 1/4) in L2; scores
+    and squares m each in L1 for m pairs, sqrt(m) in L2, in units of their range, which is computed from the released
+    moments. Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
+    Theory: docs/theory/residual_scores.md#sensitivity.
+    P-value: of correlation 0, Bonferroni over pairs; sampling by the sandwich variance, all noise counted. 1 where the
+    noise hides a column of z.
+    effect: partial correlation of each column of x and each of y, the other columns of x and all of z held fixed,
+    (p, q), with intervals of 95 %: the correlations whose p-value, by the same law, is at least 0.05; NaN where the
+    noise hides how far a residual varies. Errors: ValueError for too many records.
+    bound: public half range of continuous columns.
     """
+
+    correlation: ClassVar[bool] = True
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="partial-correlation",
-        summary="partial correlation given any number of Z by one noisy moment matrix, with interval; linear",
+        summary="partial correlation given any number of Z with a robust interval, at the schema's bounds",
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
         sees="linear dependence of X and Y given Z",
         effect="partial correlation of X and Y given Z",
-        effect_told=moment_test.winsorised,
+        effect_told=clipped_at_bounds,
         planning=Planning(
-            formula="moments:partial_correlation_power",
+            formula="moments:residual_power",
             gaussian_formula="always",
             least=50,
             without_z=True,
             linear=True,
         ),
-        theory="docs/theory/partial_correlation.md",
-        examples=moment_examples.PARTIAL,
+        theory="docs/theory/residual_scores.md",
+        examples=residual_examples.CORRELATIONS,
     )
-
-    def level_rule(self, data):
-        """Run: no cells and no neighbours; the sentence names the linear model. Too few records are refused."""
-        found = super().level_rule(data)
-        if found.verdict == level_rule.REFUSE:
-            return found
-        flags = self.margins(data)
-        return level_rule.LevelRule(
-            level_rule.FLAG if flags else level_rule.RUN,
-            "Any number of columns of Z: no cells and no neighbours, the level rests on the linear model of normal "
-            "columns.",
-            flags,
-        )
-
-    def estimate(self, found, x, y, given):
-        """The partial correlation if the true one is 0, and at its value."""
-        null, own = partial_correlations.partial_correlation(found, x, y, given)
-        return null, own if self.group is None else two_groups.estimate(found, self.group, two_groups.correlation)
-
-    def interval(self, estimate):
-        """Fisher's z with the noise counted."""
-        half = self.half_width(estimate) / (1.0 - estimate.value**2)
-        middle = jnp.arctanh(estimate.value)
-        return jnp.tanh(middle - half), jnp.tanh(middle + half)

@@ -42,7 +42,7 @@ class WinsorisedMeanDifference(MomentTest):
     they are skewed, or spread differently, the difference of their plain means may lie outside of every interval.
 
     One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
-    group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `PartialCorrelation`.
+    group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `WinsorisedPartialCorrelation`.
     P-value: that of slope 0 of the response on the group; noise counted. The difference is that of two normals with one
     sd, seen through one clip; given z it is twice the slope.
     effect: mean in the second group minus mean in the first, with an interval of 95 %; in units of the data as they are

@@ -80,7 +80,7 @@ class ScoreTest(PrivateTest):
     1 and r the phenotype's in units of B.
     Sensitivity, replace-one, for m tested variants: S 2 m in L1 and 2 sqrt(m) in L2; V and D half of that; lines 2 m d,
     2 sqrt(m d); mean 2; model d (d + 1) + 2 d (d = 1: 17/4), sqrt(2) (d + 1); straight lines: lines 2 m (d + 1),
-    2 sqrt(m (d + 1)), model that of `PartialCorrelation`'s matrix.
+    2 sqrt(m (d + 1)), model that of `WinsorisedPartialCorrelation`'s matrix.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition of the stages. Phenotype,
     covariates and variants are all private. Relation REPLACE_ONE. Theory: docs/theory/score_test.md#sensitivity.
     P-value: of each variant exact for the noise of S, to second order for that of V, with the variance of the product

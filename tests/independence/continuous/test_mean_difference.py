@@ -14,7 +14,7 @@ import jaxdp
 from experiments.evidence.coverage import groups as evidence
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import Data
-from jaxdp.independence.continuous import mean_examples, mean_law
+from jaxdp.independence.continuous import mean_examples
 from jaxdp.independence.continuous.mean_difference import GroupSizes, MeanDifference
 from jaxdp.independence.continuous.moment_examples import linear, two_groups
 from jaxdp.mechanisms import Exact, Gaussian
@@ -260,4 +260,4 @@ def test_the_evidence_asks_as_people_ask():
 
 def test_an_interval_from_few_records_is_within_what_is_possible():
     released = core.run(MeanDifference(epsilon=0.2), jax.random.key(0), two_groups(jax.random.key(0), 5000))
-    assert -mean_law.FAR <= float(released.interval[0]) <= float(released.interval[1]) <= mean_law.FAR
+    assert -group_scores.FAR <= float(released.interval[0]) <= float(released.interval[1]) <= group_scores.FAR

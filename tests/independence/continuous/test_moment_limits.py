@@ -22,7 +22,7 @@ def table(seed: int, n: int = 4000, dependent: float = 0.5):
 BOUNDS = {"carat": (0.0, 12.0), "price": (-10.0, 15.0)}
 
 
-@pytest.mark.parametrize("method", ["linear-regression", "partial-correlation"])
+@pytest.mark.parametrize("method", ["winsorised-partial-correlation"])
 def test_winsorised_columns_have_an_estimate_that_is_named_and_no_interval(method):
     """Was: an interval of the slope that held the slope of these columns in none of 10 tables, without a word."""
     query = {"x": "carat", "y": "price", "epsilon": 2.0, "bounds": BOUNDS, "method": method}
@@ -40,7 +40,7 @@ def test_two_columns_of_levels_keep_their_interval():
     x = rng.integers(0, 2, 2000)
     columns = {"x": x, "y": np.where(rng.random(2000) < 0.2, 1 - x, x)}
     answer = jaxdp.test(
-        columns, x="x", y="y", epsilon=1.0, levels={"x": [0, 1], "y": [0, 1]}, method="partial-correlation",
+        columns, x="x", y="y", epsilon=1.0, levels={"x": [0, 1], "y": [0, 1]}, method="winsorised-partial-correlation",
         key=jax.random.key(0),
     )  # fmt: skip
     assert answer.interval[0] > 0.3
@@ -49,7 +49,7 @@ def test_two_columns_of_levels_keep_their_interval():
 def rejected(half_width: float, n: int, of: int, r: float = 0.0):
     """Rejections of X and Y given one Z, off the middle of bounds this many sds away."""
     domain = Domain((Column(),), (Column(),), (Column(),))
-    test = catalogue.find("partial-correlation").build(1.0, domain)
+    test = catalogue.find("winsorised-partial-correlation").build(1.0, domain)
 
     @jax.jit
     def one(key):
@@ -72,8 +72,8 @@ def test_bounds_absurdly_wide_find_nothing_and_say_so():
     rng = np.random.default_rng(0)
     columns = {"a": rng.normal(3e8, 2e4, 3000), "b": rng.normal(2e8, 2e4, 3000)}
     answer = jaxdp.test(
-        columns, x="a", y="b", epsilon=1.0, bounds=dict.fromkeys("ab", (-1e9, 1e9)), method="partial-correlation",
-        key=jax.random.key(1),
+        columns, x="a", y="b", epsilon=1.0, bounds=dict.fromkeys("ab", (-1e9, 1e9)), key=jax.random.key(1),
+        method="winsorised-partial-correlation",
     )  # fmt: skip
     assert answer.p_value == 1.0
     assert answer.effect is None
@@ -96,6 +96,6 @@ def test_the_variance_of_a_clipped_normal_column():
 
 def test_a_test_without_stages_is_settled_as_it_is():
     data = Data(np.zeros(50), np.zeros(50), None, Domain((Column(),), (Column(),)))
-    public = jaxdp.PartialCorrelation(epsilon=1.0, centres=0.0, scales=1.0, clip=1.0)
+    public = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, centres=0.0, scales=1.0, clip=1.0)
     result = core.run(public, jax.random.key(0), data)
     assert dataclasses.replace(public).settled(data, result.release).clip == 1.0

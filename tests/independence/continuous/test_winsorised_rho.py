@@ -113,10 +113,10 @@ def residual_correlation(data):
 def test_with_much_budget_the_estimates_are_those_of_least_squares():
     data = linear(jax.random.key(0), 20_000, dim=2)
     correlation, slope = residual_correlation(data)
-    found = jaxdp.run(jaxdp.PartialCorrelation(epsilon=1e4, bound=8.0), jax.random.key(1), data)
+    found = jaxdp.run(jaxdp.WinsorisedPartialCorrelation(epsilon=1e4, bound=8.0), jax.random.key(1), data)
     assert float(found.effect) == pytest.approx(correlation, abs=0.01)
     assert float(found.p_value) < 1e-4
-    slopes = jaxdp.run(jaxdp.LinearRegression(epsilon=1e4, bound=8.0, normal=True), jax.random.key(1), data)
+    slopes = jaxdp.run(jaxdp.LinearRegression(epsilon=1e4, bound=8.0), jax.random.key(1), data)
     assert float(slopes.effect) == pytest.approx(slope, abs=0.02)
     low, high = slopes.interval
     assert float(low) < 0.4 < float(high)
@@ -125,7 +125,7 @@ def test_with_much_budget_the_estimates_are_those_of_least_squares():
 @pytest.mark.full
 def test_a_release_costs_its_budget_and_is_exact():
     data = jax.tree.map(np.asarray, linear(jax.random.key(0), 1600))
-    result = jaxdp.run(jaxdp.PartialCorrelation(epsilon=1.0, bound=8.0), jaxdp.fresh_key(), data)
+    result = jaxdp.run(jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=8.0), jaxdp.fresh_key(), data)
     assert result.mode == "release"
     assert float(result.cost.epsilon) == pytest.approx(1.0)
     assert len(result.release.earlier) == 2
@@ -135,21 +135,21 @@ def test_a_release_costs_its_budget_and_is_exact():
 def test_too_few_records_for_private_centres_are_refused_and_public_ones_are_not():
     """At n epsilon = 200 true nulls were rejected at 0.087 and 0.045 in the place of 0.05 and 0.01."""
     few = linear(jax.random.key(0), 200, dim=0)
-    test = jaxdp.PartialCorrelation(epsilon=1.0, bound=5.0)
+    test = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=5.0)
     with pytest.raises(ValueError, match="about 1000 records"):
         test.resolve(few)
     assert test.level_rule(few).verdict == "refuse"
     assert test.level_rule(linear(jax.random.key(0), 1000, dim=0)).verdict == "run"
     with pytest.raises(ValueError, match="records are needed"):
-        jaxdp.PartialCorrelation(mechanism=jaxdp.Gaussian(rho=0.01), bound=5.0).resolve(few)
-    public = jaxdp.PartialCorrelation(epsilon=1.0, bound=5.0, centres=0.0, scales=1.0)
+        jaxdp.WinsorisedPartialCorrelation(mechanism=jaxdp.Gaussian(rho=0.01), bound=5.0).resolve(few)
+    public = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=5.0, centres=0.0, scales=1.0)
     assert public.level_rule(few).verdict == "run"
     dataclasses.replace(test, enforce_rule=False).resolve(few)
 
 
 def test_a_refusal_for_many_columns_of_z_names_the_way_out():
     z = jnp.zeros((2000, 6))
-    with pytest.raises(ValueError, match="partial-correlation"):
+    with pytest.raises(ValueError, match="winsorised-partial-correlation"):
         jaxdp.run(jaxdp.ContrastGCM(epsilon=1.0), jax.random.key(0), jaxdp.Data(jnp.zeros(2000), jnp.zeros(2000), z))
 
 
@@ -165,7 +165,7 @@ def test_a_table_with_seven_z_gives_an_effect_in_its_own_units():
     given = [name for name in columns if name.startswith("z")]
     bounds = {name: (-400.0, 400.0) if name == "x" else (-40.0, 40.0) for name in columns}
     asked = {"x": "x", "y": "y", "given": given, "epsilon": 50.0, "bounds": bounds, "key": jax.random.key(0)}
-    found = jaxdp.test(columns, method="linear-regression", fields={"normal": True}, **asked)
+    found = jaxdp.test(columns, method="linear-regression", **asked)
     assert float(found.effect) == pytest.approx(0.04, abs=0.008)  # x is ten times as large as in the design
     low, high = map(float, found.interval)
     assert low < 0.04 < high
@@ -195,7 +195,7 @@ def test_groups_are_asked_for():
 def answers(keys, n, epsilon):
     def one(key):
         key_data, key_test = jax.random.split(key)
-        test = jaxdp.PartialCorrelation(epsilon=epsilon, bound=8.0, normal=True)
+        test = jaxdp.WinsorisedPartialCorrelation(epsilon=epsilon, bound=8.0, normal=True)
         result = jaxdp.run(test, key_test, linear_null(key_data, n))
         return result.p_value, *result.interval
 
@@ -216,7 +216,7 @@ def test_an_error_law_without_the_noise_rejects_true_nulls():
     @jax.jit
     def p_value(key):
         key_data, key_test = jax.random.split(key)
-        test = jaxdp.PartialCorrelation(epsilon=1.0, bound=8.0, centres=0.0, scales=1.0, clip=0.8)
+        test = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=8.0, centres=0.0, scales=1.0, clip=0.8)
         data = linear_null(key_data, 1000)
         test, released = test.resolve(data), jaxdp.release(test, key_test, data)
         null, _ = jax.tree.map(lambda leaf: leaf[0], test._asked(released))
@@ -234,7 +234,7 @@ def test_an_error_law_without_the_noise_rejects_true_nulls():
 def test_all_pairs_come_from_one_release():
     drawn = jax.random.normal(jax.random.key(3), (3000, 3))
     chain = jnp.stack([drawn[:, 0], drawn[:, 0] + drawn[:, 1], drawn[:, 2]], axis=1)
-    found = jaxdp.all_pairs(jaxdp.PartialCorrelation(epsilon=4.0, bound=8.0), jax.random.key(1), chain)
+    found = jaxdp.all_pairs(jaxdp.WinsorisedPartialCorrelation(epsilon=4.0, bound=8.0), jax.random.key(1), chain)
     assert float(found.cost.epsilon) == pytest.approx(4.0)
     assert len(found.releases) == 1
     assert float(found.p_values[0, 1]) < 1e-6
@@ -243,10 +243,10 @@ def test_all_pairs_come_from_one_release():
 
 def test_an_answer_given_z_says_that_it_rests_on_normal_columns():
     """With a uniform Z and means linear in it, 0.139 of true nulls were rejected at n = 2000 without a word."""
-    for cls in (jaxdp.PartialCorrelation, jaxdp.LinearRegression):
-        given, alone = (linear(jax.random.key(0), 4000, dim=dim) for dim in (1, 0))
-        assert cls(epsilon=4.0, bound=8.0).level_rule(given).flags == ("margins",)
-        assert cls(epsilon=4.0, bound=8.0).level_rule(alone).flags == ()
+    test = jaxdp.WinsorisedPartialCorrelation(epsilon=4.0, bound=8.0)
+    given, alone = (linear(jax.random.key(0), 4000, dim=dim) for dim in (1, 0))
+    assert test.level_rule(given).flags == ("margins",)
+    assert test.level_rule(alone).flags == ()
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_an_answer_given_z_says_that_it_rests_on_normal_columns():
 def test_columns_of_z_are_clipped_wider_where_the_noise_allows(num_records, num_given, least):
     shape = jax.ShapeDtypeStruct((num_records,), float)
     z = jax.ShapeDtypeStruct((num_records, num_given), float)
-    test = jaxdp.PartialCorrelation(epsilon=1.0, centres=0.0, scales=1.0)
+    test = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, centres=0.0, scales=1.0)
     made = test.resolve(jaxdp.Data(shape, shape, z))
     assert float(made.clip_z) >= max(least, float(made.clip))
     fixed = dataclasses.replace(test, clip=1.0).resolve(jaxdp.Data(shape, shape, z))
@@ -278,7 +278,11 @@ def test_a_skewed_z_hardly_bends_partial_correlations():
     }
     with jax.enable_x64(True):
         narrow, wide = (
-            float(jaxdp.run(jaxdp.PartialCorrelation(clip=1.0, clip_z=of_z, **public), jax.random.key(0), data).effect)
+            float(
+                jaxdp.run(
+                    jaxdp.WinsorisedPartialCorrelation(clip=1.0, clip_z=of_z, **public), jax.random.key(0), data
+                ).effect
+            )
             for of_z in (1.0, 2.6)
         )
     assert abs(narrow) > 0.03

@@ -1,0 +1,136 @@
+"""Data and worst neighbours for the tests on sums of scores of residuals."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.data.dataset import Data
+from jaxdp.independence.continuous.moment_examples import linear, linear_null
+from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
+from jaxdp.statistics import residual_scores
+from jaxdp.statistics.residual_scores import Noisy
+
+PLACE = "jaxdp.independence.continuous.residual_examples"
+BOUND = 4.0  # of the normal columns of `linear`
+SEARCH = PairSearch(records=9)
+PUBLISHED = BestKnown(0.5, "the pair that moves it most sits on released moments, which no pair can know")
+MOMENTS = np.array(  # of (1, z, x, y) per record
+    [[1.0, 0.1, -0.2, 0.0], [0.1, 0.2, 0.06, 0.08], [-0.2, 0.06, 0.3, 0.1], [0.0, 0.08, 0.1, 0.25]]
+)
+
+
+def moments_with_noise(scale: float) -> Noisy:
+    """Public moments whose noise has this scale."""
+    scales = jnp.full((4, 4), scale).at[0, 0].set(0.0)
+    return Noisy(matrix=jnp.asarray(MOMENTS), scales=scales, variance_per_scale=jnp.asarray(2.0))
+
+
+def about(correlation: bool):
+    """Public scores of one query, given one column."""
+    return residual_scores.scores(moments_with_noise(1e-4), 1, 2, np.array([True, False, False]), correlation)
+
+
+def of_stage(cls, epsilon, known_moments: bool = False, **fields):
+    """`Example.make` of both stages, or, about known moments, of the second alone."""
+    if not known_moments:
+        return cls(epsilon=epsilon, **fields)
+    known = jax.tree.map(lambda value: jnp.asarray(value)[None], about(cls.correlation))
+    return cls(epsilon=epsilon, stage="scores", sizes=(1, 1, 1), levelled=(False,) * 3, about=known, **fields)
+
+
+def _extreme_records(correlation: bool):
+    """Records of the box with the largest and the smallest score, and one with the smallest square."""
+    scores = about(correlation)
+    ends = np.linspace(-1.0, 1.0, 65)
+    grid = np.stack(np.meshgrid(ends, ends, ends, indexing="ij"), axis=-1).reshape(-1, 3)
+    values = np.asarray(scores.of(jnp.asarray(grid)))
+    return grid[values.argmax()], grid[values.argmin()], grid[np.abs(values).argmin()]
+
+
+def _made(record):
+    z, x, y = record
+    return Data(np.array([x, 0.5, -0.5, 0.25]), np.array([y, 1.0, -1.0, 1.0]), np.array([z, 0.5, -0.5, 0.0]))
+
+
+def worst_pairs_of_moments():
+    """All columns at their upper ends, and at their middle."""
+    return [(_made(BOUND * np.ones(3)), _made(np.zeros(3)))]
+
+
+def worst_pairs_in_length():
+    """Records of full length that are nearly orthogonal: the Frobenius norm moves most."""
+    return [(_made(BOUND * np.array([1.0, 1.0, 1.0])), _made(BOUND * np.array([-1.0, 1.0, -1.0])))]
+
+
+def worst_pairs_of_slopes():
+    """The score of a slope moves by its range, its square from 0 to the largest."""
+    return _pairs(False)
+
+
+def worst_pairs_of_correlations():
+    """`worst_pairs_of_slopes` for a correlation."""
+    return _pairs(True)
+
+
+def _pairs(correlation: bool):
+    high, low, none = map(_made, _extreme_records(correlation))
+    return [(high, low), (high, none), (low, none)]
+
+
+def first_worst_pairs_of_slopes():
+    """For an audit: one pair."""
+    return worst_pairs_of_slopes()[0]
+
+
+def first_worst_pairs_of_correlations():
+    """For an audit: one pair."""
+    return worst_pairs_of_correlations()[0]
+
+
+FEW = {"bound": BOUND, "enforce_rule": False}  # contracts take few records
+KNOWN = {"known_moments": True}
+STAGES = {"MomentMatrix": 0.98}
+
+
+def examples(name: str, pairs: str) -> tuple[Example, ...]:
+    """Of a class of this name with these worst pairs of its scores."""
+    staged = {**STAGES, f"{name}.scores": PUBLISHED, f"{name}.squares": PUBLISHED}
+    return (
+        Example(
+            linear,
+            null=linear_null,
+            fields=FEW,
+            make=of_stage,
+            reaches=staged,
+            worst_pairs=f"{PLACE}:worst_pairs_of_moments",
+            search=SEARCH,
+            audit=AuditSettings(fields=KNOWN, neighbours=f"{PLACE}:first_{pairs}"),
+        ),
+        Example(
+            linear,
+            without_null="its level is that of the first example",
+            fields=KNOWN,
+            make=of_stage,
+            label="scores",
+            reaches={"scores": 0.98, "squares": 0.98},
+            worst_pairs=f"{PLACE}:{pairs}",
+            search=SEARCH,
+            bounds_only=True,
+        ),
+        Example(
+            linear,
+            null=linear_null,
+            fields=FEW,
+            make=with_gaussian_noise,
+            label="zcdp",
+            reaches=staged,
+            worst_pairs=f"{PLACE}:worst_pairs_in_length",
+            search=SEARCH,
+        ),
+    )
+
+
+SLOPES = examples("LinearRegression", "worst_pairs_of_slopes")
+CORRELATIONS = examples("PartialCorrelation", "worst_pairs_of_correlations")

@@ -1,0 +1,315 @@
+"""Slopes and correlations of residuals with intervals that hold whatever the laws of the columns: their common base.
+
+Theory: docs/theory/residual_scores.md. Symbols: `statistics/residual_scores.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.independence.continuous import level_rule, moment_columns, moment_test, score_law
+from jaxdp.independence.continuous.score_law import Found
+from jaxdp.mechanisms import Laplace, divide
+from jaxdp.spec import TestSpec
+from jaxdp.statistics import moments, residual_scores, sums
+from jaxdp.statistics.residual_scores import Noisy, Scores
+
+MATRIX_SHARE = Fraction(3, 10)  # of the budget, for the moments, without other columns to adjust for
+MATRIX_SHARE_GIVEN = Fraction(1, 2)  # with some
+SHARES = {"scores": Fraction(3, 4), "squares": Fraction(1, 4)}  # of the rest
+GRID = 2.0**24  # scores are rounded to its multiples, in units of their range, so that sums are exact
+MATRIX, SCORES = "matrix", "scores"  # what is released next
+HIDDEN, LOST = "other columns hidden by noise", "no interval"
+_WAYS_OUT = "more records, a larger epsilon, closer bounds in the schema"
+SENTENCES = {
+    HIDDEN: "Nothing could be found: by the noisy moments a column held fixed hardly varies apart from the "
+    "others within its bounds, as far as this epsilon shows it, so there is no interval and the p-value is 1. What "
+    f"would help: {_WAYS_OUT}, or fewer columns of Z that say nearly the same.",
+    LOST: "There is no interval: the noise hides how far a column varies within its bounds, apart from those held "
+    f"fixed. The p-value needs no such number. What would help: {_WAYS_OUT}.",
+    score_law.DROWNED: "The noise hides how far the columns spread within their bounds, so the interval is as wide as "
+    f"the largest spread that fits the release makes it. What would help: {_WAYS_OUT}.",
+    score_law.WIDE: "The noise, which is set by the bounds, makes the interval more than twice as wide as it would be "
+    f"without. What would help: {_WAYS_OUT}.",
+}
+
+
+@frozen_pytree
+class MomentMatrix(PrivateQuery):
+    """Sums, and sums of products of columns scaled by their public bounds; no other clip.
+
+    Statistic, sensitivity: those of `statistics/moments.py`; replace-one, p (p + 1.5)^2/(2 (p + 1)) in L1 for p
+    columns, sqrt(2) (p + 1/4) in L2 (docs/theory/partial_correlation.md#sensitivity). Privacy: that of the mechanism.
+    """
+
+    of: Any = None  # the test, which knows the columns
+
+    method: ClassVar[str] = "MomentMatrix"
+    reads_missing: ClassVar[bool] = True
+
+    def budget(self):
+        return self.mechanism
+
+    @property
+    def euclidean(self) -> bool:
+        """Whether the bound is one in L2."""
+        return self.mechanism.norm is Norm.L2
+
+    def statistic(self, key, data):
+        """The vector of `moments.vector`."""
+        del key
+        return moments.vector(self.of.columns(data), self.euclidean)
+
+    def partial(self, chunk, num_records=None):
+        return sums.added(self, "on_grid", chunk, num_records, moment_test.sums_of_block)
+
+    def on_grid(self, data, num_records):
+        """The columns (n, p), as whole numbers."""
+        del num_records
+        return self.of.columns(data) * moments.GRID
+
+    def finish(self, totals):
+        return moment_test.vector_of(totals, self.of.width, self.euclidean)
+
+    def sensitivity(self, num_records):
+        return moment_test.sensitivity_of(self.of.width, self.mechanism.norm, num_records)
+
+    def noisy(self, release) -> Noisy:
+        """The moments with their noise: public."""
+        scale = self.mechanism.scale(release.sensitivity)
+        per_scale = self.mechanism.variance(release.sensitivity) / jnp.maximum(scale, 1e-30) ** 2
+        return Noisy.of(release.value, release.num_records, self.of.width, self.euclidean, scale, per_scale)
+
+
+def _with_scores(test, query, released):
+    return dataclasses.replace(test, about=test.scores_about(query.noisy(released)))
+
+
+@frozen_pytree
+class ResidualTest(PrivateTest):
+    """Base of tests on sums of scores of residuals, about the fits of a noisy moment matrix.
+
+    bound: public half range of continuous columns; values outside are clipped.
+    enforce_rule: False runs the test even where the noise surely hides every column.
+    about, stage, sizes, levelled: set by the stages (`Scores` of each query; widths of z, x, y; columns whose levels
+        lie on [-1, 1]).
+    """
+
+    bound: ArrayLike = 1.0
+    enforce_rule: bool = jax.tree.static(default=True)
+    about: Any = None
+    stage: str = jax.tree.static(default=MATRIX)
+    sizes: tuple[int, int, int] = jax.tree.static(default=(0, 1, 1))
+    levelled: tuple[bool, ...] = jax.tree.static(default=())
+
+    reads_missing: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True
+    lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
+    correlation: ClassVar[bool] = False
+    spec: ClassVar[TestSpec]
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.positive(bound=self.bound)
+
+    def budget(self):
+        whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return divide(whole, SHARES) if self.stage == SCORES else whole
+
+    def _with_layout(self, shapes):
+        columns = {role: moment_columns.described(shapes, role) for role in moment_columns.ROLES}
+        levelled = tuple(flag for role in moment_columns.ROLES for flag in moment_columns.flags(columns[role]))
+        z, x, y = (moment_columns.widths(columns[role]) for role in moment_columns.ROLES)
+        return dataclasses.replace(self, sizes=(z, x, y), levelled=levelled)
+
+    def resolve(self, shapes):
+        """The moments, then the scores. Errors: ValueError for too many records, or too few."""
+        if self.stage == SCORES:
+            return self
+        num_records = shapes.x.shape[0]
+        if num_records > moments.MAX_RECORDS:
+            raise ValueError(f"{num_records} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
+        if self.enforce_rule:
+            self.level_rule(shapes).require()
+        return self._stages(shapes)
+
+    def _stages(self, shapes):
+        whole, test = self.budget(), self._with_layout(shapes)
+        share = MATRIX_SHARE_GIVEN if test.adjusts else MATRIX_SHARE
+        scores = dataclasses.replace(test, epsilon=None, mechanism=whole.share(1 - share), stage=SCORES)
+        return Sequential(first=MomentMatrix(mechanism=whole.share(share), of=scores), second=scores, then=_with_scores)
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether columns are held fixed."""
+        z, x, _ = self.sizes
+        return z + x > 1
+
+    @property
+    def width(self) -> int:
+        """p, columns of the matrix."""
+        return sum(self.sizes)
+
+    def level_rule(self, data):
+        """Run, or refuse where the noise would surely hide the columns; the sentence names the assumption."""
+        least = self._least_variance(data)
+        if least > 1.0:
+            sentence = (
+                f"with {data.x.shape[0]} records at this epsilon the noise of the moments of "
+                f"{self._with_layout(data).width} columns is larger than any variance within the bounds; give about "
+                f"{math.ceil(2.0 * least)} times as many records, or as large an epsilon."
+            )
+            return level_rule.LevelRule(level_rule.REFUSE, sentence)
+        return level_rule.LevelRule(level_rule.RUN, self.spec.assumption)
+
+    def _least_variance(self, data) -> float:
+        """The variance on [-1, 1] that a column held fixed, or X, must have to be seen; 0 if that is not known."""
+        first = self._stages(data).first
+        try:
+            scale = first.mechanism.variance(first.sensitivity(data.x.shape[0]))
+        except (TypeError, ValueError):
+            return 0.0
+        if not check.is_concrete(scale):
+            return 0.0
+        return residual_scores.CLEAR * math.sqrt(float(scale)) / data.x.shape[0]
+
+    # Private
+
+    def columns(self, data):
+        """Columns of z, x and y on the grid of [-1, 1], (n, p)."""
+        values = jnp.asarray(moment_test.matrix_of(data, False), float)  # sums on the grid are exact in float64
+        return moments.on_grid(jnp.where(jnp.asarray(self.levelled)[None], values, values / self.bound))
+
+    def on_grid(self, data, num_records):
+        """Scores and squares (n, 2 m) of m queries in units of their ranges, as whole numbers."""
+        del num_records
+        values = self.columns(data)
+        of = jax.vmap(lambda about: (about.of(values) / about.range, (about.of(values) / about.largest) ** 2))
+        scores, squares = of(self.about)
+        return jnp.round(jnp.concatenate([scores, squares]).T * GRID)
+
+    def statistic(self, key, data):
+        """Dict of both sums, (m,) each."""
+        del key
+        return self._halves(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
+
+    def _halves(self, both):
+        m = both.shape[0] // 2
+        return {"scores": both[:m], "squares": both[m:]}
+
+    def partial(self, chunk, num_records=None):
+        return sums.added(self, "on_grid", chunk, num_records, _totals_of_block)
+
+    def finish(self, totals):
+        return self._halves(totals["scores"] / GRID)
+
+    def sensitivity(self, num_records):
+        """Each score and each square moves by 1 and a rounding at most, in units of its range."""
+        budget, m = self.budget(), len(self.queries()[0])
+        limit = np.full(m, 1.0 * num_records)
+
+        def of(name: str, lower):
+            norm = budget[name].norm
+            moved = (1.0 + 1.0 / GRID) * (math.sqrt(m) if norm is Norm.L2 else m)
+            return Sensitivity(moved, norm, Relation.REPLACE_ONE, lower=lower, upper=limit)
+
+        return {"scores": of("scores", -limit), "squares": of("squares", 0.0 * limit)}
+
+    # What the releases say
+
+    def queries(self) -> tuple[np.ndarray, np.ndarray]:
+        """(x, y) columns of each query, (m, 2), and the columns held fixed, (m, p) bool: z and the other x."""
+        z, x, y = self.sizes
+        pairs = np.array([(i, j) for i in range(z, z + x) for j in range(z + x, z + x + y)])
+        given = np.zeros((len(pairs), self.width), bool)
+        given[:, : z + x] = True
+        given[np.arange(len(pairs)), pairs[:, 0]] = False
+        return pairs, given
+
+    def scores_about(self, noisy: Noisy) -> Scores:
+        """The scores of each query, stacked."""
+        pairs, given = self.queries()
+
+        def of(x, y, given):
+            return residual_scores.scores(noisy, x, y, given, self.correlation)
+
+        return jax.vmap(of)(jnp.asarray(pairs[:, 0]), jnp.asarray(pairs[:, 1]), jnp.asarray(given))
+
+    def _each(self, release, what):
+        """what(Found) for each query."""
+
+        def of(about, scores, squares):
+            return what(Found(self.budget(), about, scores, squares, release.sensitivity, release.num_records))
+
+        return jax.vmap(of)(self.about, release.value["scores"], release.value["squares"])
+
+    def no_gradient(self, name):
+        del name
+        return moments.ROUNDED
+
+    def pair_p_values(self, key, release):
+        """Of each x and y, (p, q), a scalar for one pair; noise counted."""
+        del key
+        return self._shaped(jnp.where(self.about.hidden, 1.0, self._each(release, lambda found: found.p_value(0.0))))
+
+    def p_value(self, key, release):
+        return null_laws.bonferroni(self.pair_p_values(key, release))
+
+    def headline(self, release):
+        """The estimates, noise in them."""
+        return self._shaped(self._each(release, lambda found: found.estimate) * self.units())
+
+    def effect(self, key, release):
+        """(estimate, (low, high)): with intervals of 95 %; NaN where there is none."""
+        del key
+        units = self.units()
+        estimate = jnp.where(self.about.unknown, jnp.nan, self._each(release, lambda found: found.estimate))
+        low, high = self._each(release, lambda found: found.interval())
+        return self._shaped(estimate * units), (self._shaped(low * units), self._shaped(high * units))
+
+    def units(self):
+        """What 1 of each query means in units of the data, (m,)."""
+        return jnp.ones(len(self.queries()[0]))
+
+    def _shaped(self, values):
+        _, x, y = self.sizes
+        return values[0] if x * y == 1 else values.reshape(x, y)
+
+    def settled(self, shapes, release):
+        """The test about what a release of it says of the moments, public; `release` with its earlier stage."""
+        stages = self._stages(shapes)
+        return _with_scores(stages.second, stages.first, release.earlier[0])
+
+    def detectable_effect(self, shapes, release):
+        """Smallest effect that would have been found with power 0.8, at the spread and the noise of this release.
+
+        In units of the data, of each x and y; infinite where there is no interval.
+        """
+        test = self.settled(shapes, release)
+        return test._shaped(test._each(release, lambda found: found.detectable()) * test.units())
+
+    def released_flags(self, shapes, release) -> dict[str, str]:
+        """Why there is no interval, or a wide one: flags with their sentences; post-processing."""
+        test = self.settled(shapes, release)
+        about = test.about
+        raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden} | test._each(
+            release, lambda found: found.flags()
+        )
+        return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(jnp.any(is_raised))}
+
+
+def _totals_of_block(values) -> dict[str, Any]:
+    """Of whole numbers (n, 2 m)."""
+    return {"scores": sums.totals(values, GRID)}

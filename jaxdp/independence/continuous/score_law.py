@@ -1,0 +1,135 @@
+"""What a released sum of scores says about a difference, a slope or a correlation: one pivot for all that is told.
+
+The scores of a record are about a public offset and add up to what the true number, the target, is off it. `about` has
+what was released before: `statistics/group_scores.py`, `statistics/residual_scores.py`. Theory:
+docs/theory/mean_difference.md#pivot, docs/theory/residual_scores.md#pivot. V = sum of squared scores.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import null_laws
+
+MISS = 0.05  # one minus the coverage
+MISSED = 0.2  # one minus the power of a detectable target
+STEPS = 40
+SURELY = 3.0  # sds of the noise in a variance, which is larger once in 140 times at most
+MIN_SPREAD = 0.02  # of V: what a hypothetical target leaves of it at least
+WIDE_NOISE = 3.0  # times the sampling variance: the interval is twice as wide as without noise
+DROWNED, WIDE = "spread hidden by noise", "wide bounds"
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """Released scores and squares of one target, with the laws of their noise; public.
+
+    budget: the `Split` of both. scores, squares: the released numbers, in units of `about.range` and of
+    `about.largest` squared. sensitivity: of both.
+    about: has `offset`, `range`, `largest`, `limits` (of the target), `unknown`, `heaviness` (E phi^4 in units of
+    largest^2 E phi^2, which it does not exceed) and, for n records, `explained(off)`, the variance of a score that
+    comes from a target so far off `offset`; `steep(n)`, the scale of the noise in the estimate per unit off it;
+    `products(n, variance_per_scale)`, mean and variance of products of noises in the estimate.
+    """
+
+    budget: Any
+    about: Any
+    scores: Any
+    squares: Any
+    sensitivity: Any
+    num_records: Any
+
+    @property
+    def estimate(self):
+        """Of the target."""
+        return self.about.offset + self.scores * self.about.range / self.num_records
+
+    @property
+    def _noise(self):
+        """Scale of the noise in the estimate."""
+        scale = self.budget["scores"].scale(self.sensitivity["scores"])
+        return scale * self.about.range / self.num_records
+
+    @property
+    def _noise_variance(self):
+        return self._variance_per_scale * self._noise**2
+
+    @property
+    def _variance_per_scale(self):
+        """Variance of the noise in units of its squared scale: 2 for Laplace noise, 1 for Gaussian."""
+        one, sensitivity = self.budget["scores"], self.sensitivity["scores"]
+        return one.variance(sensitivity) / jnp.maximum(one.scale(sensitivity), 1e-30) ** 2
+
+    @property
+    def _unit_of_variance(self):
+        return (self.about.largest / self.num_records) ** 2
+
+    @property
+    def _sampling_variance(self):
+        """V/n^2, noise in it: of the estimate where the means are equal."""
+        return jnp.maximum(self.squares, 0.0) * self._unit_of_variance
+
+    @property
+    def _variance_of_variance(self):
+        """Of the noise in V/n^2, and of its sampling: at most largest^2 V, of which `about` counts a share."""
+        noise = self.budget["squares"].variance(self.sensitivity["squares"]) * self._unit_of_variance**2
+        return noise, self.about.heaviness * self._unit_of_variance * self._sampling_variance
+
+    def p_value(self, target):
+        """Two-sided, of this target: noise exactly, V's errors to second order."""
+        n, about, off = self.num_records, self.about, target - self.about.offset
+        explained = about.explained(off) / n
+        variance = jnp.maximum(self._sampling_variance - explained, MIN_SPREAD * self._sampling_variance)
+        mean, products = about.products(n, self._variance_per_scale)
+        variance = variance + products + 1e-12
+        scales = jnp.stack([self._noise, about.steep(n) * jnp.abs(off)])
+        noise_sd = jnp.sqrt(self._variance_per_scale * jnp.sum(scales**2))
+        value = self.estimate - target - mean
+        return self.budget["scores"].combined_p_value(value, self._widened(value, variance, noise_sd), scales)
+
+    def _widened(self, value, variance, noise_sd):
+        """The sd for a variance with noise in it: to second order, but no further than `SURELY` sds of the noise."""
+        noise, sampling = self._variance_of_variance
+        sd = null_laws.widened_for_normal(value, jnp.sqrt(variance), noise_sd, noise + sampling)
+        return jnp.sqrt(jnp.minimum(sd**2, variance + SURELY * jnp.sqrt(noise + sampling)))
+
+    def interval(self):
+        """The targets whose p-value is at least 0.05, within what is possible; NaN where nothing is known."""
+        low, high = self.about.limits
+        mean, _ = self.about.products(self.num_records, self._variance_per_scale)
+        centre = jnp.clip(self.estimate - mean, low, high)
+        return tuple(jnp.where(self.about.unknown, jnp.nan, self._end(centre, end)) for end in (low, high))
+
+    def _end(self, inside, outside):
+        def halve(_, ends):
+            inside, outside = ends
+            middle = 0.5 * (inside + outside)
+            kept = self.p_value(middle) >= MISS
+            return jnp.where(kept, middle, inside), jnp.where(kept, outside, middle)
+
+        found = jax.lax.fori_loop(0, STEPS, halve, (inside, jnp.full_like(inside, outside)))
+        return jnp.where(self.p_value(outside) >= MISS, outside, found[0])
+
+    def detectable(self):
+        """The target that a test at level 0.05 would find with power 0.8; infinite where nothing is known."""
+        noise, variance = jnp.stack([self._noise]), self._sampling_variance + 1e-12
+        noise_sd = jnp.sqrt(self._noise_variance)
+
+        def tail(value):
+            return self.budget["scores"].combined_p_value(value, self._widened(value, variance, noise_sd), noise)
+
+        far = jnp.max(jnp.abs(jnp.stack(self.about.limits)))
+        widest = jnp.sqrt(self._widened(far, variance, noise_sd) ** 2 + noise_sd**2)
+        found = sum(null_laws.two_sided_quantile(tail, widest, miss) for miss in (MISS, 2.0 * MISSED))
+        return jnp.where(self.about.unknown, jnp.inf, found)
+
+    def flags(self) -> dict[str, Any]:
+        """Why an interval is wide; bool."""
+        known = ~self.about.unknown
+        drowned = jnp.sqrt(self._variance_of_variance[0]) > self._sampling_variance + self._noise_variance
+        wide = self._noise_variance > WIDE_NOISE * self._sampling_variance
+        return {DROWNED: drowned & known, WIDE: wide & ~drowned & known}

@@ -1,0 +1,195 @@
+"""Slopes and partial correlations with intervals that hold whatever the laws of the columns."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import jaxdp
+from jaxdp.data.dataset import Data
+from jaxdp.independence.continuous import residual_examples, residual_test
+from jaxdp.mechanisms import Exact
+from jaxdp.statistics import residual_scores
+from jaxdp.statistics.residual_scores import Noisy
+
+METHODS = ["linear-regression", "partial-correlation"]
+
+
+def table(seed: int, n: int = 20_000):
+    """Lognormal x, y linear in it with errors whose sd grows with x, z that both depend on."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    x = np.exp(0.5 * rng.normal(size=n) + 0.3 * z)
+    return {"x": x, "y": 0.5 * x + 0.5 * z + 0.4 * x * rng.normal(size=n), "z": z}
+
+
+BOUNDS = {"x": (0.0, 6.0), "y": (-6.0, 8.0), "z": (-4.0, 4.0)}
+
+
+def asked(columns, seed, method=METHODS[0], given="z", epsilon=4.0, **public):
+    query = {"x": "x", "y": "y", "given": given, "bounds": BOUNDS, "method": method} | public
+    return jaxdp.test(columns, epsilon=epsilon, key=jax.random.key(seed), **query)
+
+
+def residuals(columns):
+    clipped = {name: np.clip(values, *BOUNDS[name]) for name, values in columns.items()}
+    design = np.column_stack([np.ones(len(clipped["z"])), clipped["z"]])
+    return [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (clipped["x"], clipped["y"])]
+
+
+@functools.cache
+def truth(method):
+    x, y = residuals(table(99, 2_000_000))
+    return x @ y / (x @ x) if method == METHODS[0] else np.corrcoef(x, y)[0, 1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_cover_skewed_columns_with_unequal_spreads(method):
+    """Was: unclipped as normal columns, slopes of such tables lay in none of ten intervals."""
+    found = [asked(table(seed), seed, method) for seed in range(12)]
+    covered = sum(one.interval[0] <= truth(method) <= one.interval[1] for one in found)
+    assert covered >= 9  # of 12 at 0.95 fewer are one in three hundred
+    assert all((one.p_value < 0.05) == (one.interval[0] > 0.0 or one.interval[1] < 0.0) for one in found)
+
+
+def test_the_sentence_names_units_and_bounds_and_the_detectable_effect_has_their_scale():
+    found = asked(table(1), 1)
+    told = " ".join(found.sentences())
+    assert "y clipped to [-6, 8], x clipped to [0, 6]" in told
+    assert "slope of Y on X given Z" in told
+    none = table(2)
+    none["y"] = np.random.default_rng(0).permutation(none["y"])
+    none = asked(none, 2, given=())
+    half = 0.5 * (none.interval[1] - none.interval[0])
+    assert none.missed()["detectable_effect"] == pytest.approx(half * (1.96 + 0.84) / 1.96, rel=0.15)
+
+
+def test_columns_that_the_noise_hides_are_named():
+    columns = table(3)
+    columns["w"] = columns["z"] + 0.01 * np.random.default_rng(1).normal(size=20_000)
+    bounds = BOUNDS | {"w": BOUNDS["z"]}
+    found = asked(columns, 0, given=["z", "w"], bounds=bounds)
+    assert found.p_value == 1.0
+    assert found.interval is None
+    assert found.to_dict()["level_rule"]["flags"] == [residual_test.HIDDEN]
+    narrow = asked(columns, 0, given=(), epsilon=2.0, bounds=BOUNDS | {"x": (0.0, 40.0)})
+    assert narrow.interval is None
+    assert residual_test.LOST in narrow.to_dict()["level_rule"]["flags"]
+    assert narrow.p_value < 0.05  # a slope of 0 needs no spread
+
+
+def test_noise_larger_than_every_variance_is_refused_before_anything_is_spent(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=1.0)
+    with pytest.raises(ValueError, match="times as many records"):
+        jaxdp.test(table(0, 200), x="x", y="y", given="z", bounds=BOUNDS, method=METHODS[0], epsilon=0.1, ledger=ledger)
+    assert ledger.spent.epsilon == 0.0
+
+
+# --- the statistic
+
+
+def test_without_noise_they_are_least_squares_with_the_sandwich_variance():
+    columns = table(4, 5000)
+    scaled = {name: np.clip(v, *BOUNDS[name]) for name, v in columns.items()}
+    scaled = {name: (v - np.mean(BOUNDS[name])) / (0.5 * np.ptp(BOUNDS[name])) for name, v in scaled.items()}
+    data = Data(*(jnp.asarray(scaled[name]) for name in "xy"), jnp.asarray(scaled["z"])[:, None])
+    design = np.column_stack([np.ones(5000), scaled["z"]])
+    u, v = (scaled[name] - design @ np.linalg.lstsq(design, scaled[name], rcond=None)[0] for name in "xy")
+    slope = u @ v / (u @ u)
+    sandwich = np.sqrt(np.sum(u**2 * (v - slope * u) ** 2)) / (u @ u)
+    with jax.enable_x64(True):
+        found = jaxdp.run(jaxdp.LinearRegression(mechanism=Exact()), jax.random.key(0), data)
+        correlation = jaxdp.run(jaxdp.PartialCorrelation(mechanism=Exact()), jax.random.key(0), data)
+    assert float(found.effect) == pytest.approx(slope, abs=1e-4)
+    assert float(correlation.effect) == pytest.approx(np.corrcoef(u, v)[0, 1], abs=1e-4)
+    half = 0.5 * float(found.interval[1] - found.interval[0])
+    assert 1.95 * sandwich <= half <= 2.4 * sandwich  # a share of what the bounds allow of V's sampling widens it
+
+
+@pytest.mark.parametrize("correlation", [False, True])
+def test_noise_of_the_fits_enters_by_products(correlation):
+    """The identity of the theory page."""
+    rng = np.random.default_rng(1)
+    values = rng.uniform(-1, 1, (4000, 4)) @ (np.eye(4) + 0.3)
+    values = np.clip(values, -1, 1)
+    augmented = np.column_stack([np.ones(4000), values])
+    exact = augmented.T @ augmented / 4000
+    noise = 1e-3 * rng.normal(size=(5, 5))
+    noise = noise + noise.T
+    noise[0, 0] = 0.0
+    with jax.enable_x64(True):
+        noisy = Noisy(matrix=jnp.asarray(exact + noise), scales=jnp.full((5, 5), 1e-6), variance_per_scale=1.0)
+        found = residual_scores.scores(noisy, 2, 3, np.array([True, True, False, False]), correlation)
+    a, b = np.asarray(found.a), np.asarray(found.b)
+    inside = [0, 1, 2]
+    r, s = (noise @ a)[inside], (noise @ b)[inside]
+    design = augmented[:, inside]
+    own = [values[:, j] - design @ np.linalg.lstsq(design, values[:, j], rcond=None)[0] for j in (2, 3)]
+    expected = own[0] @ own[1] / 4000 + r @ np.linalg.solve(exact[np.ix_(inside, inside)], s)
+    u, v = augmented @ a, augmented @ b
+    assert u @ v / 4000 == pytest.approx(expected, abs=1e-12)
+    assert u @ u / 4000 == pytest.approx(a @ (exact + noise) @ a - a @ noise @ a, abs=1e-12)
+
+
+def test_mean_and_variance_of_the_products_by_simulation():
+    rng = np.random.default_rng(2)
+    noisy = residual_examples.moments_with_noise(0.02)
+    found = residual_scores.scores(noisy, 1, 2, np.array([True, False, False]), False)
+    a, b, form = (np.asarray(part, float) for part in (found.a, found.b, found.form))
+    drawn = rng.normal(size=(200_000, 4, 4)) * np.asarray(noisy.scales) * np.sqrt(float(noisy.variance_per_scale))
+    drawn = np.triu(drawn) + np.swapaxes(np.triu(drawn, 1), 1, 2)
+    drawn[:, 0, 0] = 0.0
+    inverse = np.linalg.inv(np.asarray(noisy.matrix, float)[:2, :2])
+    r, s = (drawn @ part for part in (a, b))
+    r, s = r[:, :2], s[:, :2]
+    moved = form[1] * np.einsum("ki,ij,kj->k", r, inverse, s) + form[0] * np.einsum("ki,ij,kj->k", r, inverse, r)
+    assert float(found.bias) == pytest.approx(moved.mean(), abs=4 * moved.std() / 200_000**0.5)
+    assert float(found.variance) == pytest.approx(moved.var(), rel=0.05)
+
+
+@pytest.mark.parametrize("correlation", [False, True])
+def test_no_record_passes_the_computed_range_and_some_reach_it(correlation):
+    """Corners, edges and random points of the box, about random moments."""
+    rng = np.random.default_rng(3)
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=4)))
+    for _ in range(12):
+        values = np.clip(rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4)) * 0.4 + rng.uniform(-0.5, 0.5, 4), -1, 1)
+        augmented = np.column_stack([np.ones(500), values])
+        noisy = Noisy(
+            matrix=jnp.asarray(augmented.T @ augmented / 500), scales=jnp.full((5, 5), 1e-6), variance_per_scale=1.0
+        )
+        found = residual_scores.scores(noisy, 2, 3, np.array([True, True, False, False]), correlation)
+        edges = [
+            corners[i] + np.linspace(0, 1, 201)[:, None] * (corners[j] - corners[i])
+            for i, j in itertools.combinations(range(16), 2)
+        ]
+        points = np.concatenate([*edges, rng.uniform(-1, 1, (4000, 4))])
+        scores = np.asarray(found.of(jnp.asarray(points)))
+        low, high = (float(end) for end in residual_scores.extremes(found.a, found.b, found.form))
+        slack = 1e-4 * (high - low)
+        assert low - slack <= scores.min()
+        assert scores.max() <= high + slack
+        assert scores.max() - scores.min() > 0.97 * (high - low)
+        assert 0.97 * float(found.largest) < np.abs(scores).max() <= float(found.largest) + slack
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("spread", ["equal", "growing"])
+def test_level_given_z(spread):
+    @jax.jit
+    def p_value(key):
+        key_data, key_test = jax.random.split(key)
+        z, x, y = jax.random.normal(key_data, (3, 4000))
+        x = 0.7 * z + x
+        y = 0.7 * z + y * (jnp.abs(x) if spread == "growing" else 1.0)
+        data = Data(x / 4, y / 8, z[:, None] / 4)
+        return jaxdp.run(jaxdp.LinearRegression(epsilon=1.0), key_test, data).p_value
+
+    p_values = jax.lax.map(p_value, jax.random.split(jax.random.key(0), 400), batch_size=50)
+    assert int(jnp.sum(p_values < 0.05)) <= binom.isf(1e-4, 400, 0.05)
+    assert int(jnp.sum(p_values < 0.5)) >= binom.ppf(1e-4, 400, 0.35)

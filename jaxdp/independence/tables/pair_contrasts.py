@@ -169,6 +169,10 @@ class PairContrasts(PrivateTest):
     def sensitivity(self, num_records):
         return sums_move(self.budget(), self.classings, num_records)
 
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK
+
     def p_value(self, key, release):
         """One p-value for each pair, array (pairs,), in the order of `numpy.triu_indices`."""
         del key

@@ -125,7 +125,7 @@ def examples(name: str, pairs: str) -> tuple[Example, ...]:
             fields=FEW,
             make=with_gaussian_noise,
             label="zcdp",
-            reaches=staged,
+            reaches={**staged, "MomentMatrix": 0.97},
             worst_pairs=f"{PLACE}:worst_pairs_in_length",
             search=SEARCH,
         ),

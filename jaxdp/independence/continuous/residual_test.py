@@ -239,8 +239,9 @@ class ResidualTest(PrivateTest):
         return pairs, given
 
     def scores_about(self, noisy: Noisy) -> Scores:
-        """The scores of each query, stacked."""
+        """The scores of each query, stacked; no gradient passes (`no_gradient`): sides of equal moments have none."""
         pairs, given = self.queries()
+        noisy = jax.tree.map(jax.lax.stop_gradient, noisy)
 
         def of(x, y, given):
             return residual_scores.scores(noisy, x, y, given, self.correlation)

@@ -163,7 +163,7 @@ def table(n, dim):
 def test_a_table_with_seven_z_gives_an_effect_in_its_own_units():
     columns = table(20_000, 7)
     given = [name for name in columns if name.startswith("z")]
-    bounds = {name: (-400.0, 400.0) if name == "x" else (-40.0, 40.0) for name in columns}
+    bounds = {name: (-60.0, 60.0) if name == "x" else (-6.0, 6.0) for name in columns}
     asked = {"x": "x", "y": "y", "given": given, "epsilon": 50.0, "bounds": bounds, "key": jax.random.key(0)}
     found = jaxdp.test(columns, method="linear-regression", **asked)
     assert float(found.effect) == pytest.approx(0.04, abs=0.008)  # x is ten times as large as in the design

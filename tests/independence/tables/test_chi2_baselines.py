@@ -221,7 +221,7 @@ def test_releases_run_and_mistakes_are_named():
     assert np.all(counts * 2**24 == np.round(counts * 2**24))  # lattice noise: multiples of a power of two
     with pytest.raises(ValueError, match=r"give levels=\(r, c\)"):
         jaxdp.run(jaxdp.NoisyTableChi2(epsilon=1.0), jax.random.key(0), data)
-    with pytest.raises(ValueError, match="levels must be a whole number >= 2"):
+    with pytest.raises(ValueError, match="levels must be whole numbers >= 2"):
         jaxdp.NoisyTableChi2(epsilon=1.0, levels=(1, 2))
     with pytest.raises(ValueError, match="num_null must be"):
         jaxdp.NoisyTableChi2(epsilon=1.0, levels=(2, 2), num_null=5)

@@ -18,7 +18,7 @@ from jaxdp.statistics import moments
 
 CLEAR = 3.0  # sds of its noise that a variance must have
 FAR = 3.0  # times the ratio of noisy sds: no slope is larger
-SLACK = 1e-9  # relative, of ranges computed in floats
+SLACK = 1e-5  # of the sizes of a form's terms: a hundred roundings of float32, in which ranges may be computed
 HEAVINESS = 0.1
 MAX_CORRELATION = 0.99  # about which the scores of a correlation are taken
 
@@ -143,8 +143,8 @@ def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
         form=coefficients,
         offset=offset,
         limits=far,
-        range=(high - low) * (1.0 + SLACK),
-        largest=jnp.maximum(high, -low) * (1.0 + SLACK),
+        range=high - low,
+        largest=jnp.maximum(high, -low),
         noise=noise,
         bias=bias,
         variance=variance + bent**2,
@@ -199,7 +199,9 @@ def extremes(a, b, form):
     slope = end - begin - curved
     top = jnp.clip(jnp.where(curved == 0.0, 0.0, -0.5 * slope / jnp.where(curved == 0.0, 1.0, curved)), 0.0, 1.0)
     found = jnp.concatenate([begin, end, at(starts + top[:, None] * steps), jnp.zeros(1)])
-    return jnp.min(found), jnp.max(found)
+    far = jnp.abs(centre) + jnp.sum(jnp.abs(sides), axis=0)
+    slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([far[0] ** 2, far[0] * far[1], far[1] ** 2]))
+    return jnp.min(found) - slack, jnp.max(found) + slack
 
 
 def _products(noisy: Noisy, inside, fit, a, b, form):

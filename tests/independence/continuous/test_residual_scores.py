@@ -178,6 +178,27 @@ def test_no_record_passes_the_computed_range_and_some_reach_it(correlation):
         assert 0.97 * float(found.largest) < np.abs(scores).max() <= float(found.largest) + slack
 
 
+@pytest.mark.parametrize("correlation", [False, True])
+def test_a_range_computed_in_float32_holds_the_scores_of_float64(correlation):
+    """Where y is all but x the terms of a score cancel, and a range in float32 may be too small by its roundings."""
+    rng = np.random.default_rng(5)
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    for _ in range(40):
+        z, x = rng.uniform(-1, 1, (2, 400))
+        augmented = np.column_stack([np.ones(400), z, x, np.clip(x + 0.02 * z + 1e-3 * rng.normal(size=400), -1, 1)])
+        noisy = Noisy(
+            matrix=jnp.asarray(augmented.T @ augmented / 400, jnp.float32),
+            scales=jnp.full((4, 4), 1e-6, jnp.float32),
+            variance_per_scale=jnp.float32(1.0),
+        )
+        found = residual_scores.scores(noisy, 1, 2, np.array([True, False, False]), correlation)
+        a, b, form = (np.asarray(part, float) for part in (found.a, found.b, found.form))
+        u, v = (part[0] + corners @ part[1:] for part in (a, b))
+        scores = form[0] * u**2 + form[1] * u * v + form[2] * v**2
+        assert np.ptp(scores) <= float(found.range)
+        assert np.abs(scores).max() <= float(found.largest)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("spread", ["equal", "growing"])
 def test_level_given_z(spread):

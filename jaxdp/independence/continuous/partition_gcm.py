@@ -307,7 +307,7 @@ class PartitionGCM(WithinCells):
         del key
         if self.num_regions > 1 or self.weights is not None:
             return None
-        inner, law = self._degrees_within(release.num_records), self._null_law(release)
+        inner, law = self.degrees_within(release.num_records), self._null_law(release)
         noise = effect_sizes.noise_quantiles(self.budget()["variance"], release.sensitivity["variance"])
         miss = effect_sizes.MISS / math.prod(self.num_columns[:2])
 
@@ -324,7 +324,7 @@ class PartitionGCM(WithinCells):
 
         return effect_sizes.for_pairs(one, release.value["covariance"], release.value["variance"], self._sd(release))
 
-    def _degrees_within(self, count: int):
+    def degrees_within(self, count: int):
         """n - K, at least n/2: of more cells, most hold one record or none."""
         cells = self.total_cells or partition.target_cells(count, self.num_cells)
         occupied = getattr(self.reference, "occupied", None)  # fewer, where their number was chosen privately
@@ -341,7 +341,7 @@ class PartitionGCM(WithinCells):
         spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
         found = effect_sizes.detectable(lambda value: law(value, sd), spread)
         known = variance >= effect_sizes.CLEAR * noise
-        return jnp.where(known, found / jnp.sqrt(self._degrees_within(release.num_records) * variance), jnp.nan)
+        return jnp.where(known, found / jnp.sqrt(self.degrees_within(release.num_records) * variance), jnp.nan)
 
     def no_gradient(self, name):
         del name

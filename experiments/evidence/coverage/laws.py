@@ -5,9 +5,9 @@
 
 One JSON line per method, law, correlation r of the normal columns that the law bends, n and epsilon. Tests are made by
 the builder of `jaxdp.test`; the truth is the mean of the same estimate without noise over many data sets of n records,
-since the estimands (concordance of neighbours, phi) are the tests' own. `partition-gcm` names the correlation of columns
-clipped at the scales that it has released, so that each of its runs has its own truth, by further data sets clipped
-alike. `agree`: share of the intervals that leave out 0 exactly where p < 0.05.
+since the estimands (concordance of neighbours, phi) are the tests' own. `partition-gcm` names the correlation of
+columns clipped at the scales that it has released, so that each of its runs has its own truth, by further data sets
+clipped alike. `agree`: share of the intervals that leave out 0 exactly where p < 0.05.
 """
 
 import argparse
@@ -97,7 +97,7 @@ def _bounded(pair, design: str):
 
 
 def draw(case: Case, key, n: int, design, strength) -> Data:
-    """Data as the schema scales them; Z moves both means. design: number of a design; strength: r; both may be traced."""
+    """Data as the schema scales them; Z moves both means. design: the number of one; it and strength may be traced."""
     key_x, key_y, key_z = jax.random.split(key, 3)
     x, own = jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
     spread = 1.0 if case.tables else jnp.where((design == case.designs.index(UNEQUAL)) & (x < 0.0), 0.25, 1.0)

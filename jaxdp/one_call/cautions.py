@@ -17,9 +17,14 @@ def cautions(num_records: int, epsilon: float, *, released: bool, recorded: bool
     if num_records < FEW_RECORDS:
         found.append(f"Few records ({num_records}): only strong relations can be found.")
     if released and MUCH < epsilon < math.inf:
-        right = 100.0 / (1.0 + math.exp(-epsilon))
         found.append(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
-            f"versions of one, can pick the right one in up to {math.ceil(10.0 * right) / 10.0:.1f} of 100 cases."
+            f"versions of one, can pick the right one in {_of_100(100.0 / (1.0 + math.exp(-epsilon)))} of 100 cases."
         )
     return [*found, NO_LEDGER] if released and not recorded else found
+
+
+def _of_100(right: float) -> str:
+    """So many of 100 cases, rounded up; no guess is certain at a finite epsilon, so that 100 is not said."""
+    upper = math.ceil(10.0 * right) / 10.0
+    return f"up to {upper:.1f}" if upper < 100.0 else "more than 99.9"

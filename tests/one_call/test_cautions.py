@@ -100,3 +100,9 @@ def test_the_command_says_the_same(kind, tmp_path, capsys):
 
 def test_an_ordinary_answer_has_no_cautions():
     assert cautions(500, 1.0, released=True, recorded=True) == []
+
+
+@pytest.mark.parametrize(("epsilon", "told"), [(6.0, "in up to 99.8 of 100"), (8.0, "in more than 99.9 of 100")])
+def test_no_guess_is_called_certain_at_a_finite_epsilon(epsilon, told):
+    found = cautions(1000, epsilon, released=True, recorded=True)
+    assert told in " ".join(found)

@@ -90,7 +90,7 @@ def _wishes(entry) -> list[str]:
 def _searches() -> list[dict]:
     from jaxdp.discovery.spec import searches
 
-    specs = (found.spec for found in searches().values())  # type: ignore[attr-defined]
+    specs = (found.spec for found in searches().values())
     return [
         {
             "name": spec.name,

@@ -34,6 +34,7 @@ _EXPORTS = {
     "discover": "choose",
     "em_pc": "methods.em_pc",
     "Forecast": "spec",
+    "Search": "spec",
     "forecast": "forecasting",
     "priv_pc": "methods.priv_pc",
     "svt_pc": "methods.svt_pc",

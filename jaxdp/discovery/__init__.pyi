@@ -30,3 +30,4 @@ from jaxdp.discovery.metrics import cpdag_f1 as cpdag_f1
 from jaxdp.discovery.metrics import shd as shd
 from jaxdp.discovery.metrics import skeleton_f1 as skeleton_f1
 from jaxdp.discovery.spec import Forecast as Forecast
+from jaxdp.discovery.spec import Search as Search

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,13 +13,14 @@ import jax
 from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
+from jaxdp._base.printed import is_setting
 from jaxdp.core import Account
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records, levels_of
 from jaxdp.discovery.engine.answerable import largest_order
 from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.spec import Levels, SearchSpec, Setting, best, find, forecasts, search
+from jaxdp.discovery.spec import ABILITIES, Levels, Search, SearchSpec, Setting, best, find, forecasts, search
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
@@ -35,7 +35,7 @@ def discover(
     *,
     epsilon: float,
     delta: float = 0.0,
-    method: str = AUTO,
+    method: str | Search = AUTO,
     max_order: int | None = None,
     knowledge: Knowledge | None = None,
     levels: Sequence[int] | None = None,
@@ -48,52 +48,52 @@ def discover(
 
     method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_by_name`); or a name
     of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "neighbour_pc" and
-    "moment_pc" for continuous or mixed ones. delta: searches that know what to do with one need less noise; the others
-    stay within pure epsilon. knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of
-    `partition_pc`, which alone has it. keep: file for the answers of a search, with which it goes on if it is
-    interrupted; searches whose noise nobody may see, such as svt_pc, have none. directions: share of the budget for
-    the arrows, of searches that pay for them; 0 draws none; default: what the search chooses.
+    "moment_pc" for continuous or mixed ones; or a `Search` of your own, or "package.module:name" of one.
+    delta: searches that can use one need less noise; the others stay within pure epsilon.
+    knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of `partition_pc` and of PC with
+    a test. keep: file for the answers of a search, with which it goes on if it is interrupted; searches whose noise
+    nobody may see, such as svt_pc, have none. directions: share of the budget for the arrows, of searches that pay for
+    them; 0 draws none; default: what the search chooses.
     Privacy: (epsilon, delta)-DP under replace-one. Errors: ValueError for a name that does not exist, for columns that
     the search does not take, and for knowledge that it cannot use.
     """
     keys.admit(key, data)
     records = as_records(data, levels)
     setting = setting_of(records.columns, records.num_records, epsilon, delta, isinstance(records, RecordsInChunks))
-    search = named(best(setting).spec.name if method == AUTO else method)  # type: ignore[attr-defined]
-    options: dict[str, Any] = {
-        "max_order": max_order,
+    search = best(setting) if method == AUTO else named(method)
+    asked = {
+        "max_order": max_order or None,
         "knowledge": knowledge,
-        "accept_coarse_cells": accept_coarse_cells,
+        "delta": delta or None,
+        "accept_coarse_cells": accept_coarse_cells or None,
         "keep": keep,
+        "directions": directions,
     }
-    options = {name: value for name, value in options.items() if value}
-    if directions is not None:
-        options["directions"] = directions
-    if keep is not None and not keeps(method):
-        raise ValueError(f"{method} keeps no answers: leave out keep=, or use {best(setting).spec.name}.")  # type: ignore[attr-defined]
-    if isinstance(search, catalogue.Entry):
-        if directions is not None:
-            raise ValueError(f"PC with {search.name} pays nothing for directions: leave out directions=.")
-        return pc_by_name(key, records, test=search, epsilon=epsilon, ledger=ledger, **options)
-    spec, takes = search.spec, inspect.signature(search).parameters
-    if directions is not None and "directions" not in takes:
-        raise ValueError(
-            f"{spec.name} pays nothing for directions, which follow from its other answers: leave out directions=, or "
-            "use max_min_pc (coded columns) or neighbour_pc (continuous ones)."
-        )
-    if method == AUTO and spec.max_order is not None and max_order:
-        options["max_order"] = min(max_order, spec.max_order)
-    if delta and "delta" in takes:
-        options["delta"] = delta
+    options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    if method == AUTO:
+        if search.spec.max_order is not None and max_order:
+            options["max_order"] = min(max_order, search.spec.max_order)
+        if not search.takes("keep"):
+            options.pop("keep", None)  # the automatic choice keeps answers where it can
+    _require_abilities(search, options, setting)
+    options = {name: value for name, value in options.items() if search.takes(name)}
+    graph = search(key, records, epsilon=epsilon, ledger=ledger, **options)
+    return graph if method != AUTO else dataclasses.replace(graph, note=" ".join([graph.note, why(setting)]).strip())
+
+
+def _require_abilities(search: Search, options: Mapping[str, Any], setting: Setting) -> None:
+    """Raises ValueError for an option or columns that the search does not take, and for an argument that it needs."""
+    spec = search.spec
+    for name, sentence in ABILITIES.items():
+        if name in options and sentence and not search.takes(name):
+            raise ValueError(sentence.format(name=spec.name, best=best(setting).spec.name))
     missing = [name for name in spec.needs if name not in options]
     if missing:
         raise ValueError(f"{spec.name} needs {' and '.join(missing)}: call jaxdp.discovery.{spec.name}(...) itself.")
-    if not spec.fits(records.levels):
-        raise ValueError(f"{spec.name} takes coded columns only; use {best(setting).spec.name}.")  # type: ignore[attr-defined]
-    if knowledge is not None and "knowledge" not in takes:
-        raise ValueError(f"{spec.name} takes no background knowledge; use {best(setting).spec.name}.")  # type: ignore[attr-defined]
-    graph = search(key, records, epsilon=epsilon, ledger=ledger, **{k: v for k, v in options.items() if k in takes})
-    return graph if method != AUTO else dataclasses.replace(graph, note=" ".join([graph.note, why(setting)]).strip())
+    if not spec.fits(setting.levels):
+        raise ValueError(f"{spec.name} takes coded columns only; use {best(setting).spec.name}.")
+    if setting.in_chunks and not spec.sums:
+        raise ValueError(f"{spec.name} needs all records in memory, not in chunks; use {best(setting).spec.name}.")
 
 
 def setting_of(
@@ -115,26 +115,41 @@ def why(setting: Setting) -> str:
     if not math.isfinite(first.weakest):
         return f"{first.method} was chosen: it takes continuous columns."
     second = f" ({rest[0].method}: {100 * rest[0].weakest:.2g} %)" if rest and math.isfinite(rest[0].weakest) else ""
-    because = best(setting).spec.because(setting)  # type: ignore[attr-defined]
+    because = best(setting).spec.because(setting)
     return f"{first.method} was chosen for {asked}: {because}{'; ' if because else ''}{first.misses}{second}."
 
 
-def named(method: str) -> Any:
-    """The search of this name, or else the entry of the test. Errors: ValueError that lists the searches."""
-    if isinstance(method, str) and (":" in method or method in catalogue.entries()):
-        return catalogue.find(method)
-    return find(method)
+def named(method: str | Search) -> Search:
+    """The search that this names: its own name, "package.module:search", or a test, for PC with it; a `Search` itself.
+
+    Errors: ValueError that lists the searches.
+    """
+    if isinstance(method, Search):
+        return method
+    if not isinstance(method, str) or (":" not in method and method not in catalogue.entries()):
+        return find(method)
+    own = catalogue.load(method) if ":" in method and is_setting(method) else None
+    return own if isinstance(own, Search) else pc_with(catalogue.find(method))
+
+
+def pc_with(entry: catalogue.Entry) -> Search:
+    """PC with a test of the catalogue as a search."""
+
+    def search(key: Key, data: Any, **how: Any) -> Graph:
+        return pc_by_name(key, data, test=entry, **how)
+
+    takes = ("max_order", "knowledge", "accept_coarse_cells")
+    return Search(SearchSpec(f"PC with {entry.name}", entry.spec.summary, fits=_any_columns, takes=takes), search)
 
 
 def keeps(method: str) -> bool:
     """Whether a search of this name can go on from kept answers; "auto": it will where it can."""
-    found = None if method == AUTO else named(method)
-    return found is None or (callable(found) and "keep" in inspect.signature(found).parameters)
+    return method == AUTO or named(method).takes("keep")
 
 
 def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:
     """Name of the search that should find the weakest edges: a public choice, from the numbers of a `Setting` alone."""
-    return best(setting_of(records.columns, records.num_records, epsilon, delta)).spec.name  # type: ignore[attr-defined]
+    return best(setting_of(records.columns, records.num_records, epsilon, delta)).spec.name
 
 
 def _any_columns(levels: Levels) -> bool:
@@ -154,7 +169,13 @@ _SHARES = "a sum of audited tests, reserved in advance"
 
 
 @search(
-    SearchSpec("partition_pc", "PC with partition-gcm alone; coarse in Z", fits=_any_columns, without_audit=_SHARES)
+    SearchSpec(
+        "partition_pc",
+        "PC with partition-gcm alone; coarse in Z",
+        fits=_any_columns,
+        takes=("max_order", "knowledge", "accept_coarse_cells"),
+        without_audit=_SHARES,
+    )
 )
 def partition_pc(
     key: Key,
@@ -187,6 +208,7 @@ def partition_pc(
         "PC with the recommended test of each query; for continuous and mixed columns",
         fits=_any_columns,
         error=_last_resort,
+        takes=("max_order", "knowledge"),
         without_audit=_SHARES,
         rank=_last,
     )

@@ -10,11 +10,25 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxdp._base import check
 from jaxdp._base.printed import printed
-from jaxdp._base.variants import by_variant
+from jaxdp._base.variants import chosen
+from jaxdp.discovery.graph import Graph
 
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
 HOPELESS = 0.5  # no two columns are further from independence than this share of the records, or little
+
+# Arguments that not every search has -> what `jaxdp.discovery.discover` says where a search without it is asked for it;
+# "" where the search goes without: a budget with a delta is pure epsilon-DP too, a largest order is a wish.
+ABILITIES: Mapping[str, str] = {
+    "keep": "{name} keeps no answers: leave out keep=, or use {best}.",
+    "directions": "{name} pays nothing for directions, which follow from its other answers: leave out directions=, or "
+    "use max_min_pc (coded columns) or neighbour_pc (continuous ones).",
+    "knowledge": "{name} takes no background knowledge; use {best}.",
+    "delta": "",
+    "max_order": "",
+    "accept_coarse_cells": "",
+}
 
 
 def coded(levels: Levels) -> bool:
@@ -86,7 +100,8 @@ class SearchSpec:
     that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
     infinity says that the search is there where no other fits; None: only by name. rank: Setting -> 0 to 3;
     searches of a lower rank come first whatever weaker dependence others find. because: Setting -> why, in words for
-    people, where the rank decided. needs: arguments beyond epsilon that it cannot do without.
+    people, where the rank decided. takes: those of `ABILITIES` that its function has as arguments; a test tries them.
+    needs: arguments beyond epsilon that it cannot do without.
     max_order: the largest conditioning set that it takes, to which the automatic choice keeps; None: any.
     sums: whether it takes sums of records alone, so that they may come in chunks (`RecordsInChunks`).
     variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
@@ -100,6 +115,7 @@ class SearchSpec:
     error: Callable[[Setting], float] | None = None
     rank: Callable[[Setting], int] = _middle
     because: Callable[[Setting], str] = _nothing
+    takes: tuple[str, ...] = ("max_order",)
     needs: tuple[str, ...] = ()
     max_order: int | None = None
     sums: bool = False
@@ -108,27 +124,56 @@ class SearchSpec:
     audits: tuple[SearchAudit, ...] = ()
     without_audit: str = ""
 
+    def __post_init__(self):
+        for name in self.takes:
+            check.one_of(tuple(ABILITIES), takes=name)
 
-def search(spec: SearchSpec):
-    """Decorator: a function (key, data, *, epsilon, ...) -> Graph that carries its spec."""
 
-    def carry(function):
-        function.spec = spec
-        return by_variant(function) if spec.variants else function
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Search[**P]:
+    """A search for a causal graph: what it says about itself, and the function that runs it; called as that is.
 
-    return carry
+    spec: its name, its abilities, its audits. function: (key, data, *, epsilon, ...) -> `Graph`. `search` makes one.
+    """
+
+    spec: SearchSpec
+    function: Callable[P, Graph]
+
+    def __post_init__(self):
+        copied = {name: getattr(self.function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
+        vars(self).update(copied, __wrapped__=self.function)  # so that help and editors show the function
+
+    def __call__(self, *args: P.args, **options: P.kwargs) -> Graph:
+        """The graph. Privacy and errors: as the function says."""
+        form = chosen(self, options.pop("variant", None)) if self.spec.variants else self
+        return self.function(*args, **options) if form is self else form(*args, **options)
+
+    def takes(self, name: str) -> bool:
+        """Whether the function has this argument, one of `ABILITIES`."""
+        return name in self.spec.takes or name in self.spec.needs
+
+    def __repr__(self) -> str:
+        return f"<search {self.spec.name}: {self.spec.summary}>"
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # pickled by its name, as functions are
+
+
+def search[**P](spec: SearchSpec) -> Callable[[Callable[P, Graph]], Search[P]]:
+    """Decorator that makes a function (key, data, *, epsilon, ...) -> Graph a `Search`."""
+    return lambda function: Search(spec, function)
 
 
 @functools.cache
-def searches() -> Mapping[str, Callable]:
+def searches() -> Mapping[str, Search]:
     """All searches that `jaxdp.discovery` and `jaxdp.published` export, by name."""
     packages: list[Any] = [importlib.import_module(name) for name in ("jaxdp.discovery", "jaxdp.published")]
     found = (getattr(package, name) for package in packages for name in package.__all__)
-    named = {value.spec.name: value for value in found if isinstance(getattr(value, "spec", None), SearchSpec)}
+    named = {value.spec.name: value for value in found if isinstance(value, Search)}
     return dict(sorted(named.items()))
 
 
-def find(name: str) -> Callable:
+def find(name: str) -> Search:
     """The search of this name. Errors: ValueError that lists the names."""
     found = searches().get(name) if isinstance(name, str) else None
     if found is None:
@@ -161,12 +206,12 @@ class Forecast:
 
 def forecasts(setting: Setting) -> list[Forecast]:
     """What every search that the automatic choice may take would find, best first."""
-    specs: list[SearchSpec] = [found.spec for found in searches().values()]  # type: ignore[attr-defined]
+    specs = [found.spec for found in searches().values()]
     fitting = [s for s in specs if s.error and s.fits(setting.levels) and (s.sums or not setting.in_chunks)]
     rows = [(spec.rank(setting), float(spec.error(setting)), spec.name) for spec in fitting if spec.error]
     return [Forecast(name, weakest) for _, weakest, name in sorted(rows)]
 
 
-def best(setting: Setting) -> Callable:
+def best(setting: Setting) -> Search:
     """The search that should find the weakest edges in this setting."""
     return find(forecasts(setting)[0].method)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from jaxdp.discovery.engine.kept import keeping
 from jaxdp.discovery.engine.knowledge import known as require_known
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.spec import best, searches
+from jaxdp.discovery.spec import ABILITIES, Search, best, searches
 from jaxdp.one_call import reading
 from jaxdp.one_call.budget import budget
 from jaxdp.one_call.cautions import cautions
@@ -39,7 +38,7 @@ def discover(
     bounds: Mapping[str, Sequence[float]] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     columns: Sequence[str] | None = None,
-    method: str = AUTO,
+    method: str | Search = AUTO,
     ledger: Any = None,
     key: Any = None,
     strict: bool = False,
@@ -83,15 +82,14 @@ def columns_of(schema: Schema, columns: str | Sequence[str] | None) -> list[str]
     return names
 
 
-def settings_of(*, method: str = AUTO, delta: float = 0.0, **settings: Any) -> dict[str, Any]:
+def settings_of(*, method: str | Search = AUTO, delta: float = 0.0, **settings: Any) -> dict[str, Any]:
     """The settings of a search, checked without data. Errors: ValueError or TypeError that names the wrong one."""
     if method != AUTO:
         named(method)
-    known = inspect.signature(search).parameters
     if delta:
         settings["delta"] = delta
     for name in settings:
-        if name not in known:
+        if name not in ABILITIES:
             offered = "max_order, knowledge, directions, keep and accept_coarse_cells"
             raise TypeError(f"searches have no setting {name!r}; they have {offered}.")
     return {"method": method, **settings}
@@ -151,12 +149,12 @@ def _beyond_memory(source: reading.Source, rows: int, most: int, epsilon: float,
     method = settings.get("method", AUTO)
     if method == AUTO:
         delta, in_chunks = settings.get("delta", 0.0), 0 in levels_of(columns)
-        method = best(setting_of(columns, rows, epsilon, delta, in_chunks)).spec.name  # type: ignore[attr-defined]
-    spec = getattr(named(method), "spec", None)
-    if not getattr(spec, "sums", False):
-        with_sums = [name for name, found in searches().items() if found.spec.sums]  # type: ignore[attr-defined]
+        method = best(setting_of(columns, rows, epsilon, delta, in_chunks))
+    spec = named(method).spec
+    if not spec.sums:
+        with_sums = [name for name, found in searches().items() if found.spec.sums]
         raise ValueError(
-            f"{method} must have all records in memory: about {rows} rows of these columns are more than fits into "
+            f"{spec.name} must have all records in memory: about {rows} rows of these columns are more than fits into "
             f"{most / 1e9:.3g} GB (--memory). Use {' or '.join(with_sums)}, whose sums are taken in chunks, or more "
             "memory."
         )

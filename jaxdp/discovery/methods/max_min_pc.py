@@ -88,6 +88,7 @@ def _too_loud(records: Records, budget: Budget) -> bool:
         "max_min_pc",
         "max-min selection of edges; recommended for many coded columns",
         error=_weakest,
+        takes=("delta", "directions", "max_order", "knowledge", "keep"),
         audits=(
             SearchAudit(pilot="adaptive_pc"),
             SearchAudit("weighed", {"prune": GUARDED}, neighbours="jaxdp.audit.searches:rising"),

@@ -81,6 +81,7 @@ def correlation_sd(setting: Setting) -> float:
         fits=_any_columns,
         error=weakest_line,
         because=_because,
+        takes=("delta", "max_order", "knowledge", "keep"),
         sums=True,
         audits=(SearchAudit(walked=False, neighbours="jaxdp.audit.searches:corners", one_release=True),),
     )

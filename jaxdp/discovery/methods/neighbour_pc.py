@@ -84,6 +84,7 @@ def _because(setting: Setting) -> str:
         error=_weakest,
         rank=_rank,
         because=_because,
+        takes=("delta", "directions", "max_order", "knowledge", "keep"),
         max_order=MAX_SET,
         audits=(SearchAudit(neighbours="jaxdp.audit.searches:alternating", given=(2048,) * 3 + (80,) * 3),),
     )

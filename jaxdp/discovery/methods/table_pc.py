@@ -104,6 +104,7 @@ def _weakest(setting: Setting) -> float:
         "table_pc",
         "PC on one noisy joint table; recommended where the table fits",
         error=_weakest,
+        takes=("max_order", "knowledge", "keep"),
         sums=True,
         audits=(
             SearchAudit(options={"level": 0.05}, walked=False, pilot="adaptive_pc"),

@@ -1,0 +1,166 @@
+"""What a search declares is what it takes: arguments, columns, sums; and a search from outside of the package."""
+
+import dataclasses
+import json
+import pickle
+import types
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import catalogue, discovery
+from jaxdp.cli.main import main
+from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
+from jaxdp.data.records import Records, RecordsInChunks
+from jaxdp.discovery import choose
+from jaxdp.discovery.spec import ABILITIES, SearchSpec, search, searches
+
+DELTA = 1e-6
+KNOWLEDGE = discovery.Knowledge(forbidden=[("v0", "v1")])
+VALUES = {"keep": "answers", "directions": 0.0, "knowledge": KNOWLEDGE, "delta": DELTA, "max_order": 0}
+VALUES["accept_coarse_cells"] = True
+OFFERED = {**searches(), "PC with a test": choose.pc_with(catalogue.find("partition-gcm"))}
+
+
+def records(kind=BINARY, size=300):
+    generator = np.random.default_rng(0)
+    first = generator.integers(0, 2, size)
+    values = np.stack([first, np.where(generator.random(size) < 0.05, 1 - first, first), 1 - first], axis=1)
+    values = values if kind == BINARY else np.clip(values - 0.5 + 0.1 * generator.normal(size=values.shape), -1, 1)
+    return Records(values, tuple(Column(kind, 2 * (kind == BINARY), f"v{place}") for place in range(3)))
+
+
+def needed(one):
+    """What it cannot do without, at a budget at which it finds the edges of `records`."""
+    budget = {"rho": 50.0} if "rho" in one.spec.needs else {"epsilon": 100.0}
+    return budget | ({"delta": DELTA} if "delta" in one.spec.needs else {})
+
+
+def accepted(one):
+    """The abilities whose argument the function has, tried with what is no key: a missing argument is found before."""
+    found = set()
+    for name, value in VALUES.items():
+        with pytest.raises((TypeError, ValueError)) as error:
+            one(None, None, **needed(one) | {name: value})
+        if "unexpected keyword argument" not in str(error.value):
+            found.add(name)
+    return found
+
+
+def declared(one):
+    return {name for name in ABILITIES if one.takes(name)}
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_a_search_takes_the_arguments_that_it_declares_and_no_others(name):
+    assert set(VALUES) == set(ABILITIES)
+    assert accepted(OFFERED[name]) == declared(OFFERED[name])
+
+
+def test_a_wrong_declaration_would_be_seen():
+    for takes in ((), ("max_order", "knowledge", "keep", "delta")):
+        wrong = discovery.Search(dataclasses.replace(discovery.table_pc.spec, takes=takes), discovery.table_pc.function)
+        assert accepted(wrong) != declared(wrong)
+    with pytest.raises(ValueError, match="takes must be one of"):
+        SearchSpec("mine", "of mine", takes=("dleta",))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", OFFERED)
+def test_what_a_search_takes_has_an_effect(name, tmp_path):
+    """One simulation with everything that the search declares."""
+    one = OFFERED[name]
+    data = records(BINARY if one.spec.fits((2, 2, 2)) and "PC with" not in one.spec.name else CONTINUOUS)
+    options = {ability: VALUES[ability] for ability in declared(one)}
+    if "keep" in options:
+        options["keep"] = tmp_path / "answers"
+    graph = one(jax.random.key(0), data, **needed(one) | options)
+    assert (float(graph.cost.delta) == DELTA) == ("delta" in options)
+    assert (tmp_path / "answers").exists() == ("keep" in options)
+    assert "knowledge" not in options or ("v0", "v1") not in graph.edges
+    if "max_order" in options and graph.decisions:
+        assert all(decision.given == () for decision in graph.decisions)
+
+
+@pytest.mark.parametrize("name", [name for name, one in searches().items() if not one.spec.fits((0, 0, 0))])
+def test_searches_of_codes_refuse_other_columns(name):
+    one = OFFERED[name]
+    with pytest.raises(ValueError, match=r"coded|levels"):
+        one(jax.random.key(0), records(CONTINUOUS), **needed(one))
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_discover_refuses_what_is_not_declared(name):
+    one = OFFERED[name]
+    data = records(CONTINUOUS if one.spec.fits((0, 0, 0)) else BINARY)
+    refused = [ability for ability, sentence in ABILITIES.items() if sentence and not one.takes(ability)]
+    assert refused or name in ("max_min_pc", "neighbour_pc")
+    for ability in refused:
+        with pytest.raises(ValueError, match=f"^{one.spec.name} (keeps no|pays nothing|takes no)"):
+            discovery.discover(jax.random.key(0), data, epsilon=1.0, method=one, **{ability: VALUES[ability]})
+
+
+@pytest.mark.parametrize("name", [name for name, one in OFFERED.items() if not one.spec.sums])
+def test_discover_refuses_chunks_for_a_search_without_sums(name):
+    data = records(CONTINUOUS if OFFERED[name].spec.fits((0, 0, 0)) else BINARY)
+    chunks = RecordsInChunks(types.SimpleNamespace(num_records=300), data.columns)
+    options = {ability: DELTA for ability in OFFERED[name].spec.needs if ability == "delta"}
+    if "rho" not in OFFERED[name].spec.needs:
+        with pytest.raises(ValueError, match=r"needs all records in memory.*use (table|moment)_pc"):
+            discovery.discover(jax.random.key(0), chunks, epsilon=1.0, method=OFFERED[name], **options)
+
+
+def test_a_search_is_itself_after_pickling_and_can_not_be_changed():
+    assert pickle.loads(pickle.dumps(discovery.table_pc)) is discovery.table_pc
+    assert discovery.table_pc.__doc__.startswith("PC on a noisy joint histogram")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        discovery.table_pc.spec = None
+
+
+OWN = '''
+from jaxdp import discovery
+from jaxdp.discovery.spec import SearchSpec, search
+
+
+@search(SearchSpec("halved", "table_pc at half of the budget"))
+def halved(key, data, *, epsilon, max_order=None, levels=None, ledger=None):
+    """`table_pc` at half of the budget."""
+    return discovery.table_pc(key, data, epsilon=epsilon / 2, max_order=max_order, levels=levels, ledger=ledger)
+'''
+
+
+@search(SearchSpec("own", "table_pc at half of the budget"))
+def own(key, data, *, epsilon, max_order=None, levels=None, ledger=None):
+    """`table_pc` at half of the budget."""
+    return discovery.table_pc(key, data, epsilon=epsilon / 2, max_order=max_order, levels=levels, ledger=ledger)
+
+
+def test_a_search_of_your_own_is_given_as_it_is(tmp_path):
+    table = dict(zip(records().names, records().values.T, strict=True))
+    described = {name: [0, 1] for name in table}
+    found = jaxdp.discover(table, epsilon=1.0, levels=described, method=own, key=jax.random.key(0))
+    assert float(found.cost.epsilon) == 0.5
+    with pytest.raises(ValueError, match="own takes no background knowledge"):
+        jaxdp.discover(
+            table, epsilon=1.0, levels=described, method=own, key=jax.random.key(0), knowledge=VALUES["knowledge"]
+        )
+
+
+def test_a_search_of_your_own_is_named_by_its_place(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_search.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    values = records().values
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["v0,v1,v2", *(",".join(map(str, row)) for row in values.tolist())]) + "\n"
+    )
+    columns = "".join(f'[columns.v{k}]\nkind = "binary"\nlevels = ["0", "1"]\n' for k in range(3))
+    (tmp_path / "s.toml").write_text(columns)
+    words = ["discover", "t.csv", "--schema", "s.toml", "--epsilon", "1", "--seed", "0", "--json"]
+    assert main([*words, "--method", "own_search:halved"]) == 0
+    assert json.loads(capsys.readouterr().out)["epsilon"] == 0.5
+    assert main([*words, "--method", "own_search:halved", "--directions", "0"]) == 2
+    assert "halved pays nothing for directions" in capsys.readouterr().err
+    assert main([*words, "--method", "own_search:absent"]) == 2

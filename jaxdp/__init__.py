@@ -24,7 +24,6 @@ _EXPORTS = {
     "BudgetExhausted": "accounting.ledger",
     "CRT": "independence.continuous.crt",
     "CRTNormal": "independence.continuous.private_crt",
-    "CRTThreshold": "independence.continuous.private_crt",
     "ChiSquaredLaplace": "independence.tables.chi2_laplace",
     "ChosenCells": "independence.continuous.chosen_cells",
     "Columns": "spec",

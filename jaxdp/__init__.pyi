@@ -46,7 +46,6 @@ from jaxdp.independence.continuous.mean_difference import MeanDifference as Mean
 from jaxdp.independence.continuous.partial_correlation import PartialCorrelation as PartialCorrelation
 from jaxdp.independence.continuous.partition_gcm import PartitionGCM as PartitionGCM
 from jaxdp.independence.continuous.private_crt import CRTNormal as CRTNormal
-from jaxdp.independence.continuous.private_crt import CRTThreshold as CRTThreshold
 from jaxdp.independence.continuous.private_crt import PrivateCRT as PrivateCRT
 from jaxdp.independence.continuous.private_gcm import PrivateGCM as PrivateGCM
 from jaxdp.independence.continuous.winsorised_means import WinsorisedMeanDifference as WinsorisedMeanDifference

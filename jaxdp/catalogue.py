@@ -20,7 +20,6 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.printed import is_setting, printed
-from jaxdp._base.variants import settings_beyond_fields
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.spec import DECISION, KINDS_SEEN, P_VALUE, Columns, Options, TestSpec
@@ -287,10 +286,9 @@ def default(domain: Domain, columns: Columns | None = None, sees: str | None = N
 def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a test by name, numbers as floats where the test sweeps over them. Errors: ValueError."""
     fields = {field.name: field for field in dataclasses.fields(cls)}
-    taken = (*fields, *settings_beyond_fields(cls))
     for name, value in constants.items():
-        if name not in taken or name in ("epsilon", "mechanism"):
-            known = ", ".join(key for key in taken if key not in ("epsilon", "mechanism"))
+        if name not in fields or name in ("epsilon", "mechanism"):
+            known = ", ".join(key for key in fields if key not in ("epsilon", "mechanism"))
             raise ValueError(f"{cls.__name__} has no constant {name!r}; it has {known}.")
         if not isinstance(value, bool | int | float | str | list | tuple):
             raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {printed(value)}.")

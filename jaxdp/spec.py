@@ -238,8 +238,6 @@ class TestSpec:
         such a domain, among all; kinds that are left out it does not serve.
     shown: (entry of the released value, its name for people) whose null law can be drawn; an empty entry is a
     statistic that is standard normal under the null.
-    variants: values of `variant=` and the class that each builds, "package.module:Class", "" for this one, which has
-    `jaxdp._base.variants.Variants` among its bases.
     true_epsilon: of a published mechanism (`jaxdp.published`), the epsilon that it really has, in words; recommended
     tests cost what is asked for and leave it empty.
     planning: None for tests that the planner does not offer. theory: page of the documentation with proofs.
@@ -267,7 +265,6 @@ class TestSpec:
     rank: Callable[[Domain], int] = lambda domain: 0
     serves: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None
-    variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
     true_epsilon: str = ""
     planning: Planning | None = None
     theory: str = ""
@@ -282,7 +279,7 @@ class TestSpec:
         examples: tuple[Example, ...],
         planning: Planning | None = None,
     ) -> TestSpec:
-        """The spec of the form that a paper states: chosen by name alone, without an effect or variants of its own."""
+        """The spec of the form that a paper states: chosen by name alone, without an effect of its own."""
         return dataclasses.replace(
             self,
             name=name,
@@ -290,7 +287,6 @@ class TestSpec:
             true_epsilon=true_epsilon,
             examples=examples,
             planning=planning,
-            variants={},
             rank=lambda domain: 0,
             serves=lambda domain: {},
             effect="",

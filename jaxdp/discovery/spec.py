@@ -12,7 +12,6 @@ from typing import Any
 
 from jaxdp._base import check
 from jaxdp._base.printed import printed
-from jaxdp._base.variants import chosen
 from jaxdp.discovery.graph import Graph
 
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
@@ -104,7 +103,6 @@ class SearchSpec:
     needs: arguments beyond epsilon that it cannot do without.
     max_order: the largest conditioning set that it takes, to which the automatic choice keeps; None: any.
     sums: whether it takes sums of records alone, so that they may come in chunks (`RecordsInChunks`).
-    variants: values of `variant=` and the function that each calls, "package.module:function", "" for this one.
     true_epsilon: of comparators and published searches (`jaxdp.published`), the epsilon that they have, in words.
     audits: of the whole search; without_audit: why there is none.
     """
@@ -119,7 +117,6 @@ class SearchSpec:
     needs: tuple[str, ...] = ()
     max_order: int | None = None
     sums: bool = False
-    variants: Mapping[str, str] = dataclasses.field(default_factory=dict)
     true_epsilon: str = ""
     audits: tuple[SearchAudit, ...] = ()
     without_audit: str = ""
@@ -145,8 +142,7 @@ class Search[**P]:
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> Graph:
         """The graph. Privacy and errors: as the function says."""
-        form = chosen(self, options.pop("variant", None)) if self.spec.variants else self
-        return self.function(*args, **options) if form is self else form(*args, **options)
+        return self.function(*args, **options)
 
     def takes(self, name: str) -> bool:
         """Whether the function has this argument, one of `ABILITIES`."""

@@ -81,7 +81,7 @@ private_gcm_paper_power = _private_gcm_power(ridge_bounds.paper_delta)
 
 
 def crt_normal_power(setting: Setting, n: int, epsilon: Budget, effect: float, level: float) -> float:
-    """PrivateCRT(variant="normal") for a known normal law of X given Z."""
+    """CRTNormal for a known normal law of X given Z."""
     noise = laws.Noise.of(epsilon, private_crt.SHARES["statistic"], private_crt.PLAIN_BOUND)
     tau = laws.winsorising_level(n, noise.variance)
     moments = _crt_moments(setting, effect, tau)

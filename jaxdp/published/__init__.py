@@ -1,6 +1,6 @@
 """Mechanisms as papers state them, for reproduction and comparison: each with the epsilon it really has.
 
-Recommended tests and searches are in `jaxdp` and `jaxdp.discovery`; `variant="paper"` of one builds its form here.
+Recommended tests and searches are in `jaxdp` and `jaxdp.discovery`; each form here is a class or function of its own.
 """
 
 from jaxdp._base import lazy

@@ -56,7 +56,7 @@ class PaperCRT(RandomizationTest):
     Sensitivity: Delta as published (Lemma 4.5) for kernel ridge residuals, 2 without a kernel.
     Privacy: epsilon-DP for the whole p-value (Theorem 4.7), replace-one. Level: no theorem; measured 0.035 to
     0.052 at 0.05. What is wrong: the noise is too large (Lemma 4.5 is loose), and power falls with m;
-    `CRTThreshold` and `CRTNormal` dominate it.
+    `PrivateCRT` and `CRTNormal` dominate it.
     """
 
     num_resamples: int = jax.tree.static(default=19)

@@ -149,5 +149,5 @@ class PaperMICrGeometric(MICrGeometricSplit):
 
     def budget(self):
         if self.mechanism is None:
-            raise ValueError('variant="paper" costs G epsilon, known once the number of records is: use jaxdp.run.')
+            raise ValueError("PaperMICrGeometric costs G epsilon, known once the number of records is: use jaxdp.run.")
         return self.mechanism

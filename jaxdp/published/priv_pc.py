@@ -96,7 +96,7 @@ class PaperKendall(ConditionalKendall):
     def __post_init__(self):
         super().__post_init__()
         if self.relation is not Relation.REPLACE_ONE:
-            raise ValueError("variant='paper' exists under replace_one only.")
+            raise ValueError("PaperKendall exists under replace_one only.")
 
     def resolve(self, shapes):
         test = super().resolve(shapes)
@@ -109,7 +109,7 @@ class PaperKendall(ConditionalKendall):
 
     def budget(self):
         if self.mechanism is None:
-            raise ValueError("the budget of variant='paper' depends on n: ask the resolved test, test.resolve(shapes).")
+            raise ValueError("the budget of PaperKendall depends on n: ask the resolved test, test.resolve(shapes).")
         return self.mechanism
 
     def statistic(self, key, data):
@@ -211,7 +211,7 @@ def priv_pc_paper(
     records = as_records(data, levels)
     check.positive(epsilon=epsilon)
     if mode == keys.RELEASE:
-        raise ValueError("variant='paper' is an exhibit with float noise: give a simulation key, jax.random.key(seed).")
+        raise ValueError("priv_pc_paper is an exhibit with float noise: give a simulation key, jax.random.key(seed).")
     rounds = num_rounds(records, max_rounds)
     each = check.share(epsilon, Fraction(1, rounds))
     if subset is None:

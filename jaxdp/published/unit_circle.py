@@ -62,7 +62,7 @@ class PaperUnitCircle(UnitCircle):
     def __post_init__(self):
         super().__post_init__()
         if self.null != SUPREMUM or self.mechanism is not None:
-            raise ValueError("variant='paper' takes epsilon= alone: its threshold and its noise are part of it.")
+            raise ValueError("PaperUnitCircle takes epsilon= alone: its threshold and its noise are part of it.")
 
     def resolve(self, shapes):
         return super().resolve(shapes).prepared()

@@ -1,5 +1,6 @@
 """No function given as a law of X given Z can move a conditional randomisation test beyond its declared bound."""
 
+import functools
 import itertools
 from typing import Any
 
@@ -13,6 +14,7 @@ import jaxdp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Sensitivity
 from jaxdp.data.dataset import Column
+from jaxdp.published import PaperCRT
 from jaxdp.statistics import conditional_law, partition
 from jaxdp.statistics.kernel_ridge.kernels import RBF
 from jaxdp.statistics.per_record import per_record
@@ -123,11 +125,11 @@ def reached(make):
 
 
 TESTS = {
-    "threshold": {"variant": "threshold", "num_resamples": 19, "alternative": "greater"},
-    "normal": {"variant": "normal"},
-    "paper": {"variant": "paper", "kernel": None},
-    "kernel": {"variant": "threshold", "num_resamples": 19, "kernel": RBF()},
-    "paper with kernel": {"variant": "paper"},
+    "threshold": functools.partial(jaxdp.PrivateCRT, num_resamples=19, alternative="greater"),
+    "normal": jaxdp.CRTNormal,
+    "paper": functools.partial(PaperCRT, kernel=None),
+    "kernel": functools.partial(jaxdp.PrivateCRT, num_resamples=19, kernel=RBF()),
+    "paper with kernel": PaperCRT,
 }
 TIGHT = {("normal", law): 0.95 for law in LAWS} | {("threshold", law): 0.95 for law in LAWS}
 
@@ -136,26 +138,26 @@ DAILY = [*(("normal", law) for law in LAWS), ("threshold", "own")]
 
 
 @pytest.mark.parametrize(
-    ("fields", "law"),
+    ("form", "law"),
     [
         pytest.param(*case, marks=() if case in DAILY else pytest.mark.nightly)
         for case in itertools.product(TESTS, LAWS)
     ],
 )
-def test_no_function_given_as_law_breaks_the_declared_bound(fields, law):
+def test_no_function_given_as_law_breaks_the_declared_bound(form, law):
     def make(which):
-        return jaxdp.PrivateCRT(epsilon=1.0, law=LAWS[law](which), winsorize=1e-3, **TESTS[fields])
+        return TESTS[form](epsilon=1.0, law=LAWS[law](which), winsorize=1e-3)
 
     ratios = reached(make)
     assert len(FUNCTIONS) >= 20
     assert np.all(np.isfinite(ratios))
     assert np.max(ratios) <= 1.0 + 1e-9, sorted(zip(ratios.max(axis=1), FUNCTIONS, strict=True))[-3:]
-    assert np.max(ratios) >= TIGHT.get((fields, law), 0.0)
+    assert np.max(ratios) >= TIGHT.get((form, law), 0.0)
 
 
 def test_records_without_a_mean_or_an_x_are_left_out():
     law = jaxdp.BernoulliLaw(function=jnp.sqrt)
-    test = jaxdp.PrivateCRT(epsilon=1.0, law=law, variant="normal", winsorize=1.0)
+    test = jaxdp.CRTNormal(epsilon=1.0, law=law, winsorize=1.0)
     data = jaxdp.Data(np.array([1.0, 1.0, np.nan]), np.ones(3), np.array([0.25, -1.0, 0.25]))
     alone = jaxdp.Data(data.x[:1], data.y[:1], data.z[:1])
     whole, one = (test.statistic(None, part) for part in (data, alone))
@@ -196,9 +198,9 @@ def _(axis_size, in_batched, z):
 def test_a_law_that_could_see_other_records_is_refused(name):
     law = jaxdp.BernoulliLaw(function=jax.jit(spy(lambda z: z - z.mean())[name]))
     data = jaxdp.Data(*np.zeros((3, 20)))
-    for fields in ({"variant": "normal"}, {"num_resamples": 19}):
+    for make in (jaxdp.CRTNormal, functools.partial(jaxdp.PrivateCRT, num_resamples=19)):
         with pytest.raises(TypeError, match=f"the law of x given z must be plain jax.numpy, but it has {name}"):
-            jaxdp.run(jaxdp.PrivateCRT(epsilon=1.0, law=law, **fields), jax.random.key(0), data)
+            jaxdp.run(make(epsilon=1.0, law=law), jax.random.key(0), data)
 
 
 def test_shapes_and_types_of_a_law_are_checked():

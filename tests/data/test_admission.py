@@ -373,7 +373,7 @@ def test_sentences_name_the_test():
 def test_settings_that_are_data_are_not_quoted():
     for make in (
         lambda: jaxdp.PartitionGCM(epsilon=-column()),
-        lambda: jaxdp.ConditionalKendall(epsilon=1.0, variant=column()),
+        lambda: jaxdp.UnitCircle(epsilon=1.0, null=column()),
         lambda: jaxdp.PrivateGCM(epsilon=1.0, ridge=jnp.asarray(-column())),
         lambda: jaxdp.fresh_key().split(column()),
     ):

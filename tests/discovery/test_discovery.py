@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import discovery
+from jaxdp import discovery, published
 from jaxdp.core import Relation
 from jaxdp.data import networks
 from jaxdp.data.records import as_records
@@ -244,8 +244,6 @@ def test_exponential_scores_are_lipschitz():
     sharp = em_pc.count_scores(np.array([5.0, 4.0, -3.0]))
     assert sharp.tolist() == [-5.0, -4.0, -0.0, -4.0] or np.argmax(sharp) == 2
     assert em_pc.removals(FloatNoise(jax.random.key(0)), np.array([50.0, -50.0, 60.0]), 40.0) in ([0, 2], [2, 0])
-    with pytest.raises(ValueError, match="NOT PRIVATE"):
-        discovery.em_pc(jax.random.key(0), draw("cancer", 100), epsilon=1.0, variant="greedy")
 
 
 def test_rounds_of_sieve_and_examine_cost_what_they_say():
@@ -335,7 +333,7 @@ def test_releases_and_ledger(tmp_path):
         discovery.table_pc(jaxdp.fresh_key(), records, epsilon=0.75, ledger=ledger)
     assert discovery.em_pc(jaxdp.fresh_key(), records, epsilon=2.0, max_order=1).mode == "release"
     with pytest.raises(ValueError, match="simulation key"):
-        discovery.priv_pc(jaxdp.fresh_key(), records, epsilon=1.0, variant="paper")
+        published.priv_pc_paper(jaxdp.fresh_key(), records, epsilon=1.0)
     with pytest.raises(Exception, match=r"budget|epsilon"):
         discovery.svt_pc(jaxdp.fresh_key(), records, epsilon=0.75, ledger=ledger)
 

@@ -18,7 +18,6 @@ NAMES |= {entry.cls.__name__: entry.name for entry in TESTS}
 NAMES |= {entry.name.replace("-", "_"): entry.name for entry in TESTS}
 NAMES |= {name: name for name in spec.searches()}
 EXPORTS = "_EXPORTS"  # of an `__init__.py`: public name -> file
-OWN_FORMS = "variants"  # of a spec: the classes that are forms of this test, and where each is
 
 
 def said(node: ast.AST) -> set[str]:
@@ -63,12 +62,10 @@ def chain(node: ast.If) -> list[ast.AST]:
 
 
 def exempt(tree: ast.AST, exports: bool) -> set[ast.AST]:
-    """Collections that may name several: the exports of a package, and the forms of one test in its own spec."""
+    """Collections that may name several: the exports of a package."""
     found = set()
     for node in ast.walk(tree):
         if exports and isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == EXPORTS:
-            found.add(node.value)
-        if isinstance(node, ast.keyword) and node.arg == OWN_FORMS:
             found.add(node.value)
     return found
 
@@ -164,6 +161,5 @@ def test_a_planted_look_at_a_class_is_found(planted):
 
 def test_what_is_no_list_is_left_alone():
     assert not lists('_EXPORTS = {"PartitionGCM": "a", "PrivateGCM": "b"}', exports=True)
-    assert not lists('spec = TestSpec("crt", variants={"a": "x:PrivateCRT", "b": "y:PartitionGCM"})')
     assert not lists('spec = TestSpec("partition-gcm", cls=PartitionGCM, seen=("PartitionGCM", "linear"))')
     assert not decided_by_class("isinstance(test, Sequential)")

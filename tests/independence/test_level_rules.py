@@ -11,6 +11,7 @@ import pytest
 import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.core import public_shapes
+from jaxdp.published import PaperCRT
 from jaxdp.report import story
 
 N = 400
@@ -24,8 +25,8 @@ def misjudged(key, n: int, error: float):
     return jaxdp.Data(error * y + jax.random.normal(key_x, (n,)), y, z)
 
 
-def given_law(**fields):
-    return jaxdp.PrivateCRT(law=jaxdp.GaussianLaw(function=jnp.zeros_like), **fields)
+def given_law(form):
+    return form(epsilon=2.0, law=jaxdp.GaussianLaw(function=jnp.zeros_like))
 
 
 def rejections(test, error: float, replicates: int) -> int:
@@ -36,7 +37,7 @@ def rejections(test, error: float, replicates: int) -> int:
 @pytest.mark.full
 def test_the_error_of_a_law_that_a_level_bears_is_the_one_printed():
     """A bias of 0.3 sd rejects 0.06, and of 3 sd 0.85 (normal tails; the noise's are heavier)."""
-    test = given_law(epsilon=2.0, variant="normal")
+    test = given_law(jaxdp.CRTNormal)
     rule = test.level_rule(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
     assert 0.3 / np.sqrt(N) < rule.law_error < 0.1
     assert f"{rule.law_error:.3f}" in rule.sentence
@@ -45,8 +46,8 @@ def test_the_error_of_a_law_that_a_level_bears_is_the_one_printed():
 
 
 def test_decisions_about_a_known_law_count_no_noise_as_help():
-    for variant in ("threshold", "paper"):
-        rule = given_law(epsilon=2.0, variant=variant).level_rule(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
+    for form in (jaxdp.PrivateCRT, PaperCRT):
+        rule = given_law(form).level_rule(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
         assert rule.law_error == pytest.approx(0.3 / np.sqrt(N))
 
 

@@ -201,7 +201,7 @@ def test_shares_of_a_budget_never_add_up_to_more():
         for make in (
             jaxdp.PartitionGCM,
             jaxdp.ConditionalKendall,
-            functools.partial(jaxdp.PrivateCRT, law=LAW, variant="normal"),
+            functools.partial(jaxdp.CRTNormal, law=LAW),
         ):
             parts = make(epsilon=float(epsilon)).budget().parts.values()
             assert sum(as_fraction(part.epsilon) for part in parts) <= as_fraction(float(epsilon))

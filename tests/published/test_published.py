@@ -1,7 +1,6 @@
-"""The published wing: `variant=` is looked at in one place, and every form there says what it really costs."""
+"""The published wing: every form is a class of its own, and says what it really costs."""
 
 import ast
-import dataclasses
 import inspect
 from pathlib import Path
 
@@ -12,70 +11,41 @@ import jaxdp
 from jaxdp import catalogue, published
 from jaxdp.cli.main import main
 from jaxdp.discovery.spec import searches
-from jaxdp.simulate.examples import LAW
 
 FOLDER = Path(jaxdp.__file__).parent
-ONE_PLACE = FOLDER / "_base" / "variants.py"
-RECOMMENDED = [entry for entry in catalogue.entries().values() if entry.spec.variants]
-NEEDED = {"law": LAW, "num_cases": 20, "num_controls": 20}
+FORMS = [entry for entry in catalogue.entries().values() if entry.cls.__module__.startswith("jaxdp.published")]
 
 
-def built(entry, **fields):
-    """A test of this class, with what its class cannot do without."""
-    names = {field.name for field in dataclasses.fields(entry.cls)}
-    groups = {} if "rate" in names else {"num_cases", "num_controls"}
-    needed = {name: value for name, value in NEEDED.items() if name in names and (name == "law" or name in groups)}
-    return entry.cls(epsilon=1.0, **needed, **fields)
+def chooses(path: Path) -> list[int]:
+    """Lines of a file that declare, pass, read or compare something called `variant`."""
+    names = {
+        ast.arg: lambda node: node.arg,
+        ast.keyword: lambda node: node.arg,
+        ast.Name: lambda node: node.id,
+        ast.Attribute: lambda node: node.attr,
+    }
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if type(node) in names]
+    return [node.lineno for node in nodes if names[type(node)](node) == "variant"]
 
 
-def decisions_on_variant(path: Path) -> list[int]:
-    """Lines of a file that read, compare or declare something called `variant`."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        read = isinstance(node, ast.Attribute) and node.attr == "variant"
-        declared = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "variant"
-        branches = isinstance(node, ast.If | ast.IfExp | ast.Compare | ast.Subscript) and any(
-            isinstance(part, ast.Name) and part.id == "variant" for part in ast.walk(node)
-        )
-        if read or declared or branches:
-            found.append(node.lineno)
-    return found
-
-
-def test_no_file_but_one_looks_at_a_variant():
-    assert decisions_on_variant(ONE_PLACE)
+def test_no_argument_chooses_among_forms():
     for path in FOLDER.rglob("*.py"):
-        if path != ONE_PLACE:
-            assert not decisions_on_variant(path), f"{path}: a form is a class of its own, in jaxdp/published"
+        assert not chooses(path), f"{path}:{chooses(path)}: write another form as a class of its own, with its own name"
 
 
-def test_no_test_has_a_field_called_variant():
-    for entry in catalogue.entries().values():
-        assert "variant" not in {field.name for field in dataclasses.fields(entry.cls)}, entry.name
+def test_a_planted_choice_is_found(tmp_path):
+    for planted in ("def f(variant): pass", "f(variant=3)", "variant: int = 3", "if self.variant: pass"):
+        (tmp_path / "planted.py").write_text(planted)
+        assert chooses(tmp_path / "planted.py") == [1]
 
 
-@pytest.mark.parametrize("entry", RECOMMENDED, ids=lambda entry: entry.name)
-def test_variants_build_the_forms_that_the_spec_names(entry):
-    names = {}
-    for variant in entry.spec.variants:
-        form = built(entry, variant=variant)
-        names[variant] = form.spec.name
-        assert catalogue.find(form.spec.name).cls is type(form)
-        assert type(form).__module__.startswith("jaxdp.published") == bool(form.spec.true_epsilon)
-        if isinstance(form, entry.cls):
-            assert type(dataclasses.replace(built(entry), variant=variant)) is type(form)
-    assert len(set(names.values())) == len(names)
-    assert names["paper"] == f"{entry.name}-paper"
-    assert type(built(entry)) is entry.cls
-    with pytest.raises(ValueError, match="variant must be one of"):
-        built(entry, variant="best")
-
-
-def test_other_tests_take_no_variant():
-    with pytest.raises(TypeError, match="variant"):
-        jaxdp.PartitionGCM(epsilon=1.0, variant="paper")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="PaperGCM has no variants, got variant='tight'"):
-        published.PaperGCM(epsilon=1.0, variant="tight")
+@pytest.mark.parametrize("entry", FORMS, ids=lambda entry: entry.name)
+def test_a_form_has_a_name_and_a_true_epsilon_of_its_own(entry):
+    recommended = catalogue.find(entry.name.rpartition("-")[0])
+    assert entry.spec.true_epsilon
+    assert not recommended.spec.true_epsilon
+    assert entry.cls is not recommended.cls
+    assert not entry.spec.effect
 
 
 def test_forms_are_final_and_say_what_is_wrong():
@@ -90,15 +60,9 @@ def test_forms_are_final_and_say_what_is_wrong():
     ]
 
 
-def test_a_name_of_a_schema_and_a_variant_are_one_test():
-    """`--method private-gcm` with the constant variant=paper is `--method private-gcm-paper`."""
-    options = catalogue.Options(fields={"variant": "paper"})
-    assert catalogue.find("private-gcm").build(2.0, None, options) == catalogue.find("private-gcm-paper").build(2.0)
-
-
 def test_a_result_of_a_form_carries_its_name_and_its_true_epsilon():
     data = jaxdp.Data(*jax.random.uniform(jax.random.key(0), (2, 60)))
-    test = jaxdp.MICrGeometric(epsilon=1.0, variant="paper", max_cells=8, num_null=19)
+    test = published.PaperMICrGeometric(epsilon=1.0, max_cells=8, num_null=19)
     result = jaxdp.run(test, jax.random.key(1), data)
     assert result.method == "micr-geometric-paper"
     assert float(result.cost.epsilon) == pytest.approx(5.0)

@@ -11,45 +11,42 @@ from scipy.stats import norm
 
 from experiments.benchmarks import priv_pc_style
 from experiments.benchmarks.harness import Case, Peer
-from jaxdp import discovery
 from jaxdp.data import networks
 from jaxdp.data.records import Records
+from jaxdp.discovery.spec import searches
 from jaxdp.simulate.designs.networks import sample_network
 
 CASES = {
-    "published_1e5": {"n": 10**5, "variant": "paper", "goal": 80},
-    "corrected_1e5": {"n": 10**5, "variant": "corrected", "goal": 80},
+    "published_1e5": {"n": 10**5, "search": "priv_pc_paper", "goal": 80},
+    "corrected_1e5": {"n": 10**5, "search": "priv_pc", "goal": 80},
 }
 QUICK: tuple[str, ...] = ()
 SEEDS, LEVEL, EPSILON, ROUNDS, NO_NOISE = 5, 0.01, 1.0, 28, 1e4
 
 
-def build(n: int, variant: str, goal: float | None) -> Case:
+def build(n: int, search: str, goal: float | None) -> Case:
     """n records, five searches."""
     drawn = sample_network(jax.random.key(0), networks.load("asia"), n)
     records = Records(np.asarray(drawn.values), drawn.columns)
     matrix = np.asarray(drawn.values).astype(np.int64)
     z = float(norm.isf(LEVEL))
 
-    def search(seed: int, epsilon: float):
-        return discovery.priv_pc(
-            jax.random.key(seed), records, epsilon=ROUNDS * epsilon, variant=variant, z=z, max_order=6
-        )
+    def searched(name: str, seed: int, epsilon: float):
+        key = jax.random.key(seed)
+        return searches()[name](key, records, epsilon=ROUNDS * epsilon, z=z, max_order=6)
 
     def agree() -> dict[str, float]:
-        exact = discovery.priv_pc(
-            jax.random.key(0), records, epsilon=ROUNDS * NO_NOISE, variant="paper", z=z, max_order=6
-        )
+        exact = searched("priv_pc_paper", 0, NO_NOISE)
         return {"error": float(np.sum(exact.skeleton != theirs(matrix, 1, NO_NOISE))), "tolerance": 0.0}
 
     return Case(
-        ours=lambda: [search(seed, EPSILON).num_tests for seed in range(SEEDS)],
+        ours=lambda: [searched(search, seed, EPSILON).num_tests for seed in range(SEEDS)],
         arguments=(),
         units=SEEDS,
         unit="search",
         agree=agree,
         peers={"same_style": Peer(theirs, (matrix, 1, EPSILON), 1, goal=goal, both_cores=False, threads=1)},
-        extra=lambda: {"tests": float(np.mean([search(seed, EPSILON).num_tests for seed in range(SEEDS)]))},
+        extra=lambda: {"tests": float(np.mean([searched(search, seed, EPSILON).num_tests for seed in range(SEEDS)]))},
         compiled=False,
     )
 

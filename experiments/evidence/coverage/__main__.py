@@ -117,7 +117,7 @@ CASES = {  # name: (epsilon -> test, (key, n, r, sd) -> data, sds, (r, sd) -> th
         ANY,
         None,
     ),
-    "private-crt-normal": (lambda e: jaxdp.PrivateCRT(epsilon=e, law=LAW, variant="normal"), natural, ANY, None),
+    "private-crt-normal": (lambda e: jaxdp.CRTNormal(epsilon=e, law=LAW), natural, ANY, None),
     "winsorised-partial-correlation": (lambda e: jaxdp.WinsorisedPartialCorrelation(epsilon=e), straight, ANY, by_r),
     "linear-regression": (lambda e: jaxdp.LinearRegression(epsilon=e), straight, ANY, by_r),
     "mean-difference": (lambda e: jaxdp.MeanDifference(epsilon=e), groups, ANY, lambda r, sd: r * sd),

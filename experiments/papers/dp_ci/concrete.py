@@ -38,7 +38,7 @@ def figure_7(recorder, config, path):
     kernel = RBF(lengthscale=1.0)
     features = [name for name in BOUNDS if name != "strength"]
     tests = {
-        "PrivGCM (paper)": jaxdp.PrivateGCM(epsilon=EPSILON, variant="paper", kernel=kernel),
+        "PrivGCM (paper)": jaxdp.published.PaperGCM(epsilon=EPSILON, kernel=kernel),
         "PrivGCM (tight)": jaxdp.PrivateGCM(epsilon=EPSILON, kernel=kernel),
         "PartitionGCM": jaxdp.PartitionGCM(
             epsilon=EPSILON, standardize=True, scale_x=0.3, scale_y=0.3, accept_coarse_cells=True

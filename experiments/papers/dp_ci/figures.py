@@ -153,7 +153,7 @@ def figure_9(recorder, config):
 
 def figure_10(recorder, config):
     """Distribution of PrivCRT p-values for several effects."""
-    test = jaxdp.PrivateCRT(epsilon=2.0, law=SineLaw(noise_sd=1.0, complexity=2.0), variant="paper", num_resamples=19)
+    test = jaxdp.published.PaperCRT(epsilon=2.0, law=SineLaw(noise_sd=1.0, complexity=2.0), num_resamples=19)
     for effect in (0.0, 0.5, 1.5):
         p = jaxdp.power.p_values(
             test, design_of(config.n_crt, effect), jax.random.key(config.seed), config.krr_replicates

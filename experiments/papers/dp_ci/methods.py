@@ -22,8 +22,8 @@ def gcm_family(n: int, epsilon: float) -> dict:
     scale = concentration(n)
     private = {"ridge": 10.0, "kernel": KERNEL, "scale_x": scale, "scale_y": scale}
     return {
-        "PrivGCM (paper)": jaxdp.PrivateGCM(epsilon=epsilon, variant="paper", **private),
-        "PrivGCM (tight)": jaxdp.PrivateGCM(epsilon=epsilon, variant="tight", **private),
+        "PrivGCM (paper)": jaxdp.published.PaperGCM(epsilon=epsilon, **private),
+        "PrivGCM (tight)": jaxdp.PrivateGCM(epsilon=epsilon, **private),
         "PartitionGCM": jaxdp.PartitionGCM(epsilon=epsilon, accept_coarse_cells=True),  # five columns of z too
         "GCM (good ridge, not private)": jaxdp.GCM(kernel=KERNEL),
         "GCM (ridge 10, not private)": jaxdp.GCM(ridge=10.0, kernel=KERNEL),
@@ -34,9 +34,9 @@ def crt_family(epsilon: float, complexity: float, num_resamples: int = 19) -> di
     """Private CRT as published and its better releases, and the non-private CRT."""
     law = SineLaw(noise_sd=1.0, complexity=complexity)
     return {
-        "PrivCRT (paper)": jaxdp.PrivateCRT(epsilon=epsilon, law=law, variant="paper", num_resamples=num_resamples),
+        "PrivCRT (paper)": jaxdp.published.PaperCRT(epsilon=epsilon, law=law, num_resamples=num_resamples),
         "PrivCRT (threshold)": jaxdp.PrivateCRT(epsilon=epsilon, law=law, num_resamples=max(99, num_resamples)),
-        "PrivCRT (normal)": jaxdp.PrivateCRT(epsilon=epsilon, law=law, variant="normal"),
+        "PrivCRT (normal)": jaxdp.CRTNormal(epsilon=epsilon, law=law),
         "CRT (not private)": jaxdp.CRT(law=law, num_resamples=num_resamples),
     }
 

@@ -81,8 +81,8 @@ def noisy_tables(x, y, n, epsilon, chosen):
     settings = {"epsilon": epsilon, "bounds": functions21.UNIT_SQUARE}
     shapes = jaxdp.Data(*[jax.ShapeDtypeStruct((n,), jnp.float32)] * 2)
     for name, test in (
-        ("MICr-Geom", jaxdp.MICrGeometric(**settings, variant="paper", max_cells=float(cells), c=float(c))),
-        ("MICr-Geom, split", jaxdp.MICrGeometric(**settings, variant="split")),
+        ("MICr-Geom", jaxdp.published.PaperMICrGeometric(**settings, max_cells=float(cells), c=float(c))),
+        ("MICr-Geom, split", jaxdp.published.MICrGeometricSplit(**settings)),
         ("MICrGeometric lattice", jaxdp.MICrGeometric(**settings)),
     ):
         test = test.resolve(shapes)

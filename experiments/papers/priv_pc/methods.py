@@ -4,6 +4,7 @@ from jaxdp import discovery, tune
 from jaxdp.data import networks
 from jaxdp.discovery.methods.priv_pc import priv_pc
 from jaxdp.published.curate import adaptive_pc
+from jaxdp.published.priv_pc import priv_pc_paper
 from jaxdp.published.subsampled_gaussian import gaussian_pc
 
 
@@ -45,7 +46,7 @@ PUBLISHED_THRESHOLDS = (0.25, 1.0, 4.0)
 
 def published(threshold):
     """Priv-PC with the constant and noise of the paper at one threshold of Definition 6."""
-    return _plain(discovery.priv_pc, variant="paper", z=threshold)
+    return _plain(priv_pc_paper, z=threshold)
 
 
 DELTA = 1e-6
@@ -59,8 +60,8 @@ def gaussian(key, records, epsilon):
 
 def published_on_all_rows(threshold):
     """The same without sub-sampling."""
-    return lambda key, records, epsilon: discovery.priv_pc(
-        key, records, epsilon=epsilon, variant="paper", z=threshold, subset=records.num_records
+    return lambda key, records, epsilon: priv_pc_paper(
+        key, records, epsilon=epsilon, z=threshold, subset=records.num_records
     )
 
 

@@ -35,7 +35,7 @@ def one_table_methods(epsilon: float, groups: Groups, frequency: float) -> dict[
         "margin-adaptive, distance": jaxdp.MarginAdaptive(epsilon=epsilon, score_kind="distance", **sizes),
         "unit circle, sup p": jaxdp.UnitCircle(epsilon=epsilon, **sizes),
         "unit circle, public p": jaxdp.UnitCircle(epsilon=epsilon, null="public", rate=frequency, **sizes),
-        "unit circle, paper": jaxdp.UnitCircle(epsilon=epsilon, variant="paper", **sizes),
+        "unit circle, paper": jaxdp.published.PaperUnitCircle(epsilon=epsilon, **sizes),
         "distance score": jaxdp.DistanceScore(epsilon=epsilon, **sizes),
         "chi-squared + Laplace": jaxdp.ChiSquaredLaplace(epsilon=epsilon, **sizes),
     }

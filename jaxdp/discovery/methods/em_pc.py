@@ -1,6 +1,6 @@
 """EM-PC: at every vertex and order, an exponential mechanism draws which edges to remove.
 
-Theory: docs/theory/em_pc.md (the tractable variant that is private).
+Theory: docs/theory/em_pc.md (the tractable form that is private).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from jaxdp._base import check
-from jaxdp._base.variants import OWN
 from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
@@ -35,7 +34,6 @@ COUNT_SHARE = 0.5  # of a call's budget, for how many edges to remove; the rest 
     SearchSpec(
         "em_pc",
         "EM-PC: conditioning sets by the exponential mechanism, corrected",
-        variants={"lipschitz": OWN, "greedy": "jaxdp.published.em_pc:greedy_em_pc"},
         audits=(SearchAudit(options={"z": AUDITED_Z, "max_order": 1}, pilot="svt_pc"),),
     )
 )
@@ -56,7 +54,7 @@ def em_pc(
     of removals with score -max(0, -s_(beta), s_(beta + 1)), then beta neighbours by peeling on s_j.
     The d(max_order + 1) calls are reserved before the data are read, each at an equal share of epsilon.
     Separating sets are not released, so no collider is oriented: the CPDAG is the undirected skeleton.
-    variant: "lipschitz", or "greedy" for the published score, which is refused (`jaxdp.published.em_pc`).
+    The greedy score of the paper has no form here: no epsilon is true for it (docs/theory/em_pc.md#what-was-wrong).
     Privacy: epsilon-DP under replace-one, Linf bound 1 of every score; works with release keys.
     """
     keys.admit(key, data)

@@ -16,7 +16,6 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.rounding import as_fraction
-from jaxdp._base.variants import OWN
 from jaxdp.core import Account, Cost, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import Counts
@@ -93,7 +92,6 @@ def kept_threshold(epsilon: float, rounds: int, sieve_share: float = SIEVE_SHARE
     SearchSpec(
         "priv_pc",
         "Priv-PC: sieve and examine, corrected",
-        variants={"corrected": OWN, "paper": "jaxdp.published.priv_pc:priv_pc_paper"},
         audits=(
             SearchAudit(options={"z": AUDITED_Z, "refresh": True}, pilot="svt_pc"),
             SearchAudit("one-round", {"z": AUDITED_Z, "max_rounds": 1, "refresh": True}),
@@ -131,7 +129,7 @@ def priv_pc(
     refresh=False, the default on all rows and only there: the threshold noise is drawn once and the R = max_rounds
     rounds are one sparse vector, e1 + R e2 in the place of R (e1 + e2): a third of the sieve's noise at R = 20
     (docs/theory/sparse_vector.md#refreshing).
-    variant: "corrected", or "paper" for `jaxdp.published.priv_pc_paper`, which costs more than it claims.
+    As published: `jaxdp.published.priv_pc_paper`, which costs more than it claims.
     Privacy: epsilon-DP under replace-one (Theorem 1 with epsilon' in every sieve scale: docs/theory/priv_pc.md#round).
     A release key draws lattice noise and exactly uniform subsets (docs/theory/sparse_vector.md).
     Errors: ValueError before data are read.

@@ -3,7 +3,7 @@
 Source: GCM paper, section 4 and Algorithm 2. Theory: docs/theory/crt.md.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous.local_permutation import enough_copies
@@ -33,18 +32,8 @@ _WORST = "jaxdp.independence.continuous.worst_pairs_ridge"
 _DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
 
 
-def PrivateCRT(*, variant: str = "threshold", **fields: Any) -> Any:
-    """Private conditional randomisation test of X independent of Y given Z, for a known law of X given Z.
-
-    variant: 'threshold' (`CRTThreshold`, default: decision with exact level), 'normal' (`CRTNormal`: p-value without
-    resamples) or 'paper' (`jaxdp.published.PaperCRT`: Algorithm 2 of the GCM paper). Other fields: theirs.
-    All are epsilon-DP for replace-one neighbours.
-    """
-    return CRTThreshold(variant=variant, **fields)
-
-
 @frozen_pytree
-class CRTThreshold(Variants, RandomizationTest):
+class PrivateCRT(RandomizationTest):
     """Noisy-CRT decision: is T_0 among the largest, all T_j carrying Laplace noise of scale 2 Delta/epsilon?
 
     Sensitivity: Delta = 2 for y without regression, 2 (1 + N(ridge)/sqrt2)^2 for kernel ridge residuals
@@ -53,6 +42,8 @@ class CRTThreshold(Variants, RandomizationTest):
     Privacy: epsilon-DP for the decision at `level` (docs/theory/crt.md#decision); the whole rank would cost 1.12
     epsilon or more.
     P-value: `level` if rejected, else 1. Level exact at any n. More resamples never hurt.
+
+    A p-value without resamples: `CRTNormal`. As published: `jaxdp.published.PaperCRT`.
     """
 
     level: float = jax.tree.static(default=0.05)
@@ -66,11 +57,6 @@ class CRTThreshold(Variants, RandomizationTest):
         from_domain=from_law,
         needs=("law",),
         sees="covariance of X and Y given Z",
-        variants={
-            "threshold": OWN,
-            "normal": "jaxdp.independence.continuous.private_crt:CRTNormal",
-            "paper": "jaxdp.published.dp_ci:PaperCRT",
-        },
         planning=Planning("continuous:crt_threshold_power", gaussian=False),
         theory="docs/theory/crt.md",
         examples=(
@@ -162,7 +148,7 @@ class CRTNormal(RandomizationTest):
     def __post_init__(self):
         super().__post_init__()
         if self.kernel is not None:
-            raise ValueError("variant='normal' takes no kernel: its variance needs y without regression.")
+            raise ValueError("CRTNormal takes no kernel: its variance needs y without regression.")
 
     def budget(self):
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism

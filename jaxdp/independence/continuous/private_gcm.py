@@ -14,7 +14,6 @@ from jax.typing import ArrayLike
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders
 from jaxdp.independence.continuous.residual_products import residual_products, residuals_of
@@ -44,7 +43,7 @@ _JOINT = "sum of two bounds not attained together; 0.78 is the largest share kno
 
 
 @frozen_pytree
-class PrivateGCM(Variants, PrivateTest):
+class PrivateGCM(PrivateTest):
     """Private GCM test of X independent of Y given Z: noise on every residual product.
 
     Statistic: R_i = product of the kernel ridge residuals of x and of y, one ridge for both fits; the noisy
@@ -64,7 +63,7 @@ class PrivateGCM(Variants, PrivateTest):
     kernel: of rows of z; one of your own must be positive semidefinite with k(z, z) <= 1 for every z: its word is taken
         for the sensitivity.
     scale_x, scale_y: public; x/scale_x and y/scale_y are clipped to [-1, 1].
-    variant: "tight", or "paper" for `jaxdp.published.PaperGCM`, the published noise.
+    With the published noise: `jaxdp.published.PaperGCM`.
     """
 
     ridge: ArrayLike = 10.0
@@ -85,7 +84,6 @@ class PrivateGCM(Variants, PrivateTest):
         memory=builders.kernel_memory,
         fits=continuous_given,
         shown=("", "statistic T"),
-        variants={"tight": OWN, "paper": "jaxdp.published.dp_ci:PaperGCM"},
         planning=Planning("continuous:private_gcm_tight_power", gaussian_formula="always"),
         theory="docs/theory/private_gcm.md",
         examples=(

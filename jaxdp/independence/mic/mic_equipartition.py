@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.independence.mic import mic_common, mic_sensitivity
 from jaxdp.independence.mic.mic_common import MICTest
 from jaxdp.simulate import examples
@@ -17,7 +16,7 @@ _OF_FEW_COLUMNS = "few columns leave no room for moves across every boundary; 30
 
 
 @frozen_pytree
-class MICeLaplace(Variants, MICTest):
+class MICeLaplace(MICTest):
     """Private MICe of two columns (Lazarsfeld et al. 2022, mechanism 1), and a distribution-free test of independence.
 
     Statistic: MICe of x, y of shape (n,) on grids of equal numbers of records. Ties are split by a random
@@ -29,7 +28,7 @@ class MICeLaplace(Variants, MICTest):
     P-value: exact for every pair of margins, since the ranks of independent columns are uniform.
 
     max_cells: B, default n**0.6; c: default 15 (the published settings).
-    variant: "tight", or "paper" for `jaxdp.published.PaperMICeLaplace`, the published constant.
+    With the published constant: `jaxdp.published.PaperMICeLaplace`.
     """
 
     spec: ClassVar[TestSpec] = TestSpec(
@@ -37,7 +36,6 @@ class MICeLaplace(Variants, MICTest):
         summary="maximal information coefficient of equipartitions, Laplace noise",
         sees="any dependence of two columns",
         fits=without_z,
-        variants={"tight": OWN, "paper": "jaxdp.published.mic:PaperMICeLaplace"},
         planning=Planning(slow=True, without_z=True),
         needs_all="it ranks each column, which is a sort",
         theory="docs/theory/mic.md",

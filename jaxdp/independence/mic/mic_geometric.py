@@ -12,7 +12,6 @@ from jax.typing import ArrayLike
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.mic import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.independence.mic.mic_common import MICTest
@@ -25,7 +24,7 @@ _MAX_ENTRIES = 2e6  # noisy table entries of the null simulation that are held a
 
 
 @frozen_pytree
-class MICrGeometric(Variants, MICTest):
+class MICrGeometric(MICTest):
     """Private MICr by truncated geometric noise on counts, instead of noise on the coefficient.
 
     Statistic: one table of counts on a `side` x `side` lattice of the public range, as one vector; every grid is read
@@ -37,8 +36,8 @@ class MICrGeometric(Variants, MICTest):
     P-value: as MICrLaplace, simulated for uniform margins with the same noise.
 
     bounds: public ((x0, x1), (y0, y1)); default from the domain, else [-1, 1].
-    variant: "lattice"; "split" for `jaxdp.published.MICrGeometricSplit`, one table per grid; "paper" for
-    `jaxdp.published.PaperMICrGeometric`, which costs more than it claims.
+    One table per grid: `jaxdp.published.MICrGeometricSplit`. As published: `jaxdp.published.PaperMICrGeometric`, which
+    costs more than it claims.
     """
 
     bounds: Any = jax.tree.static(default=None)
@@ -51,11 +50,6 @@ class MICrGeometric(Variants, MICTest):
         summary="maximal information coefficient of noisy tables, geometric noise",
         sees="any dependence of two columns",
         fits=without_z,
-        variants={
-            "lattice": OWN,
-            "split": "jaxdp.published.mic:MICrGeometricSplit",
-            "paper": "jaxdp.published.mic:PaperMICrGeometric",
-        },
         planning=Planning(slow=True, without_z=True),
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Sequential
 from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.independence.mic import mic_common, mic_sensitivity
@@ -31,7 +30,7 @@ def for_its_p_value(cls, epsilon, domain, options):
 
 
 @frozen_pytree
-class MICrLaplace(Variants, MICTest):
+class MICrLaplace(MICTest):
     """Private maximal information coefficient of two columns with public ranges, and a test of independence.
 
     Statistic: MICr (Lazarsfeld et al. 2022, definition 4.1) of x, y of shape (n,) on grids of equal ranges of `bounds`.
@@ -47,11 +46,11 @@ class MICrLaplace(Variants, MICTest):
 
     bounds: public ((x0, x1), (y0, y1)); default from the schema's domain, else [-1, 1]. Values outside are
         clipped to the boundary, NaN counts as the lower end.
-    variant: "tight", or "paper" for `jaxdp.published.PaperMICrLaplace`, 3.5 times more noise.
     range_share: share of the budget (0.3 is good) spent on a private transform of both axes to about uniform,
         for wide or heavy-tailed public ranges (docs/theory/mic.md#private-ranges); 0 for none.
     range_grid: "asinh", for the strength on heavy tails, or "even", for the p-value: what `jaxdp test` asks for, with
         a share of 0.2, so that the null of uniform margins is nearly met (docs/theory/mic.md#p-values).
+    With the published constant, 3.5 times more noise: `jaxdp.published.PaperMICrLaplace`.
     """
 
     bounds: Any = jax.tree.static(default=None)
@@ -66,7 +65,6 @@ class MICrLaplace(Variants, MICTest):
         from_domain=for_its_p_value,
         sees="any dependence of two columns",
         fits=without_z,
-        variants={"tight": OWN, "paper": "jaxdp.published.mic:PaperMICrLaplace"},
         planning=Planning(slow=True, without_z=True),
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",

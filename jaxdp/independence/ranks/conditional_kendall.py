@@ -6,7 +6,6 @@ Theory: docs/theory/conditional_kendall.md. Symbols: U, V, T6 (Definition 6 of t
 from typing import ClassVar
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.independence import builders
 from jaxdp.independence.ranks.kendall_examples import EXAMPLES
 from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
@@ -25,7 +24,7 @@ MAX_LOG_ODDS = 8.0
 
 
 @frozen_pytree
-class ConditionalKendall(Variants, StratifiedRankTest):
+class ConditionalKendall(StratifiedRankTest):
     """Private Kendall test of X independent of Y given Z, for coded, ordered or continuous columns.
 
     Statistic: U = sum over strata of S_i/(n_i + 5/2), S_i = concordant minus discordant pairs, and its
@@ -40,8 +39,7 @@ class ConditionalKendall(Variants, StratifiedRankTest):
     Privacy: epsilon-DP (85 % for U, 15 % for V), or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the noise of U; asymptotic normal null within strata (large in number or in size).
 
-    variant: "studentised", or "paper" for `jaxdp.published.PaperKendall`, Definition 6 of the paper, which is not
-    private at the epsilon asked for.
+    As published: `jaxdp.published.PaperKendall`, Definition 6 of the paper, not private at the epsilon asked for.
     """
 
     spec: ClassVar[TestSpec] = TestSpec(
@@ -55,7 +53,6 @@ class ConditionalKendall(Variants, StratifiedRankTest):
         rank=lambda domain: 2 * (bool(domain.z) and on_a_line(domain) and all_discrete(domain)),
         serves=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or all_discrete(domain) else {},
         shown=("u", "released rank statistic U"),
-        variants={"studentised": OWN, "paper": "jaxdp.published.priv_pc:PaperKendall"},
         planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/conditional_kendall.md",
         examples=EXAMPLES,

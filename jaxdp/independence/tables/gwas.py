@@ -18,7 +18,6 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.display import described
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.independence.tables.margin_adaptive import BISECTED, MarginAdaptive, distance_scores
@@ -378,7 +377,7 @@ class ThresholdNoise:
 
 
 @frozen_pytree
-class FirstTables(Variants, GenomeTest):
+class FirstTables(GenomeTest):
     """Goes through the tables in order and reports those above a noisy threshold, at most `count`: Algorithm 3.
 
     Stops after `count` (s1) reports or `max_outputs` (s2) tables, whichever comes first.
@@ -388,7 +387,7 @@ class FirstTables(Variants, GenomeTest):
     threshold noise, so the family-wise error over the s2 outputs is <= level (Bonferroni).
     P-value: (K,), `level` for a reported table, 1 for the others (a decision). Value: int (K,), 1 reported, 0 not,
     -1 not reached.
-    variant: "corrected", or "paper" for `jaxdp.published.PaperFirstTables`, which costs more than it claims.
+    As published: `jaxdp.published.PaperFirstTables`, which costs more than it claims.
     """
 
     count: int = jax.tree.static(default=10)
@@ -403,7 +402,6 @@ class FirstTables(Variants, GenomeTest):
         name="first-tables",
         summary="the first tables that depend, by sparse vector",
         publishes=SELECTION,
-        variants={"corrected": OWN, "paper": "jaxdp.published.unit_circle:PaperFirstTables"},
         examples=(
             Example(
                 _counts,

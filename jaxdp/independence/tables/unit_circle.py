@@ -14,7 +14,6 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp._base.variants import OWN, Variants
 from jaxdp.independence import noise_law
 from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.mechanisms import divide
@@ -31,7 +30,7 @@ FURTHER_RATES = 6  # and on either side between one interval and the next
 
 
 @frozen_pytree
-class UnitCircle(Variants, CaseControlTest):
+class UnitCircle(CaseControlTest):
     """Private chi-squared test of a 2x2 case/control table with public groups, by the unit circle mechanism.
 
     Statistic: u = |v|, v = (1 - 2 M1/N, 2 (c11 N0 - c10 N1)/sqrt(tau N N1 N0)); u > 1 exactly where
@@ -45,7 +44,7 @@ class UnitCircle(Variants, CaseControlTest):
         "estimated", 15 % of the budget releases M1. For each of a few levels t an interval misses p with
         probability 0.04 t at most, and the p-value is the smallest max(t, largest tail over the interval/0.96):
         valid (Berger and Boos 1994, with nested intervals), down to 1e-12, sharper than "supremum" for large N epsilon.
-    variant: "tight", or "paper" for `jaxdp.published.PaperUnitCircle`, which costs more than it claims.
+    As published: `jaxdp.published.PaperUnitCircle`, which costs more than it claims.
     """
 
     null: str = jax.tree.static(default=SUPREMUM)
@@ -59,7 +58,6 @@ class UnitCircle(Variants, CaseControlTest):
         options=("level",),
         sees="any dependence of two binary columns",
         fits=two_by_two,
-        variants={"tight": OWN, "paper": "jaxdp.published.unit_circle:PaperUnitCircle"},
         planning=Planning("tables:unit_circle_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/unit_circle.md",
         examples=(

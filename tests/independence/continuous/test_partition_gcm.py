@@ -233,7 +233,7 @@ def test_power_where_the_published_test_is_at_its_level():
     design = functools.partial(sine_confounder, n=1000, effect=0.25)
     ours = jaxdp.power.rejection_rate(jaxdp.PartitionGCM(epsilon=1.0), design, jax.random.key(14), 1000)
     assert ours.rate >= 0.9
-    published = jaxdp.PrivateGCM(epsilon=1.0, variant="paper", scale_x=4.0, scale_y=4.0)
+    published = jaxdp.published.PaperGCM(epsilon=1.0, scale_x=4.0, scale_y=4.0)
     theirs = jaxdp.power.rejection_rate(published, design, jax.random.key(14), 200)
     assert theirs.rejections <= window(200)[1]
 

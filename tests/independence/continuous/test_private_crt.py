@@ -10,6 +10,7 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.independence.continuous import private_crt
+from jaxdp.published import PaperCRT
 from jaxdp.simulate.designs.confounder import SineLaw, sine_confounder
 from jaxdp.statistics.kernel_ridge import ridge_bounds
 
@@ -29,21 +30,20 @@ def rate(test, n, effect, replicates, seed=0):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "fields",
+    ("form", "fields"),
     [
-        {"variant": "threshold"},
-        {"variant": "threshold", "alternative": "greater"},
-        {"variant": "normal"},
-        {"variant": "paper"},
+        (jaxdp.PrivateCRT, {"num_resamples": 39}),
+        (jaxdp.PrivateCRT, {"num_resamples": 39, "alternative": "greater"}),
+        (jaxdp.CRTNormal, {}),
+        (PaperCRT, {}),
     ],
-    ids=lambda f: "-".join(f.values()),
+    ids=["threshold", "threshold-greater", "normal", "paper"],
 )
-def test_type_one_error_at_ten_thousand_nulls(fields):
-    resamples = {"num_resamples": 39} if fields["variant"] == "threshold" else {}
-    test = jaxdp.PrivateCRT(epsilon=1.0, law=LAW, **fields, **resamples)
+def test_type_one_error_at_ten_thousand_nulls(form, fields):
+    test = form(epsilon=1.0, law=LAW, **fields)
     count = rate(test, 200, 0.0, 10_000)
     low, high = window(10_000)
-    if fields["variant"] == "paper":
+    if form is PaperCRT:
         low = 0  # no level theorem: conservative is allowed, liberal is not
     assert low <= count.rejections <= high
 
@@ -58,8 +58,7 @@ def test_the_exact_level_holds_at_twenty_records():
 @pytest.mark.full
 def test_power_beats_the_published_release():
     ours, normal, published = (
-        rate(jaxdp.PrivateCRT(epsilon=1.0, law=LAW, variant=variant), 1000, 0.25, 300).rate
-        for variant in ("threshold", "normal", "paper")
+        rate(form(epsilon=1.0, law=LAW), 1000, 0.25, 300).rate for form in (jaxdp.PrivateCRT, jaxdp.CRTNormal, PaperCRT)
     )
     assert ours > 0.9
     assert normal > 0.9
@@ -67,7 +66,7 @@ def test_power_beats_the_published_release():
 
 
 def test_an_attack_reaches_the_plain_bound():
-    test = jaxdp.PrivateCRT(epsilon=1.0, law=LAW, variant="normal", winsorize=1.0)
+    test = jaxdp.CRTNormal(epsilon=1.0, law=LAW, winsorize=1.0)
     z = np.zeros(5)
     with jax.enable_x64(True):
         before, after = (
@@ -79,7 +78,7 @@ def test_an_attack_reaches_the_plain_bound():
 
 
 def test_an_attack_reaches_the_variance_bound():
-    test = jaxdp.PrivateCRT(epsilon=1.0, law=LAW, variant="normal", winsorize=1.0)
+    test = jaxdp.CRTNormal(epsilon=1.0, law=LAW, winsorize=1.0)
     z = np.zeros(5)
     with jax.enable_x64(True):
         before, after = (
@@ -162,8 +161,6 @@ def test_a_law_is_required_and_few_resamples_are_refused():
         jaxdp.PrivateCRT(epsilon=1.0)
     with pytest.raises(ValueError, match="can never reject"):
         jaxdp.PrivateCRT(epsilon=1.0, law=LAW, num_resamples=10)
-    with pytest.raises(ValueError, match="variant must be one of"):
-        jaxdp.PrivateCRT(epsilon=1.0, law=LAW, variant="best")
 
 
 @pytest.mark.full
@@ -175,7 +172,7 @@ def test_bernoulli_law_moments_match_simulation():
     draws = jax.vmap(lambda k: jnp.clip((law.sample(k, z) - law.mean(z)) / 0.6, -1, 1))(keys)
     np.testing.assert_allclose(draws.mean(0), mean, atol=5 * 0.8 / 200)
     np.testing.assert_allclose(draws.var(0), variance, atol=0.01)
-    test = jaxdp.PrivateCRT(epsilon=2.0, law=law, variant="normal")
+    test = jaxdp.CRTNormal(epsilon=2.0, law=law)
 
     def design(key, n):
         key_z, key_x, key_y = jax.random.split(key, 3)

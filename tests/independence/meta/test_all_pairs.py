@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(jaxdp.__file__).parent.parent / "examples"))
 from cell_signs import CellSigns
 
 LAW = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
-CRT = jaxdp.PrivateCRT(epsilon=0.7, law=LAW, variant="normal")
+CRT = jaxdp.CRTNormal(epsilon=0.7, law=LAW)
 SMALL = {
     "kendall": jaxdp.ConditionalKendall(epsilon=0.7, accept_coarse_cells=True),
     "crt": CRT,

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp import catalogue
+from jaxdp import catalogue, published
 from jaxdp.core import Norm, cost_of, num_records, public_shapes
 from jaxdp.data import Column, Domain
 from jaxdp.independence.mic import mic_common, mic_parameters, mic_ranges, mic_sensitivity
@@ -248,23 +248,27 @@ def test_costs_are_the_true_ones():
     box = {"epsilon": 1.5, "bounds": BOX}
     for test in (
         jaxdp.MICrLaplace(**box),
-        jaxdp.MICrLaplace(**box, variant="paper"),
+        published.PaperMICrLaplace(**box),
         jaxdp.MICrLaplace(**box, range_share=0.3),
         jaxdp.MICrGeometric(**box),
-        jaxdp.MICrGeometric(**box, variant="split"),
-        jaxdp.MICeLaplace(epsilon=1.5, variant="paper"),
+        published.MICrGeometricSplit(**box),
+        published.PaperMICeLaplace(epsilon=1.5),
     ):
         assert float(cost_of(test, data).epsilon) == pytest.approx(1.5)
-    paper = jaxdp.MICrGeometric(epsilon=1.0, bounds=BOX, variant="paper", max_cells=40.0)
+    paper = published.PaperMICrGeometric(epsilon=1.0, bounds=BOX, max_cells=40.0)
     assert float(cost_of(paper, data).epsilon) == 37.0  # 2 floor(40/2) - 3 tables
     rho = jaxdp.MICrLaplace(mechanism=jaxdp.Gaussian(rho=0.3), bounds=BOX, range_share=0.3)
     assert float(cost_of(rho, data).rho) == pytest.approx(0.3)
 
 
-@pytest.mark.parametrize("variant", ["lattice", "split", "paper"])
-def test_table_sensitivity_is_the_move_of_one_record(variant):
+@pytest.mark.parametrize(
+    "form",
+    [jaxdp.MICrGeometric, published.MICrGeometricSplit, published.PaperMICrGeometric],
+    ids=lambda form: form.spec.name,
+)
+def test_table_sensitivity_is_the_move_of_one_record(form):
     """A record that changes its cell in every table moves the counts by exactly the stated L1 and L2."""
-    test = jaxdp.MICrGeometric(epsilon=1.0, bounds=BOX, variant=variant, max_cells=10.0, side=8)
+    test = form(epsilon=1.0, bounds=BOX, max_cells=10.0, side=8)
     data = unit_data(30)
     test = test.resolve(public_shapes(data))
     x, y = data.x.at[0].set(0.01), data.y.at[0].set(0.01)
@@ -276,7 +280,7 @@ def test_table_sensitivity_is_the_move_of_one_record(variant):
 
 def test_published_noise_has_the_truncated_geometric_law():
     n, epsilon = 3, 1.0
-    test = jaxdp.MICrGeometric(epsilon=epsilon, bounds=BOX, variant="paper", max_cells=6.0)
+    test = published.PaperMICrGeometric(epsilon=epsilon, bounds=BOX, max_cells=6.0)
     data = jaxdp.Data(jnp.full(4, 0.1), jnp.full(4, 0.1))
     test = test.resolve(public_shapes(data))
     noise = test.budget().noise(jax.random.key(0), test.sensitivity(4), (40_000,))
@@ -453,7 +457,6 @@ def test_defaults_follow_the_public_table():
         (lambda: jaxdp.MICrLaplace(), "needs a privacy budget"),
         (lambda: jaxdp.MICrLaplace(epsilon=1.0, max_cells=2.0), "max_cells must be a number >= 4"),
         (lambda: jaxdp.MICrLaplace(epsilon=1.0, bounds=((0, 0), (0, 1))), "lower < upper"),
-        (lambda: jaxdp.MICrLaplace(epsilon=1.0, variant="best"), "variant must be one of"),
         (lambda: jaxdp.MICrLaplace(epsilon=1.0, range_share=1.0), "range_share"),
         (lambda: jaxdp.MICeLaplace(epsilon=1.0, grid="minepy"), "grid must be"),
         (lambda: jaxdp.MICrGeometric(epsilon=1.0, side=1), "side"),

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import jaxdp
+from jaxdp import published
 from jaxdp.core import Relation
 from jaxdp.data import Column, Data, Domain
 from jaxdp.independence.ranks import conditional_kendall as kendall
@@ -158,17 +159,17 @@ def test_declared_constants_follow_the_public_levels():
 
 
 @pytest.mark.full
-def test_paper_variant_carries_its_true_epsilon():
+def test_the_published_form_carries_its_true_epsilon():
     n = 1000
     data = coded(jax.random.key(12), n, 0.0)
-    result = jaxdp.run(jaxdp.ConditionalKendall(epsilon=1.0, variant="paper"), jax.random.key(0), data)
+    result = jaxdp.run(published.PaperKendall(epsilon=1.0), jax.random.key(0), data)
     claimed, true = 4.5 / np.sqrt(n - 1), 36 / np.sqrt(297)
     assert float(result.cost.epsilon) == pytest.approx(true / claimed, rel=1e-9)
     assert float(result.cost.epsilon) > 14
     scale = float(result.release.sensitivity.bound / result.cost.epsilon)
     assert scale == pytest.approx(claimed, rel=1e-9)
     marginal = Data(data.x, data.y, None, domain=domain(3, 3))
-    plain = jaxdp.run(jaxdp.ConditionalKendall(epsilon=1.0, variant="paper"), jax.random.key(0), marginal)
+    plain = jaxdp.run(published.PaperKendall(epsilon=1.0), jax.random.key(0), marginal)
     assert float(plain.cost.epsilon) == pytest.approx(6 / 4.5, rel=0.01)
 
 
@@ -200,10 +201,8 @@ def test_public_mistakes_raise():
     data = coded(jax.random.key(14), 20, 0.0)
     with pytest.raises(ValueError, match="one column of x"):
         jaxdp.run(jaxdp.ConditionalKendall(epsilon=1.0), jax.random.key(0), Data(np.ones((20, 2)), data.y))
-    with pytest.raises(ValueError, match="variant"):
-        jaxdp.ConditionalKendall(epsilon=1.0, variant="exact")
     with pytest.raises(ValueError, match="replace_one"):
-        jaxdp.ConditionalKendall(epsilon=1.0, variant="paper", relation=Relation.ADD_OR_REMOVE_ONE)
+        published.PaperKendall(epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE)
     cut = Data(data.x, data.y, np.linspace(-1, 1, 20), domain=domain(3, 3, 0))
     add = jaxdp.ConditionalKendall(epsilon=1.0, relation=Relation.ADD_OR_REMOVE_ONE, accept_coarse_cells=True)
     with pytest.raises(ValueError, match="num_cells"):

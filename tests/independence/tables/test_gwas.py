@@ -26,7 +26,7 @@ from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise.lattice import SELECTION_LIMIT
 from jaxdp.noise.source import FloatNoise, LatticeNoise, peeled
-from jaxdp.published.unit_circle import PaperThresholdNoise
+from jaxdp.published.unit_circle import PaperFirstTables, PaperThresholdNoise
 
 SMALL = {"num_cases": 20, "num_controls": 20}
 
@@ -104,9 +104,7 @@ def test_printed_algorithm_exceeds_its_epsilon_and_reports_the_true_one():
     assert float(noise.cost(Relation.REPLACE_ATTRIBUTE).epsilon) == pytest.approx(loss)
     assert worst_loss(PaperThresholdNoise(epsilon=1.0, count=1, outputs=4), 1.0, [[0.0] * 4]) > 0.99
     tables = null_tables(jax.random.key(0), 16)
-    result = jaxdp.run(
-        FirstTables(epsilon=1.0, count=1, variant="paper", kind=UnitCircle, **SMALL), jax.random.key(1), tables
-    )
+    result = jaxdp.run(PaperFirstTables(epsilon=1.0, count=1, kind=UnitCircle, **SMALL), jax.random.key(1), tables)
     assert float(result.cost.epsilon) == pytest.approx(4.0)
 
 
@@ -323,7 +321,7 @@ def test_releases_and_mistakes():
     (facts,) = result.release.certificates
     assert 29.9 < facts.epsilon <= 30
     assert float(facts.moves * facts.step) >= float(first.resolve(tables).single().move())
-    printed = jaxdp.run(dataclasses.replace(first, variant="paper"), jaxdp.fresh_key(), tables)
+    printed = jaxdp.run(PaperFirstTables(epsilon=30.0, count=1, kind=UnitCircle, **SMALL), jaxdp.fresh_key(), tables)
     assert (printed.mode, float(printed.cost.epsilon)) == ("release", 30.0 * 3 / 4)
     with pytest.raises(ValueError, match="count must be at most the number of tables"):
         jaxdp.run(BestTables(epsilon=1.0, count=9, **SMALL), jax.random.key(0), tables)

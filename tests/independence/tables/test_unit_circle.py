@@ -15,6 +15,7 @@ from jaxdp.independence.tables.margin_adaptive import largest_step
 from jaxdp.independence.tables.unit_circle import UnitCircle, rate_interval
 from jaxdp.mechanisms import Laplace
 from jaxdp.noise import survival as tail
+from jaxdp.published import PaperUnitCircle
 from jaxdp.statistics.tables import binomial, unit_circle
 from jaxdp.statistics.tables.taxicab import distance, flip_score
 from jaxdp.statistics.tables.unit_circle import Groups
@@ -214,7 +215,7 @@ def test_binomial_probabilities_equal_scipy():
 def test_paper_variant_carries_the_epsilon_that_is_true_for_it():
     """Enumerated loss of its decision stays below the reported epsilon; with the tight noise it would pass."""
     for groups, epsilon in ((Groups(20, 80), 1.0),):
-        test = UnitCircle(epsilon=epsilon, num_cases=groups.cases, num_controls=groups.controls, variant="paper")
+        test = PaperUnitCircle(epsilon=epsilon, num_cases=groups.cases, num_controls=groups.controls)
         test = test.prepared()
         scale = float(test.budget().scale(test.sensitivity(groups.total)))
         assert scale == pytest.approx(unit_circle.paper_sensitivity(groups, test.threshold) / epsilon, rel=1e-9)
@@ -356,7 +357,7 @@ def test_groups_come_from_y_and_mistakes_are_named():
     with pytest.raises(ValueError, match="rate is the public null rate"):
         UnitCircle(epsilon=1.0, null="public")
     with pytest.raises(ValueError, match="takes epsilon= alone"):
-        UnitCircle(mechanism=Laplace(1.0), variant="paper")
+        PaperUnitCircle(mechanism=Laplace(1.0))
     with pytest.raises(ValueError, match="level must be"):
         UnitCircle(epsilon=1.0, level=0.7)
 

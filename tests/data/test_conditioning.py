@@ -103,6 +103,7 @@ def test_roundness_is_the_largest_heap_that_divides():
     assert rule(bounds=[0, 200_000], step=1).heaps == (10_000, 5000, 1000, 500, 100, 50, 10, 5)
     assert rule(bounds=[18, 90], step=1).heaps == ()  # few values: records of equal age are compared
     assert rule(bounds=[0, 200_000]).heaps == ()
+    assert rule(bounds=[0, 200_000], heaps=1000).heaps == (1000.0,)
     assert conditioning.values(rule(bounds=[0, 200_000], heaps=[500, 1000]), ["2500", "3000", "1"])[:, 1].tolist() == [
         1,
         0,
@@ -120,7 +121,7 @@ def test_roundness_is_the_largest_heap_that_divides():
         ({**YEAR, "heaps": [5]}, "takes cycles, not heaps"),
         ({"bounds": [0, 9], "heaps": [10]}, "below the width"),
         ({"bounds": [0, 9], "heaps": [0]}, "above 0"),
-        ({"bounds": [0, 9], "heaps": 5}, "a list of numbers"),
+        ({"bounds": [0, 9], "heaps": "5"}, "a number such as 1000"),
         ({"bounds": [0, 9], "heaps": [3], "labels": True}, "remove heaps"),
         ({"bounds": [0, 9], "labels": "yes"}, "true or false"),
     ],

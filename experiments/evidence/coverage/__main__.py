@@ -3,10 +3,10 @@
     python -m experiments.evidence.coverage [--replicates 300] [--n 2000] [--epsilon 1] [--only NAME]
     python -m experiments.evidence.coverage --table    # the table of README.md, from the record
 
-One JSON line per test, true correlation r and residual sd, in half ranges of the bounds (the guess of tests that need
-one is 0.25 or 0.2). X and Y are normal with correlation r given Z, after a trend in Z; codes cut normal columns into
-levels. The truth is r, or the mean of the estimate without noise over many data sets of n records. `bound_held`: share
-of the runs whose lower bound of the normal columns' correlation, where the test gives one, is at most r.
+One JSON line per test, true correlation r and residual sd, in half ranges of the bounds. X and Y are normal with
+correlation r given Z, after a trend in Z. The truth is known, or the mean of the estimate without noise over many data
+sets of n records. `bound_held`: share of the runs whose lower bound of the normal columns' correlation, where the test
+gives one, is at most r. Other laws, budgets and tests: `laws.py`, `groups.py`, `slopes.py`.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import numpy as np
 import jaxdp
 from experiments.record import provenance
 from jaxdp import core
-from jaxdp.data.dataset import BINARY, ORDINAL, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.mechanisms import Exact
 
 RECORD = Path(__file__).parent / "coverage.jsonl"
@@ -38,16 +38,16 @@ def pair(key, n: int, r: float):
     """Two standard normal columns of correlation r."""
     key_x, key_y = jax.random.split(key)
     common = jax.random.normal(key_x, (n,))
-    return common, r * common + math.sqrt(1.0 - r * r) * jax.random.normal(key_y, (n,))
+    return common, r * common + jnp.sqrt(1.0 - r * r) * jax.random.normal(key_y, (n,))
 
 
-def continuous(key, n: int, r: float, sd: float, depth: int = 1, straight: bool = False):
+def continuous(key, n: int, r: float, sd: float, depth: int = 1):
     """Normal X and Y with residual sd `sd` on [-1, 1]; trends of half an sd in the first column of Z."""
     key_z, key_pair = jax.random.split(key)
     z = jax.random.uniform(key_z, (n, depth), minval=-1.0)
-    trend = (z[:, 0] if straight else jnp.sin(TURNS * z[:, 0])) if depth else 0.0
+    trend = jnp.sin(TURNS * z[:, 0])
     x, y = (jnp.clip(sd * (part + 0.5 * trend), -1.0, 1.0) for part in pair(key_pair, n, r))
-    return Data(x, y, z if depth else None, Domain((Column(),), (Column(),), (Column(),) * depth))
+    return Data(x, y, z, Domain((Column(),), (Column(),), (Column(),) * depth))
 
 
 def binary(key, n: int, r: float, sd: float):
@@ -66,17 +66,6 @@ def groups(key, n: int, r: float, sd: float):
     return Data(x, y, domain=Domain((Column(BINARY, 2),), (Column(),)))
 
 
-def coded(key, n: int, r: float, sd: float, levels: int, strata: int = 0):
-    """Normal columns cut into equally likely levels; the strata shift both."""
-    key_z, key_pair = jax.random.split(key)
-    z = jax.random.randint(key_z, (n,), 0, max(strata, 1))
-    shift = 0.3 * (z - 0.5 * (strata - 1)) if strata else 0.0
-    cuts = jax.scipy.stats.norm.ppf(jnp.arange(1, levels) / levels)
-    x, y = (jnp.sum(part[:, None] + jnp.reshape(shift, (-1, 1)) > cuts, axis=1) for part in pair(key_pair, n, r))
-    side = (Column(BINARY if levels == 2 else ORDINAL, levels),)
-    return Data(x, y, z[:, None] if strata else None, Domain(side, side, (Column(ORDINAL, strata),) if strata else ()))
-
-
 def natural(key, n: int, r: float, sd: float):
     """X normal about a known function of Z, with sd 1; Y correlated with its residual, with sd `sd`/0.2."""
     key_z, key_pair = jax.random.split(key)
@@ -86,12 +75,7 @@ def natural(key, n: int, r: float, sd: float):
 
 
 LAW = jaxdp.GaussianLaw(function=jnp.sin)
-straight = functools.partial(continuous, straight=True)
 ANY, ONE = SPREADS, SPREADS[2:3]
-
-
-def by_r(r, sd):
-    return r
 
 
 CASES = {  # name: (epsilon -> test, (key, n, r, sd) -> data, sds, (r, sd) -> the truth or None for the limit)
@@ -105,62 +89,24 @@ CASES = {  # name: (epsilon -> test, (key, n, r, sd) -> data, sds, (r, sd) -> th
         None,
     ),
     "contrast-gcm": (lambda e: jaxdp.ContrastGCM(epsilon=e), functools.partial(continuous, depth=2), ANY, None),
-    "partition-gcm": (
-        lambda e: jaxdp.PartitionGCM(epsilon=e, scale_x=0.2, scale_y=0.2),
-        continuous,
-        ANY,
-        None,
-    ),
-    "partition-gcm, no z": (
-        lambda e: jaxdp.PartitionGCM(epsilon=e, scale_x=0.2, scale_y=0.2),
-        functools.partial(continuous, depth=0),
-        ANY,
-        None,
-    ),
     "private-crt-normal": (lambda e: jaxdp.CRTNormal(epsilon=e, law=LAW), natural, ANY, None),
-    "winsorised-partial-correlation": (lambda e: jaxdp.WinsorisedPartialCorrelation(epsilon=e), straight, ANY, by_r),
-    "linear-regression": (lambda e: jaxdp.LinearRegression(epsilon=e), straight, ANY, by_r),
-    "mean-difference": (lambda e: jaxdp.MeanDifference(epsilon=e), groups, ANY, lambda r, sd: r * sd),
     "winsorised-mean-difference": (
         lambda e: jaxdp.WinsorisedMeanDifference(epsilon=e),
         groups,
         ANY,
         lambda r, sd: r * sd,
     ),
-    "conditional-kendall": (
-        lambda e: jaxdp.ConditionalKendall(epsilon=e),
-        functools.partial(coded, levels=5, strata=4),
-        ONE,
-        None,
-    ),
-    "conditional-kendall, 2 x 2": (
-        lambda e: jaxdp.ConditionalKendall(epsilon=e),
-        functools.partial(coded, levels=2, strata=4),
-        ONE,
-        None,
-    ),
-    "conditional-spearman": (
-        lambda e: jaxdp.ConditionalSpearman(epsilon=e),
-        functools.partial(coded, levels=5, strata=4),
-        ONE,
-        None,
-    ),
-    "noisy-table": (
-        lambda e: jaxdp.NoisyTableChi2(epsilon=e, num_null=19),
-        functools.partial(coded, levels=2),
-        ONE,
-        None,
-    ),
 }
 
 
-def measure(name: str, n: int, epsilon: float, r: float, sd: float, replicates: int) -> dict:
-    """One row."""
-    build, draw, _, known = CASES[name]
+@functools.cache
+def program(name: str, epsilon: float, n: int):
+    """(keys, r, sd) -> estimate and ends of the interval."""
+    build, draw, *_ = CASES[name]
     test = build(epsilon)
 
     @jax.jit
-    def found(keys):
+    def found(keys, r, sd):
         def one(key):
             key_data, key_run = jax.random.split(key)
             result = core.run(test, key_run, draw(key_data, n, r, sd))
@@ -168,7 +114,15 @@ def measure(name: str, n: int, epsilon: float, r: float, sd: float, replicates: 
 
         return jax.lax.map(one, keys, batch_size=50)
 
-    effect, low, high = (np.asarray(part) for part in found(jax.random.split(jax.random.key(5), replicates)))
+    return found
+
+
+def measure(name: str, n: int, epsilon: float, r: float, sd: float, replicates: int) -> dict:
+    """One row."""
+    build, draw, _, known = CASES[name]
+    test = build(epsilon)
+    keys = jax.random.split(jax.random.key(5), replicates)
+    effect, low, high = map(np.asarray, program(name, epsilon, n)(keys, r, sd))
     truth = limit(test, draw, n, r, sd) if known is None else known(r, sd)
     covered = float(np.mean((low <= truth) & (truth <= high)))
     return {
@@ -192,7 +146,7 @@ def bound(name: str, low, high, r: float) -> dict:
     least = np.maximum(np.maximum(low, -high), 0.0)
     if name in ("band-gcm", "band-gcm, released", "band-gcm, sign", "contrast-gcm"):
         least = np.sin(0.5 * np.pi * least)
-    elif not name.startswith("partition-gcm"):
+    else:
         return {}
     held, middle = float(np.mean(least <= r + 1e-9)), float(np.median(least))
     return {"bound_held": round(held, 4), "median_bound": round(middle, 3)}
@@ -202,9 +156,6 @@ def limit(test, draw, n: int, r: float, sd: float) -> float:
     """Mean of the estimate without noise, from data clipped as the noisy test clips them."""
     if hasattr(test, "default_winsorize") and test.winsorize is None:
         test = dataclasses.replace(test, winsorize=float(test.default_winsorize(n)))
-    elif getattr(test, "winsorize", 0.0) is None:  # its level follows from what it is asked, Z or none
-        asked = test.resolve(jax.eval_shape(lambda key: draw(key, n, r, sd), jax.random.key(0)))
-        test = dataclasses.replace(test, winsorize=float(asked.level(n)))
     exact = dataclasses.replace(test, epsilon=None, mechanism=Exact())
 
     @jax.jit

@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.printed import is_setting, printed
-from jaxdp.core import cost_of
+from jaxdp.core import PrivateQuery, cost_of
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.spec import DECISION, KINDS_SEEN, P_VALUE, Columns, Options, TestSpec
 
@@ -33,7 +33,7 @@ class Entry:
     """A test of the catalogue: its spec and the class that it describes."""
 
     spec: TestSpec
-    cls: type
+    cls: type[PrivateQuery]
 
     @property
     def name(self) -> str:
@@ -162,7 +162,7 @@ def require_any_pair(test) -> None:
 
     Errors: TypeError for what is no test.
     """
-    if not hasattr(test, "sensitivity"):
+    if not issubclass(test if isinstance(test, type) else type(test), PrivateQuery):
         raise TypeError(f"test must be a private test of jaxdp, got {type(test).__name__}.")
     spec = spec_of(test)
     if spec.columns is Columns.GROUPS:

@@ -8,11 +8,12 @@ private statistic meets noise, and nothing un-noised leaves it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +33,7 @@ from jaxdp.randomness import keys
 
 if TYPE_CHECKING:
     from jaxdp.noise.certificate import Certificate
+    from jaxdp.spec import TestSpec
 
 
 Number = jax.Array | np.ndarray | np.floating | float  # one number, or one for each of many
@@ -256,13 +258,18 @@ class PrivateQuery:
     epsilon: Any = None  # ArrayLike; None when `mechanism` is given
     mechanism: Any = None
 
-    method: ClassVar[str] = ""
+    spec: ClassVar[TestSpec | None] = None  # what commands read; a query without one is for Python alone
+    method: ClassVar[str] = ""  # name of a query without a spec, in results and ledgers
     one_program: ClassVar[bool] = True  # False: the statistic compiles its own parts, to use all cores or show progress
     many_columns: ClassVar[bool] = False  # True: x and y may both have more columns than records
     lattice: ClassVar[float] = 0.0  # by how much each record may move what `finish` gives away from `statistic`
     public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
     reads_missing: ClassVar[bool] = False  # True: NaN has a meaning; else `statistic` gets finite numbers
     uses_z: ClassVar[bool] = False  # True: the statistic conditions on `data.z`; data with a z are refused otherwise
+    cuts_z: ClassVar[bool] = False  # True: columns of z are cut into cells, and too coarse ones are refused
+    leaves_out_clipped_z: ClassVar[bool] = False  # True: records whose z lies outside its bounds do not count
+    settled_by: ClassVar[Callable[[Any], Mapping[str, Any]] | None] = None  # values of the public column -> fields
+    enforce_rule = False  # a field of some tests; True: `level_rule` refuses to run where the level is lost
 
     # relative change of a number below which the p-value is a staircase: the statistic rounds values to a grid, and the
     # gradient is that of the values before rounding
@@ -334,7 +341,7 @@ class PrivateQuery:
         }
         if type(self).finish is not PrivateQuery.finish and defines["finish"] <= defines["statistic"]:
             return ""
-        return getattr(getattr(self, "spec", None), "needs_all", "") or NO_SUM
+        return ("" if self.spec is None else self.spec.needs_all) or NO_SUM
 
 
 NO_SUM = "its statistic is no sum over records"
@@ -343,6 +350,14 @@ NO_SUM = "its statistic is no sum over records"
 @frozen_pytree
 class PrivateTest(PrivateQuery):
     """A private query whose release has a p-value."""
+
+    # fields of some tests; others have none of them
+    num_null = cast("int | None", None)  # draws of the null among which the p-value is a rank
+    num_columns = cast("tuple[int, int, int] | None", None)  # of x, y, z: what the bounds of a resolved test depend on
+
+    # of all pairs of many columns together: data -> private statistic; None where `jaxdp.all_pairs` runs pair by pair
+    pairwise: ClassVar[Callable[..., Any] | None] = None
+    pairwise_of_sums: ClassVar[Callable[..., Any] | None] = None  # the same from the sums of all records
 
     def p_value(self, key, release: Release):
         """Post-processing of the release; never sees the data."""
@@ -360,6 +375,51 @@ class PrivateTest(PrivateQuery):
         del key, release
         return None
 
+    def level_rule(self, shapes) -> Any:
+        """What is publicly known about the level for data of these shapes, a `LevelRule`; None: nothing is."""
+        del shapes
+        return None
+
+    def refuse_coarse_cells(self, columns) -> None:
+        """Raises `CoarseCells` if cells of these columns of z are too coarse for the level; only where `cuts_z`."""
+
+    def axis_bins(self, data, release: Release | None = None) -> Sequence[Any]:
+        """How each column of z was cut, from public numbers and the release: `AxisBins`, one a column."""
+        del data, release
+        return ()
+
+    def settled(self, shapes, release: Release) -> Any:
+        """The last stage of this test, with what a release of it says of the earlier ones: public."""
+        query = resolve(self, shapes)
+        for earlier in release.earlier:
+            query = resolve(query.then(query.second, query.first, earlier), shapes)
+        return query
+
+    def released_flags(self, shapes, release: Release) -> Mapping[str, str]:
+        """Doubts that the release itself raises, each with its sentence; of the test as given to `run`."""
+        del shapes, release
+        return {}
+
+    def detectable_effect(self, shapes, release: Release) -> Any:
+        """The effect that would have been found with power 0.8; NaN where noise hides its scale, None: no answer.
+
+        The test is as given to `run`: where it has stages, `settled` says what they released.
+        """
+        del shapes, release
+        return None
+
+    def among(self) -> PrivateTest:
+        """This test as one of many pairs, which share what it chooses privately."""
+        return self
+
+    def pair_p_values(self, key, release: Release):
+        """The p-value of each pair, from the release of `pairwise`."""
+        return self.p_value(key, release)
+
+    def pair_statistics(self, release: Release):
+        """The released number of each pair: `Result.statistic`, from the release of `pairwise`."""
+        return self.headline(release)
+
 
 @frozen_pytree
 class Sequential:
@@ -372,6 +432,14 @@ class Sequential:
     second: PrivateTest
     then: Any = jax.tree.static()
 
+    many_columns: ClassVar[bool] = False
+    public_columns: ClassVar[tuple[str, ...]] = ()
+
+    def resolve(self, shapes) -> Sequential:
+        """Itself: its stages are resolved one after the other."""
+        del shapes
+        return self
+
 
 def num_records(data) -> int:
     """Rows of the data: the leading axis that all leaves share."""
@@ -382,18 +450,42 @@ def num_records(data) -> int:
     return lengths.pop()
 
 
+def require_query(test) -> None:
+    """Raises TypeError, with the rule, for what is no query and for a class of one that is no pytree."""
+    name = type(test).__name__
+    if not isinstance(test, PrivateQuery | Sequential):
+        raise TypeError(f"{name} is no test: a test derives from jaxdp.PrivateTest (docs/abstraction.md).")
+    if jax.tree_util.all_leaves([test]):
+        raise TypeError(f"{name} is no pytree: write @jaxdp.private_test above its class.")
+
+
+@contextlib.contextmanager
+def naming_the_rule(test) -> Iterator[None]:
+    """Turns the AttributeError of a mechanism that lacks what a test reads of it into a TypeError with the rule."""
+    try:
+        yield
+    except AttributeError as error:
+        if not (hasattr(error.obj, "perturb") and hasattr(error.obj, "cost")):
+            raise
+        raise TypeError(
+            f"{type(error.obj).__name__} has no {error.name}, which {method_of(test)} reads of its mechanism: define "
+            "it as jaxdp.AdditiveMechanism and jaxdp.NullMechanism describe it, or use jaxdp.Laplace or jaxdp.Gaussian."
+        ) from None
+
+
 def admit(test, data):
     """The data as arrays, before anything is paid; refused by type, dtype and shape alone.
 
-    Errors: ValueError for data in chunks where the test has no sums.
+    Errors: ValueError for data in chunks where the test has no sums. TypeError for what is no test, or no pytree.
     """
+    require_query(test)
     if isinstance(data, Chunks):
-        admitted(data.shapes, many_columns=getattr(test, "many_columns", False))
+        admitted(data.shapes, many_columns=test.many_columns)
         require_z_is_used(test, data.shapes)
         require_sums(test, data.shapes)
         return data
     require_z_is_used(test, data)
-    return admitted(data, many_columns=getattr(test, "many_columns", False))
+    return admitted(data, many_columns=test.many_columns)
 
 
 def require_z_is_used(test, data) -> None:
@@ -401,7 +493,7 @@ def require_z_is_used(test, data) -> None:
 
     Its p-value would answer another question: whether X and Y are independent, not whether they are given Z.
     """
-    if getattr(data, "z", None) is None or not hasattr(test, "p_value") or getattr(test, "uses_z", False):
+    if getattr(data, "z", None) is None or not isinstance(test, PrivateTest) or test.uses_z:
         return
     raise ValueError(
         f"{method_of(test)} does not use z, so it cannot tell whether x and y are independent given z: leave z out, or "
@@ -412,12 +504,12 @@ def require_z_is_used(test, data) -> None:
 
 def needs_all(test, shapes) -> str:
     """Why a test, or a stage of it, must have all records at once, in half a sentence; "" where sums will do."""
-    if getattr(test, "public_columns", ()):
+    if test.public_columns:
         # what such a column settles is not known yet
-        return test.needs_all(shapes) if hasattr(test, "settled_by") else "a column of it is public and read by itself"
+        return test.needs_all(shapes) if test.settled_by else "a column of it is public and read by itself"
     query = resolve(test, shapes)
     if not isinstance(query, Sequential):
-        return query.needs_all(shapes) if hasattr(query, "needs_all") else NO_SUM
+        return query.needs_all(shapes)
     return query.second.needs_all(shapes) or needs_all(query.first, shapes)
 
 
@@ -444,17 +536,16 @@ def cost_of(test, data) -> Cost:
     test = resolve(test, data)
     if isinstance(test, Sequential):
         return cost_of(test.first, data) + cost_of(test.second, data)
-    return test.budget().cost(_relation(test.sensitivity(num_records(data))))
+    with naming_the_rule(test):
+        return test.budget().cost(_relation(test.sensitivity(num_records(data))))
 
 
 def resolve(test, data):
     """The concrete query for data of these public shapes (and columns that the test declares public)."""
-    if not hasattr(test, "resolve"):
-        return test
     shapes = public_shapes(data)
     if isinstance(data, Chunks):
         return test.resolve(shapes)
-    public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
+    public = {name: getattr(data, name) for name in test.public_columns}
     return test.resolve(dataclasses.replace(shapes, **public) if public else shapes)
 
 
@@ -493,11 +584,13 @@ def exact_statistic(query, key, data):
 
 def finite(query, data):
     """The data as the statistic of a query gets them (`exact_statistic`)."""
-    if getattr(query, "reads_missing", False):
+    if query.reads_missing:
         return data
-    public = getattr(query, "public_columns", ())
     return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: leaf if path and getattr(path[0], "name", "") in public else _finite_array(leaf), data
+        lambda path, leaf: (
+            leaf if path and getattr(path[0], "name", "") in query.public_columns else _finite_array(leaf)
+        ),
+        data,
     )
 
 
@@ -519,7 +612,7 @@ def _statistic(test, key, data):
 def _answer(test, key, release: Release):
     """p-value, headline, effect size with its interval (None, None without)."""
     p_value, headline = test.p_value(key, release), test.headline(release)
-    found = test.effect(jax.random.fold_in(key, 1), release) if hasattr(test, "effect") else None
+    found = test.effect(jax.random.fold_in(key, 1), release)
     # A budget that was not > 0 under tracing is NaN in the cost; a decision would hide it.
     spoiled = jnp.isnan(release.cost.epsilon) | jnp.isnan(release.cost.rho)
     effect, interval = (None, None) if found is None else found
@@ -538,7 +631,8 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
     streamed = isinstance(data, Chunks)
     for_statistic, noise = source.split()
     count = num_records(data)
-    sensitivity = test.sensitivity(count)
+    with naming_the_rule(test):
+        sensitivity = test.sensitivity(count)
     relation = _relation(sensitivity)
     mechanism = test.budget()
     source.require_noise(mechanism)
@@ -603,7 +697,7 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
 
 def _require_p_value(test) -> None:
     """Raises TypeError for a query without a p-value, which is released and not run."""
-    if hasattr(test, "sensitivity") and not hasattr(test, "p_value"):
+    if isinstance(test, PrivateQuery) and not isinstance(test, PrivateTest):
         raise TypeError(
             f"{method_of(test)} has no p-value to run for: jaxdp.release(test, key, data) gives what it releases."
         )
@@ -616,7 +710,8 @@ def run_opened(test, source: Source, data) -> Result:
     resolved, released = _execute(test, for_release, _widened(mode, data))
     # certificates and earlier stages are no input of a p-value; as static fields they would recompile it
     bare = dataclasses.replace(released, certificates=(), earlier=())
-    p_value, headline, effect, interval = _answer(resolved, for_null.key, bare)
+    with naming_the_rule(test):
+        p_value, headline, effect, interval = _answer(resolved, for_null.key, bare)
     result = Result(
         p_value=p_value,
         statistic=headline,
@@ -636,7 +731,7 @@ def rehearse(test, data) -> None:
     Of a query without a p-value, its release.
     """
     blank, source = _blank(test, data), opened(keys.fresh_key())
-    if hasattr(test, "p_value"):
+    if isinstance(test, PrivateTest):
         run_opened(test, source, blank)
     else:
         _execute(test, source, _widened(keys.RELEASE, blank))
@@ -646,12 +741,13 @@ def _blank(test, data):
     """Zeros in place of every value that is not public."""
     if isinstance(data, Chunks):
         return data.blank()
-    public = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
+    public = {name: getattr(data, name) for name in test.public_columns}
     blank = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf), jnp.result_type(leaf)), data)
     return dataclasses.replace(blank, **public) if public else blank
 
 
 def method_of(test) -> str:
     """The name a result carries: that of the test's spec; a query without one is called after its class."""
-    spec = getattr(test, "spec", None)
-    return getattr(spec, "name", "") or getattr(test, "method", "") or type(test).__name__
+    if not isinstance(test, PrivateQuery):
+        return type(test).__name__
+    return ("" if test.spec is None else test.spec.name) or test.method or type(test).__name__

@@ -30,10 +30,9 @@ def smallest_of(test: Any, p_value: float) -> float | None:
 
     Else None: nothing is said of tests that draw nothing, nor of those whose law of this release is a formula.
     """
-    draws = getattr(test, "num_null", None)
-    if not isinstance(draws, int):
+    if test.num_null is None:
         return None
-    smallest = 1.0 / (1.0 + draws)
+    smallest = 1.0 / (1.0 + test.num_null)
     return smallest if at_smallest(p_value, smallest) else None
 
 

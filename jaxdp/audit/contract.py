@@ -124,7 +124,7 @@ class _Checked:
     def public(self) -> tuple[str, ...]:
         """Columns that neighbours share."""
         groups = ("y",) if self.entry.spec.columns is Columns.GROUPS else ()
-        return tuple(dict.fromkeys((*groups, *getattr(self.entry.cls, "public_columns", ()))))
+        return tuple(dict.fromkeys((*groups, *self.entry.cls.public_columns)))
 
     @functools.cached_property
     def plain(self):
@@ -177,8 +177,28 @@ def _bad_values(one: _Checked) -> Found:
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(result.release.value)]
     if shapes != [np.shape(leaf) for leaf in jax.tree.leaves(one.plain.release.value)]:
         yield "bad values in the data change the shape of what is released", ""
+    if _reads_missing(one):
+        yield "", "the statistic gives NaN a meaning, but gets 0 in its place: if it is meant, say reads_missing = True"
     finite = bool(np.all(np.isfinite(np.asarray(result.p_value))))
     yield ("" if finite else "bad values in the data (NaN, infinity, unknown codes) make the p-value NaN"), ""
+
+
+def _reads_missing(one: _Checked) -> bool:
+    """Whether a statistic of one stage has a finite value of its own for data with NaN, which no run hands to it."""
+    data = one.data()
+    query = core.resolve(one.test(), data)
+    if isinstance(query, core.Sequential) or query.reads_missing or one.example.label:
+        return False
+
+    def left_out(leaf):
+        return leaf.at[:4].set(jnp.nan) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    missing = jax.tree.map(left_out, data)
+    key = one._key(3)
+    with jax.debug_key_reuse(False):
+        raw, given = (jax.tree.leaves(of(query, key, missing)) for of in (type(query).statistic, core.exact_statistic))
+    values = [(np.asarray(mine), np.asarray(theirs)) for mine, theirs in zip(raw, given, strict=True)]
+    return all(np.all(np.isfinite(mine)) for mine, _ in values) and not all(np.allclose(*pair) for pair in values)
 
 
 def _spoiled(data, public: tuple[str, ...]):
@@ -257,7 +277,7 @@ def _wanted(reaches, path: str) -> float | None:
 def _gradients(one: _Checked) -> Found:
     """Gradients of p-values in the numbers that may be tuned, and in the budget, are those of finite differences."""
     test, count = one.test(SPREAD_BUDGET), _rows(one)
-    if one.entry.spec.publishes not in (P_VALUE, DECISION) or not hasattr(test, "p_value"):
+    if one.entry.spec.publishes not in (P_VALUE, DECISION) or not isinstance(test, core.PrivateTest):
         return
     why = test.no_gradient(gradients.BUDGET)
     if why:
@@ -301,9 +321,9 @@ ORDERS = 3  # in how many orders z is put before a test is said to ignore it
 def _conditioning(one: _Checked) -> Found:
     """Another z changes the statistic, or the test refuses data that have one."""
     test, data = one.test(), one.data()
-    if not isinstance(data, Data) or not hasattr(test, "p_value"):
+    if not isinstance(data, Data) or not isinstance(test, core.PrivateTest):
         return
-    if not getattr(test, "uses_z", False):
+    if not test.uses_z:
         yield _answers_given_z(test, one._key(7), dataclasses.replace(data, z=data.x)), "data with z are refused"
     elif data.z is None:
         told = "it says uses_z, and no example has a z: give one an example that has"
@@ -360,7 +380,7 @@ def compared(test, data, key) -> dict[str, str]:
         query = core.resolve(test, data)
         while True:
             stage = query.first if isinstance(query, core.Sequential) else query
-            if not hasattr(stage, "needs_all") or stage.needs_all(core.public_shapes(data)):
+            if stage.needs_all(core.public_shapes(data)):
                 return found
             found[core.method_of(stage)] = _sums_of(stage, data, key)
             if not isinstance(query, core.Sequential):

@@ -83,7 +83,7 @@ def measure(method: str, n: int, epsilon: float, replicates: int | None) -> dict
     entry = catalogue.find(method)
     design = functools.partial(design_of(entry), n)
     shapes = jax.eval_shape(design, jax.random.key(0))
-    fields = {"accept_coarse_cells": True} if hasattr(entry.cls, "refuse_coarse_cells") else {}  # speed, no finding
+    fields = {"accept_coarse_cells": True} if entry.cls.cuts_z else {}  # speed, no finding
     built = entry.build(epsilon, shapes.domain, Options(num_records=n, fields=fields))
     test = catalogue.with_balanced_groups(built, n)
 

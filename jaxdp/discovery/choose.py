@@ -298,7 +298,7 @@ def pc_by_name(
 
     entry = catalogue.find(test) if isinstance(test, str) else test
     records = as_records(data, levels)
-    coarse = accept_coarse_cells and hasattr(entry.cls, "accept_coarse_cells")
+    coarse = accept_coarse_cells and entry.cls.cuts_z
     fields = (("accept_coarse_cells", True),) if coarse else ()
 
     def make(share):

@@ -28,14 +28,14 @@ class ByName(PrivateTest):
     uses_z: ClassVar[bool] = True  # the built test is asked in its place
 
     @property
-    def spec(self) -> TestSpec:
+    def spec(self) -> TestSpec:  # type: ignore[override]
         """That of the entry."""
         return self.entry.spec
 
     @property
     def public_columns(self) -> tuple[str, ...]:  # type: ignore[override]
         """Those of the entry's class."""
-        return getattr(self.entry.cls, "public_columns", ())
+        return self.entry.cls.public_columns
 
     def resolve(self, shapes):
         """The built test, with what it needs for these shapes. Errors: those of the builder and of the test."""

@@ -31,7 +31,7 @@ def null_curve(test, result: Result) -> NullCurve | None:
     test: as given to `run`. Everything used is released or public; the other released values stay fixed.
     """
     curve: NullCurve | None = None
-    entry, label = getattr(getattr(test, "spec", None), "shown", None) or ("", "")
+    entry, label = (test.spec and test.spec.shown) or ("", "")
     if not entry and label and np.size(result.statistic) == 1:
         curve = _normal_curve(result, label)
     elif entry and test.epsilon is not None:

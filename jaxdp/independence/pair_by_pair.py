@@ -38,7 +38,7 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
     """
     with keys.precision(mode):
         each, cost = _divided(test, features)
-        one_by_one = mode == keys.RELEASE or bool(getattr(test, "public_columns", ()))
+        one_by_one = mode == keys.RELEASE or bool(test.public_columns)
 
         def rehearse():
             for data in _kinds(each, features).values():

@@ -71,18 +71,17 @@ class AllPairs(PrivateTest):
     @property
     def uses_z(self) -> bool:  # type: ignore[override]
         """Whether the test of one pair conditions on z."""
-        return getattr(self.test, "uses_z", False)
+        return self.test is not None and self.test.uses_z
 
     def resolve(self, shapes):
         """The inner test's stages, with this test at their end."""
-        test = self.test.among() if hasattr(self.test, "among") else self.test
-        inner = test.resolve(shapes)
+        inner = self.test.among().resolve(shapes)
         if isinstance(inner, Sequential):
             return Sequential(first=inner.first, second=AllPairs(test=inner.second), then=_then_inside(inner.then))
         count = shapes.x.shape[1]
-        depth = inner.num_columns[2] if hasattr(inner, "num_columns") else 1
-        columns = {"num_columns": (1, count * (count - 1) // 2, depth)} if hasattr(inner, "num_columns") else {}
-        return AllPairs(test=dataclasses.replace(inner, **columns))
+        if inner.num_columns is not None:
+            inner = dataclasses.replace(inner, num_columns=(1, count * (count - 1) // 2, inner.num_columns[2]))
+        return AllPairs(test=inner)
 
     def budget(self):
         return self.test.budget()
@@ -104,7 +103,7 @@ class AllPairs(PrivateTest):
         return self.test.pairwise_of_sums(totals)
 
     def needs_all(self, shapes):
-        if not hasattr(self.test, "pairwise_of_sums"):
+        if self.test.pairwise_of_sums is None:
             return self.test.needs_all(shapes) or core.NO_SUM
         pairs = shapes.x.shape[1] ** 2
         return self.test.needs_all(shapes) or sums.too_large(getattr(self.test, "total_cells", 1) * pairs)
@@ -120,12 +119,12 @@ class AllPairs(PrivateTest):
         return self.test.pair_p_values(key, release)
 
     def headline(self, release):
-        return getattr(self.test, "pair_statistics", self.test.headline)(release)
+        return self.test.pair_statistics(release)
 
 
 def releases_together(test) -> bool:
     """Whether the test has a statistic of all pairs together; a class without one says `pairwise = None`."""
-    return getattr(test, "pairwise", None) is not None
+    return isinstance(test, PrivateTest) and test.pairwise is not None
 
 
 @functools.lru_cache(maxsize=64)

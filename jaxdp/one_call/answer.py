@@ -324,8 +324,6 @@ def verdict(found: bool, p_value: float, level: float, smallest: float | None = 
 
 def _cells(test, data, release) -> list[dict]:
     """How each column of Z was cut: bins, and their width on the column's scale (None for levels)."""
-    if not hasattr(test, "axis_bins"):
-        return []
     found = test.axis_bins(data, release)
     return [{"column": axis.name, "number": axis.number, "levels": axis.levels, "width": axis.width} for axis in found]
 
@@ -334,9 +332,9 @@ def _level_rule(test, data, query) -> dict | None:
     """What is publicly known about the level of this run, where the test says so."""
     from jaxdp.core import public_shapes
 
-    if not hasattr(test, "level_rule"):
-        return None
     rule = test.level_rule(public_shapes(data))
+    if rule is None:
+        return None
     numbers = ("jumps", "deviation", "curvature", "side", "law_error")
     known = {name: getattr(rule, name) for name in numbers if math.isfinite(getattr(rule, name))}
     sentence = _in_units(rule, test, query)
@@ -369,7 +367,7 @@ def _released_flags(test, data, result) -> dict[str, str]:
     """What the release itself says about the answer, where the test says so."""
     from jaxdp.core import public_shapes
 
-    return test.released_flags(public_shapes(data), result.release) if hasattr(test, "released_flags") else {}
+    return dict(test.released_flags(public_shapes(data), result.release))
 
 
 def _detectable_by_release(result, query, test, data) -> dict[str, float | None]:
@@ -381,38 +379,26 @@ def _detectable_by_release(result, query, test, data) -> dict[str, float | None]
 
     from jaxdp.core import public_shapes
 
-    if not hasattr(test, "detectable_effect") or not query.entry.spec.effect:
+    if not query.entry.spec.effect:
         return {}
-    if not hasattr(test, "settled"):
-        test = settled(test, public_shapes(data), result.release)
+    found = test.detectable_effect(public_shapes(data), result.release)
+    if found is None:
+        return {}
     rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
     size = query.entry.spec.own_units(*rules) if query.entry.spec.own_units else 1.0
-    effects = np.asarray(test.detectable_effect(public_shapes(data), result.release), float)
+    effects = np.asarray(found, float)
     if effects.size != 1:  # of several pairs of columns
         return {}
-    found = size * effects.item()
-    return {"detectable_effect": None if math.isnan(found) else found}
-
-
-def settled(test: Any, shapes: Any, release: Any) -> Any:
-    """The last stage of a test, with what a release of it says of the earlier ones: public."""
-    from jaxdp.core import resolve
-
-    query = resolve(test, shapes)
-    for earlier in release.earlier:
-        query = resolve(query.then(query.second, query.first, earlier), shapes)
-    return query
+    effect = size * effects.item()
+    return {"detectable_effect": None if math.isnan(effect) else effect}
 
 
 def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:
     """What is publicly known about the level of several runs together; None where no test says anything."""
     from jaxdp.core import public_shapes
 
-    rules = [
-        test.level_rule(public_shapes(one))
-        for test, one in zip(tests, data, strict=True)
-        if hasattr(test, "level_rule")
-    ]
+    told = (test.level_rule(public_shapes(one)) for test, one in zip(tests, data, strict=True))
+    rules = [rule for rule in told if rule is not None]
     if not rules:
         return None
     flags = list(dict.fromkeys(flag for rule in rules for flag in rule.flags))

@@ -87,7 +87,7 @@ class Query:
     @property
     def public_columns(self) -> list[str]:
         """Columns whose values are public to the test, as a group label is."""
-        return [name for role in getattr(self.entry.cls, "public_columns", ()) for name in getattr(self, role)]
+        return [name for role in self.entry.cls.public_columns for name in getattr(self, role)]
 
     @property
     def short(self) -> str:
@@ -123,7 +123,7 @@ class Query:
         if strict:
             conditioning.require_said(self.schema.rule(name) for name in self.given)
         source = reading.Source(table, self.columns, self.schema, strict, records, force, self.given)
-        source = dataclasses.replace(source, clipped_z=getattr(self.entry.cls, "leaves_out_clipped_z", False))
+        source = dataclasses.replace(source, clipped_z=self.entry.cls.leaves_out_clipped_z)
         coded = self.entry.spec.columns.coded
         rows, asked = source.rows_beyond(memory, self.entry.memory), self
         kept = None
@@ -157,7 +157,7 @@ class Query:
 
     def _settled(self, source: reading.Source) -> Query:
         """The query with what its public columns settle, by one pass over these alone, where its test can say so."""
-        settle = getattr(self.entry.cls, "settled_by", None)
+        settle = self.entry.cls.settled_by
         if settle is None or not self.public_columns:
             return self
         (name,) = self.public_columns

@@ -130,16 +130,17 @@ class Plan:
     @property
     def cuts_z(self) -> bool:
         """Whether the test refuses columns of z that it would cut into too coarse cells."""
-        return hasattr(self.entry.cls, "refuse_coarse_cells")
+        return self.entry.cls.cuts_z
 
     def refuse(self, setting: Setting) -> None:
         """Raises ValueError, which begins with the name, where the test itself would refuse to run."""
         if self.cuts_z:
             self.make(setting, 1.0, 0.05).refuse_coarse_cells(setting.z)
-        elif self.entry.spec.rank(setting.domain(CODES)) and hasattr(self.entry.cls, "level_rule"):
+        elif self.entry.spec.rank(setting.domain(CODES)):
             design = setting.design(MANY, 0.0, self.form)
             rule = self.make(setting, 1.0, 0.05).level_rule(jax.eval_shape(design, jax.random.key(0)))
-            rule.require()
+            if rule is not None:
+                rule.require()
 
 
 def formula_at(place: Any) -> Formula | None:

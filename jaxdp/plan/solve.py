@@ -150,7 +150,7 @@ class PlannedTest:
 
         A replicate is compiled and knows no budget, so the rule is asked here.
         """
-        if getattr(self.plan.entry.cls, "enforce_rule", False):
+        if self.plan.entry.cls.enforce_rule:
             test = self._test(n, epsilon)
             shapes = jax.eval_shape(self.setting.design(n, 0.0, self.plan.form), jax.random.key(0))
             test.level_rule(shapes).require()

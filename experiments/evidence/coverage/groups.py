@@ -148,7 +148,7 @@ def program(method: str, n: int, batch: int):
             test = entry.build(epsilon, DOMAIN, Options(num_records=n))
             result = core.run(test, key_run, data)
             shapes = core.public_shapes(data)
-            settled = test.settled(shapes, result.release) if hasattr(test, "settled") else None
+            settled = test.settled(shapes, result.release)
             flags = {}
             if hasattr(settled, "groups"):
                 flags = {"small group": settled.groups.unknown} | settled._found(result.release).flags()

@@ -147,7 +147,8 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
             refused[cell] = str(error)
             continue
         asked.setdefault(cell.test, {})[cell] = test
-        flags[cell] = list(test.level_rule(core.public_shapes(first)).flags) if hasattr(test, "level_rule") else []
+        rule = test.level_rule(core.public_shapes(first))
+        flags[cell] = [] if rule is None else list(rule.flags)
         flags[cell] += ["owner is warned of ties"] * owner_is_warned(first.z, null)
     counts: dict[Cell, int] = dict.fromkeys(flags, 0)
     size = max(1, min(replicates, MAX_VALUES // (n * (depth + 2))))

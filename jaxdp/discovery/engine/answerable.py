@@ -16,7 +16,7 @@ from jaxdp.independence.continuous.level_rule import LevelLost
 
 def largest_order(test, records: Records, last: int) -> int:
     """The largest size up to `last` of conditioning sets of which the test refuses none, from public columns alone."""
-    if hasattr(test, "statistic") and not getattr(test, "uses_z", False):
+    if isinstance(test, PrivateQuery) and not test.uses_z:
         return min(last, 0)
     if not isinstance(test, PrivateQuery) or test.public_columns:
         return last
@@ -46,7 +46,7 @@ def require_answerable(test, records: Records, last: int) -> None:
 
 def refusal(test, largest: int, way_out: str) -> ValueError:
     """Why a test answers no query given more than `largest` columns, and the ways out."""
-    if not getattr(test, "uses_z", False):
+    if not test.uses_z:
         return ValueError(
             f"{method_of(test)} does not condition on other columns, so it answers no query given any: {way_out}, or "
             "use a test that does, such as partition-gcm."

@@ -13,7 +13,7 @@ from jaxdp._base import check
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.optimal import optimal_epsilon
 from jaxdp.catalogue import wants_scores
-from jaxdp.core import Account, Cost, Relation, cost_of, method_of, run_opened
+from jaxdp.core import Account, Cost, PrivateTest, Relation, cost_of, method_of, run_opened
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.answerable import require_answerable
 from jaxdp.discovery.engine.counts import Counts
@@ -141,7 +141,7 @@ def _asker(test, level: float, max_tests: int | None, delta: float, records: Rec
         return lambda session: lambda queries: [(a, None, None) for a in test.answers(queries)], NOT_PRIVATE, True
     if _pays_itself(test):
         return lambda session: _paid_answers(test, level), test.guarantee, False
-    if hasattr(test, "p_value") and hasattr(test, "sensitivity"):
+    if isinstance(test, PrivateTest):
         if max_tests is None:
             raise ValueError("a private test needs max_tests, the number of tests whose budget is reserved; give 100.")
         check.at_least(1, max_tests=max_tests)

@@ -294,13 +294,13 @@ class BandGCM(BandTest):
 
     def detectable_effect(self, shapes, release):
         """The effect of one pair that would have been found with power 0.8, on the scale of `effect`."""
-        del shapes
-        _, mechanism, sensitivity = self._sum(release)
-        most: Any = self._most(release.num_records)
-        if self._is_gamma():
-            spread = jnp.sqrt(self.budget()["squares"].variance(release.sensitivity["squares"]))
+        test = self.settled(shapes, release)
+        _, mechanism, sensitivity = test._sum(release)
+        most: Any = test._most(release.num_records)
+        if test._is_gamma():
+            spread = jnp.sqrt(test.budget()["squares"].variance(release.sensitivity["squares"]))
             most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)
-        return effect_sizes.detectable_concordance(most, self._null_variance(release), mechanism, sensitivity)
+        return effect_sizes.detectable_concordance(most, test._null_variance(release), mechanism, sensitivity)
 
     def headline(self, release):
         """The noisy sum S over pairs of neighbours."""

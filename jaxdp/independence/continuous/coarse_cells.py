@@ -77,6 +77,7 @@ class WithinCells(PrivateTest):
     accept_coarse_cells: bool = jax.tree.static(default=False)
 
     uses_z: ClassVar[bool] = True
+    cuts_z: ClassVar[bool] = True
     max_continuous: ClassVar[int] = 1  # columns of z that the cells can carry; a flag says what they assume
 
     def refuse_coarse_cells(self, columns) -> None:

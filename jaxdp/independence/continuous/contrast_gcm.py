@@ -229,10 +229,10 @@ class ContrastGCM(ContrastTest):
 
     def detectable_effect(self, shapes, release):
         """The concordance of one pair that would have been found with power 0.8; public."""
-        del shapes
+        test = self.settled(shapes, release)
         count = release.num_records
         return effect_sizes.detectable_concordance(
-            self._most(count), self._null_variance(count), self.budget(), release.sensitivity
+            test._most(count), test._null_variance(count), test.budget(), release.sensitivity
         )
 
     def headline(self, release):

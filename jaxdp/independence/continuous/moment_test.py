@@ -305,13 +305,6 @@ class MomentTest(PrivateTest):
         test = self.settled(shapes, release)
         return {"narrow column": NARROW_COLUMN} if bool(test.is_narrow(release)) else {}
 
-    def settled(self, shapes, release):
-        """The test with what a release of it says of its stages, public; `release` with its earlier stages."""
-        test = self.resolve(shapes)
-        for earlier in release.earlier:
-            test = test.then(test.second, test.first, earlier).resolve(shapes)
-        return test
-
     def no_gradient(self, name):
         del name
         return moments.ROUNDED

@@ -332,16 +332,16 @@ class PartitionGCM(WithinCells):
 
     def detectable_effect(self, shapes, release):
         """The correlation of one pair that would have been found with power 0.8; NaN where the noise hides V."""
-        del shapes
-        if self.num_regions > 1 or self.weights is not None:
+        test = self.settled(shapes, release)
+        if test.num_regions > 1 or test.weights is not None:
             return jnp.nan
-        variance, sd, law = release.value["variance"], self._sd(release), self._null_law(release)
-        noise = jnp.sqrt(self.budget()["variance"].variance(release.sensitivity["variance"]))
-        budget = self.budget()["covariance"]
+        variance, sd, law = release.value["variance"], test._sd(release), test._null_law(release)
+        noise = jnp.sqrt(test.budget()["variance"].variance(release.sensitivity["variance"]))
+        budget = test.budget()["covariance"]
         spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
         found = effect_sizes.detectable(lambda value: law(value, sd), spread)
         known = variance >= effect_sizes.CLEAR * noise
-        return jnp.where(known, found / jnp.sqrt(self.degrees_within(release.num_records) * variance), jnp.nan)
+        return jnp.where(known, found / jnp.sqrt(test.degrees_within(release.num_records) * variance), jnp.nan)
 
     def no_gradient(self, name):
         del name

@@ -150,7 +150,7 @@ class SubsampleAggregate(PrivateTest):
         )
 
     def _block_value(self, key, block):
-        if hasattr(self.statistic_of, "p_value"):
+        if isinstance(self.statistic_of, core.PrivateTest):
             return jnp.abs(core.run_opened(self.statistic_of, FloatNoise(key), block).statistic)
         return self.statistic_of(block)
 

@@ -141,7 +141,7 @@ class TestOfTests(PrivateTest):
         return jnp.sum(p_values <= self.block_level, dtype=int)
 
     def _block_p_value(self, key, block):
-        is_test = hasattr(self.test, "statistic")
+        is_test = isinstance(self.test, PrivateTest)
         return core.run_opened(self.test, FloatNoise(key), block).p_value if is_test else self.test(block)
 
     def sensitivity(self, num_records):

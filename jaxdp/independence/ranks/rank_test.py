@@ -184,12 +184,12 @@ class StratifiedRankTest(WithinCells):
 
     def detectable_effect(self, shapes, release):
         """The effect that would have been found with power 0.8; NaN where the noise hides V."""
-        del shapes
-        tail, v = self._tail(release), release.value["v"]
-        noise = jnp.sqrt(self.budget()["v"].variance(release.sensitivity["v"]))
-        spread = jnp.sqrt(self._guarded_variance(release) + self.budget()["u"].variance(release.sensitivity["u"]))
+        test = self.settled(shapes, release)
+        tail, v = test._tail(release), release.value["v"]
+        noise = jnp.sqrt(test.budget()["v"].variance(release.sensitivity["v"]))
+        spread = jnp.sqrt(test._guarded_variance(release) + test.budget()["u"].variance(release.sensitivity["u"]))
         found = effect_sizes.detectable(lambda value: tail(value, 0.0), spread)
-        return jnp.where(v >= effect_sizes.CLEAR * noise, found / (self.effect_per_variance() * v), jnp.nan)
+        return jnp.where(v >= effect_sizes.CLEAR * noise, found / (test.effect_per_variance() * v), jnp.nan)
 
     def effect_per_variance(self) -> float:
         """U over this and V is the effect."""

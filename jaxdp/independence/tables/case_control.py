@@ -101,7 +101,7 @@ class CaseControlTest(PrivateTest):
         return self.score(exposed_cases, exposed_controls)
 
     @classmethod
-    def settled_by(cls, labels) -> dict[str, int]:
+    def settled_by(cls, labels) -> dict[str, int]:  # type: ignore[override]
         """The fields that the public labels y settle, from pieces of them, (m,) each."""
         sizes = np.sum([[np.sum(piece > 0.5), np.sum(~(piece > 0.5))] for piece in labels], axis=0)
         return {"num_cases": int(sizes[0]), "num_controls": int(sizes[1])}

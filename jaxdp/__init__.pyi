@@ -96,9 +96,9 @@ from jaxdp.one_call.discover import discover as discover
 from jaxdp.one_call.gwas import gwas as gwas
 from jaxdp.one_call.mic import mic as mic
 from jaxdp.one_call.pair_answers import PairAnswers as PairAnswers
-from jaxdp.one_call.pairs import test_pairs as test_pairs
+from jaxdp.one_call.pairs_query import test_pairs as test_pairs
+from jaxdp.one_call.query import test as test
 from jaxdp.one_call.session import Session as Session
-from jaxdp.one_call.test import test as test
 from jaxdp.randomness.keys import fresh_key as fresh_key
 from jaxdp.simulate import power as power
 from jaxdp.spec import Columns as Columns

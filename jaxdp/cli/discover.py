@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +27,6 @@ def add_parser(subparsers) -> None:
     )
     options.add_data(parser)
     options.add_reading(parser)
-    options.add_memory(parser)
     parser.add_argument(
         "--columns", type=options.names, metavar="A,B,C", help="columns to use (default: all of the schema)"
     )
@@ -99,32 +99,34 @@ def knowledge_of(args: argparse.Namespace):
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
-    from jaxdp.data.known import schema_of
     from jaxdp.discovery.choose import keeps
     from jaxdp.discovery.engine.kept import FILE
-    from jaxdp.one_call.discover import columns_of, find_graph, settings_of
-    from jaxdp.one_call.reading import Source
+    from jaxdp.one_call.discover import GraphQuery
 
     options.keep_programs()
-    settings = {"max_order": args.max_order, "accept_coarse_cells": args.accept_coarse_cells}
-    settings |= {"delta": args.delta, "knowledge": knowledge_of(args)}
-    settings |= {} if args.directions is None else {"directions": args.directions}
-    settings = settings_of(method=args.method, **settings)
-    schema = schema_of(args.schema, missing=args.missing)
+    table = options.table(args)
+    schema = table.schema
+    query = GraphQuery.of(
+        schema,
+        columns=args.columns and options.columns(schema, args.columns),
+        epsilon=args.epsilon,
+        method=args.method,
+        max_order=args.max_order,
+        accept_coarse_cells=args.accept_coarse_cells,
+        delta=args.delta,
+        knowledge=knowledge_of(args),
+        directions=args.directions,
+    )
     truth = discovery.read_graph(args.truth) if args.truth else None
-    names = columns_of(schema, args.columns and options.columns(schema, args.columns))
-    _require_same_columns(truth, names)
-    reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    source = Source(args.data, tuple(names), schema, **reading, all_given=True)
+    _require_same_columns(truth, list(query.names))
     goes_on = args.out is not None and (Path(args.out) / FILE).exists()  # then it may be paid for
     ledger = options.open_ledger(args.ledger, args.seed, 0.0 if goes_on else args.epsilon)
     folder = options.result_folder(args, WRITTEN, unfinished=[FILE])
     keep = folder / FILE if keeps(args.method) else None
-    account = options.account(ledger, args.data, folder, ", ".join(names))
+    account = options.account(ledger, args.data, folder, query.short)
     key = options.make_key(args.seed)
     try:
-        how = {"epsilon": args.epsilon, "keep": keep, "memory": args.memory}
-        graph, num_records = find_graph(source, key, account, **how, **settings)
+        graph, num_records = dataclasses.replace(query, keep=keep).ask(table, key, account)
     except KeyboardInterrupt:
         if keep is not None and keep.exists():
             print(f"jaxdp: what was answered is kept: the same command with --out {folder} goes on.", file=sys.stderr)

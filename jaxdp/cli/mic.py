@@ -48,20 +48,16 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.data.known import schema_of
     from jaxdp.one_call.mic import MICQuery
 
     options.keep_programs()
     _require_consistent(args)
-    schema = schema_of(args.schema, missing=args.missing)
-    pair = (
-        {"columns": args.columns and options.columns(schema, args.columns)}
-        if args.all_pairs
-        else {"x": args.x, "y": args.y}
-    )
+    table = options.table(args)
     query = MICQuery.of(
-        schema,
-        **pair,
+        table.schema,
+        x=args.x,
+        y=args.y,
+        columns=args.columns and options.columns(table.schema, args.columns),
         epsilon=args.epsilon,
         delta=args.delta or 0.0,
         max_cells=args.cells,
@@ -70,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     folder = options.result_folder(args, FILES_OF_ALL if args.all_pairs else FILES_OF_ONE)
     account = options.account(ledger, args.data, folder, query.short)
-    reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    found = query.ask(args.data, options.make_key(args.seed), account, **reading)
+    found = query.ask(table, options.make_key(args.seed), account)
     content = write(found, folder, options.for_the_page(args, ledger))
     options.tell(args, content, _screen(content, folder) + options.pictures() + options.left(ledger))
     return 0
@@ -102,14 +97,6 @@ def _require_consistent(args) -> None:
         raise options.UserError("--columns goes with --all-pairs: give both, or --x A and --y B for one pair.")
     if not args.all_pairs and not (args.x and args.y):
         raise options.UserError("give --x A and --y B, or --all-pairs.")
-    if not args.all_pairs and args.x == args.y:
-        raise options.UserError(f"--x and --y both name {args.x!r}: name two columns.")
-    if args.cells and args.cells < 4:
-        raise options.UserError(f"--cells must be at least 4, got {args.cells:g}.")
-    if args.delta and not args.all_pairs:
-        raise options.UserError("--delta goes with --all-pairs.")
-    if args.range_share and args.all_pairs:
-        raise options.UserError("--range-share goes with --x and --y.")
 
 
 def write_tables(folder: Path, names, matrix, found) -> None:

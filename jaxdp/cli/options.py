@@ -208,7 +208,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """--strict, --records, --force and --missing: who may see what the form of the file says."""
+    """The fields of `jaxdp.one_call.reading.Reading`, but for --keep-sums, which `add_keep_sums` adds."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -225,10 +225,6 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="records without a value in a column that is asked about: refuse where they would be taken for dependence "
         "or drop them, which makes the number of complete records public (default: as the schema says, else refuse)",
     )
-
-
-def add_memory(parser: argparse.ArgumentParser) -> None:
-    """--memory: from which size on a table is read in chunks."""
     parser.add_argument(
         "--memory",
         type=memory,
@@ -236,6 +232,7 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
         help="what reading may take, such as 2GB; a larger table is read in chunks, if the test has sums (default: "
         "half of this machine)",
     )
+    parser.set_defaults(keep_sums=None)
 
 
 def add_keep_sums(parser: argparse.ArgumentParser) -> None:
@@ -246,6 +243,13 @@ def add_keep_sums(parser: argparse.ArgumentParser) -> None:
         help="keep the sums of files that were read in this folder, so that an interrupted pass goes on with the same "
         "line; they are PRIVATE (no noise), in a folder of mode 0700, and deleted once the answer is there",
     )
+
+
+def table(args: argparse.Namespace) -> Any:
+    """The table that the arguments name, with its schema and how it is read."""
+    from jaxdp.one_call.reading import READING, Table
+
+    return Table.of(args.data, args.schema, **{name: getattr(args, name) for name in READING})  # type: ignore[misc]
 
 
 def memory(text: str) -> int:
@@ -342,7 +346,7 @@ def account(ledger, data: str, folder: Path, columns: str):
     if ledger is None:
         return None
     from jaxdp.data.batches import called
-    from jaxdp.one_call.test import short
+    from jaxdp.one_call.ask import short
 
     return ledger.asked(columns=short(columns), source=short(called(data)), result=short(str(folder.resolve())))
 

@@ -12,8 +12,7 @@ FILES = ("plan.json",)
 
 def run(args: argparse.Namespace) -> int:
     """Answers from a schema, --n, --epsilon and --delta."""
-    from jaxdp.discovery.choose import why
-    from jaxdp.discovery.forecasting import planned
+    from jaxdp.discovery.choose import planned, why
     from jaxdp.discovery.spec import forecasts
     from jaxdp.report import written
 

@@ -6,12 +6,13 @@ import argparse
 import math
 from pathlib import Path
 
-from jaxdp.cli import all_pairs, options
+from jaxdp.cli import options
 
 SEES = ("linear", "monotone", "any")  # `jaxdp.spec.KINDS_SEEN`, without importing JAX
 ADJUST = ("holm", "bh")  # `jaxdp.one_call.pair_answers.ADJUSTMENTS`, without importing JAX
 EVERY = 10.0  # seconds between two lines about the pairs of --all-pairs, where there is no terminal
 FILES = ("result.json", "picture.png", "report.html")
+FILES_OF_PAIRS = ("pairs.csv", "result.json", "pairs.png", "report.html")
 EXAMPLE = """examples:
   jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1
   jaxdp test trial.csv --schema trial.toml --all-pairs --columns dose,response,age --adjust bh --epsilon 2"""
@@ -27,7 +28,6 @@ def add_parser(subparsers) -> None:
     )
     options.add_data(parser)
     options.add_reading(parser)
-    options.add_memory(parser)
     options.add_keep_sums(parser)
     parser.add_argument("--x", type=options.names, metavar="A", help="column(s) X, separated by commas")
     parser.add_argument("--y", type=options.names, metavar="B", help="column(s) Y")
@@ -77,23 +77,22 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     _require_consistent(args)
     options.keep_programs()
-    query = _pairs(args) if args.all_pairs else _one(args)
+    table = options.table(args)
+    query = _query(args, table.schema)
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.result_folder(args, all_pairs.FILES if args.all_pairs else FILES)
+    folder = options.result_folder(args, FILES_OF_PAIRS if args.all_pairs else FILES)
     account = options.account(ledger, args.data, folder, query.short)
-    reading = {"strict": args.strict, "records": args.records, "force": args.force}
-    reading |= {"memory": args.memory}
-    reading |= {"foretell": options.note} if args.all_pairs else {"keep_sums": args.keep_sums}
+    told = {"foretell": options.note} if args.all_pairs else {}
     count = len(query.asked) + 4 if args.all_pairs else 5
     with options.stages(count, EVERY if args.all_pairs else None) as begin:
-        answer = query.ask(args.data, options.make_key(args.seed), account, **reading, begin=begin)
+        answer = query.ask(table, options.make_key(args.seed), account, begin=begin, **told)
         facts = options.for_the_page(args, ledger)
         content = (
-            all_pairs.write(answer, folder, facts, begin)
+            write_pairs(answer, folder, facts, begin)
             if args.all_pairs
             else write(answer, folder, facts, begin, args.schema)
         )
-    screen = all_pairs.summary(answer, folder) if args.all_pairs else summary(content, folder) + options.pictures()
+    screen = summary_of_pairs(answer, folder) if args.all_pairs else summary(content, folder) + options.pictures()
     options.tell(args, content, screen + options.left(ledger))
     return 0
 
@@ -104,37 +103,17 @@ def _require_consistent(args: argparse.Namespace) -> None:
         raise options.UserError("give --x and --y, or --all-pairs, not both.")
     if not args.all_pairs and not (args.x and args.y):
         raise options.UserError("give --x A and --y B, or --all-pairs.")
-    if args.all_pairs and args.keep_sums:
-        raise options.UserError("--keep-sums goes with --x and --y.")
     for name in ("columns", "adjust", "delta"):
         if getattr(args, name) and not args.all_pairs:
             raise options.UserError(f"--{name} goes with --all-pairs.")
 
 
-def _one(args: argparse.Namespace):
-    """The query about X and Y."""
-    from jaxdp.data.known import schema_of
+def _query(args: argparse.Namespace, schema):
+    """The query about X and Y, or about all pairs."""
+    from jaxdp.one_call.pairs_query import PairsQuery
     from jaxdp.one_call.query import Query
 
-    schema = schema_of(args.schema, missing=args.missing)
-    x, y = options.columns(schema, args.x), options.columns(schema, args.y)
-    return Query.of(schema, x=x, y=y, **_how(args, schema))
-
-
-def _pairs(args: argparse.Namespace):
-    """The query about all pairs."""
-    from jaxdp.data.known import schema_of
-    from jaxdp.one_call.pairs_query import PairsQuery
-
-    schema = schema_of(args.schema, missing=args.missing)
-    columns = options.columns(schema, args.columns) if args.columns else None
-    chosen = {"columns": columns, "adjust": args.adjust or ADJUST[0], "delta": args.delta}
-    return PairsQuery.of(schema, **chosen, **_how(args, schema))
-
-
-def _how(args: argparse.Namespace, schema) -> dict:
-    """What both queries are asked with."""
-    return {
+    how = {
         "given": options.columns(schema, *args.given),
         "epsilon": args.epsilon,
         "method": args.method,
@@ -147,6 +126,10 @@ def _how(args: argparse.Namespace, schema) -> dict:
         "lengthscale": args.lengthscale,
         "fields": {"accept_coarse_cells": True} if args.accept_coarse_cells else {},
     }
+    if args.all_pairs:
+        columns = options.columns(schema, args.columns) if args.columns else None
+        return PairsQuery.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], delta=args.delta, **how)
+    return Query.of(schema, x=options.columns(schema, args.x), y=options.columns(schema, args.y), **how)
 
 
 def write(answer, folder: Path, facts: dict, begin, schema: str) -> dict:
@@ -178,12 +161,31 @@ def _told_cells(cells: list[dict]) -> str:
     return f"{total} of Z, which cut {'; '.join(axis(cut) for cut in cells)}"
 
 
+def _paragraphs(content: dict) -> list[str]:
+    """What an answer rests on, a named paragraph each."""
+    from jaxdp.one_call.answer import told_effect
+    from jaxdp.report.story import told_flags
+
+    rule = content["level_rule"] or {"sentence": "", "flags": []}
+    told = {
+        "power": content.get("power", ""),
+        "effect": told_effect(content) if "effect" in content else "",
+        "cells": _told_cells(content["cells"]) if content.get("cells") else "",
+        "given": content["conditioned_on"],
+        "assumes": content["assumption"] or rule["sentence"],
+        "level": rule["sentence"] if content["assumption"] else "",
+        "flagged:": told_flags(rule["flags"]),
+        "caution": " ".join(content["cautions"]),
+        "records": content["unit"],
+    }
+    return [options.paragraph(name, text) for name, text in told.items() if text]
+
+
 def summary(content: dict, folder: Path) -> str:
     """One screen for people."""
     from jaxdp._base import amounts, p_values
-    from jaxdp.one_call.answer import built, told_effect
-    from jaxdp.one_call.budget import listing
-    from jaxdp.report.story import told_flags
+    from jaxdp.one_call.answer import built
+    from jaxdp.one_call.ask import listing
 
     statistic = content["statistic"]
     if isinstance(statistic, float):
@@ -202,21 +204,7 @@ def summary(content: dict, folder: Path) -> str:
     ]
     if content["public_columns"]:
         lines.insert(-1, f"  public     {listing(content['public_columns'])}: not protected, known to everyone")
-    rule = content["level_rule"] or {"sentence": "", "flags": []}
-    told = {
-        "power": content.get("power", ""),
-        "effect": told_effect(content),
-        "cells": _told_cells(content["cells"]) if content["cells"] else "",
-        "given": content["conditioned_on"],
-        "assumes": content["assumption"] or rule["sentence"],
-        "level": rule["sentence"] if content["assumption"] else "",
-        "flagged:": told_flags(rule["flags"]),
-        "caution": " ".join(content["cautions"]),
-        "records": content["unit"],
-    }
-    for name, text in told.items():
-        if text:
-            lines.insert(-1, options.paragraph(name, text))
+    lines[-1:-1] = _paragraphs(content)
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
 
 
@@ -226,3 +214,41 @@ def _pair(values: list[float] | None) -> tuple[float, float] | None:
     if len(values) > 2:
         raise options.UserError(f"--residual-scale takes one number or two, got {len(values)}.")
     return values[0], values[-1]
+
+
+def write_pairs(found, folder: Path, facts: dict, begin) -> dict:
+    """Writes pairs.csv, result.json and report.html; returns what result.json holds."""
+    from jaxdp._base import csv_files
+    from jaxdp.one_call.pair_answers import COLUMNS, draw
+    from jaxdp.report import written
+    from jaxdp.report.html import write_report
+
+    content = {**found.to_dict(), **facts}
+    begin("writing the table")
+    written.put(folder, "result.json", options.write_json, content)
+    table = [[pair[name] for name in COLUMNS] for pair in found.pairs]
+    written.put(folder, "pairs.csv", csv_files.write, COLUMNS, table)
+    written.put_picture(folder, "pairs.png", draw, found)
+    begin("writing the report")
+    write_report(folder, content["title"], FILES_OF_PAIRS)
+    return content
+
+
+def summary_of_pairs(found, folder: Path) -> str:
+    """One screen for people."""
+    from jaxdp._base import amounts
+
+    content = found.content
+    indent = " " * 13
+    lines = [
+        content["title"],
+        options.paragraph("answer", content["answer"]),
+        *(f"{indent}{line}" for line in found.table()),
+        f"  sees       {content['sees'] or 'not said by the tests'}",
+        f"  privacy    {amounts.cost(content, every=True)} for all pairs together, "
+        f"{content['relation']}, {content['mode']}, n = {content['n']}",
+    ]
+    lines += _paragraphs(content)
+    lines += [f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else []
+    files = ", ".join(str(folder / name) for name in FILES_OF_PAIRS if (folder / name).exists())
+    return "\n".join([*lines, f"  files      {files}"])

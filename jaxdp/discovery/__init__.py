@@ -35,7 +35,7 @@ _EXPORTS = {
     "em_pc": "methods.em_pc",
     "Forecast": "spec",
     "Search": "spec",
-    "forecast": "forecasting",
+    "forecast": "choose",
     "priv_pc": "methods.priv_pc",
     "svt_pc": "methods.svt_pc",
 }

@@ -3,12 +3,12 @@
 from jaxdp.discovery.choose import choose_method as choose_method
 from jaxdp.discovery.choose import demo as demo
 from jaxdp.discovery.choose import discover as discover
+from jaxdp.discovery.choose import forecast as forecast
 from jaxdp.discovery.choose import partition_pc as partition_pc
 from jaxdp.discovery.choose import recommended_pc as recommended_pc
 from jaxdp.discovery.engine.knowledge import Knowledge as Knowledge
 from jaxdp.discovery.engine.orientation import cpdag_of as cpdag_of
 from jaxdp.discovery.engine.orientation import orient as orient
-from jaxdp.discovery.forecasting import forecast as forecast
 from jaxdp.discovery.graph import Decision as Decision
 from jaxdp.discovery.graph import Graph as Graph
 from jaxdp.discovery.graph import graph_from_dict as graph_from_dict

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
 from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
+from jaxdp._base.keywords import flat
 from jaxdp._base.printed import is_setting
 from jaxdp.core import Account
 from jaxdp.data.dataset import Column, Domain
+from jaxdp.data.known import schema_of
 from jaxdp.data.records import Records, RecordsInChunks, as_records, levels_of
 from jaxdp.discovery.engine.answerable import largest_order
 from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.spec import ABILITIES, Levels, Search, SearchSpec, Setting, best, find, forecasts, search
+from jaxdp.discovery.spec import (
+    ABILITIES,
+    Abilities,
+    Forecast,
+    Search,
+    SearchSpec,
+    Setting,
+    best,
+    find,
+    forecasts,
+    search,
+)
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
@@ -29,24 +43,20 @@ TEST_LEVEL = 0.01
 TESTS_PER_PAIR = 3
 
 
+@flat(Abilities, delta=0.0, accept_coarse_cells=False)
 def discover(
     key: Key,
     data: Any,
     *,
     epsilon: float,
-    delta: float = 0.0,
     method: str | Search = AUTO,
-    max_order: int | None = None,
-    knowledge: Knowledge | None = None,
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
-    accept_coarse_cells: bool = False,
-    keep: Any = None,
-    directions: float | None = None,
+    **settings: Unpack[Abilities],
 ) -> Graph:
     """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose and says why.
 
-    method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_by_name`); or a name
+    method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_with`); or a name
     of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "neighbour_pc" and
     "moment_pc" for continuous or mixed ones; or a `Search` of your own, or "package.module:name" of one.
     delta: searches that can use one need less noise; the others stay within pure epsilon.
@@ -59,26 +69,27 @@ def discover(
     """
     keys.admit(key, data)
     records = as_records(data, levels)
-    setting = setting_of(records.columns, records.num_records, epsilon, delta, isinstance(records, RecordsInChunks))
+    require_known(settings)
+    delta, in_chunks = settings.get("delta", 0.0), isinstance(records, RecordsInChunks)
+    setting = setting_of(records.columns, records.num_records, epsilon, delta, in_chunks)
     search = best(setting) if method == AUTO else named(method)
-    asked = {
-        "max_order": max_order or None,
-        "knowledge": knowledge,
-        "delta": delta or None,
-        "accept_coarse_cells": accept_coarse_cells or None,
-        "keep": keep,
-        "directions": directions,
-    }
-    options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    options = {name: value for name, value in settings.items() if value or (name == "directions" and value is not None)}
     if method == AUTO:
-        if search.spec.max_order is not None and max_order:
-            options["max_order"] = min(max_order, search.spec.max_order)
+        if search.spec.max_order is not None and "max_order" in options:
+            options["max_order"] = min(options["max_order"], search.spec.max_order)  # type: ignore[call-overload]
         if not search.takes("keep"):
             options.pop("keep", None)  # the automatic choice keeps answers where it can
     _require_abilities(search, options, setting)
     options = {name: value for name, value in options.items() if search.takes(name)}
     graph = search(key, records, epsilon=epsilon, ledger=ledger, **options)
     return graph if method != AUTO else dataclasses.replace(graph, note=" ".join([graph.note, why(setting)]).strip())
+
+
+def require_known(settings: Mapping[str, Any]) -> None:
+    """Raises TypeError for a setting that no search has."""
+    for name in settings:
+        if name not in ABILITIES:
+            raise TypeError(f"searches have no setting {name!r}; they have {', '.join(ABILITIES)}.")
 
 
 def _require_abilities(search: Search, options: Mapping[str, Any], setting: Setting) -> None:
@@ -132,19 +143,35 @@ def named(method: str | Search) -> Search:
     return own if isinstance(own, Search) else pc_with(catalogue.find(method))
 
 
-def pc_with(entry: catalogue.Entry) -> Search:
-    """PC with a test of the catalogue as a search."""
-
-    def search(key: Key, data: Any, **how: Any) -> Graph:
-        return pc_by_name(key, data, test=entry, **how)
-
-    takes = ("max_order", "knowledge", "accept_coarse_cells")
-    return Search(SearchSpec(f"PC with {entry.name}", entry.spec.summary, fits=_any_columns, takes=takes), search)
-
-
 def keeps(method: str) -> bool:
     """Whether a search of this name can go on from kept answers; "auto": it will where it can."""
     return method == AUTO or named(method).takes("keep")
+
+
+def forecast(
+    schema: Any, *, n: int, epsilon: float, delta: float = 0.0, columns: Sequence[str] | None = None
+) -> list[Forecast]:
+    """The searches that `jaxdp.discover` may choose, best first, and the weakest edges each should find.
+
+        jaxdp.discovery.forecast("survey.toml", n=20_000, epsilon=1.0)[0].misses
+
+    schema: as in `jaxdp.discover`. n: number of records. columns: names, default all. No data are read.
+    Errors: ValueError for names, numbers and budgets that cannot be.
+    """
+    return forecasts(planned(schema, n=n, epsilon=epsilon, delta=delta, columns=columns))
+
+
+def planned(
+    schema: Any, *, n: int, epsilon: float, delta: float = 0.0, columns: Sequence[str] | None = None
+) -> Setting:
+    """The public numbers of a search that has not run."""
+    known = schema_of(schema)
+    check.at_least(1, n=n)
+    names = list(known.names) if columns is None else list(columns)
+    described = [column for name in names for column in known.rule(name).code_column()]
+    if len(described) < 2:
+        raise ValueError(f"a graph needs at least two columns, got {len(described)}.")
+    return setting_of(described, n, epsilon, delta)
 
 
 def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:
@@ -152,29 +179,15 @@ def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:
     return best(setting_of(records.columns, records.num_records, epsilon, delta)).spec.name
 
 
-def _any_columns(levels: Levels) -> bool:
-    return True
-
-
-def _last_resort(setting: Setting) -> float:
-    """Searches of coded columns come first wherever they fit."""
-    return math.inf
-
-
-def _last(setting: Setting) -> int:
-    return 3
-
-
-_SHARES = "a sum of audited tests, reserved in advance"
+_SHARED: dict[str, Any] = {"fits": lambda levels: True, "without_audit": "a sum of audited tests, reserved in advance"}
 
 
 @search(
     SearchSpec(
         "partition_pc",
         "PC with partition-gcm alone; coarse in Z",
-        fits=_any_columns,
         takes=("max_order", "knowledge", "accept_coarse_cells"),
-        without_audit=_SHARES,
+        **_SHARED,
     )
 )
 def partition_pc(
@@ -195,22 +208,18 @@ def partition_pc(
     """
     from jaxdp.independence.continuous.partition_gcm import PartitionGCM
 
-    def make(share):
-        return PartitionGCM(epsilon=share, accept_coarse_cells=accept_coarse_cells)
-
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "ledger": ledger}
-    return pc_within(key, as_records(data, levels), make, epsilon=epsilon, **settings)
+    make = functools.partial(PartitionGCM, accept_coarse_cells=accept_coarse_cells)
+    return _within(key, data, make, epsilon, levels, max_order, knowledge=knowledge, ledger=ledger)
 
 
 @search(
     SearchSpec(
         "recommended_pc",
         "PC with the recommended test of each query; for continuous and mixed columns",
-        fits=_any_columns,
-        error=_last_resort,
+        error=lambda setting: math.inf,  # searches of coded columns come first wherever they fit
         takes=("max_order", "knowledge"),
-        without_audit=_SHARES,
-        rank=_last,
+        rank=lambda setting: 3,
+        **_SHARED,
     )
 )
 def recommended_pc(
@@ -233,83 +242,59 @@ def recommended_pc(
     """
     from jaxdp.independence.recommended import Recommended
 
-    def make(share):
-        return Recommended(epsilon=share)
-
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "ledger": ledger}
-    return pc_within(key, as_records(data, levels), make, epsilon=epsilon, **settings)
+    return _within(key, data, Recommended, epsilon, levels, max_order, knowledge=knowledge, ledger=ledger)
 
 
-def pc_within(
-    key,
-    records: Records,
-    make,
-    *,
-    epsilon: float,
-    max_order: int | None = None,
-    ledger=None,
-    limit: int | None = None,
-    knowledge: Knowledge | None = None,
-) -> Graph:
-    """PC with the tests that `make(share of epsilon)` builds, each at an equal share of a total budget.
+def _within(key, data, make, epsilon, levels, max_order, limit=None, **settings: Any) -> Graph:
+    """PC with the tests that make(epsilon=share) builds, each at an equal share of a total budget.
 
-    limit: largest conditioning set that the tests are made for.
+    limit: largest conditioning set that the tests are made for. settings: of `pc`.
     """
     from jaxdp.discovery.methods.pc import pc
 
+    records = as_records(data, levels)
     d = len(records.columns)
     tests = max(1, TESTS_PER_PAIR * d * (d - 1) // 2)
-    test = make(float(epsilon) / tests)
+    test = make(epsilon=float(epsilon) / tests)
     last = largest_order(test, records, d - 2 if limit is None else min(d - 2, limit))
-    graph = pc(
-        key,
-        records,
-        test=test,
-        level=TEST_LEVEL,
-        max_order=last if max_order is None else max_order,
-        max_tests=tests,
-        stable=False,
-        knowledge=knowledge,
-        ledger=ledger,
-    )
+    settings |= {"max_order": last if max_order is None else max_order, "max_tests": tests}
+    graph = pc(key, records, test=test, level=TEST_LEVEL, stable=False, **settings)
     return graph if max_order is not None or last >= d - 2 else dataclasses.replace(graph, note=limited(last))
 
 
-def pc_by_name(
-    key,
-    data,
-    *,
-    test,
-    epsilon: float,
-    max_order: int | None = None,
-    knowledge: Knowledge | None = None,
-    levels=None,
-    ledger=None,
-    accept_coarse_cells: bool = False,
-) -> Graph:
-    """PC with one test of the catalogue, built for the columns of each query as `jaxdp test` builds it.
+def pc_with(entry: catalogue.Entry) -> Search:
+    """PC with one test of the catalogue as a search, built for the columns of each query as `jaxdp test` builds it.
 
-    test: its name, "package.module:Class", or its entry. Budget, tests and level: as in `recommended_pc`.
+    Budget, tests and level: as in `recommended_pc`.
     Conditioning sets stay within what the test's spec says it takes, and so small that it refuses none.
     Privacy: epsilon-DP under replace-one, by summation. Errors: ValueError for tests that need more than columns (a
     law), whose y is a public group, or that take no query about some pair of these columns.
     """
-    from jaxdp.independence.by_name import ByName
 
-    entry = catalogue.find(test) if isinstance(test, str) else test
-    records = as_records(data, levels)
-    coarse = accept_coarse_cells and entry.cls.cuts_z
-    fields = (("accept_coarse_cells", True),) if coarse else ()
+    @search(
+        SearchSpec(
+            f"PC with {entry.name}",
+            entry.spec.summary,
+            takes=("max_order", "knowledge", "accept_coarse_cells"),
+            **_SHARED,
+        )
+    )
+    def pc_with_test(
+        key, data, *, epsilon, max_order=None, knowledge=None, levels=None, ledger=None, accept_coarse_cells=False
+    ) -> Graph:
+        from jaxdp.independence.by_name import ByName
 
-    def make(share):
-        return ByName(entry=entry, epsilon=share, level=TEST_LEVEL, fields=fields)
+        coarse = accept_coarse_cells and entry.cls.cuts_z
+        make = functools.partial(
+            ByName, entry=entry, level=TEST_LEVEL, fields=(("accept_coarse_cells", True),) if coarse else ()
+        )
+        catalogue.require_any_pair(make(epsilon=1.0))
+        catalogue.require_buildable(entry)
+        records = as_records(data, levels)
+        limit = fitting_order(entry.spec, records)
+        return _within(key, records, make, epsilon, None, max_order, limit, knowledge=knowledge, ledger=ledger)
 
-    catalogue.require_any_pair(make(1.0))
-    catalogue.require_buildable(entry)
-    limit = fitting_order(entry.spec, records)
-    settings: dict[str, Any] = {"epsilon": epsilon, "max_order": max_order, "ledger": ledger, "limit": limit}
-    settings["knowledge"] = knowledge
-    return pc_within(key, records, make, **settings)
+    return pc_with_test
 
 
 def fitting_order(spec, records: Records) -> int:

@@ -8,7 +8,7 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from jaxdp._base import check
 from jaxdp._base.printed import printed
@@ -17,7 +17,19 @@ from jaxdp.discovery.graph import Graph
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
 HOPELESS = 0.5  # no two columns are further from independence than this share of the records, or little
 
-# Arguments that not every search has -> what `jaxdp.discovery.discover` says where a search without it is asked for it;
+
+class Abilities(TypedDict, total=False):
+    """The arguments that not every search has, as calls take them."""
+
+    keep: Any
+    directions: float | None
+    knowledge: Any
+    delta: float
+    max_order: int | None
+    accept_coarse_cells: bool
+
+
+# Each of them -> what `jaxdp.discovery.discover` says where a search without it is asked for it;
 # "" where the search goes without: a budget with a delta is pure epsilon-DP too, a largest order is a wish.
 ABILITIES: Mapping[str, str] = {
     "keep": "{name} keeps no answers: leave out keep=, or use {best}.",
@@ -82,14 +94,6 @@ class SearchAudit:
     one_release: bool = False
 
 
-def _middle(setting: Setting) -> int:
-    return 1
-
-
-def _nothing(setting: Setting) -> str:
-    return ""
-
-
 @dataclasses.dataclass(frozen=True)
 class SearchSpec:
     """Everything the rest of the package needs to know about a search.
@@ -111,8 +115,8 @@ class SearchSpec:
     summary: str
     fits: Callable[[Levels], bool] = coded
     error: Callable[[Setting], float] | None = None
-    rank: Callable[[Setting], int] = _middle
-    because: Callable[[Setting], str] = _nothing
+    rank: Callable[[Setting], int] = lambda setting: 1
+    because: Callable[[Setting], str] = lambda setting: ""
     takes: tuple[str, ...] = ("max_order",)
     needs: tuple[str, ...] = ()
     max_order: int | None = None

@@ -16,6 +16,7 @@ from jaxdp._base import amounts, p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Result
 from jaxdp.data import conditioning
+from jaxdp.data.records import levels_of
 from jaxdp.one_call.cautions import cautions
 from jaxdp.plan.setting import Setting
 from jaxdp.report.picture import Picture
@@ -257,7 +258,7 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
         "unit": query.schema.protects,
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
-        "assumption": query.entry.spec.assumption if _has_continuous(data.domain.z) else "",
+        "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",
         "level_rule": rule,
         "sees": without_z(query.entry.spec.sees, query),
         "cautions": cautions(
@@ -471,26 +472,14 @@ def versions() -> dict[str, str]:
     """Versions of what computed an answer."""
     import jax
 
-    return {"jaxdp": jaxdp_version(), "jax": jax.__version__, "python": platform.python_version()}
+    from jaxdp._base.version import version
 
-
-def jaxdp_version() -> str:
-    """Version of the installed distribution."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("jaxdp-dependence")
-    except metadata.PackageNotFoundError:
-        return "not installed"
+    return {"jaxdp": version(), "jax": jax.__version__, "python": platform.python_version()}
 
 
 def epsilon_shown(cost: float, asked: float) -> float:
     """The cost; the budget asked for where the cost stays below it by rounding only."""
     return asked if asked * (1.0 - 1e-12) <= cost <= asked else cost
-
-
-def _has_continuous(columns) -> bool:
-    return any(column.levels == 0 for column in columns)
 
 
 def _plain(value: Any) -> Any:

@@ -6,21 +6,22 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from jaxdp import catalogue, charge, core
 from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE
+from jaxdp._base.keywords import flat
 from jaxdp._base.printed import printed, printed_name
 from jaxdp.core import Cost
 from jaxdp.data import plink
 from jaxdp.data.schema import as_names
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
-from jaxdp.one_call.budget import budget
+from jaxdp.one_call.ask import account_of, budget, own_key
 from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.test import account_of, own_key
+from jaxdp.one_call.reading import Reading, ReadingOptions
 from jaxdp.randomness.keys import RELEASE
 from jaxdp.report import story
 
@@ -170,6 +171,7 @@ def _bounds(name: str, pair: Any) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
+@flat(ReadingOptions, strict=False, force=False)
 def gwas(
     genotypes: str | os.PathLike,
     *,
@@ -181,6 +183,7 @@ def gwas(
     count: int | None = COUNT,
     ledger: Any = None,
     key: Any = None,
+    **reading: Unpack[ReadingOptions],
 ) -> VariantAnswers:
     """Which variants go with a phenotype, given covariates? Score tests of a PLINK fileset, the best of all variants.
 
@@ -191,9 +194,11 @@ def gwas(
     columns to adjust for. phenotype: a column of that table; default the sixth column of .fam. bounds: public, of every
     covariate and of a phenotype that is a quantity; without bounds it holds cases and controls, 2 and 1.
     count: variants that are chosen and tested; None tests every one (few variants only: the noise grows with them).
-    ledger, key: as in `jaxdp.test`.
+    ledger, key: as in `jaxdp.test`. strict, records, force, missing, memory, keep_sums are refused: a fileset is typed,
+    its persons are those of .fam, and it is read whole.
     Returns `VariantAnswers`. Privacy: epsilon-DP under replace-one: one person's genotypes, phenotype and covariates
     together. Errors: ValueError and OSError about names, bounds and files, before anything is charged.
     """
+    Reading(**reading).require_only(why="a fileset is read whole, and its persons are those of .fam")
     query = GwasQuery.of(names, bounds or {}, phenotype, epsilon, count)
     return query.ask(genotypes, covariates, own_key(key), account_of(ledger, genotypes, query.short))

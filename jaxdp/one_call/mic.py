@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from jaxdp import charge
 from jaxdp._base import amounts, p_values
 from jaxdp._base.display import NOT_PRIVATE, as_html
+from jaxdp._base.keywords import flat
 from jaxdp.core import Cost
-from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
-from jaxdp.one_call.budget import budget
+from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget
 from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.test import account_of, own_key
+from jaxdp.one_call.reading import Selection, Table
 from jaxdp.randomness.keys import RELEASE
 from jaxdp.report.picture import Picture
 
@@ -80,7 +81,7 @@ class Coefficients:
 
 
 @dataclasses.dataclass(frozen=True)
-class MICQuery:
+class MICQuery(TableQuery[Coefficients]):
     """Columns of a schema whose coefficients are wanted, at what budget; `MICQuery.of` checks it.
 
     all_pairs: of every pair, else of the two columns. delta: Gaussian noise under (epsilon, delta)-DP, for all pairs.
@@ -134,31 +135,63 @@ class MICQuery:
         """The query in one line, for ledgers."""
         return ("all pairs of " if self.all_pairs else "") + ", ".join(self.names)
 
-    def ask(
-        self,
-        table: Any,
-        key: Any,
-        account: Any = None,
-        *,
-        strict: bool = False,
-        records: int | None = None,
-        force: bool = False,
-    ) -> Coefficients:
-        """The coefficients, charged to the account once."""
+    def selection(self, table: Table) -> Selection:
+        """The two columns, or all."""
+        return Selection(table, self.names)
 
-        def measure(data, account):
-            values, columns = data
-            if values.shape[0] < MIN_ROWS:
-                raise ValueError(f"the data have {values.shape[0]} rows; `mic` needs at least {MIN_ROWS}.")
-            return (_all_pairs if self.all_pairs else _one_pair)(self, values, columns, key, account)
+    def loader(self, selection: Selection, key: Any) -> tuple[MICQuery, Callable[..., Any]]:
+        """Records in memory: grids are searched over all of them."""
+        rows = selection.rows_beyond()
+        if rows is not None:
+            raise ValueError(
+                f"mic must have all records in memory: {selection.in_memory(rows)}: name fewer columns, or give more "
+                "memory."
+            )
+        return self, functools.partial(self.schema.read_table, names=self.names, shuffled=reading.is_release(key))
 
-        def load(source, **how):
-            return self.schema.read_table(source, self.names, shuffled=reading.is_release(key), **how)
+    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Coefficients:
+        """One coefficient, or all pairs by one release."""
+        values, columns = data
+        rows, names = values.shape[0], self.names
+        if rows < MIN_ROWS:
+            raise ValueError(f"the data have {rows} rows; `mic` needs at least {MIN_ROWS}.")
+        measure = _all_pairs if self.all_pairs else _one_pair
+        released, found, content = measure(self, values, columns, key, account)
+        first, second = np.array(list(itertools.combinations(range(len(names)), 2))).T
+        matrix = np.eye(len(names))
+        matrix[first, second] = matrix[second, first] = found
+        pairs = [{"x": names[i], "y": names[j], "mic": float(v)} for i, j, v in zip(first, second, found, strict=True)]
+        pairs.sort(key=lambda pair: -pair["mic"])
+        if self.all_pairs:
+            top = ", ".join(f"{p['x']} ~ {p['y']} {p['mic']:.2f}" for p in pairs[:3])
+            said = {"title": f"All {len(pairs)} pairs of {len(names)} columns", "answer": top}
+        else:
+            title = f"How strongly are {names[0]} and {names[1]} related?"
+            said = {"title": title, "answer": f"MIC = {found[0]:.3f} (0 = unrelated, 1 = one determines the other)"}
+            said["answer"] += f", {content.pop('told')}"
+        common = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "relation": released.cost.relation.value,
+            "mode": released.mode,
+            "n": rows,
+            "cautions": cautions(rows, self.epsilon, released=released.mode == RELEASE, recorded=account is not None),
+            **({"unit": self.schema.protects} if self.schema.unit else {}),
+        }
+        method = content.pop("method")
+        return Coefficients(
+            names=names,
+            pairs=pairs,
+            matrix=matrix,
+            cost=released.cost,
+            mode=released.mode,
+            method=method,
+            content={**common, **said, "method": method, "pairs": pairs, **content},
+            p_value=content.get("p_value"),
+        )
 
-        source = reading.Source(table, self.names, self.schema, strict, records, force)
-        return reading.ask(measure, load, source, account)
 
-
+@flat(CallOptions, strict=False, force=False)
 def mic(
     table: Any,
     *,
@@ -167,23 +200,16 @@ def mic(
     columns: Sequence[str] | None = None,
     epsilon: float,
     delta: float = 0.0,
-    schema: Schema | str | os.PathLike | Mapping | None = None,
-    bounds: Mapping[str, Sequence[float]] | None = None,
-    levels: Mapping[str, Sequence[Any]] | None = None,
     max_cells: float | None = None,
     range_share: float = 0.0,
-    ledger: Any = None,
-    key: Any = None,
-    strict: bool = False,
-    records: int | None = None,
-    force: bool = False,
-    missing: str | None = None,
+    **how: Unpack[CallOptions],
 ) -> Coefficients:
     """How strongly are x and y related, or all pairs of columns? MICr: 0 = unrelated, 1 = one determines the other.
 
         jaxdp.mic(frame, x="dose", y="response", epsilon=1.0, bounds={"dose": (0, 10), "response": (-5, 5)})
 
-    table, schema, bounds, levels, ledger, key, strict, records, force, missing: as in `jaxdp.test`.
+    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`; all records
+    of the columns must fit into memory.
     columns: without x and y, those whose pairs are measured (default all described). delta: with all pairs, Gaussian
     noise under (epsilon, delta)-DP. max_cells: grid cells allowed, at least 4. range_share: with x and y, the share of
     the budget for private ranges, for heavy tails (0.3 is good).
@@ -191,22 +217,15 @@ def mic(
     Returns `Coefficients`: pairs, matrix, p_value (one pair), `plot()`, `to_dict()`. It holds no record.
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
     """
-    query = MICQuery.of(
-        schema_of(schema, bounds, levels, missing),
-        x=x,
-        y=y,
-        columns=columns,
-        epsilon=epsilon,
-        delta=delta,
-        max_cells=max_cells,
-        range_share=range_share,
-    )
-    account = account_of(ledger, table, query.short)
-    return query.ask(table, own_key(key), account, strict=strict, records=records, force=force)
+    call = Call.of(table, how)
+    own: dict[str, Any] = {"x": x, "y": y, "columns": columns, "epsilon": epsilon, "delta": delta}
+    own |= {"max_cells": max_cells, "range_share": range_share}
+    call.require_no_settings(*own)
+    return call.ask(MICQuery.of(call.schema, **own))
 
 
-def _one_pair(query: MICQuery, values, columns, key, account) -> Coefficients:
-    """One coefficient with its p-value."""
+def _one_pair(query: MICQuery, values, columns, key, account) -> tuple:
+    """(result, one coefficient, what is said of it) with its p-value."""
     import jax
 
     from jaxdp.core import run
@@ -222,32 +241,15 @@ def _one_pair(query: MICQuery, values, columns, key, account) -> Coefficients:
     )
     with jax.enable_x64(True):
         result = run(test, key, Data(values[:, 0], values[:, 1]), ledger=account)
-    value, p_value, (x, y) = float(result.statistic), float(result.p_value), query.names
-    left = query.epsilon * (1.0 - query.range_share)
+    p_value, left = float(result.p_value), query.epsilon * (1.0 - query.range_share)
+    sd = math.sqrt(2.0) * float(result.release.sensitivity.bound) / left
     told = p_values.told(p_value, p_values.smallest_of(test, p_value))
-    content = _common(query, values.shape[0], result, account) | {
-        "title": f"How strongly are {x} and {y} related?",
-        "answer": f"MIC = {value:.3f} (0 = unrelated, 1 = one determines the other), {told}",
-        "method": result.method,
-        "pairs": [{"x": x, "y": y, "mic": value}],
-        "p_value": p_value,
-        "noise_sd": math.sqrt(2.0) * float(result.release.sensitivity.bound) / left,
-    }
-    matrix = np.array([[1.0, value], [value, 1.0]])
-    return Coefficients(
-        names=query.names,
-        pairs=[{"x": x, "y": y, "mic": value}],
-        matrix=matrix,
-        cost=result.cost,
-        mode=result.mode,
-        method=result.method,
-        content=content,
-        p_value=p_value,
-    )
+    said = {"told": told, "method": result.method, "p_value": p_value, "noise_sd": sd}
+    return result, [float(result.statistic)], said
 
 
-def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
-    """Every pair, under one budget."""
+def _all_pairs(query: MICQuery, values, columns, key, account) -> tuple:
+    """(release, coefficients of every pair, what is said of them) under one budget."""
     import jax
 
     from jaxdp import core
@@ -256,17 +258,11 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
     from jaxdp.independence.mic.mic_pairs import MICrPairs, noise_scale
     from jaxdp.mechanisms import Gaussian
     from jaxdp.randomness import keys
-    from jaxdp.statistics.mic.mic_pairs import all_pairs
 
-    epsilon, delta, names = query.epsilon, query.delta, query.names
-    noise: dict[str, Any] = {"mechanism": Gaussian(rho=zcdp_rho(epsilon, delta))} if delta else {}
-    test = MICrPairs(
-        **(noise or {"epsilon": epsilon}),
-        bounds=[mic_common.column_bounds(column) for column in columns],
-        max_cells=query.max_cells,
-        progress=sys.stderr.isatty(),
-    )
-    rows, pairs = values.shape[0], all_pairs(len(names))
+    epsilon, delta, rows = query.epsilon, query.delta, values.shape[0]
+    noise: dict[str, Any] = {"mechanism": Gaussian(rho=zcdp_rho(epsilon, delta))} if delta else {"epsilon": epsilon}
+    bounds = [mic_common.column_bounds(column) for column in columns]
+    test = MICrPairs(**noise, bounds=bounds, max_cells=query.max_cells, progress=sys.stderr.isatty())
     with jax.enable_x64(True):
         test = test.resolve(jax.ShapeDtypeStruct(values.shape, values.dtype))
         cost = Cost(epsilon=epsilon, delta=delta) if delta else core.cost_of(test, values)
@@ -276,32 +272,8 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> Coefficients:
             released = core.release(test, key, values)
         sd = noise_scale(test, rows)
     found = np.asarray(mic_laplace.corrected(np.asarray(released.value), null), float)
-    matrix = np.eye(len(names))
-    matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = found
-    listed = [{"x": names[i], "y": names[j], "mic": float(v)} for (i, j), v in zip(pairs, found, strict=True)]
-    listed.sort(key=lambda pair: -pair["mic"])
-    content = _common(query, rows, dataclasses.replace(released, cost=cost), account) | {
-        "title": f"All {len(listed)} pairs of {len(names)} columns",
-        "answer": ", ".join(f"{p['x']} ~ {p['y']} {p['mic']:.2f}" for p in listed[:3]),
-        "method": method,
-        "pairs": listed,
-        "noise_sd": sd,
-    }
-    return Coefficients(
-        names=names, pairs=listed, matrix=matrix, cost=cost, mode=released.mode, method=method, content=content
-    )
-
-
-def _common(query: MICQuery, rows: int, published: Any, account: Any) -> dict[str, Any]:
-    released = published.mode == RELEASE
-    return {
-        "epsilon": query.epsilon,
-        "delta": query.delta,
-        "relation": published.cost.relation.value,
-        "mode": published.mode,
-        "n": rows,
-        "cautions": cautions(rows, query.epsilon, released=released, recorded=account is not None),
-    } | ({"unit": query.schema.protects} if query.schema.unit else {})
+    released = dataclasses.replace(released, cost=cost)
+    return released, found, {"method": method, "noise_sd": sd}
 
 
 def draw(path: Path, found: Coefficients) -> None:
@@ -312,12 +284,5 @@ def draw(path: Path, found: Coefficients) -> None:
     if found.p_value is not None:
         figures.p_value_scale(path, p_value=found.p_value, level=LEVEL, title=title, simulation=simulation)
         return
-    figure, axes = figures.canvas(6.4, 5.6)
-    image = axes.imshow(found.matrix, vmin=0.0, vmax=1.0, cmap="viridis")
-    figure.colorbar(image, ax=axes, label="private MIC")
-    if len(found.names) <= MAX_LABELS:
-        labels = [figures.plain(name) for name in found.names]
-        axes.set_xticks(range(len(labels)), labels, rotation=90)
-        axes.set_yticks(range(len(labels)), labels)
-    axes.set_title(figures.plain(title))
-    figures.save(figure, path, simulation)
+    how: dict[str, Any] = {"label": "private MIC", "highest": 1.0, "colours": "viridis", "title": title}
+    figures.heat_map(path, found.matrix, found.names, **how, simulation=simulation)

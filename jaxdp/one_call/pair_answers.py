@@ -98,7 +98,6 @@ class PairAnswers:
         return as_html(self.content["title"], {**shown, "privacy": paid})
 
 
-MAX_LABELS = 40  # columns that a heat map names
 STRONGEST = 4.0  # decimal places of an adjusted p-value beyond which colours do not differ
 
 
@@ -114,13 +113,5 @@ def draw(path: Path, found: PairAnswers) -> None:
         i, j = names.index(pair["x"]), names.index(pair["y"])
         depth[i, j] = depth[j, i] = min(-math.log10(max(pair["adjusted"], 10.0**-STRONGEST)), STRONGEST)
         dots += [(i, j), (j, i)] if pair["dependence_found"] else []
-    figure, axes = figures.canvas(6.4, 5.6)
-    image = axes.imshow(depth, vmin=0.0, vmax=STRONGEST, cmap="Blues")
-    figure.colorbar(image, ax=axes, label="-log10 of the adjusted p-value")
-    if dots:
-        axes.scatter(*np.array(dots).T, s=14, color="black")
-    if len(names) <= MAX_LABELS:
-        labels = [figures.plain(name) for name in names]
-        axes.set_xticks(range(len(labels)), labels, rotation=90)
-        axes.set_yticks(range(len(labels)), labels)
-    figures.save(figure, path, found.mode == "simulation")
+    how: dict[str, Any] = {"label": "-log10 of the adjusted p-value", "highest": STRONGEST, "colours": "Blues"}
+    figures.heat_map(path, depth, names, **how, dots=dots, simulation=found.mode == "simulation")

@@ -1,4 +1,6 @@
-"""Which pairs of columns are dependent (given Z)? A query about all pairs of a schema, answered under one budget."""
+"""`jaxdp.test_pairs`: which pairs of columns are dependent (given Z)? All pairs of a table under one budget."""
+
+# ruff: noqa: PT028 (no test of the suite, whatever its name)
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -18,6 +20,7 @@ from jaxdp import catalogue, charge
 from jaxdp._base import check, p_values
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import duration
+from jaxdp._base.keywords import flat
 from jaxdp.core import Cost
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
@@ -33,10 +36,11 @@ from jaxdp.one_call.answer import (
     with_flags,
     without_z,
 )
-from jaxdp.one_call.budget import MIN_EPSILON, budget, listing
+from jaxdp.one_call.ask import MIN_EPSILON, Call, TableQuery, budget, listing
 from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
-from jaxdp.one_call.query import Query, require_size, silent
+from jaxdp.one_call.query import Query, TestOptions, require_size
+from jaxdp.one_call.reading import Selection, Table
 from jaxdp.randomness import keys
 from jaxdp.report.story import told_doubts
 from jaxdp.spec import DECISION
@@ -49,7 +53,7 @@ TURNS_TIMED = 5  # pairs after which the time that the rest will take is told
 
 
 @dataclasses.dataclass(frozen=True)
-class PairsQuery:
+class PairsQuery(TableQuery[PairAnswers]):
     """All pairs of columns of a schema, the test of each, one budget; `PairsQuery.of` checks and completes them.
 
     asked: one query for each pair, in the order of the columns, each with its share of epsilon.
@@ -148,58 +152,31 @@ class PairsQuery:
         given = f" given {listing(self.given)}" if self.given else ""
         return f"Which of the {len(self.asked)} pairs of {listing(self.columns)} are dependent{given}?"
 
-    def ask(
-        self,
-        table: Any,
-        key: Any,
-        account: Any = None,
-        *,
-        strict: bool = False,
-        records: int | None = None,
-        force: bool = False,
-        memory: int | None = None,
-        begin: Callable[[str], None] = silent,
-        foretell: Callable[[str], None] | None = None,
-    ) -> PairAnswers:
-        """The answers about a table, charged to the account once. begin: told the name of each stage.
+    def selection(self, table: Table) -> Selection:
+        """All columns and Z."""
+        return Selection(table, (*self.columns, *self.given), self.given)
 
-        foretell: told in words, before the charge, about how long the pairs will take.
-        memory: bytes that a table may take; one that takes more is read in chunks, for every stage of every release.
-        """
-        if strict:
-            conditioning.require_said(self.schema.rule(name) for name in self.given)
-        names = (*self.columns, *self.given)
-        source = reading.Source(table, names, self.schema, strict, records, force, self.given)
+    def loader(self, selection: Selection, key: Any) -> tuple[PairsQuery, Callable[..., Any]]:
+        """Records in memory, or the table in chunks, for every stage of every release."""
+        rows, how = selection.rows_beyond(), selection.table.reading
+        if rows is None:
 
-        def load(table: Any, **how: Any) -> np.ndarray:
-            return self.schema.read_table(
-                table, self.columns, given=self.given, shuffled=reading.is_release(key), **how
-            )[0]
+            def load(source: Any, **told: Any) -> np.ndarray:
+                return self.schema.read_table(
+                    source, self.columns, given=self.given, shuffled=reading.is_release(key), **told
+                )[0]
 
-        rows = source.rows_beyond(memory)
-        if rows is not None:
-            load = self._in_chunks(source, rows, memory)
-        begin("reading the data")
-        waiting = [foretell]  # in strict mode the pairs are charged first and answered in a second turn
-
-        def answer(values: Any, account: Any) -> PairAnswers:
-            return self._answer(values, key, account, begin, waiting.pop() if waiting else None)
-
-        return reading.ask(answer, load, source, account)
-
-    def _in_chunks(self, source: reading.Source, rows: int, memory: int | None) -> Callable[..., Any]:
-        """How a table that is too large is read. Errors: ValueError, before it is, for a pair without sums."""
-        most = reading.limit(memory)
-        table = _TableInChunks(self.schema, (*self.columns, *self.given), source.table, most, source.strict, rows)
+            return self, load
+        table = _TableInChunks(self.schema, selection.names, selection.table.source, how.limit, how.strict, rows)
         if not self.joint:
             self._require_sums(table, rows)
 
-        def load(table_: Any, **how: Any) -> _TableInChunks:
+        def load_chunks(source: Any, **told: Any) -> _TableInChunks:
             columns = streamed.AllColumns(self.schema, table.names)
-            known = streamed.load(table_, columns=columns, memory=most, force=source.force, **how)
-            return dataclasses.replace(table, table=table_, rows=known.num_records)
+            known = streamed.load(source, columns=columns, memory=how.limit, force=how.force, **told)
+            return dataclasses.replace(table, table=source, rows=known.num_records)
 
-        return load
+        return self, load_chunks
 
     def _require_sums(self, table: _TableInChunks, rows: int) -> None:
         """Raises ValueError for a pair whose test has no sums."""
@@ -217,29 +194,36 @@ class PairsQuery:
                 except ValueError as error:
                     raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None
 
-    def _answer(
+    def answer(
         self,
-        values: Any,
+        data: Any,
         key: Any,
         account: Any,
         begin: Callable[[str], None],
-        foretell: Callable[[str], None] | None,
+        *,
+        foretell: Callable[[str], None] | None = None,
+        **more: Any,
     ) -> PairAnswers:
+        """By one release of all pairs, or by one of each, whose costs add up.
+
+        foretell: called before the charge with about how long the pairs will take, in words.
+        """
         import jax
 
         from jaxdp.core import cost_of, run
         from jaxdp.independence import pair_by_pair
 
-        rows = values.rows if isinstance(values, _TableInChunks) else values.shape[0]
+        rows = data.rows if isinstance(data, _TableInChunks) else data.shape[0]
         for entry in {query.entry.name: query.entry for query in self.asked}.values():
             require_size(entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
-            data: list = [] if self.joint else [self._data(query, values) for query in self.asked]
-            tests = [_built(query, one, rows) for query, one in zip(self.asked, data, strict=not self.joint)]
+            each: list = [] if self.joint else [self._data(query, data) for query in self.asked]
+            tests = [_built(query, one, rows) for query, one in zip(self.asked, each, strict=not self.joint)]
             stopped = "a run that is stopped loses its answers, not its charge"
             begin(f"testing {len(self.asked)} pairs of {rows} rows; {stopped}")
-            together = self._jointly(values, rows) if self.joint else self._together(tests, values, rows)
-            told = None if foretell is None else _Foretold(self, rows, foretell)
+            together = self._jointly(data, rows) if self.joint else self._together(tests, data, rows)
+            # in strict mode the pairs are charged in a first turn and answered in a second one
+            told = None if foretell is None or isinstance(account, charge.Paid) else _Foretold(self, rows, foretell)
             # public, and slow for many pairs: before the time is told and before anything is charged
             power = functools.cache(lambda: self._power(tests[0] if together is None else together[0], rows))
             if together is None:
@@ -252,7 +236,7 @@ class PairsQuery:
                 results, cost = pair_by_pair.run_each(
                     tests,
                     key,
-                    data,
+                    each,
                     name=name,
                     ledger=account,
                     begin=_Turns(self.asked, begin),
@@ -278,7 +262,7 @@ class PairsQuery:
             public = power()
         released = mode == keys.RELEASE
         public["cautions"] = cautions(rows, float(cost.epsilon), released=released, recorded=account is not None)
-        return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, data) if data else None, public)
+        return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, each) if each else None, public)
 
     def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test wants them."""
@@ -581,3 +565,48 @@ def _built(query: Query, data: Data, rows: int) -> Any:
         return query.entry.within(query.epsilon, data, settings, coded=query.domain)
     except ValueError as error:
         raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None
+
+
+@flat(TestOptions, strict=False, force=False)
+def test_pairs(
+    table: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    given: str | Sequence[str] = (),
+    epsilon: float,
+    delta: float = 0.0,
+    adjust: str = "holm",
+    method: str | None = None,
+    sees: str | None = None,
+    level: float = 0.05,
+    fields: Mapping[str, Any] | None = None,
+    **how: Unpack[TestOptions],
+) -> PairAnswers:
+    """Which pairs of columns are dependent (given Z)? Every pair, one total budget, p-values adjusted for their number.
+
+        jaxdp.test_pairs(frame, columns=["dose", "response", "age"], epsilon=2.0, bounds={...}, adjust="bh")
+
+    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`; in chunks
+    a test that releases all pairs together reads the table once for every stage, another one for every stage of each
+    pair.
+    columns: whose pairs are tested, default all described ones that are not given. given: columns conditioned on.
+    epsilon: budget of all pairs together. delta: without given and method, lets the joint release have Gaussian noise
+    where that is smaller; the answer says what it changes. adjust: "holm" (family-wise error) or "bh" (false discovery
+    rate).
+    method, sees, fields, residual_scale and other settings: as in `jaxdp.test`. Without them and without given, three
+    columns or more of any kinds are answered by one joint release (`PairContrasts`); else each pair gets the test that
+    fits its columns.
+    law: one for all columns, or a mapping of column -> law, for tests that need the law of X (the earlier column).
+    level: of the adjusted p-values. A test that publishes a decision only makes each one at level / number of pairs.
+
+    Returns `PairAnswers`: pairs, found, `table()`, `to_dict()`. It holds no record.
+    Privacy: what the tests promise for all pairs together, by one release where the test knows how, else by sequential
+    composition of equal shares. Errors: as `jaxdp.test`, the pair named, before anything is charged.
+    """
+    call = Call.of(table, how)
+    named: dict[str, Any] = {"columns": columns, "given": given, "epsilon": epsilon, "delta": delta, "adjust": adjust}
+    named |= {"method": method, "sees": sees, "level": level, "fields": fields}
+    return call.ask(PairsQuery.of(call.schema, **named, simulated=call.simulated, **call.settings))
+
+
+test_pairs.__test__ = False  # type: ignore[attr-defined]  # no test of a test file

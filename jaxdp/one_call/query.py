@@ -1,4 +1,6 @@
-"""Is X independent of Y (given Z)? A query about columns of a schema, and the one way in which it is answered."""
+"""`jaxdp.test`: is X independent of Y (given Z)? One private answer about columns of a table, in one call."""
+
+# ruff: noqa: PT028 (no test of the suite, whatever its name)
 
 from __future__ import annotations
 
@@ -7,28 +9,27 @@ import difflib
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Unpack
 
 from jaxdp import catalogue
+from jaxdp._base.keywords import flat
 from jaxdp.data import conditioning, kept_sums, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema
-from jaxdp.one_call import reading
 from jaxdp.one_call.answer import Answer, answer_of
-from jaxdp.one_call.budget import budget, listing
+from jaxdp.one_call.ask import SHARED, Call, CallOptions, TableQuery, budget, listing
+from jaxdp.one_call.reading import Selection, Table, is_release
 from jaxdp.spec import Options
 
 MIN_ROWS = 10
 
 
-def silent(stage: str) -> None:
-    """Tells nobody which stage begins."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Query:
+class Query(TableQuery[Answer]):
     """X, Y, Z, the test that answers, its budget and its public settings; `Query.of` checks and completes them."""
+
+    ways: ClassVar = (*TableQuery.ways, "keep_sums")
 
     schema: Schema
     x: tuple[str, ...]
@@ -102,70 +103,39 @@ class Query:
         given = f" given {listing(self.given)}" if self.given else ""
         return f"{verb} {listing(self.x)} independent of {listing(self.y)}{given}?"
 
-    def ask(
-        self,
-        table: Any,
-        key: Any,
-        account: Any = None,
-        *,
-        strict: bool = False,
-        records: int | None = None,
-        force: bool = False,
-        memory: int | None = None,
-        keep_sums: str | os.PathLike | None = None,
-        begin: Callable[[str], None] = silent,
-    ) -> Answer:
-        """The answer about a table, charged to the account once. begin: told the name of each stage.
+    def selection(self, table: Table) -> Selection:
+        """X, Y and Z."""
+        clipped = self.entry.cls.leaves_out_clipped_z
+        return Selection(table, self.columns, self.given, clipped_z=clipped)
 
-        memory: bytes that a table may take; one that takes more is read in chunks, once for every stage of the test.
-        keep_sums: folder for the sums of files that were read (`jaxdp.data.kept_sums`), deleted in the end.
-        """
-        if strict:
-            conditioning.require_said(self.schema.rule(name) for name in self.given)
-        source = reading.Source(table, self.columns, self.schema, strict, records, force, self.given)
-        source = dataclasses.replace(source, clipped_z=self.entry.cls.leaves_out_clipped_z)
-        coded = self.entry.spec.columns.coded
-        rows, asked = source.rows_beyond(memory, self.entry.memory), self
-        kept = None
-        if keep_sums is not None:
-            source.require_sums_to_keep()
-            rows = streamed.rows_of(table) if rows is None else rows
-        load: Callable[..., Any]
+    def loader(self, selection: Selection, key: Any) -> tuple[Query, Callable[..., Any]]:
+        """Records in memory, or chunks of them, which are read once for every stage of the test."""
+        coded, how, kept = self.entry.spec.columns.coded, selection.table.reading, None
+        rows = selection.rows_beyond(self.entry.memory)
+        if how.keep_sums is not None:
+            selection.require_sums_to_keep()
+            rows = streamed.rows_of(selection.table.source) if rows is None else rows
         if rows is None:
-            load = functools.partial(
-                self.schema.read, x=self.x, y=self.y, given=self.given, codes=coded, shuffled=reading.is_release(key)
-            )
-        else:
-            columns = streamed.Columns(self.schema, self.x, self.y, self.given, coded)
-            asked = self._settled(source)
-            asked._require_sums(source, columns, rows, memory)
-            kept = None if keep_sums is None else kept_sums.KeptSums(keep_sums)
-            load = functools.partial(
-                streamed.load, columns=columns, memory=reading.limit(memory), force=force, kept=kept
-            )
-        begin("reading the data")
-        answer = reading.ask(
-            lambda data, account: asked._answer(data, key, account, begin),
-            load,
-            source,
-            account,
-            public=self.public_columns,
-        )
-        if kept is not None:
-            kept.delete()
-        return answer
+            named: dict[str, Any] = {"x": self.x, "y": self.y, "given": self.given, "codes": coded}
+            return self, functools.partial(self.schema.read, **named, shuffled=is_release(key))
+        columns = streamed.Columns(self.schema, self.x, self.y, self.given, coded)
+        settled = self._settled(selection)
+        settled._require_sums(selection, columns, rows)
+        kept = None if how.keep_sums is None else kept_sums.KeptSums(how.keep_sums)
+        return settled, functools.partial(streamed.load, columns=columns, memory=how.limit, force=how.force, kept=kept)
 
-    def _settled(self, source: reading.Source) -> Query:
+    def _settled(self, selection: Selection) -> Query:
         """The query with what its public columns settle, by one pass over these alone, where its test can say so."""
         settle = self.entry.cls.settled_by
         if settle is None or not self.public_columns:
             return self
         (name,) = self.public_columns
-        labels = streamed.codes_of(source.table, self.schema, name, strict=source.strict, records=source.records)
+        how = selection.table.reading
+        labels = streamed.codes_of(selection.table.source, self.schema, name, strict=how.strict, records=how.records)
         fields = {**self.settings.fields, **settle(labels)}
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, fields=fields))
 
-    def _require_sums(self, source: reading.Source, columns: streamed.Columns, rows: int, memory: int | None) -> None:
+    def _require_sums(self, selection: Selection, columns: streamed.Columns, rows: int) -> None:
         """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""
         from jaxdp.core import needs_all
 
@@ -173,18 +143,17 @@ class Query:
         told = needs_all(self._test(shapes, rows), shapes)
         if told:
             raise ValueError(
-                f"{self.entry.name} must have all records in memory: {told}. Of these columns about "
-                f"{source.records_that_fit(memory, self.entry.memory)} records fit into "
-                f"{reading.limit(memory) / 1e9:.3g} GB (--memory), and the table has about {rows}: use a test with "
-                "sums (partition-gcm, partial-correlation, or conditional-kendall on columns of levels), or more "
-                "memory."
+                f"{self.entry.name} must have all records in memory: {told}. "
+                f"{selection.in_memory(rows, self.entry.memory)}: use a test with sums (partition-gcm, "
+                "partial-correlation, or conditional-kendall on columns of levels), or more memory."
             )
 
     def _test(self, data: Any, rows: int) -> Any:
         settings = dataclasses.replace(self.settings, num_records=rows)
         return self.entry.within(self.epsilon, data, settings, coded=self.domain)
 
-    def _answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None]) -> Answer:
+    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Answer:
+        """By its test."""
         import jax
 
         from jaxdp.core import num_records, public_shapes, run
@@ -203,7 +172,7 @@ def _coded(schema: Schema, x: Sequence[str], y: Sequence[str], given: Sequence[s
     return Domain(first, second, tuple(c for name in given for c in conditioning.columns(schema.rule(name))))
 
 
-ARGUMENTS = ("given", "epsilon", "schema", "bounds", "levels", "method", "sees", "level", "fields", "ledger", "key")
+ARGUMENTS = ("given", "epsilon", "method", "sees", "level", "fields", *SHARED)
 SETTINGS = ("residual_scale", "num_cells", "ridge", "lengthscale", "law")
 
 
@@ -232,3 +201,63 @@ def require_size(entry: catalogue.Entry, rows: int) -> None:
             f"{entry.name} needs {needed / 1e9:.0f} GB for {rows} rows and this machine has "
             f"{installed / 1e9:.0f} GB: use partition-gcm, whose memory grows with the rows only."
         )
+
+
+class TestOptions(CallOptions, total=False):
+    """The keywords of tests that `jaxdp.test` and `jaxdp.test_pairs` share: the call's, and `jaxdp.spec.Options`."""
+
+    residual_scale: Any
+    num_cells: int | None
+    ridge: float | None
+    lengthscale: float | None
+    law: Any
+
+
+@flat(TestOptions, strict=False, force=False)
+def test(
+    table: Any,
+    *,
+    x: str | Sequence[str],
+    y: str | Sequence[str],
+    given: str | Sequence[str] = (),
+    epsilon: float,
+    method: str | None = None,
+    sees: str | None = None,
+    level: float = 0.05,
+    fields: Mapping[str, Any] | None = None,
+    **how: Unpack[TestOptions],
+) -> Answer:
+    """Is X independent of Y (given Z)? One call, the same builder and checks as `jaxdp test` on the command line.
+
+        jaxdp.test(frame, x="dose", y="response", given="age", epsilon=1.0,
+                   bounds={"dose": (0, 10), "response": (-5, 5), "age": (18, 90)})
+
+    table: a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or the path of a data file, a folder or
+    a glob ("trial/*.parquet"); "duckdb:select ..."; a pyarrow data set, a DuckDB relation, a Dask data frame, an
+    object of the Arrow stream protocol, a function that gives Arrow batches.
+    x, y, given: column names, one or several. epsilon: budget of this answer.
+    schema: public knowledge about the columns (`Schema`, its path, or its mapping); or bounds (low, high) of continuous
+    columns and levels of the others, by name. Never computed from the table.
+    method: name of the test (`jaxdp methods`), default what fits the columns. sees: "linear", "monotone" or "any", the
+    kind of dependence that the default must be built to see; the answer says what it could see.
+    level: significance level.
+    fields: further fields of the test. residual_scale, num_cells, ridge, lengthscale, law: settings of single tests.
+    ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
+    key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
+    strict, records, force, missing: as --strict, --records, --force and --missing of the command line;
+    docs/schema.md, "Who sees what".
+    memory: "2GB" or bytes; a table that would take more is read in chunks where the test has sums (docs/large_data.md).
+    keep_sums: folder of the caller's own for the sums of files that were read, with which an interrupted pass goes on.
+        They have no noise, so they are as private as the table; they are deleted once the answer is there.
+
+    Returns an `Answer`: p_value, statistic, cost; prints as sentences, `plot()`, `to_dict()`. It holds no record.
+    Privacy: what the test promises, epsilon-DP under the relation that the answer states.
+    Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
+    """
+    call = Call.of(table, how)
+    named: dict[str, Any] = {"x": x, "y": y, "given": given, "epsilon": epsilon, "method": method, "sees": sees}
+    settings = {"simulated": call.simulated, "level": level, "fields": fields, **call.settings}
+    return call.ask(Query.of(call.schema, **named, **settings))
+
+
+test.__test__ = False  # type: ignore[attr-defined]  # `from jaxdp import test` in a test file is no test

@@ -1,4 +1,4 @@
-"""Reading a table for a release: the owner's channel unless strict, charge first and never refuse if strict.
+"""Tables, and reading them for a release: the owner's channel unless strict, charge first and never refuse if strict.
 
 If not strict the person who holds the file is told (exit code 2, nothing charged) what is wrong with its form and
 which column does not parse. That depends on records: it must not be published. If strict a caller who is not
@@ -13,65 +13,130 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from jaxdp import charge
 from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed
 from jaxdp.data import batches, identifiers, kept_sums, streamed
+from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 
 _TOLD: set[str] = set()  # remarks on columns that the owner has read in this process
 MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Source:
-    """A table and how to read it. names: the columns used. records: the public number of records, if any.
+class ReadingOptions(TypedDict, total=False):
+    """The keywords of `Reading`, as calls take them."""
 
-    table: path of a file, a folder or a glob, a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or
-    what `jaxdp.data.batches` reads.
-    strict: for callers who may see errors but not records. force: go on although a column does not parse.
-    given: those of the columns that are conditioned on; all_given: each of them may be, as in a search.
-    clipped_z: whether the query leaves out values of Z at a bound by itself.
-    Errors: ValueError for strict with force, which contradict each other.
+    strict: bool
+    records: int | None
+    force: bool
+    missing: str | None
+    memory: int | str | None
+    keep_sums: str | os.PathLike | None
+
+
+READING = tuple(ReadingOptions.__annotations__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How a table is read: who may see what its form says, and how much of it lies in memory at once.
+
+    strict: for callers who may see errors but not records. records: the public number of records, if any. force: go on
+    although a column does not parse. missing: as in `schema_of`. memory: bytes that the table may take, or "2GB";
+    default half of what is installed; a table that takes more is read in chunks, once for every stage.
+    keep_sums: folder for the sums of files that were read (`jaxdp.data.kept_sums`), deleted once the answer is there.
+    Errors: ValueError for strict with force, which contradict each other, and for what is no size.
     """
 
-    table: Any
-    names: tuple[str, ...]
-    schema: Schema
     strict: bool = False
     records: int | None = None
     force: bool = False
-    given: tuple[str, ...] = ()
-    all_given: bool = False
-    clipped_z: bool = False
+    missing: str | None = None
+    memory: int | str | None = None
+    keep_sums: str | os.PathLike | None = None
 
     def __post_init__(self):
         if self.strict and self.force:
             raise ValueError("--force goes without --strict, which never refuses a column.")
+        if self.memory is not None:
+            object.__setattr__(self, "memory", bytes_of(self.memory))
+
+    @property
+    def limit(self) -> int:
+        """The bytes that a table may take: as given, or half of what is installed."""
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if self.memory is None else self.memory  # type: ignore[return-value]
+
+    def require_only(self, *ways: str, why: str) -> None:
+        """Raises ValueError for a way of reading other than these, which a query does not have."""
+        for field in dataclasses.fields(self):
+            if field.name not in ways and getattr(self, field.name) is not field.default:
+                raise ValueError(f"{why}: leave out {field.name}.")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Table:
+    """A table, what is publicly known about its columns, and how it is read.
+
+    source: path of a file, a folder or a glob, a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or
+    what `jaxdp.data.batches` reads.
+    """
+
+    source: Any
+    schema: Schema
+    reading: Reading = Reading()
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        schema: Schema | str | os.PathLike | Mapping | None = None,
+        bounds: Mapping[str, Sequence[float]] | None = None,
+        levels: Mapping[str, Sequence[Any]] | None = None,
+        **reading: Unpack[ReadingOptions],
+    ) -> Table:
+        """The table as callers name it. Errors: as `schema_of` and `Reading`."""
+        known = schema_of(schema, bounds, levels, reading.get("missing"))
+        return cls(source, known, Reading(**reading))
 
     @property
     def is_text(self) -> bool:
-        """Whether the table is the path of a text, whose lines may be malformed."""
-        return not isinstance(self.table, Mapping) and not batches.is_typed(self.table)
+        """Whether it is the path of a text, whose lines may be malformed."""
+        return not isinstance(self.source, Mapping) and not batches.is_typed(self.source)
 
-    def rows_beyond(self, memory: int | None, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
-        """The number of rows, about, of a table that does not fit into so many bytes; None for one that does.
 
-        memory: default half of what is installed. needed: rows -> bytes that a test needs beyond the table. A table
-        that is given in memory fits.
+@dataclasses.dataclass(frozen=True, repr=False)
+class Selection:
+    """The columns of a table that a query reads.
+
+    given: those of them that are conditioned on; all_given: each of them may be, as in a search.
+    clipped_z: whether the query leaves out values of Z at a bound by itself.
+    """
+
+    table: Table
+    names: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    all_given: bool = False
+    clipped_z: bool = False
+
+    def rows_beyond(self, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
+        """The number of rows, about, of a table that does not fit into its memory; None for one that does.
+
+        needed: rows -> bytes that a test needs beyond the table. A table that is given in memory fits.
         """
+        source = self.table.source
         try:
-            rows = streamed.rows_of(self.table)
+            rows = streamed.rows_of(source)
         except (OSError, ValueError):
-            if isinstance(self.table, str | os.PathLike) and os.path.isfile(self.table):
+            if isinstance(source, str | os.PathLike) and os.path.isfile(source):
                 return None  # whoever reads the file says what is wrong with it
             raise
         if rows is None:
             return None
-        too_large = streamed.bytes_in_memory(rows, len(self.names)) + needed(rows) > limit(memory)
-        if too_large and self.strict and self.is_text:
+        too_large = streamed.bytes_in_memory(rows, len(self.names)) + needed(rows) > self.table.reading.limit
+        if too_large and self.table.reading.strict and self.table.is_text:
             raise ValueError(
                 "strict reading of a file of texts needs it in memory: save it as Parquet, whose cells have types."
             )
@@ -79,19 +144,22 @@ class Source:
 
     def require_sums_to_keep(self) -> None:
         """Raises ValueError where the sums of files cannot be kept."""
-        kept_sums.files_of(self.table)
-        if self.strict and self.is_text:
+        kept_sums.files_of(self.table.source)
+        if self.table.reading.strict and self.table.is_text:
             raise ValueError("--keep-sums goes without --strict on a file of texts: save it as Parquet.")
 
-    def records_that_fit(self, memory: int | None, needed: Callable[[int], int] = lambda rows: 0) -> int:
-        """How many records of these columns, about, a test that needs them all can be given."""
-        most = limit(memory)
+    def in_memory(self, rows: int, needed: Callable[[int], int] = lambda rows: 0) -> str:
+        """What is said of a table of so many rows to a test that needs them all: about how many it can be given."""
+        most = self.table.reading.limit
         low, high = 0, most // streamed.bytes_in_memory(1, len(self.names)) + 1
         while high - low > 1:
             middle = (low + high) // 2
             fits = streamed.bytes_in_memory(middle, len(self.names)) + needed(middle) <= most
             low, high = (middle, high) if fits else (low, middle)
-        return low
+        return (
+            f"Of these columns about {low} records fit into {most / 1e9:.3g} GB (--memory), and the table has about "
+            f"{rows}"
+        )
 
 
 def bytes_of(memory: int | str) -> int:
@@ -104,11 +172,6 @@ def bytes_of(memory: int | str) -> int:
     return size
 
 
-def limit(memory: int | None) -> int:
-    """The bytes that a table may take: as given, or half of what is installed."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if memory is None else memory
-
-
 def is_release(key: Any) -> bool:
     """Whether the key makes a release, for which records of several rows are put into a random order."""
     from jaxdp.randomness import keys
@@ -116,64 +179,56 @@ def is_release(key: Any) -> bool:
     return isinstance(key, keys.ReleaseKey)
 
 
-def ask[Data, Answer](
+def read[Data, Answer](
     query: Callable[[Data, Any], Answer],
     load: Callable[..., Data],
-    source: Source,
+    selection: Selection,
     account: Any,
-    *,
-    public: Sequence[str] = (),
+    public: Sequence[str],
 ) -> Answer:
     """query(data, account) on the data of the table, charged to the account once.
 
     load(table, strict=, records=, tally=) reads a path or a mapping of columns. public: columns that are not
     protected. The query must charge the account before it uses a value, and draw from one key.
     """
-    with charge.explaining(account) as account:
-        return _asked(query, load, source, account, public)
-
-
-def _asked[Data, Answer](
-    query: Callable[[Data, Any], Answer], load: Callable[..., Data], source: Source, account: Any, public: Sequence[str]
-) -> Answer:
-    if not source.strict:
-        return query(_checked(load, source), account)
-    if not source.is_text:  # nothing about a typed table is an error that its records decide
-        return query(load(source.table, strict=True, records=source.records), account)
+    if not selection.table.reading.strict:
+        return query(_checked(load, selection), account)
+    if not selection.table.is_text:  # nothing about a typed table is an error that its records decide
+        return query(load(selection.table.source, strict=True, records=selection.table.reading.records), account)
     from jaxdp.data import lines
 
-    counted = lines.count(source.table, source.names, source.schema.delimiter)  # refuses a bad header, a public mistake
-    records = counted if source.records is None else source.records
+    # refuses a bad header, a public mistake
+    counted = lines.count(selection.table.source, selection.names, selection.table.schema.delimiter)
+    records = counted if selection.table.reading.records is None else selection.table.reading.records
     if account is None:
-        return query(load(source.table, strict=True, records=records), None)
-    blank = _without_records(source, public, records)
+        return query(load(selection.table.source, strict=True, records=records), None)
+    blank = _without_records(selection, public, records)
     paid = charge.UpToTheCharge(account)
     try:
         query(load(blank, strict=True), paid)
     except charge.Charged:
-        return query(load(source.table, strict=True, records=records), charge.Paid(paid))
+        return query(load(selection.table.source, strict=True, records=records), charge.Paid(paid))
     raise RuntimeError("a query was answered without a charge.")
 
 
-def _checked(load: Callable[..., Any], source: Source) -> Any:
+def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     """The data, unless a column does not parse: told to the owner of the table, before anything is charged."""
     from jaxdp.data import lines
     from jaxdp.data.readers import OWNER
     from jaxdp.data.tally import Tally, ties_told
 
     tally = Tally()
-    data = load(source.table, records=source.records, tally=tally)
+    data = load(selection.table.source, records=selection.table.reading.records, tally=tally)
     failing = tally.failing()
-    if failing and not source.force:
+    if failing and not selection.table.reading.force:
         more = f" (and {len(failing) - 1} more: jaxdp check)" if len(failing) > 1 else ""
         raise ValueError(
             f"{failing[0].sentence}{more}; nothing was charged: correct the file or the schema, or go on with --force "
             f"(in Python: force=True) ({OWNER})."
         )
-    harm = tally.harm(
-        source.names if source.all_given else source.given, clipped_z=source.clipped_z or source.all_given
-    )
-    if harm and not source.force:
+    given = selection.names if selection.all_given else selection.given
+    harm = tally.harm(given, clipped_z=selection.clipped_z or selection.all_given)
+    if harm and not selection.table.reading.force:
         ways = (
             "widen the bounds if public knowledge allows"
             if "bounds" in harm
@@ -183,29 +238,31 @@ def _checked(load: Callable[..., Any], source: Source) -> Any:
         raise ValueError(
             f"{harm}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
         )
-    unsaid = tally.unsaid(source.given)
-    if unsaid and not source.force:
+    unsaid = tally.unsaid(selection.given)
+    if unsaid and not selection.table.reading.force:
         raise ValueError(f"{unsaid}; nothing was charged; or go on with --force (in Python: force=True) ({OWNER}).")
     if tally.dropped:
         print(f"jaxdp: {tally.dropped} records lack a value and were left out ({OWNER}).", file=sys.stderr)
     passed_over = tally.faults[lines.EMPTY]
     if passed_over:
         print(f"jaxdp: {passed_over} empty lines were passed over ({OWNER}).", file=sys.stderr)
-    for told in ties_told(tally.tied(source.given)):
+    for told in ties_told(tally.tied(selection.given)):
         if told not in _TOLD:  # once, however many queries a loop asks
             _TOLD.add(told)
             print(f"jaxdp: {told} ({OWNER}).", file=sys.stderr)
-    if told := identifiers.repeated(source.table, source.schema.delimiter, source.schema.unit):
+    if told := identifiers.repeated(
+        selection.table.source, selection.table.schema.delimiter, selection.table.schema.unit
+    ):
         warn_owner(f"{told} ({OWNER}).")
     return data
 
 
-def _without_records(source: Source, public: Sequence[str], records: int) -> Mapping[str, Sequence[str]]:
+def _without_records(selection: Selection, public: Sequence[str], records: int) -> Mapping[str, Sequence[str]]:
     """The table with an empty cell for every cell that is protected."""
     from jaxdp.data import lines
 
-    table: dict[str, Any] = {name: [""] * records for name in source.names}
+    table: dict[str, Any] = {name: [""] * records for name in selection.names}
     if public:
-        pieces = list(lines.pieces(source.table, public, source.schema.delimiter, records))
+        pieces = list(lines.pieces(selection.table.source, public, selection.table.schema.delimiter, records))
         table |= {name: [cell for piece in pieces for cell in piece[name]] for name in public}
     return table

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Unpack
 
 from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
+from jaxdp._base.keywords import flat
 from jaxdp._base.printed import printed
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.shared import Uncopied
 from jaxdp.core import Cost
-from jaxdp.data.known import schema_of
-from jaxdp.data.schema import Schema
 from jaxdp.discovery.graph import Graph
 from jaxdp.one_call import discover as graphs
 from jaxdp.one_call import mic as coefficients
-from jaxdp.one_call import pairs
-from jaxdp.one_call import test as tests
+from jaxdp.one_call import pairs_query as pairs
+from jaxdp.one_call import query as tests
 from jaxdp.one_call.answer import Answer
-from jaxdp.one_call.budget import budget
+from jaxdp.one_call.ask import SHARED, Call, CallOptions, budget
 from jaxdp.one_call.mic import Coefficients
 from jaxdp.one_call.pair_answers import PairAnswers
+from jaxdp.one_call.reading import READING
 
 ROUNDING = 1.0 - 2.0**-48  # shares are rounded down, so that their sum stays within the total
 
@@ -47,7 +46,7 @@ class Session(Readable, Uncopied):
         session.test(x="dose", y="clinic")
         print(session.left)
 
-    table, schema (or bounds and levels), strict, records, force, missing: as in `jaxdp.test`.
+    table, schema (or bounds and levels), strict, records, force, missing, memory, keep_sums: as in `jaxdp.test`.
     epsilon, delta: the total budget, kept in this object; or ledger: a `jaxdp.Ledger`, kept on disk. One of the two.
     queries: how many queries share the budget equally; without it every query names its epsilon.
     key: None draws a fresh release key for every query; jax.random.key(seed) makes a simulation, NOT PRIVATE.
@@ -56,34 +55,30 @@ class Session(Readable, Uncopied):
     query that would exceed it raises `BudgetExhausted` and learns nothing.
     """
 
+    @flat(CallOptions, strict=False, force=False)
     def __init__(
         self,
         table: Any,
         *,
-        schema: Schema | str | os.PathLike | Mapping | None = None,
-        bounds: Mapping[str, Sequence[float]] | None = None,
-        levels: Mapping[str, Sequence[Any]] | None = None,
         epsilon: float | None = None,
         delta: float = 0.0,
         queries: int | None = None,
-        ledger: Any = None,
-        key: Any = None,
-        strict: bool = False,
-        records: int | None = None,
-        force: bool = False,
-        missing: str | None = None,
+        **how: Unpack[CallOptions],
     ):
+        call = Call.of(table, how)
+        call.require_no_settings("epsilon", "delta", "queries")
+        ledger, key = call.ledger, call.key
         if (epsilon is None) == (ledger is None):
             raise ValueError("give epsilon=1.0, the total budget of all queries, or ledger=, one of them.")
-        if tests.is_simulation(key) and ledger is not None:
+        if call.simulated and ledger is not None:
             raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
-        if key is not None and not tests.is_simulation(key):
+        if key is not None and not call.simulated:
             raise ValueError("a release key works once; leave key out, and every query draws its own.")
-        self.schema = schema_of(schema, bounds, levels, missing)
+        self.schema = call.schema
         self.asked: Rows[Asked] = Rows()
         self._table, self._key, self._ledger = table, key, ledger
         self._purse = None if epsilon is None else _Purse(budget(epsilon), delta)
-        self._reading = {"strict": strict, "records": records, "force": force}
+        self._reading = {name: value for name, value in how.items() if name in READING}
         self._share = None if queries is None else _share(self._total_epsilon(), queries)
 
     @property
@@ -131,8 +126,8 @@ class Session(Readable, Uncopied):
 
     def _common(self, how: dict[str, Any]) -> dict[str, Any]:
         """What every query of this session is asked with."""
-        for name in ("schema", "bounds", "levels", "ledger", "key"):
-            if name in how:
+        for name in SHARED:
+            if name in how and name not in READING:
                 raise TypeError(f"{name} belongs to the session: give it to jaxdp.Session.")
         if how.get("epsilon") is None and self._share is None:
             raise ValueError("say what this query may cost, epsilon=..., or make the session with queries=3.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from jaxdp._base import p_values
 BLUE, RED, GREY = "#2a6f97", "#b3261e", "#8a8f98"
 NOTE_OF_SIMULATION = "NOT PRIVATE: simulation"
 GRID_POINTS = 801
+MAX_LABELS = 40  # columns that a heat map names
 
 
 def canvas(width: float = 6.0, height: float = 3.8):
@@ -52,6 +53,31 @@ def save(figure, path: Path, simulation: bool = False) -> Path:
         figure.text(0.995, 0.005, NOTE_OF_SIMULATION, ha="right", va="bottom", color=RED, fontsize=8)
     figure.savefig(path)
     return Path(path)
+
+
+def heat_map(
+    path: Path,
+    matrix: np.ndarray,
+    names: Sequence[str],
+    *,
+    label: str,
+    highest: float,
+    colours: str,
+    dots: Sequence[tuple[int, int]] = (),
+    title: str = "",
+    simulation: bool = False,
+) -> Path:
+    """A square of numbers (d, d) from 0 to `highest` about pairs of columns, dots on some; few columns are named."""
+    figure, axes = canvas(6.4, 5.6)
+    figure.colorbar(axes.imshow(matrix, vmin=0.0, vmax=highest, cmap=colours), ax=axes, label=label)
+    if dots:
+        axes.scatter(*np.array(dots).T, s=14, color="black")
+    if len(names) <= MAX_LABELS:
+        labels = [plain(name) for name in names]
+        axes.set_xticks(range(len(labels)), labels, rotation=90)
+        axes.set_yticks(range(len(labels)), labels)
+    axes.set_title(plain(title))
+    return save(figure, path, simulation)
 
 
 def null_law(

@@ -11,6 +11,7 @@ from jaxdp.cli.main import build_parser, main
 from jaxdp.data.schema import column_rule
 from jaxdp.data.tally import ColumnTally, ties_told
 from jaxdp.one_call.pairs_query import PairsQuery
+from jaxdp.one_call.reading import Table
 from jaxdp.report import story
 
 
@@ -98,7 +99,7 @@ def test_every_pair_is_told_before_it_is_tested():
     schema = jaxdp.Schema.from_dict({"columns": columns})
     told: list[str] = []
     query = PairsQuery.of(schema, epsilon=3.0, method="partition-gcm", simulated=True)
-    answer = query.ask(table, jax.random.key(1), begin=told.append)
+    answer = query.ask(Table.of(table, schema), jax.random.key(1), begin=told.append)
     assert answer.content["sees"] == "covariance of X and Y"
     assert any("a run that is stopped loses its answers" in text for text in told)
     assert [text.partition(",")[0] for text in told if text.startswith("pair ")] == [

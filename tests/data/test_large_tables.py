@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def small_memory(monkeypatch):
     """As if nothing fitted into memory, with chunks of a few hundred rows."""
-    monkeypatch.setattr(reading, "limit", lambda memory: 1000)
+    monkeypatch.setattr(reading.Reading, "limit", 1000)
     monkeypatch.setattr(streamed, "MIN_ROWS", 300)
 
 

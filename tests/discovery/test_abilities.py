@@ -15,7 +15,7 @@ from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
 from jaxdp.data.records import Records, RecordsInChunks
 from jaxdp.discovery import choose
-from jaxdp.discovery.spec import ABILITIES, SearchSpec, search, searches
+from jaxdp.discovery.spec import ABILITIES, Abilities, SearchSpec, search, searches
 
 DELTA = 1e-6
 KNOWLEDGE = discovery.Knowledge(forbidden=[("v0", "v1")])
@@ -55,7 +55,7 @@ def declared(one):
 
 @pytest.mark.parametrize("name", OFFERED)
 def test_a_search_takes_the_arguments_that_it_declares_and_no_others(name):
-    assert set(VALUES) == set(ABILITIES)
+    assert set(VALUES) == set(ABILITIES) == set(Abilities.__annotations__)
     assert accepted(OFFERED[name]) == declared(OFFERED[name])
 
 

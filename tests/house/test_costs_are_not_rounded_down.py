@@ -9,7 +9,7 @@ import pytest
 
 import jaxdp
 from jaxdp._base import amounts, display
-from jaxdp.cli import all_pairs, discover, mic, simulate
+from jaxdp.cli import discover, mic, simulate
 from jaxdp.cli import ledger as ledgers
 from jaxdp.cli import test as one
 from jaxdp.core import Cost
@@ -73,7 +73,7 @@ def coefficients():
 
 PLACES = {
     "screen of a test": lambda folder: one.summary(COMMON, folder),
-    "screen of all pairs": lambda folder: all_pairs.summary(pairs(), folder),
+    "screen of all pairs": lambda folder: one.summary_of_pairs(pairs(), folder),
     "screen of coefficients": lambda folder: mic._screen(COMMON, folder),
     "screen of a graph": lambda folder: discover.summary(COMMON, folder),
     "all pairs": lambda folder: repr(pairs()),

@@ -96,9 +96,6 @@ def arguments():
         for parameter in inspect.signature(call).parameters.values():
             if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 yield name, parameter.name
-    for name in ("test", "test_pairs"):  # settings and fields of tests
-        yield from ((name, setting) for setting in ("residual_scale", "num_cells", "ridge", "lengthscale", "law"))
-    yield from (("discover", setting) for setting in ("max_order", "knowledge", "keep", "directions"))
 
 
 def messages(error):

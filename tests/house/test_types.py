@@ -29,11 +29,15 @@ print(float(result.p_value) <= 0.05, result.pvalue, float(result.cost.epsilon), 
 rate: float = jaxdp.power.rejection_rate(test, lambda key: jaxdp.Data(numbers, numbers), jax.random.key(1), 8).rate
 needed: int = jaxdp.plan.required_n("partition-gcm", epsilon=1.0, effect=0.25)
 pairs = jaxdp.all_pairs(test, jax.random.key(2), jax.numpy.stack([numbers, numbers], axis=1))
+answer = jaxdp.test({"a": numbers}, x="a", y="b", epsilon=1.0, schema="s.toml", memory="2GB", ridge=0.1)
+graph = discovery.table_pc(jax.random.key(3), None, epsilon=1.0, levels=(2, 2))
+print(answer.dependence_found, graph.edges, jaxdp.mic("t.csv", epsilon=1.0, strict=True).matrix)
 print(pairs.holm(), rate, needed, discovery.Graph.edges, jaxdp.accounting.compose)
 """
 WRONG = """
 import jax
 import jaxdp
+from jaxdp import discovery
 
 test = jaxdp.PartitionGCM(epslon=1.0)  # call-arg
 numbers = jax.numpy.linspace(-1.0, 1.0, 50)
@@ -43,6 +47,8 @@ print(result.cost.epsilom)  # attr-defined
 jaxdp.PartitionGMC(epsilon=1.0)  # attr-defined
 jaxdp.run(test, jax.random.key(0))  # call-arg
 test.epsilon = 2.0  # misc
+jaxdp.test({}, x="a", y="b", epsilon=1.0, memroy="2GB")  # call-arg
+discovery.table_pc(jax.random.key(3), None, epsilom=1.0)  # call-arg
 jaxdp.plan.required_n("partition-gcm", epsilon=1.0, effect="large")  # arg-type
 """
 

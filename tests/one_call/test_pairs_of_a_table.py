@@ -23,6 +23,7 @@ from jaxdp.independence import pair_by_pair
 from jaxdp.one_call import pairs_power, pairs_query
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS
 from jaxdp.one_call.pairs_query import PairsQuery
+from jaxdp.one_call.reading import Table
 from jaxdp.plan.setting import Setting
 from jaxdp.spec import P_VALUE, Columns
 
@@ -327,7 +328,7 @@ def test_a_release_of_all_pairs_says_how_long_it_will_take_before_it_is_charged(
 
     query = PairsQuery.of(schema_of(SCHEMA), columns=columns, epsilon=6.0)
     with pytest.raises(KeyboardInterrupt):
-        query.ask(table(60), jaxdp.fresh_key(), Account(), foretell=told.append)
+        query.ask(Table.of(table(60), SCHEMA), jaxdp.fresh_key(), Account(), foretell=told.append)
     assert charged[0] == "asked"  # before time is spent on zeros
     assert charged[-1] == len(told) == 1
     assert told[0].startswith("3 pairs of 60 records by ")
@@ -356,7 +357,9 @@ def test_the_time_that_is_told_is_the_time_from_then_on(monkeypatch, method):
     monkeypatch.setattr(pairs_power, "of_single_pairs", plan)
     account = SimpleNamespace(require=lambda cost: None, charge=lambda *of: None)
     query = PairsQuery.of(schema_of(SCHEMA), columns=["two", "other", "grade"], epsilon=6.0, method=method)
-    query.ask(table(60), jaxdp.fresh_key(), account, foretell=lambda text: told.append((text, clock.now)))
+    query.ask(
+        Table.of(table(60), SCHEMA), jaxdp.fresh_key(), account, foretell=lambda text: told.append((text, clock.now))
+    )
     ((text, then),) = told
     seconds = float(re.search(r"about (\d+) s,", text)[1])
     assert seconds == pytest.approx(clock.now - then)
@@ -382,7 +385,7 @@ def test_the_rest_of_the_pairs_is_told_by_what_most_of_them_took(monkeypatch):
 def test_a_simulation_foretells_nothing():
     told = []
     query = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, simulated=True)
-    query.ask(table(60), jax.random.key(1), foretell=told.append)
+    query.ask(Table.of(table(60), SCHEMA), jax.random.key(1), foretell=told.append)
     assert not told
 
 

@@ -1,0 +1,185 @@
+"""The one way in which a query about a table is asked, of the command line, Python and `Session` alike.
+
+A query is a small frozen dataclass: its columns, its words, how it reads them, and what it makes of them. It knows
+nothing of files, keys of callers, ledgers and terminals.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import difflib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jaxdp import charge
+from jaxdp._base import check
+from jaxdp._base.amounts import spent
+from jaxdp.data import batches, conditioning
+from jaxdp.data.kept_sums import KeptSums
+from jaxdp.data.schema import Schema
+from jaxdp.one_call import reading
+from jaxdp.one_call.reading import ReadingOptions, Selection, Table
+
+MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
+
+
+class CallOptions(ReadingOptions, total=False):
+    """The keywords that every call about a table has: what is known of it, how it is read, the account and the key."""
+
+    schema: Schema | str | os.PathLike | Mapping | None
+    bounds: Mapping[str, Sequence[float]] | None
+    levels: Mapping[str, Sequence[Any]] | None
+    ledger: Any
+    key: Any
+
+
+SHARED = tuple(CallOptions.__annotations__)
+
+
+def silent(stage: str) -> None:
+    """A progress callback that does nothing."""
+
+
+class TableQuery[Answer](abc.ABC):
+    """What is asked of the columns of a table, at what budget; everything in it is public.
+
+    ways: the ways of reading that it has, fields of `Reading`; what it says of the others is `lacks`.
+    """
+
+    ways: ClassVar[tuple[str, ...]] = ("strict", "records", "force", "missing", "memory")
+    lacks: ClassVar[str] = "the sums of files are kept for one test of x and y"
+
+    schema: Schema
+
+    @property
+    def public_columns(self) -> Sequence[str]:
+        """Columns whose values are public to what answers, as a group label is."""
+        return ()
+
+    @property
+    @abc.abstractmethod
+    def short(self) -> str:
+        """The query in one line, for ledgers."""
+
+    @abc.abstractmethod
+    def selection(self, table: Table) -> Selection:
+        """The columns of the table that it reads."""
+
+    @abc.abstractmethod
+    def loader(self, selection: Selection, key: Any) -> tuple[TableQuery[Answer], Callable[..., Any]]:
+        """The query with what public columns settle, and load(source, strict=, records=, tally=).
+
+        Errors: ValueError, before a record is read, for a table that is too large for it.
+        """
+
+    @abc.abstractmethod
+    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Answer:
+        """The answer from what was loaded, charged to the account before a value is used."""
+
+    def ask(
+        self, table: Table, key: Any, account: Any = None, *, begin: Callable[[str], None] = silent, **more: Any
+    ) -> Answer:
+        """The answer about a table, charged to the account once. begin: called with the name of each stage.
+
+        more: further callbacks, of `answer`.
+        Errors: ValueError in one sentence, before anything is charged; `BudgetExhausted` from the account.
+        """
+        how = table.reading
+        how.require_only(*self.ways, why=self.lacks)
+        selection = self.selection(table)
+        if how.strict:
+            conditioning.require_said(self.schema.rule(name) for name in selection.given)
+        query, load = self.loader(selection, key)
+        begin("reading the data")
+
+        def answered(data: Any, account: Any) -> Answer:
+            return query.answer(data, key, account, begin, **more)
+
+        with charge.explaining(account) as account:
+            found = reading.read(answered, load, selection, account, self.public_columns)
+        if how.keep_sums is not None:
+            KeptSums(how.keep_sums).delete()
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """The shared keywords of a call: the table, the account, the key. settings: its other keywords."""
+
+    table: Table
+    ledger: Any
+    key: Any
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, table: Any, how: Mapping[str, Any]) -> Call:
+        """The call. Errors: as `Table.of`."""
+        own = {name: value for name, value in how.items() if name in SHARED and name not in ("ledger", "key")}
+        settings = {name: value for name, value in how.items() if name not in SHARED}
+        return cls(Table.of(table, **own), how.get("ledger"), how.get("key"), settings)
+
+    @property
+    def schema(self) -> Schema:
+        """Of the table."""
+        return self.table.schema
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its key makes a simulation. Errors: TypeError for what is no key."""
+        from jaxdp.randomness import keys
+
+        return self.key is not None and keys.admit(self.key) != keys.RELEASE
+
+    def ask[Answer](self, query: TableQuery[Answer]) -> Answer:
+        """The answer."""
+        return query.ask(self.table, own_key(self.key), account_of(self.ledger, self.table.source, query.short))
+
+    def require_no_settings(self, *known: str) -> None:
+        """Raises TypeError for a keyword that the call does not have. known: its own ones."""
+        for name in self.settings:
+            close = difflib.get_close_matches(name, (*known, *SHARED), 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join((*known, *SHARED))}."
+            raise TypeError(f"there is no keyword {name!r}; {hint}")
+
+
+def own_key(key: Any) -> Any:
+    """The key, or a fresh release key."""
+    from jaxdp.randomness.keys import fresh_key
+
+    return fresh_key() if key is None else key
+
+
+def account_of(ledger: Any, table: Any, asked: str) -> Any:
+    """The ledger as an account that writes down what was asked, where it is a `Ledger`; any other account as it is."""
+    if not hasattr(ledger, "asked"):
+        return ledger
+    return ledger.asked(columns=short(asked), source=short(batches.called(table)))
+
+
+def short(text: str) -> str:
+    """A text that fits into a ledger."""
+    text = text.encode(errors="replace").decode()
+    return text if len(text) <= 200 else f"{text[:98]} ... {text[-97:]}"
+
+
+def budget(epsilon: Any) -> float:
+    """The epsilon as a float. Errors: ValueError unless a release for it exists and means something."""
+    if not check.is_concrete(epsilon) or np.ndim(epsilon):
+        raise TypeError(f"epsilon must be one number > 0, got {type(epsilon).__name__}.")
+    check.positive(epsilon=epsilon)
+    value = float(epsilon)
+    if not MIN_EPSILON <= value <= MAX_EPSILON:
+        raise ValueError(
+            f"epsilon must lie between {MIN_EPSILON:g} and {MAX_EPSILON:g}, got {spent(value)}: "
+            "below, noise drowns everything; above, nothing is protected."
+        )
+    return value
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

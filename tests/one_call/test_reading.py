@@ -1,0 +1,120 @@
+"""Ways of reading a table: every query has each of them, or refuses it in one sentence before anything is read."""
+
+import dataclasses
+import inspect
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.cli.main import main
+from jaxdp.one_call.ask import CallOptions
+from jaxdp.one_call.reading import READING, Reading, Table
+
+SCHEMA = {"columns": {name: {"kind": "binary", "levels": [0, 1]} for name in "abc"}}
+VALUES = {"strict": True, "records": 200, "force": True, "missing": "refuse", "memory": "1GB", "keep_sums": "sums"}
+CALLS = {
+    "test": lambda table, **how: jaxdp.test(table, x="a", y="b", **how),
+    "pairs": lambda table, **how: jaxdp.test_pairs(table, columns=["a", "b"], **how),
+    "mic": lambda table, **how: jaxdp.mic(table, x="a", y="b", max_cells=4, **how),
+    "discover": lambda table, **how: jaxdp.discover(table, **how),
+    "gwas": lambda table, schema, **how: jaxdp.gwas("study", **how),
+}
+SESSION = {
+    "test": lambda session: session.test("a", "b"),
+    "pairs": lambda session: session.test_pairs(["a", "b"]),
+    "mic": lambda session: session.mic("a", "b", max_cells=4),
+    "discover": lambda session: session.discover(),
+}
+SUMS = ("pairs", "mic", "discover")
+REFUSED = {(name, "keep_sums") for name in SUMS} | {("gwas", way) for way in VALUES}
+
+
+def table(size=200):
+    a, b, c = np.random.default_rng(0).integers(0, 2, (3, size))
+    return {"a": a, "b": b, "c": c}
+
+
+@pytest.fixture
+def file(tmp_path):
+    rows = np.stack(list(table().values()), axis=1)
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in rows.tolist())]) + "\n")
+    (tmp_path / "s.toml").write_text("".join(f'[columns.{k}]\nkind = "binary"\nlevels = ["0", "1"]\n' for k in "abc"))
+    return path
+
+
+def test_the_ways_are_the_fields_of_reading():
+    assert set(VALUES) == set(READING) == {field.name for field in dataclasses.fields(Reading)}
+
+
+@pytest.mark.parametrize(("name", "way"), sorted(REFUSED))
+def test_what_a_query_can_not_read_is_refused_in_one_sentence(name, way):
+    with pytest.raises(ValueError, match=f"leave out {way}.$"):
+        CALLS[name](table(), epsilon=1.0, schema=SCHEMA, key=jax.random.key(0), **{way: VALUES[way]})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", SUMS)
+def test_every_other_way_gives_the_same_answer(name, file):
+    """A simulation of the same file, read in each way and plainly."""
+    how = {"epsilon": 3.0, "schema": str(file.with_name("s.toml"))}
+    ways = [{way: value} for way, value in VALUES.items() if way != "keep_sums"]
+    plain, *found = (CALLS[name](str(file), key=jax.random.key(0), **how, **more).to_dict() for more in ({}, *ways))
+    assert [repr(one) for one in found] == [repr(plain)] * len(ways)
+
+
+def test_a_table_beyond_memory_is_refused_by_mic_before_it_is_read(file, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(Reading, "limit", 1000)
+    with pytest.raises(ValueError, match=r"^mic must have all records in memory: .*name fewer columns, or give more"):
+        CALLS["mic"](str(file), epsilon=1.0, schema=str(file.with_name("s.toml")), ledger=object())
+    words = ["mic", str(file), "--schema", str(file.with_name("s.toml")), "--x", "a", "--y", "b", "--epsilon", "1"]
+    assert main([*words, "--memory", "1GB", "--seed", "1", "--out", str(tmp_path / "out")]) == 2
+    assert "mic must have all records in memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", SESSION)
+def test_a_session_hands_every_way_on(name, monkeypatch, file):
+    seen = []
+    usual = Table.of.__func__
+
+    def of(cls, *args, **how):
+        seen.append({way: how.get(way) for way in VALUES if way in how})
+        return usual(cls, *args, **how)
+
+    session = jaxdp.Session(
+        str(file),
+        schema=str(file.with_name("s.toml")),
+        epsilon=9.0,
+        queries=3,
+        key=jax.random.key(0),
+        memory="1GB",
+        records=200,
+    )
+    monkeypatch.setattr(Table, "of", classmethod(of))
+    SESSION[name](session)
+    assert seen == [{"memory": "1GB", "records": 200}]
+
+
+@pytest.mark.parametrize("name", ["test", "test_pairs", "mic", "discover", "Session"])
+def test_help_shows_the_shared_keywords(name):
+    shown = inspect.signature(getattr(jaxdp, name)).parameters
+    assert set(CallOptions.__annotations__) <= set(shown)
+    assert not [part for part in shown.values() if part.kind is part.VAR_KEYWORD]
+    assert (shown["strict"].default, shown["memory"].default) == (False, None)
+
+
+def test_a_misspelt_keyword_is_told():
+    with pytest.raises(TypeError, match="no keyword 'recrods'; did you mean 'records'"):
+        CALLS["mic"](table(), epsilon=1.0, schema=SCHEMA, recrods=3)
+    with pytest.raises(TypeError, match="no keyword 'memroy'; did you mean 'memory'"):
+        jaxdp.Session(table(), epsilon=1.0, schema=SCHEMA, memroy="1GB")
+
+
+def test_ways_that_contradict_each_other_are_refused():
+    with pytest.raises(ValueError, match="goes without --strict"):
+        Reading(strict=True, force=True)
+    with pytest.raises(ValueError, match="memory must be a size"):
+        Reading(memory="much")
+    assert Reading(memory="2GB").memory == Reading(memory="2GB").limit == 2 * 10**9

@@ -208,7 +208,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """The fields of `jaxdp.one_call.reading.Reading`, but for --keep-sums, which `add_keep_sums` adds."""
+    """The fields of `jaxdp.one_call.reading.Reading`."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -232,11 +232,6 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="what reading may take, such as 2GB; a larger table is read in chunks, if the test has sums (default: "
         "half of this machine)",
     )
-    parser.set_defaults(keep_sums=None)
-
-
-def add_keep_sums(parser: argparse.ArgumentParser) -> None:
-    """--keep-sums: where an interrupted pass over many files goes on."""
     parser.add_argument(
         "--keep-sums",
         metavar="DIR",

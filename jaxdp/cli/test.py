@@ -28,7 +28,6 @@ def add_parser(subparsers) -> None:
     )
     options.add_data(parser)
     options.add_reading(parser)
-    options.add_keep_sums(parser)
     parser.add_argument("--x", type=options.names, metavar="A", help="column(s) X, separated by commas")
     parser.add_argument("--y", type=options.names, metavar="B", help="column(s) Y")
     parser.add_argument("--all-pairs", action="store_true", help="every pair of columns, under one total epsilon")

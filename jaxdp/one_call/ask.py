@@ -22,7 +22,7 @@ from jaxdp.data import batches, conditioning
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
-from jaxdp.one_call.reading import ReadingOptions, Selection, Table
+from jaxdp.one_call.reading import READING, ReadingOptions, Selection, Table
 
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
 
@@ -50,8 +50,8 @@ class TableQuery[Answer](abc.ABC):
     ways: the ways of reading that it has, fields of `Reading`; what it says of the others is `lacks`.
     """
 
-    ways: ClassVar[tuple[str, ...]] = ("strict", "records", "force", "missing", "memory")
-    lacks: ClassVar[str] = "the sums of files are kept for one test of x and y"
+    ways: ClassVar[tuple[str, ...]] = READING
+    lacks: ClassVar[str] = ""
 
     schema: Schema
 

@@ -120,7 +120,7 @@ class GraphQuery(TableQuery[tuple[Graph, int]]):
 
     def loader(self, selection: Selection, key: Any) -> tuple[GraphQuery, Callable[..., Any]]:
         """Records in memory; columns of levels as codes, one byte each; or, where that is too much, sums of chunks."""
-        rows = selection.rows_beyond()
+        rows = selection.rows_in_chunks()
         if rows is not None:
             return self, self._beyond_memory(selection, rows)
 
@@ -131,14 +131,13 @@ class GraphQuery(TableQuery[tuple[Graph, int]]):
 
     def _beyond_memory(self, selection: Selection, rows: int) -> Callable[..., Any]:
         """How a table of so many rows is read. Errors: ValueError, before it is read, for a search without sums."""
-        most, columns = selection.table.reading.limit, self.schema.columns_of(self.names)
-        as_codes = streamed.BYTES_PER_CODE * rows * len(columns)
-        if 0 not in levels_of(columns) and as_codes <= most:
+        how, columns = selection.table.reading, self.schema.columns_of(self.names)
+        most, takes_sums = how.limit, 0 in levels_of(columns) or how.keep_sums is not None
+        if not takes_sums and streamed.BYTES_PER_CODE * rows * len(columns) <= most:
             return functools.partial(streamed.codes, schema=self.schema, names=list(self.names))
         method = self.settings["method"]
         if method == AUTO:
-            delta, in_chunks = self.settings.get("delta", 0.0), 0 in levels_of(columns)
-            method = best(setting_of(columns, rows, self.epsilon, delta, in_chunks))
+            method = best(setting_of(columns, rows, self.epsilon, self.settings.get("delta", 0.0), takes_sums))
         spec = named(method).spec
         if not spec.sums:
             with_sums = [name for name, found in searches().items() if found.spec.sums]
@@ -148,10 +147,11 @@ class GraphQuery(TableQuery[tuple[Graph, int]]):
                 "or more memory."
             )
 
-        def load(source: Any, **how: Any) -> RecordsInChunks:
-            described = streamed.AllColumns(self.schema, self.names)
-            force = selection.table.reading.force
-            return RecordsInChunks(streamed.load(source, columns=described, memory=most, force=force, **how), columns)
+        described = streamed.AllColumns(self.schema, self.names)
+        chunks: dict[str, Any] = {"columns": described, "memory": most, "force": how.force, "kept": selection.kept()}
+
+        def load(source: Any, **told: Any) -> RecordsInChunks:
+            return RecordsInChunks(streamed.load(source, **chunks, **told), columns)
 
         return load
 

@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -87,6 +87,9 @@ class MICQuery(TableQuery[Coefficients]):
     all_pairs: of every pair, else of the two columns. delta: Gaussian noise under (epsilon, delta)-DP, for all pairs.
     max_cells: grid cells allowed. range_share: share of the budget for private ranges, for one pair.
     """
+
+    ways: ClassVar = tuple(way for way in TableQuery.ways if way != "keep_sums")
+    lacks: ClassVar = "MIC takes no sums of records"
 
     schema: Schema
     names: tuple[str, ...]

@@ -158,7 +158,7 @@ class PairsQuery(TableQuery[PairAnswers]):
 
     def loader(self, selection: Selection, key: Any) -> tuple[PairsQuery, Callable[..., Any]]:
         """Records in memory, or the table in chunks, for every stage of every release."""
-        rows, how = selection.rows_beyond(), selection.table.reading
+        rows, how = selection.rows_in_chunks(), selection.table.reading
         if rows is None:
 
             def load(source: Any, **told: Any) -> np.ndarray:
@@ -170,11 +170,12 @@ class PairsQuery(TableQuery[PairAnswers]):
         table = _TableInChunks(self.schema, selection.names, selection.table.source, how.limit, how.strict, rows)
         if not self.joint:
             self._require_sums(table, rows)
+        kept = selection.kept()
 
         def load_chunks(source: Any, **told: Any) -> _TableInChunks:
             columns = streamed.AllColumns(self.schema, table.names)
             known = streamed.load(source, columns=columns, memory=how.limit, force=how.force, **told)
-            return dataclasses.replace(table, table=source, rows=known.num_records)
+            return dataclasses.replace(table, table=source, rows=known.num_records, kept=kept)
 
         return self, load_chunks
 
@@ -434,7 +435,10 @@ class PairsQuery(TableQuery[PairAnswers]):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class _TableInChunks:
-    """A table that is read once more for every release. rows: how many it has; a guess before it is read."""
+    """A table that is read once more for every release. rows: how many it has; a guess before it is read.
+
+    kept: where the sums of its files are kept.
+    """
 
     schema: Schema
     names: tuple[str, ...]
@@ -442,10 +446,12 @@ class _TableInChunks:
     memory: int
     strict: bool
     rows: int
+    kept: Any = None
 
     def chunks(self, columns: Any) -> Chunks:
         """Some of its columns; nothing is read yet."""
-        return streamed.stream(self.table, columns, memory=self.memory, strict=self.strict, rows=self.rows)
+        how: dict[str, Any] = {"memory": self.memory, "strict": self.strict, "rows": self.rows, "kept": self.kept}
+        return streamed.stream(self.table, columns, **how)
 
 
 @dataclasses.dataclass(frozen=True)

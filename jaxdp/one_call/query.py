@@ -9,11 +9,11 @@ import difflib
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 from jaxdp import catalogue
 from jaxdp._base.keywords import flat
-from jaxdp.data import conditioning, kept_sums, streamed
+from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema
@@ -28,8 +28,6 @@ MIN_ROWS = 10
 @dataclasses.dataclass(frozen=True)
 class Query(TableQuery[Answer]):
     """X, Y, Z, the test that answers, its budget and its public settings; `Query.of` checks and completes them."""
-
-    ways: ClassVar = (*TableQuery.ways, "keep_sums")
 
     schema: Schema
     x: tuple[str, ...]
@@ -110,19 +108,16 @@ class Query(TableQuery[Answer]):
 
     def loader(self, selection: Selection, key: Any) -> tuple[Query, Callable[..., Any]]:
         """Records in memory, or chunks of them, which are read once for every stage of the test."""
-        coded, how, kept = self.entry.spec.columns.coded, selection.table.reading, None
-        rows = selection.rows_beyond(self.entry.memory)
-        if how.keep_sums is not None:
-            selection.require_sums_to_keep()
-            rows = streamed.rows_of(selection.table.source) if rows is None else rows
+        coded, how = self.entry.spec.columns.coded, selection.table.reading
+        rows = selection.rows_in_chunks(self.entry.memory)
         if rows is None:
             named: dict[str, Any] = {"x": self.x, "y": self.y, "given": self.given, "codes": coded}
             return self, functools.partial(self.schema.read, **named, shuffled=is_release(key))
         columns = streamed.Columns(self.schema, self.x, self.y, self.given, coded)
         settled = self._settled(selection)
         settled._require_sums(selection, columns, rows)
-        kept = None if how.keep_sums is None else kept_sums.KeptSums(how.keep_sums)
-        return settled, functools.partial(streamed.load, columns=columns, memory=how.limit, force=how.force, kept=kept)
+        chunks: dict[str, Any] = {"columns": columns, "memory": how.limit, "force": how.force, "kept": selection.kept()}
+        return settled, functools.partial(streamed.load, **chunks)
 
     def _settled(self, selection: Selection) -> Query:
         """The query with what its public columns settle, by one pass over these alone, where its test can say so."""

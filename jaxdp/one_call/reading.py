@@ -142,11 +142,20 @@ class Selection:
             )
         return rows if too_large else None
 
-    def require_sums_to_keep(self) -> None:
-        """Raises ValueError where the sums of files cannot be kept."""
-        kept_sums.files_of(self.table.source)
+    def rows_in_chunks(self, needed: Callable[[int], int] = lambda rows: 0) -> int | None:
+        """As `rows_beyond`, and of every table whose sums are kept. Errors: ValueError where they cannot be."""
+        rows, source = self.rows_beyond(needed), self.table.source
+        if self.table.reading.keep_sums is None:
+            return rows
+        kept_sums.files_of(source)
         if self.table.reading.strict and self.table.is_text:
             raise ValueError("--keep-sums goes without --strict on a file of texts: save it as Parquet.")
+        return streamed.rows_of(source) if rows is None else rows
+
+    def kept(self) -> kept_sums.KeptSums | None:
+        """Where sums are kept, made if missing; None where they are not."""
+        folder = self.table.reading.keep_sums
+        return None if folder is None else kept_sums.KeptSums(folder)
 
     def in_memory(self, rows: int, needed: Callable[[int], int] = lambda rows: 0) -> str:
         """What is said of a table of so many rows to a test that needs them all: about how many it can be given."""

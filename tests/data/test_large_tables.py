@@ -387,6 +387,31 @@ def test_later_stages_go_on_where_they_follow_the_same_release(folder, small_mem
     assert not kept.exists()
 
 
+JOINT = {"method": "pair-contrasts", "fields": {"num_null": 39}}
+KEEPING = {
+    "pairs together": lambda source, **how: jaxdp.test_pairs(source, columns=["z", "b", "g"], **JOINT, **how),
+    "pairs in turn": lambda source, **how: jaxdp.test_pairs(source, columns=["b", "g"], given="z", **how),
+    "graph": lambda source, **how: jaxdp.discover(source, columns=["z", "b", "g"], method="table_pc", **how),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.full] * (name != "graph")) for name in KEEPING])
+def test_other_queries_go_on_with_kept_sums_too(name, folder, small_memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_sums, "SECONDS", 0.0)
+    monkeypatch.setattr(streamed, "BYTES_PER_CODE", 10**6)
+    kept, how = tmp_path / "kept", {"schema": SPEC, "epsilon": 3.0}
+    ask = functools.partial(KEEPING[name], str(folder), **how, keep_sums=kept)
+    interrupted(monkeypatch, "2", lambda: ask(key=jax.random.key(5)))
+    assert list(kept.iterdir())
+    with monkeypatch.context() as patched:
+        opened = killed_at(patched, None)
+        found = ask(key=jax.random.key(5)).to_dict()
+    assert opened[0] == "2"
+    assert not kept.exists()
+    plain = KEEPING[name](str(folder), **how, key=jax.random.key(5)).to_dict()
+    assert repr(found) == repr(plain)
+
+
 def test_kept_sums_of_something_else_are_refused(folder, small_memory, tmp_path, monkeypatch):
     monkeypatch.setattr(kept_sums, "SECONDS", 0.0)
     kept, copied = tmp_path / "kept", tmp_path / "copied"

@@ -37,7 +37,7 @@ _EXPORTS = {
     "Data": "data",
     "DistanceScore": "independence.tables.chi2_laplace",
     "EveryTable": "independence.tables.gwas",
-    "Example": "spec",
+    "Example": "examples",
     "ExponentialMechanism": "mechanisms",
     "FirstTables": "independence.tables.gwas",
     "FeatureGCM": "independence.continuous.feature_gcm",

@@ -33,6 +33,7 @@ from jaxdp.core import release as release
 from jaxdp.core import run as run
 from jaxdp.data import Data as Data
 from jaxdp.data import Schema as Schema
+from jaxdp.examples import Example as Example
 from jaxdp.independence.continuous.band_gcm import BandGCM as BandGCM
 from jaxdp.independence.continuous.chosen_cells import ChosenCells as ChosenCells
 from jaxdp.independence.continuous.contrast_features import ContrastFeatures as ContrastFeatures
@@ -102,7 +103,6 @@ from jaxdp.one_call.session import Session as Session
 from jaxdp.randomness.keys import fresh_key as fresh_key
 from jaxdp.simulate import power as power
 from jaxdp.spec import Columns as Columns
-from jaxdp.spec import Example as Example
 from jaxdp.spec import Planning as Planning
 from jaxdp.spec import TestSpec as TestSpec
 from jaxdp.statistics import kernels as kernels

@@ -1,110 +1,118 @@
-"""Every example of every test by its name: what the contract suite, audits and level checks run; no list is kept here.
-
-The first example of a test has the test's name, a further one the test's name, a hyphen and its label.
-"""
+"""An example of a test: data that it can run on, one configuration of it, and how audits attack its bounds."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
-
-from jaxdp import catalogue
-from jaxdp.catalogue import Entry
-from jaxdp.core import cost_of
-from jaxdp.spec import AuditSettings, Example, with_gaussian_noise
-
-RECORDS = 60  # of the data that a test is tried on
-PRICED = 6  # steps to the budget whose cost is given
+from jaxdp._base.places import loaded
+from jaxdp.mechanisms import Gaussian
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Configured:
-    """A test of the catalogue in the configuration of one of its examples."""
+@dataclasses.dataclass(frozen=True)
+class BestKnown:
+    """The share of a bound that the best known attack reaches where it is not above `CAUGHT`, and why."""
 
-    entry: Entry
-    example: Example
-
-    @property
-    def name(self) -> str:
-        """Name of the test and label of the example."""
-        return "-".join(part for part in (self.entry.name, self.example.label) if part)
-
-    @property
-    def private(self) -> bool:
-        """Whether it may be released."""
-        return self.entry.spec.private
-
-    @property
-    def recorded(self) -> bool:
-        """Whether its audit is on record: the first example of a private test, and those that say how."""
-        return self.private and (self.example is self.entry.spec.examples[0] or self.example.audit is not None)
-
-    @property
-    def claims_epsilon(self) -> bool:
-        """Whether its cost is an epsilon, which an audit can refute."""
-        return self.private and self.example.make is not with_gaussian_noise
-
-    @property
-    def whole(self) -> bool:
-        """Whether audits look at whole runs, not at the mechanism on two statistics."""
-        return self.example.coupled and (self.settings.neighbours is None or self.settings.view is not None)
-
-    @property
-    def settings(self) -> AuditSettings:
-        """What audits do otherwise."""
-        return self.example.audit or AuditSettings()
-
-    def build(self, epsilon, num_records: int | None = None, fields: Mapping[str, Any] | None = None):
-        """The test, with balanced groups for so many records. fields: in place of those of the example."""
-        test = self.example.build(self.entry.cls, epsilon, fields)
-        return test if num_records is None else catalogue.with_balanced_groups(test, num_records)
-
-    def audited(self, epsilon: float, num_records: int | None = None):
-        """The test that an audit runs: its cost is epsilon."""
-        count = self.settings.records if num_records is None else num_records
-        asked = epsilon
-        if self.example.price != (1.0, 1.0):
-            shapes = jax.eval_shape(functools.partial(self.searched, n=count), jax.random.key(0))
-            for _ in range(PRICED):  # the price may depend on the budget
-                asked *= epsilon / float(cost_of(self.build(asked, count, self.settings.fields), shapes).epsilon)
-        return self.build(asked, count, self.settings.fields)
-
-    def searched(self, key, n: int | None = None):
-        """Data among which an audit searches for neighbours."""
-        draw = self.settings.data or self.example.data
-        return draw(key, self.settings.records if n is None else n)
+    share: float
+    because: str
 
 
-def of(entry: Entry) -> list[Configured]:
-    """The examples of a test, the plainest first."""
-    return [Configured(entry, example) for example in entry.spec.examples]
+CAUGHT = 0.92  # a bound that is reached beyond this share is passed if it is cut by a tenth
 
 
-@functools.cache
-def all_examples() -> Mapping[str, Configured]:
-    """All examples of the catalogue by name. Errors: ValueError where two have one name."""
-    found: dict[str, Configured] = {}
-    for entry in catalogue.entries().values():
-        for one in of(entry):
-            if one.name in found:
-                raise ValueError(f"two examples are called {one.name!r}; give one another label.")
-            found[one.name] = one
-    return found
+@dataclasses.dataclass(frozen=True)
+class PairSearch:
+    """How worst neighbours of an example are searched for, beyond the pairs made by hand.
+
+    records: rows of the data sets that are searched; pairs made by hand of that size are where the search starts.
+    rounds: moves of the search; None for the pairs made by hand alone.
+    held: private columns that neighbours share in the search, because the statistic resamples and equal keys couple no
+        others.
+    view: of a batch of statistics, what the release depends on alone (`jaxdp.audit.bounds.reached_by`).
+    replace: generator, data -> neighbour, where rows are not records.
+    view and replace are functions or their place, "package.module:function".
+    """
+
+    records: int = 12
+    rounds: int | None = 20
+    held: tuple[str, ...] = ()
+    view: Callable | str | None = None
+    replace: Callable | str | None = None
 
 
-def find(name: str) -> Configured:
-    """The example of this name, or the first one of "package.module:Class". Errors: ValueError if there is none."""
-    if ":" in name:
-        found = of(catalogue.find(name))
-        if not found:
-            raise ValueError(f"{name} has no example: give its spec examples=(jaxdp.Example(data),).")
-        return found[0]
-    if name not in all_examples():
-        close = difflib.get_close_matches(name, all_examples(), 1)
-        raise ValueError(f"there is no example called {name!r}" + (f"; did you mean {close[0]!r}?" if close else "."))
-    return all_examples()[name]
+@dataclasses.dataclass(frozen=True)
+class AuditSettings:
+    """What an audit of epsilon does otherwise than the example says; having them puts an example on record.
+
+    data: (key, n) -> Data among which neighbours are searched. records: how many records they have.
+    fields: fields of the test's class, in place of those of the example.
+    neighbours: () -> one pair of data sets, in place of a search. view: result of a run -> the number by which whole
+    runs on that pair are told apart; without one the mechanism runs on the two statistics.
+    neighbours and view are functions or their place, "package.module:function".
+    """
+
+    data: Callable[[Any, int], Any] | None = None
+    records: int = 24
+    fields: Mapping[str, Any] | None = None
+    neighbours: Callable[[], tuple[Any, Any]] | str | None = None
+    view: Callable[[Any], Any] | str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """Data that a test can run on, and one configuration of it: what the contract suite, audits and level checks draw.
+
+    data: (key, n) -> Data on which the test has something to find.
+    null: the same under its hypothesis; without_null: why there is none.
+    fields: fields of the test's class that this configuration sets; keep them small, so that it runs in milliseconds.
+    make: (class, epsilon, **fields) -> test, where the class does not take epsilon= itself.
+    label: "" for the first configuration, a word for each further one.
+    reaches: share of each declared bound that an attack reaches, by the path of the bound ("covariance"; before it the
+        name of the stage where there are several: "AxisSelection.x"); a number where there is one bound; `BestKnown`
+        where it is not above `CAUGHT`.
+    worst_pairs: () -> pairs (data, neighbour) made by hand, where a search does not find them; the function or its
+        place, "package.module:function".
+    search: how others are searched for. audit: what audits of epsilon do otherwise.
+    coupled: the statistic resamples or has stages, so that no pair is worst for one fixed randomness.
+    least: fewest records that the test takes.
+    price: smallest and largest cost in units of the epsilon asked for; other than (1, 1) where a test states its true
+        cost (published forms, tests of many tables).
+    bounds_only: only its bounds are other numbers than those of another example; they are attacked, and nothing else.
+    """
+
+    data: Callable[[Any, int], Any]
+    null: Callable[[Any, int], Any] | None = None
+    without_null: str = ""
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    make: Callable[..., Any] | None = None
+    label: str = ""
+    reaches: Any = None
+    worst_pairs: Callable[[], list] | str | None = None
+    search: PairSearch = PairSearch()
+    audit: AuditSettings | None = None
+    coupled: bool = False
+    least: int = 2
+    price: tuple[float, float] = (1.0, 1.0)
+    bounds_only: bool = False
+
+    def build(self, cls: type, epsilon, fields: Mapping[str, Any] | None = None):
+        """The test of this class. fields: in place of those of the example."""
+        given = self.fields if fields is None else fields
+        return self.make(cls, epsilon, **given) if self.make else cls(epsilon=epsilon, **given)
+
+    def pairs(self) -> list:
+        """The pairs made by hand."""
+        made = loaded(self.worst_pairs)
+        return [] if made is None else made()
+
+
+def with_gaussian_noise(cls: type, rho, **fields):
+    """`Example.make` of a test with Gaussian noise: its budget is rho of zCDP."""
+    return cls(mechanism=Gaussian(rho), **fields)
+
+
+def without_noise(cls: type, epsilon, **fields):
+    """`Example.make` of a test that is not private."""
+    del epsilon
+    return cls(**fields)

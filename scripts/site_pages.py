@@ -154,6 +154,7 @@ def defaults() -> str:
 def mechanisms() -> str:
     """One row for each private test: proof, attack on its bound, test that attacks it, audited lower bound."""
     from jaxdp import catalogue
+    from jaxdp.audit import cases
 
     audited = audit_record()
     rows = []
@@ -169,7 +170,7 @@ def mechanisms() -> str:
         found = audited.get(name, {})
         claim = CLAIM if CLAIM in found else max(found, default=None)
         told = "none recorded" if claim is None else f"{found[claim]:.3f} of {claim:g}"
-        rows.append((f"`{name}`", proof, _reached(spec), killer, told))
+        rows.append((f"`{name}`", proof, _reached(cases.declared(entry)), killer, told))
     head = ("test", "proof", "attack reaches, of each bound", "a test that attacks it", "audited lower bound")
     return "\n".join(table(head, rows))
 
@@ -303,10 +304,10 @@ def _attack(page: Path) -> str:
     return f"{found[2].replace('_', ' ')} (`{found[1]}`)" if found else "the contract suite"
 
 
-def _reached(spec) -> str:
+def _reached(examples) -> str:
     """The share of each declared bound that an attack reaches, over all examples of the test."""
     shares: dict[str, list[float]] = {}
-    for example in spec.examples:
+    for example in examples:
         reaches = example.reaches if isinstance(example.reaches, dict) else {"": example.reaches}
         for path, share in reaches.items():
             if share is not None:

@@ -10,7 +10,7 @@ from jaxdp import core
 from jaxdp.audit import attack as attacks
 from jaxdp.audit import bounds
 from jaxdp.audit.attack import ROUNDING, SLACK
-from jaxdp.spec import CAUGHT, BestKnown
+from jaxdp.examples import CAUGHT, BestKnown
 
 STAGE_KEY = 5  # what stages release to the ones after them
 

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 import jaxdp
-from jaxdp import examples
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.audit import cases
 from jaxdp.catalogue import with_balanced_groups
 from jaxdp.core import Norm, PrivateQuery, PrivateTest, Sensitivity, cost_of
 from jaxdp.data.records import as_records
@@ -18,10 +18,11 @@ from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import default_query
 from jaxdp.discovery.methods.marginal_pc import NoisyMarginals
 from jaxdp.discovery.methods.table_pc import NoisyHistogram
+from jaxdp.examples import BestKnown, Example, PairSearch, with_gaussian_noise
 from jaxdp.simulate.examples import records
-from jaxdp.spec import BestKnown, Columns, Example, PairSearch, with_gaussian_noise
+from jaxdp.spec import Columns
 
-NUM_RECORDS = examples.RECORDS
+NUM_RECORDS = cases.RECORDS
 SWEPT = ("epsilon", "ridge", "scale_x", "kernel")  # fields that a compiled program serves, where a test has them
 
 
@@ -105,7 +106,7 @@ def decisions(n=101):
     return [tuple(as_records(side, (3, 3, 2)) for side in (before, after))]
 
 
-def of_catalogue(found: examples.Configured) -> Case:
+def of_catalogue(found: cases.Configured) -> Case:
     """The case of an example of the catalogue."""
     return Case(found.name, found.build, found.example, found.private, found.entry.spec.columns)
 
@@ -146,7 +147,7 @@ INTERNAL = [
     ),
 ]
 
-EVERY = [of_catalogue(found) for found in examples.all_examples().values()]
+EVERY = [of_catalogue(found) for found in cases.all_examples().values()]
 # Queries that are no tests, and configurations that differ in their bounds alone, are attacked and nothing else.
 CASES = [case for case in EVERY if isinstance(case.test(1.0), PrivateTest) and not case.example.bounds_only]
 BY_NAME = {case.name: case for case in [*EVERY, *INTERNAL]}

@@ -26,7 +26,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp import core, examples
+from jaxdp import core
+from jaxdp.audit import cases
 from jaxdp.data.records import as_records
 from jaxdp.discovery import spec as searches
 
@@ -40,18 +41,18 @@ _CALL = re.compile(r"custom_call @(\w+)")
 
 def names() -> list[str]:
     """Examples of the catalogue that are tests: one program from data to p-value."""
-    found = examples.all_examples().items()
-    return [name for name, one in found if isinstance(one.build(1.0, examples.RECORDS), core.PrivateTest)]
+    found = cases.all_examples().items()
+    return [name for name, one in found if isinstance(one.build(1.0, cases.RECORDS), core.PrivateTest)]
 
 
 def of_example(name: str) -> dict[str, Any]:
     """The figures of one replicate of an example."""
-    found = examples.find(name)
-    test = found.build(1.0, examples.RECORDS)
+    found = cases.find(name)
+    test = found.build(1.0, cases.RECORDS)
 
     def replicate(key):
         key_data, key_test = jax.random.split(key)
-        return core.run(test, key_test, found.example.data(key_data, examples.RECORDS)).p_value
+        return core.run(test, key_test, found.example.data(key_data, cases.RECORDS)).p_value
 
     return figures(jax.jit(replicate).trace(jax.eval_shape(jax.random.key, 0)))
 
@@ -129,9 +130,9 @@ def kernels() -> dict[str, dict[str, Any]]:
             with contextlib.suppress(ValueError, TypeError):  # one that needs more than a budget, or other columns
                 run(jax.random.key(0), table(), epsilon=5.0, **({"delta": 1e-6} if "delta" in run.spec.needs else {}))
         for name in names():
-            found = examples.find(name)
-            data = functools.partial(found.example.data, n=examples.RECORDS)
-            jax.eval_shape(lambda key, f=found, d=data: core.run(f.build(1.0, examples.RECORDS), key, d(key)).p_value,
+            found = cases.find(name)
+            data = functools.partial(found.example.data, n=cases.RECORDS)
+            jax.eval_shape(lambda key, f=found, d=data: core.run(f.build(1.0, cases.RECORDS), key, d(key)).p_value,
                            jax.random.key(0))  # fmt: skip
     result = {}
     for name, (function, arguments, named, wide) in sorted(calls.items()):
@@ -164,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     out = parser.parse_args(arguments).out
     before = json.loads(out.read_text())["programs"] if out.exists() else {}
     programs = {name: of_example(name) for name in names()} | kernels()
-    head = {"platform": PLATFORM, "jax": jax.__version__, "records": examples.RECORDS}
+    head = {"platform": PLATFORM, "jax": jax.__version__, "records": cases.RECORDS}
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(found)}" for name, found in programs.items())
     out.write_text(f'{json.dumps(head)[:-1]}, "programs": {{\n{lines}\n}}}}\n')

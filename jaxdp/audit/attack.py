@@ -10,7 +10,7 @@ import jax
 from jaxdp import core
 from jaxdp._base.places import loaded
 from jaxdp.audit import bounds
-from jaxdp.spec import Example
+from jaxdp.examples import Example
 
 ROUNDING = 1e-9  # of a bound: what float64 may add to a move that is as large as declared
 SLACK = 1e-3  # of a declared share: rounding errors are part of the bound that is reached

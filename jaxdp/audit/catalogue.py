@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import core, examples
+from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.display import Readable
 from jaxdp._base.places import loaded
-from jaxdp.audit import bounds, sensitivity
+from jaxdp.audit import bounds, cases, sensitivity
 from jaxdp.audit.epsilon import Bound, lower_bound
 from jaxdp.audit.pairs import MECHANISMS, Pair, project
 from jaxdp.audit.searches import FLAWED_SEARCHES, SEARCHES, Search, sampled_bound, worst_neighbours
@@ -74,8 +74,8 @@ class Audit(Readable):
 
 
 def subjects() -> list[str]:
-    """Names of mechanisms, flawed variants, examples of tests (`jaxdp.examples`) and searches."""
-    tests = (name for name, found in examples.all_examples().items() if found.claims_epsilon)
+    """Names of mechanisms, flawed variants, examples of tests (`jaxdp.audit.cases`) and searches."""
+    tests = (name for name, found in cases.all_examples().items() if found.claims_epsilon)
     return [*MECHANISMS, *FLAWED, *tests, *SEARCHES, *FLAWED_SEARCHES]
 
 
@@ -127,8 +127,8 @@ def audit(
         exact = mode == keys.RELEASE
         found = sampled_bound(search, search.build(epsilon), neighbours, key_runs, runs, alpha=alpha, release=exact)
         delta = search.delta
-    elif method not in MECHANISMS and examples.find(method).whole:
-        test, view = examples.find(method).audited(epsilon), loaded(examples.find(method).settings.view)
+    elif method not in MECHANISMS and cases.find(method).whole:
+        test, view = cases.find(method).audited(epsilon), loaded(cases.find(method).settings.view)
         sides = zip(jax.random.split(key_runs), attack, strict=True)
         found = lower_bound(
             *(whole_runs(test, part, data, runs // 2, view) for part, data in sides),
@@ -139,8 +139,8 @@ def audit(
         if method in MECHANISMS:
             chosen = _numbered(MECHANISMS[method](epsilon), pair)
         else:
-            test = examples.find(method).audited(epsilon)
-            if examples.find(method).settings.neighbours is None:
+            test = cases.find(method).audited(epsilon)
+            if cases.find(method).settings.neighbours is None:
                 chosen, share = _pair_of(test, attack), attack.ratio
             else:
                 chosen, share = _pair_between(test, *attack)
@@ -159,7 +159,7 @@ def attacked(method: str, key: jax.Array, generate: Callable[..., Any] | None = 
     search = _search(method)
     if search is not None:
         return worst_neighbours(search, key)
-    subject = examples.find(method)
+    subject = cases.find(method)
     generate = generate or subject.searched
     if subject.settings.neighbours is not None:
         return loaded(subject.settings.neighbours)()

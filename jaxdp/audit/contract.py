@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import catalogue, core, examples
+from jaxdp import catalogue, core
 from jaxdp._base.amounts import spent
-from jaxdp.audit import bounds, gradients
+from jaxdp.audit import bounds, cases, gradients
 from jaxdp.audit.attack import ROUNDING, SLACK, attack
+from jaxdp.audit.cases import Configured
 from jaxdp.data.dataset import Data
-from jaxdp.examples import Configured
 from jaxdp.randomness import keys
 from jaxdp.simulate import power
 from jaxdp.spec import DECISION, P_VALUE, Columns
@@ -77,13 +77,13 @@ def check_contract(test: Any, *, seed: int = 0) -> Contract:
     Errors: ValueError for a test without examples.
     """
     entry = entry_of(test)
-    if not entry.spec.examples:
+    if not cases.of(entry):
         raise ValueError(
             f"{entry.name} has no example data: give its spec examples=(jaxdp.Example(data),), data being a function "
             "(key, n) -> Data."
         )
     found = []
-    for configured in examples.of(entry):
+    for configured in cases.of(entry):
         one = _Checked(configured, jax.random.key(seed))
         checks = {"bounds": _bounds} if configured.example.bounds_only else CHECKS
         for name, check in checks.items():
@@ -330,7 +330,7 @@ def _conditioning(one: _Checked) -> Found:
         yield (
             (
                 ""
-                if any(other.data(jax.random.key(0), _rows(one)).z is not None for other in one.entry.spec.examples)
+                if any(other.data(jax.random.key(0), _rows(one)).z is not None for other in cases.declared(one.entry))
                 else told
             ),
             "",

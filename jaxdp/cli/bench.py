@@ -110,12 +110,14 @@ def measure(method: str, n: int, epsilon: float, replicates: int | None) -> dict
 
 
 def design_of(entry):
-    """Data that a test is timed on: (n, key) -> Data; those of its spec where it has an example."""
+    """Data that a test is timed on: (n, key) -> Data; those of its first example where it has one."""
+    from jaxdp.audit import cases
     from jaxdp.simulate import sine_confounder
 
-    if not entry.spec.examples:
+    found = cases.declared(entry)
+    if not found:
         return lambda n, key: sine_confounder(key, n, effect=0.25)
-    return lambda n, key: entry.spec.examples[0].data(key, n)
+    return lambda n, key: found[0].data(key, n)
 
 
 def draw(path: Path, rows) -> None:

@@ -118,7 +118,9 @@ def _heaps(where: str, entry: Mapping[str, Any], lower: float, upper: float, ste
         many = step > 0.0 and (upper - lower) / step >= MANY_VALUES and not labels
         return {"heaps": _usual_heaps(lower, upper, step) if many else (), "labels": labels}
     if not isinstance(said, list | tuple) or any(isinstance(heap, bool | str) for heap in said):
-        raise TypeError(f"{where}: heaps must be a number such as 1000, a list such as [1000, 500], or [], got {printed(said)}.")
+        raise TypeError(
+            f"{where}: heaps must be a number such as 1000, a list such as [1000, 500], or [], got {printed(said)}."
+        )
     heaps = tuple(sorted({float(heap) for heap in said}, reverse=True))
     if any(not (math.isfinite(heap) and 0.0 < heap < upper - lower and heap > step) for heap in heaps):
         raise ValueError(

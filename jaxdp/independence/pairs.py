@@ -15,19 +15,11 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Cost, PrivateTest, Release, Sequential
 from jaxdp.data.dataset import Column
 from jaxdp.independence import pair_by_pair
-from jaxdp.independence.continuous import partition_examples
-from jaxdp.independence.continuous.partition_gcm import PartitionGCM
 from jaxdp.independence.features import Features
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Example, TestSpec
+from jaxdp.spec import TestSpec
 from jaxdp.statistics import sums
-
-
-def _of_cells(cls, epsilon, **fields):
-    """All pairs by `PartitionGCM`."""
-    return cls(test=PartitionGCM(epsilon=epsilon, **fields))
 
 
 @frozen_pytree
@@ -47,18 +39,6 @@ class AllPairs(PrivateTest):
         needs=("test",),
         sees="what the test of one pair sees",
         theory="docs/theory/partition_gcm.md",
-        examples=(
-            Example(
-                examples.three_features,
-                null=examples.separate_features,
-                make=_of_cells,
-                reaches=partition_examples.REACHED,
-                worst_pairs=f"{partition_examples.WORST}:cells_of_features",
-                search=partition_examples.SEARCH,
-                audit=AuditSettings(examples.two_features, neighbours=f"{partition_examples.WORST}:moved"),
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

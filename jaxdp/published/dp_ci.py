@@ -16,14 +16,9 @@ from jaxdp.independence.continuous.private_crt import PLAIN_BOUND, rank_sensitiv
 from jaxdp.independence.continuous.private_gcm import PrivateGCM
 from jaxdp.independence.continuous.resampling import RandomizationTest, from_law
 from jaxdp.mechanisms import ReportNoisyMax
-from jaxdp.simulate import examples
-from jaxdp.simulate.designs import confounder
-from jaxdp.spec import AuditSettings, BestKnown, Example, Planning, TestSpec
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics.kernel_ridge import ridge_bounds
 from jaxdp.statistics.kernel_ridge.kernels import RBF
-
-_WORST = "jaxdp.independence.continuous.worst_pairs_ridge:clusters"
-_TOO_LARGE = BestKnown(0.23, "the published constant is true but too large")
 
 
 @final
@@ -40,7 +35,6 @@ class PaperGCM(PrivateGCM):
         "published private GCM as published; weaker still",
         true_epsilon="as claimed; the noise is 3.7 times too large at ridge 10, 163 times at 0.1",
         planning=Planning("continuous:private_gcm_paper_power", gaussian_formula="always"),
-        examples=(Example(examples.bounded, null=confounder.sine_confounder, reaches=_TOO_LARGE, worst_pairs=_WORST),),
     )
 
     def move_of_products(self):
@@ -72,17 +66,6 @@ class PaperCRT(RandomizationTest):
         planning=Planning(gaussian=False),
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=confounder.sine_confounder,
-                fields={"law": examples.LAW},
-                reaches=BestKnown(0.45, "the published constant is true but too large"),
-                worst_pairs=_WORST,
-                audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
-                coupled=True,
-            ),
-        ),
     )
 
     def budget(self):

@@ -5,7 +5,6 @@ counts one release where it makes G. Recommended: `jaxdp.MICrLaplace`, `jaxdp.MI
 """
 
 import dataclasses
-import math
 from typing import Any, ClassVar, final
 
 import jax.numpy as jnp
@@ -16,13 +15,8 @@ from jaxdp.independence.mic.mic_equipartition import MICeLaplace
 from jaxdp.independence.mic.mic_geometric import MICrGeometric
 from jaxdp.independence.mic.mic_laplace import MICrLaplace
 from jaxdp.mechanisms import Geometric
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, BestKnown, Example, TestSpec
+from jaxdp.spec import TestSpec
 from jaxdp.statistics.mic import mic_tables
-
-_CORNER = "jaxdp.independence.mic.worst_pairs_mic:corner"
-_FEW_CELLS: dict[str, Any] = {"max_cells": 6, "num_null": 39}
-_LOOSE = "the published constant is true but too large"
 
 
 @final
@@ -37,17 +31,6 @@ class PaperMICrLaplace(MICrLaplace):
         "micr-laplace-paper",
         "MICr with the published noise; true but too large",
         true_epsilon="as claimed; the noise is 3.5 times too large",
-        examples=(
-            Example(
-                examples.pair,
-                null=examples.uniform,
-                fields={"num_null": 39},
-                reaches=BestKnown(0.24, _LOOSE),
-                worst_pairs=_CORNER,
-                audit=AuditSettings(examples.uniform, fields=_FEW_CELLS),
-                least=4,
-            ),
-        ),
     )
 
     def move(self, num_records):
@@ -67,16 +50,6 @@ class PaperMICeLaplace(MICeLaplace):
         "mice-laplace-paper",
         "MICe with the published noise; true but too large",
         true_epsilon="as claimed; the noise is more than 6 times too large",
-        examples=(
-            Example(
-                examples.pair,
-                null=examples.uniform,
-                fields=_FEW_CELLS,
-                reaches=BestKnown(0.05, _LOOSE),
-                audit=AuditSettings(examples.uniform),
-                least=6,
-            ),
-        ),
     )
 
     def resolve(self, shapes):
@@ -102,7 +75,6 @@ class MICrGeometricSplit(MICrGeometric):
         "micr-geometric-split",
         "maximal information coefficient of one noisy table per grid, the published mechanism repaired",
         true_epsilon="as asked for",
-        examples=MICrGeometric.spec.examples,
     )
 
     def tables(self, num_records: int):
@@ -136,7 +108,6 @@ class PaperMICrGeometric(MICrGeometricSplit):
         "micr-geometric-paper",
         "maximal information coefficient of one noisy table per grid as published; its claim is false",
         true_epsilon="2 floor(B/2) - 3 times the one asked for",
-        examples=tuple(dataclasses.replace(example, price=(1.5, math.inf)) for example in MICrGeometric.spec.examples),
     )
 
     def resolve(self, shapes):

@@ -8,7 +8,6 @@ the epsilon that is claimed. Recommended: `jaxdp.ConditionalKendall`, `jaxdp.dis
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -27,7 +26,6 @@ from jaxdp.discovery.engine.skeleton import AHEAD, CIQuery
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.methods.priv_pc import RoundPlan, Rounds, num_rounds, searched_in_rounds, subset_size
 from jaxdp.discovery.spec import SearchAudit, SearchSpec, search
-from jaxdp.independence.ranks import kendall_examples
 from jaxdp.independence.ranks.conditional_kendall import ConditionalKendall
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF, as_default_float
 from jaxdp.mechanisms import Laplace
@@ -36,8 +34,7 @@ from jaxdp.noise import floats
 from jaxdp.noise.source import Source
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
-from jaxdp.simulate import examples
-from jaxdp.spec import Example, TestSpec
+from jaxdp.spec import TestSpec
 from jaxdp.statistics import concordance
 from jaxdp.tune.subsample import subsample_size
 
@@ -81,16 +78,6 @@ class PaperKendall(ConditionalKendall):
         "conditional-kendall-paper",
         "Kendall's tau within strata as published; its claim is false",
         true_epsilon="0.46 sqrt(n - 1) times the one asked for, given z",
-        examples=(
-            Example(
-                examples.codes,
-                null=functools.partial(examples.leaning_codes, levels=(3, 3, 2)),
-                fields=kendall_examples.COARSE,  # the pair made by hand is without a domain
-                reaches=1.0,
-                worst_pairs=f"{kendall_examples.WORST}:three_and_one",
-                price=(1.5, math.inf),
-            ),
-        ),
     )
 
     def __post_init__(self):

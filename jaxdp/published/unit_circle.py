@@ -7,7 +7,6 @@ Recommended: `jaxdp.UnitCircle`, `jaxdp.FirstTables`, `jaxdp.BestTables`.
 
 import dataclasses
 import functools
-import math
 from typing import Any, ClassVar, final
 
 import jax
@@ -23,8 +22,7 @@ from jaxdp.independence.tables.margin_adaptive import largest_step
 from jaxdp.independence.tables.unit_circle import SUPREMUM, UnitCircle, chi_squared_quantile
 from jaxdp.mechanisms import Laplace
 from jaxdp.noise import survival as tail
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Example, TestSpec
+from jaxdp.spec import TestSpec
 from jaxdp.statistics.tables import binomial, unit_circle
 from jaxdp.statistics.tables.unit_circle import Groups
 
@@ -48,15 +46,6 @@ class PaperUnitCircle(UnitCircle):
         "unit-circle-paper",
         "unit circle as published, threshold at the private margin; its proof is false",
         true_epsilon="enumerated: the largest change of the statistic with its threshold over the noise scale",
-        examples=(
-            Example(
-                examples.groups,
-                null=examples.equal_groups,
-                reaches=0.99,
-                audit=AuditSettings(examples.attacked_groups),
-                price=(0.5, 0.9),
-            ),
-        ),
     )
 
     def __post_init__(self):
@@ -154,7 +143,6 @@ class PaperFirstTables(FirstTables):
         "first-tables-paper",
         "the first tables that depend, as printed; its claim is false",
         true_epsilon="tables answered/(4 count) times the one asked for",
-        examples=tuple(dataclasses.replace(example, price=(1.5, math.inf)) for example in FirstTables.spec.examples),
     )
 
     def sensitivity(self, num_records):

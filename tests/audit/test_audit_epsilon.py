@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxdp import audit, core, examples
-from jaxdp.audit import catalogue
+from jaxdp import audit, core
+from jaxdp.audit import cases, catalogue
 from jaxdp.audit import epsilon as bounds
 from jaxdp.cli.main import main
 from jaxdp.mechanisms.sparse_vector import amplified
@@ -183,7 +183,7 @@ def test_audit_of_a_test_of_ones_own():
 def test_the_cost_of_an_audited_test_is_the_claim():
     """Many tables cost a multiple of the epsilon of each, and so do published variants with their true cost."""
     for name in ("every-table", "conditional-kendall-paper"):
-        found = examples.find(name)
+        found = cases.find(name)
         test = found.audited(1.0)
         cost = core.cost_of(test, found.searched(jax.random.key(0)))
         assert float(cost.epsilon) == pytest.approx(1.0, rel=1e-6), name
@@ -200,9 +200,9 @@ def test_audit_of_a_test_that_resamples(monkeypatch):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", sorted(name for name, found in examples.all_examples().items() if found.recorded))
+@pytest.mark.parametrize("method", sorted(name for name, found in cases.all_examples().items() if found.recorded))
 def test_audit_of_every_test(method):
-    whole = examples.find(method).example.coupled
+    whole = cases.find(method).example.coupled
     found = audit.audit(method, 1.0, runs=100_000 if whole else 1_000_000, key=jax.random.key(2))
     assert found.holds
     assert found.lower > 0.2 or whole or method == "chosen-cells-choice"  # its scores move together

@@ -17,8 +17,8 @@ from jaxdp import core
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit import bounds
 from jaxdp.core import PrivateTest
+from jaxdp.examples import Example
 from jaxdp.mechanisms.top_k import TopK
-from jaxdp.spec import Example
 from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 PRIVATE = [case for case in CASES if case.private]

@@ -10,9 +10,10 @@ from cases import BY_NAME
 
 import jaxdp
 from experiments.evidence.audit import nulls
-from jaxdp import catalogue, examples
+from jaxdp import catalogue
+from jaxdp.audit import cases
 from jaxdp.core import PrivateQuery
-from jaxdp.spec import BestKnown
+from jaxdp.examples import BestKnown
 
 EXPORTED = sorted(
     (
@@ -40,7 +41,7 @@ def test_every_exported_query_is_in_the_catalogue():
 
 @every_entry
 def test_every_test_has_a_case_and_says_what_is_reached(entry):
-    found = examples.of(entry)
+    found = cases.of(entry)
     assert found, f"{entry.name} has no example: give its spec examples=(jaxdp.Example(data),)"
     assert {one.name for one in found} <= set(BY_NAME)
     assert not found[0].example.bounds_only, f"the first example of {entry.name} must run the whole contract"
@@ -55,7 +56,7 @@ def test_every_test_has_a_case_and_says_what_is_reached(entry):
 @every_entry
 def test_every_private_test_has_a_recorded_audit(entry):
     """Where none is recorded yet, one is made now, of fewer runs."""
-    for name in {one.name for one in examples.of(entry) if one.recorded} - audited():
+    for name in {one.name for one in cases.of(entry) if one.recorded} - audited():
         found = jaxdp.audit.audit(name, 1.0, runs=NOT_RECORDED, key=jax.random.key(0))
         command = "python -m experiments.evidence.audit.run --extend tests"
         assert found.holds, f"{name} breaks its claim: {found}; {command} records an audit of more runs"
@@ -64,7 +65,7 @@ def test_every_private_test_has_a_recorded_audit(entry):
 @every_entry
 def test_every_test_has_a_recorded_level(entry):
     """Where none is recorded yet, fewer nulls are drawn now."""
-    for one in examples.of(entry):
+    for one in cases.of(entry):
         if one.example.without_null or one.example.bounds_only:
             assert one.example.null is None, f"{one.name} has a null and a reason for having none"
             continue
@@ -89,5 +90,5 @@ def recorded_levels():
 
 
 def test_records_speak_of_examples():
-    assert audited() <= set(examples.all_examples())
-    assert {nulls.rows()[name].example or name for name in recorded_levels()} <= set(examples.all_examples())
+    assert audited() <= set(cases.all_examples())
+    assert {nulls.rows()[name].example or name for name in recorded_levels()} <= set(cases.all_examples())

@@ -14,8 +14,9 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit import check_contract, falsify
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data import chunks
+from jaxdp.examples import Example
 from jaxdp.simulate import examples
-from jaxdp.spec import Example, TestSpec
+from jaxdp.spec import TestSpec
 
 EXACT = 1e9  # epsilon whose noise is nothing beside a record
 WITHOUT_VALUE = [math.nan, math.inf, -math.inf, -0.0]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import catalogue, charge, core, discovery, examples
+from jaxdp import catalogue, charge, core, discovery
 from jaxdp.accounting import PureFilter
+from jaxdp.audit import cases
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine import session
@@ -23,7 +24,7 @@ DELTA = 1e-6
 PRIVATE = [
     name
     for name, entry in catalogue.entries().items()
-    if entry.spec.private and entry.spec.examples and hasattr(entry.cls, "p_value")  # what `run` takes
+    if entry.spec.private and cases.of(entry) and hasattr(entry.cls, "p_value")  # what `run` takes
 ]
 
 
@@ -73,7 +74,7 @@ def test_no_other_file_charges():
 @pytest.mark.full
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_fault_in_the_statistic_costs_nothing(name, monkeypatch):
-    example = examples.find(name)
+    example = cases.find(name)
     rows = max(60, example.example.least)
     test, data = example.build(1.0, rows), example.example.data(jax.random.key(0), rows)
     monkeypatch.setattr(core, "_statistic", failing)

@@ -25,7 +25,7 @@ def require_no_rise(name, now):
 
 def test_the_record_holds_every_test_of_the_catalogue():
     assert set(NAMES) <= HELD["programs"].keys()
-    assert HELD["records"] == lowering.examples.RECORDS
+    assert HELD["records"] == lowering.cases.RECORDS
     assert any("discovery." in name for name in HELD["programs"])
 
 

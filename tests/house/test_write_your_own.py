@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import catalogue, examples
-from jaxdp.audit import bounds
+from jaxdp import catalogue
+from jaxdp.audit import bounds, cases
 from jaxdp.cli.main import main
 from jaxdp.simulate.designs import by_name as designs
 
@@ -161,7 +161,7 @@ def test_the_names_of_the_extension_surface_are_exported():
 
 
 def test_a_subject_of_an_example_audits_as_the_contract_says(folder):
-    configured = examples.find("cell_signs:CellSigns")
+    configured = cases.find("cell_signs:CellSigns")
     with jax.enable_x64(True):
         found = bounds.search(configured.build(1.0), configured.example.data, 12)
     assert found[""].share == pytest.approx(1.0)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import catalogue, core, examples
+from jaxdp import catalogue, core
+from jaxdp.audit import cases
+from jaxdp.audit.cases import RECORDS as NUM_RECORDS
 from jaxdp.data.dataset import Column, Data, Domain
-from jaxdp.examples import RECORDS as NUM_RECORDS
 
 LEVEL, RUNS, NUM = 0.05, 40, 500
 
@@ -23,7 +24,7 @@ def sized(one) -> bool:
 
 
 def with_effect():
-    first = {one.entry.name: one for one in reversed(examples.all_examples().values()) if sized(one)}
+    first = {one.entry.name: one for one in reversed(cases.all_examples().values()) if sized(one)}
     found = first.values()
     return [pytest.param(one, id=one.name, marks=pytest.mark.full) for one in found]
 

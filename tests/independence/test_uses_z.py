@@ -11,9 +11,10 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit import check_contract
 from jaxdp.cli.main import main
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.examples import Example
 from jaxdp.interop import PrivateQueries
 from jaxdp.simulate import examples
-from jaxdp.spec import Example, TestSpec
+from jaxdp.spec import TestSpec
 
 GENERATOR = np.random.default_rng(0)
 Z = GENERATOR.uniform(-1, 1, 300)

@@ -10,9 +10,9 @@ import pytest
 from cases import CASES, NUM_RECORDS
 
 import jaxdp
-from jaxdp import catalogue, core, examples
+from jaxdp import catalogue, core
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.audit import contract
+from jaxdp.audit import cases, contract
 from jaxdp.core import PrivateQuery
 from jaxdp.data import chunks
 from jaxdp.data.dataset import BINARY, CONTINUOUS, ORDINAL, Column, Data, Domain
@@ -197,7 +197,7 @@ def test_tests_without_sums_say_so_before_anything_is_read():
 @pytest.mark.parametrize("name", catalogue.entries())
 def test_every_test_has_sums_or_says_why_not_before_it_reads(name):
     """On the first example of each test of the catalogue whose data are records."""
-    configured = examples.of(catalogue.entries()[name])[0]
+    configured = cases.of(catalogue.entries()[name])[0]
     data = configured.example.data(jax.random.key(0), max(60, configured.example.least))
     if not isinstance(data, Data):
         return  # sums already: tables of counts

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 import jaxdp
-from jaxdp import catalogue, examples, tune
+from jaxdp import catalogue, tune
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.audit import contract, gradients
+from jaxdp.audit import cases, contract, gradients
 from jaxdp.core import PrivateQuery, PrivateTest
 from jaxdp.independence.continuous.neighbour_test import NeighbourTest
 from jaxdp.independence.tables.gwas import GenomeTest
@@ -18,16 +18,16 @@ from jaxdp.spec import DECISION, P_VALUE
 from jaxdp.statistics.neighbours import soft_sign
 
 PLAINEST = {
-    entry.name: examples.of(entry)[0]
+    entry.name: cases.of(entry)[0]
     for entry in catalogue.entries().values()
-    if entry.spec.examples and entry.spec.publishes in (P_VALUE, DECISION)
+    if cases.of(entry) and entry.spec.publishes in (P_VALUE, DECISION)
 }
 BUDGET, LANES = 4.0, 6
 key = functools.partial(jax.random.key)
 
 
 def rows(configured):
-    return max(examples.RECORDS, configured.example.least)
+    return max(cases.RECORDS, configured.example.least)
 
 
 def built(name):
@@ -125,7 +125,7 @@ class Stopped(PrivateTest):
 
 
 def test_the_contract_finds_a_gradient_that_is_silently_zero():
-    one = contract._Checked(examples.of(contract.entry_of(Stopped))[0], key(0))
+    one = contract._Checked(cases.of(contract.entry_of(Stopped))[0], key(0))
     wrong = [found for found, _ in contract._gradients(one) if found]
     assert len(wrong) == 1
     assert wrong[0].startswith("the gradient in scale is 100% off finite differences")

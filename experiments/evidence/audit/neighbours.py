@@ -19,7 +19,8 @@ import jax
 
 from experiments.evidence.audit import nulls
 from experiments.record import provenance
-from jaxdp import audit, core, examples
+from jaxdp import audit, core
+from jaxdp.audit import cases
 from jaxdp.audit.sensitivity import neighbour
 from jaxdp.core import Relation
 
@@ -31,7 +32,7 @@ LARGEST = 1 << 17  # pairs of one batch
 
 def attack(name: str, n: int, pairs: int, seed: int = 0) -> dict:
     """One row of `sensitivity`: half of the pairs are random, the rest are coordinate moves from the best of them."""
-    subject, started = examples.find(name), time.perf_counter()
+    subject, started = cases.find(name), time.perf_counter()
     ratio, tried, rounds = 0.0, 0, max(1, pairs // LARGEST)
     share = pairs // rounds
     with jax.enable_x64(True):
@@ -80,11 +81,9 @@ def held(name: str) -> bool:
     return bool(nulls.configured(name).example.search.held)
 
 
-def attackable() -> dict[str, examples.Configured]:
+def attackable() -> dict[str, cases.Configured]:
     """Examples whose audit is on record, by name, of which a search over one fixed randomness reaches the bound."""
-    return {
-        name: found for name, found in examples.all_examples().items() if found.recorded and not found.example.coupled
-    }
+    return {name: found for name, found in cases.all_examples().items() if found.recorded and not found.example.coupled}
 
 
 def replayable() -> list[str]:

@@ -24,8 +24,9 @@ import numpy as np
 
 import jaxdp
 from experiments.record import provenance
-from jaxdp import examples, null_laws
+from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.audit import cases
 from jaxdp.core import PrivateTest, Sequential
 from jaxdp.independence.mic.mic_pairs import MICrPairs
 from jaxdp.independence.pairs import AllPairs
@@ -68,9 +69,9 @@ class Null:
         return callable(self.fields)
 
 
-def configured(name: str) -> examples.Configured:
+def configured(name: str) -> cases.Configured:
     """The example of a row."""
-    return examples.find(rows()[name].example or name)
+    return cases.find(rows()[name].example or name)
 
 
 def make(name: str, level: float):
@@ -394,14 +395,14 @@ def window(replicates: int, level: float, alpha: float = ALPHA) -> tuple[int, in
 
 def rows() -> dict[str, Null]:
     """Every row by name: those above, and for each other example that has a null, that null at 1000 records."""
-    return NULLS | {name: _of_example(one) for name, one in examples.all_examples().items() if _unlisted(name, one)}
+    return NULLS | {name: _of_example(one) for name, one in cases.all_examples().items() if _unlisted(name, one)}
 
 
-def _unlisted(name: str, one: examples.Configured) -> bool:
+def _unlisted(name: str, one: cases.Configured) -> bool:
     return name not in NULLS and one.example.null is not None and not one.example.bounds_only
 
 
-def _of_example(one: examples.Configured) -> Null:
+def _of_example(one: cases.Configured) -> Null:
     decides = one.entry.spec.publishes == DECISION
     return Null(1000, LIMIT, "the null of the example", fields=(lambda level: {"level": level}) if decides else None)
 

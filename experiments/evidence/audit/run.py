@@ -24,8 +24,8 @@ import numpy as np
 
 import jaxdp
 from experiments.record import provenance
-from jaxdp import audit, examples
-from jaxdp.audit import catalogue
+from jaxdp import audit
+from jaxdp.audit import cases, catalogue
 from jaxdp.audit.searches import sampled_bound
 from jaxdp.cli.audit import draw
 from jaxdp.core import Norm, Relation, Sensitivity
@@ -64,7 +64,7 @@ def flawed() -> list[dict]:
 
 def on_record() -> list[str]:
     """Examples whose audits are on record."""
-    return [name for name, found in examples.all_examples().items() if found.recorded]
+    return [name for name, found in cases.all_examples().items() if found.recorded]
 
 
 def of_tests(runs: int, seed: int, chosen=(), done=()):
@@ -74,7 +74,7 @@ def of_tests(runs: int, seed: int, chosen=(), done=()):
     statistics.
     """
     for pair, method in itertools.product(range(PAIRS), chosen or on_record()):
-        subject = examples.find(method)
+        subject = cases.find(method)
         if pair and subject.settings.neighbours is not None:
             continue  # one pair, made by hand
         size = runs // 10 if subject.whole else runs
@@ -231,7 +231,7 @@ def extend(path: Path, part: str, runs: int, seed: int, chosen, seconds: float, 
 
 
 def _whole(part: str, method: str) -> bool:
-    return part == "tests" and examples.find(method).whole
+    return part == "tests" and cases.find(method).whole
 
 
 SOUND = ("mechanisms", "exact", "tests", "searches", "single_searches", "largest")

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from experiments.evidence.mutants.find import Mutant
-from jaxdp import examples
+from jaxdp.audit import cases
 
 MOST = 24  # tests of one round
 GUARD = re.compile("bound|sensitiv|attack|budget|cost|share|charge|noise|reach|law|key|constant|level|epsilon|exact")
@@ -120,11 +120,11 @@ def users(root: Path, path: str) -> tuple[str, ...]:
 def contract_cases(root: Path, names: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the contract suite's cases whose test is one of these classes, or is built on one."""
     kinds = {name for name in names if name[0].isupper()}
-    found = [name for name, one in examples.all_examples().items() if kinds & classes(one.build(1.0))]
+    found = [name for name, one in cases.all_examples().items() if kinds & classes(one.build(1.0))]
     pattern, source = _any(kinds), (root / "tests" / "cases.py").read_text()
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and node.args]
-    cases = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "internal"]
-    named = [case.args[0].value for case in cases if pattern and pattern.search(ast.get_source_segment(source, case))]
+    ours = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "internal"]
+    named = [case.args[0].value for case in ours if pattern and pattern.search(ast.get_source_segment(source, case))]
     return (*found, *(name for name in named if isinstance(name, str)))
 
 

@@ -4,7 +4,6 @@ Symbols: k = `num_neighbors`, c = scale/2, h = `caliper`, S = `band`, Q = `squar
 (docs/theory/ordered_neighbours.md).
 """
 
-import functools
 import math
 from typing import Any, ClassVar
 
@@ -26,17 +25,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     sides,
 )
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.simulate import examples
-from jaxdp.spec import (
-    LINEAR,
-    MONOTONE,
-    Example,
-    PairSearch,
-    Planning,
-    TestSpec,
-    continuous_columns_of_z,
-    with_gaussian_noise,
-)
+from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import bands, neighbour_order
 from jaxdp.statistics.neighbours.soft_sign import KERNELS
 
@@ -70,10 +59,6 @@ def _told(test, x, y, interval) -> str:
         return " (Goodman and Kruskal's gamma of neighbours)"
     measure = " (Kendall's tau of neighbours)" if test.kernel == "sign" else ""
     return measure + effect_sizes.told_correlation(test, x, y, interval)
-
-
-EXAMPLE = {"enforce_rule": False}  # few records, too few for the level
-WORST = "jaxdp.independence.continuous.worst_pairs_neighbours"
 
 
 @frozen_pytree
@@ -120,35 +105,6 @@ class BandGCM(BandTest):
         shown=("band", "released sum over neighbours"),
         planning=Planning(),
         theory="docs/theory/ordered_neighbours.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=examples.gradual,
-                fields=EXAMPLE,
-                reaches=1.0,
-                worst_pairs=f"{WORST}:between",
-                search=PairSearch(records=13),
-            ),
-            Example(
-                examples.several_columns,
-                null=functools.partial(examples.gradual, count=(2, 3)),
-                fields=EXAMPLE,
-                label="columns",
-                reaches=1.0,
-                worst_pairs=f"{WORST}:between_columns",
-                search=PairSearch(records=13),
-            ),
-            Example(
-                examples.continuous,
-                null=examples.gradual,
-                fields={"variance": "released", **EXAMPLE},
-                make=with_gaussian_noise,
-                label="released-zcdp",
-                reaches={"band": 1.0, "squares": 1.0},
-                worst_pairs=f"{WORST}:between",
-                search=PairSearch(records=13),
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -17,13 +17,10 @@ from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders
-from jaxdp.independence.continuous import partition_examples
 from jaxdp.independence.continuous.coarse_cells import WithinCells
 from jaxdp.independence.continuous.partition_gcm import PartitionGCM
 from jaxdp.mechanisms import Laplace
-from jaxdp.simulate import examples
-from jaxdp.simulate.designs import confounder
-from jaxdp.spec import AuditSettings, Example, TestSpec
+from jaxdp.spec import TestSpec
 from jaxdp.statistics import partition, sums
 
 # A record's arrival in a cell of m raises SSx_b by m/(m + 1) (x - mean)^2 < 4 for x in [-1, 1], its departure lowers
@@ -137,13 +134,6 @@ def _from_domain(cls, epsilon, domain, options):
     return cls(epsilon=epsilon, scale_x=scale_x, scale_y=scale_y)
 
 
-def _first_stage(cls, epsilon, **fields):
-    """The choice of cells alone. A record moves all scores together, so that the choice hardly tells neighbours apart;
-    its sensitivity is searched."""
-    del cls
-    return CellChoice(epsilon=epsilon, **fields)
-
-
 @frozen_pytree
 class ChosenCells(WithinCells):
     """`PartitionGCM` after a private choice of its cells.
@@ -173,29 +163,6 @@ class ChosenCells(WithinCells):
         effect=PartitionGCM.spec.effect,
         effect_told=PartitionGCM.spec.effect_told,
         theory="docs/theory/partition_gcm.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=confounder.sine_confounder,
-                fields={"candidates": (2, 4)},
-                reaches=partition_examples.after("CellChoice", **{"": 0.98}),
-                worst_pairs=f"{partition_examples.WORST}:cells",
-                search=partition_examples.SEARCH,
-                coupled=True,
-            ),
-            Example(
-                examples.continuous,
-                without_null="the first stage alone tests nothing",
-                fields={"candidates": (2, 4), "reference": partition.Uniform()},
-                make=_first_stage,
-                label="choice",
-                reaches=0.98,
-                worst_pairs=f"{partition_examples.WORST}:cells",
-                search=partition_examples.SEARCH,
-                audit=AuditSettings(),
-                bounds_only=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

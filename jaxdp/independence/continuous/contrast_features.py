@@ -4,8 +4,6 @@ Symbols: g = `features` of a window, T = sum of g(x) g(y)', v = `NULL_RATES` (do
 """
 
 import dataclasses
-import functools
-import math
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -18,17 +16,7 @@ from jaxdp.independence.continuous.contrast_order import DEPTHS, ContrastTest
 from jaxdp.independence.continuous.feature_gcm import WEIGHTS
 from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
 from jaxdp.independence.tables.noisy_table import require_one_column
-from jaxdp.simulate import examples
-from jaxdp.spec import (
-    ANY,
-    BestKnown,
-    Example,
-    PairSearch,
-    Planning,
-    TestSpec,
-    continuous_columns_of_z,
-    with_gaussian_noise,
-)
+from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import window_features
 
 # Measured on simulated nulls, not proved: null variance per record of each entry (#null-rates).
@@ -40,9 +28,7 @@ def _from_domain(cls, epsilon, domain, options):
     return cls(epsilon=epsilon, **scales(domain, options))
 
 
-FIELDS = {"num_rotations": 1, "enforce_rule": False, "caliper": math.inf}  # few records, and every window counts
 STRONG_EFFECT, NEEDED_Z = 0.08, 3.0  # E T per record of a parabola of 0.8 sd (#power); below so many sds it is missed
-WORST = "jaxdp.independence.continuous.worst_pairs_windows"
 
 
 @frozen_pytree
@@ -75,28 +61,6 @@ class ContrastFeatures(ContrastTest):
         serves=lambda domain: {ANY: 3},
         planning=Planning(),
         theory="docs/theory/contrast_features.md",
-        examples=(
-            Example(
-                functools.partial(examples.continuous, dim=2),
-                null=functools.partial(examples.gradual, dim=2),
-                fields=FIELDS,
-                reaches=0.99,
-                worst_pairs=f"{WORST}:found",
-                search=PairSearch(records=16),
-                least=16,
-            ),
-            Example(
-                functools.partial(examples.continuous, dim=2),
-                fields=FIELDS,
-                make=with_gaussian_noise,
-                label="zcdp",
-                reaches=BestKnown(0.84, "found by search alone: every window would have to see the linear entry alone"),
-                worst_pairs=f"{WORST}:found",
-                search=PairSearch(records=16),
-                least=16,
-                bounds_only=True,
-            ),
-        ),
     )
 
     pairwise = None  # type: ignore[assignment]  # sizes are asked about one pair at a time

@@ -5,7 +5,6 @@ Symbols: m = records of a window, a = its contrast, c = scale/2, h = `caliper`, 
 """
 
 import dataclasses
-import functools
 import math
 from typing import ClassVar
 
@@ -20,8 +19,7 @@ from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import level_rule
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
 from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
-from jaxdp.simulate import examples
-from jaxdp.spec import LINEAR, MONOTONE, BestKnown, Example, PairSearch, Planning, TestSpec, continuous_columns_of_z
+from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import contrasts
 
 # Measured on simulated nulls, not proved: the null variance per record (#null-rate).
@@ -47,10 +45,6 @@ def _from_domain(cls, epsilon, domain, options):
     if options.num_records is not None and domain is not None:
         closest = closest_share(options.num_records, continuous_columns_of_z(domain), epsilon)
     return cls(epsilon=epsilon, closest=closest, **scales(domain, options))
-
-
-_WINDOWS = "found by search alone: no pair is known in which all windows of a record change sign"
-_CURVES = "found by search alone: windows of four curves would all have to change sign together"
 
 
 @frozen_pytree
@@ -100,34 +94,6 @@ class ContrastGCM(ContrastTest):
         shown=("windows", "released sum over neighbours"),
         planning=Planning(),
         theory="docs/theory/ordered_neighbours.md",
-        examples=(
-            Example(
-                functools.partial(examples.continuous, dim=2),
-                null=functools.partial(examples.gradual, dim=2),
-                fields={"num_rotations": 1, "enforce_rule": False},
-                reaches=BestKnown(0.84, _WINDOWS),
-                search=PairSearch(records=20),
-                least=20,
-            ),
-            Example(
-                functools.partial(examples.continuous, dim=2),
-                fields={"enforce_rule": False},
-                label="curves",
-                reaches=BestKnown(0.54, _CURVES),
-                search=PairSearch(records=20),
-                least=20,
-                bounds_only=True,
-            ),
-            Example(
-                functools.partial(examples.continuous, dim=2),
-                fields={"num_rotations": 1, "closest": 0.5, "enforce_rule": False},
-                label="closest",
-                reaches=BestKnown(0.5, _WINDOWS),
-                search=PairSearch(records=20),
-                least=20,
-                bounds_only=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

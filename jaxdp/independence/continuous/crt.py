@@ -9,9 +9,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence.continuous.resampling import RandomizationTest, from_law
 from jaxdp.mechanisms import Exact
-from jaxdp.simulate import examples
-from jaxdp.simulate.designs import confounder
-from jaxdp.spec import Example, TestSpec, without_noise
+from jaxdp.spec import TestSpec
 from jaxdp.statistics.kernel_ridge import low_rank
 
 
@@ -36,14 +34,6 @@ class CRT(RandomizationTest):
         sees="covariance of X and Y given Z",
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=confounder.sine_confounder,
-                fields={"law": examples.LAW, "num_resamples": 39},
-                make=without_noise,
-            ),
-        ),
     )
 
     def budget(self):

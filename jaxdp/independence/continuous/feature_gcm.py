@@ -21,17 +21,7 @@ from jaxdp.independence.continuous.neighbour_test import as_number, count_column
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.independence.tables.quantile_table import QuantileCuts
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.simulate import examples
-from jaxdp.spec import (
-    ANY,
-    BestKnown,
-    Example,
-    PairSearch,
-    Planning,
-    TestSpec,
-    continuous_columns_of_z,
-    with_gaussian_noise,
-)
+from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours import bands, neighbour_order, size_features
 from jaxdp.statistics.tables.quantile_bins import GRID
@@ -61,10 +51,6 @@ def on_centres(test, query, released):
     del query
     centres = (2.0 * (released.value[name] + 1.0) / GRID - 1.0 for name in ("x1", "y1"))
     return dataclasses.replace(test, centres=tuple(centres))
-
-
-FIELDS = {"enforce_rule": False}  # few records, too few for the level
-WORST = "jaxdp.independence.continuous.worst_pairs_features"
 
 
 @frozen_pytree
@@ -108,41 +94,6 @@ class FeatureGCM(BandTest):
         serves=lambda domain: {ANY: 3},
         planning=Planning(),
         theory="docs/theory/feature_gcm.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=examples.gradual,
-                fields=FIELDS,
-                reaches={"sums": 1.0, "squares": 0.98},
-                worst_pairs=f"{WORST}:between",
-                search=PairSearch(records=13),
-            ),
-            Example(
-                examples.continuous,
-                null=examples.gradual,
-                fields=FIELDS,
-                make=with_gaussian_noise,
-                label="zcdp",
-                reaches={"sums": 1.0, "squares": 0.98},
-                worst_pairs=f"{WORST}:between",
-                search=PairSearch(records=13),
-            ),
-            Example(
-                examples.in_a_schema,
-                null=examples.gradual_in_a_schema,
-                fields=FIELDS,
-                label="centred",
-                reaches={
-                    "QuantileCuts.x1": 1.0,
-                    "QuantileCuts.y1": 1.0,
-                    "FeatureGCM.sums": 1.0,
-                    "FeatureGCM.squares": BestKnown(0.9, "noisy centres are in nobody's hands; 0.98 about known ones"),
-                },
-                worst_pairs=f"{WORST}:between_in_a_schema",
-                search=PairSearch(records=13),
-                coupled=True,
-            ),
-        ),
     )
 
     pairwise = None  # type: ignore[assignment]  # centres are those of one pair

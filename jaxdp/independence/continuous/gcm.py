@@ -14,9 +14,7 @@ from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, num_records
 from jaxdp.independence import builders
 from jaxdp.independence.continuous.residual_products import residual_products, residuals_of
 from jaxdp.mechanisms import Exact
-from jaxdp.simulate import examples
-from jaxdp.simulate.designs import confounder
-from jaxdp.spec import Example, TestSpec, without_noise
+from jaxdp.spec import TestSpec
 from jaxdp.statistics.kernel_ridge.kernels import RBF
 
 
@@ -61,16 +59,6 @@ class GCM(PrivateTest):
         shown=("", "statistic T"),
         needs_all="its kernel compares each record with every other",
         theory="docs/theory/private_gcm.md",
-        examples=(
-            Example(examples.continuous, null=confounder.sine_confounder, fields={"ridge": 0.1}, make=without_noise),
-            Example(
-                examples.several_columns,
-                null=examples.separate_columns,
-                fields={"ridge": 0.1, "num_null": 99},
-                make=without_noise,
-                label="columns",
-            ),
-        ),
     )
 
     def __post_init__(self):

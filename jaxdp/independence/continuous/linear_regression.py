@@ -10,7 +10,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.continuous import moment_test, residual_examples
+from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.residual_test import ResidualTest
 from jaxdp.spec import Planning, TestSpec
 
@@ -69,7 +69,6 @@ class LinearRegression(ResidualTest):
             linear=True,
         ),
         theory="docs/theory/residual_scores.md",
-        examples=residual_examples.SLOPES,
     )
 
     def units(self):

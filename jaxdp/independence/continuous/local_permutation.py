@@ -3,7 +3,6 @@
 Theory: docs/theory/local_permutation.md.
 """
 
-import functools
 from typing import Any, ClassVar
 
 import jax
@@ -17,8 +16,7 @@ from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import builders
 from jaxdp.independence.continuous.coarse_cells import WithinCells
 from jaxdp.mechanisms import RankThreshold, Split
-from jaxdp.simulate import examples
-from jaxdp.spec import DECISION, AuditSettings, Example, PairSearch, Planning, TestSpec, on_a_line
+from jaxdp.spec import DECISION, Planning, TestSpec, on_a_line
 from jaxdp.statistics import partition
 from jaxdp.statistics.winsorize import best_level
 
@@ -30,9 +28,6 @@ def _from_domain(cls, epsilon, domain, options):
     """On a schema's [-1, 1] nothing is winsorised: values are not centred, so that a column off centre would be cut."""
     fields = {} if domain is None else {"winsorize": 1.0}
     return cls(epsilon=epsilon, level=options.level, num_cells=options.num_cells, **fields)
-
-
-_WORST = "jaxdp.independence.continuous.worst_pairs_permutations"
 
 
 @frozen_pytree
@@ -72,18 +67,6 @@ class LocalPermutation(WithinCells):
         fits=on_a_line,
         planning=Planning("continuous:local_permutation_power", narrow=True, gaussian=False),
         theory="docs/theory/local_permutation.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=functools.partial(examples.leaning_codes, levels=(5, 7, 4)),
-                fields={"num_permutations": 39},
-                reaches={"greater.0": 1.0, "greater.1": 1.0, "less.0": 1.0, "less.1": 1.0},
-                worst_pairs=f"{_WORST}:permutations",
-                search=PairSearch(held=("z",), view=f"{_WORST}:sorted_copies"),
-                audit=AuditSettings(data=examples.twins),
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

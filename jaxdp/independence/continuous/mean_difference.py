@@ -19,7 +19,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Domain
-from jaxdp.independence.continuous import mean_examples, moment_columns, score_law
+from jaxdp.independence.continuous import moment_columns, score_law
 from jaxdp.independence.continuous.moment_test import from_domain
 from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
@@ -169,7 +169,6 @@ class MeanDifference(PrivateTest):
         planning=Planning(formula="moments:mean_difference_power", gaussian_formula="always", least=50, table=True),
         fits=lambda domain: comparable(domain) and not domain.z,
         theory="docs/theory/mean_difference.md",
-        examples=mean_examples.MEANS,
     )
 
     def __post_init__(self):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from jaxdp.data.dataset import Data
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 from jaxdp.independence.continuous.moment_examples import TWO_GROUPS, two_groups, two_groups_null
-from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 from jaxdp.statistics.group_scores import Groups
 
 PLACE = "jaxdp.independence.continuous.mean_examples"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
-from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 
 TWO_GROUPS = Domain((Column(),), (Column(CONTINUOUS, 2),))
 

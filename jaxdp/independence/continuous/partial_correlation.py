@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.continuous import moment_test, residual_examples
+from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.linear_regression import LINEAR, clipped_at_bounds
 from jaxdp.independence.continuous.residual_test import ResidualTest
 from jaxdp.spec import Planning, TestSpec
@@ -52,5 +52,4 @@ class PartialCorrelation(ResidualTest):
             linear=True,
         ),
         theory="docs/theory/residual_scores.md",
-        examples=residual_examples.CORRELATIONS,
     )

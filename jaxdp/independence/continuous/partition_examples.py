@@ -4,9 +4,9 @@ import functools
 
 import numpy as np
 
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import confounder
-from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 
 WORST = "jaxdp.independence.continuous.worst_pairs_partition"
 ONE_CELL = "one cell: the bound of V is that of a record that moves between two cells, which data without z have not"

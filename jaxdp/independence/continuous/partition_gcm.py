@@ -20,7 +20,6 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders, effect_sizes
 from jaxdp.independence.continuous.coarse_cells import WithinCells, needs_axes
-from jaxdp.independence.continuous.partition_examples import EXAMPLES
 from jaxdp.independence.continuous.partition_stages import (
     AxisSelection,
     Standardization,
@@ -120,7 +119,6 @@ class PartitionGCM(WithinCells):
         shown=("covariance", "released covariance"),
         planning=Planning("continuous:partition_gcm_power", narrow=True, gaussian_formula="natural"),
         theory="docs/theory/partition_gcm.md",
-        examples=EXAMPLES,
     )
 
     def __post_init__(self):

@@ -16,20 +16,13 @@ from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous.local_permutation import enough_copies
 from jaxdp.independence.continuous.resampling import RandomizationTest, column, from_law
 from jaxdp.mechanisms import Laplace, RankThreshold, divide
-from jaxdp.simulate import examples
-from jaxdp.simulate.designs import confounder
-from jaxdp.spec import DECISION, AuditSettings, BestKnown, Example, PairSearch, Planning, TestSpec
+from jaxdp.spec import DECISION, Planning, TestSpec
 from jaxdp.statistics import conditional_law, partition
 from jaxdp.statistics.kernel_ridge import ridge_bounds, ridge_error
-from jaxdp.statistics.kernel_ridge.kernels import RBF
 from jaxdp.statistics.winsorize import best_level
 
 PLAIN_BOUND = 2.0  # sum r_i y_i with |r|, |y| <= 1 (docs/theory/crt.md#statistic); attained
 SHARES = {"statistic": 0.85, "variance": 0.15}
-
-
-_WORST = "jaxdp.independence.continuous.worst_pairs_ridge"
-_DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
 
 
 @frozen_pytree
@@ -59,27 +52,6 @@ class PrivateCRT(RandomizationTest):
         sees="covariance of X and Y given Z",
         planning=Planning("continuous:crt_threshold_power", gaussian=False),
         theory="docs/theory/crt.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=confounder.sine_confounder,
-                fields={"law": examples.LAW, "num_resamples": 39},
-                reaches={"0": 1.0, "1": 1.0},
-                worst_pairs=f"{_WORST}:rows_turned",
-                search=PairSearch(records=13),
-                audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
-                coupled=True,
-            ),
-            Example(
-                examples.continuous,
-                null=confounder.sine_confounder,
-                fields={"law": examples.LAW, "kernel": RBF(lengthscale=1.0), "ridge": 1.0, "num_resamples": 39},
-                label="kernel",
-                reaches={"0": 0.98, "1": BestKnown(0.7, _DRAWN)},
-                worst_pairs=f"{_WORST}:clusters",
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):
@@ -131,18 +103,6 @@ class CRTNormal(RandomizationTest):
         planning=Planning("continuous:crt_normal_power", gaussian_formula="always"),
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=confounder.sine_confounder,
-                fields={"law": examples.LAW},
-                reaches={"statistic": 1.0, "variance": 1.0},
-                worst_pairs=f"{_WORST}:rows_turned",
-                search=PairSearch(records=13),
-                audit=AuditSettings(examples.strong),
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -18,9 +18,7 @@ from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders
 from jaxdp.independence.continuous.residual_products import residual_products, residuals_of
 from jaxdp.mechanisms import Laplace
-from jaxdp.simulate import examples
-from jaxdp.simulate.designs import confounder
-from jaxdp.spec import AuditSettings, BestKnown, Example, Options, Planning, TestSpec, continuous_given
+from jaxdp.spec import Options, Planning, TestSpec, continuous_given
 from jaxdp.statistics import partition
 from jaxdp.statistics.kernel_ridge import ridge_bounds, ridge_error
 from jaxdp.statistics.kernel_ridge.kernels import RBF
@@ -37,9 +35,6 @@ def _from_domain(cls, epsilon, domain, options: Options):
         scale = natural_scale(options.num_records)
         fields |= {"scale_x": scale, "scale_y": scale}
     return cls(epsilon=epsilon, **fields)
-
-
-_JOINT = "sum of two bounds not attained together; 0.78 is the largest share known (docs/theory/kernel_ridge.md)"
 
 
 @frozen_pytree
@@ -86,16 +81,6 @@ class PrivateGCM(PrivateTest):
         shown=("", "statistic T"),
         planning=Planning("continuous:private_gcm_tight_power", gaussian_formula="always"),
         theory="docs/theory/private_gcm.md",
-        examples=(
-            Example(
-                examples.bounded,
-                null=confounder.sine_confounder,
-                fields={"ridge": 1.0},
-                reaches=BestKnown(0.75, _JOINT),
-                worst_pairs="jaxdp.independence.continuous.worst_pairs_ridge:clusters",
-                audit=AuditSettings(data=examples.continuous),
-            ),
-        ),
     )
 
     def __post_init__(self):

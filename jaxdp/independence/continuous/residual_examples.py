@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import Data
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 from jaxdp.independence.continuous.moment_examples import linear, linear_null
-from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 from jaxdp.statistics import residual_scores
 from jaxdp.statistics.residual_scores import Noisy
 

@@ -12,7 +12,7 @@ import jax
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import Domain
-from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
+from jaxdp.independence.continuous import level_rule, moment_test
 from jaxdp.independence.continuous.mean_difference import comparable, groups_and_response, own_units
 from jaxdp.independence.continuous.moment_columns import described
 from jaxdp.independence.continuous.moment_test import MomentTest
@@ -63,7 +63,6 @@ class WinsorisedMeanDifference(MomentTest):
         planning=Planning(formula="moments:partial_correlation_power", gaussian_formula="always", least=50, table=True),
         fits=comparable,
         theory="docs/theory/partial_correlation.md",
-        examples=moment_examples.GROUPS,
     )
 
     @property

@@ -10,7 +10,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.continuous import level_rule, moment_examples, moment_test
+from jaxdp.independence.continuous import level_rule, moment_test
 from jaxdp.independence.continuous.moment_test import MomentTest
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import partial_correlations, two_groups
@@ -56,7 +56,6 @@ class WinsorisedPartialCorrelation(MomentTest):
             linear=True,
         ),
         theory="docs/theory/partial_correlation.md",
-        examples=moment_examples.PARTIAL,
     )
 
     def level_rule(self, data):

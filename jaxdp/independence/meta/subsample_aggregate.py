@@ -21,9 +21,8 @@ from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_ke
 from jaxdp.mechanisms import smooth_sensitivity
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
 from jaxdp.noise.source import FloatNoise
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, on_a_line_without_z
-from jaxdp.statistics.tables.association import CorrelationTest, squared_correlation
+from jaxdp.spec import Planning, TestSpec, on_a_line_without_z
+from jaxdp.statistics.tables.association import squared_correlation
 
 CHI_SQUARED_ONE, HALF_NORMAL = "chi-squared-1", "half-normal"
 _NULLS = {
@@ -85,17 +84,6 @@ class SubsampleAggregate(PrivateTest):
         planning=Planning("continuous:subsample_power", least=MIN_BLOCKS * MIN_BLOCK, gaussian=False, without_z=True),
         needs_all="it deals records into blocks at random and computes a statistic on each",
         theory="docs/theory/medians.md",
-        examples=(
-            Example(
-                examples.pair,
-                null=examples.normal,
-                fields={"statistic_of": CorrelationTest().value, "num_blocks": 4, "num_null": 39},
-                reaches={"value": 1.0, "smooth": 0.99},
-                audit=AuditSettings(examples.uniform),
-                coupled=True,
-                least=20,
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -22,9 +22,7 @@ from jaxdp.independence.continuous.level_rule import LevelRule, fit_rule
 from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows, uses_z
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 from jaxdp.noise.source import FloatNoise
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, on_a_line
-from jaxdp.statistics.tables.association import CorrelationTest
+from jaxdp.spec import Planning, TestSpec, on_a_line
 
 VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 or 1
 
@@ -83,26 +81,6 @@ class TestOfTests(PrivateTest):
         planning=Planning("continuous:test_of_tests_power", least=DEFAULT_BLOCKS * MIN_BLOCK),
         needs_all="it deals records into blocks at random and runs a test on each",
         theory="docs/theory/votes.md",
-        examples=(
-            Example(
-                examples.pair,
-                null=examples.normal,
-                fields={"test": CorrelationTest(), "num_blocks": 4},
-                reaches=1.0,
-                audit=AuditSettings(examples.uniform),
-                coupled=True,
-                least=20,
-            ),
-            Example(
-                examples.pair,
-                fields={"test": CorrelationTest(), "num_blocks": 4, "shuffle": False},
-                label="in-order",
-                reaches=1.0,
-                audit=AuditSettings(examples.uniform),
-                least=20,
-                bounds_only=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

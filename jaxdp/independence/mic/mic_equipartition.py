@@ -8,11 +8,8 @@ import jax.numpy as jnp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.mic import mic_common, mic_sensitivity
 from jaxdp.independence.mic.mic_common import MICTest
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, Planning, TestSpec, without_z
+from jaxdp.spec import Planning, TestSpec, without_z
 from jaxdp.statistics.mic import coefficients, mic_bins, mic_grids
-
-_OF_FEW_COLUMNS = "few columns leave no room for moves across every boundary; 30 reach it"
 
 
 @frozen_pytree
@@ -39,25 +36,6 @@ class MICeLaplace(MICTest):
         planning=Planning(slow=True, without_z=True),
         needs_all="it ranks each column, which is a sort",
         theory="docs/theory/mic.md",
-        examples=(
-            Example(
-                examples.pair,
-                null=examples.uniform,
-                fields={"max_cells": 6, "num_null": 39},
-                reaches=BestKnown(0.5, _OF_FEW_COLUMNS),
-                audit=AuditSettings(examples.uniform),
-                least=4,
-            ),
-            Example(
-                examples.pair,
-                fields={"max_cells": 60, "c": 2, "num_null": 19},
-                label="columns",
-                reaches=0.95,
-                worst_pairs="jaxdp.independence.mic.worst_pairs_mic:alternating_columns",
-                search=PairSearch(rounds=None),
-                bounds_only=True,
-            ),
-        ),
     )
 
     def cells_allowed(self, num_records):

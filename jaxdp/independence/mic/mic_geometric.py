@@ -16,8 +16,7 @@ from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.mic import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.independence.mic.mic_common import MICTest
 from jaxdp.mechanisms import Geometric
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, without_z
+from jaxdp.spec import Planning, TestSpec, without_z
 from jaxdp.statistics.mic import mic_bins, mic_tables
 
 _MAX_ENTRIES = 2e6  # noisy table entries of the null simulation that are held at once
@@ -53,17 +52,6 @@ class MICrGeometric(MICTest):
         planning=Planning(slow=True, without_z=True),
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
-        examples=(
-            Example(
-                examples.pair,
-                null=examples.uniform,
-                fields={"max_cells": 6, "num_null": 39},
-                reaches=1.0,
-                worst_pairs="jaxdp.independence.mic.worst_pairs_mic:corner",
-                audit=AuditSettings(examples.uniform),
-                least=4,
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -13,8 +13,7 @@ from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.independence.mic import mic_common, mic_sensitivity
 from jaxdp.independence.mic.mic_common import MICTest
 from jaxdp.independence.mic.mic_ranges import ASINH, BINS, EVEN, MarginalHistograms, transform
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Example, Planning, TestSpec, without_z
+from jaxdp.spec import Planning, TestSpec, without_z
 from jaxdp.statistics.mic import coefficients, mic_bins
 
 TEST_SHARE = 0.2  # of the budget, for even margins, where the p-value is what is asked for
@@ -68,27 +67,6 @@ class MICrLaplace(MICTest):
         planning=Planning(slow=True, without_z=True),
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
-        examples=(
-            Example(
-                examples.pair,
-                null=examples.uniform,
-                fields={"num_null": 39},
-                reaches=1.0,
-                worst_pairs="jaxdp.independence.mic.worst_pairs_mic:corner",
-                audit=AuditSettings(examples.uniform, fields={"max_cells": 6, "num_null": 39}),
-                least=4,
-            ),
-            Example(
-                examples.pair,
-                null=examples.uniform,
-                fields={"max_cells": 6, "num_null": 39, "range_share": 0.3},
-                label="ranges",
-                reaches={"MarginalHistograms": 1.0, "MICrLaplace": 1.0},
-                worst_pairs="jaxdp.independence.mic.worst_pairs_mic:corner",
-                coupled=True,
-                least=4,
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -13,11 +13,8 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.independence.mic import mic_common, mic_parameters, mic_sensitivity
 from jaxdp.mechanisms import Laplace
-from jaxdp.simulate import examples
-from jaxdp.spec import P_VALUE, SELECTION, AuditSettings, Example, PairSearch, TestSpec, with_gaussian_noise
+from jaxdp.spec import P_VALUE, SELECTION, TestSpec
 from jaxdp.statistics.mic import mic_grids, mic_pairs
-
-_WORST = "jaxdp.independence.mic.worst_pairs_mic"
 
 
 @frozen_pytree
@@ -48,29 +45,6 @@ class MICrPairs(PrivateQuery):
         sees="any dependence of two columns",
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
-        examples=(
-            Example(
-                examples.features,
-                null=examples.uniform_features,
-                fields={"max_cells": 6},
-                reaches=1.0,
-                worst_pairs=f"{_WORST}:corner_of_three",
-                search=PairSearch(rounds=3),
-                audit=AuditSettings(examples.uniform_features, neighbours=f"{_WORST}:outlier"),
-                coupled=True,
-            ),
-            Example(
-                examples.features,
-                fields={"max_cells": 6},
-                make=with_gaussian_noise,
-                label="zcdp",
-                reaches=1.0,
-                worst_pairs=f"{_WORST}:corner_of_three",
-                search=PairSearch(rounds=3),
-                coupled=True,
-                bounds_only=True,
-            ),
-        ),
     )
     one_program: ClassVar[bool] = False
     reads_missing: ClassVar[bool] = True
@@ -185,18 +159,6 @@ class MICrTopPair(MICrPairs):
         sees="any dependence of two columns",
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
-        examples=(
-            Example(
-                examples.features,
-                without_null="it names a pair and tests nothing: its law of selection is audited (audit.json)",
-                fields={"max_cells": 6},
-                reaches=1.0,
-                worst_pairs=f"{_WORST}:corner_of_three",
-                search=PairSearch(rounds=3),
-                audit=AuditSettings(examples.uniform_features, neighbours=f"{_WORST}:outlier_of_one_pair"),
-                coupled=True,
-            ),
-        ),
     )
 
     def p_values(self, key, release, num_null: int = 199):

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import builders
-from jaxdp.independence.ranks.kendall_examples import EXAMPLES
 from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
 from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, all_discrete, on_a_line
 from jaxdp.statistics import concordance
@@ -55,7 +54,6 @@ class ConditionalKendall(StratifiedRankTest):
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/conditional_kendall.md",
-        examples=EXAMPLES,
     )
     maximal_variance: ClassVar[float] = 0.125  # n/9 in general, n/8 for binary strata of two
 

@@ -7,11 +7,8 @@ from typing import ClassVar
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import builders
-from jaxdp.independence.ranks import kendall_examples
 from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
-from jaxdp.simulate import examples
-from jaxdp.simulate.designs import confounder
-from jaxdp.spec import Columns, Example, Planning, TestSpec, on_a_line
+from jaxdp.spec import Columns, Planning, TestSpec, on_a_line
 from jaxdp.statistics import concordance
 
 # docs/theory/spearman.md#sensitivity: an arrival moves (n - 1) rho by (5n - 7)/(n + 1) < 5; within one
@@ -48,33 +45,6 @@ class ConditionalSpearman(StratifiedRankTest):
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/spearman.md",
-        examples=(
-            Example(
-                examples.continuous,
-                null=confounder.sine_confounder,
-                fields=kendall_examples.COARSE,
-                reaches=kendall_examples.reached(0.97, 0.73),
-                worst_pairs=f"{kendall_examples.WORST}:ranks",
-                audit=kendall_examples.AUDIT,
-            ),
-            Example(
-                examples.continuous,
-                fields=kendall_examples.JOINS,
-                label="joins",
-                reaches={"u": 0.97, "v": 0.97},
-                worst_pairs=f"{kendall_examples.WORST}:joining_ranks",
-                search=kendall_examples.PAIRS_ALONE,
-                bounds_only=True,
-            ),
-            Example(
-                examples.pair,
-                label="marginal",
-                reaches=kendall_examples.reached(0.97, 0.73),
-                worst_pairs=f"{kendall_examples.WORST}:one_stratum",
-                search=kendall_examples.PAIRS_ALONE,
-                bounds_only=True,
-            ),
-        ),
     )
     maximal_variance: ClassVar[float] = 1.0
 

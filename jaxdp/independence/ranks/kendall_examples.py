@@ -3,9 +3,9 @@
 import functools
 
 from jaxdp.core import Relation
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import confounder
-from jaxdp.spec import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
 
 WORST = "jaxdp.independence.ranks.worst_pairs_ranks"
 RANK_VARIANCE = "the part of a record that leaves is proven, not attained (docs/theory/conditional_kendall.md)"

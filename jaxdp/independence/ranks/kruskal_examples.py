@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
-from jaxdp.spec import AuditSettings, Example, PairSearch, with_gaussian_noise
+from jaxdp.examples import AuditSettings, Example, PairSearch, with_gaussian_noise
 
 PLACE = "jaxdp.independence.ranks.kruskal_examples"
 LEVELS = 3

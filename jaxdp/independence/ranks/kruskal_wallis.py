@@ -16,7 +16,6 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Domain
 from jaxdp.independence import noise_law
-from jaxdp.independence.ranks import kruskal_examples
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.mechanisms import Laplace, divide
@@ -83,7 +82,6 @@ class KruskalWallis(PrivateTest):
         needs_all="it ranks a column",
         planning=Planning(without_z=True),
         theory="docs/theory/kruskal_wallis.md",
-        examples=kruskal_examples.EXAMPLES,
     )
 
     def __post_init__(self):

@@ -12,8 +12,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.independence.tables.margin_adaptive import distance_table
 from jaxdp.mechanisms import Geometric
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, at_level, two_by_two
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics.tables import unit_circle
 
 
@@ -38,11 +37,6 @@ class ChiSquaredLaplace(CaseControlTest):
         fits=two_by_two,
         planning=Planning("tables:chi2_laplace_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
-        examples=(
-            Example(
-                examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)
-            ),
-        ),
     )
 
     def score(self, exposed_cases, exposed_controls):
@@ -76,11 +70,6 @@ class DistanceScore(CaseControlTest):
         fits=two_by_two,
         planning=Planning(table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
-        examples=(
-            Example(
-                examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)
-            ),
-        ),
     )
 
     def budget(self):

@@ -7,7 +7,6 @@ table one of the two counts moves by at most 1.
 
 import dataclasses
 import functools
-import math
 from typing import Any, ClassVar
 
 import jax
@@ -21,15 +20,13 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.independence.tables.margin_adaptive import BISECTED, MarginAdaptive, distance_scores
-from jaxdp.independence.tables.unit_circle import UnitCircle
 from jaxdp.mechanisms import Laplace
 from jaxdp.mechanisms.sparse_vector import SparseVector, exponential_gap_tail
 from jaxdp.mechanisms.top_k import AUTO, TopK
 from jaxdp.noise import survival as tail
 from jaxdp.noise.source import Source, require_source
 from jaxdp.randomness import keys, threefry_words
-from jaxdp.simulate import examples
-from jaxdp.spec import P_VALUE, SELECTION, AuditSettings, Columns, Example, PairSearch, TestSpec
+from jaxdp.spec import P_VALUE, SELECTION, Columns, TestSpec
 from jaxdp.statistics.tables import binomial
 from jaxdp.statistics.tables.unit_circle import Groups
 
@@ -124,32 +121,6 @@ class GenomeTest(PrivateTest):
         return tuple(part.astype(float) for part in tables.within(self.groups))
 
 
-def _counts(key, n: int) -> Tables:
-    """n tables, a tenth of them with an effect."""
-    return Tables(*examples.case_control_counts(key, n))
-
-
-def _equal_counts(key, n: int) -> Tables:
-    """n tables of 100 cases and 100 controls, none with an effect."""
-    return Tables(*examples.equal_counts(key, n))
-
-
-def _equal_counts_of_an_audit(key, n: int) -> Tables:
-    """n small tables, none with an effect."""
-    return Tables(*examples.equal_counts(key, n, examples.GROUP))
-
-
-def _audit(neighbours: str, view: str | None = None, **fields) -> AuditSettings:
-    """An audit on four tables, by the names of a pair and of what is looked at."""
-    return AuditSettings(
-        _equal_counts_of_an_audit,
-        records=4,
-        neighbours=f"{_WORST}:{neighbours}",
-        view=view and f"{_WORST}:{view}",
-        fields={**_GROUPS, **fields} if fields else None,
-    )
-
-
 _of_tables = functools.partial(
     TestSpec,
     columns=Columns.GROUPS,
@@ -158,9 +129,6 @@ _of_tables = functools.partial(
     sees="any dependence of two binary columns",
     theory="docs/theory/gwas.md",
 )
-_WORST = "jaxdp.independence.tables.worst_pairs_tables"
-_GENOTYPES = PairSearch(replace=f"{_WORST}:genotype")
-_GROUPS = {"num_cases": examples.GROUP, "num_controls": examples.GROUP, "kind": UnitCircle}
 
 
 @frozen_pytree
@@ -179,18 +147,6 @@ class EveryTable(GenomeTest):
         name="every-table",
         summary="a test of every one of many case/control tables",
         publishes=P_VALUE,
-        examples=(
-            Example(
-                _counts,
-                null=_equal_counts,
-                fields=_GROUPS,
-                reaches=1.0,
-                search=_GENOTYPES,
-                audit=_audit("one_genotype"),
-                coupled=True,
-                price=(1.5, math.inf),
-            ),
-        ),
     )
 
     def resolve(self, shapes):
@@ -237,22 +193,6 @@ class BestTables(GenomeTest):
         name="best-tables",
         summary="the tables that depend most, and a test of each",
         publishes=SELECTION,
-        examples=(
-            Example(
-                _counts,
-                null=_equal_counts,
-                fields={**_GROUPS, "count": 2},
-                reaches={"TableSelection": 1.0, "ChosenTables": 0.99},
-                search=_GENOTYPES,
-                audit=AuditSettings(
-                    _equal_counts_of_an_audit,
-                    records=4,
-                    neighbours=f"{_WORST}:one_rare_genotype",
-                    view=f"{_WORST}:chosen",
-                ),
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):
@@ -402,23 +342,6 @@ class FirstTables(GenomeTest):
         name="first-tables",
         summary="the first tables that depend, by sparse vector",
         publishes=SELECTION,
-        examples=(
-            Example(
-                _counts,
-                null=_equal_counts,
-                fields={**_GROUPS, "count": 2},
-                reaches=0.99,
-                search=_GENOTYPES,
-                audit=AuditSettings(
-                    _equal_counts_of_an_audit,
-                    records=4,
-                    neighbours=f"{_WORST}:one_genotype",
-                    view=f"{_WORST}:answers",
-                    fields={**_GROUPS, "count": 1},
-                ),
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -18,8 +18,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import noise_law
 from jaxdp.independence.tables.case_control import CaseControlTest
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, at_level, two_by_two
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics.tables import binomial, unit_circle
 from jaxdp.statistics.tables.taxicab import flip_score, flip_scores_at
 from jaxdp.statistics.tables.unit_circle import Groups
@@ -63,11 +62,6 @@ class MarginAdaptive(CaseControlTest):
         fits=two_by_two,
         planning=Planning("tables:margin_adaptive_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/margin_adaptive.md",
-        examples=(
-            Example(
-                examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)
-            ),
-        ),
     )
 
     def __post_init__(self):

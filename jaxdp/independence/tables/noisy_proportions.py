@@ -13,8 +13,7 @@ from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence import noise_law
 from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.mechanisms import Laplace
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, at_level, two_by_two
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics.tables import binomial
 
 
@@ -40,11 +39,6 @@ class NoisyProportions(CaseControlTest):
         fits=two_by_two,
         planning=Planning("tables:noisy_proportions_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
-        examples=(
-            Example(
-                examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -3,7 +3,6 @@
 Source: Gaboardi, Lim, Rogers and Vadhan 2016 (MCIndep); docs/theory/table_tests.md#noisy-table.
 """
 
-import functools
 from typing import ClassVar
 
 import jax
@@ -12,8 +11,7 @@ import jax.numpy as jnp
 from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.tables.noisy_table import NoisyTableTest, margins, of_noisy_tables, product, project_to_simplex
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Example, Planning, TestSpec
+from jaxdp.spec import Planning, TestSpec
 
 
 @frozen_pytree
@@ -32,15 +30,6 @@ class NoisyTableChi2(NoisyTableTest):
         name="noisy-table",
         summary="chi-squared of a noisy table, simulated null; two discrete columns",
         planning=Planning("tables:noisy_table_power", table=True, reference="tables:chi_squared_power"),
-        examples=(
-            Example(
-                functools.partial(examples.codes, levels=(3, 3, 0)),
-                null=functools.partial(examples.leaning_codes, levels=(3, 3, 0)),
-                fields={"num_null": 39},
-                reaches=1.0,
-                audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
-            ),
-        ),
     )
 
     def no_gradient(self, name):

@@ -23,8 +23,7 @@ from jaxdp.independence.tables import class_choice
 from jaxdp.independence.tables.class_choice import HALVES, QUARTERS, ClassChoice, Classing, classing
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
 from jaxdp.mechanisms import MaxNorm
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, TestSpec, one_of_each, with_gaussian_noise
+from jaxdp.spec import Columns, TestSpec, one_of_each
 from jaxdp.statistics import partition, sums
 from jaxdp.statistics.tables import contrasts
 
@@ -32,7 +31,6 @@ CHOICE_SHARE = 0.15  # of the budget, for the classes of all columns (docs/theor
 FINE_BELOW = 0.5  # of noise to sampling sd, up to which four classes are sharper than two
 EFFECT_DRAWS = 999  # of the null, for the interval of a pair of several contrasts
 STEPS = 24  # of a bisection
-_WORST = "jaxdp.independence.tables.worst_pairs_contrasts"
 
 
 @frozen_pytree
@@ -70,31 +68,6 @@ class PairContrasts(PrivateTest):
         fits=lambda domain: one_of_each(domain) and not domain.z,
         needs=("columns",),
         theory="docs/theory/pair_contrasts.md",
-        examples=(
-            Example(
-                examples.four_columns,
-                null=examples.four_separate_columns,
-                fields={"num_null": 39, "classes": 4},
-                reaches={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
-                worst_pairs=f"{_WORST}:opposite_records",
-                coupled=True,
-                audit=AuditSettings(
-                    fields={"num_null": 19, "classes": 2},
-                    neighbours=f"{_WORST}:one_of_two_corners",
-                    view=f"{_WORST}:loss",
-                ),
-            ),
-            Example(
-                examples.four_columns,
-                null=examples.four_separate_columns,
-                fields={"num_null": 39, "classes": 4},
-                make=with_gaussian_noise,
-                label="zcdp",
-                reaches={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
-                worst_pairs=f"{_WORST}:opposite_records",
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

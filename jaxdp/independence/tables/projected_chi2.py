@@ -4,7 +4,6 @@ Source: Rogers and Kifer 2017; docs/theory/table_tests.md#projected-chi-squared.
 noise variance per cell, C = diag(p) - p p^T + (sigma^2/n) I, Pi = I - 1 1^T/d, M = Pi C^-1 Pi.
 """
 
-import functools
 from typing import ClassVar
 
 import jax
@@ -26,8 +25,7 @@ from jaxdp.independence.tables.noisy_table import (
     require_one_column,
 )
 from jaxdp.mechanisms import Gaussian
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec
+from jaxdp.spec import Columns, Planning, TestSpec
 from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
 from jaxdp.statistics.tables.association import chi_squared_tail
@@ -52,15 +50,6 @@ class ProjectedChi2(NoisyTableTest):
         name="projected-chi2",
         summary="projected chi-squared of a noisy table; two discrete columns",
         planning=Planning("tables:projected_power", table=True, reference="tables:chi_squared_power"),
-        examples=(
-            Example(
-                functools.partial(examples.codes, levels=(2, 3, 0)),
-                null=functools.partial(examples.leaning_codes, levels=(2, 3, 0)),
-                fields={"num_null": 39},
-                reaches=1.0,
-                audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
-            ),
-        ),
     )
 
     def no_gradient(self, name):
@@ -123,15 +112,6 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
         needs=("probabilities",),
         sees="any departure from the probabilities",
         theory="docs/theory/table_tests.md",
-        examples=(
-            Example(
-                functools.partial(examples.codes, levels=(3, 3, 0)),
-                null=examples.quarter_half_quarter,
-                fields={"probabilities": [0.25, 0.5, 0.25], "num_null": 39},
-                reaches=1.0,
-                audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -17,17 +17,7 @@ from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column
 from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
 from jaxdp.mechanisms import Laplace, Split, divide
-from jaxdp.simulate import examples
-from jaxdp.spec import (
-    ANY,
-    AuditSettings,
-    Columns,
-    Example,
-    Planning,
-    TestSpec,
-    one_of_each,
-    with_gaussian_noise,
-)
+from jaxdp.spec import ANY, Columns, Planning, TestSpec, one_of_each
 from jaxdp.statistics import partition, sums
 from jaxdp.statistics.tables import contingency, quantile_bins
 from jaxdp.statistics.tables.noisy_table_statistics import (
@@ -41,7 +31,6 @@ CUTS_SHARE = 0.15  # of the budget, for the cuts of each continuous column (docs
 FEW_BINS, MORE_BINS = 3, 4
 DISCRETE = (ORDINAL, CATEGORICAL, BINARY)
 MORE_FROM = 1000.0  # n epsilon from which the larger table is sharper
-_WORST = "jaxdp.independence.tables.worst_pairs_bins"
 MISS = 0.05  # one minus the coverage
 KEY_OF_EFFECT = 1  # `core.run` folds it in for effects: p-value and interval read the same null tables
 SCORE_MOVE = 1.0  # of the number of values at or below a place, when one value is replaced
@@ -203,29 +192,6 @@ class QuantileTable(NoisyCounts):
         serves=lambda domain: {ANY: 3},
         planning=Planning(without_z=True),
         theory="docs/theory/quantile_table.md",
-        examples=(
-            Example(
-                examples.without_z,
-                null=examples.normal,
-                fields={"num_null": 39, "num_bins": 3},
-                reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
-                coupled=True,
-                audit=AuditSettings(
-                    fields={"num_null": 19, "num_bins": 2},
-                    neighbours=f"{_WORST}:opposite_corners",
-                    view=f"{_WORST}:loss",
-                ),
-            ),
-            Example(
-                examples.without_z,
-                null=examples.normal,
-                fields={"num_null": 39, "num_bins": 3},
-                make=with_gaussian_noise,
-                label="zcdp",
-                reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

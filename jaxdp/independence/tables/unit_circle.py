@@ -17,8 +17,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import noise_law
 from jaxdp.independence.tables.case_control import CaseControlTest
 from jaxdp.mechanisms import divide
-from jaxdp.simulate import examples
-from jaxdp.spec import AuditSettings, Columns, Example, Planning, TestSpec, at_level, two_by_two
+from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
 from jaxdp.statistics.tables import unit_circle
 
 SUPREMUM, ESTIMATED, PUBLIC = "supremum", "estimated", "public"
@@ -60,18 +59,6 @@ class UnitCircle(CaseControlTest):
         fits=two_by_two,
         planning=Planning("tables:unit_circle_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/unit_circle.md",
-        examples=(
-            Example(
-                examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)
-            ),
-            Example(
-                examples.groups,
-                null=examples.equal_groups,
-                fields={"null": "estimated"},
-                label="estimated",
-                reaches={"norm": 0.99, "margin": 1.0},
-            ),
-        ),
     )
 
     def __post_init__(self):

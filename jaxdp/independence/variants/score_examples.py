@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.examples import BestKnown
 from jaxdp.independence.variants.score_stages import Lines
-from jaxdp.spec import BestKnown
 
 VARIANTS = 4
 

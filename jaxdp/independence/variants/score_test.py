@@ -22,12 +22,11 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import level_rule, moment_columns
-from jaxdp.independence.variants import score_examples
 from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
 from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
 from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.mechanisms.top_k import TopK
-from jaxdp.spec import SELECTION, AuditSettings, Example, PairSearch, Planning, TestSpec
+from jaxdp.spec import SELECTION, Planning, TestSpec
 from jaxdp.statistics import moments, partition, score_sums
 
 MODEL, MEAN, CHOICE, LINES = "model", "mean", "choice", "lines"  # stages, in this order
@@ -130,19 +129,6 @@ class ScoreTest(PrivateTest):
         planning=Planning(formula="variants:score_power", gaussian_formula="always", least=50, table=True),
         needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",
         theory="docs/theory/score_test.md",
-        examples=(
-            Example(
-                score_examples.cohort,
-                null=score_examples.null_cohort,
-                reaches=score_examples.reaches("ScoreTest"),
-                worst_pairs=f"{score_examples.PLACE}:worst_pairs",
-                search=PairSearch(records=9, rounds=4),
-                coupled=True,
-                audit=AuditSettings(
-                    fields=score_examples.ABOUT_KNOWN_LINES, neighbours=f"{score_examples.PLACE}:first_worst_pair"
-                ),
-            ),
-        ),
     )
 
     def __post_init__(self):
@@ -457,17 +443,6 @@ class BestVariants(ScoreTest):
         own_units=_own_units,
         needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",
         theory="docs/theory/score_test.md",
-        examples=(
-            Example(
-                score_examples.cohort,
-                null=score_examples.null_cohort,
-                fields={"count": 2},
-                reaches=score_examples.reaches("BestVariants", chosen=True),
-                worst_pairs=f"{score_examples.PLACE}:worst_pairs",
-                search=PairSearch(records=9, rounds=4),
-                coupled=True,
-            ),
-        ),
     )
 
     def __post_init__(self):

@@ -10,13 +10,13 @@ from scipy.stats import binom
 
 import jaxdp
 from jaxdp import catalogue, core
-from jaxdp.audit import bounds
+from jaxdp.audit import bounds, cases
 from jaxdp.data import Column, Data, Domain
 from jaxdp.spec import Options
 from jaxdp.statistics.neighbours import contrasts, window_features
 
 TWO_Z = Domain((Column(),), (Column(),), (Column(), Column()))
-L1, ZCDP = jaxdp.ContrastFeatures.spec.examples
+L1, ZCDP = cases.declared(catalogue.find("contrast-features"))
 
 
 def given_two(key, n, kind=0.0):

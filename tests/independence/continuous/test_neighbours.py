@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from experiments.evidence.audit import neighbours
-from jaxdp import examples
-from jaxdp.audit import record
+from jaxdp.audit import cases, record
 from jaxdp.independence.tables.unit_circle import UnitCircle
 
 
@@ -39,5 +38,5 @@ def test_replay_of_a_configuration(monkeypatch):
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(neighbours.attackable()))
 def test_attacks_of_nightly_size(name):
-    for n in (size for size in neighbours.RECORDS if size >= examples.find(name).example.least):
+    for n in (size for size in neighbours.RECORDS if size >= cases.find(name).example.least):
         assert neighbours.attack(name, n, 1_000_000, seed=1)["holds"], n

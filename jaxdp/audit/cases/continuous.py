@@ -1,0 +1,277 @@
+"""Configurations of the continuous tests for audits and the contract: one tuple a test, by the test's name."""
+
+import functools
+import math
+
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise, without_noise
+from jaxdp.independence.continuous import mean_examples, moment_examples, partition_examples, residual_examples
+from jaxdp.independence.continuous.chosen_cells import CellChoice
+from jaxdp.simulate import examples
+from jaxdp.simulate.designs import confounder
+from jaxdp.statistics import partition
+from jaxdp.statistics.kernel_ridge.kernels import RBF
+
+EXAMPLE = {"enforce_rule": False}
+
+WORST = "jaxdp.independence.continuous.worst_pairs_neighbours"
+
+band_gcm = (
+    Example(
+        examples.continuous,
+        null=examples.gradual,
+        fields=EXAMPLE,
+        reaches=1.0,
+        worst_pairs=f"{WORST}:between",
+        search=PairSearch(records=13),
+    ),
+    Example(
+        examples.several_columns,
+        null=functools.partial(examples.gradual, count=(2, 3)),
+        fields=EXAMPLE,
+        label="columns",
+        reaches=1.0,
+        worst_pairs=f"{WORST}:between_columns",
+        search=PairSearch(records=13),
+    ),
+    Example(
+        examples.continuous,
+        null=examples.gradual,
+        fields={"variance": "released", **EXAMPLE},
+        make=with_gaussian_noise,
+        label="released-zcdp",
+        reaches={"band": 1.0, "squares": 1.0},
+        worst_pairs=f"{WORST}:between",
+        search=PairSearch(records=13),
+    ),
+)
+
+
+def _first_stage(cls, epsilon, **fields):
+    """The choice of cells alone. A record moves all scores together, so that the choice hardly tells neighbours apart;
+    its sensitivity is searched."""
+    del cls
+    return CellChoice(epsilon=epsilon, **fields)
+
+
+chosen_cells = (
+    Example(
+        examples.continuous,
+        null=confounder.sine_confounder,
+        fields={"candidates": (2, 4)},
+        reaches=partition_examples.after("CellChoice", **{"": 0.98}),
+        worst_pairs=f"{partition_examples.WORST}:cells",
+        search=partition_examples.SEARCH,
+        coupled=True,
+    ),
+    Example(
+        examples.continuous,
+        without_null="the first stage alone tests nothing",
+        fields={"candidates": (2, 4), "reference": partition.Uniform()},
+        make=_first_stage,
+        label="choice",
+        reaches=0.98,
+        worst_pairs=f"{partition_examples.WORST}:cells",
+        search=partition_examples.SEARCH,
+        audit=AuditSettings(),
+        bounds_only=True,
+    ),
+)
+
+FIELDS = {"num_rotations": 1, "enforce_rule": False, "caliper": math.inf}
+
+WORST_contrast_features = "jaxdp.independence.continuous.worst_pairs_windows"
+
+contrast_features = (
+    Example(
+        functools.partial(examples.continuous, dim=2),
+        null=functools.partial(examples.gradual, dim=2),
+        fields=FIELDS,
+        reaches=0.99,
+        worst_pairs=f"{WORST_contrast_features}:found",
+        search=PairSearch(records=16),
+        least=16,
+    ),
+    Example(
+        functools.partial(examples.continuous, dim=2),
+        fields=FIELDS,
+        make=with_gaussian_noise,
+        label="zcdp",
+        reaches=BestKnown(0.84, "found by search alone: every window would have to see the linear entry alone"),
+        worst_pairs=f"{WORST_contrast_features}:found",
+        search=PairSearch(records=16),
+        least=16,
+        bounds_only=True,
+    ),
+)
+
+_WINDOWS = "found by search alone: no pair is known in which all windows of a record change sign"
+
+_CURVES = "found by search alone: windows of four curves would all have to change sign together"
+
+contrast_gcm = (
+    Example(
+        functools.partial(examples.continuous, dim=2),
+        null=functools.partial(examples.gradual, dim=2),
+        fields={"num_rotations": 1, "enforce_rule": False},
+        reaches=BestKnown(0.84, _WINDOWS),
+        search=PairSearch(records=20),
+        least=20,
+    ),
+    Example(
+        functools.partial(examples.continuous, dim=2),
+        fields={"enforce_rule": False},
+        label="curves",
+        reaches=BestKnown(0.54, _CURVES),
+        search=PairSearch(records=20),
+        least=20,
+        bounds_only=True,
+    ),
+    Example(
+        functools.partial(examples.continuous, dim=2),
+        fields={"num_rotations": 1, "closest": 0.5, "enforce_rule": False},
+        label="closest",
+        reaches=BestKnown(0.5, _WINDOWS),
+        search=PairSearch(records=20),
+        least=20,
+        bounds_only=True,
+    ),
+)
+
+crt = (
+    Example(
+        examples.continuous,
+        null=confounder.sine_confounder,
+        fields={"law": examples.LAW, "num_resamples": 39},
+        make=without_noise,
+    ),
+)
+
+FIELDS_feature_gcm = {"enforce_rule": False}
+
+WORST_feature_gcm = "jaxdp.independence.continuous.worst_pairs_features"
+
+feature_gcm = (
+    Example(
+        examples.continuous,
+        null=examples.gradual,
+        fields=FIELDS_feature_gcm,
+        reaches={"sums": 1.0, "squares": 0.98},
+        worst_pairs=f"{WORST_feature_gcm}:between",
+        search=PairSearch(records=13),
+    ),
+    Example(
+        examples.continuous,
+        null=examples.gradual,
+        fields=FIELDS_feature_gcm,
+        make=with_gaussian_noise,
+        label="zcdp",
+        reaches={"sums": 1.0, "squares": 0.98},
+        worst_pairs=f"{WORST_feature_gcm}:between",
+        search=PairSearch(records=13),
+    ),
+    Example(
+        examples.in_a_schema,
+        null=examples.gradual_in_a_schema,
+        fields=FIELDS_feature_gcm,
+        label="centred",
+        reaches={
+            "QuantileCuts.x1": 1.0,
+            "QuantileCuts.y1": 1.0,
+            "FeatureGCM.sums": 1.0,
+            "FeatureGCM.squares": BestKnown(0.9, "noisy centres are in nobody's hands; 0.98 about known ones"),
+        },
+        worst_pairs=f"{WORST_feature_gcm}:between_in_a_schema",
+        search=PairSearch(records=13),
+        coupled=True,
+    ),
+)
+
+gcm = (
+    Example(examples.continuous, null=confounder.sine_confounder, fields={"ridge": 0.1}, make=without_noise),
+    Example(
+        examples.several_columns,
+        null=examples.separate_columns,
+        fields={"ridge": 0.1, "num_null": 99},
+        make=without_noise,
+        label="columns",
+    ),
+)
+
+linear_regression = residual_examples.SLOPES
+
+_WORST = "jaxdp.independence.continuous.worst_pairs_permutations"
+
+local_permutation = (
+    Example(
+        examples.continuous,
+        null=functools.partial(examples.leaning_codes, levels=(5, 7, 4)),
+        fields={"num_permutations": 39},
+        reaches={"greater.0": 1.0, "greater.1": 1.0, "less.0": 1.0, "less.1": 1.0},
+        worst_pairs=f"{_WORST}:permutations",
+        search=PairSearch(held=("z",), view=f"{_WORST}:sorted_copies"),
+        audit=AuditSettings(data=examples.twins),
+        coupled=True,
+    ),
+)
+
+mean_difference = mean_examples.MEANS
+
+partial_correlation = residual_examples.CORRELATIONS
+
+partition_gcm = partition_examples.EXAMPLES
+
+_WORST_private_crt = "jaxdp.independence.continuous.worst_pairs_ridge"
+
+_DRAWN = "the same bound as of the observed sum, but residuals of resamples are drawn, not chosen"
+
+private_crt = (
+    Example(
+        examples.continuous,
+        null=confounder.sine_confounder,
+        fields={"law": examples.LAW, "num_resamples": 39},
+        reaches={"0": 1.0, "1": 1.0},
+        worst_pairs=f"{_WORST_private_crt}:rows_turned",
+        search=PairSearch(records=13),
+        audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
+        coupled=True,
+    ),
+    Example(
+        examples.continuous,
+        null=confounder.sine_confounder,
+        fields={"law": examples.LAW, "kernel": RBF(lengthscale=1.0), "ridge": 1.0, "num_resamples": 39},
+        label="kernel",
+        reaches={"0": 0.98, "1": BestKnown(0.7, _DRAWN)},
+        worst_pairs=f"{_WORST_private_crt}:clusters",
+        coupled=True,
+    ),
+)
+
+private_crt_normal = (
+    Example(
+        examples.continuous,
+        null=confounder.sine_confounder,
+        fields={"law": examples.LAW},
+        reaches={"statistic": 1.0, "variance": 1.0},
+        worst_pairs=f"{_WORST_private_crt}:rows_turned",
+        search=PairSearch(records=13),
+        audit=AuditSettings(examples.strong),
+        coupled=True,
+    ),
+)
+
+_JOINT = "sum of two bounds not attained together; 0.78 is the largest share known (docs/theory/kernel_ridge.md)"
+
+private_gcm = (
+    Example(
+        examples.bounded,
+        null=confounder.sine_confounder,
+        fields={"ridge": 1.0},
+        reaches=BestKnown(0.75, _JOINT),
+        worst_pairs="jaxdp.independence.continuous.worst_pairs_ridge:clusters",
+        audit=AuditSettings(data=examples.continuous),
+    ),
+)
+
+winsorised_mean_difference = moment_examples.GROUPS
+
+winsorised_partial_correlation = moment_examples.PARTIAL

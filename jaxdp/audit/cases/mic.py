@@ -1,0 +1,99 @@
+"""Configurations of the mic tests for audits and the contract: one tuple a test, by the test's name."""
+
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
+from jaxdp.simulate import examples
+
+_OF_FEW_COLUMNS = "few columns leave no room for moves across every boundary; 30 reach it"
+
+mice_laplace = (
+    Example(
+        examples.pair,
+        null=examples.uniform,
+        fields={"max_cells": 6, "num_null": 39},
+        reaches=BestKnown(0.5, _OF_FEW_COLUMNS),
+        audit=AuditSettings(examples.uniform),
+        least=4,
+    ),
+    Example(
+        examples.pair,
+        fields={"max_cells": 60, "c": 2, "num_null": 19},
+        label="columns",
+        reaches=0.95,
+        worst_pairs="jaxdp.independence.mic.worst_pairs_mic:alternating_columns",
+        search=PairSearch(rounds=None),
+        bounds_only=True,
+    ),
+)
+
+micr_geometric = (
+    Example(
+        examples.pair,
+        null=examples.uniform,
+        fields={"max_cells": 6, "num_null": 39},
+        reaches=1.0,
+        worst_pairs="jaxdp.independence.mic.worst_pairs_mic:corner",
+        audit=AuditSettings(examples.uniform),
+        least=4,
+    ),
+)
+
+micr_laplace = (
+    Example(
+        examples.pair,
+        null=examples.uniform,
+        fields={"num_null": 39},
+        reaches=1.0,
+        worst_pairs="jaxdp.independence.mic.worst_pairs_mic:corner",
+        audit=AuditSettings(examples.uniform, fields={"max_cells": 6, "num_null": 39}),
+        least=4,
+    ),
+    Example(
+        examples.pair,
+        null=examples.uniform,
+        fields={"max_cells": 6, "num_null": 39, "range_share": 0.3},
+        label="ranges",
+        reaches={"MarginalHistograms": 1.0, "MICrLaplace": 1.0},
+        worst_pairs="jaxdp.independence.mic.worst_pairs_mic:corner",
+        coupled=True,
+        least=4,
+    ),
+)
+
+_WORST = "jaxdp.independence.mic.worst_pairs_mic"
+
+micr_pairs = (
+    Example(
+        examples.features,
+        null=examples.uniform_features,
+        fields={"max_cells": 6},
+        reaches=1.0,
+        worst_pairs=f"{_WORST}:corner_of_three",
+        search=PairSearch(rounds=3),
+        audit=AuditSettings(examples.uniform_features, neighbours=f"{_WORST}:outlier"),
+        coupled=True,
+    ),
+    Example(
+        examples.features,
+        fields={"max_cells": 6},
+        make=with_gaussian_noise,
+        label="zcdp",
+        reaches=1.0,
+        worst_pairs=f"{_WORST}:corner_of_three",
+        search=PairSearch(rounds=3),
+        coupled=True,
+        bounds_only=True,
+    ),
+)
+
+micr_top_pair = (
+    Example(
+        examples.features,
+        without_null="it names a pair and tests nothing: its law of selection is audited (audit.json)",
+        fields={"max_cells": 6},
+        reaches=1.0,
+        worst_pairs=f"{_WORST}:corner_of_three",
+        search=PairSearch(rounds=3),
+        audit=AuditSettings(examples.uniform_features, neighbours=f"{_WORST}:outlier_of_one_pair"),
+        coupled=True,
+    ),
+)

@@ -1,0 +1,88 @@
+"""Configurations of the published tests for audits and the contract: one tuple a test, by the test's name."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+from jaxdp.audit.cases import mic, tables
+from jaxdp.examples import AuditSettings, BestKnown, Example
+from jaxdp.independence.ranks import kendall_examples
+from jaxdp.simulate import examples
+from jaxdp.simulate.designs import confounder
+
+conditional_kendall_paper = (
+    Example(
+        examples.codes,
+        null=functools.partial(examples.leaning_codes, levels=(3, 3, 2)),
+        fields=kendall_examples.COARSE,  # the pair made by hand is without a domain
+        reaches=1.0,
+        worst_pairs=f"{kendall_examples.WORST}:three_and_one",
+        price=(1.5, math.inf),
+    ),
+)
+
+first_tables_paper = tuple(dataclasses.replace(example, price=(1.5, math.inf)) for example in tables.first_tables)
+
+unit_circle_paper = (
+    Example(
+        examples.groups,
+        null=examples.equal_groups,
+        reaches=0.99,
+        audit=AuditSettings(examples.attacked_groups),
+        price=(0.5, 0.9),
+    ),
+)
+
+_CORNER = "jaxdp.independence.mic.worst_pairs_mic:corner"
+
+_FEW_CELLS: dict[str, Any] = {"max_cells": 6, "num_null": 39}
+
+_LOOSE = "the published constant is true but too large"
+
+mice_laplace_paper = (
+    Example(
+        examples.pair,
+        null=examples.uniform,
+        fields=_FEW_CELLS,
+        reaches=BestKnown(0.05, _LOOSE),
+        audit=AuditSettings(examples.uniform),
+        least=6,
+    ),
+)
+
+micr_geometric_paper = tuple(dataclasses.replace(example, price=(1.5, math.inf)) for example in mic.micr_geometric)
+
+micr_geometric_split = mic.micr_geometric
+
+micr_laplace_paper = (
+    Example(
+        examples.pair,
+        null=examples.uniform,
+        fields={"num_null": 39},
+        reaches=BestKnown(0.24, _LOOSE),
+        worst_pairs=_CORNER,
+        audit=AuditSettings(examples.uniform, fields=_FEW_CELLS),
+        least=4,
+    ),
+)
+
+_WORST = "jaxdp.independence.continuous.worst_pairs_ridge:clusters"
+
+_TOO_LARGE = BestKnown(0.23, "the published constant is true but too large")
+
+private_crt_paper = (
+    Example(
+        examples.continuous,
+        null=confounder.sine_confounder,
+        fields={"law": examples.LAW},
+        reaches=BestKnown(0.45, "the published constant is true but too large"),
+        worst_pairs=_WORST,
+        audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
+        coupled=True,
+    ),
+)
+
+private_gcm_paper = (
+    Example(examples.bounded, null=confounder.sine_confounder, reaches=_TOO_LARGE, worst_pairs=_WORST),
+)

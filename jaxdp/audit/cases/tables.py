@@ -1,0 +1,201 @@
+"""Configurations of the tables tests for audits and the contract: one tuple a test, by the test's name."""
+
+import functools
+import math
+
+from jaxdp.examples import AuditSettings, Example, PairSearch, with_gaussian_noise
+from jaxdp.independence.tables.gwas import Tables
+from jaxdp.independence.tables.unit_circle import UnitCircle
+from jaxdp.simulate import examples
+
+
+def _counts(key, n: int) -> Tables:
+    """n tables, a tenth of them with an effect."""
+    return Tables(*examples.case_control_counts(key, n))
+
+
+def _equal_counts(key, n: int) -> Tables:
+    """n tables of 100 cases and 100 controls, none with an effect."""
+    return Tables(*examples.equal_counts(key, n))
+
+
+def _equal_counts_of_an_audit(key, n: int) -> Tables:
+    """n small tables, none with an effect."""
+    return Tables(*examples.equal_counts(key, n, examples.GROUP))
+
+
+def _audit(neighbours: str, view: str | None = None, **fields) -> AuditSettings:
+    """An audit on four tables, by the names of a pair and of what is looked at."""
+    return AuditSettings(
+        _equal_counts_of_an_audit,
+        records=4,
+        neighbours=f"{_WORST}:{neighbours}",
+        view=view and f"{_WORST}:{view}",
+        fields={**_GROUPS, **fields} if fields else None,
+    )
+
+
+_WORST = "jaxdp.independence.tables.worst_pairs_tables"
+
+_GENOTYPES = PairSearch(replace=f"{_WORST}:genotype")
+
+_GROUPS = {"num_cases": examples.GROUP, "num_controls": examples.GROUP, "kind": UnitCircle}
+
+best_tables = (
+    Example(
+        _counts,
+        null=_equal_counts,
+        fields={**_GROUPS, "count": 2},
+        reaches={"TableSelection": 1.0, "ChosenTables": 0.99},
+        search=_GENOTYPES,
+        audit=AuditSettings(
+            _equal_counts_of_an_audit,
+            records=4,
+            neighbours=f"{_WORST}:one_rare_genotype",
+            view=f"{_WORST}:chosen",
+        ),
+        coupled=True,
+    ),
+)
+
+every_table = (
+    Example(
+        _counts,
+        null=_equal_counts,
+        fields=_GROUPS,
+        reaches=1.0,
+        search=_GENOTYPES,
+        audit=_audit("one_genotype"),
+        coupled=True,
+        price=(1.5, math.inf),
+    ),
+)
+
+first_tables = (
+    Example(
+        _counts,
+        null=_equal_counts,
+        fields={**_GROUPS, "count": 2},
+        reaches=0.99,
+        search=_GENOTYPES,
+        audit=AuditSettings(
+            _equal_counts_of_an_audit,
+            records=4,
+            neighbours=f"{_WORST}:one_genotype",
+            view=f"{_WORST}:answers",
+            fields={**_GROUPS, "count": 1},
+        ),
+        coupled=True,
+    ),
+)
+
+chi2_laplace = (
+    Example(examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)),
+)
+
+distance_score = (
+    Example(examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)),
+)
+
+goodness_of_fit = (
+    Example(
+        functools.partial(examples.codes, levels=(3, 3, 0)),
+        null=examples.quarter_half_quarter,
+        fields={"probabilities": [0.25, 0.5, 0.25], "num_null": 39},
+        reaches=1.0,
+        audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
+    ),
+)
+
+projected_chi2 = (
+    Example(
+        functools.partial(examples.codes, levels=(2, 3, 0)),
+        null=functools.partial(examples.leaning_codes, levels=(2, 3, 0)),
+        fields={"num_null": 39},
+        reaches=1.0,
+        audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
+    ),
+)
+
+margin_adaptive = (
+    Example(examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)),
+)
+
+noisy_proportions = (
+    Example(examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)),
+)
+
+noisy_table = (
+    Example(
+        functools.partial(examples.codes, levels=(3, 3, 0)),
+        null=functools.partial(examples.leaning_codes, levels=(3, 3, 0)),
+        fields={"num_null": 39},
+        reaches=1.0,
+        audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
+    ),
+)
+
+_WORST_pair_contrasts = "jaxdp.independence.tables.worst_pairs_contrasts"
+
+pair_contrasts = (
+    Example(
+        examples.four_columns,
+        null=examples.four_separate_columns,
+        fields={"num_null": 39, "classes": 4},
+        reaches={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
+        worst_pairs=f"{_WORST_pair_contrasts}:opposite_records",
+        coupled=True,
+        audit=AuditSettings(
+            fields={"num_null": 19, "classes": 2},
+            neighbours=f"{_WORST_pair_contrasts}:one_of_two_corners",
+            view=f"{_WORST_pair_contrasts}:loss",
+        ),
+    ),
+    Example(
+        examples.four_columns,
+        null=examples.four_separate_columns,
+        fields={"num_null": 39, "classes": 4},
+        make=with_gaussian_noise,
+        label="zcdp",
+        reaches={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
+        worst_pairs=f"{_WORST_pair_contrasts}:opposite_records",
+        coupled=True,
+    ),
+)
+
+_WORST_quantile_table = "jaxdp.independence.tables.worst_pairs_bins"
+
+quantile_table = (
+    Example(
+        examples.without_z,
+        null=examples.normal,
+        fields={"num_null": 39, "num_bins": 3},
+        reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
+        coupled=True,
+        audit=AuditSettings(
+            fields={"num_null": 19, "num_bins": 2},
+            neighbours=f"{_WORST_quantile_table}:opposite_corners",
+            view=f"{_WORST_quantile_table}:loss",
+        ),
+    ),
+    Example(
+        examples.without_z,
+        null=examples.normal,
+        fields={"num_null": 39, "num_bins": 3},
+        make=with_gaussian_noise,
+        label="zcdp",
+        reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
+        coupled=True,
+    ),
+)
+
+unit_circle = (
+    Example(examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)),
+    Example(
+        examples.groups,
+        null=examples.equal_groups,
+        fields={"null": "estimated"},
+        label="estimated",
+        reaches={"norm": 0.99, "margin": 1.0},
+    ),
+)

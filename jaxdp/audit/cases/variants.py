@@ -1,0 +1,30 @@
+"""Configurations of the variants tests for audits and the contract: one tuple a test, by the test's name."""
+
+from jaxdp.examples import AuditSettings, Example, PairSearch
+from jaxdp.independence.variants import score_examples
+
+best_variants = (
+    Example(
+        score_examples.cohort,
+        null=score_examples.null_cohort,
+        fields={"count": 2},
+        reaches=score_examples.reaches("BestVariants", chosen=True),
+        worst_pairs=f"{score_examples.PLACE}:worst_pairs",
+        search=PairSearch(records=9, rounds=4),
+        coupled=True,
+    ),
+)
+
+score_test = (
+    Example(
+        score_examples.cohort,
+        null=score_examples.null_cohort,
+        reaches=score_examples.reaches("ScoreTest"),
+        worst_pairs=f"{score_examples.PLACE}:worst_pairs",
+        search=PairSearch(records=9, rounds=4),
+        coupled=True,
+        audit=AuditSettings(
+            fields=score_examples.ABOUT_KNOWN_LINES, neighbours=f"{score_examples.PLACE}:first_worst_pair"
+        ),
+    ),
+)

@@ -14,6 +14,17 @@ TABLES = "records_needed|level_of_defaults|level_of_groups|coverage_of_direction
 MARKED = re.compile(rf"(<!-- made: ({TABLES}) -->\n).*?(\n?<!-- end -->)", flags=re.S)
 
 
+AFTER = {  # tests of published work, for people who look for the best of them
+    "conditional-kendall-paper": "Wang and others 2020",
+    "kruskal-wallis": "Couch and others 2019",
+    "noisy-table": "Gaboardi and others 2016",
+    "private-gcm": "Kalemaj and others 2023",
+    "private-gcm-paper": "Kalemaj and others 2023",
+    "projected-chi2": "Rogers and Kifer 2017",
+    "test-of-tests": "Kazan and others 2023",
+}
+
+
 def _rows(name: str) -> list[dict]:
     return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
 
@@ -37,7 +48,7 @@ def records_needed() -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for (kind, balance, law, plain, test, default), cells in found.items():
-        name = f"**`{test}`**" if default else f"`{test}`"
+        name = (f"**`{test}`**" if default else f"`{test}`") + (f", {AFTER[test]}" if test in AFTER else "")
         told = [("more" if cells[e] is None else str(cells[e])) if e in cells else "" for e in (0.5, 1.0, 2.0)]
         lines.append(f"| {' | '.join([kind, balance, law, str(plain or ''), name, *told])} |")
     return "\n".join(lines)

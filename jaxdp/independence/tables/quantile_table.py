@@ -15,6 +15,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column
+from jaxdp.independence import effect_sizes
 from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
 from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.spec import ANY, Columns, Planning, TestSpec, one_of_each
@@ -124,6 +125,8 @@ def _told(test, x, y, interval) -> str:
     else:
         names = [f"{_groups(test, rule)} of {rule.name}" for rule in (x[0], y[0])]
         told = f", {' and '.join(names)}; records of one group count as ties"
+    if interval is None:
+        return f"{told}. There is no interval: with levels so rare it would disagree with the p-value about 0"
     low, high = (float(end) for end in interval)
     if low <= 0.0 <= high:
         return f"{told}. The interval holds 0: no rise or fall is shown; the p-value is of dependence of any kind"
@@ -270,8 +273,11 @@ class QuantileTable(NoisyCounts):
         statistics, found = self._with_null(key, release)
         if found is None:
             return None
-        low, high = found.interval(null_laws.critical_of_smallest_rank(statistics[:, 1:], MISS))
-        return jnp.tanh(found.z), (low, high)
+        ends = found.interval(null_laws.critical_of_smallest_rank(statistics[:, 1:], MISS))
+        if self.shape == (2, 2):  # such a dependence has a direction, so the interval must say what the p-value says
+            p_value = null_laws.smallest_rank(statistics)
+            ends = effect_sizes.agreeing(ends, p_value, MISS * (1.0 + 1e-6))  # a rank of 0.05 is significant
+        return jnp.tanh(found.z), tuple(ends)
 
     def _with_null(self, key, release) -> tuple[jax.Array, RankCorrelation | None]:
         """The statistics (k, 1 + num_null) of the release, first, and of the null tables; its rank correlation.

@@ -136,6 +136,25 @@ def test_an_interval_leaves_out_zero_only_where_the_p_value_is_small():
     assert ((bent[1] <= 0) & (bent[2] >= 0)).sum() > 130
 
 
+def test_the_interval_of_two_levels_leaves_out_zero_exactly_where_the_p_value_is_small():
+    """A tenth of the records in a level of each: without the rule an interval holds 0 beside p <= .05 in a quarter."""
+    side = (Column("binary", 2),)
+
+    def one(key):
+        key_x, key_y, key_run = jax.random.split(key, 3)
+        x = jax.random.bernoulli(key_x, 0.1, (500,))
+        y = jax.random.bernoulli(key_y, jnp.where(x, 0.35, 0.07))
+        data = Data(x.astype(int), y.astype(int), domain=Domain(side, side))
+        result = jaxdp.run(jaxdp.QuantileTable(epsilon=4.0, num_null=199), key_run, data)
+        return result.p_value, *result.interval
+
+    p_value, low, high = map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(3), 100)))
+    shown, found = np.isfinite(low), p_value <= 0.05 * (1 + 1e-6)
+    assert (((low > 0) | (high < 0)) == found)[shown].all()
+    assert found.sum() > 90
+    assert 50 < shown.sum() < 100  # both cases occur
+
+
 def test_the_rank_correlation_of_groups_is_scipys_and_its_error_that_of_replicates():
     rng = np.random.default_rng(3)
     chances = np.array([[0.30, 0.02, 0.02], [0.05, 0.10, 0.12], [0.02, 0.25, 0.12]])

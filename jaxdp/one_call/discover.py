@@ -44,7 +44,7 @@ def discover(
 
         jaxdp.discover(frame, epsilon=1.0, levels={"smoker": ["no", "yes"], "cough": ["no", "yes"]})
 
-    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`. Of a table
+    table, schema, bounds, levels, ledger, key, and how it is read (strict to keep_sums): as in `jaxdp.test`. Of a table
     that takes more than `memory`, columns of levels are kept as codes of a byte, and others go into sums where the
     search has them.
     columns: which to use, default all that are described. method: a search, or a test for PC; default what fits.

@@ -592,7 +592,7 @@ def test_pairs(
 
         jaxdp.test_pairs(frame, columns=["dose", "response", "age"], epsilon=2.0, bounds={...}, adjust="bh")
 
-    table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`; in chunks
+    table, schema, bounds, levels, ledger, key, and how it is read (strict to keep_sums): as in `jaxdp.test`; in chunks
     a test that releases all pairs together reads the table once for every stage, another one for every stage of each
     pair.
     columns: whose pairs are tested, default all described ones that are not given. given: columns conditioned on.

@@ -140,9 +140,8 @@ class Session(Readable, Uncopied):
         share = {} if how.get("epsilon") is not None else {"epsilon": self._share}
         return {**self._reading, **how, **share, "schema": self.schema, "ledger": account, "key": key}
 
-    def _note[T](self, found: T, columns: str, answer: str) -> T:
-        method, cost = getattr(found, "method", ""), getattr(found, "cost", None)
-        self.asked.append(Asked(columns, method, float(getattr(cost, "epsilon", 0.0)), answer))
+    def _note[T: (Answer, PairAnswers, Graph, Coefficients)](self, found: T, columns: str, answer: str) -> T:
+        self.asked.append(Asked(columns, found.method, float(found.cost.epsilon), answer))
         return found
 
     def _total_epsilon(self) -> float:

@@ -14,7 +14,7 @@ from scipy.special import erfc
 from scipy.stats import false_discovery_control
 
 from jaxdp.discovery.engine.max_min_budget import Budget
-from jaxdp.discovery.engine.skeleton import Search
+from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision
 
 Pair = tuple[int, int]
@@ -64,7 +64,7 @@ def adjusted(p_values: np.ndarray) -> np.ndarray:
     return false_discovery_control(np.asarray(p_values, float)) if len(p_values) else np.zeros(0)
 
 
-def without_chance(search: Search, decisions: Mapping[Pair, Decision], level: float) -> tuple[Search, Answers]:
+def without_chance(search: Skeleton, decisions: Mapping[Pair, Decision], level: float) -> tuple[Skeleton, Answers]:
     """The search less the edges that chance explains, and its decisions with their q-values.
 
     decisions: of each pair the answer of the smallest |z|, its value. An edge that goes is separated by that answer's

@@ -15,7 +15,7 @@ from jaxdp.core import Cost
 from jaxdp.data.records import Records
 from jaxdp.discovery.engine.kept import Kept, keeping
 from jaxdp.discovery.engine.orientation import orient
-from jaxdp.discovery.engine.skeleton import Search
+from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.noise import source
 from jaxdp.randomness import keys
@@ -34,7 +34,7 @@ class Session:
         """ "simulation" or "release"."""
         return self.source.mode
 
-    def graph(self, records: Records, search: Search, decisions: tuple[Decision, ...] = ()) -> Graph:
+    def graph(self, records: Records, search: Skeleton, decisions: tuple[Decision, ...] = ()) -> Graph:
         """The graph of a finished search, oriented; everything in it is post-processing."""
         return Graph(
             names=records.names,

@@ -24,7 +24,7 @@ _terminal_bar: contextvars.ContextVar[bool] = contextvars.ContextVar("terminal_b
 
 
 @dataclasses.dataclass
-class Search:
+class Skeleton:
     """Result of a search: adjacency bool (d, d), separators of the removed pairs, pairs left untested.
 
     known: the background knowledge that it kept to.
@@ -51,7 +51,7 @@ def find_skeleton(
     ahead: bool = False,
     progress: bool = False,
     known: Known | None = None,
-) -> Search:
+) -> Skeleton:
     """Removes an edge at the first set that separates it, order by order.
 
     stable: candidate sets of an order come from the graph at the start of that order (PC-stable), so the
@@ -65,7 +65,7 @@ def find_skeleton(
     last = last_order(num_columns, max_order)
     known = Known.nothing(num_columns) if known is None else known
     adjacency = ~np.eye(num_columns, dtype=bool) & ~known.forbidden
-    search = Search(adjacency, {}, (), 0, known)
+    search = Skeleton(adjacency, {}, (), 0, known)
     if progress or _terminal_bar.get():
         ask = _counted(ask, always=progress)
     for order in range(last + 1):
@@ -126,7 +126,7 @@ def _neighbours(adjacency: np.ndarray) -> list[list[int]]:
     return [np.flatnonzero(row).tolist() for row in adjacency]
 
 
-def _open_edges(search: Search) -> list[tuple[int, int]]:
+def _open_edges(search: Skeleton) -> list[tuple[int, int]]:
     """The edges that answers may remove: all that are left but the required ones."""
     left = search.adjacency if search.known is None else search.adjacency & ~search.known.required
     return [(int(i), int(j)) for i, j in np.argwhere(np.triu(left))]
@@ -146,12 +146,12 @@ def _has_candidates(adjacency: np.ndarray, i: int, j: int, order: int) -> bool:
     return max(adjacency[i].sum(), adjacency[j].sum()) - 1 >= order
 
 
-def _remove(search: Search, i: int, j: int, given: tuple[int, ...]) -> None:
+def _remove(search: Skeleton, i: int, j: int, given: tuple[int, ...]) -> None:
     search.adjacency[i, j] = search.adjacency[j, i] = False
     search.separators[i, j] = given
 
 
-def _ask_together(search: Search, pending, ask: Ask):
+def _ask_together(search: Skeleton, pending, ask: Ask):
     """Rounds of queries for every surviving edge. Returns the pairs left if answers end.
 
     Rounds grow from one query per edge to 8 and 64: most edges that go are removed by the first few sets.
@@ -175,7 +175,7 @@ def _ask_together(search: Search, pending, ask: Ask):
     return None
 
 
-def _ask_ahead(search: Search, pending, ask: Ask):
+def _ask_ahead(search: Skeleton, pending, ask: Ask):
     """One query at a time in the order of the edges, shown in advance. Returns the pairs left if answers end."""
     edges = list(pending)
     upcoming: collections.deque[CIQuery] = collections.deque()
@@ -203,7 +203,7 @@ def _ask_ahead(search: Search, pending, ask: Ask):
                 break
 
 
-def _ask_in_turn(search: Search, frozen: np.ndarray, order: int, ask: Ask):
+def _ask_in_turn(search: Skeleton, frozen: np.ndarray, order: int, ask: Ask):
     """One query at a time. Returns the pairs left if answers end."""
     edges, known = _open_edges(search), search.known or Known.nothing(len(frozen))
     for position, (i, j) in enumerate(edges):

@@ -29,7 +29,7 @@ from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding
 from jaxdp.discovery.engine.orientation import unshielded
 from jaxdp.discovery.engine.session import Session, searched
-from jaxdp.discovery.engine.skeleton import Search, counted
+from jaxdp.discovery.engine.skeleton import Skeleton, counted
 from jaxdp.discovery.engine.sparse_loop import perturbed
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.spec import AUDITED_DELTA, SearchAudit, SearchSpec, Setting, search
@@ -235,7 +235,7 @@ class Selection:
         for decision in decisions:
             if decision.independent:
                 adjacency[decision.i, decision.j] = adjacency[decision.j, decision.i] = False
-        found = Search(adjacency, {}, (), self._scores.num_scores, self._known)
+        found = Skeleton(adjacency, {}, (), self._scores.num_scores, self._known)
         graph = self._session.graph(self._records, found, decisions)
         notes = [ONLY[prune]] if prune in ONLY else []
         notes += [UNDIRECTED] * (not self._shares.directions)

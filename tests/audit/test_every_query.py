@@ -42,7 +42,7 @@ def test_every_exported_query_is_in_the_catalogue():
 @every_entry
 def test_every_test_has_a_case_and_says_what_is_reached(entry):
     found = cases.of(entry)
-    assert found, f"{entry.name} has no example: give its spec examples=(jaxdp.Example(data),)"
+    assert found, f"{entry.name} has no example: add a tuple of its name to a file of jaxdp/audit/cases"
     assert {one.name for one in found} <= set(BY_NAME)
     assert not found[0].example.bounds_only, f"the first example of {entry.name} must run the whole contract"
     for one in found:

@@ -150,7 +150,7 @@ def test_three_blocks_are_left_out_for_want_of_a_scheduler():
 def test_every_block_says_its_language():
     """A block without one would run nowhere and be coloured nowhere."""
     bare = [(page.name, text[:60]) for page in pages() for language, text in blocks(page) if not language]
-    assert not bare
+    assert not bare, f"{bare}: write the language after the three backticks (text, where there is none)"
 
 
 def test_the_checks_see_what_is_wrong(tmp_path):

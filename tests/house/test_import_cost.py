@@ -21,5 +21,6 @@ def test_starting_imports_little(start, most):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=1500, check=True)
     modules = done.stderr.split()
     assert "jaxdp" in modules
-    assert not HEAVY & set(modules)
+    heavy = HEAVY & set(modules)
+    assert not heavy, f"{start} imports {sorted(heavy)}: import them in the function that needs them"
     assert len([name for name in modules if name.startswith("jaxdp")]) <= most

@@ -50,8 +50,10 @@ def wrong_ways(graph) -> list[tuple[str, str]]:
 
 def test_every_import_goes_to_an_earlier_room():
     graph = {name: imported(path) for name, path in FILES.items()}
-    assert {room(name) for name in FILES} - {""} == set(ROOMS)
-    assert wrong_ways(graph) == []
+    found = {room(name) for name in FILES} - {""}
+    assert found == set(ROOMS), f"put {sorted(found ^ set(ROOMS))} in its place in ROOMS, or out of it"
+    wrong = wrong_ways(graph)
+    assert wrong == [], f"{wrong}: the first imports the second from a room that is not below; move what both need down"
 
 
 def test_a_wrong_way_would_be_seen(tmp_path):

@@ -106,7 +106,7 @@ def test_no_list_of_tests_stands_outside_the_exports():
         for path in sorted(ROOT.rglob("*.py"))
         for line, names in lists(path.read_text(), exports=path.name == "__init__.py")
     ]
-    assert not found, "\n".join(found)
+    assert not found, "\n".join(["a list of tests; ask the catalogue or the spec of each:", *found])
 
 
 def test_nothing_decides_by_the_class_of_a_test():
@@ -115,7 +115,7 @@ def test_nothing_decides_by_the_class_of_a_test():
         for path in sorted(ROOT.rglob("*.py"))
         for line, name in decided_by_class(path.read_text(), str(path))
     ]
-    assert not found, "\n".join(found)
+    assert not found, "\n".join(["the class decides; give the base class a hook with a default:", *found])
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_the_lists_of_the_reference_on_the_repository_are_current():
     """Red: run `python scripts/site_pages.py`."""
     for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        assert site_pages.with_list(text) == text, page.name
+        assert site_pages.with_list(text) == text, f"docs/reference/{page.name}: run scripts/site_pages.py"
         assert site_pages.MARKER.sub("", text).count("](../../jaxdp/") == 0  # the site shows the docstrings instead
 
 
@@ -60,7 +60,7 @@ def test_the_site_builds_without_a_warning_and_holds_every_export(site):
     text = "\n".join(path.read_text(encoding="utf-8") for path in (site / "reference").rglob("index.html"))
     shown = set(re.findall(r'<h2 id="([\w.]+)"', text))
     exported = {site_pages._place(getattr(jaxdp, name)) for name in jaxdp.exported_names()} - {""}
-    assert exported <= shown
+    assert exported <= shown, f"no page of docs/reference shows {sorted(exported - shown)}: run scripts/site_pages.py"
     assert "<!-- made" not in text
     for page in notebooks.pages():
         place = site / page.relative_to(ROOT / "docs").with_suffix("")
@@ -87,7 +87,7 @@ def test_the_start_page_can_be_read_in_a_browser(site):
 def test_every_private_test_has_a_row_of_evidence(site):
     text = (site / "evidence" / "mechanisms" / "index.html").read_text(encoding="utf-8")
     for name, entry in catalogue.entries().items():
-        assert (f"<td><code>{name}</code></td>" in text) == entry.spec.private, name
+        assert (f"<td><code>{name}</code></td>" in text) == entry.spec.private, f"{name}: run scripts/site_pages.py"
 
 
 def test_every_marker_has_a_maker():

@@ -51,7 +51,7 @@ def test_references_in_the_source_point_to_headings():
             wanted = re.findall(r"#([\w-]+)", tail) or [""]
             count += name.startswith("theory/") and path.suffix == ".py"
             wrong += [(str(path.relative_to(ROOT)), name, a) for a in wanted if broken(ROOT / "docs" / name, a)]
-    assert not wrong
+    assert not wrong, f"{wrong}: (file, page, heading) that is not there; write the heading or mend the reference"
     assert count > 100
 
 

@@ -121,9 +121,7 @@ def quoted(name, parameter, value):
 @pytest.mark.parametrize(("name", "parameter"), list(arguments()))
 def test_a_call_quotes_no_cell(name, parameter):
     found = {kind: texts for kind, value in VALUES.items() if (texts := quoted(name, parameter, value))}
-    assert not found, (
-        f"{name}({parameter}=) quotes what it is given: name its type and place (_base/printed.py)"
-    )
+    assert not found, f"{name}({parameter}=) quotes what it is given: name its type and place (_base/printed.py)"
 
 
 @pytest.mark.parametrize("kind", VALUES)

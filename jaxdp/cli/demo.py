@@ -151,7 +151,7 @@ def discovery(folder: Path) -> list[str]:
     arcs = [[network.names[i], network.names[j]] for i, j in zip(*np.nonzero(network.dag), strict=True)]
     graph = {"names": list(network.names), "directed": arcs, "undirected": []}
     truth = written.put_text(folder, "asia.json", json.dumps(graph))
-    return [*arguments, "--truth", str(truth)]
+    return [*arguments, "--compare", str(truth)]
 
 
 def _write(folder: Path, name: str, header: list[str], rows: Iterable[Sequence[Any]], schema: str) -> list[str]:

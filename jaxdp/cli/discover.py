@@ -51,7 +51,7 @@ def add_parser(subparsers) -> None:
     )
     add_knowledge(parser)
     options.add_accept_coarse_cells(parser)
-    parser.add_argument("--truth", metavar="GRAPH.json", help="a graph to compare with")
+    parser.add_argument("--compare", "--truth", dest="truth", metavar="GRAPH.json", help="a graph to compare with")
     options.add_run(parser, "out/discover")
 
 
@@ -167,6 +167,8 @@ def write(graph, folder: Path, *, num_records: int, truth=None, facts: Mapping[s
 
 def describe(graph, num_records: int, truth) -> dict:
     """What result.json holds: released and public values only."""
+    import numpy as np
+
     from jaxdp import discovery
 
     arcs = [f"{a} -> {b}" for a, b in graph.directed] + [f"{a} -- {b}" for a, b in graph.undirected]
@@ -186,7 +188,9 @@ def describe(graph, num_records: int, truth) -> dict:
     } | ({"note": graph.note} if graph.note else {})
     if truth is not None:
         content["skeleton_f1"] = discovery.skeleton_f1(graph, truth)
+        content["cpdag_f1"] = discovery.cpdag_f1(graph, truth)
         content["shd"] = discovery.shd(graph, truth)
+        content["shd_of_no_edges"] = discovery.shd(np.zeros(graph.cpdag.shape, bool), truth)
     return content
 
 
@@ -246,14 +250,18 @@ def summary(content: dict, folder: Path) -> str:
     if "note" in content:
         lines.insert(3, options.paragraph("note", content["note"]))
     if "skeleton_f1" in content:
-        lines.insert(2, f"  truth      skeleton F1 = {content['skeleton_f1']:.3f}, SHD = {content['shd']}")
+        told = (
+            f"F1 = {content['skeleton_f1']:.3f} of the edges, {content['cpdag_f1']:.3f} with their directions; "
+            f"structural Hamming distance {content['shd']} (of a graph without edges: {content['shd_of_no_edges']})"
+        )
+        lines.insert(2, options.paragraph("compared", told))
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
 
 
 def _require_same_columns(truth, names: list[str]) -> None:
     if truth is not None and sorted(truth.names) != sorted(names):
         other = sorted(set(truth.names) ^ set(names))[0]
-        raise options.UserError(f"--truth and the data have different columns: {other!r} is in one only.")
+        raise options.UserError(f"--compare and the data have different columns: {other!r} is in one only.")
 
 
 def _in_order(truth, names):

@@ -100,7 +100,7 @@ class PairsQuery(TableQuery[PairAnswers]):
         _require_columns(names, given)
         pairs = list(itertools.combinations(names, 2))
         own = {name: value for name, value in how.items() if name != "simulated"} | {"given": given, "law": law}
-        if method is None and len(pairs) > 1 and all(value in (None, False, {}, ()) for value in own.values()):
+        if method is None and len(pairs) > 1 and not any(map(_is_said, own.values())):
             method = JOINT
         delta = _admitted_delta(delta, method)
         share = check.share(whole, Fraction(1, len(pairs)))
@@ -527,6 +527,11 @@ def _admitted_delta(delta: Any, method: str | None) -> float:
             "three columns or more."
         )
     return float(delta)
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a setting was given; a table or an array given for one is, and is not compared with anything."""
+    return not (value is None or value is False or (isinstance(value, dict | tuple) and not value))
 
 
 def _require_columns(names: Sequence[str], given: Sequence[str]) -> None:

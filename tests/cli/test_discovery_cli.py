@@ -41,9 +41,20 @@ def command(folder, *more):
 
 def test_a_release_writes_every_file_and_charges_the_ledger(survey, tmp_path, capsys):
     Ledger.create(str(tmp_path / "l.db"), epsilon=1.0)
-    extra = ["--truth", str(survey / "truth.json"), "--ledger", str(tmp_path / "l.db"), "--out", str(tmp_path / "out")]
+    extra = [
+        "--compare",
+        str(survey / "truth.json"),
+        "--ledger",
+        str(tmp_path / "l.db"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(command(survey, *extra)) == 0
-    assert "skeleton F1 = " in capsys.readouterr().out
+    result = json.loads((tmp_path / "out/result.json").read_text())
+    assert 0 <= result["cpdag_f1"] <= result["skeleton_f1"] <= 1
+    assert result["shd_of_no_edges"] == 6
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"structural Hamming distance {result['shd']} (of a graph without edges: 6)" in said
     content = json.loads((tmp_path / "out/graph.json").read_text())
     assert set(content) == {"names", "directed", "undirected", "complete", "epsilon", "mode", "note"}
     assert "table_pc was chosen" in content["note"]
@@ -63,7 +74,7 @@ def test_users_mistakes_are_one_line(survey, tmp_path, capsys):
         (["--method", "magic"], "there is no search called"),
         (["--columns", "A"], "at least two"),
         (["--columns", "A,zip"], "not in the schema"),
-        (["--truth", str(tmp_path / "other.json")], "different columns"),
+        (["--compare", str(tmp_path / "other.json")], "different columns"),
     ):
         assert main(command(survey, *extra, "--out", str(tmp_path / "bad"))) == 2
         error = capsys.readouterr().err

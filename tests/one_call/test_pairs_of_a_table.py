@@ -391,3 +391,16 @@ def test_a_simulation_foretells_nothing():
 
 def test_a_time_to_wait_is_told_as_one_plans_with_it():
     assert [duration(seconds) for seconds in (0.2, 99.0, 720.0, 12600.0)] == ["1 s", "99 s", "12 minutes", "3.5 hours"]
+
+
+def test_a_table_given_for_a_setting_is_compared_with_nothing():
+    """A lazy frame warns where it is compared, and an array of several cells has no truth value."""
+
+    class Table:
+        def __eq__(self, other):
+            raise AssertionError("compared")
+
+        __hash__ = None
+
+    asked = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, law=Table()).asked
+    assert len(asked) == 3

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import noise_law
 from jaxdp.independence.tables.case_control import CaseControlTest
@@ -66,7 +67,8 @@ class UnitCircle(CaseControlTest):
         check.one_of((SUPREMUM, ESTIMATED, PUBLIC), null=self.null)
         if (self.null == PUBLIC) != (self.rate is not None):
             raise ValueError(
-                f"rate is the public null rate of null='public', got null={self.null!r}, rate={self.rate}."
+                "rate is the public null rate of null='public', got "
+                f"null={printed(self.null)}, rate={printed(self.rate)}."
             )
         if self.rate is not None:
             check.in_range(0.0, 1.0, rate=self.rate)

@@ -36,6 +36,8 @@ def records() -> dict[str, dict]:
 
 
 KINDS = records()
+# conditional-kendall, which must have all records in memory, needs 0.54 to 0.65 of the default's (the page says so)
+BEATEN = {"number x number given a coded Z"}
 
 
 def shape_of(place) -> Shape:
@@ -59,7 +61,9 @@ def default_of(cells: dict) -> catalogue.Entry:
     return catalogue.default(shape_of(next(iter(cells))).domain(True))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.xfail(strict=True)] * (kind in BEATEN)) for kind in KINDS]
+)
 def test_no_alternative_needs_a_fifth_fewer_records_than_the_default(kind):
     entry = default_of(KINDS[kind])
     assert not beaten(KINDS[kind], entry.name, entry.spec.serves(entry_domain(KINDS[kind])))
@@ -74,7 +78,9 @@ def test_the_former_default_of_tables_would_be_found():
 
 
 def test_the_record_holds_every_kind_of_columns_without_z():
-    assert {"binary x binary", "nominal 3 x nominal 4", "nominal 8 x nominal 8", "ordered 3 x ordered 4"} <= set(KINDS)
+    measured = {"binary x binary", "nominal 3 x nominal 4", "nominal 8 x nominal 8", "ordered 3 x ordered 4"}
+    missing = (measured | {"number x number"} | BEATEN) - set(KINDS)
+    assert not missing, f"measure them: python -m experiments.evidence.defaults --kinds {' '.join(map(repr, missing))}"
 
 
 def three_by_four(n: int, rng) -> tuple[dict, dict]:

@@ -469,7 +469,7 @@ def naming_the_rule(test) -> Iterator[None]:
             raise
         raise TypeError(
             f"{type(error.obj).__name__} has no {error.name}, which {method_of(test)} reads of its mechanism: define "
-            "it as jaxdp.AdditiveMechanism and jaxdp.NullMechanism describe it, or use jaxdp.Laplace or jaxdp.Gaussian."
+            "it as jaxdp.core.AdditiveMechanism and NullMechanism describe it, or use jaxdp.Laplace or jaxdp.Gaussian."
         ) from None
 
 

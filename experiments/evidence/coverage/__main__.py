@@ -124,7 +124,8 @@ def measure(name: str, n: int, epsilon: float, r: float, sd: float, replicates: 
     keys = jax.random.split(jax.random.key(5), replicates)
     effect, low, high = map(np.asarray, program(name, epsilon, n)(keys, r, sd))
     truth = limit(test, draw, n, r, sd) if known is None else known(r, sd)
-    covered = float(np.mean((low <= truth) & (truth <= high)))
+    shown = np.isfinite(low)
+    covered = float(np.mean(((low <= truth) & (truth <= high))[shown]))
     return {
         "test": name,
         "n": n,
@@ -132,9 +133,10 @@ def measure(name: str, n: int, epsilon: float, r: float, sd: float, replicates: 
         "r": r,
         "sd": sd,
         "truth": round(float(truth), 4),
+        "shown": round(float(shown.mean()), 4),
         "covered": round(covered, 4),
         "standard_error": round(math.sqrt(max(covered * (1 - covered), 1e-9) / replicates), 4),
-        "median_width": round(float(np.median(high - low)), 4),
+        "median_width": round(float(np.median((high - low)[shown])), 4),
         "median_effect": round(float(np.median(effect)), 4),
         **bound(name, low, high, r),
         "replicates": replicates,
@@ -174,7 +176,8 @@ def write_table(rows: list[dict], readme: Path) -> None:
     for row in rows:
         held = [f"{row['median_bound']:.2f}", f"{row['bound_held']:.3f}"] if "bound_held" in row else ["", ""]
         facts = [f"{row['r']:g}", f"{row['sd']:g}" if "sd" in row else "", str(row["n"]), f"{row['truth']:.3f}"]
-        figures = [f"{row['covered']:.3f}", f"{row['median_width']:.2f}"]
+        share = row.get("shown", 1.0)
+        figures = [f"{row['covered']:.3f}" + (f" ({share:.2f})" if share < 0.995 else ""), f"{row['median_width']:.2f}"]
         lines.append("| " + " | ".join([row["test"], *facts, *figures, *held]) + " |")
     before, after = readme.read_text().split(HEAD)
     rest = after[after.index("\n\n") :]

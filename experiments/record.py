@@ -1,4 +1,4 @@
-"""Rows of an experiment: one JSON line each, with what it was run on."""
+"""Rows of an experiment: one JSON line each, with what it was run on; tables of them in pages of the documentation."""
 
 import json
 import pathlib
@@ -42,3 +42,10 @@ class Recorder:
         with self.path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         return row
+
+
+def fill(page: pathlib.Path, name: str, text: str) -> None:
+    """Writes a text between `<!-- name: begin -->` and `<!-- name: end -->` of a page, in place of what is there."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    head, rest = page.read_text(encoding="utf-8").split(begin)
+    page.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from experiments.record import provenance
+from experiments.record import fill, provenance
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -250,7 +250,6 @@ def power_table() -> str:
 
 
 METHODS = ("mean-difference", "winsorised-mean-difference")
-BEGIN, END = "<!-- groups: begin -->\n", "<!-- groups: end -->"
 
 
 def main() -> None:
@@ -262,9 +261,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="measure nothing: write the tables of the page")
     args = parser.parse_args()
     if args.table:
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(before + BEGIN + "\n" + tables() + "\n" + END + rest.split(END)[1])
-        return
+        return fill(PAGE, "groups", tables())
     path, facts = (POWER_RECORD if args.power else RECORD), provenance()
     with path.open("a") as file, jax.enable_x64(True):
         for row in measured(args):

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.evidence.coverage.groups import rows
-from experiments.record import provenance
+from experiments.record import fill, provenance
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.mechanisms import Exact
@@ -241,10 +241,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="measure nothing: write the tables of the page")
     args = parser.parse_args()
     if args.table:
-        begin, end = "<!-- laws: begin -->", "<!-- laws: end -->"
-        head, rest = PAGE.read_text().split(begin)
-        PAGE.write_text(f"{head}{begin}\n{tables()}\n{end}{rest.split(end)[1]}")
-        return
+        return fill(PAGE, "laws", tables())
     done = {(r["method"], r["design"], r["strength"], r["n"], r["epsilon"]) for r in rows(RECORD)}
     for n in args.records:
         for name in args.only:

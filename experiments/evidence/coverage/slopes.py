@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.evidence.coverage.groups import rows
-from experiments.record import provenance
+from experiments.record import fill, provenance
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.spec import Options
@@ -270,11 +270,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
-        text = PAGE.read_text()
-        begin, end = "<!-- slopes: begin -->", "<!-- slopes: end -->"
-        head, rest = text.split(begin)
-        PAGE.write_text(f"{head}{begin}\n{tables()}\n{end}{rest.split(end)[1]}")
-        return
+        return fill(PAGE, "slopes", tables())
     done = {(r["method"], r["design"], r["n"], r["epsilon"]) for r in rows(RECORD)}
     for name in asked.only:
         for method in asked.methods:

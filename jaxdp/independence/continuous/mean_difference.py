@@ -281,11 +281,6 @@ class MeanDifference(PrivateTest):
         """What a response of 1 means in units of the data."""
         return 1.0 if self.levelled else self.bound
 
-    def settled(self, shapes, release) -> MeanDifference:
-        """The test with the groups that a release of it says, public; `release` with its earlier stage."""
-        stages = self.resolve(shapes)
-        return _with_groups(stages.second, stages.first, release.earlier[0])
-
     def detectable_effect(self, shapes, release):
         """Smallest difference that would have been found with power 0.8, at the spread and the noise of this release.
 

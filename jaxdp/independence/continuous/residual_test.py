@@ -288,11 +288,6 @@ class ResidualTest(PrivateTest):
         _, x, y = self.sizes
         return values[0] if x * y == 1 else values.reshape(x, y)
 
-    def settled(self, shapes, release):
-        """The test about what a release of it says of the moments, public; `release` with its earlier stage."""
-        stages = self._stages(shapes)
-        return _with_scores(stages.second, stages.first, release.earlier[0])
-
     def detectable_effect(self, shapes, release):
         """Smallest effect that would have been found with power 0.8, at the spread and the noise of this release.
 

@@ -59,10 +59,7 @@ class Entry:
         asked = domain if coded is None else coded
         if asked is not None:
             self.require_fits(asked)
-        for name in options.given():
-            if name not in self.spec.options:
-                fitting = ", ".join(sorted(e.name for e in entries().values() if name in e.spec.options))
-                raise ValueError(f"{self.name} does not use {name}; it belongs to {fitting}.")
+        self.require_settings(options)
         check.in_range(0.0, 1.0, level=options.level)
         fields = checked_fields(self.cls, options.fields)
         _refuse(self, [need for need in self.spec.needs if need not in fields and getattr(options, need, None) is None])
@@ -70,6 +67,17 @@ class Entry:
             return self.cls(epsilon=epsilon, **fields)
         test = self.spec.from_domain(self.cls, epsilon, domain, options)
         return dataclasses.replace(test, **fields) if fields else test
+
+    def takes(self, setting: str) -> bool:
+        """Whether its builder reads this setting, a field of `Options`."""
+        return setting in self.spec.options or setting in self.spec.needs
+
+    def require_settings(self, options: Options) -> None:
+        """Raises ValueError for a setting that was given and that the builder does not read."""
+        for name in options.given():
+            if not self.takes(name):
+                fitting = ", ".join(sorted(e.name for e in entries().values() if e.takes(name)))
+                raise ValueError(f"{self.name} does not use {name}; it belongs to {fitting}.")
 
     def require_fits(self, domain: Domain) -> None:
         """Raises ValueError if the test cannot be asked about columns of this coded domain."""

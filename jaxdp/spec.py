@@ -60,7 +60,7 @@ class Options:
 
     def given(self) -> tuple[str, ...]:
         """Names of the settings that a test must know to obey."""
-        always = ("level", "law", "num_records", "fields")
+        always = ("level", "num_records", "fields")
         named = (field.name for field in dataclasses.fields(self) if field.name not in always)
         return tuple(name for name in named if getattr(self, name) is not None)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 
-def flat[F: Callable](options: Any, **defaults: Any) -> Callable[[F], F]:
+def flat[F: Callable](options: Any, *, without: Collection[str] = (), **defaults: Any) -> Callable[[F], F]:
     """Decorator: the signature of a function of `**how: Unpack[options]` lists these keywords, for help and notebooks.
 
-    options: a TypedDict. defaults: of its keys; None for the others. The function itself is unchanged.
+    options: a TypedDict. without: its keys that the function refuses, which it does not show. defaults: of the others;
+    None for those that have none. The function itself is unchanged.
     """
     kind = inspect.Parameter.KEYWORD_ONLY
 
@@ -18,7 +19,11 @@ def flat[F: Callable](options: Any, **defaults: Any) -> Callable[[F], F]:
         signature = inspect.signature(function)
         own = [part for part in signature.parameters.values() if part.kind is not part.VAR_KEYWORD]
         hints = {name: getattr(hint, "__forward_arg__", hint) for name, hint in options.__annotations__.items()}
-        shared = [inspect.Parameter(n, kind, default=defaults.get(n), annotation=hint) for n, hint in hints.items()]
+        shared = [
+            inspect.Parameter(name, kind, default=defaults.get(name), annotation=hint)
+            for name, hint in hints.items()
+            if name not in without
+        ]
         function.__signature__ = signature.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
         return function
 

@@ -25,7 +25,7 @@ def add_parser(subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_data(parser)
-    options.add_reading(parser)
+    options.add_reading(parser, sums=False)  # grids are searched over all records
     parser.add_argument("--x", metavar="A", help="first column")
     parser.add_argument("--y", metavar="B", help="second column")
     parser.add_argument("--all-pairs", action="store_true", help="every pair of columns, under one budget")

@@ -207,8 +207,8 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """The fields of `jaxdp.one_call.reading.Reading`."""
+def add_reading(parser: argparse.ArgumentParser, sums: bool = True) -> None:
+    """The fields of `jaxdp.one_call.reading.Reading`. sums: whether what is asked may be answered from sums."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -229,9 +229,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "--memory",
         type=memory,
         metavar="SIZE",
-        help="what reading may take, such as 2GB; a larger table is read in chunks, if the test has sums (default: "
-        "half of this machine)",
+        help="what reading may take, such as 2GB; a larger table is "
+        + ("read in chunks, if the test has sums" if sums else "refused")
+        + " (default: half of this machine)",
     )
+    if not sums:
+        return
     parser.add_argument(
         "--keep-sums",
         metavar="DIR",
@@ -244,7 +247,8 @@ def table(args: argparse.Namespace) -> Any:
     """The table that the arguments name, with its schema and how it is read."""
     from jaxdp.one_call.reading import READING, Table
 
-    return Table.of(args.data, args.schema, **{name: getattr(args, name) for name in READING})  # type: ignore[misc]
+    ways = {name: getattr(args, name) for name in READING if hasattr(args, name)}  # those that the command has
+    return Table.of(args.data, args.schema, **ways)  # type: ignore[misc]
 
 
 def memory(text: str) -> int:

@@ -225,6 +225,7 @@ def make_settings(args: argparse.Namespace) -> list:
             law = found.law(found.settings(constants["design"])) if found.law else None
         design_at_n = built if isinstance(built, Design) else Design.of(built)
         with jax.enable_x64(args.precision == "float64"):
+            law = law if entry.takes("law") else None
             options_of_test = Options(level=args.level, law=law, num_records=n, fields=constants["method"])
             test = entry.build(epsilon, shape_of(design_at_n).domain, options_of_test)
             test = catalogue.with_balanced_groups(test, n)

@@ -7,6 +7,7 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Unpack
 
 import jax
@@ -15,7 +16,7 @@ from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.keywords import flat
-from jaxdp._base.printed import is_setting
+from jaxdp._base.printed import is_setting, printed
 from jaxdp.core import Account
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.data.known import schema_of
@@ -30,10 +31,12 @@ from jaxdp.discovery.spec import (
     Search,
     SearchSpec,
     Setting,
+    asked_for,
     best,
     find,
     forecasts,
     search,
+    takers,
 )
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
@@ -59,13 +62,13 @@ def discover(
     method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_with`); or a name
     of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "neighbour_pc" and
     "moment_pc" for continuous or mixed ones; or a `Search` of your own, or "package.module:name" of one.
-    delta: searches that can use one need less noise; the others stay within pure epsilon.
+    delta: for searches that can use one, which need less noise; the automatic choice may leave it unspent, and says so.
     knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of `partition_pc` and of PC with
     a test. keep: file for the answers of a search, with which it goes on if it is interrupted; searches whose noise
     nobody may see, such as svt_pc, have none. directions: share of the budget for the arrows, of searches that pay for
     them; 0 draws none; default: what the search chooses.
-    Privacy: (epsilon, delta)-DP under replace-one. Errors: ValueError for a name that does not exist, for columns that
-    the search does not take, and for knowledge that it cannot use.
+    Privacy: (epsilon, delta)-DP under replace-one. Errors: ValueError for a name that does not exist, for columns and
+    settings that the search does not take, and for knowledge that it cannot use.
     """
     keys.admit(key, data)
     records = as_records(data, levels)
@@ -73,16 +76,31 @@ def discover(
     delta, in_chunks = settings.get("delta", 0.0), isinstance(records, RecordsInChunks)
     setting = setting_of(records.columns, records.num_records, epsilon, delta, in_chunks)
     search = best(setting) if method == AUTO else named(method)
-    options = {name: value for name, value in settings.items() if value or (name == "directions" and value is not None)}
+    options, told = asked_for(settings), ""
+    check.at_least(0, max_order=options.get("max_order", 0))
     if method == AUTO:
-        if search.spec.max_order is not None and "max_order" in options:
-            options["max_order"] = min(options["max_order"], search.spec.max_order)  # type: ignore[call-overload]
-        if not search.takes("keep"):
-            options.pop("keep", None)  # the automatic choice keeps answers where it can
+        options, told = _within_reach(search, options)
     _require_abilities(search, options, setting)
-    options = {name: value for name, value in options.items() if search.takes(name)}
     graph = search(key, records, epsilon=epsilon, ledger=ledger, **options)
-    return graph if method != AUTO else dataclasses.replace(graph, note=" ".join([graph.note, why(setting)]).strip())
+    if method != AUTO:
+        return graph
+    return dataclasses.replace(graph, note=" ".join(text for text in (graph.note, why(setting), told) if text))
+
+
+def _within_reach(search: Search, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """What the search that was chosen automatically gets of the options, and what is said of the rest.
+
+    A delta is part of what the choice rests on, and allows a cost without one; answers are kept where they can be.
+    """
+    reach, most, told = dict(options), search.spec.max_order, ""
+    if most is not None and reach.get("max_order", 0) > most:
+        told = f"{search.spec.name} conditions on at most {most} columns, not on the {reach['max_order']} allowed."
+        reach["max_order"] = most
+    if not search.takes("keep"):
+        reach.pop("keep", None)
+    if not search.takes("delta") and reach.pop("delta", None):
+        told = f"Its cost is pure epsilon: {search.spec.name} leaves the delta of {spent(options['delta'])} unspent."
+    return reach, told
 
 
 def require_known(settings: Mapping[str, Any]) -> None:
@@ -92,12 +110,19 @@ def require_known(settings: Mapping[str, Any]) -> None:
             raise TypeError(f"searches have no setting {name!r}; they have {', '.join(ABILITIES)}.")
 
 
+def require_taken(search: Search, options: Mapping[str, Any], levels: Sequence[int]) -> None:
+    """Raises ValueError for one of the options that the search does not take, and names those that do."""
+    for name in options:
+        if not search.takes(name):
+            value = f" = {printed(options[name])}" if isinstance(options[name], Real) else ""
+            others = " or ".join(takers(name, tuple(levels)))
+            raise ValueError(f"{search.spec.name} {ABILITIES[name]}: leave out {name}{value}, or use {others}.")
+
+
 def _require_abilities(search: Search, options: Mapping[str, Any], setting: Setting) -> None:
     """Raises ValueError for an option or columns that the search does not take, and for an argument that it needs."""
     spec = search.spec
-    for name, sentence in ABILITIES.items():
-        if name in options and sentence and not search.takes(name):
-            raise ValueError(sentence.format(name=spec.name, best=best(setting).spec.name))
+    require_taken(search, options, setting.levels)
     missing = [name for name in spec.needs if name not in options]
     if missing:
         raise ValueError(f"{spec.name} needs {' and '.join(missing)}: call jaxdp.discovery.{spec.name}(...) itself.")
@@ -275,7 +300,7 @@ def pc_with(entry: catalogue.Entry) -> Search:
         SearchSpec(
             f"PC with {entry.name}",
             entry.spec.summary,
-            takes=("max_order", "knowledge", "accept_coarse_cells"),
+            takes=("max_order", "knowledge", "accept_coarse_cells")[: 3 if entry.cls.cuts_z else 2],
             **_SHARED,
         )
     )
@@ -284,10 +309,8 @@ def pc_with(entry: catalogue.Entry) -> Search:
     ) -> Graph:
         from jaxdp.independence.by_name import ByName
 
-        coarse = accept_coarse_cells and entry.cls.cuts_z
-        make = functools.partial(
-            ByName, entry=entry, level=TEST_LEVEL, fields=(("accept_coarse_cells", True),) if coarse else ()
-        )
+        fields = (("accept_coarse_cells", True),) if accept_coarse_cells else ()
+        make = functools.partial(ByName, entry=entry, level=TEST_LEVEL, fields=fields)
         catalogue.require_any_pair(make(epsilon=1.0))
         catalogue.require_buildable(entry)
         records = as_records(data, levels)

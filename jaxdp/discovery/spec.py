@@ -29,17 +29,21 @@ class Abilities(TypedDict, total=False):
     accept_coarse_cells: bool
 
 
-# Each of them -> what `jaxdp.discovery.discover` says where a search without it is asked for it;
-# "" where the search goes without: a budget with a delta is pure epsilon-DP too, a largest order is a wish.
+# Each of them -> what is said of a search without it, where somebody asks it for one.
 ABILITIES: Mapping[str, str] = {
-    "keep": "{name} keeps no answers: leave out keep=, or use {best}.",
-    "directions": "{name} pays nothing for directions, which follow from its other answers: leave out directions=, or "
-    "use max_min_pc (coded columns) or neighbour_pc (continuous ones).",
-    "knowledge": "{name} takes no background knowledge; use {best}.",
-    "delta": "",
-    "max_order": "",
-    "accept_coarse_cells": "",
+    "keep": "keeps no answers",
+    "directions": "pays nothing for directions, which follow from its other answers",
+    "knowledge": "takes no background knowledge",
+    "delta": "takes no delta",
+    "max_order": "takes no largest conditioning set",
+    "accept_coarse_cells": "has no coarse cells to accept",
 }
+
+
+def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings that ask for something; a delta of 0 and None do not, a largest order of 0 does."""
+    meaning_zero = ("directions", "max_order")
+    return {name: value for name, value in settings.items() if value or (name in meaning_zero and value is not None)}
 
 
 def coded(levels: Levels) -> bool:
@@ -181,6 +185,12 @@ def find(name: str) -> Search:
         hint = f"did you mean {close[0]!r}?" if close else f"it must be auto or one of {', '.join(searches())}."
         raise ValueError(f"there is no search called {printed(name)}; {hint}")
     return found
+
+
+def takers(ability: str, levels: Levels) -> list[str]:
+    """Names of the searches of columns of these levels that take one of `ABILITIES`, published ones left out."""
+    fitting = (one for one in searches().values() if one.spec.fits(levels) and not one.spec.true_epsilon)
+    return [one.spec.name for one in fitting if one.takes(ability)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,13 +12,13 @@ from jaxdp._base.keywords import flat
 from jaxdp.data import streamed
 from jaxdp.data.records import RecordsInChunks, as_records, levels_of
 from jaxdp.data.schema import Schema
-from jaxdp.discovery.choose import AUTO, named, require_known, setting_of
+from jaxdp.discovery.choose import AUTO, named, require_known, require_taken, setting_of
 from jaxdp.discovery.choose import discover as search
 from jaxdp.discovery.engine import knowledge
 from jaxdp.discovery.engine.kept import keeping
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.spec import Abilities, Search, best, searches
+from jaxdp.discovery.spec import Abilities, Search, asked_for, best, searches
 from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget, silent
 from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.reading import Selection, Table, is_release
@@ -91,9 +91,9 @@ class GraphQuery(TableQuery[tuple[Graph, int]]):
         names = list(schema.names) if columns is None else schema.named("columns", columns)
         if len(names) < 2:
             raise ValueError(f"a graph needs at least two columns, got {len(names)}.")
-        if method != AUTO:
-            named(method)
         require_known(settings)
+        if method != AUTO:
+            require_taken(named(method), asked_for(settings), levels_of(schema.columns_of(names)))
         knowledge.known(settings.get("knowledge"), names)
         settings = {name: value for name, value in settings.items() if value is not None}
         return cls(schema, tuple(names), budget(epsilon), {"method": method, **settings}, keep)

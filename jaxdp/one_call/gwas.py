@@ -21,7 +21,7 @@ from jaxdp.data.schema import as_names
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
 from jaxdp.one_call.ask import account_of, budget, own_key
 from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.reading import Reading, ReadingOptions
+from jaxdp.one_call.reading import READING, Reading, ReadingOptions
 from jaxdp.randomness.keys import RELEASE
 from jaxdp.report import story
 
@@ -171,7 +171,7 @@ def _bounds(name: str, pair: Any) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-@flat(ReadingOptions, strict=False, force=False)
+@flat(ReadingOptions, without=READING)
 def gwas(
     genotypes: str | os.PathLike,
     *,

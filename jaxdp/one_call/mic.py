@@ -194,7 +194,7 @@ class MICQuery(TableQuery[Coefficients]):
         )
 
 
-@flat(CallOptions, strict=False, force=False)
+@flat(CallOptions, without=("keep_sums",), strict=False, force=False)
 def mic(
     table: Any,
     *,

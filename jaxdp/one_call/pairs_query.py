@@ -21,6 +21,7 @@ from jaxdp._base import check, p_values
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import duration
 from jaxdp._base.keywords import flat
+from jaxdp._base.printed import printed_name
 from jaxdp.core import Cost
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
@@ -43,7 +44,7 @@ from jaxdp.one_call.query import Query, TestOptions, require_size
 from jaxdp.one_call.reading import Selection, Table
 from jaxdp.randomness import keys
 from jaxdp.report.story import told_doubts
-from jaxdp.spec import DECISION
+from jaxdp.spec import DECISION, Options
 
 MAX_DRAWS = 99_999  # of null tables for one pair
 JOINT = "pair-contrasts"  # the test of all pairs by one release, which answers where no other is asked for
@@ -123,6 +124,7 @@ class PairsQuery(TableQuery[PairAnswers]):
             )
             for x, y in pairs
         ]
+        _require_laws(law, names, asked[0].entry)
         asked = [_with_more_draws(query, level / len(pairs)) for query in asked]
         if method == JOINT and given:
             raise ValueError(f"{JOINT} does not condition: leave given out, or the method.")
@@ -540,6 +542,18 @@ def _require_columns(names: Sequence[str], given: Sequence[str]) -> None:
         raise ValueError(f"column {repeated[0]!r} is used twice among columns and given: name every column once.")
     if len(names) < 2:
         raise ValueError(f"all pairs need at least two columns, got {len(names)}.")
+
+
+def _require_laws(law: Any, names: Sequence[str], entry: catalogue.Entry) -> None:
+    """Raises ValueError for a law that the test does not use, and for laws of other columns.
+
+    entry: of any pair; without a method no pair has a test that needs a law.
+    """
+    if law is not None:
+        entry.require_settings(Options(law=law))
+    strange = [name for name in law if name not in names] if isinstance(law, Mapping) else []
+    if strange:
+        raise ValueError(f"law has column {printed_name(list(law), list(law).index(strange[0]), names)}, of no pair.")
 
 
 def _with_more_draws(query: Query, share: float) -> Query:

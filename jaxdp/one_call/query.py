@@ -71,6 +71,7 @@ class Query(TableQuery[Answer]):
                 "key=jax.random.key(8)) to simulate."
             )
         options = _options(level=level, fields=fields or {}, **settings)
+        entry.require_settings(options)
         return cls(schema, x, y, given, budget(epsilon), entry, options)
 
     @property

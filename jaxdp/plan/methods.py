@@ -117,7 +117,7 @@ class Plan:
     def make(self, setting: Setting, epsilon: float, level: float, n: int | None = None):
         """The test, by the one builder of the package."""
         law = None
-        if self.entry.spec.needs:
+        if self.entry.takes("law"):
             from jaxdp.simulate.designs.confounder import SineLaw
 
             law = SineLaw(complexity=CLASSIC_COMPLEXITY)

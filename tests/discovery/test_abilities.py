@@ -93,13 +93,61 @@ def test_searches_of_codes_refuse_other_columns(name):
 
 @pytest.mark.parametrize("name", OFFERED)
 def test_discover_refuses_what_is_not_declared(name):
+    """With the value and the searches that take it, which is true of them."""
     one = OFFERED[name]
     data = records(CONTINUOUS if one.spec.fits((0, 0, 0)) else BINARY)
-    refused = [ability for ability, sentence in ABILITIES.items() if sentence and not one.takes(ability)]
-    assert refused or name in ("max_min_pc", "neighbour_pc")
-    for ability in refused:
-        with pytest.raises(ValueError, match=f"^{one.spec.name} (keeps no|pays nothing|takes no)"):
+    for ability in set(ABILITIES) - declared(one):
+        with pytest.raises(ValueError, match=f"^{one.spec.name} (keeps no|pays nothing|takes no|has no)") as error:
             discovery.discover(jax.random.key(0), data, epsilon=1.0, method=one, **{ability: VALUES[ability]})
+        assert (f"leave out {ability} = {DELTA}" if ability == "delta" else f"leave out {ability}") in str(error.value)
+        others = str(error.value).rpartition("or use ")[2].rstrip(".").split(" or ")
+        assert others
+        assert all(searches()[other].takes(ability) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("method", "words", "told"),
+    [
+        ("table_pc", ["--delta", "1e-6"], "table_pc takes no delta: leave out delta = 1e-06, or use max_min_pc"),
+        ("contrast-gcm", ["--accept-coarse-cells"], "has no coarse cells to accept: leave out accept_coarse_cells"),
+        ("auto", ["--accept-coarse-cells"], "has no coarse cells to accept: leave out accept_coarse_cells"),
+        ("own_without_order:plain", ["--max-order", "1"], "plain takes no largest conditioning set: leave out max_ord"),
+    ],
+)
+def test_the_command_refuses_before_anything_is_charged(method, words, told, tmp_path, monkeypatch, capsys):
+    plain = OWN.replace("halved", "plain").replace("max_order=None, ", "").replace("max_order=max_order, ", "")
+    plain = plain.replace('budget")', 'budget", takes=())')
+    (tmp_path / "own_without_order.py").write_text(plain)
+    monkeypatch.syspath_prepend(tmp_path)
+    described_table(tmp_path, monkeypatch)
+    assert main(["ledger", "create", "l.db", "--epsilon", "5"]) == 0
+    capsys.readouterr()
+    asked = ["discover", "t.csv", "--schema", "s.toml", "--epsilon", "1", "--ledger", "l.db", "--method", method]
+    assert main([*asked, *words]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert jaxdp.Ledger.open("l.db").spent.epsilon == 0
+
+
+def test_the_automatic_choice_says_what_it_leaves_unused():
+    graph = discovery.discover(jax.random.key(0), records(), epsilon=100.0, delta=DELTA)
+    assert (graph.method, float(graph.cost.delta)) == ("table_pc", 0.0)
+    assert "leaves the delta of 1e-06 unspent" in graph.note
+    assert "unspent" not in discovery.discover(jax.random.key(0), records(), epsilon=100.0).note
+    graph = discovery.discover(jax.random.key(0), records(CONTINUOUS), epsilon=100.0, max_order=3)
+    assert graph.method == "neighbour_pc"
+    assert "neighbour_pc conditions on at most 2 columns, not on the 3 allowed" in graph.note
+
+
+def test_a_largest_order_of_zero_is_one():
+    """Its queries condition on nothing."""
+    data, asked = records(), {"epsilon": 100.0, "method": "table_pc"}
+    assert discovery.discover(jax.random.key(0), data, **asked).num_tests > 3
+    assert discovery.discover(jax.random.key(0), data, **asked, max_order=0).num_tests == 3
+    for wrong in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="max_order must be a whole number >= 0"):
+            discovery.discover(jax.random.key(0), data, **asked, max_order=wrong)
 
 
 @pytest.mark.parametrize("name", [name for name, one in OFFERED.items() if not one.spec.sums])
@@ -148,9 +196,8 @@ def test_a_search_of_your_own_is_given_as_it_is(tmp_path):
         )
 
 
-def test_a_search_of_your_own_is_named_by_its_place(tmp_path, monkeypatch, capsys):
-    (tmp_path / "own_search.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
+def described_table(tmp_path, monkeypatch):
+    """`records` as t.csv with s.toml, in the working directory."""
     monkeypatch.chdir(tmp_path)
     values = records().values
     (tmp_path / "t.csv").write_text(
@@ -158,6 +205,12 @@ def test_a_search_of_your_own_is_named_by_its_place(tmp_path, monkeypatch, capsy
     )
     columns = "".join(f'[columns.v{k}]\nkind = "binary"\nlevels = ["0", "1"]\n' for k in range(3))
     (tmp_path / "s.toml").write_text(columns)
+
+
+def test_a_search_of_your_own_is_named_by_its_place(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_search.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    described_table(tmp_path, monkeypatch)
     words = ["discover", "t.csv", "--schema", "s.toml", "--epsilon", "1", "--seed", "0", "--json"]
     assert main([*words, "--method", "own_search:halved"]) == 0
     assert json.loads(capsys.readouterr().out)["epsilon"] == 0.5

@@ -163,6 +163,27 @@ def test_laws_belong_to_columns_and_own_tests_are_asked():
     assert by_pair(own, "method")[("a", "b")] == "cell-signs"
 
 
+@pytest.mark.parametrize("method", [None, "partition-gcm"])
+def test_a_law_that_no_test_uses_is_refused(method, tmp_path):
+    """By all pairs, as one law and as a mapping, and by one test; before the table is opened."""
+    law = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
+    for given in ({}, {"given": "z"}):
+        for one in (law, {"a": law}, {"b": law}, {"z": law}):
+            with pytest.raises(ValueError, match=r"^\S+ does not use law; it belongs to crt, private-crt, "):
+                PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, method=method, law=one, **given)
+        with pytest.raises(ValueError, match=r"does not use law; it belongs to crt, "):
+            jaxdp.test("absent.csv", schema=SCHEMA, x="a", y="b", epsilon=1.0, method=method, law=law, **given)
+
+
+def test_laws_of_other_columns_are_refused():
+    law = jaxdp.simulate.SineLaw(noise_sd=1.0, complexity=2.0)
+    asked = {"columns": LINE, "given": "z", "epsilon": 30.0, "method": "private-crt-normal"}
+    with pytest.raises(ValueError, match=r"^law has column 'w', of no pair"):
+        PairsQuery.of(schema_of(SCHEMA), law={"w": law}, **asked)
+    with pytest.raises(ValueError, match=r"^law has column number 4 of 4 names, of no pair"):
+        PairsQuery.of(schema_of(SCHEMA), law=dict.fromkeys([*LINE, "0.123 of a record"], law), **asked)
+
+
 def test_mixed_columns_without_z_are_one_release_with_its_power_told(tmp_path):
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0)
     answers = ask(None, table=table(400), columns=["a", "b", "two", "clinic"], epsilon=2.0, ledger=ledger)
@@ -402,5 +423,5 @@ def test_a_table_given_for_a_setting_is_compared_with_nothing():
 
         __hash__ = None
 
-    asked = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, law=Table()).asked
+    asked = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, given="z", residual_scale=Table()).asked
     assert len(asked) == 3

@@ -100,9 +100,20 @@ def test_a_session_hands_every_way_on(name, monkeypatch, file):
 @pytest.mark.parametrize("name", ["test", "test_pairs", "mic", "discover", "Session"])
 def test_help_shows_the_shared_keywords(name):
     shown = inspect.signature(getattr(jaxdp, name)).parameters
-    assert set(CallOptions.__annotations__) <= set(shown)
+    assert set(CallOptions.__annotations__) - set(shown) == {way for call, way in REFUSED if call == name}
     assert not [part for part in shown.values() if part.kind is part.VAR_KEYWORD]
     assert (shown["strict"].default, shown["memory"].default) == (False, None)
+
+
+@pytest.mark.parametrize("name", ["test", "mic", "discover", "gwas"])
+def test_a_command_has_the_ways_of_reading_that_it_accepts(name, capsys):
+    """Neither its help nor that of the function shows a way that it always refuses."""
+    assert main([name, "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    refused = {way for call, way in REFUSED if call == name}
+    assert {way for way in READING if f"--{way.replace('_', '-')} " in told} == set(READING) - refused
+    assert set(READING).intersection(inspect.signature(getattr(jaxdp, name)).parameters) == set(READING) - refused
+    assert ("in chunks" in told) == (name in ("test", "discover"))
 
 
 def test_a_misspelt_keyword_is_told():

@@ -291,6 +291,13 @@ def default(domain: Domain, columns: Columns | None = None, sees: str | None = N
     return max(serving, key=lambda entry: entry.spec.serves(domain)[sees])
 
 
+def defaults(domain: Domain) -> list[Entry]:
+    """The tests that may be the default for such columns, the best first."""
+    ranked = [entry for entry in entries().values() if entry.spec.fits(domain) and not entry.spec.needs]
+    ranked = [entry for entry in ranked if entry.spec.rank(domain) > 0]
+    return sorted(ranked, key=lambda entry: -entry.spec.rank(domain))
+
+
 def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a test by name, numbers as floats where the test sweeps over them. Errors: ValueError."""
     fields = {field.name: field for field in dataclasses.fields(cls)}

@@ -192,9 +192,9 @@ def on_a_line(domain: Domain) -> bool:
     return all(len(part) == 1 and not _unordered(part[0]) for part in (domain.x, domain.y))
 
 
-def all_discrete(domain: Domain) -> bool:
-    """Every column has levels."""
-    return all(column.levels for part in (domain.x, domain.y, domain.z) for column in part)
+def given_levels(domain: Domain) -> bool:
+    """Something to condition on, and every column of it has levels."""
+    return bool(domain.z) and all(column.levels for column in domain.z)
 
 
 def discrete(domain: Domain) -> bool:

@@ -36,6 +36,7 @@ class Query(TableQuery[Answer]):
     epsilon: float
     entry: catalogue.Entry
     settings: Options
+    chosen: bool = False  # by the columns alone, not named
 
     @classmethod
     def of(
@@ -72,7 +73,7 @@ class Query(TableQuery[Answer]):
             )
         options = _options(level=level, fields=fields or {}, **settings)
         entry.require_settings(options)
-        return cls(schema, x, y, given, budget(epsilon), entry, options)
+        return cls(schema, x, y, given, budget(epsilon), entry, options, chosen=not (method or sees))
 
     @property
     def domain(self) -> Domain:
@@ -109,16 +110,26 @@ class Query(TableQuery[Answer]):
 
     def loader(self, selection: Selection, key: Any) -> tuple[Query, Callable[..., Any]]:
         """Records in memory, or chunks of them, which are read once for every stage of the test."""
-        coded, how = self.entry.spec.columns.coded, selection.table.reading
-        rows = selection.rows_in_chunks(self.entry.memory)
+        how, rows = selection.table.reading, selection.rows_in_chunks(self.entry.memory)
         if rows is None:
-            named: dict[str, Any] = {"x": self.x, "y": self.y, "given": self.given, "codes": coded}
-            return self, functools.partial(self.schema.read, **named, shuffled=is_release(key))
-        columns = streamed.Columns(self.schema, self.x, self.y, self.given, coded)
-        settled = self._settled(selection)
-        settled._require_sums(selection, columns, rows)
-        chunks: dict[str, Any] = {"columns": columns, "memory": how.limit, "force": how.force, "kept": selection.kept()}
-        return settled, functools.partial(streamed.load, **chunks)
+            named: dict[str, Any] = {"x": self.x, "y": self.y, "given": self.given}
+            read = functools.partial(self.schema.read, **named, codes=self.entry.spec.columns.coded)
+            return self, functools.partial(read, shuffled=is_release(key))
+        settled = self._settled(selection)._with_sums(rows)
+        settled._require_sums(selection, rows)
+        chunks: dict[str, Any] = {"memory": how.limit, "force": how.force, "kept": selection.kept()}
+        return settled, functools.partial(streamed.load, columns=settled._streamed, **chunks)
+
+    @property
+    def _streamed(self) -> streamed.Columns:
+        return streamed.Columns(self.schema, self.x, self.y, self.given, self.entry.spec.columns.coded)
+
+    def _with_sums(self, rows: int) -> Query:
+        """The query by the best default that has sums, where nobody named the test and the best of all has none."""
+        if not self.chosen or not self._needs_all(rows):
+            return self
+        others = (dataclasses.replace(self, entry=entry) for entry in catalogue.defaults(self.domain))
+        return next((query for query in others if not query._needs_all(rows)), self)
 
     def _settled(self, selection: Selection) -> Query:
         """The query with what its public columns settle, by one pass over these alone, where its test can say so."""
@@ -131,12 +142,16 @@ class Query(TableQuery[Answer]):
         fields = {**self.settings.fields, **settle(labels)}
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, fields=fields))
 
-    def _require_sums(self, selection: Selection, columns: streamed.Columns, rows: int) -> None:
-        """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""
+    def _needs_all(self, rows: int) -> str:
+        """Why its test must have so many records at once; "" where it has sums."""
         from jaxdp.core import needs_all
 
-        shapes = columns.shapes(rows)
-        told = needs_all(self._test(shapes, rows), shapes)
+        shapes = self._streamed.shapes(rows)
+        return needs_all(self._test(shapes, rows), shapes)
+
+    def _require_sums(self, selection: Selection, rows: int) -> None:
+        """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""
+        told = self._needs_all(rows)
         if told:
             raise ValueError(
                 f"{self.entry.name} must have all records in memory: {told}. "

@@ -8,7 +8,7 @@ from typing import ClassVar
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import builders
 from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
-from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, all_discrete, on_a_line
+from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, given_levels, on_a_line
 from jaxdp.statistics import concordance
 
 # docs/theory/conditional_kendall.md#sensitivity. Rows: general, one variable binary, both binary. Columns:
@@ -49,8 +49,8 @@ class ConditionalKendall(StratifiedRankTest):
         sees="monotone dependence of X and Y given Z",
         effect="Kendall's tau of X and Y given Z (of two binary columns: the logarithm of Peto's odds ratio)",
         fits=on_a_line,
-        rank=lambda domain: 2 * (bool(domain.z) and on_a_line(domain) and all_discrete(domain)),
-        serves=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or all_discrete(domain) else {},
+        rank=lambda domain: 2 * (given_levels(domain) and on_a_line(domain)),
+        serves=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or given_levels(domain) else {},
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/conditional_kendall.md",

@@ -27,7 +27,9 @@ CASES = [
     (4, "number", "answer", []),
     (4, "grade", "answer", []),
     (4, "site", "answer", []),
-    (5, "number", "other", ["site"]),
+    (3, "number", "other", ["site"]),
+    (3, "number", "answer", ["grade", "site"]),
+    (5, "site", "other", ["grade"]),
 ]
 
 

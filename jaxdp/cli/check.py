@@ -36,12 +36,13 @@ def run(args: argparse.Namespace) -> int:
     names = options.columns(schema, args.columns) if args.columns else list(schema.names)
     rules = {name: schema.rule(name) for name in names}
     units: set[str] = set()
-    form, tally = _counted(args.data, rules, schema.delimiter, False, schema.unit, units)
+    watch = identifiers.Watch.of(args.data, schema.delimiter, schema.unit)
+    form, tally = _counted(args.data, rules, schema.delimiter, False, schema.unit, units, watch)
     by_line = tally if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
     shown = by_line if form else tally
     columns = shown.columns.values()
     ties = [f"  {told}" for told in (*ties_told(columns), *_as_z(columns))]
-    persons = "" if form else identifiers.repeated(args.data, schema.delimiter, schema.unit)
+    persons = "" if form else watch.told()
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
     if not any(problems) and (harm := shown.harm(())):
@@ -100,20 +101,20 @@ def _as_z(columns) -> list[str]:
     return [*(f"as Z: {text}" for text in told if text), *(f"warning: {text}" for text in warned)]
 
 
-def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", units: set[str] | None = None):
+def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", units: set[str] | None = None, watch=None):
     """What is wrong with the file's form (the empty text: nothing), and the counts up to there.
 
-    units: gets the ids of the column `unit`.
+    units: gets the ids of the column `unit`. watch: looks for identifiers.
     """
     from jaxdp.data import readers
     from jaxdp.data.coding import to_text
     from jaxdp.data.tally import Tally
 
-    tally = Tally()
+    tally = Tally(watch)
     ids = [unit] if unit and units is not None else []
     try:
         for piece in readers.pieces(
-            path, list(dict.fromkeys([*rules, *ids])), delimiter, strict=strict, faults=tally.faults
+            path, list(dict.fromkeys([*rules, *ids])), delimiter, strict=strict, **tally.reading
         ):
             tally.add_piece(rules, piece)
             if units is not None and unit:

@@ -6,11 +6,11 @@ true nulls are rejected. Whether an identifier repeats depends on the records, s
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ PERSON, NUMBER, LABEL = 3, 2, 1  # how much a name says: whose a row is, which o
 MIN_KNOWN = {PERSON: 10, NUMBER: 30, LABEL: 20}  # fewer different values are levels of a category
 MAX_REPEATS = 100.0  # rows a value, from where on values are levels of a category, unless the name says more
 ALIKE = 0.75  # of the values of a column without such a name occur equally often, as in a table of repeated visits
-SAMPLE = 1 << 16  # rows that most columns need not be read beyond
-MAX_BYTES = 1 << 26  # of files of which every column is looked at; of larger ones those whose name says something
+SAMPLE = 1 << 16  # rows after which most columns need not be counted any more
+MAX_BYTES = 1 << 26  # of files of which every column is read in a pass; of larger ones those that their head leaves
+MAX_KEPT = 1 << 16  # different values of a column whose rows are counted; of more, those of a part of all hashes
 
 _WORD = (
     r"(?:person|patient|subj|subject|user|customer|client|household|hh|participant|respondent|individual|case|member|"
@@ -59,124 +60,190 @@ def unit_line(name: str) -> str:
     return f"unit = {json.dumps(name, ensure_ascii=False)}"
 
 
-def repeated(source: Any, delimiter: str = ",", unit: str = "") -> str:
-    """What it means that an identifier repeats, without a full stop; the empty text where none does or `unit` is set.
+class Watch:
+    """Counts, in a pass over a table that is made anyway, how often the values of its columns occur.
 
-    source, delimiter: as of `readers.pieces`. Every column of the table is looked at, whether a schema has it or not;
-    of tables that do not lie in memory, are very large or are computed anew for every pass, those with a telling name.
-    Names one column, quotes no value. Private: for the owner of the table. Errors: OSError.
+    names: of the columns that the pass has to yield beside those it is made for (`readers.pieces(also=...)`). Private.
     """
-    found = "" if unit else _identifier(source, delimiter)
-    if not found:
-        return ""
-    return (
-        f"warning: column {found!r} looks like the identifier of a person, and its values repeat. Rows of one person "
-        "are no independent records: true nulls are rejected, and epsilon protects a single row. If it says whose a "
-        f"row is, write {unit_line(found)} at the top of the schema (in Python a key of schema={{...}}), which makes "
-        "the first row of each the record"
-    )
+
+    def __init__(self, names: Sequence[str] = ()):
+        self.names = tuple(names)
+        self._columns = {name: _Column(says(name)) for name in self.names}
+
+    @classmethod
+    def of(cls, source: Any, delimiter: str = ",", unit: str = "") -> Watch:
+        """Of every column of the table, whether a schema has it or not; of none where there is a `unit`.
+
+        Of tables that are computed anew for every pass those with a telling name; of large files those whose first
+        rows leave the question open.
+        """
+        if unit:
+            return cls()
+        try:
+            names = [name for name in readers.names_of(source, delimiter) if isinstance(name, str) and name]
+        except (OSError, TypeError, ValueError):
+            return cls()  # whoever reads the table says what is wrong with it
+        names = [name for name in names if names.count(name) == 1]
+        if _is_computed(source):
+            return cls([name for name in names if says(name) > LABEL])
+        return cls(_left_open(source, names, delimiter) if _is_large(source) else names)
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        """Counts a piece of the table; columns that it does not have, or whose cells cannot be read, are left alone."""
+        for name, column in self._columns.items():
+            if name in piece:
+                column.add(piece[name])
+
+    def look(self, columns: Mapping[str, Any]) -> None:
+        """Counts whole columns beside those that it was made for."""
+        for name, values in columns.items():
+            self._columns[name] = _Column(says(name))
+            self._columns[name].add(values)
+
+    def left(self) -> list[str]:
+        """Names of the columns that may still turn out to be identifiers."""
+        return [name for name, column in self._columns.items() if column.may_be]
+
+    def told(self, remedy: str = "") -> str:
+        """What it means that an identifier repeats, without a full stop; the empty text where none does.
+
+        Names one column, quotes no value. remedy: what to do about it; default what a schema can say.
+        """
+        found = self.identifier()
+        if not found:
+            return ""
+        by_schema = (
+            f"write {unit_line(found)} at the top of the schema (in Python a key of schema={{...}}), which makes the "
+            "first row of each the record"
+        )
+        return (
+            f"warning: column {found!r} looks like the identifier of a person, and its values repeat. Rows of one "
+            "person are no independent records: true nulls are rejected, and epsilon protects a single row. If it says "
+            f"whose a row is, {remedy or by_schema}"
+        )
+
+    def identifier(self) -> str:
+        """The repeating column whose name says most; of several the one with most values. The empty text for none."""
+        known = [(says(name), one.number, name) for name, one in self._columns.items() if one.of_persons(name)]
+        return max(known, key=lambda one: one[:2], default=(0, 0, ""))[2]
 
 
-def _identifier(source: Any, delimiter: str) -> str:
-    """The repeating column whose name says most; of several the one with most values. The empty text for none."""
-    known = [
-        (says(name), repeats.number, name)
-        for name, repeats in _repeats(source, delimiter).items()
-        if repeats.of_persons(name)
-    ]
-    return max(known, key=lambda one: one[:2], default=(0, 0, ""))[2]
+class _Column:
+    """How often the values of a column occur: of all, or of those whose hashes lie in a part of all hashes.
 
+    kind: what its name says. Counts of the values that are kept are exact.
+    """
 
-@dataclasses.dataclass(frozen=True)
-class _Repeats:
-    """How often the values of a column occur. counts: (k,), none where the values are no identifiers."""
+    def __init__(self, kind: int):
+        self._kind, self._rows, self._bits = kind, 0, 0
+        self._out = False  # whether the values are no identifiers
+        self._hashes, self._counts = np.zeros(0, np.uint64), np.zeros(0, int)
 
-    counts: np.ndarray
+    def add(self, values: Any) -> None:
+        """Counts further cells."""
+        if len(values) > SAMPLE and not self._rows:
+            self.add(values[:SAMPLE])
+            values = values[SAMPLE:]
+        if self._out:
+            return
+        found = _hashed(values)
+        before, self._rows = self._rows, self._rows + len(values)
+        if found is None:
+            self._leave()
+            return
+        both = np.concatenate([self._hashes, found[0]])
+        self._hashes, places = np.unique(both, return_inverse=True)
+        self._counts = np.bincount(places, np.concatenate([self._counts, found[1]]), len(self._hashes)).astype(int)
+        while len(self._hashes) > MAX_KEPT:
+            self._bits += 1
+            kept = self._hashes < np.uint64(1 << (64 - self._bits))
+            self._hashes, self._counts = self._hashes[kept], self._counts[kept]
+        if self._bits:
+            kept = self._hashes < np.uint64(1 << (64 - self._bits))
+            self._hashes, self._counts = self._hashes[kept], self._counts[kept]
+        if before < SAMPLE <= self._rows and not self.may_be:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._out, self._hashes, self._counts = True, self._hashes[:0], self._counts[:0]
 
     @property
     def number(self) -> int:
-        """Of different values."""
-        return len(self.counts)
+        """Of different values, about."""
+        return len(self._counts) << self._bits
+
+    @property
+    def may_be(self) -> bool:
+        """Whether more rows could show identifiers: there are many values, and no more rows of each than visits."""
+        return bool(self.number) and (self._kind == PERSON or float(self._counts.mean()) <= MAX_REPEATS)
 
     def of_persons(self, name: str) -> bool:
         """Whether the values look like identifiers, some of which have several rows."""
-        kind = says(name)
-        if self.number < MIN_KNOWN[kind] or self.counts.max() < 2:
+        counts = self._counts
+        if self.number < MIN_KNOWN[self._kind] or counts.max() < 2:
             return False
-        if kind == PERSON:
+        if self._kind == PERSON:
             return True
-        usual = int(np.bincount(self.counts).argmax())
-        alike = usual >= 2 and float(np.mean(self.counts == usual)) >= ALIKE
-        return float(self.counts.mean()) <= MAX_REPEATS and (kind == NUMBER or (alike and not _says_when(name)))
+        usual = int(np.bincount(counts).argmax())
+        alike = usual >= 2 and float(np.mean(counts == usual)) >= ALIKE
+        return float(counts.mean()) <= MAX_REPEATS and (self._kind == NUMBER or (alike and not _says_when(name)))
 
-    def may_be(self, name: str) -> bool:
-        """Whether more rows could show identifiers: there are many values, and no more rows of each than visits."""
-        return bool(self.number) and (says(name) == PERSON or float(self.counts.mean()) <= MAX_REPEATS)
+
+def repeated(source: Any, delimiter: str = ",", unit: str = "") -> str:
+    """What `Watch.told` says of a table, by a pass of its own. Errors: OSError."""
+    watch = Watch.of(source, delimiter, unit)
+    if watch.names:
+        for piece in readers.pieces(source, [], delimiter, also=watch.names):
+            watch.add(piece)
+    return watch.told()
 
 
 def _says_when(name: str) -> bool:
     return any(_TIME.fullmatch(word) for word in re.split(r"[^a-z]+", name.lower()))
 
 
-def _repeats(source: Any, delimiter: str) -> dict[str, _Repeats]:
-    """How often the values of the columns occur that are worth a look."""
-    names = [name for name in readers.names_of(source, delimiter) if isinstance(name, str) and name]
-    names = [name for name in names if names.count(name) == 1]
-    if _is_costly(source):
-        names = [name for name in names if says(name) != LABEL]
-    return _counted_where_possible(source, names, delimiter)
+def _is_computed(source: Any) -> bool:
+    """Whether each pass over the table is a computation."""
+    if isinstance(source, str | os.PathLike):
+        return batches.is_query(source)
+    return readers.is_lazy(source) or batches.of(source) is not None
 
 
-def _counted_where_possible(source: Any, names: Sequence[str], delimiter: str) -> dict[str, _Repeats]:
-    """Of all names together; one by one where cells of a kind that nobody asked about cannot be read."""
-    if not names:
-        return {}
-    try:
-        return _counted(source, names, delimiter)
-    except (TypeError, ValueError):
-        singles = [] if len(names) == 1 else [[name] for name in names]
-        return {
-            name: found for one in singles for name, found in _counted_where_possible(source, one, delimiter).items()
-        }
-
-
-def _is_costly(source: Any) -> bool:
-    """Whether each pass over the table is a computation or a long way."""
-    if not isinstance(source, str | os.PathLike) or batches.is_query(source):
-        return readers.is_lazy(source) or batches.of(source) is not None
+def _is_large(source: Any) -> bool:
+    """Whether these are files of so many bytes that a pass over every column takes long."""
+    if not isinstance(source, str | os.PathLike):
+        return False
     return sum(os.path.getsize(path) for path in batches.paths(source) or [os.fspath(source)]) > MAX_BYTES
 
 
-def _counted(source: Any, names: Sequence[str], delimiter: str) -> dict[str, _Repeats]:
-    """By the first rows, and by all of them where these do not rule a column out."""
-    pieces = readers.pieces(source, names, delimiter)
-    first = next(pieces)
-    known = {name: _Repeats(_counts([first[name][:SAMPLE]])) for name in names}
-    left = [name for name in names if known[name].may_be(name)]
-    more = len(first[names[0]]) > SAMPLE or next(pieces, None) is not None
-    if left and more:
-        rows = list(readers.pieces(source, left, delimiter))
-        known |= {name: _Repeats(_counts([piece[name] for piece in rows])) for name in left}
-    return known
+def _left_open(source: str | os.PathLike, names: Sequence[str], delimiter: str) -> list[str]:
+    """Those of the names whose first rows do not rule out that they are identifiers."""
+    head = Watch(names)
+    with contextlib.suppress(ValueError):  # the pass says what is wrong with the form
+        head.add(readers.head(source, names, delimiter))
+        return head.left()
+    return [name for name in names if says(name) > LABEL]
 
 
-def _counts(parts: Sequence[Any]) -> np.ndarray:
-    """How often each value of the parts occurs (k,), for whole numbers and texts that are no dates; (0,) for others."""
-    none = np.zeros(0, int)
-    if all(isinstance(part, np.ndarray) and part.dtype.kind in "iuf" for part in parts):
-        values = np.concatenate([np.asarray(part) for part in parts])
-        values = values[np.isfinite(values)]
-        if not np.array_equal(values[:SAMPLE], np.floor(values[:SAMPLE])):
-            return none
-        found = np.unique(values, return_counts=True)
-        return found[1]
-    if any(isinstance(part, np.ndarray) and part.dtype.kind not in "OUT" for part in parts):
-        return none
-    texts = sum((texts_of(part) for part in parts[1:]), texts_of(parts[0]))
+def _hashed(values: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Hashes uint64 (k,) of the values and how often each occurs (k,), for whole numbers and texts; None for others.
+
+    Missing cells have none. Dates and times are no identifiers.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        numbers = values[np.isfinite(values)]
+        if not np.array_equal(numbers[:SAMPLE], np.floor(numbers[:SAMPLE])):
+            return None
+        found, counts = np.unique(numbers, return_counts=True)
+        return found.astype(np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15), counts
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "OUT":
+        return None
+    texts = texts_of(values)
     texts.pop("", None)
     sample = list(texts)[:1000]
     numbers = to_numbers(sample)
     numbers = numbers[np.isfinite(numbers)]
     if any(map(_DATE.fullmatch, sample[:20])) or not np.array_equal(numbers, np.floor(numbers)):
-        return none
-    return np.fromiter(texts.values(), int, len(texts))
+        return None
+    hashes = np.fromiter((hash(text) & (2**64 - 1) for text in texts), np.uint64, len(texts))
+    return hashes, np.fromiter(texts.values(), int, len(texts))

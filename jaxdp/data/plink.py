@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
+from jaxdp.data.identifiers import Watch
 
 MAGIC = b"\x6c\x1b\x01"  # a .bed file, variant by variant
 MISSING = -9  # allele count less one of a genotype that was not read
@@ -39,9 +40,13 @@ class Genotypes:
 
 
 def read_genotypes(prefix) -> Genotypes:
-    """PREFIX.bed, .bim and .fam. Errors: ValueError for files that are no PLINK 1 fileset or do not fit together."""
+    """PREFIX.bed, .bim and .fam.
+
+    Errors: ValueError for files that are no PLINK 1 fileset or do not fit together, and for a person with two rows.
+    """
     prefix = str(prefix).removesuffix(".bed")
     fam, bim = (_rows(f"{prefix}{end}", 6) for end in (".fam", ".bim"))
+    _require_one_row_each(f"{prefix}.fam", fam)
     content = Path(f"{prefix}.bed").read_bytes()
     if content[:3] != MAGIC:
         raise ValueError(f"{prefix}.bed is no PLINK 1 file ordered by variants; plink --make-bed writes one.")
@@ -78,10 +83,13 @@ def write_genotypes(prefix, counts, *, phenotype: Sequence[str] | None = None) -
     Path(f"{prefix}.bim").write_text("".join(f"1\tv{j}\t0\t{j + 1}\tA\tC\n" for j in range(num)))
 
 
-def read_persons(path, names: Sequence[str], persons: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+def read_persons(
+    path, names: Sequence[str], persons: Sequence[tuple[str, str]], watch: Watch | None = None
+) -> dict[str, list[str]]:
     """Columns of a table with a header FID IID ..., in the order of `persons`; texts, "NA" for who is not in it.
 
-    Errors: ValueError for a missing header or column.
+    watch: gets the columns beside FID and IID, named or not.
+    Errors: ValueError for a missing header or column, and for a person with two rows.
     """
     header, *rows = (line.split() for line in Path(path).read_text().splitlines() if line.strip())
     if [name.lstrip("#").upper() for name in header[:2]] != ["FID", "IID"]:
@@ -91,9 +99,21 @@ def read_persons(path, names: Sequence[str], persons: Sequence[tuple[str, str]])
         raise ValueError(f"{path} has no column {absent[0]!r}; it has {', '.join(header[2:])}.")
     if any(len(row) != len(header) for row in rows):
         raise ValueError(f"{path} has rows that are longer or shorter than its header.")
+    _require_one_row_each(path, rows)
+    if watch is not None:
+        watch.look(dict(zip(header[2:], zip(*(row[2:] for row in rows), strict=True), strict=True)))
     by_person = {(row[0], row[1]): row for row in rows}
     nothing = ["NA"] * len(header)
     return {name: [by_person.get(person, nothing)[header.index(name)] for person in persons] for name in names}
+
+
+def _require_one_row_each(path, rows: Sequence[Sequence[str]]) -> None:
+    """Raises ValueError where FID and IID of a row, which are public, are those of another."""
+    if len({(row[0], row[1]) for row in rows}) < len(rows):
+        raise ValueError(
+            f"{path} has several rows of one FID and IID: keep one row of each person, since rows of one are no "
+            "independent records."
+        )
 
 
 def cohort(

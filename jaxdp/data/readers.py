@@ -7,13 +7,14 @@ text that was not asked for (a file without a header line has a record there). T
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import itertools
 import operator
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def pieces(
     records: int | None = None,
     faults: Counter[str] | None = None,
     in_batches: bool = False,
+    also: Sequence[str] = (),
 ) -> Iterator[Mapping[str, Any]]:
     """Yields dicts name -> values of consecutive rows; at least one row in all, unless strict.
 
@@ -50,32 +52,71 @@ def pieces(
     drops and fills rows up to it, otherwise another number is an error.
     faults: counts what was passed over (empty lines; strict: malformed ones), for the owner of the file.
     in_batches: a single Parquet or Arrow file in batches of rows too, not as one table.
+    also: further columns, left out of a piece where they are missing or their cells are of a kind that is not read.
     Errors: OSError if a file cannot be opened; ValueError or TypeError with one sentence otherwise; `FormError`
     where the records decide it, never if strict.
     """
+    also = _others(source, names, delimiter, also)
     if is_lazy(source):  # only asked columns are made
-        source = source.select([name for name in names if name in source.collect_schema().names()]).collect()
+        known = source.collect_schema().names()
+        source = source.select([name for name in (*names, *also) if name in known]).collect()
     whole = isinstance(source, str | os.PathLike) and os.path.isfile(source)
     table = None if whole and not in_batches else batches.of(source)
     if table is not None:
-        yield from _batch_pieces(table, names, strict, records)
+        yield from _batch_pieces(table, names, also, strict, records)
         return
     several = batches.paths(source) if isinstance(source, str | os.PathLike) else None
     if several is not None:
-        yield from _of_several(several, names, delimiter, strict, records, faults)
+        yield from _of_several(several, names, also, delimiter, strict, records, faults)
         return
     if isinstance(source, str | os.PathLike) and files.is_typed(source):
-        source = files.typed(source, names)
+        source = files.typed(source, [*names, *also])
     if not isinstance(source, str | os.PathLike):
-        yield _of_length(_frame_columns(source, names, strict), strict, records)
+        columns = _frame_columns(source, names, strict) if names else {}
+        yield _of_length(columns | _readable(source, also, columns, _values), strict, records)
     elif strict:
-        yield from lines.pieces(source, names, delimiter, records, faults)
+        yield from lines.pieces(source, [*names, *also], delimiter, records, faults)
     else:
         found = 0
-        for piece in _csv_pieces(os.fspath(source), names, delimiter, Counter() if faults is None else faults):
-            found += len(piece[names[0]])
+        wanted = [*names, *also]
+        for piece in _csv_pieces(os.fspath(source), wanted, delimiter, Counter() if faults is None else faults):
+            found += _rows(piece)
             yield piece
         _require_records(found, records)
+
+
+def head(source: str | os.PathLike, names: Sequence[str], delimiter: str = ",") -> Mapping[str, Any]:
+    """The first rows of files, no more than one piece, with those of the named columns whose cells can be read.
+
+    Errors: as `pieces`.
+    """
+    path = (batches.paths(source) or [os.fspath(source)])[0]
+    names = _others(path, (), delimiter, names)
+    if files.is_typed(path):
+        return next(pieces(path, [], in_batches=True, also=names))
+    return next(_python_pieces(path, names, delimiter, Counter()))
+
+
+def _others(source: Any, names: Sequence[str], delimiter: str, also: Sequence[str]) -> list[str]:
+    """Those of `also` that the source has and that are not asked for anyway."""
+    known = names_of(source, delimiter) if also else []
+    return [name for name in also if name not in names and name in known]
+
+
+def _rows(piece: Mapping[str, Any]) -> int:
+    """How many rows a piece has."""
+    return len(next(iter(piece.values()), ()))
+
+
+def _readable(table: Any, names: Sequence[str], columns: Mapping[str, Any], cells: Callable) -> dict[str, Any]:
+    """Those of the named columns of a table in memory that `cells` can read and that are as long as the others."""
+    found: dict[str, Any] = {}
+    for name in names:
+        with contextlib.suppress(TypeError, ValueError):
+            values = cells(name, table[name], False)
+            if len(values) == (_rows(columns) or _rows(found) or len(values)):
+                found[name] = values
+    return found
 
 
 def is_lazy(source: Any) -> bool:
@@ -102,13 +143,13 @@ def _header(path: str, delimiter: str) -> list[str]:
 
 
 def _of_several(
-    paths: Sequence[str], names: Sequence[str], delimiter: str, strict: bool, records: int | None, faults
+    paths: Sequence[str], names: Sequence[str], also: Sequence[str], delimiter: str, strict: bool, records, faults
 ) -> Iterator[Mapping[str, Any]]:
     """Files one after the other, each with its own header."""
     found = 0
     for path in paths:
-        for piece in pieces(path, names, delimiter, strict=strict, faults=faults):
-            found += len(piece[names[0]])
+        for piece in pieces(path, names, delimiter, strict=strict, faults=faults, also=also):
+            found += _rows(piece)
             yield piece
     if strict and records not in (None, found):
         raise ValueError("records= goes with one file of texts: leave it out for several.")
@@ -116,18 +157,19 @@ def _of_several(
 
 
 def _batch_pieces(
-    table: batches.Batches, names: Sequence[str], strict: bool, records: int | None
+    table: batches.Batches, names: Sequence[str], also: Sequence[str], strict: bool, records: int | None
 ) -> Iterator[Mapping[str, Any]]:
     """Batches as pieces; strict drops and fills rows up to the public number, as for a table in memory."""
     found = 0
-    for batch in table.read(names):
+    for batch in table.read([*names, *also]):
         if not len(batch):
             continue
         piece = {name: _cells(name, batch[name], strict) for name in names}
+        piece |= _readable(batch, also, piece, _cells)
         if strict and records is not None:
             piece = {name: values[: max(records - found, 0)] for name, values in piece.items()}
-        found += len(piece[names[0]])
-        if len(piece[names[0]]):
+        found += _rows(piece)
+        if _rows(piece):
             yield piece
         elif strict:
             return

@@ -300,8 +300,8 @@ class Schema:
         # Shapes are right for no rows at all, too: a strict run may read a file without any.
         columns = {name: len(self._columns(name, forms[name])) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
-        faults = None if tally is None else tally.faults
-        for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, faults=faults):
+        counted = {} if tally is None else tally.reading
+        for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, **counted):
             if tally is not None:
                 tally.add_piece(rules, piece)
             kept = self._kept(piece, rules, units, tally)

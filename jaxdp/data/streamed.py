@@ -104,8 +104,8 @@ def stream(
     require_every_row(columns.schema)
 
     def pieces(tally: Tally | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
-        faults = None if tally is None else tally.faults
-        how: dict[str, Any] = {"strict": strict, "records": records, "faults": faults, "in_batches": True}
+        counted = {} if tally is None else tally.reading
+        how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
         return readers.pieces(source, list(columns.names), columns.schema.delimiter, **how)
 
     count = _count(source, strict, records, tally) if rows is None else rows
@@ -166,8 +166,8 @@ def codes(
     require_every_row(schema)
     columns, rules = schema.columns_of(names), {name: schema.rule(name) for name in names}
     kind = np.min_scalar_type(max(column.levels for column in columns) - 1)
-    faults = None if tally is None else tally.faults
-    how: dict[str, Any] = {"strict": strict, "records": records, "faults": faults, "in_batches": True}
+    counted = {} if tally is None else tally.reading
+    how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
     parts: list[np.ndarray] = []
     for piece in _told(readers.pieces(source, names, schema.delimiter, **how), "reading", None):
         if tally is not None:

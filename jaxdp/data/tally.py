@@ -330,10 +330,14 @@ def ties_told(columns: Iterable[ColumnTally]) -> list[str]:
 
 
 class Tally:
-    """Counts of every column that is read, and of lines passed over: `Schema.read(..., tally=Tally())`. Private."""
+    """Counts of every column that is read, and of lines passed over: `Schema.read(..., tally=Tally())`. Private.
 
-    def __init__(self) -> None:
+    watch: looks, in the same pass, for identifiers that repeat (`identifiers.Watch`).
+    """
+
+    def __init__(self, watch: Any = None) -> None:
         self.columns: dict[str, ColumnTally] = {}
+        self.watch = watch
         self.faults: Counter[str] = Counter()
         self.drops = False  # whether incomplete records are left out
         self.dropped = 0
@@ -385,3 +389,10 @@ class Tally:
         """Counts a piece of the table, as `readers.pieces` yields it."""
         for name, rule in rules.items():
             self.add(rule, piece[name])
+        if self.watch is not None:
+            self.watch.add(piece)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What `readers.pieces` is given so that everything is counted."""
+        return {"faults": self.faults, "also": () if self.watch is None else self.watch.names}

@@ -14,9 +14,11 @@ from jaxdp import catalogue, charge, core
 from jaxdp._base import p_values
 from jaxdp._base.display import NOT_PRIVATE
 from jaxdp._base.keywords import flat
+from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed, printed_name
 from jaxdp.core import Cost
-from jaxdp.data import plink
+from jaxdp.data import identifiers, plink
+from jaxdp.data.readers import OWNER
 from jaxdp.data.schema import as_names
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
 from jaxdp.one_call.ask import account_of, budget, own_key
@@ -123,7 +125,13 @@ class GwasQuery:
         wanted = [*self.covariates, *([self.phenotype] if self.phenotype else [])]
         if wanted and table is None:
             raise ValueError(f"column {wanted[0]!r} needs a table of persons with a header FID IID: give covariates.")
-        columns = plink.read_persons(table, wanted, genotypes.persons) if wanted else {}
+        watch = identifiers.Watch()
+        columns = plink.read_persons(table, wanted, genotypes.persons, watch) if wanted else {}
+        families, persons = zip(*genotypes.persons, strict=True)
+        if len(set(families)) == len(families):  # within families numbers of persons begin anew
+            watch.look({"IID": persons})
+        if told := watch.told("keep one row of each (plink --keep)"):
+            warn_owner(f"{told} ({OWNER}).")
         phenotype = columns[self.phenotype] if self.phenotype else genotypes.phenotype
         covariates = {name: columns[name] for name in self.covariates}
         return genotypes, plink.cohort(genotypes, phenotype, covariates, self.bounds, self.bounds.get(self.phenotype))

@@ -226,7 +226,9 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     from jaxdp.data.readers import OWNER
     from jaxdp.data.tally import Tally, ties_told
 
-    tally = Tally()
+    schema = selection.table.schema
+    watch = identifiers.Watch.of(selection.table.source, schema.delimiter, schema.unit)
+    tally = Tally(watch)
     data = load(selection.table.source, records=selection.table.reading.records, tally=tally)
     failing = tally.failing()
     if failing and not selection.table.reading.force:
@@ -259,9 +261,7 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
         if told not in _TOLD:  # once, however many queries a loop asks
             _TOLD.add(told)
             print(f"jaxdp: {told} ({OWNER}).", file=sys.stderr)
-    if told := identifiers.repeated(
-        selection.table.source, selection.table.schema.delimiter, selection.table.schema.unit
-    ):
+    if told := watch.told():
         warn_owner(f"{told} ({OWNER}).")
     return data
 

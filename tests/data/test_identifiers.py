@@ -12,7 +12,7 @@ import pytest
 import jaxdp
 from jaxdp._base.owner import OwnerWarning
 from jaxdp.cli.main import main
-from jaxdp.data import identifiers
+from jaxdp.data import identifiers, plink, readers
 
 PERSONS, VISITS, MARK = 60, 8, 7_000_001
 SCHEMA = """[columns.dose]
@@ -178,3 +178,140 @@ def test_repeats_that_begin_after_many_rows_are_found(tmp_path):
 def test_columns_of_odd_kinds_are_passed_over():
     table = {"lists": np.array([[1], [2]] * 240, object), "when": np.array(["2020-01-01"] * 480, "M8[D]"), **panel()}
     assert "'subject'" in identifiers.repeated(table)
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """How often rows of a file were read from its beginning, and how many each time."""
+    found = []
+    usual = readers._python_pieces
+
+    def counted(*args, **how):
+        found.append(0)
+        for piece in usual(*args, **how):
+            found[-1] += len(next(iter(piece.values())))
+            yield piece
+
+    monkeypatch.setattr(readers, "_python_pieces", counted)
+    return found
+
+
+COMMANDS = {
+    "test": ["test", "--x", "dose", "--y", "response"],
+    "all pairs": ["test", "--all-pairs"],
+    "mic": ["mic", "--x", "dose", "--y", "response", "--cells", "4"],
+    "discover": ["discover", "--method", "moment_pc"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_warns_in_the_pass_that_it_makes_anyway(name, files, tmp_path, passes, capsys):
+    data, schema = files(panel("code"))
+    command, *words = COMMANDS[name]
+    rest = ["--schema", schema, "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out")]
+    assert main([command, data, *words, *rest]) == 0
+    assert "jaxdp: warning: column 'code'" in capsys.readouterr().err
+    assert passes == [PERSONS * VISITS]
+
+
+def test_check_reads_the_rows_once_and_once_as_lines(files, passes, capsys):
+    data, schema = files(panel("code"))
+    assert main(["check", data, "--schema", schema]) == 0
+    assert "column 'code' looks like" in capsys.readouterr().out
+    assert passes == [PERSONS * VISITS]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("folder", [False, True])
+def test_large_files_are_watched_by_the_columns_that_their_head_leaves_open(kind, folder, tmp_path, monkeypatch):
+    """What repeats only after the first rows is seen too."""
+    monkeypatch.setattr(identifiers, "MAX_BYTES", 1000)
+    monkeypatch.setattr(readers, "PIECE_ROWS", 50)
+    monkeypatch.setattr(identifiers, "SAMPLE", 50)
+    table = pd.DataFrame(panel("code")).sort_index(key=lambda rows: rows % VISITS).reset_index(drop=True)
+    path = tmp_path / "files" / f"d.{kind}"
+    path.parent.mkdir()
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, row_group_size=50)
+    source = path.parent if folder else path
+    assert identifiers.Watch.of(source).names == ("code",)  # dose and response are no whole numbers
+    told = warned(str(source))
+    assert len(told) == 1
+    assert "'code'" in told[0]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_table_in_chunks_is_watched(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxdp.one_call.reading.Reading.limit", 1000)
+    path = tmp_path / f"d.{kind}"
+    table = pd.DataFrame(panel("code"))
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path)
+    (told,) = warned(str(path), method="partition-gcm")
+    assert "'code'" in told
+
+
+def test_files_of_odd_kinds_and_other_columns_are_read(tmp_path, monkeypatch):
+    """Columns that nobody asked about may hold what cannot be read, and may be missing in a file."""
+    table = pd.DataFrame({"lists": [[1]] * 480, "raw": [b"\xff"] * 480, **panel("code")})
+    for part in ("1", "2"):
+        table.drop(columns=[] if part == "1" else ["raw"]).to_parquet(tmp_path / f"{part}.parquet")
+    (told,) = warned(str(tmp_path / "1.parquet"))
+    assert "'code'" in told
+    (tmp_path / "texts").mkdir()
+    plain = table.drop(columns=["lists", "raw"])
+    plain.to_csv(tmp_path / "texts" / "1.csv", index=False)
+    plain.drop(columns="code").to_csv(tmp_path / "texts" / "2.csv", index=False)
+    (told,) = warned(str(tmp_path / "texts"))
+    assert "'code'" in told
+
+
+def test_of_many_values_a_part_is_counted_exactly(monkeypatch):
+    monkeypatch.setattr(identifiers, "MAX_KEPT", 500)
+    for values in (np.repeat(np.arange(20_000), 3), np.char.mod("p%d", np.repeat(np.arange(20_000), 3)).astype(object)):
+        column = identifiers._Column(identifiers.LABEL)
+        for part in np.array_split(np.random.default_rng(0).permutation(values), 7):
+            column.add(part)
+        assert len(column._hashes) <= 500
+        assert set(column._counts) == {3}
+        assert 10_000 < column.number < 40_000
+        assert column.of_persons("code")
+
+
+def fileset(folder, persons, families=None, column="batch"):
+    """A fileset of 480 rows and a table of them; persons: their IID."""
+    rng = np.random.default_rng(0)
+    plink.write_genotypes(folder / "study", rng.integers(-1, 2, (480, 2)).astype(np.int8), phenotype=["1", "2"] * 240)
+    families = [f"f{row}" for row in range(480)] if families is None else families
+    named = list(zip(families, persons, strict=True))
+    (folder / "study.fam").write_text("".join(f"{a} {b} 0 0 0 {1 + k % 2}\n" for k, (a, b) in enumerate(named)))
+    rows = [f"{a} {b} {rng.uniform(20, 80):.1f} {k // VISITS}" for k, (a, b) in enumerate(named)]
+    (folder / "study.cov").write_text("\n".join([f"FID IID age {column}", *rows]) + "\n")
+    table = ["--covariates", str(folder / "study.cov"), "--given", "age", "--bounds", "age=18:90"]
+    asked = ["--epsilon", "9", "--seed", "1", "--count", "1", "--out", str(folder / "out")]
+    return ["gwas", str(folder / "study"), *table, *asked]
+
+
+@pytest.mark.parametrize(("column", "repeats"), [("patient_id", False), ("batch", True)])
+def test_a_fileset_with_several_rows_of_a_person_is_told(column, repeats, tmp_path, capsys):
+    """By a column of its table that says so, and by IIDs that repeat where no family does."""
+    persons = [f"p{row // VISITS if repeats else row}" for row in range(480)]
+    assert main(fileset(tmp_path, persons, column=column)) == 0
+    told = capsys.readouterr().err
+    assert f"warning: column '{'IID' if repeats else column}' looks like the identifier of a person" in told
+    assert "keep one row of each" in told
+
+
+def test_families_and_batches_raise_no_alarm(tmp_path, capsys):
+    persons, families = [f"{row % 20}" for row in range(480)], [f"f{row // 20}" for row in range(480)]
+    assert main(fileset(tmp_path, persons, families, column="day")) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["study.fam", "study.cov"])
+def test_two_rows_of_one_person_are_refused(place, tmp_path, capsys):
+    command = fileset(tmp_path, [f"p{row}" for row in range(480)])
+    first, second, *rest = (tmp_path / place).read_text().splitlines()
+    again = second if place == "study.cov" else first
+    kept = [first, second, again, *rest] if place == "study.cov" else [first, again, *rest]
+    (tmp_path / place).write_text("\n".join(kept) + "\n")
+    assert main(command) == 2
+    assert "several rows of one FID and IID" in capsys.readouterr().err

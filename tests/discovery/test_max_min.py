@@ -1,6 +1,7 @@
 """Max-min selection: sensitivity, scores kept up to date, budgets to the last bit, what a graph may depend on."""
 
 import itertools
+import re
 from fractions import Fraction
 
 import jax
@@ -293,6 +294,30 @@ def test_a_tree_takes_the_whole_budget_where_the_rest_would_be_chance():
     assert spared.skeleton.sum() == 2 * 7
     private_size = jaxdp.discovery.max_min_pc(jax.random.key(5), records, epsilon=0.3, relation=ARRIVAL)
     assert "spanning tree" not in private_size.note
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_graph_no_nearer_than_none_says_so_first_and_proposes_what_would_do(delta):
+    records = sampled(network(), 2000)
+    settings = {"delta": delta, "directions": 0.0}
+    graph = jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=0.3 if not delta else 0.05, **settings)
+    assert graph.note.startswith("Expect this graph to be about as far from the truth as a graph without edges")
+    found = re.search(r"about epsilon ([0-9.e+-]+), or from about ([0-9]+) records", graph.note)
+    epsilon, size = float(found[1]), int(found[2])
+    enough = jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=epsilon, **settings)
+    assert "spanning tree" not in enough.note
+    below = jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=0.85 * epsilon, **settings)
+    assert "spanning tree" in below.note
+    more = jaxdp.discovery.max_min_pc(
+        jax.random.key(0), sampled(network(), size), epsilon=0.3 if not delta else 0.05, **settings
+    )
+    assert "spanning tree" not in more.note
+
+
+def test_a_forest_that_was_asked_for_proposes_nothing():
+    records = sampled(network(), 2000)
+    graph = jaxdp.discovery.max_min_pc(jax.random.key(0), records, epsilon=30.0, prune="forest")
+    assert "about epsilon" not in graph.note
 
 
 def test_public_mistakes_are_told():

@@ -45,6 +45,7 @@ TREE_FROM = 0.02  # noise of a further edge, in shares of the records, from whic
 DIRECTIONS = 0.2  # of the budget: the share of least SHD on networks of 12 to 56 columns (docs/theory)
 STOP = 0.3  # score of stopping, in units of the largest noise of all pairs
 DRAWS = {True: 0.5, False: 0.8}  # of further edges that are planned, per column; for pure epsilon, and for zCDP
+GROWTH = 1.02  # steps in which a larger epsilon is tried for the sentence that proposes one
 AGAIN = 2  # after a stop, the draws that are left become so many times fewer, with as much more budget each
 EXCESS = Excess()
 CUBE_CELLS = 1 << 18  # up to here all tables follow from one joint table faster than from bitmaps
@@ -60,9 +61,12 @@ ONLY = {
     TREE: "The graph is a spanning tree: the strongest edges that join all columns, however weak; no other edge was "
     "looked for.",
     FOREST: "No edges were looked for but those of a spanning tree, the strongest that join all columns; those that "
-    "chance explains have gone. They say that two columns depend, not that no other column explains it. On known "
-    "networks such graphs were hardly nearer to the truth than a graph without edges (docs/discovery.md#distance).",
+    "chance explains have gone. They say that two columns depend, not that no other column explains it.",
 }
+NO_NEARER = (
+    "Expect this graph to be about as far from the truth as a graph without edges: on known networks such graphs were "
+    "hardly nearer to the truth than a graph without edges (docs/discovery.md#distance)."
+)
 UNDIRECTED = "Edges have no direction here (nothing was spent on them: directions=0)."
 
 
@@ -81,6 +85,27 @@ def _too_loud(records: Records, budget: Budget) -> bool:
     """Whether further edges would be chance: then the tree takes the whole budget. A public choice."""
     public = budget.relation is Relation.REPLACE_ONE
     return public and _noise(budget, len(records.columns)) > TREE_FROM * records.num_records
+
+
+def _quiet_enough(records: Records, budget: Budget) -> str:
+    """Which epsilon, or how many records, the whole search would need where this budget is too loud; else nothing."""
+    if not _too_loud(records, budget):
+        return ""
+    columns, n = len(records.columns), records.num_records
+    enough = math.ceil(_noise(budget, columns) / TREE_FROM)
+    larger = (budget.epsilon * GROWTH**step for step in itertools.count(1))
+    budgets = (Budget.of(epsilon, budget.delta, budget.relation) for epsilon in larger)
+    needed = next(other.epsilon for other in budgets if _noise(other, columns) <= TREE_FROM * n)
+    return (
+        f"Further edges are looked for from about epsilon {_rounded_up(needed):g}, or from about "
+        f"{_rounded_up(enough):.0f} records, on."
+    )
+
+
+def _rounded_up(value: float) -> float:
+    """To two digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
 
 
 @search(
@@ -237,13 +262,14 @@ class Selection:
                 adjacency[decision.i, decision.j] = adjacency[decision.j, decision.i] = False
         found = Skeleton(adjacency, {}, (), self._scores.num_scores, self._known)
         graph = self._session.graph(self._records, found, decisions)
-        notes = [ONLY[prune]] if prune in ONLY else []
+        notes = [NO_NEARER, _quiet_enough(self._records, self._budget)] if prune == FOREST else []
+        notes += [ONLY[prune]] if prune in ONLY else []
         notes += [UNDIRECTED] * (not self._shares.directions)
         directed = self._directed(adjacency)
         if directed is not None:
             graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
             notes.append(directed.sentence)
-        return dataclasses.replace(graph, note=" ".join(notes))
+        return dataclasses.replace(graph, note=" ".join(filter(None, notes)))
 
     def _tree(self, required: list[Edge]) -> list[Edge]:
         """Edges that join all components of the required ones, each drawn by the score of two columns alone."""

@@ -7,7 +7,7 @@ import pathlib
 import jax
 import numpy as np
 
-from experiments.evidence.discovery import held_out
+from experiments.evidence.discovery import held_out, left_out
 from jaxdp import discovery
 from jaxdp.cli.discover import write_edges
 from jaxdp.data.records import as_records
@@ -57,3 +57,17 @@ def test_the_record_shows_that_neither_number_is_a_calibrated_probability():
     arrows = np.array([arrow for row in ROWS for arrow in row["arrows"]], float)
     high = arrows[(arrows[:, 0] >= 0.9) & (arrows[:, 0] < 0.99) & (arrows[:, 2] == 1)]
     assert high[:, 0].mean() - high[:, 1].mean() > 0.05
+
+
+def test_the_table_of_edges_left_out_is_that_of_its_record():
+    assert left_out.table(json.loads(left_out.FILE.read_text())["rows"]) in PAGE.read_text()
+
+
+def test_an_edge_is_left_out_where_its_mark_is_less_probable_than_no_edge():
+    fits = {("forest", True): np.array([1.0, 0.0]), ("forest", False): np.array([0.0, 0.0, 0.2])}
+    row = {"search": "forest", "empty": 4, "edges": [[0.5, True, True, True], [0.6, True, False, False]]}
+    row["edges"].append([0.9, False, True, False])
+    kept = left_out.drawn(row, fits)  # 0.65 p above 0.35: p above 0.538
+    assert kept.tolist() == [False, True, False]
+    assert left_out.judged(row, np.ones(3, bool)) == (4.0, 4.0 / 7.0, 3)
+    assert left_out.judged(row, kept) == (5.0, 0.0, 1)

@@ -12,7 +12,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -104,6 +104,12 @@ class Entry:
         """Bytes that the test needs beyond a few copies of the data."""
         return 0 if self.spec.memory is None else self.spec.memory(num_records)
 
+    def instead_of(self, asked: str | None) -> str:
+        """Which test was taken for a classical name, as a sentence; "" for its own name, a place or none."""
+        if asked is None or asked == self.name or ":" in asked:
+            return ""
+        return f"{asked} is answered by {self.name}: {self.spec.summary}."
+
 
 def _sentence(domain: Domain) -> str:
     """What is asked about these columns, by their names, as half a sentence."""
@@ -193,7 +199,26 @@ def entries() -> Mapping[str, Entry]:
         if spec.name in found and found[spec.name].cls is not cls:
             raise ValueError(f"{cls.__name__} and {found[spec.name].cls.__name__} are both called {spec.name!r}.")
         found[spec.name] = Entry(spec, cls)
+    _claims(found.values())
     return dict(sorted(found.items()))
+
+
+def _claims(found: Iterable[Entry]) -> dict[str, tuple[str, Entry]]:
+    """Letters and digits of each classical name -> the name and its test. Errors: ValueError where two claim one."""
+    own = {_letters(entry.name): entry for entry in found}
+    claimed: dict[str, tuple[str, Entry]] = {}
+    for entry in own.values():
+        for name in entry.spec.known_as:
+            other = own.get(_letters(name)) or claimed.get(_letters(name), ("", None))[1]
+            if other is not None:
+                raise ValueError(f"{other.name} and {entry.name} both answer to {name!r}; leave it to one of them.")
+            claimed[_letters(name)] = name, entry
+    return claimed
+
+
+def _letters(name: str) -> str:
+    """A name without case and without marks between words."""
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def _exported() -> list[type]:
@@ -215,20 +240,46 @@ def _declared() -> list[type]:
 
 
 def find(name: str) -> Entry:
-    """The test of this name, or of "package.module:Class". Errors: ValueError that lists the names."""
+    """The test of this name, of the classical test of this name, or of "package.module:Class".
+
+    Errors: ValueError that names the closest ones.
+    """
     if not isinstance(name, str) or not is_setting(name):
         raise ValueError(f"a test is named by a short text, got {printed(name)}.")
     if ":" in name:
         return _imported(name)
-    found = entries().get(name)
+    found = entries().get(name) or classical().get(_letters(name), (name, None))[1]
     if found is None:
-        close = difflib.get_close_matches(name, entries(), 1)
+        close = _closest(name)
         near = [] if close else _about(name)
-        hint = f"did you mean {close[0]!r}?" if close else "jaxdp methods (in Python jaxdp.catalogue) lists them all."
+        hint = f"did you mean {close}?" if close else "jaxdp methods (in Python jaxdp.catalogue) lists them all."
         hint = f"{' and '.join(near)} are near it, and {hint}" if len(near) > 1 else hint
         hint = f"{near[0]} is near it, and {hint}" if len(near) == 1 else hint
         raise ValueError(f"there is no test called {name!r}; {hint}")
     return found
+
+
+def classical() -> Mapping[str, tuple[str, Entry]]:
+    """Letters and digits of each name of `TestSpec.known_as` -> the name and its test."""
+    return _claims(entries().values())
+
+
+def is_known(name: str) -> bool:
+    """Whether `find` takes this name, which is no place."""
+    return name in entries() or _letters(name) in classical()
+
+
+def own_name(name: str) -> str:
+    """The test's own name for a classical one; other texts as they are."""
+    return classical()[_letters(name)][1].name if name not in entries() and is_known(name) else name
+
+
+def _closest(name: str) -> str:
+    """The closest own name of a test, or the two closest names where a classical one is closest, with its test."""
+    told = {alias.lower(): f"{alias!r} ({entry.name})" for alias, entry in classical().values()}
+    told |= {own: repr(own) for own in entries()}
+    near = difflib.get_close_matches(name.lower(), told, 2)
+    return " or ".join(told[one] for one in near[: 1 if near and near[0] in entries() else 2])
 
 
 def _about(word: str, most: int = 3) -> list[str]:

@@ -112,6 +112,8 @@ class TestSpec:
     """Everything the rest of the package needs to know about a test.
 
     name: its only name, in commands, results, ledgers, records. summary: one line for people.
+    known_as: names of the classical tests that people look for and that this one stands in for ("t-test"); `find` takes
+        them in any case, with any marks between words, and answers say what was taken. No two tests may claim one.
     columns: how x, y come. publishes: "p-value" or "decision" (a bit at `level`), "selection" (which of many) or
     "stage" (a public setting of a later test). private: False for references that only simulations may run.
     from_domain: (class, epsilon, domain, options) -> test, the only builder; domain is None for data in natural units.
@@ -139,6 +141,7 @@ class TestSpec:
 
     name: str
     summary: str
+    known_as: tuple[str, ...] = ()
     columns: Columns = Columns.SCORES
     publishes: str = P_VALUE
     private: bool = True
@@ -174,6 +177,7 @@ class TestSpec:
             self,
             name=name,
             summary=summary,
+            known_as=(),
             true_epsilon=true_epsilon,
             planning=planning,
             rank=lambda domain: 0,

@@ -96,11 +96,23 @@ def methods() -> str:
     from jaxdp.discovery.spec import searches
 
     rows = [
-        (f"`{name}`", f"`{e.cls.__name__}`", e.spec.summary, e.spec.sees, e.spec.publishes, ", ".join(e.spec.needs))
+        (
+            f"`{name}`",
+            f"`{e.cls.__name__}`",
+            e.spec.summary,
+            ", ".join(e.spec.known_as),
+            e.spec.sees,
+            e.spec.publishes,
+            ", ".join(e.spec.needs),
+        )
         for name, e in catalogue.entries().items()
         if not e.spec.true_epsilon
     ]
-    lines = ["### Tests", "", *table(("name", "class", "what it is", "sees", "publishes", "needs"), rows)]
+    lines = [
+        "### Tests",
+        "",
+        *table(("name", "class", "what it is", "answers for", "sees", "publishes", "needs"), rows),
+    ]
     specs = [search.spec for search in searches().values()]
     found = [(f"`{spec.name}`", spec.summary, ", ".join(spec.needs)) for spec in specs if not spec.true_epsilon]
     lines += ["", "### Searches", "", *table(("name", "what it is", "needs"), found)]

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.report import written
 
     folder = options.output_folder(args.out, ("result.json", "bench.png"))
-    cells = [(method, n) for method in args.method or recommended() for n in args.n]
+    cells = [(options.own_name(method), n) for method in args.method or recommended() for n in args.n]
     rows = [
         measure(method, n, args.epsilon, args.replicates) for method, n in options.progress(cells, "timing", len(cells))
     ]

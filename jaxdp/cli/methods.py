@@ -38,7 +38,8 @@ def _shown(row: dict) -> list[str]:
     parts = [f"sees {row['sees']}" if row["sees"] else "", f"publishes a {row['publishes']}", _needs(row["needs"])]
     chosen = f"for --sees {', '.join(row['chosen_for'])}" if row["chosen_for"] else ""
     told = "; ".join(part for part in [*parts, chosen] if part)
-    return [f"  {row['name']:22s} {row['summary']}", f"{'':25s}{told}"]
+    known = [f"{'':25s}answers for {', '.join(row['known_as'])}"] if row["known_as"] else []
+    return [f"  {row['name']:22s} {row['summary']}", f"{'':25s}{told}", *known]
 
 
 def _shown_search(row: dict) -> list[str]:
@@ -58,6 +59,7 @@ def _tests() -> list[dict]:
             "name": entry.name,
             "class": entry.cls.__name__,
             "summary": entry.spec.summary,
+            "known_as": list(entry.spec.known_as),
             "sees": entry.spec.sees,
             "chosen_for": _wishes(entry),
             "columns": entry.spec.columns.value,

@@ -66,6 +66,16 @@ def tell(args: argparse.Namespace, content: Any, screen: str) -> None:
     print(f"{coloured(title, BOLD)}\n{rest}" if rest else title)
 
 
+def own_name(method: str) -> str:
+    """The name of the test that answers for this one; which it is goes to standard error for a classical name."""
+    from jaxdp import catalogue
+
+    name = catalogue.own_name(method)
+    if name != method:
+        note(catalogue.find(name).instead_of(method))
+    return name
+
+
 def note(text: str) -> None:
     """Tells something on standard error at once, above the bar of `stages` on a terminal."""
     line = f"jaxdp: {text}"

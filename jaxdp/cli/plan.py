@@ -114,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
     given = {name: getattr(args, name) for name in ("n", "epsilon", "effect", "power")}
     unknown(**given)
     if args.method is not None:
+        args.method = options.own_name(args.method)
         plan_of(args.method)
     setting = _setting(args)
     folder = options.output_folder(args.out, FILES)

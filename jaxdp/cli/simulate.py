@@ -214,7 +214,8 @@ def make_settings(args: argparse.Namespace) -> list:
     constants = {"method": dict(args.method_option), "design": dict(args.design_option)}
     shape_of = remember_last(lambda design: jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
     settings = []
-    axes = (args.method, args.design or ["schema"], args.n, args.epsilon, args.effect)
+    methods = [options.own_name(method) for method in args.method]
+    axes = (methods, args.design or ["schema"], args.n, args.epsilon, args.effect)
     for method, design, n, epsilon, effect in itertools.product(*axes):
         entry = catalogue.find(method)
         if design == "schema":

@@ -47,7 +47,11 @@ def add_parser(subparsers) -> None:
         metavar="D",
         help="with --all-pairs: (epsilon, D)-DP where that has less noise (default: pure epsilon)",
     )
-    parser.add_argument("--method", metavar="M", help="name of the test (default: what fits the columns)")
+    parser.add_argument(
+        "--method",
+        metavar="M",
+        help="name of the test, or of a classical one that it answers for (default: what fits the columns)",
+    )
     parser.add_argument(
         "--sees",
         choices=SEES,
@@ -167,6 +171,7 @@ def _paragraphs(content: dict) -> list[str]:
 
     rule = content["level_rule"] or {"sentence": "", "flags": []}
     told = {
+        "asked for": content.get("taken", ""),
         "power": content.get("power", ""),
         "effect": told_effect(content) if "effect" in content else "",
         "cells": _told_cells(content["cells"]) if content.get("cells") else "",

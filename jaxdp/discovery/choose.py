@@ -162,7 +162,7 @@ def named(method: str | Search) -> Search:
     """
     if isinstance(method, Search):
         return method
-    if not isinstance(method, str) or (":" not in method and method not in catalogue.entries()):
+    if not isinstance(method, str) or (":" not in method and not catalogue.is_known(method)):
         return find(method)
     own = catalogue.load(method) if ":" in method and is_setting(method) else None
     return own if isinstance(own, Search) else pc_with(catalogue.find(method))

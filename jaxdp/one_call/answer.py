@@ -54,6 +54,7 @@ class Answer(Result):
         found = [
             f"{content['title']} {content['answer']}",
             f"Effect size {told_effect(content)}." if told_effect(content) else "",
+            content.get("taken", ""),
             f"{content['method']}{built(content['built'])} on {content['n']} records"
             + (f"; it sees {sees}." if sees else "."),
             content["conditioned_on"],
@@ -86,6 +87,7 @@ class Answer(Result):
             "p-value": p_values.number(content["p_value"], 6),
             "effect": told_effect(content) or None,
             "method": f"{content['method']}{built(content['built'])}, n = {content['n']}",
+            "asked for": content.get("taken"),
             "privacy": str(self.cost) if content["mode"] == "release" else NOT_PRIVATE,
             "sees": content["sees"] or None,
             "conditioned on": content["conditioned_on"] or None,
@@ -267,6 +269,7 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
         "released": released_values(result.release),
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),
+        **({"taken": query.taken} if query.taken else {}),
     }
 
 

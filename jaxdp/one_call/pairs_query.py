@@ -430,6 +430,7 @@ class PairsQuery(TableQuery[PairAnswers]):
             "sees": without_z("; ".join(sees), self),
             "built": {"/".join((*q.x, *q.y)): catalogue.described(t) for q, t in zip(self.asked, tests, strict=True)},
             "versions": versions(),
+            **({"taken": self.asked[0].taken} if self.asked[0].taken else {}),
             **public,
         }
         return PairAnswers(listed, content, cost, mode, method)

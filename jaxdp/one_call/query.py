@@ -37,6 +37,7 @@ class Query(TableQuery[Answer]):
     entry: catalogue.Entry
     settings: Options
     chosen: bool = False  # by the columns alone, not named
+    taken: str = ""  # which test answers for a classical one that was named, as a sentence
 
     @classmethod
     def of(
@@ -73,7 +74,8 @@ class Query(TableQuery[Answer]):
             )
         options = _options(level=level, fields=fields or {}, **settings)
         entry.require_settings(options)
-        return cls(schema, x, y, given, budget(epsilon), entry, options, chosen=not (method or sees))
+        asked: dict[str, Any] = {"chosen": not (method or sees), "taken": entry.instead_of(method)}
+        return cls(schema, x, y, given, budget(epsilon), entry, options, **asked)
 
     @property
     def domain(self) -> Domain:
@@ -249,7 +251,8 @@ def test(
     x, y, given: column names, one or several. epsilon: budget of this answer.
     schema: public knowledge about the columns (`Schema`, its path, or its mapping); or bounds (low, high) of continuous
     columns and levels of the others, by name. Never computed from the table.
-    method: name of the test (`jaxdp methods`), default what fits the columns. sees: "linear", "monotone" or "any", the
+    method: name of the test (`jaxdp methods`), or of a classical one ("t-test"), for which its private counterpart
+    answers and is named; default what fits the columns. sees: "linear", "monotone" or "any", the
     kind of dependence that the default must be built to see; the answer says what it could see.
     level: significance level.
     fields: further fields of the test. residual_scale, num_cells, ridge, lengthscale, law: settings of single tests.

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from jaxdp import catalogue
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import Compact, Rows, as_html
 from jaxdp.accounting.renyi import zcdp_rho
@@ -91,7 +92,7 @@ def answer(
 ) -> Row:
     """The fourth quantity of a test from the other three; arguments as in `jaxdp.plan.power`."""
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
-    wanted = unknown(**given)
+    wanted, method = unknown(**given), catalogue.own_name(method)
     planned = PlannedTest.of(
         method,
         setting,

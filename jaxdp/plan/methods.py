@@ -163,6 +163,7 @@ def plans() -> Mapping[str, Plan]:
 
 def plan_of(method: str) -> Plan:
     """The plan of this name, or of "package.module:Class". Errors: ValueError that lists the names."""
+    method = catalogue.own_name(method)
     if method in plans():
         return plans()[method]
     if ":" not in method:

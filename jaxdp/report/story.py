@@ -119,6 +119,7 @@ def _planned(result: Mapping[str, Any]) -> Iterator[str]:
 def _asked(result: Mapping[str, Any]) -> Iterator[str]:
     yield str(result.get("title", ""))
     yield f"The test used {result['n']} records." if "n" in result else ""
+    yield str(result.get("taken", ""))
 
 
 def _strength(result: Mapping[str, Any]) -> Iterator[str]:

@@ -26,7 +26,8 @@ def test_a_seed_in_python_is_told_the_key():
 
 
 @pytest.mark.parametrize(
-    ("word", "near"), [("pearson", "partial-correlation"), ("fisher", "winsorised-partial-correlation")]
+    ("word", "near"),
+    [("sandwich", "linear-regression"), ("fisher", r"'fisherz' \(partial-correlation\) or 'fisher-exact'")],
 )
 def test_a_test_by_the_name_of_its_statistic_is_pointed_to(word, near):
     with pytest.raises(ValueError, match=f"no test called '{word}'; .*{near}"):

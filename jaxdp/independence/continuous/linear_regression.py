@@ -32,6 +32,12 @@ def clipped_at_bounds(test, x, y, interval) -> str:
     return f" ({', '.join(ends)})" if ends else ""
 
 
+def _told(test, x, y, interval) -> str:
+    """Between which bounds columns were clipped; and of a response of two levels, what its slope is."""
+    share = f": of the share of {y[0].name} = {y[0].levels[1]}, no odds ratio" if len(y[0].levels) == 2 else ""
+    return share + clipped_at_bounds(test, x, y, interval)
+
+
 @frozen_pytree
 class LinearRegression(ResidualTest):
     """Private linear regression of y on x and z: least-squares slopes of the columns of x, with robust intervals.
@@ -55,12 +61,13 @@ class LinearRegression(ResidualTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="linear-regression",
         summary="least-squares slopes with robust intervals, at the schema's bounds",
+        known_as=("regression", "ols", "linregress", "ancova", "logistic", "logistic-regression", "logit"),
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
         sees="linear dependence of X and Y given Z",
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
-        effect_told=clipped_at_bounds,
+        effect_told=_told,
         planning=Planning(
             formula="moments:residual_power",
             gaussian_formula="always",

@@ -161,6 +161,7 @@ class MeanDifference(PrivateTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="mean-difference",
         summary="private Welch test of two groups with the difference of means and its interval",
+        known_as=("t-test", "ttest_ind", "welch", "welch-t-test", "z-test", "proportions_ztest"),
         from_domain=from_domain,
         sees="a difference of the means of two groups",
         effect="difference of the means",

@@ -39,6 +39,7 @@ class PartialCorrelation(ResidualTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="partial-correlation",
         summary="partial correlation given any number of Z with a robust interval, at the schema's bounds",
+        known_as=("pearson", "pearsonr", "correlation", "partial_corr", "fisherz"),
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
         sees="linear dependence of X and Y given Z",

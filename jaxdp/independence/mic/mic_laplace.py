@@ -61,6 +61,7 @@ class MICrLaplace(MICTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="micr-laplace",
         summary="maximal information coefficient over public ranges, Laplace noise",
+        known_as=("mic",),
         from_domain=for_its_p_value,
         sees="any dependence of two columns",
         fits=without_z,

@@ -44,6 +44,7 @@ class ConditionalKendall(StratifiedRankTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="conditional-kendall",
         summary="Kendall's tau within strata; for ordered discrete columns",
+        known_as=("kendall", "kendalltau", "mantel-haenszel", "cochran-mantel-haenszel", "cmh"),
         columns=Columns.CODES,
         assumption=builders.WITHIN_CELLS,
         sees="monotone dependence of X and Y given Z",

@@ -37,6 +37,7 @@ class ConditionalSpearman(StratifiedRankTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="conditional-spearman",
         summary="Spearman's rank correlation within strata; for ordered columns, not winsorised",
+        known_as=("spearman", "spearmanr", "spearman-rho"),
         columns=Columns.CODES,
         assumption=builders.WITHIN_CELLS,
         sees="monotone dependence of X and Y given Z",

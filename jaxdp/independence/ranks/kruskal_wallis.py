@@ -75,6 +75,16 @@ class KruskalWallis(PrivateTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="kruskal-wallis",
         summary="rank sums of groups; a continuous or ordered column against one with levels, without Z",
+        known_as=(
+            "kruskal",
+            "mann-whitney",
+            "mannwhitneyu",
+            "wilcoxon-rank-sum",
+            "ranksums",
+            "anova",
+            "one-way-anova",
+            "f_oneway",
+        ),
         columns=Columns.CODES,
         sees="groups whose values lie higher or lower than others'",
         fits=lambda domain: bool(groups_of(domain)),

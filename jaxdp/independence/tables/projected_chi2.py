@@ -49,6 +49,7 @@ class ProjectedChi2(NoisyTableTest):
     spec: ClassVar[TestSpec] = of_noisy_tables(
         name="projected-chi2",
         summary="projected chi-squared of a noisy table; two discrete columns",
+        known_as=("chi-square", "chi-squared", "chi2", "chi2_contingency", "fisher-exact"),
         planning=Planning("tables:projected_power", table=True, reference="tables:chi_squared_power"),
     )
 

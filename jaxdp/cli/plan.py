@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from jaxdp._base import csv_files
-from jaxdp.cli import options
+from jaxdp.cli import options, plan_epsilon
 
 DEFAULT_REPLICATES = 1000
 QUICK_REPLICATES = 200
@@ -15,7 +15,7 @@ MAX_STEPS = 24  # of a search by simulation, for the bar
 EVERY = 10.0  # seconds between two lines about such a search, where there is no terminal
 CURVE_POINTS = 15
 MAX_CURVES = 8
-FILES = ("power.png", "plan.json", "comparison.csv", "report.html")
+FILES = ("power.png", "plan.json", "comparison.csv", "report.html", *plan_epsilon.FILES)
 LEVEL_WARNING = 1.2  # times the level: a rate of false alarms surely above it is told
 LEVEL_LOST = "loses its level"
 LINES = "means of X and Y that are linear in Z: the test removes no more, and where Z bends them it rejects true nulls"
@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   jaxdp plan --method margin-adaptive --n 500 --epsilon 1 --power 0.8          how small an effect?
   jaxdp plan --schema trial.toml --x dose --y response --given age --epsilon 1 --effect 0.2 --power 0.8
                                                                                which test?
+  jaxdp plan --method partition-gcm --n 1000 --effect 0.25 --epsilon-curve     which epsilon?
   jaxdp plan --discover --schema survey.toml --n 20000 --epsilon 1             which search, and what will it miss?
 """
 
@@ -46,6 +47,7 @@ def add_parser(subparsers) -> None:
         action="store_true",
         help="plan a causal graph instead: which search, and which edges will it miss? With --schema, --n, --epsilon",
     )
+    plan_epsilon.add_arguments(parser)
     parser.add_argument(
         "--method",
         metavar="M",
@@ -106,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
         from jaxdp.cli import plan_discover
 
         return plan_discover.run(args)
+    if args.epsilon_curve or args.studies is not None:
+        return plan_epsilon.run(args, setting_of(args), check)
     from jaxdp.plan import answer, compare
     from jaxdp.plan.compare import Row, unknown
     from jaxdp.plan.methods import default_method, plan_of
@@ -116,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     if args.method is not None:
         args.method = options.own_name(args.method)
         plan_of(args.method)
-    setting = _setting(args)
+    setting = setting_of(args)
     folder = options.output_folder(args.out, FILES)
     steps = _tell_simulated(args, setting)
     with options.stages(3 + MAX_STEPS * steps, EVERY) as begin, listening(begin):
@@ -167,7 +171,7 @@ def _most(rows, args: argparse.Namespace) -> int | None:
     return SIMULATED_ROW if len(rows) > 1 else _step(args)
 
 
-def _setting(args: argparse.Namespace):
+def setting_of(args: argparse.Namespace):
     """The setting that the schema describes; None without one."""
     from jaxdp.data.schema import Schema
     from jaxdp.plan import Setting
@@ -293,7 +297,7 @@ def write(folder: Path, rows, setting, content: dict, args: argparse.Namespace) 
     from jaxdp.report import written
     from jaxdp.report.html import write_report
 
-    for old in ("comparison.csv", "power.png"):
+    for old in ("comparison.csv", "power.png", *plan_epsilon.FILES):
         written.drop(folder, old)
     written.put(folder, "plan.json", options.write_json, content)
     if len(rows) > 1:

@@ -2,6 +2,7 @@
 
 import math
 
+from jaxdp._base import risk
 from jaxdp._base.amounts import spent
 
 FEW_RECORDS, MUCH = 50, 5.0
@@ -19,12 +20,6 @@ def cautions(num_records: int, epsilon: float, *, released: bool, recorded: bool
     if released and MUCH < epsilon < math.inf:
         found.append(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "
-            f"versions of one, can pick the right one in {_of_100(100.0 / (1.0 + math.exp(-epsilon)))} of 100 cases."
+            f"versions of one, can pick the right one in {risk.of_100(risk.best_guess(epsilon))} of 100 cases."
         )
     return [*found, NO_LEDGER] if released and not recorded else found
-
-
-def _of_100(right: float) -> str:
-    """So many of 100 cases, rounded up; no guess is certain at a finite epsilon, so that 100 is not said."""
-    upper = math.ceil(10.0 * right) / 10.0
-    return f"up to {upper:.1f}" if upper < 100.0 else "more than 99.9"

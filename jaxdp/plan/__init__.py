@@ -10,18 +10,22 @@ from typing import Any
 
 from jaxdp.plan import call
 from jaxdp.plan.compare import Row, answer, compare
+from jaxdp.plan.epsilon_curve import EpsilonCurve, EpsilonPoint, epsilon_curve
 from jaxdp.plan.methods import plans
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import cost_of_privacy, detectable_effect, minimum_epsilon, power, required_n
 
 __all__ = [
     "METHODS",
+    "EpsilonCurve",
+    "EpsilonPoint",
     "Row",
     "Setting",
     "answer",
     "compare",
     "cost_of_privacy",
     "detectable_effect",
+    "epsilon_curve",
     "minimum_epsilon",
     "power",
     "required_n",

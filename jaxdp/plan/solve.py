@@ -52,6 +52,11 @@ def listening(tell: Callable[[str], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
+def tell(text: str) -> None:
+    """Tells whoever is listening."""
+    _listener.get()(text)
+
+
 @dataclasses.dataclass(frozen=True)
 class PlannedTest:
     """A test in a setting at a level; `power` is a function of n, epsilon and effect.
@@ -181,7 +186,7 @@ def power(
     delta: 0 for the test's own pure noise; else Gaussian noise of the largest rho that is (epsilon, delta)-DP.
     Public numbers only; nothing is read and nothing is spent. Errors: ValueError on numbers out of range.
     """
-    _numbers(n=n, epsilon=epsilon, effect=effect)
+    require_numbers(n=n, epsilon=epsilon, effect=effect)
     return PlannedTest.of(method, setting, level, engine, replicates, key, delta).power(n, epsilon, effect)
 
 
@@ -202,7 +207,7 @@ def required_n(
 
     Errors: ValueError where more than 10^9 records (50 000 by simulation) would be needed.
     """
-    _numbers(epsilon=epsilon, effect=effect, power=power)
+    require_numbers(epsilon=epsilon, effect=effect, power=power)
     planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
     largest = MAX_N if planned.engine == FORMULA else MAX_SIMULATED_N
 
@@ -232,7 +237,7 @@ def minimum_epsilon(
     delta: float = 0.0,
 ) -> float:
     """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
-    _numbers(n=n, effect=effect, power=power)
+    require_numbers(n=n, effect=effect, power=power)
     planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
 
     def reached(epsilon: float) -> float:
@@ -258,7 +263,7 @@ def detectable_effect(
     delta: float = 0.0,
 ) -> float:
     """Smallest effect that n records and epsilon find with the wanted power; arguments as in `power`."""
-    _numbers(n=n, epsilon=epsilon, power=power)
+    require_numbers(n=n, epsilon=epsilon, power=power)
     planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
     found = _smallest(lambda effect: planned.power(n, epsilon, effect), power, *EFFECTS, planned, 1e-4)
     if found is None:
@@ -340,7 +345,7 @@ def _told(function: Callable[[float], float]) -> Callable[..., float]:
         found = function(argument)
         took = time.perf_counter() - start
         rest = "" if left is None else f"; {left} steps more at most, about {duration(left * took)}"
-        _listener.get()(f"power {found:.2f} at {argument:.4g}{rest}")
+        tell(f"power {found:.2f} at {argument:.4g}{rest}")
         return found
 
     return told
@@ -372,7 +377,8 @@ def _smallest_simulated(function, wanted: float, lowest: float, highest: float) 
     return high
 
 
-def _numbers(**given) -> None:
+def require_numbers(**given) -> None:
+    """Errors: ValueError for an n, epsilon, effect or power that no plan has."""
     if "n" in given:
         check.at_least(MIN_N, n=given["n"])
     if "power" in given:

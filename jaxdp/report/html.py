@@ -35,6 +35,7 @@ CAPTIONS = {
     "pairs.png": "Each pair: how small its adjusted p-value is, and a dot where a dependence was found.",
     "heatmap.png": "MIC of every pair: 0 unrelated, 1 one column determines the other.",
     "power.png": "Power against the number of records.",
+    "epsilon_curve.png": "Power, and the best guess of one record, against the total epsilon.",
 }
 LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e[-+]?\d+)?")
 TRUTH = {"True": "yes", "False": "no"}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxdp._base import amounts
+from jaxdp._base import amounts, risk
 
 COST, PLANNED = "What it cost", "What this plan rests on"
 RELATIONS = {
@@ -182,6 +182,7 @@ def _protected(result: Mapping[str, Any]) -> Iterator[str]:
             f"Each record. Take {files}: what is published here is at most {times} times as likely for the one as for "
             + ("the other, but for a probability of delta." if result.get("delta") else "the other.")
         )
+    yield risk.sentence(float(result["epsilon"]), float(result.get("delta") or 0.0), str(result.get("relation")))
     if files and (result.get("unit") or LEFT_OUT) == LEFT_OUT:  # no column says whose a record is
         worse = " and a larger delta" if result.get("delta") else ""
         yield (

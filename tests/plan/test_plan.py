@@ -432,6 +432,9 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
         (["--x", "a", "--epsilon", "1", "--effect", "0.2", "--power", "0.8"], "belongs to --schema"),
         (["--quick", "--replicates", "9", "--n", "50", "--epsilon", "1", "--effect", "1"], "--quick or --replicates"),
         (["--epsilon", "-1", "--effect", "0.2", "--power", "0.8"], "finite number > 0"),
+        (["--epsilon-curve", "--epsilon", "1", "--n", "500", "--effect", "0.2"], "leave out --epsilon"),
+        (["--epsilon-curve", "--effect", "0.2"], "needs --n and --effect"),
+        (["--studies", "3", "--n", "500", "--effect", "0.2"], "--studies belongs to --epsilon-curve"),
     ],
 )
 def test_mistakes_on_the_command_line_exit_with_two(arguments, message, tmp_path, capsys):

@@ -66,6 +66,17 @@ def test_several_records_of_a_person_are_told():
     assert "All rows of one patient" in whole
 
 
+def test_what_can_be_guessed_of_one_record_is_told():
+    guess = "Someone who knows every other record, and who holds two versions of one record for equally likely, picks"
+    protected = told()["What is protected"]
+    assert f"{guess} the right one in up to 73.2 of 100 cases after seeing what is published here" in protected
+    assert "up to 73.2 of 100" not in told(delta=0.1)["What is protected"]
+    assert "which agree in its public columns" in told(relation="replace_attribute")["What is protected"]
+    assert "the presence and the absence" in told(relation="add_or_remove_one")["What is protected"]
+    for unknown in ({"relation": "other"}, {"epsilon": "inf"}):
+        assert "Someone who knows" not in told(**unknown)["What is protected"]
+
+
 def test_the_budget_is_told_in_the_order_in_which_it_is_spent():
     budget = {**RESULT["budget"], "epsilon_left": 4.0, "epsilon_granted": 7.0}
     assert waterfall({**RESULT, "budget": budget}) == [("before", 2.0), ("this answer", 1.0), ("left", 4.0)]

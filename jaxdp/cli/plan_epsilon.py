@@ -1,0 +1,119 @@
+"""`jaxdp plan --epsilon-curve`: how much power for how much risk, before anything is spent."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jaxdp._base import csv_files
+from jaxdp.cli import options
+
+FILES = ("epsilon_curve.png", "epsilon_curve.csv")
+SHOWN = ("epsilon_curve.png", "plan.json", "epsilon_curve.csv", "report.html")
+OTHERS = ("power.png", "comparison.csv")  # of other plans in the same folder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """--epsilon-curve and --studies."""
+    parser.add_argument(
+        "--epsilon-curve",
+        action="store_true",
+        help="power beside risk over a grid of epsilons, for --n and --effect; the knee is the smallest with --power "
+        "(default 0.8)",
+    )
+    parser.add_argument(
+        "--studies", type=options.count, metavar="R", help="with --epsilon-curve: so many tests share each epsilon"
+    )
+
+
+def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None]) -> int:
+    """Draws and tells the curve. check(row, setting, args): replicates of the test with and without the effect."""
+    from jaxdp.plan.epsilon_curve import GRID, epsilon_curve
+    from jaxdp.plan.solve import WANTED_POWER, listening
+    from jaxdp.report import written
+    from jaxdp.report.html import write_report
+
+    if not args.epsilon_curve:
+        raise options.UserError("--studies belongs to --epsilon-curve: give both.")
+    if args.epsilon is not None:
+        raise options.UserError("--epsilon-curve runs over epsilon: leave out --epsilon.")
+    if args.n is None or args.effect is None:
+        raise options.UserError("--epsilon-curve needs --n and --effect: how many records, and which effect to find?")
+    if args.method is not None:
+        args.method = options.own_name(args.method)
+    folder = options.output_folder(args.out, (*SHOWN, *OTHERS))
+    with options.stages(len(GRID) + 2, 10.0) as begin, listening(begin):
+        curve = epsilon_curve(
+            args.method,
+            n=args.n,
+            effect=args.effect,
+            studies=args.studies or 1,
+            power=args.power or WANTED_POWER,
+            level=args.level,
+            setting=setting,
+            delta=args.delta,
+            **({"replicates": args.replicates} if args.replicates else {}),
+        )
+        begin("checking the knee on made-up data")
+        content = describe(curve, check(_row(curve), setting, args), args)
+        begin("drawing")
+        for old in OTHERS:
+            written.drop(folder, old)
+        written.put(folder, "plan.json", options.write_json, content)
+        names = [field.name for field in dataclasses.fields(curve.points[0])]
+        rows = [dataclasses.astuple(point) for point in curve.points]
+        written.put(folder, "epsilon_curve.csv", csv_files.write, names, rows)
+        written.put_picture(folder, "epsilon_curve.png", draw, curve)
+        write_report(folder, "Power and risk of a private test", SHOWN)
+    options.tell(args, content, summary(curve, content, folder) + options.pictures())
+    return 0
+
+
+def _row(curve: Any) -> Any:
+    """The knee as a row of the planner, or the last point where there is none."""
+    from jaxdp.plan.compare import Row
+
+    point = curve.points[-1] if curve.knee is None else curve.at(curve.knee)
+    return Row(
+        curve.method, "power", curve.n, point.share, curve.effect, point.power, None, curve.engine, delta=curve.delta
+    )
+
+
+def describe(curve: Any, simulated: dict | None, args: argparse.Namespace) -> dict[str, Any]:
+    """What plan.json holds."""
+    columns = {"x": args.x, "y": args.y, "given": args.given} if args.schema is not None else None
+    own = {field.name: getattr(curve, field.name) for field in dataclasses.fields(curve) if field.name != "points"}
+    return {
+        "title": "How much power for how much risk?",
+        "answer": curve.sentence,
+        **own,
+        "epsilon": curve.knee,
+        "columns": columns,
+        "effect_is": "sds of Y's own part per sd of X's own part, given Z",
+        "simulated": simulated,
+        "points": [dataclasses.asdict(point) for point in curve.points],
+    }
+
+
+def draw(path: Path, curve: Any) -> None:
+    """The picture."""
+    from jaxdp.report.epsilon_curve import epsilon_curve
+
+    epsilon_curve(path, curve)
+
+
+def summary(curve: Any, content: dict[str, Any], folder: Path) -> str:
+    """One screen for people."""
+    lines = [content["title"], options.paragraph("answer", content["answer"])]
+    if content["simulated"]:
+        checked = content["simulated"]
+        lines.append(
+            f"  checked    power {checked['power']:.3f}, level {checked['level']:.3f} in {checked['replicates']} "
+            "made-up data sets each"
+        )
+    table = "\n".join(f"  {line}" for line in curve.table().splitlines())
+    files = ", ".join(str(folder / name) for name in SHOWN if (folder / name).exists())
+    return "\n".join([*lines, "", table, "", f"  files      {files}"])

@@ -28,6 +28,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.charge import Account
 from jaxdp.data.admit import admitted
 from jaxdp.data.chunks import Chunks
+from jaxdp.data.dataset import Data
 from jaxdp.noise.source import Source, opened
 from jaxdp.randomness import keys
 
@@ -473,6 +474,18 @@ def naming_the_rule(test) -> Iterator[None]:
         ) from None
 
 
+@contextlib.contextmanager
+def naming_columns(test, data) -> Iterator[None]:
+    """Turns the AttributeError of data without columns, such as an array, into a TypeError that says what to give."""
+    try:
+        yield
+    except AttributeError as error:
+        if isinstance(data, Data | Chunks) or error.name not in ("x", "y", "z", "domain"):
+            raise
+        read = f"{method_of(test)} reads {error.name} of its data"
+        raise TypeError(f"{read}: give jaxdp.Data(x, y, z), got {type(data).__name__}.") from None
+
+
 def admit(test, data):
     """The data as arrays, before anything is paid; refused by type, dtype and shape alone.
 
@@ -564,7 +577,7 @@ def release(test: Any, key: Any, data: Any) -> Release:
     """Returns the noisy statistic, the only thing about `data` that may leave."""
     mode = keys.admit(key, test, data)
     data = admit(test, data)
-    with keys.precision(mode):
+    with keys.precision(mode), naming_columns(test, data):
         return release_opened(test, opened(key), data)
 
 
@@ -689,7 +702,7 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
     mode = keys.admit(key, test, data)
     _require_p_value(test)
     data = admit(test, data)
-    with keys.precision(mode):
+    with keys.precision(mode), naming_columns(test, data):
         cost = None if ledger is None else cost_of(test, data)
         with charge.paid(ledger, method_of(test), cost, key, mode=mode, rehearse=lambda: rehearse(test, data)):
             return run_opened(test, opened(key), data)

@@ -202,7 +202,7 @@ def summary(content: dict, folder: Path) -> str:
         f"  p-value    {p_values.number(content['p_value'], 6)}",
         f"  statistic  {shown}",
         f"  method     {content['method']}{built(content['built'])}, n = {content['n']}",
-        f"  sees       {content['sees'] or 'not said by the test'}",
+        options.paragraph("sees", content["sees"] or "not said by the test"),
         f"  privacy    {amounts.cost(content, every=True)}, {content['relation']}, {content['mode']}",
         f"  files      {', '.join(str(folder / name) for name in FILES if (folder / name).exists())}",
     ]
@@ -248,7 +248,7 @@ def summary_of_pairs(found, folder: Path) -> str:
         content["title"],
         options.paragraph("answer", content["answer"]),
         *(f"{indent}{line}" for line in found.table()),
-        f"  sees       {content['sees'] or 'not said by the tests'}",
+        options.paragraph("sees", content["sees"] or "not said by the tests"),
         f"  privacy    {amounts.cost(content, every=True)} for all pairs together, "
         f"{content['relation']}, {content['mode']}, n = {content['n']}",
     ]

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
 from jaxdp.data.schema import Schema
 
@@ -62,7 +64,7 @@ def _given(schema: Any) -> Schema:
 
 
 def _of_bounds(bounds: list) -> dict[str, Any]:
-    """Of numbers, or of dates: `datetime` objects, or texts such as 2024-12-31."""
+    """Of numbers, or of dates: objects of `datetime` or NumPy, or texts such as 2024-12-31."""
     dates = [_as_date(bound) for bound in bounds]
     if dates and all(dates):
         return {"kind": CONTINUOUS, "bounds": dates, "date": True}
@@ -71,6 +73,7 @@ def _of_bounds(bounds: list) -> dict[str, Any]:
 
 def _as_date(bound: Any) -> str:
     """ISO text of a date; the empty text for what is none."""
+    bound = str(bound) if isinstance(bound, np.datetime64) else bound
     if isinstance(bound, datetime.datetime):
         return bound.isoformat(" ", "seconds")
     if isinstance(bound, datetime.date):

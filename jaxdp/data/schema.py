@@ -571,11 +571,8 @@ def _levels(where: str, levels: Any) -> tuple:
         found: tuple = tuple(_finite(f"{where}: each level", level) for level in levels)
     else:
         found = tuple(str(level).strip() for level in levels)
-    repeated = duplicates(found)
-    if repeated:
-        first = found.index(repeated[0])
-        second = found.index(repeated[0], first + 1)
-        raise ValueError(f"{where}: the levels number {first + 1} and {second + 1} are the same.")
+    if duplicates(found):  # which ones is not said: a column may stand here in their place
+        raise ValueError(f"{where}: of {len(found)} levels some are the same: write each once, from public knowledge.")
     return found
 
 

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
+import jax
+
 from jaxdp._base import check
 from jaxdp._base.printed import printed
 from jaxdp.discovery.graph import Graph
@@ -149,7 +151,12 @@ class Search[**P]:
         vars(self).update(copied, __wrapped__=self.function)  # so that help and editors show the function
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> Graph:
-        """The graph. Privacy and errors: as the function says."""
+        """The graph. Privacy and errors: as the function says. Errors: TypeError within a program of JAX."""
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, options))):
+            raise TypeError(
+                f"{self.spec.name} decides on the host which query comes next, so it runs outside jax.jit, jax.vmap "
+                "and jax.grad: call it on arrays and numbers."
+            )
         return self.function(*args, **options)
 
     def takes(self, name: str) -> bool:

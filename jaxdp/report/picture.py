@@ -27,7 +27,10 @@ class Picture:
             return cls(path.read_bytes())
 
     def save(self, path: Any) -> Path:
-        """Writes the PNG; returns its path."""
+        """Writes the PNG; returns its path. Errors: ValueError for a name that ends like another format."""
+        ending = Path(path).suffix
+        if ending.lower() not in ("", ".png"):
+            raise ValueError(f"a picture is a PNG: give a path that ends in .png, got a name that ends in {ending}.")
         Path(path).write_bytes(self.png)
         return Path(path)
 

@@ -14,7 +14,7 @@ import pytest
 from jax.experimental import sparse
 
 import jaxdp
-from jaxdp import core, discovery, interop
+from jaxdp import catalogue, core, discovery, interop
 from jaxdp.core import cost_of
 from jaxdp.data.dataset import ORDINAL, Column, Domain
 from jaxdp.data.records import Records
@@ -380,3 +380,13 @@ def test_settings_that_are_data_are_not_quoted():
         with pytest.raises((TypeError, ValueError)) as caught:
             make()
         assert_silent(texts_of(caught.value), "setting")
+
+
+@pytest.mark.parametrize("name", ["partition-gcm", "distance-score", "test-of-tests", "noisy-table"])
+@pytest.mark.parametrize("entry", [jaxdp.run, jaxdp.release])
+def test_an_array_is_no_pair_of_columns(name, entry):
+    """Whatever stage of a test first looks for a column, a compiled one too."""
+    test = catalogue.find(name).build(1.0)
+    for key in (jax.random.key(0), jaxdp.fresh_key()):
+        with pytest.raises(TypeError, match=rf"{name} reads [xyz] of its data: give jaxdp.Data\(x, y, z\)"):
+            entry(test, key, np.zeros((60, 3)))

@@ -247,5 +247,9 @@ def test_the_variance_is_exact_in_strata_of_every_size():
 
 def test_a_search_inside_a_compiled_program_is_refused():
     codes, asked = np.random.default_rng(0).integers(0, 2, (60, 3)), {"epsilon": 1.0, "levels": (2, 2, 2)}
-    with pytest.raises(TypeError, match=r"table_pc decides on the host .* outside jax.jit and jax.vmap"):
+    with pytest.raises(TypeError, match=r"table_pc decides on the host .* outside jax.jit, jax.vmap and jax.grad"):
         jax.jit(lambda values: discovery.table_pc(jax.random.key(0), values, **asked).skeleton)(codes)
+    for search in (discovery.table_pc, discovery.max_min_pc, discovery.moment_pc):
+        for transformed in (jax.jit, jax.grad):
+            with pytest.raises(TypeError, match=rf"{search.spec.name} decides on the host .* outside jax.jit"):
+                transformed(lambda epsilon: search(jax.random.key(0), codes, **asked | {"epsilon": epsilon}))(1.0)  # noqa: B023

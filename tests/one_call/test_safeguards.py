@@ -99,7 +99,12 @@ def test_bounds_that_are_a_column_are_not_quoted():
 
 
 @pytest.mark.parametrize(
-    "ends", [("2020-01-01", "2021-12-31"), (datetime.date(2020, 1, 1), datetime.date(2021, 12, 31))]
+    "ends",
+    [
+        ("2020-01-01", "2021-12-31"),
+        (datetime.date(2020, 1, 1), datetime.date(2021, 12, 31)),
+        (np.datetime64("2020-01-01"), np.datetime64("2021-12-31", "ns")),
+    ],
 )
 def test_bounds_may_be_dates(ends):
     days = pd.date_range("2020-02-01", periods=200, freq="D")
@@ -121,6 +126,15 @@ def test_a_lazy_frame_is_a_table():
 def test_a_picture_has_savefig(tmp_path):
     path = ask().plot().savefig(tmp_path / "answer.png")
     assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match=r"a picture is a PNG.*got a name that ends in \.pdf"):
+        ask().plot().savefig(tmp_path / "answer.pdf")
+
+
+def test_a_column_in_place_of_its_levels_tells_no_two_records_alike():
+    table = {"a": columns()["a"], "b": np.tile(["u", "v"], 100)}
+    with pytest.raises(ValueError, match=r"'b': of 200 levels some are the same: write each once") as refused:
+        ask(table, bounds={"a": (-4, 4)}, levels={"b": pd.Series(table["b"])})
+    assert "number" not in str(refused.value)
 
 
 def test_a_page_does_not_offer_to_pay_again():

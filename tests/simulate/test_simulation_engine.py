@@ -1,5 +1,6 @@
 """Grids: the same counts for any batch, number of devices, processes and tasks, with and without interruption."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -382,7 +383,12 @@ def _drawn_by_numpy_after_a_split(key, n=60):
     return jax.jit(_drawn_by_numpy, static_argnums=1)(key, n)
 
 
-@pytest.mark.parametrize("design", [_drawn_by_numpy, _drawn_by_numpy_after_a_split])
+def _z_alone_is_drawn(key, n=60):
+    """A design whose x and y are the same in every replicate."""
+    return dataclasses.replace(_drawn_by_numpy(key, n), z=jax.random.uniform(key, (n, 1)))
+
+
+@pytest.mark.parametrize("design", [_drawn_by_numpy, _drawn_by_numpy_after_a_split, _z_alone_is_drawn])
 def test_a_design_that_ignores_its_key_is_refused(design, tmp_path):
     """It would be traced once: one data set, counted as many."""
     test = jaxdp.PartitionGCM(epsilon=1.0)

@@ -7,8 +7,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
-
 from jaxdp import charge
 from jaxdp.charge import Account
 from jaxdp.core import Cost
@@ -70,11 +68,6 @@ def searched(
     another search; all before data are read.
     """
     mode = keys.admit(key)
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((key, records))):
-        raise TypeError(
-            f"{method} decides on the host which query comes next, so it runs outside jax.jit and jax.vmap: call it on "
-            "arrays."
-        )
     with keys.precision(mode), contextlib.ExitStack() as stack:
         if keep is not None and not isinstance(keep, Kept):
             keep = stack.enter_context(keeping(keep, ledger))

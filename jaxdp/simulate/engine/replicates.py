@@ -20,6 +20,7 @@ from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.layout import device_list, in_mesh, on_host
 from jaxdp._base.traced import largest, uses_its_inputs
+from jaxdp.data.dataset import Data
 from jaxdp.randomness import keys, normals
 
 
@@ -165,7 +166,7 @@ def spread(test, design, key, ids, batch_size: int | None, devices):
 def _traced(test, design, key):
     """The traced program from a replicate's number to its p-value, and its number of records.
 
-    Errors: ValueError for a design whose data do not depend on its key, so that all replicates would be one data set.
+    Errors: ValueError for a design whose x and y do not depend on its key, so that all replicates would share them.
     """
     seen = []
 
@@ -178,10 +179,14 @@ def _traced(test, design, key):
         seen.append(core.num_records(data))
         return core.run(test, key_test, data).p_value
 
-    if not uses_its_inputs(jax.make_jaxpr(lambda replicate: drawn(replicate)[0])(np.uint32(0)).jaxpr):
+    def tested(replicate):
+        data = drawn(replicate)[0]
+        return (data.x, data.y) if isinstance(data, Data) else data
+
+    if not uses_its_inputs(jax.make_jaxpr(tested)(np.uint32(0)).jaxpr):
         raise ValueError(
-            "the design does not use its key, so every replicate would be the same data set: draw from the key that it "
-            "is given, such as jax.random.normal(key, (n,)). What np.random draws is drawn once, when the program is "
-            "made."
+            "the design does not use its key for x or y, so every replicate would have the same: draw them from the "
+            "key that it is given, such as jax.random.normal(key, (n,)). What np.random draws is drawn once, when the "
+            "program is made."
         )
     return jax.make_jaxpr(one)(np.uint32(0)), seen[-1]

@@ -333,6 +333,17 @@ class Ledger(Uncopied):
         names = [field.name for field in dataclasses.fields(Row)]
         csv_files.write(path, names, ([getattr(row, name) for name in names] for row in self.rows()))
 
+    def to_registry(self, path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+        """Writes a draft for the registry of deployments (YAML); returns the fields that the owner must write or check.
+
+        Errors: ValueError for a ledger without charges.
+        """
+        from jaxdp.accounting import registry
+
+        fields = registry.known(self)
+        Path(path).write_text(registry.yaml(fields, self._path.name), encoding="utf-8", newline="")
+        return registry.owners(fields)
+
     def to_dp_event(self) -> Any:
         """The charges as a dp-accounting `ComposedDpEvent`, for its accountants.
 

@@ -12,6 +12,7 @@ from jaxdp.cli import options
 SHOWN_DELTA = 1e-6
 MAX_ROWS = 20
 FILES = ("ledger.csv", "ledger.json", "dp_event.json", "waterfall.png")
+REGISTRY = "registry.yaml"
 
 
 def add_parser(subparsers) -> None:
@@ -37,18 +38,31 @@ def add_parser(subparsers) -> None:
     )
     show = actions.add_parser("show", help="print the charges", epilog="example: jaxdp ledger show study.db --out out")
     verify = actions.add_parser("verify", help="check that everything adds up; 0 if so, else 2")
-    export = actions.add_parser("export", help="write CSV, JSON, a dp-accounting event and a picture")
+    export = actions.add_parser(
+        "export",
+        help="write CSV, JSON, a dp-accounting event and a picture",
+        epilog="example: jaxdp ledger export study.db --registry --out out/ledger",
+    )
     for action in (show, verify, export):
         action.add_argument("path", metavar="L.db", help="ledger file")
     for action in (create, show, verify, export):
         options.add_json(action)
     verify.add_argument("--seal", metavar="HEX", help="a seal that an earlier verify printed; finds a rewritten file")
     show.add_argument("--out", metavar="DIR", help="also write what export writes")
+    show.set_defaults(registry=False)
     options.add_out(export, "out/ledger")
+    export.add_argument(
+        "--registry",
+        action="store_true",
+        help=f"also write {REGISTRY}, a draft for the registry of deployments (registry.opendp.org), and list what "
+        "the owner of the data must write in it",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
+    from jaxdp.accounting import registry
     from jaxdp.accounting.ledger import Ledger
+    from jaxdp.report import written
 
     if args.action == "create":
         ledger = Ledger.create(args.path, epsilon=args.epsilon, delta=args.delta, rho=args.rho, relation=args.relation)
@@ -68,13 +82,27 @@ def run(args: argparse.Namespace) -> int:
         options.tell(args, content(ledger) | {"notes": notes}, summary(ledger, notes))
         ledger.verify()
     if args.out is not None:
-        folder = options.output_folder(args.out, FILES)
+        fields = registry.owners(registry.known(ledger)) if args.registry else []
+        folder = options.output_folder(args.out, (*FILES, *([REGISTRY] if args.registry else [])))
         export(ledger, folder, notes)
+        if args.registry:
+            written.put(folder, REGISTRY, ledger.to_registry)
         if args.action == "export":
-            options.tell(args, content(ledger) | {"results": str(folder)}, f"results in {folder}")
+            told = content(ledger) | {"results": str(folder)}
+            screen = f"results in {folder}"
+            if args.registry:
+                told["for_the_owner"] = dict(fields)
+                screen += "\n" + for_the_owner(folder / REGISTRY, fields)
+            options.tell(args, told, screen)
         elif not args.json:
             print(f"results in {folder}")
     return 0
+
+
+def for_the_owner(path: Path, fields: list[tuple[str, str]]) -> str:
+    """What the draft of an entry lacks, one line a field."""
+    lines = [f"{path} is a draft. The ledger does not know, so that the owner of the data must write:"]
+    return "\n".join([*lines, *(f"  {name.removeprefix('deployment.')}: {words}" for name, words in fields)])
 
 
 def content(ledger) -> dict[str, Any]:

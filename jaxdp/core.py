@@ -409,6 +409,14 @@ class PrivateTest(PrivateQuery):
         del shapes, release
         return None
 
+    def one_sided(self, shapes, release: Release, effect: float) -> Any:
+        """P-values of the hypotheses that the effect is at most this one, and that it is at least this one.
+
+        By the law of the interval of `effect` and in its units, of the test as given to `run`; None: it has none. A
+        margin is for tests that define it.
+        """
+        del shapes, release, effect
+
     def among(self) -> PrivateTest:
         """This test as one of many pairs, which share what it chooses privately."""
         return self

@@ -59,6 +59,12 @@ def add_parser(subparsers) -> None:
         help="kind of dependence that the test must be built to see: linear, monotone or any",
     )
     parser.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
+    parser.add_argument(
+        "--margin",
+        type=options.positive_number,
+        metavar="M",
+        help="is the effect surely less than M in size, in its own units (equivalence)? At no further cost",
+    )
     add_method_options(parser)
     options.add_run(parser, "out/test")
 
@@ -106,6 +112,8 @@ def _require_consistent(args: argparse.Namespace) -> None:
         raise options.UserError("give --x and --y, or --all-pairs, not both.")
     if not args.all_pairs and not (args.x and args.y):
         raise options.UserError("give --x A and --y B, or --all-pairs.")
+    if args.all_pairs and args.margin is not None:
+        raise options.UserError("--margin goes with --x and --y: it is about one effect.")
     for name in ("columns", "adjust", "delta"):
         if getattr(args, name) and not args.all_pairs:
             raise options.UserError(f"--{name} goes with --all-pairs.")
@@ -132,7 +140,8 @@ def _query(args: argparse.Namespace, schema):
     if args.all_pairs:
         columns = options.columns(schema, args.columns) if args.columns else None
         return PairsQuery.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], delta=args.delta, **how)
-    return Query.of(schema, x=options.columns(schema, args.x), y=options.columns(schema, args.y), **how)
+    x, y = options.columns(schema, args.x), options.columns(schema, args.y)
+    return Query.of(schema, x=x, y=y, margin=args.margin, **how)
 
 
 def write(answer, folder: Path, facts: dict, begin, schema: str) -> dict:
@@ -166,7 +175,7 @@ def _told_cells(cells: list[dict]) -> str:
 
 def _paragraphs(content: dict) -> list[str]:
     """What an answer rests on, a named paragraph each."""
-    from jaxdp.one_call.answer import told_effect
+    from jaxdp.one_call.answer import told_effect, told_margin
     from jaxdp.report.story import told_flags
 
     rule = content["level_rule"] or {"sentence": "", "flags": []}
@@ -174,6 +183,7 @@ def _paragraphs(content: dict) -> list[str]:
         "asked for": content.get("taken", ""),
         "power": content.get("power", ""),
         "effect": told_effect(content) if "effect" in content else "",
+        "margin": told_margin(content),
         "cells": _told_cells(content["cells"]) if content.get("cells") else "",
         "given": content["conditioned_on"],
         "assumes": content["assumption"] or rule["sentence"],

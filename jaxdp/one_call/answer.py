@@ -54,6 +54,7 @@ class Answer(Result):
         found = [
             f"{content['title']} {content['answer']}",
             f"Effect size {told_effect(content)}." if told_effect(content) else "",
+            told_margin(content),
             content.get("taken", ""),
             f"{content['method']}{built(content['built'])} on {content['n']} records"
             + (f"; it sees {sees}." if sees else "."),
@@ -86,6 +87,7 @@ class Answer(Result):
             "answer": content["answer"],
             "p-value": p_values.number(content["p_value"], 6),
             "effect": told_effect(content) or None,
+            "margin": told_margin(content) or None,
             "method": f"{content['method']}{built(content['built'])}, n = {content['n']}",
             "asked for": content.get("taken"),
             "privacy": str(self.cost) if content["mode"] == "release" else NOT_PRIVATE,
@@ -197,10 +199,9 @@ def in_own_units(result: Result, query: Any) -> Result:
     import jax
 
     result = _without_unknown(result)
-    factor = query.entry.spec.own_units
-    if factor is None or result.effect is None:
+    if query.entry.spec.own_units is None or result.effect is None:
         return result
-    size = factor(*(tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y)))
+    size = _own_unit(query)
     effect, interval = jax.tree.map(lambda number: number * size, (result.effect, result.interval))
     return dataclasses.replace(result, effect=effect, interval=interval)
 
@@ -270,7 +271,43 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),
         **({"taken": query.taken} if query.taken else {}),
+        **({} if query.margin is None else {"equivalence": _equivalence(result, query, test, data)}),
     }
+
+
+def _equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:
+    """Whether the effect is surely smaller than the query's margin, in the columns' own units; post-processing."""
+    from jaxdp.core import public_shapes
+    from jaxdp.independence.equivalence import equivalence
+
+    margin, level = query.margin, query.settings.level
+    found = equivalence(test, public_shapes(data), result.release, margin / _own_unit(query))
+    above, below = p_values.floored(found.above), p_values.floored(found.below)
+    p_value = max(above, below)
+    what = without_z(query.entry.spec.effect, query).partition(",")[0]
+    small = f"the {what} is less than {margin:g} in size"
+    told = f"{small[0].upper()}{small[1:]}" if p_value <= level else f"It is not shown at level {level:g} that {small}"
+    sides = f"above -{margin:g} with {p_values.told(above)}, below {margin:g} with {p_values.told(below)}"
+    return {
+        "margin": margin,
+        "p_value": p_value,
+        "above": above,
+        "below": below,
+        "found": p_value <= level,
+        "sentence": f"{told} ({p_values.told(p_value)}). One side alone, as for non-inferiority: {sides}.",
+    }
+
+
+def told_margin(content: Mapping[str, Any]) -> str:
+    """What is said of the margin; the empty text where none was given."""
+    return content["equivalence"]["sentence"] if "equivalence" in content else ""
+
+
+def _own_unit(query: Any) -> float:
+    """What 1 of the test's effect means in the columns' own units."""
+    factor = query.entry.spec.own_units
+    rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
+    return 1.0 if factor is None else factor(*rules)
 
 
 def _effect_is(result: Result, query: Any, test: Any) -> str:
@@ -388,12 +425,10 @@ def _detectable_by_release(result, query, test, data) -> dict[str, float | None]
     found = test.detectable_effect(public_shapes(data), result.release)
     if found is None:
         return {}
-    rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
-    size = query.entry.spec.own_units(*rules) if query.entry.spec.own_units else 1.0
     effects = np.asarray(found, float)
     if effects.size != 1:  # of several pairs of columns
         return {}
-    effect = size * effects.item()
+    effect = _own_unit(query) * effects.item()
     return {"detectable_effect": None if math.isnan(effect) else effect}
 
 

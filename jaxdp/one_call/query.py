@@ -11,16 +11,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
+import numpy as np
+
 from jaxdp import catalogue
+from jaxdp._base import check
 from jaxdp._base.keywords import flat
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema
+from jaxdp.independence.equivalence import takes_margins
 from jaxdp.one_call.answer import Answer, answer_of
 from jaxdp.one_call.ask import SHARED, Call, CallOptions, TableQuery, budget, listing
 from jaxdp.one_call.reading import Selection, Table, is_release
-from jaxdp.spec import Options
+from jaxdp.spec import Options, on_a_line
 
 MIN_ROWS = 10
 
@@ -37,6 +41,7 @@ class Query(TableQuery[Answer]):
     entry: catalogue.Entry
     settings: Options
     chosen: bool = False  # by the columns alone, not named
+    margin: float | None = None  # in units of the effect; None asks for no equivalence
     taken: str = ""  # which test answers for a classical one that was named, as a sentence
 
     @classmethod
@@ -52,6 +57,7 @@ class Query(TableQuery[Answer]):
         sees: str | None = None,
         simulated: bool = False,
         level: float = 0.05,
+        margin: float | None = None,
         fields: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> Query:
@@ -75,6 +81,7 @@ class Query(TableQuery[Answer]):
         options = _options(level=level, fields=fields or {}, **settings)
         entry.require_settings(options)
         asked: dict[str, Any] = {"chosen": not (method or sees), "taken": entry.instead_of(method)}
+        asked |= {"margin": _admitted_margin(margin, entry, domain)}
         return cls(schema, x, y, given, budget(epsilon), entry, options, **asked)
 
     @property
@@ -180,12 +187,32 @@ class Query(TableQuery[Answer]):
             return answer_of(run(test, key, data, ledger=account), self, test, shown, recorded=account is not None)
 
 
+def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain) -> float | None:
+    """The margin as a float. Errors: ValueError unless the test has a p-value for it, and columns one effect."""
+    if margin is None:
+        return None
+    if np.ndim(margin):
+        raise TypeError(f"margin must be a finite number > 0, got {type(margin).__name__}.")
+    check.positive(margin=margin)
+    if not takes_margins(entry.cls):
+        fitting = [one.name for one in catalogue.offered().values() if takes_margins(one.cls) and one.spec.fits(domain)]
+        raise ValueError(
+            f"{entry.name} has no p-value for a margin, which needs an interval of its own: "
+            + (f"name {' or '.join(fitting)} by method." if fitting else "no test of these columns has one.")
+        )
+    if not on_a_line(domain):
+        raise ValueError(
+            "a margin is about one effect: give one column X and one column Y, numbers, ordered or of two levels."
+        )
+    return float(margin)
+
+
 def _coded(schema: Schema, x: Sequence[str], y: Sequence[str], given: Sequence[str]) -> Domain:
     first, second = (tuple(c for name in part for c in schema.rule(name).code_column()) for part in (x, y))
     return Domain(first, second, tuple(c for name in given for c in conditioning.columns(schema.rule(name))))
 
 
-ARGUMENTS = ("given", "epsilon", "method", "sees", "level", "fields", *SHARED)
+ARGUMENTS = ("given", "epsilon", "method", "sees", "level", "margin", "fields", *SHARED)
 SETTINGS = ("residual_scale", "num_cells", "ridge", "lengthscale", "law")
 
 
@@ -237,6 +264,7 @@ def test(
     method: str | None = None,
     sees: str | None = None,
     level: float = 0.05,
+    margin: float | None = None,
     fields: Mapping[str, Any] | None = None,
     **how: Unpack[TestOptions],
 ) -> Answer:
@@ -254,7 +282,8 @@ def test(
     method: name of the test (`jaxdp methods`), or of a classical one ("t-test"), for which its private counterpart
     answers and is named; default what fits the columns. sees: "linear", "monotone" or "any", the
     kind of dependence that the default must be built to see; the answer says what it could see.
-    level: significance level.
+    level: significance level. margin: size of the effect, in its own units, that the answer tests for being beneath, by
+    two one-sided tests of the same release (docs/theory/equivalence.md); of tests that have an effect with such a law.
     fields: further fields of the test. residual_scale, num_cells, ridge, lengthscale, law: settings of single tests.
     ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
@@ -270,7 +299,7 @@ def test(
     """
     call = Call.of(table, how)
     named: dict[str, Any] = {"x": x, "y": y, "given": given, "epsilon": epsilon, "method": method, "sees": sees}
-    settings = {"simulated": call.simulated, "level": level, "fields": fields, **call.settings}
+    settings = {"simulated": call.simulated, "level": level, "margin": margin, "fields": fields, **call.settings}
     return call.ask(Query.of(call.schema, **named, **settings))
 
 

@@ -128,6 +128,7 @@ def _strength(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"Effect size {effect:.3g}: {result.get('effect_is') or 'as the test defines it'}."
         if isinstance(interval, Sequence) and len(interval) == 2:
             yield f"95 % interval {interval[0]:.3g} to {interval[1]:.3g}; the noise that was added is counted."
+    yield str(result.get("equivalence", {}).get("sentence", ""))
 
 
 def _limits(result: Mapping[str, Any]) -> Iterator[str]:

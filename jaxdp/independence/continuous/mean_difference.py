@@ -277,6 +277,11 @@ class MeanDifference(PrivateTest):
         estimate = jnp.where(self.groups.unknown, jnp.nan, found.estimate)
         return jax.tree.map(lambda value: value * self._unit, (estimate, found.interval()))
 
+    def one_sided(self, shapes, release, effect):
+        """By the pivot of the interval; both 1 where there is none."""
+        test = self.settled(shapes, release)
+        return test._found(release).one_sided(effect / test._unit)
+
     @property
     def _unit(self):
         """What a response of 1 means in units of the data."""

@@ -280,6 +280,18 @@ class ResidualTest(PrivateTest):
         low, high = self._each(release, lambda found: found.interval())
         return self._shaped(estimate * units), (self._shaped(low * units), self._shaped(high * units))
 
+    def one_sided(self, shapes, release, effect):
+        """By the pivot of the intervals, of each x and y; both 1 where there is none."""
+        test = self.settled(shapes, release)
+        targets = effect / test.units()
+
+        def of(about, scores, squares, target):
+            found = Found(test.budget(), about, scores, squares, release.sensitivity, release.num_records)
+            return found.one_sided(target)
+
+        sides = jax.vmap(of)(test.about, release.value["scores"], release.value["squares"], targets)
+        return tuple(map(test._shaped, sides))
+
     def units(self):
         """What 1 of each query means in units of the data, (m,)."""
         return jnp.ones(len(self.queries()[0]))

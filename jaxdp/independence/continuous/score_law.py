@@ -91,6 +91,14 @@ class Found:
         value = self.estimate - target - mean
         return self.budget["scores"].combined_p_value(value, self._widened(value, variance, noise_sd), scales)
 
+    def one_sided(self, target):
+        """P-values of the hypotheses that the target is at most this, and at least this; 1 where nothing is known."""
+        mean, _ = self.about.products(self.num_records, self._variance_per_scale)
+        further = 0.5 * self.p_value(target)
+        below = self.estimate - mean < target
+        at_most, at_least = jnp.where(below, 1.0 - further, further), jnp.where(below, further, 1.0 - further)
+        return tuple(jnp.where(self.about.unknown, 1.0, side) for side in (at_most, at_least))
+
     def _widened(self, value, variance, noise_sd):
         """The sd for a variance with noise in it: to second order, but no further than `SURELY` sds of the noise."""
         noise, sampling = self._variance_of_variance

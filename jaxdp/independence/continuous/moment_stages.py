@@ -92,8 +92,7 @@ class PrivateMedian(PrivateQuery):
         return {self.name(j): scores[j] for j in range(self.num_columns)}
 
     def _within(self, data):
-        values = self.columns(data) / self.bound
-        return jnp.clip(jnp.nan_to_num(values, nan=0.0), -1.0, 1.0)
+        return jnp.clip(self.columns(data) / self.bound, -1.0, 1.0)
 
     def values(self, data):
         """The columns whose medians are chosen, in half ranges."""

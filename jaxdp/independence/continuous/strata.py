@@ -51,7 +51,7 @@ def summaries(data, levels: tuple[int, int], num_cells: int, reference) -> conco
     """Strata of the data: from one table where it is small, from sorted records elsewhere.
 
     Strata are the joint levels of coded columns of z (every combination its own stratum) and about
-    num_cells public bins in all for continuous ones. A missing x or y counts as 0 (as level 0).
+    num_cells public bins in all for continuous ones.
     """
     labels = _labels(data, num_cells, reference)
     shape = (num_strata(data, num_cells), *levels)
@@ -86,9 +86,7 @@ def _labels(data, num_cells: int, reference) -> list:
 
 
 def _values(array, levels: int):
-    if levels:
-        return contingency.as_codes(_column(array), levels)
-    return jnp.nan_to_num(_column(array), nan=0.0, posinf=jnp.inf, neginf=-jnp.inf)
+    return contingency.as_codes(_column(array), levels) if levels else _column(array)
 
 
 def _column(array):

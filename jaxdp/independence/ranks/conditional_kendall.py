@@ -28,7 +28,7 @@ class ConditionalKendall(StratifiedRankTest):
 
     Statistic: U = sum over strata of S_i/(n_i + 5/2), S_i = concordant minus discordant pairs, and its
     tie-corrected null variance V. Two binary variables: divisor n_i and the exact hypergeometric variance,
-    the Cochran-Mantel-Haenszel numerator. x, y: one column each; ties are allowed, NaN counts as 0.
+    the Cochran-Mantel-Haenszel numerator. x, y: one column each; ties are allowed.
     Strata: joint levels of the coded columns of z, public bins of the continuous ones.
     Refused unless accept_coarse_cells: a continuous column of z, since ranks forgive no trend within a cell, however
     small the residuals. `BandGCM` takes it (kernel="sign" is its Kendall form).

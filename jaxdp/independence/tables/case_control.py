@@ -124,9 +124,8 @@ class CaseControlTest(PrivateTest):
         return "" if order[own] is CaseControlTest else core.NO_SUM
 
     def counts(self, data):
-        """(c11, c10): people with x = 1 among the cases and the controls. NaN counts as 0."""
-        exposed = _is_one(data.x)
-        case = _is_one(data.y)
+        """(c11, c10): people with x = 1 among the cases and the controls."""
+        exposed, case = (jnp.asarray(values) > 0.5 for values in (data.x, data.y))
 
         def count(mask, most):
             return jnp.clip(jnp.sum(mask, dtype=jnp.int32), 0, most)
@@ -172,11 +171,6 @@ class CaseControlTest(PrivateTest):
         level = self.level if level is None else level
         rates = binomial.rates(self.groups)
         return binomial.critical_value(self.score, survival, level, self.groups, rates, bracket)
-
-
-def _is_one(values):
-    values = jnp.asarray(values)
-    return values if values.dtype == jnp.bool_ else jnp.nan_to_num(values.astype(float), nan=0.0) > 0.5
 
 
 def _group_sizes(y) -> Groups | None:

@@ -99,6 +99,8 @@ _EXPORTS = {
     "TopK": "mechanisms.top_k",
     "UnitCircle": "independence.tables.unit_circle",
     "WinsorisedMeanDifference": "independence.continuous.winsorised_means",
+    "Description": "one_call.describe",
+    "describe": "one_call.describe",
     "discover": "one_call.discover",
     "mic": "one_call.mic",
     "test": "one_call.query",

@@ -93,6 +93,8 @@ from jaxdp.mechanisms.smooth_sensitivity import SmoothLaplace as SmoothLaplace
 from jaxdp.mechanisms.smooth_sensitivity import SmoothStudent as SmoothStudent
 from jaxdp.mechanisms.top_k import TopK as TopK
 from jaxdp.one_call.answer import Answer as Answer
+from jaxdp.one_call.describe import Description as Description
+from jaxdp.one_call.describe import describe as describe
 from jaxdp.one_call.discover import discover as discover
 from jaxdp.one_call.gwas import gwas as gwas
 from jaxdp.one_call.mic import mic as mic

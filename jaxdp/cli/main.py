@@ -36,6 +36,7 @@ COMMANDS = {
     "discover": "discover",
     "mic": "mic",
     "gwas": "gwas",
+    "describe": "describe",
     "schema": "schema",
     "check": "check",
     "simulate": "simulate",

@@ -217,8 +217,11 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_reading(parser: argparse.ArgumentParser, sums: bool = True) -> None:
-    """The fields of `jaxdp.one_call.reading.Reading`. sums: whether what is asked may be answered from sums."""
+def add_reading(parser: argparse.ArgumentParser, sums: bool = True, drops: bool = True) -> None:
+    """The fields of `jaxdp.one_call.reading.Reading`. sums: whether what is asked may be answered from sums.
+
+    drops: whether records without a value may be left out.
+    """
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -229,12 +232,14 @@ def add_reading(parser: argparse.ArgumentParser, sums: bool = True) -> None:
     parser.add_argument(
         "--force", action="store_true", help="go on although a column does not parse (see `jaxdp check`)"
     )
-    parser.add_argument(
-        "--missing",
-        choices=("refuse", "drop"),
-        help="records without a value in a column that is asked about: refuse where they would be taken for dependence "
-        "or drop them, which makes the number of complete records public (default: as the schema says, else refuse)",
-    )
+    if drops:
+        parser.add_argument(
+            "--missing",
+            choices=("refuse", "drop"),
+            help="records without a value in a column that is asked about: refuse where they would be taken for "
+            "dependence or drop them, which makes the number of complete records public (default: as the schema says, "
+            "else refuse)",
+        )
     parser.add_argument(
         "--memory",
         type=memory,

@@ -15,12 +15,14 @@ from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.shared import Uncopied
 from jaxdp.core import Cost
 from jaxdp.discovery.graph import Graph
+from jaxdp.one_call import describe as descriptions
 from jaxdp.one_call import discover as graphs
 from jaxdp.one_call import mic as coefficients
 from jaxdp.one_call import pairs_query as pairs
 from jaxdp.one_call import query as tests
 from jaxdp.one_call.answer import Answer
 from jaxdp.one_call.ask import SHARED, Call, CallOptions, budget
+from jaxdp.one_call.describe import Description
 from jaxdp.one_call.mic import Coefficients
 from jaxdp.one_call.pair_answers import PairAnswers
 from jaxdp.one_call.reading import READING
@@ -113,6 +115,11 @@ class Session(Readable, Uncopied):
         edges = f"{len(found.directed) + len(found.undirected)} edges"
         return self._note(found, f"graph of {len(found.names)} columns", edges)
 
+    def describe(self, columns: Sequence[str] | None = None, **how: Any) -> Description:
+        """What the columns hold. As `jaxdp.describe`; epsilon= unless the session has `queries`."""
+        found = descriptions.describe(self._table, columns=columns, **self._common(how))
+        return self._note(found, f"description of {len(found.columns)} columns", found.content["answer"])
+
     def mic(self, x: str | None = None, y: str | None = None, **how: Any) -> Coefficients:
         """How strongly are x and y related, or all pairs? As `jaxdp.mic`; epsilon= unless there are `queries`."""
         found = coefficients.mic(self._table, x=x, y=y, **self._common(how))
@@ -140,7 +147,9 @@ class Session(Readable, Uncopied):
         share = {} if how.get("epsilon") is not None else {"epsilon": self._share}
         return {**self._reading, **how, **share, "schema": self.schema, "ledger": account, "key": key}
 
-    def _note[T: (Answer, PairAnswers, Graph, Coefficients)](self, found: T, columns: str, answer: str) -> T:
+    def _note[T: (Answer, PairAnswers, Graph, Coefficients, Description)](
+        self, found: T, columns: str, answer: str
+    ) -> T:
         self.asked.append(Asked(columns, found.method, float(found.cost.epsilon), answer))
         return found
 

@@ -32,6 +32,7 @@ GRAPH = "graph.png"
 CAPTIONS = {
     "picture.png": "",  # it has a title of its own
     GRAPH: "The graph that was found.",
+    "columns.png": "Each column: noisy counts; bars with intervals for levels, quartiles with intervals for numbers.",
     "pairs.png": "Each pair: how small its adjusted p-value is, and a dot where a dependence was found.",
     "heatmap.png": "MIC of every pair: 0 unrelated, 1 one column determines the other.",
     "power.png": "Power against the number of records.",
@@ -40,7 +41,7 @@ CAPTIONS = {
 LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e[-+]?\d+)?")
 TRUTH = {"True": "yes", "False": "no"}
 OPTION = re.compile(r"(?<!\S)--[a-z-]+")
-UNFOLDED = ("pairs.csv", "top_pairs.csv")  # part of the answer
+UNFOLDED = ("pairs.csv", "top_pairs.csv", "columns.csv")  # part of the answer
 UNSHOWN = ("statistic", "smallest_p")  # of them: the file holds these
 PAGE_WIDTH = 736  # pixels of the text, 46rem
 READABLE = 0.68  # of a picture's own size: its letters are then 11 pixels high

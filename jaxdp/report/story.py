@@ -118,7 +118,8 @@ def _planned(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _asked(result: Mapping[str, Any]) -> Iterator[str]:
     yield str(result.get("title", ""))
-    yield f"The test used {result['n']} records." if "n" in result else ""
+    what = "release" if "noise_sd" in result else "test"  # of numbers that are shown with their noise
+    yield f"The {what} used {result['n']} records." if "n" in result else ""
     yield str(result.get("taken", ""))
 
 

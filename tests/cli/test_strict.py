@@ -56,6 +56,7 @@ COMMANDS = {
     "test": ["test", "--x", "a", "--y", "b", "--given", "c", "--epsilon", "1", "--method", "partition-gcm"],
     "test of a public column": ["test", "--x", "a", "--y", "a2", "--method", "margin-adaptive", "--epsilon", "1"],
     "discover": ["discover", "--columns", "a,b", "--epsilon", "1"],
+    "describe": ["describe", "--epsilon", "1"],
     "mic": ["mic", "--x", "b", "--y", "c", "--epsilon", "1", "--cells", "6"],
     "mic of all pairs": ["mic", "--all-pairs", "--columns", "b,c", "--epsilon", "1", "--cells", "6"],
 }

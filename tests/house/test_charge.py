@@ -138,6 +138,7 @@ def asked(call, **how):
 CALLS = {
     "test": lambda **how: asked(jaxdp.test, x="a", y="b", method="partition-gcm", **how),
     "pairs": lambda **how: asked(jaxdp.test_pairs, method="conditional-spearman", **how),
+    "describe": lambda **how: asked(jaxdp.describe, **how),
     "mic": lambda **how: asked(jaxdp.mic, x="a", y="b", max_cells=4, **how),
     "mic-pairs": lambda **how: asked(jaxdp.mic, max_cells=4, **how),
 }
@@ -157,7 +158,7 @@ def test_every_call_about_a_table(name, monkeypatch):
 def test_every_call_explains_a_charge_that_gave_nothing(name, monkeypatch):
     """What fails in the words or pictures of an answer, after the release."""
     account = Account()
-    for place in ("answer.Answer", "mic.Coefficients", "pairs_query.PairAnswers"):
+    for place in ("answer.Answer", "describe.Description", "mic.Coefficients", "pairs_query.PairAnswers"):
         monkeypatch.setattr(f"jaxdp.one_call.{place}", failing)
     with pytest.raises(Fault) as found:
         CALLS[name](ledger=account)

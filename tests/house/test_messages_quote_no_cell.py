@@ -55,6 +55,7 @@ CALLS = {  # name -> (call, arguments that are right); the call must fail before
     "test_pairs": (jaxdp.test_pairs, {"table": TABLE, "epsilon": 1.0, "schema": SCHEMA, "key": KEY}),
     "mic": (jaxdp.mic, {"table": TABLE, "x": "a", "y": "b", "epsilon": 1.0, "schema": SCHEMA, "key": KEY}),
     "all mic": (jaxdp.mic, {"table": TABLE, "epsilon": 1.0, "schema": SCHEMA, "key": KEY}),
+    "describe": (jaxdp.describe, {"table": TABLE, "epsilon": 1.0, "schema": SCHEMA, "key": KEY}),
     "discover": (jaxdp.discover, {"table": TABLE, "epsilon": 1.0, "schema": SCHEMA, "key": KEY}),
     "gwas": (jaxdp.gwas, {"genotypes": "absent", "names": ["a"], "bounds": BOUNDS, "epsilon": 1.0, "key": KEY}),
     "plan": (jaxdp.plan, {"x": "a", "y": "b", "schema": SCHEMA, "epsilon": 1.0, "effect": 0.3, "power": 0.8}),

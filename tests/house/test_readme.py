@@ -61,7 +61,7 @@ def test_it_is_short_and_complete():
     assert len(links.splitlines()) == 5
     table = TEXT.split("## What do you want to know?")[1].split("![")[0]
     assert {line.split("`jaxdp ")[1].split()[0] for line in table.splitlines() if "`jaxdp " in line} == {
-        *("test", "discover", "mic", "gwas", "plan", "simulate", "audit", "check", "methods", "ledger")
+        *("test", "discover", "mic", "describe", "gwas", "plan", "simulate", "audit", "check", "methods", "ledger")
     }
 
 

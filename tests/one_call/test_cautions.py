@@ -14,7 +14,7 @@ from jaxdp.one_call.cautions import NO_LEDGER, cautions
 
 ROWS = 40  # few
 COLUMNS = ["a", "b", "c"]
-QUICK, SLOW = ("all mic", "discover"), ("test", "mic", "pairs", "pair by pair", "gwas")
+QUICK, SLOW = ("all mic", "describe", "discover"), ("test", "mic", "pairs", "pair by pair", "gwas")
 KINDS = (*QUICK, *(pytest.param(kind, marks=pytest.mark.full) for kind in SLOW))
 
 
@@ -33,6 +33,7 @@ CALLS = {
     "pair by pair": lambda **how: jaxdp.test_pairs(table(), method="projected-chi2", **how),
     "mic": lambda **how: jaxdp.mic(table(), x="a", y="b", **_numbers(how)),
     "all mic": lambda **how: jaxdp.mic(table(), **_numbers(how)),
+    "describe": lambda **how: jaxdp.describe(table(), **how),
     "discover": lambda **how: jaxdp.discover(table(), **how),
 }
 COMMANDS = {
@@ -41,6 +42,7 @@ COMMANDS = {
     "pair by pair": ["test", "--all-pairs", "--method", "projected-chi2"],
     "mic": ["mic", "--x", "a", "--y", "b"],
     "all mic": ["mic", "--all-pairs"],
+    "describe": ["describe"],
     "discover": ["discover"],
 }
 

@@ -18,6 +18,7 @@ CALLS = {
     "test": lambda table, **how: jaxdp.test(table, x="a", y="b", **how),
     "pairs": lambda table, **how: jaxdp.test_pairs(table, columns=["a", "b"], **how),
     "mic": lambda table, **how: jaxdp.mic(table, x="a", y="b", max_cells=4, **how),
+    "describe": lambda table, **how: jaxdp.describe(table, **how),
     "discover": lambda table, **how: jaxdp.discover(table, **how),
     "gwas": lambda table, schema, **how: jaxdp.gwas("study", **how),
 }
@@ -25,10 +26,11 @@ SESSION = {
     "test": lambda session: session.test("a", "b"),
     "pairs": lambda session: session.test_pairs(["a", "b"]),
     "mic": lambda session: session.mic("a", "b", max_cells=4),
+    "describe": lambda session: session.describe(),
     "discover": lambda session: session.discover(),
 }
 MANY = ("pairs", "mic", "discover")
-REFUSED = {("mic", "keep_sums")} | {("gwas", way) for way in VALUES}
+REFUSED = {("mic", "keep_sums"), ("describe", "keep_sums"), ("describe", "missing")} | {("gwas", way) for way in VALUES}
 
 
 def table(size=200):

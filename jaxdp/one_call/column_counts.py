@@ -1,0 +1,95 @@
+"""ColumnCounts: how many records have each value of each column, all columns at once, with noise on every count."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
+from jaxdp.independence import noise_law
+from jaxdp.mechanisms import Laplace
+from jaxdp.statistics.tables import contingency
+
+MISSING, UNKNOWN = -1.0, -2.0  # codes of cells without a value and of levels that the schema does not list
+MIN_BINS, MAX_BINS = 4, 64
+
+
+def default_bins(num_records: int, noise_sd: float) -> int:
+    """Bins of a continuous column: a power of two, so many that the width of a bin costs as much as the noise.
+
+    The median is off by half a bin, n/(2 bins) records where values are even, and by the noise of the sum of its
+    halves, sd sqrt(bins)/2: the two are equal at bins^(3/2) = n/sd.
+    """
+    wanted = (num_records / noise_sd) ** (2.0 / 3.0)
+    return int(min(max(2 ** round(math.log2(max(wanted, 1.0))), MIN_BINS), MAX_BINS))
+
+
+@frozen_pytree
+class ColumnCounts(PrivateQuery):
+    """The number of records in each cell of each of d columns: its levels or equal bins, no value, an unknown level.
+
+    Statistic: d histograms, one after the other. data: (n, d), codes or numbers on [-1, 1], NaN or -1 for no value,
+    -2 for an unknown level. A record is in one cell of each column.
+    Sensitivity: a replaced record leaves a cell of each column and enters another: 2 d in L1, sqrt(2 d) in L2.
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). Relation REPLACE_ONE.
+
+    levels: of each column, 0 for a continuous one. bins: of each continuous column.
+    """
+
+    levels: tuple[int, ...] = jax.tree.static(default=())
+    bins: int = jax.tree.static(default=MIN_BINS)
+
+    method: ClassVar[str] = "describe"
+    reads_missing: ClassVar[bool] = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.at_least(1, bins=self.bins)
+        if not self.levels:
+            raise ValueError("levels must hold the number of levels of at least one column, 0 for a continuous one.")
+
+    def budget(self):
+        return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells of each column: its values, then "no value", then "unknown level"."""
+        return tuple((count or self.bins) + 2 for count in self.levels)
+
+    def statistic(self, key, data):
+        """All counts (cells,), as floats."""
+        del key
+        values = jnp.asarray(data)
+        counts = [
+            contingency.table([self._cell(values[:, place], count)], (size,))
+            for place, (count, size) in enumerate(zip(self.levels, self.sizes, strict=True))
+        ]
+        return jnp.concatenate(counts).astype(float)
+
+    def _cell(self, values, levels: int):
+        """The cell (n,) of each value."""
+        if levels:
+            return jnp.where(values >= 0.0, values, levels - 1.0 - values)  # -1, -2 -> levels, levels + 1
+        bins = jnp.clip(jnp.floor(0.5 * (values + 1.0) * self.bins), 0, self.bins - 1)
+        return jnp.where(jnp.isnan(values), self.bins, bins)
+
+    def sensitivity(self, num_records):
+        norm, moved = self.budget().norm, 2.0 * len(self.levels)
+        bare = Sensitivity(moved if norm is Norm.L1 else moved**0.5, norm, Relation.REPLACE_ONE)
+        room = noise_law.margin(self.budget(), bare)
+        return dataclasses.replace(bare, lower=-room, upper=num_records + room)
+
+    def noise_sd(self, num_records: int) -> float:
+        """Of each count; public."""
+        return float(jnp.sqrt(self.budget().variance(self.sensitivity(num_records))))
+
+    def columns_of(self, counts: Any) -> list[np.ndarray]:
+        """The counts of each column."""
+        return np.split(np.asarray(counts, float), np.cumsum(self.sizes)[:-1])

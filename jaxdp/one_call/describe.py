@@ -1,0 +1,330 @@
+"""`jaxdp.describe`: counts of levels, quantiles and missing shares of the columns of a table, from one release."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+
+from jaxdp import charge
+from jaxdp._base import amounts
+from jaxdp._base.display import NOT_PRIVATE
+from jaxdp._base.keywords import flat
+from jaxdp.core import Cost
+from jaxdp.data.coding import ColumnRule
+from jaxdp.data.notation import DAYS_TO_1970
+from jaxdp.data.schema import REFUSE, Schema
+from jaxdp.one_call import reading
+from jaxdp.one_call.answer import versions
+from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget
+from jaxdp.one_call.cautions import cautions
+from jaxdp.one_call.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
+from jaxdp.one_call.reading import Selection, Table
+from jaxdp.randomness.keys import RELEASE
+from jaxdp.report.picture import Picture
+
+MIN_ROWS = 10
+QUANTILES = (0.25, 0.5, 0.75)
+MISS = 0.05  # one minus the coverage of each interval
+DRAWS, SEED = 4000, 7  # of the noise alone, for the intervals: public
+DROWNED = "the noise is as large as a tenth of the records or more: fewer columns, more budget or --delta would help"
+MUCH_NOISE = 0.1
+FORGIVEN = "every record is counted, so records without a value are told, not left out"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Description:
+    """What the columns of a table hold: noisy counts with intervals. Noisy and public values only.
+
+    columns: one dict for each column: name, kind, missing, unknown, and levels or quantiles; of each number its
+    estimate and a 95 % interval (low, high) for these records. content: what result.json holds.
+    """
+
+    columns: list[dict[str, Any]]
+    cost: Cost
+    mode: str
+    method: str
+    content: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json."""
+        return dict(self.content)
+
+    def rows(self) -> list[tuple[str, str, float | str, float | str, float | str]]:
+        """(column, what, estimate, low, high) of every number, in order."""
+        return [(column["name"], *row) for column in self.columns for row in _rows(column)]
+
+    def plot(self) -> Picture:
+        """The counts of every column. Needs the `plot` extra."""
+        return Picture.drawn(draw, self)
+
+    def table(self) -> str:
+        """The numbers as lines of a screen."""
+        lines, last = [], ""
+        for name, what, *numbers in self.rows():
+            estimate, low, high = (_told(number) for number in numbers)
+            lines.append(f"{'' if name == last else name:<20.20} {what:<24.24} {estimate:>12}  {low} to {high}")
+            last = name
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        content = self.content
+        paid = f"It cost {amounts.cost(content)} ({content['relation']})."
+        told = [f"{content['title']} {content['answer']}", content["unit"], *content["cautions"]]
+        told.append(f"{NOT_PRIVATE}." if self.mode == "simulation" else paid)
+        return "\n".join([*(textwrap.fill(text, 100) for text in told if text), "", self.table()])
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+@dataclasses.dataclass(frozen=True)
+class DescribeQuery(TableQuery[Description]):
+    """Columns to describe, at what budget; `DescribeQuery.of` checks it."""
+
+    ways: ClassVar = tuple(way for way in TableQuery.ways if way not in ("keep_sums", "missing"))
+    lacks: ClassVar = f"describe takes no sums of records, and {FORGIVEN}"
+
+    schema: Schema
+    names: tuple[str, ...]
+    epsilon: float
+    delta: float = 0.0
+
+    @classmethod
+    def of(
+        cls, schema: Schema, *, columns: Sequence[str] | None = None, epsilon: float, delta: float = 0.0
+    ) -> DescribeQuery:
+        """columns: default all that the schema describes. Errors: ValueError, before a table is opened."""
+        names = list(schema.names) if columns is None else schema.named("columns", columns)
+        if not names or len(set(names)) < len(names):
+            raise ValueError("columns must name at least one column, each once.")
+        if not 0.0 <= delta < 1.0:
+            raise ValueError(f"delta must be at least 0 and below 1, got {amounts.spent(delta)}.")
+        return cls(schema, tuple(names), budget(epsilon), delta)
+
+    @property
+    def short(self) -> str:
+        """The query in one line, for ledgers."""
+        return f"description of {', '.join(self.names)}"
+
+    def selection(self, table: Table) -> Selection:
+        """The columns, read such that cells without a value are seen."""
+        return Selection(dataclasses.replace(table, schema=seeing(table.schema)), self.names)
+
+    def loader(self, selection: Selection, key: Any) -> tuple[DescribeQuery, Callable[..., Any]]:
+        """Records in memory."""
+        rows = selection.rows_beyond()
+        if rows is not None:
+            raise ValueError(
+                f"describe must have all records in memory: {selection.in_memory(rows)}: name fewer columns, or give "
+                "more memory."
+            )
+        read = selection.table.schema.read_table
+        return self, functools.partial(read, names=self.names, shuffled=reading.is_release(key))
+
+    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Description:
+        """All numbers from one release of counts."""
+        values, columns = data
+        rows = values.shape[0]
+        if rows < MIN_ROWS:
+            raise ValueError(f"the data have {rows} rows; `describe` needs at least {MIN_ROWS}.")
+        begin("counting")
+        query, released = self._release(values, [column.levels for column in columns], key, account)
+        sd = query.noise_sd(rows)
+        intervals = Intervals(query, rows)
+        described = [
+            intervals.describe(self.schema.rule(name), counts)
+            for name, counts in zip(self.names, query.columns_of(released.value), strict=True)
+        ]
+        told = f"The noise on each count has sd {sd:.3g}; intervals are of 95 % each, for these records."
+        if sd > MUCH_NOISE * rows:
+            told += f" Take care: {DROWNED}."
+        content = {
+            "title": f"{len(self.names)} column{'s' if len(self.names) > 1 else ''} of {rows} records.",
+            "answer": told,
+            "method": query.method,
+            "n": rows,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "relation": released.cost.relation.value,
+            "mode": released.mode,
+            "noise_sd": sd,
+            "bins": query.bins,
+            "columns": described,
+            "unit": self.schema.protects if self.schema.unit else "",
+            "cautions": cautions(rows, self.epsilon, released=released.mode == RELEASE, recorded=account is not None),
+            "versions": versions(),
+        }
+        return Description(described, released.cost, released.mode, query.method, content)
+
+    def _release(self, values: Any, levels: Sequence[int], key: Any, account: Any) -> tuple[ColumnCounts, Any]:
+        """The query and its release, charged to the account before a value is used."""
+        import jax
+
+        from jaxdp import core
+        from jaxdp.accounting.renyi import zcdp_rho
+        from jaxdp.mechanisms import Gaussian
+        from jaxdp.randomness import keys
+
+        epsilon, delta = self.epsilon, self.delta
+        noise: dict[str, Any] = {"mechanism": Gaussian(rho=zcdp_rho(epsilon, delta))} if delta else {"epsilon": epsilon}
+        with jax.enable_x64(True):
+            query = ColumnCounts(**noise, levels=tuple(levels))
+            rows = values.shape[0]
+            query = dataclasses.replace(query, bins=default_bins(rows, query.noise_sd(rows)))
+            cost = Cost(epsilon=epsilon, delta=delta) if delta else core.cost_of(query, values)
+            mode, method = keys.admit(key, query, values), core.method_of(query)
+            with charge.paid(account, method, cost, key, mode=mode, rehearse=lambda: core.rehearse(query, values)):
+                released = core.release(query, key, values)
+        return query, dataclasses.replace(released, cost=cost)
+
+
+class Intervals:
+    """Estimates and intervals from noisy counts: post-processing, by the law of the noise alone."""
+
+    def __init__(self, query: ColumnCounts, num_records: int):
+        import jax
+
+        self._rows, self._bins = num_records, query.bins
+        noise = query.budget().noise(jax.random.key(SEED), query.sensitivity(num_records), (DRAWS, query.bins))
+        self._noise = np.asarray(noise, float)
+        self._reach = float(np.quantile(np.abs(self._noise), 1.0 - MISS))
+
+    def describe(self, rule: ColumnRule, counts: np.ndarray) -> dict[str, Any]:
+        """A column by its noisy counts: values, no value, unknown level."""
+        values, missing, unknown = counts[:-2], counts[-2], counts[-1]
+        found: dict[str, Any] = {"name": rule.name, "kind": rule.kind}
+        if rule.is_continuous:
+            found["quantiles"] = [
+                {"at": at, "value": value, "low": low, "high": high} for at, value, low, high in self._all(rule, values)
+            ]
+            found["bins"] = values.tolist()
+            found["edges"] = [in_own_units(rule, place) for place in np.linspace(-1.0, 1.0, self._bins + 1)]
+        else:
+            found["levels"] = [
+                {"level": str(level), **self._count(count)} for level, count in zip(rule.levels, values, strict=True)
+            ]
+        if not rule.fills:
+            found["missing"] = self._count(missing)
+        if not rule.is_continuous and not rule.collects:
+            found["unknown"] = self._count(unknown)
+        return found
+
+    def _count(self, count: float) -> dict[str, float]:
+        """A count, with its interval, and as a share of the records."""
+        low, high = (min(max(end, 0.0), self._rows) for end in (count - self._reach, count + self._reach))
+        estimate = min(max(count, 0.0), self._rows)
+        whole = {"count": round(estimate), "low": math.ceil(low), "high": math.floor(high)}
+        if whole["low"] > whole["high"]:  # between two whole numbers
+            whole["low"], whole["high"] = whole["high"], whole["low"]
+        return {**whole, "share": estimate / self._rows}
+
+    def _all(self, rule: ColumnRule, values: np.ndarray) -> Iterator[tuple[float, Any, Any, Any]]:
+        for at in QUANTILES:
+            place, low, high = (in_own_units(rule, end) for end in self.quantile(at, values))
+            yield at, place, low, high
+
+    def quantile(self, at: float, values: np.ndarray) -> tuple[float, float, float]:
+        """Estimate and interval of a quantile of the values of a column, on [-1, 1].
+
+        At each edge of a bin: (1 - at) times what lies below less at times what lies above, which is below 0 left of
+        the quantile and above 0 right of it, whatever the number of missing values. Its noise at all edges together
+        gives the interval, from the last edge that is surely left to the first one that is surely right.
+        """
+        edges = np.linspace(-1.0, 1.0, self._bins + 1)
+        below = np.tri(self._bins + 1, self._bins, -1)  # of each edge: which bins lie below
+        weights = below - at
+        sds = np.sqrt(np.sum(weights**2, axis=1))
+        critical = np.quantile(np.max(np.abs(self._noise @ weights.T) / sds, axis=1), 1.0 - MISS)
+        surely = critical * sds
+        found = weights @ values
+        left, right = edges[found < -surely], edges[found > surely]
+        low, high = max(left, default=-1.0), min(right, default=1.0)
+        if low >= high:  # the noise contradicts itself
+            low, high = -1.0, 1.0
+        counts = np.maximum(values, 0.0)
+        total = np.concatenate([[0.0], np.cumsum(counts)])
+        place = float(np.interp(at * total[-1], total, edges)) if total[-1] > 0.0 else 0.0
+        return min(max(place, low), high), float(low), float(high)
+
+
+def seeing(schema: Schema) -> Schema:
+    """The schema, such that cells of which nobody said what they mean keep a code of their own."""
+
+    def one(rule: ColumnRule) -> ColumnRule:
+        missing = rule.missing if rule.fills else math.nan if rule.is_continuous else MISSING
+        other = rule.other if rule.collects or rule.is_continuous else int(UNKNOWN)
+        return dataclasses.replace(rule, missing=missing, other=other, fills=True, collects=True)
+
+    return dataclasses.replace(schema, rules={name: one(rule) for name, rule in schema.rules.items()}, missing=REFUSE)
+
+
+def in_own_units(rule: ColumnRule, place: float) -> float | str:
+    """A place on [-1, 1] as a value of the column; of dates the day."""
+    lower, upper = (math.log(end) if rule.logarithmic else end for end in (rule.lower, rule.upper))
+    value = 0.5 * (lower + upper) + 0.5 * (upper - lower) * float(place)
+    value = math.exp(value) if rule.logarithmic else value
+    value = min(max(value, rule.lower), rule.upper)
+    if rule.is_date:
+        return datetime.date.fromordinal(math.floor(value) + DAYS_TO_1970).isoformat()
+    return value
+
+
+def _rows(column: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
+    for level in column.get("levels", ()):
+        yield level["level"], level["count"], level["low"], level["high"]
+    for quantile in column.get("quantiles", ()):
+        name = "median" if quantile["at"] == 0.5 else f"quantile {quantile['at']:g}"
+        yield name, quantile["value"], quantile["low"], quantile["high"]
+    for key, words in (("missing", "no value"), ("unknown", "unknown level")):
+        if key in column:
+            yield f"({words})", column[key]["count"], column[key]["low"], column[key]["high"]
+
+
+def _told(number: float | str) -> str:
+    if isinstance(number, float):
+        return f"{number:.4g}" if abs(number) < 1e4 else f"{number:.0f}"
+    return str(number)
+
+
+def draw(path: Path, found: Description) -> None:
+    """The counts of every column."""
+    from jaxdp.report.description import description
+
+    description(path, found.columns, title=found.content["title"], simulation=found.mode == "simulation")
+
+
+@flat(CallOptions, without=("keep_sums", "missing"), strict=False, force=False)
+def describe(
+    table: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    epsilon: float,
+    delta: float = 0.0,
+    **how: Unpack[CallOptions],
+) -> Description:
+    """What do the columns hold? Counts of levels, quartiles and missing values with intervals, from one release.
+
+        jaxdp.describe(frame, epsilon=0.5, bounds={"dose": (0, 10)}, levels={"clinic": ["north", "south"]})
+
+    table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`; all records of the
+    columns must fit into memory. Every record counts, also those that a schema with missing = "drop" leaves out.
+    columns: default all that are described; the budget is shared by them, so fewer columns have less noise.
+    delta: Gaussian noise under (epsilon, delta)-DP, smaller from about four columns on.
+
+    Returns a `Description`: columns, rows(), `plot()`, `to_dict()`. It holds no record. Intervals are about these
+    records, not about a population; each holds with probability 0.95.
+    Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
+    """
+    call = Call.of(table, how)
+    call.require_no_settings("columns", "epsilon", "delta")
+    return call.ask(DescribeQuery.of(call.schema, columns=columns, epsilon=epsilon, delta=delta))

@@ -1,0 +1,223 @@
+"""`jaxdp.describe`: what it counts, its sensitivity, its intervals, its charge, its files."""
+
+import csv
+import json
+import math
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.cli.main import main
+from jaxdp.core import Norm
+from jaxdp.data.schema import Schema
+from jaxdp.mechanisms import Gaussian
+from jaxdp.one_call.column_counts import MAX_BINS, MIN_BINS, ColumnCounts, default_bins
+from jaxdp.one_call.describe import DescribeQuery, Intervals, in_own_units
+
+SCHEMA = {
+    "columns": {
+        "age": {"kind": "continuous", "bounds": [0, 64]},
+        "town": {"kind": "categorical", "levels": ["a", "b", "c"]},
+        "smoker": {"kind": "binary", "levels": ["no", "yes"], "missing": "no", "other": "yes"},
+        "day": {"kind": "continuous", "date": True, "bounds": ["2024-01-01", "2024-12-31"]},
+        "dose": {"kind": "continuous", "bounds": [1, 256], "scale": "log"},
+    }
+}
+ROWS = 400
+EXACT = 1e3  # the largest epsilon: noise below half a record on 5 columns
+
+
+def table(size=ROWS):
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 64, size).astype(float)
+    age[:20] = math.nan
+    town = rng.choice(["a", "b", "c"], size, p=[0.5, 0.3, 0.2]).astype(object)
+    town[:10], town[10:15] = "", "elsewhere"
+    smoker = np.array(["no", "yes"], object)[rng.integers(0, 2, size)]
+    smoker[:7], smoker[7:9] = "", "now and then"
+    day = np.array([f"2024-{month:02d}-15" for month in rng.integers(1, 13, size)], object)
+    return {"age": age, "town": town, "smoker": smoker, "day": day, "dose": 2.0 ** rng.integers(0, 8, size)}
+
+
+def described(**how):
+    return jaxdp.describe(table(), **{"schema": SCHEMA, "epsilon": EXACT, "key": jax.random.key(3)} | how)
+
+
+def column(found, name):
+    return next(one for one in found.columns if one["name"] == name)
+
+
+def test_with_hardly_any_noise_it_counts_what_is_there():
+    found, data = described(), table()
+    town = column(found, "town")
+    assert [level["count"] for level in town["levels"]] == [int(np.sum(data["town"] == name)) for name in "abc"]
+    assert (town["missing"]["count"], town["unknown"]["count"]) == (10, 5)
+    assert column(found, "age")["missing"]["count"] == 20
+    assert column(found, "age")["missing"]["share"] == pytest.approx(20 / ROWS, abs=1e-3)
+    smoker = column(found, "smoker")  # the schema says what such cells mean: they are values
+    assert "missing" not in smoker
+    assert "unknown" not in smoker
+    counts = [level["count"] for level in smoker["levels"]]
+    assert counts == [
+        int(np.sum(np.isin(data["smoker"], ("no", "")))),
+        int(np.sum(~np.isin(data["smoker"], ("no", "")))),
+    ]
+    ages = data["age"][~np.isnan(data["age"])]
+    width = 64 / found.content["bins"]
+    for quantile in column(found, "age")["quantiles"]:
+        right = np.quantile(ages, quantile["at"])
+        assert quantile["low"] <= right <= quantile["high"]
+        assert abs(quantile["value"] - right) <= width
+        assert quantile["high"] - quantile["low"] <= 2 * width
+    doses = column(found, "dose")["quantiles"]
+    assert doses[1]["low"] <= np.median(data["dose"]) <= doses[1]["high"]
+    days = column(found, "day")["quantiles"]
+    assert days[0]["low"] <= np.sort(data["day"])[ROWS // 4] <= days[0]["high"]
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_replaced_record_moves_the_counts_by_the_declared_bound_and_no_more(columns):
+    """All pairs of replaced records among cells of every kind; the bound is reached."""
+    levels = (3, 0, 2)[:columns]
+    choices = [[-2.0, -1.0, 0.0, 2.0], [-1.0, 0.3, 1.0, math.nan], [-2.0, -1.0, 1.0]][:columns]
+    grids = np.stack([np.ravel(grid) for grid in np.meshgrid(*choices, indexing="ij")], axis=1)
+    query = ColumnCounts(epsilon=1.0, levels=levels, bins=4)
+    counts = np.stack([np.asarray(query.statistic(None, row[None])) for row in grids])
+    assert np.all(counts.sum(axis=1) == columns)  # one cell of each column
+    change = counts[:, None] - counts[None, :]
+    assert np.abs(change).sum(axis=2).max() == query.sensitivity(10).bound == 2 * columns
+    wide = ColumnCounts(mechanism=Gaussian(rho=0.5), levels=levels, bins=4).sensitivity(10)
+    assert wide.norm is Norm.L2
+    assert np.sqrt((change**2).sum(axis=2)).max() == pytest.approx(float(wide.bound))
+
+
+def test_a_release_has_certified_noise_of_the_stated_size_and_one_charge(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    found = jaxdp.describe(table(), schema=SCHEMA, columns=["town", "age"], epsilon=0.5, ledger=ledger)
+    assert found.mode == "release"
+    (row,) = ledger.rows()
+    assert (row.method, row.epsilon, row.columns) == ("describe", 0.5, "description of town, age")
+    assert found.content["noise_sd"] == pytest.approx(math.sqrt(2.0) * 4 / 0.5, rel=1e-6)
+    query = ColumnCounts(epsilon=0.5, levels=(3, 0), bins=8)
+    values = np.stack([np.zeros(300), np.full(300, np.nan)], axis=1)
+    released = jaxdp.release(query, jaxdp.fresh_key(), values)
+    assert [one.law for one in released.certificates]
+    assert float(released.cost.epsilon) == 0.5
+    noise = np.asarray(released.value) - np.asarray(query.statistic(None, values))
+    assert 0.0 < np.abs(noise).max() < 300.0
+
+
+def test_a_spent_ledger_stops_it_before_it_reads(tmp_path):
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=0.1)
+    with pytest.raises(jaxdp.BudgetExhausted):
+        described(epsilon=0.5, ledger=ledger, key=None)
+    assert not ledger.rows()
+
+
+def test_gaussian_noise_is_smaller_for_many_columns():
+    pure, gaussian = described(epsilon=1.0), described(epsilon=1.0, delta=1e-6)
+    assert gaussian.content["delta"] == 1e-6
+    assert (float(gaussian.cost.epsilon), float(gaussian.cost.delta)) == (1.0, 1e-6)
+    assert gaussian.content["noise_sd"] != pure.content["noise_sd"]
+    many = [
+        ColumnCounts(**how, levels=(2,) * 30, bins=4).noise_sd(100)
+        for how in ({"epsilon": 1.0}, {"mechanism": Gaussian(rho=jaxdp.accounting.zcdp_rho(1.0, 1e-6))})
+    ]
+    assert many[1] < 0.5 * many[0]
+
+
+@pytest.mark.parametrize("noise", [{"epsilon": 0.4}, {"mechanism": Gaussian(rho=0.01)}])
+def test_intervals_hold_the_counts_and_the_quantiles(noise):
+    """Of fresh draws of the noise; 19 of 20 each, and the quantiles' more often, since they end at edges of bins."""
+    query = ColumnCounts(**noise, levels=(0,), bins=16)
+    rng, rows = np.random.default_rng(1), 1000
+    values = np.clip(rng.normal(0.1, 0.35, rows), -1.0, 1.0)
+    exact = np.asarray(query.statistic(None, values[:, None]), float)
+    intervals, runs = Intervals(query, rows), 600
+    fresh = np.asarray(query.budget().noise(jax.random.key(99), query.sensitivity(rows), (runs, exact.size)), float)
+    rule = Schema.from_dict({"columns": {"v": {"kind": "continuous", "bounds": [-1, 1]}}}).rule("v")
+    held = {"count": 0, 0.25: 0, 0.5: 0, 0.75: 0}
+    for noisy in exact + fresh:
+        found = intervals.describe(rule, noisy)
+        held["count"] += found["missing"]["low"] <= 0 <= found["missing"]["high"]
+        for quantile in found["quantiles"]:
+            right = np.quantile(values, quantile["at"], method="inverted_cdf")
+            held[quantile["at"]] += quantile["low"] <= right <= quantile["high"]
+            assert quantile["low"] <= quantile["value"] <= quantile["high"]
+    least = 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / runs)
+    assert all(count / runs >= least for count in held.values()), held
+
+
+def test_bins_grow_with_the_records_and_shrink_with_the_noise():
+    assert default_bins(1500, 14.1) == 16
+    assert default_bins(10**7, 14.1) == MAX_BINS
+    assert default_bins(20, 100.0) == MIN_BINS
+
+
+def test_places_are_told_in_the_columns_units():
+    schema = Schema.from_dict(SCHEMA)
+    assert in_own_units(schema.rule("age"), 0.0) == 32.0
+    assert in_own_units(schema.rule("dose"), 0.0) == pytest.approx(16.0)
+    assert in_own_units(schema.rule("day"), -1.0) == "2024-01-01"
+    assert in_own_units(schema.rule("day"), 1.0) == "2024-12-31"
+
+
+def test_records_that_other_commands_leave_out_are_counted():
+    found = described(schema={**SCHEMA, "missing": "drop"})
+    assert found.content["n"] == ROWS
+    assert column(found, "age")["missing"]["count"] == 20
+    with pytest.raises(ValueError, match=r"every record is counted.*leave out missing"):
+        described(missing="drop")
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"columns": ["age", "age"]}, "each once"),
+        ({"columns": []}, "at least one column"),
+        ({"columns": ["agee"]}, "did you mean 'age'"),
+        ({"epsilon": 1e4}, "epsilon must lie between"),
+        ({"delta": 1.0}, "delta must be"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_read(how, message):
+    with pytest.raises(ValueError, match=message):
+        DescribeQuery.of(Schema.from_dict(SCHEMA), **{"epsilon": 1.0} | how)
+
+
+def test_it_is_shown_and_drawn():
+    found = described(epsilon=0.5)
+    shown = repr(found)
+    assert shown.startswith(f"5 columns of {ROWS} records.")
+    assert "NOT PRIVATE" in shown
+    assert [line.split()[0] for line in found.table().splitlines() if not line.startswith(" ")] == list(
+        SCHEMA["columns"]
+    )
+    assert found.plot().png.startswith(b"\x89PNG")
+    session = jaxdp.Session(table(), schema=SCHEMA, epsilon=2.0, key=jax.random.key(1))
+    assert session.describe(["town"], epsilon=0.5).columns[0]["name"] == "town"
+    assert "description of 1 columns" in repr(session.asked)
+
+
+def test_the_command_writes_a_table_a_picture_and_a_page(tmp_path, capsys):
+    data, out = tmp_path / "d.csv", tmp_path / "out"
+    rows = list(zip(*table().values(), strict=True))
+    with data.open("w", newline="") as file:
+        csv.writer(file).writerows([list(SCHEMA["columns"]), *(["" if v != v else v for v in row] for row in rows)])
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
+    command = ["describe", str(data), "--schema", str(tmp_path / "s.json"), "--epsilon", "1", "--out", str(out)]
+    assert main(command) == 0
+    shown, content = capsys.readouterr().out, json.loads((out / "result.json").read_text())
+    assert "quantile 0.25" in shown
+    assert "No ledger recorded this spending" in shown
+    assert content["columns"][1]["levels"][0].keys() == {"level", "count", "low", "high", "share"}
+    with (out / "columns.csv").open() as file:
+        assert [row["what"] for row in csv.DictReader(file)][:5] == [
+            *("quantile 0.25", "median", "quantile 0.75", "(no value)", "a"),
+        ]
+    page = (out / "report.html").read_text()
+    assert "someone who knows every other record" in page.lower()
+    assert "data:image/png" in page
+    assert main(command) == 2  # an earlier answer stays

@@ -199,7 +199,7 @@ def _centres(setting: Setting, n: int, epsilon: Any):
     share = partition_gcm.STANDARDIZATION_SHARE * SUM_SHARE
     scale = partition_stages.SUM_L1 / (share * epsilon) / (n / cells)
     kept = 1.0 / (1.0 + 2.0 * scale**2 / partition_stages.TYPICAL_SPREAD)
-    noise = laws.stratified_laplace(CENTRE_CASES, (2, number.max() + 1)) * scale
+    noise = laws.stratified_noise(CENTRE_CASES, (2, number.max() + 1)) * scale
     found = kept * np.clip(np.stack(means)[None] + noise, -1.0, 1.0)
     return found[:, :, number] / np.array(units)[None, :, None]
 

@@ -5,12 +5,15 @@ NumPy float64 on the host, but for the null law, which is that of `null_laws`, c
 
 import dataclasses
 import functools
+import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import null_laws
+from jaxdp.independence.continuous import score_law
 from jaxdp.statistics.winsorize import best_level
 
 REACH, POINTS = 8.0, 401  # trapezoid rule for a normal variable
@@ -27,9 +30,9 @@ class Concentrated:
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """Noise on one released number: Laplace of this scale, or normal of this sd."""
+    """Noise on one released number: Laplace of this scale, or normal of this sd; or of many, an array of scales."""
 
-    scale: float
+    scale: Any
     normal: bool = False
 
     @classmethod
@@ -40,7 +43,7 @@ class Noise:
         return cls(sensitivity / (share * budget))
 
     @property
-    def variance(self) -> float:
+    def variance(self) -> Any:
         return self.scale**2 if self.normal else 2.0 * self.scale**2
 
     def quantiles(self) -> np.ndarray:
@@ -200,33 +203,46 @@ def mean_of_counts(function, expected) -> np.ndarray:
     return np.where(expected <= 200.0, summed, curved) / expected
 
 
-def stratified_laplace(cases: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Standard Laplace noise (cases, *shape): each coordinate takes equally likely values once, in a fixed order."""
+def stratified_noise(cases: int, shape: tuple[int, ...], normal: bool = False) -> np.ndarray:
+    """Standard Laplace or normal noise (cases, *shape): each coordinate takes equally likely values once, in a fixed
+    order."""
+    from scipy.special import ndtri
+
     random = np.random.default_rng(20_231)
     place = (np.arange(cases) + 0.5) / cases
-    values = -np.sign(place - 0.5) * np.log(2.0 * np.minimum(place, 1.0 - place))
+    values = ndtri(place) if normal else -np.sign(place - 0.5) * np.log(2.0 * np.minimum(place, 1.0 - place))
     columns = [random.permutation(values) for _ in range(int(np.prod(shape)))]
     return np.stack(columns, axis=1).reshape(cases, *shape)
 
 
-def noisy_sum_power(mean, sd, null_sds, noise: Noise, level: float, variance_noise: float = 0.0) -> float:
+def noisy_sum_power(
+    mean,
+    sd,
+    null_sds,
+    noise: Noise,
+    level: float,
+    variance_noise: Any = 0.0,
+    *,
+    judged: Noise | None = None,
+    scores: bool = False,
+) -> float:
     """P(reject) where N(mean, sd^2) + noise is judged by its p-value, exact for the noise at the null sd.
 
     mean, sd: numbers, or equally likely values (s,). null_sds: the released null sd, a number or equally likely
     values (`NOISE_QUANTILES`,), for each of the s. variance_noise: for which the null sd is widened (`null_laws`).
+    judged: the noise that the p-value counts, where it is another. scores: whether the sd is widened as for sums of
+    scores (`score_law.widened`). Scales of noise, variance_noise: numbers, or arrays that broadcast against null_sds.
     """
     mean, sd = (np.atleast_1d(np.asarray(v, float))[:, None] for v in (mean, sd))
     null_sds = np.array(np.broadcast_to(np.asarray(null_sds, float), (mean.size, NOISE_QUANTILES)))
+    critical = _critical(null_sds, judged or noise, level, variance_noise, scores)
     if noise.normal:
         from scipy.special import ndtr
 
-        critical = _critical(null_sds, noise, level, variance_noise)
         spread = np.hypot(sd, noise.scale)
         return float(np.mean(ndtr((mean - critical) / spread) + ndtr((-mean - critical) / spread)))
-    scale = noise.scale
-    critical = _critical(null_sds, noise, level, variance_noise)
     sd = np.broadcast_to(sd, critical.shape)
-    return float(np.mean(_upper_tail(critical - mean, sd, scale) + _upper_tail(critical + mean, sd, scale)))
+    return float(np.mean(_upper_tail(critical - mean, sd, noise.scale) + _upper_tail(critical + mean, sd, noise.scale)))
 
 
 def two_sided_tail(value, sd, scale):
@@ -239,9 +255,11 @@ def two_sided_tail(value, sd, scale):
 _two_sided_tail = jax.jit(null_laws.normal_plus_laplace)
 
 
-def _critical(null_sds, noise: Noise, level, variance_noise):
+def _critical(null_sds, noise: Noise, level, variance_noise, scores: bool):
     """|values| from which on the p-value is at most `level`, by bisection."""
-    p_value = _normal_p_value if noise.normal else _laplace_p_value
+    p_value: Any = _normal_p_value if noise.normal else _laplace_p_value
+    if scores:
+        p_value = functools.partial(_p_value_of_scores, normal=noise.normal)
     scale, spread = np.float64(noise.scale), np.float64(variance_noise)
     reach = np.sqrt(null_sds**2 + (2.5 if noise.normal else 0.25) * variance_noise / noise.scale**2) + noise.scale
     low, high = np.zeros_like(null_sds), (40.0 + 2.0 * np.log(1.0 / level)) * reach
@@ -251,6 +269,14 @@ def _critical(null_sds, noise: Noise, level, variance_noise):
             too_low = np.asarray(p_value(middle, null_sds, scale, spread)) > level
         low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
     return high
+
+
+@functools.partial(jax.jit, static_argnames="normal")
+def _p_value_of_scores(value, sd, scale, variance_noise, *, normal: bool):
+    wide = score_law.widened(value, sd**2, scale * (1.0 if normal else math.sqrt(2.0)), variance_noise)
+    if normal:
+        return null_laws.normal(value, jnp.hypot(wide, scale))
+    return null_laws.normal_plus_laplace(value, wide, scale)
 
 
 @jax.jit

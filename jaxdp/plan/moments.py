@@ -6,12 +6,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from jaxdp.data.dataset import CATEGORICAL
-from jaxdp.independence.continuous import mean_difference, moment_test, residual_test, score_law
+from jaxdp.independence.continuous import mean_difference, moment_test
 from jaxdp.plan import continuous, laws
 from jaxdp.plan.setting import Setting
-from jaxdp.statistics import group_scores, moments, residual_scores
-
-UNIFORM = 1.0 / 3.0  # variance of a uniform column on [-1, 1]
+from jaxdp.statistics import group_scores, moments
 
 
 def partial_correlation_power(
@@ -45,41 +43,6 @@ def partial_correlation_power(
     return laws.noisy_sum_power(r, sd, sd, laws.Noise(noise.scale / (n * product), normal), level)
 
 
-def residual_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float) -> float:
-    """A correlation r of residuals in the middle of their bounds: docs/theory/residual_scores.md#pivot.
-
-    The noise of the sum of scores and of their squares, and products of the noises of the fits on Z, whose columns are
-    taken for uniform ones; what is linear in Z counts as removed.
-    """
-    wide, columns = continuous.WIDE**2, (setting.x, setting.y, *setting.z)
-    width = sum(column.levels - 1 if column.kind == CATEGORICAL and column.levels > 2 else 1 for column in columns)
-    depth = width - 2
-    seen = continuous.observed_moments(setting, effect, (continuous.WIDE, continuous.WIDE), 0.0)
-    sd = setting.residual_sd if setting.scaled else 1.0 / moment_test.NATURAL_BOUND
-    units = [1.0 if column.levels else sd for column in (setting.x, setting.y)]
-    spreads = [unit**2 * wide * float(np.mean(seen[f"var_{name}"])) for unit, name in zip(units, "xy", strict=True)]
-    both = math.sqrt(spreads[0] * spreads[1])
-    r = units[0] * units[1] * wide * float(np.mean(seen["covariance"])) / both
-    normal = isinstance(epsilon, laws.Concentrated)
-    share = float(residual_test.MATRIX_SHARE_GIVEN if depth else residual_test.MATRIX_SHARE)
-    bound = moments.frobenius_bound(width) / math.sqrt(2.0) if normal else moments.l1_bound(width)
-    of_moment = laws.Noise.of(epsilon, share, bound / n).variance
-    if depth and residual_scores.CLEAR * math.sqrt(of_moment) > UNIFORM:
-        return 0.0
-    products = (of_moment / moments.MEAN_WEIGHT**2) ** 2 + depth * (of_moment / UNIFORM) ** 2
-    far = (1.0 + setting.confounding * sd * (depth > 0)) ** 2 / both  # the largest score
-    noise, of_squares = (
-        laws.Noise.of(epsilon, (1.0 - share) * float(residual_test.SHARES[name]), moved)
-        for name, moved in (("scores", 2.0 * far / n), ("squares", (far / n) ** 2))
-    )
-    sampling = 1.0 / n
-    variances = np.maximum(sampling + of_squares.quantiles(), 1e-3 * sampling) + products / both**2
-    of_variance = of_squares.variance + (far / n) ** 2 * sampling
-    most = 2.0 * score_law.SURELY * (sampling + noise.variance) * math.sqrt(of_variance)
-    sds = math.sqrt(sampling + products / both**2), np.sqrt(variances)
-    return laws.noisy_sum_power(r, *sds, noise, level, min(of_variance, most))
-
-
 def mean_difference_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float) -> float:
     """Two groups of equal size, a response in the middle of its bounds: docs/theory/mean_difference.md#pivot."""
     wide = continuous.WIDE**2
@@ -106,6 +69,4 @@ def mean_difference_power(setting: Setting, n: int, epsilon: continuous.Budget, 
     of_squares = laws.Noise.of(epsilon, shares["squares"], largest / n**2)
     variances = np.maximum(null_sd**2 + of_squares.quantiles(), 1e-3 * null_sd**2)
     of_variance = of_squares.variance + largest / n**2 * null_sd**2
-    # where the second order would add more than `SURELY` sds of the noise to the variance, it adds these
-    most = 2.0 * score_law.SURELY * (null_sd**2 + noise.variance) * math.sqrt(of_variance)
-    return laws.noisy_sum_power(mean, sd, np.sqrt(variances), noise, level, min(of_variance, most))
+    return laws.noisy_sum_power(mean, sd, np.sqrt(variances), noise, level, of_variance, scores=True)

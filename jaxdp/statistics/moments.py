@@ -64,6 +64,14 @@ def vector(values, euclidean: bool):
     )
 
 
+def vector_of_means(matrix, num_records, euclidean: bool):
+    """`vector` of so many records, from their mean products with (1, w), (p + 1, p + 1)."""
+    size = matrix.shape[0] - 1
+    rows, columns = np.triu_indices(size)
+    entries = jnp.concatenate([matrix[1:, 1:][rows, columns], matrix[0, 1:]])
+    return entries * num_records * jnp.asarray(weights(size, euclidean))
+
+
 def means(vector, num_records: int, num_columns: int, euclidean: bool):
     """The vector as mean products and means: what `estimates` read."""
     return vector / (jnp.asarray(weights(num_columns, euclidean), vector.dtype) * num_records)

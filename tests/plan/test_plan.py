@@ -80,6 +80,24 @@ def test_formula_against_simulation():
     agree(predicted, simulated("conditional-kendall", 300, 1.0, 0.25))
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("method", "n", "epsilon", "given", "effect"),
+    [
+        ("linear-regression", 1000, 4.0, 1, 0.24),
+        ("linear-regression", 3000, 1.0, 0, 0.14),
+        ("linear-regression", 5000, 4.0, 3, 0.06),
+        ("partial-correlation", 3000, 4.0, 2, 0.09),
+        ("partial-correlation", 20_000, 1.0, 3, 0.043),
+    ],
+)
+def test_tests_on_scores_are_planned_where_their_spread_is_noise(method, n, epsilon, given, effect):
+    """Their p-values widen for a variance that the noise hides, and their ranges for noisy fits on Z."""
+    lines = plan.Setting(z=(Column(),) * given, scaled=True, bent=False)
+    predicted = plan.power(method, n=n, epsilon=epsilon, effect=effect, setting=lines)
+    agree(predicted, simulated(method, n, epsilon, effect, lines))
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", FORMULAS)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])

@@ -69,7 +69,7 @@ class LinearRegression(ResidualTest):
         own_units=_own_units,
         effect_told=_told,
         planning=Planning(
-            formula="moments:residual_power",
+            formula="residuals:slope_power",
             gaussian_formula="always",
             least=50,
             without_z=True,

@@ -46,7 +46,7 @@ class PartialCorrelation(ResidualTest):
         effect="partial correlation of X and Y given Z",
         effect_told=clipped_at_bounds,
         planning=Planning(
-            formula="moments:residual_power",
+            formula="residuals:correlation_power",
             gaussian_formula="always",
             least=50,
             without_z=True,

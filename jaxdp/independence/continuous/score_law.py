@@ -24,6 +24,12 @@ WIDE_NOISE = 3.0  # times the sampling variance: the interval is twice as wide a
 DROWNED, WIDE = "spread hidden by noise", "wide bounds"
 
 
+def widened(value, variance, noise_sd, of_variance):
+    """The sd for a variance with noise in it: to second order, but no further than `SURELY` sds of the noise."""
+    sd = null_laws.widened_for_normal(value, jnp.sqrt(variance), noise_sd, of_variance)
+    return jnp.sqrt(jnp.minimum(sd**2, variance + SURELY * jnp.sqrt(of_variance)))
+
+
 @dataclasses.dataclass(frozen=True)
 class Found:
     """Released scores and squares of one target, with the laws of their noise; public.
@@ -100,10 +106,7 @@ class Found:
         return tuple(jnp.where(self.about.unknown, 1.0, side) for side in (at_most, at_least))
 
     def _widened(self, value, variance, noise_sd):
-        """The sd for a variance with noise in it: to second order, but no further than `SURELY` sds of the noise."""
-        noise, sampling = self._variance_of_variance
-        sd = null_laws.widened_for_normal(value, jnp.sqrt(variance), noise_sd, noise + sampling)
-        return jnp.sqrt(jnp.minimum(sd**2, variance + SURELY * jnp.sqrt(noise + sampling)))
+        return widened(value, variance, noise_sd, sum(self._variance_of_variance))
 
     def interval(self):
         """The targets whose p-value is at least 0.05, within what is possible; NaN where nothing is known."""

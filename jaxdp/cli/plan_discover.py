@@ -19,8 +19,8 @@ def run(args: argparse.Namespace) -> int:
     for name in ("schema", "n", "epsilon"):
         if getattr(args, name) is None:
             raise options.UserError(f"--discover needs --{name}: give --schema S.toml --n N --epsilon E.")
-    for name in ("method", "effect", "power", "x", "y", "residual_sd"):
-        if getattr(args, name) is not None:
+    for name in ("method", "effect", "power", "x", "y", "residual_sd", "epsilon_curve", "studies"):
+        if getattr(args, name) not in (None, False):
             raise options.UserError(f"--{name.replace('_', '-')} is of tests, not of --discover: leave it out.")
     setting = planned(args.schema, n=args.n, epsilon=args.epsilon, delta=args.delta)
     rows = forecasts(setting)

@@ -18,7 +18,7 @@ from jaxdp.mechanisms import Laplace
 from jaxdp.statistics.tables import contingency
 
 MISSING, UNKNOWN = -1.0, -2.0  # codes of cells without a value and of levels that the schema does not list
-MIN_BINS, MAX_BINS = 4, 64
+MIN_BINS, MAX_BINS = 4, 256
 
 
 def default_bins(num_records: int, noise_sd: float) -> int:

@@ -211,7 +211,8 @@ class Intervals:
             found["edges"] = [in_own_units(rule, place) for place in np.linspace(-1.0, 1.0, self._bins + 1)]
         else:
             found["levels"] = [
-                {"level": str(level), **self._count(count)} for level, count in zip(rule.levels, values, strict=True)
+                {"level": level if isinstance(level, str) else f"{level:.12g}", **self._count(count)}
+                for level, count in zip(rule.levels, values, strict=True)
             ]
         if not rule.fills:
             found["missing"] = self._count(missing)

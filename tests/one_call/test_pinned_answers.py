@@ -39,6 +39,7 @@ COMMANDS = {
     "test of two columns": ["test", "d.csv", "--schema", "s.toml", "--x", "a", "--y", "g", "--epsilon", "2"],
     "all pairs": ["test", "d.csv", "--schema", "s.toml", "--all-pairs", "--columns", "a,b,g"],
     "all pairs given": ["test", "d.csv", "--schema", "s.toml", "--all-pairs", "--given", "c", "--epsilon", "9"],
+    "describe": ["describe", "d.csv", "--schema", "s.toml", "--columns", "a,g", "--epsilon", "2"],
     "mic": ["mic", "d.csv", "--schema", "s.toml", "--x", "a", "--y", "b", "--epsilon", "8", "--cells", "9"],
     "mic of all pairs": ["mic", "d.csv", "--schema", "s.toml", "--all-pairs", "--columns", "a,b,c", "--epsilon", "30"],
     "gwas": ["gwas", "study", "--covariates", "study.cov", "--given", "age", "--bounds", "age=18:90"],
@@ -49,7 +50,7 @@ COMMANDS["all pairs"] += ["--epsilon", "9", "--adjust", "bh"]
 COMMANDS["mic of all pairs"] += ["--delta", "1e-6", "--cells", "9"]
 COMMANDS["gwas"] += ["--epsilon", "9", "--count", "2"]
 COMMANDS["graph of codes"] += ["--max-order", "1", "--forbid", "g,k"]
-QUICK = ("mic", "graph", "graph of codes")
+QUICK = ("describe", "mic", "graph", "graph of codes")
 
 
 def write_files(folder, size=400):

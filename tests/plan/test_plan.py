@@ -452,6 +452,10 @@ def test_a_comparison_never_recommends_a_test_that_loses_its_level(monkeypatch):
         (["--epsilon", "-1", "--effect", "0.2", "--power", "0.8"], "finite number > 0"),
         (["--epsilon-curve", "--epsilon", "1", "--n", "500", "--effect", "0.2"], "leave out --epsilon"),
         (["--epsilon-curve", "--effect", "0.2"], "needs --n and --effect"),
+        (
+            ["--discover", "--schema", "s", "--n", "99", "--epsilon", "1", "--epsilon-curve"],
+            "--epsilon-curve is of tests",
+        ),
         (["--studies", "3", "--n", "500", "--effect", "0.2"], "--studies belongs to --epsilon-curve"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp import audit
 from jaxdp.cli.main import main
 from jaxdp.core import Norm
 from jaxdp.data.schema import Schema
@@ -91,6 +92,29 @@ def test_a_replaced_record_moves_the_counts_by_the_declared_bound_and_no_more(co
     wide = ColumnCounts(mechanism=Gaussian(rho=0.5), levels=levels, bins=4).sensitivity(10)
     assert wide.norm is Norm.L2
     assert np.sqrt((change**2).sum(axis=2)).max() == pytest.approx(float(wide.bound))
+
+
+@pytest.mark.full
+def test_an_attack_comes_near_the_stated_epsilon_and_not_beyond():
+    """Two records that differ in both columns; each of the four cells that move is cut at its two counts."""
+    query = ColumnCounts(epsilon=1.0, levels=(3, 0), bins=4)
+    tables = [np.zeros((10, 2)), np.zeros((10, 2))]
+    tables[0][0], tables[1][0] = (2.0, -1.0), (-1.0, math.nan)
+    exact = [np.asarray(query.statistic(None, table)) for table in tables]
+    sign, middle = np.sign(exact[0] - exact[1]), 0.5 * (exact[0] + exact[1])
+    assert np.count_nonzero(sign) == 4
+
+    @jax.jit
+    def moved(key, table):
+        def one(key):
+            noisy = jaxdp.release(query, key, table).value
+            return jax.numpy.sum(jax.numpy.clip((noisy - middle) * sign, -0.5, 0.5))  # elsewhere the sign is 0
+
+        return jax.lax.map(one, jax.random.split(key, 200_000), batch_size=20_000)
+
+    seen = [np.asarray(moved(jax.random.key(place), table)) for place, table in enumerate(tables)]
+    found = audit.lower_bound(*seen, low_bits=False)
+    assert 0.8 <= found.epsilon <= 1.0
 
 
 def test_a_release_has_certified_noise_of_the_stated_size_and_one_charge(tmp_path):

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
     if args.method is not None:
         args.method = options.own_name(args.method)
     folder = options.output_folder(args.out, (*SHOWN, *OTHERS))
+    _tell_simulated(args, setting, len(GRID))
     with options.stages(len(GRID) + 2, 10.0) as begin, listening(begin):
         curve = epsilon_curve(
             args.method,
@@ -70,6 +71,22 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
         write_report(folder, "Power and risk of a private test", SHOWN)
     options.tell(args, content, summary(curve, content, folder) + options.pictures())
     return 0
+
+
+def _tell_simulated(args: argparse.Namespace, setting: Any, points: int) -> None:
+    """Says on standard error how much is simulated, where the planner has no formula."""
+    from jaxdp.plan.epsilon_curve import REPLICATES
+    from jaxdp.plan.methods import default_method, plan_of
+
+    plan = plan_of(args.method or default_method(setting))
+    if plan.has_formula(setting or plan.setting, args.delta):
+        return
+    fewer = "" if args.quick else ", fewer with --quick"
+    long = "; it is slow, and this takes long" if plan.slow else ""
+    each = args.replicates or REPLICATES
+    options.note(
+        f"{plan.name} has no formula here: {each} made-up data sets at each of {points} epsilons{fewer}{long}."
+    )
 
 
 def _row(curve: Any) -> Any:

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import sys
 
 import jax
 import pytest
@@ -122,9 +123,10 @@ def test_the_command_writes_a_picture_a_table_and_a_page(tmp_path, capsys):
     assert (tmp_path / "power.png").exists()
     capsys.readouterr()
     assert main([*asked, "--epsilon-curve", "--studies", "2", "--replicates", "100"]) == 0
-    shown, content = capsys.readouterr().out, json.loads((tmp_path / "plan.json").read_text())
+    (shown, told), content = capsys.readouterr(), json.loads((tmp_path / "plan.json").read_text())
     assert content["epsilon"] == content["knee"] == 1.0
     assert content["simulated"]["power"] > 0.7
+    assert "has no formula" not in told
     assert " ".join(content["answer"].split()) in " ".join(shown.split())
     with (tmp_path / "epsilon_curve.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -135,3 +137,14 @@ def test_the_command_writes_a_picture_a_table_and_a_page(tmp_path, capsys):
     page = (tmp_path / "report.html").read_text()
     assert "No record was read, and nothing was spent." in page
     assert "against the total epsilon" in page
+
+
+def test_the_command_says_how_much_it_simulates(tmp_path, capsys, monkeypatch):
+    def stopped(*arguments, **options):
+        raise ValueError("stopped here")
+
+    monkeypatch.setattr(sys.modules["jaxdp.plan.epsilon_curve"], "epsilon_curve", stopped)
+    asked = ["plan", "--method", "band-gcm", "--n", "500", "--effect", "0.3", "--epsilon-curve"]
+    assert main([*asked, "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "band-gcm has no formula here: 1000 made-up data sets at each of 15 epsilons, fewer with --quick." in said

@@ -61,8 +61,27 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
 
 
 def shrunk(variance, effect):
-    """A null variance at an effect in [-1, 1]: (1 - effect^2) of it."""
-    return variance * jnp.maximum(1.0 - effect**2, MIN_REST)
+    """A null variance at an effect in [-1, 1]: (1 - effect^4) of it, which columns of many laws keep to (#pivot)."""
+    return variance * jnp.maximum(1.0 - effect**4, MIN_REST)
+
+
+def heaped(untied):
+    """s = p(1 - p) of two columns with a share 1 - p of equal values each, p at most 1/2 (#ties).
+
+    untied: the product over both columns of 1 - sum of p_v^3, p_v the shares of their values.
+    """
+    heap = jnp.cbrt(1.0 - jnp.sqrt(jnp.clip(untied, 1e-6, 1.0)))
+    rest = jnp.minimum(1.0 - heap, 0.5)
+    return rest * (1.0 - rest)
+
+
+def count_growth(g, s, order):
+    """The variance of U about a mean that goes as V^order, in variances of U at g = 0, of rare levels (#ties); >= 1.
+
+    s: as of `heaped`, or the root of V/n of two binary columns. g: U/V at the effect. order: power of V in the mean.
+    """
+    g = jnp.minimum(jnp.abs(g), 1.0 / s)  # beyond it no table has these margins
+    return 1.0 + g * (1.0 - 4.0 * s) * (1.0 - (4.0 * order - 2.0 * order**2) * g * s + 2.0 * order**2 * (g * s) ** 2)
 
 
 def with_interval(estimate, interval):
@@ -114,7 +133,7 @@ def concordance(value, most, variance, mechanism, sensitivity, miss=MISS):
     """(estimate, interval) of the mean of a sum of kernel products in [-1, 1] (#concordance).
 
     value: the noisy sum. most: its largest size. variance: of the sum under the null hypothesis, as the p-value takes
-    it; at mean c, (1 - c^2) times that.
+    it; at mean c, (1 - c^4) times that.
     """
 
     def p_value(mean):
@@ -162,6 +181,22 @@ def _told_least(least: float, x, y) -> str:
         return ""
     bound = f"at least {least:.2g}" if least > 0.0 else f"at most {least:.2g}"
     return f"; where both are normal given Z, their correlation is {bound}"
+
+
+def told_direction(x, y, interval) -> str:
+    """What goes with what, where an interval leaves out 0; x, y: the rules of ordered or binary columns."""
+    if interval is None or not (interval[0] > 0.0 or interval[1] < 0.0):
+        return ""
+    rises = interval[0] > 0.0
+    subject = f"{x.name} = {x.levels[1]}" if is_binary(x) else f"Higher {x.name}"
+    if is_binary(y):
+        return f". {subject} goes with {y.name} = {y.levels[1]} {'more' if rises else 'less'} often"
+    return f". {subject} goes with {'higher' if rises else 'lower'} {y.name}"
+
+
+def is_binary(rule) -> bool:
+    """Whether a column of a schema has two levels."""
+    return not rule.is_continuous and len(rule.levels) == 2
 
 
 def for_pairs(one, *values):

@@ -1,5 +1,6 @@
 """Effect sizes and intervals: agreement with quadrature and p-values, estimates without noise, coverage."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -152,6 +153,22 @@ def test_rank_effects_are_tau_and_rho():
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("levels", [[0.9], [0.6, 0.9], [0.2, 0.4, 0.6, 0.8]])
+def test_rank_effects_of_columns_with_ties_are_tau_a_and_rho(levels):
+    """Not above 1 where nine in ten values are equal: agreeing pairs less others, and rho as scipy corrects it."""
+    values = pair(jax.random.key(3), 1000, 0.7, with_z=False)
+    cuts = stats.norm.ppf(levels) / 4.0
+    heap = np.clip(np.asarray(values.x), cuts[0], None), np.searchsorted(cuts, np.asarray(values.y))
+    data = Data(jnp.asarray(heap[0]), jnp.asarray(heap[1] / 5.0), domain=Domain((Column(),), (Column(),)))
+    pairs = [np.sign(column[:, None] - column) for column in heap]
+    none = jaxdp.mechanisms.Exact()
+    tau = float((pairs[0] * pairs[1]).sum() / (1000 * 999))
+    assert exact(jaxdp.ConditionalKendall(mechanism=none), data) == pytest.approx(tau, rel=0.01)
+    rho = stats.spearmanr(*heap).statistic
+    assert exact(jaxdp.ConditionalSpearman(mechanism=none), data) == pytest.approx(rho, rel=0.02)
+
+
+@pytest.mark.full
 def test_nothing_is_known_where_the_noise_is_large():
     result = jaxdp.run(jaxdp.PartitionGCM(epsilon=1e-3), jax.random.key(0), pair(jax.random.key(1), 100, 0.5))
     assert np.isnan([float(result.effect), *map(float, result.interval)]).all()
@@ -231,3 +248,86 @@ def test_tests_without_an_effect_size_say_nothing(tmp_path, capsys):
     assert main([*query, "--method", "test-of-tests", "--overwrite"]) == 0
     assert "95 % interval" not in capsys.readouterr().out
     assert json.loads((tmp_path / "out" / "result.json").read_text())["effect"] is None
+
+
+def sums_of_tables(share: float, odds: float, records: int):
+    """(U, V) of the test of Cochran, Mantel and Haenszel in 4000 tables of two columns with this margin."""
+    wide = np.roots([odds - 1.0, -(2.0 * share * (odds - 1.0) + 1.0), odds * share**2])
+    both = float(min(wide))  # the share of the records in the rarer level of both
+    cells = [both, share - both, share - both, 1.0 - 2.0 * share + both]
+    drawn = np.random.default_rng(3).multinomial(records, cells, size=4000).astype(float)
+    rows, columns = drawn[:, 0] + drawn[:, 1], drawn[:, 0] + drawn[:, 2]
+    u = drawn[:, 0] - rows * columns / records
+    return u, rows * (records - rows) * columns * (records - columns) / (records**2 * (records - 1.0))
+
+
+@pytest.mark.parametrize(("share", "odds", "records"), [(0.1, 9.0, 20_000), (0.03, 6.0, 50_000), (0.5, 4.0, 4000)])
+@pytest.mark.parametrize("order", [0.0, 0.5, 1.0])
+def test_the_variance_of_rare_levels_is_that_of_tables_drawn(share, odds, records, order):
+    """At least it, and at most a third above it, where both columns have the same margin (#ties)."""
+    u, v = sums_of_tables(share, odds, records)
+    mean = v.mean() * (v / v.mean()) ** order
+    g = u.mean() / v.mean()
+    found = (u - g * mean).var() / v.mean()
+    s = float(np.sqrt(v.mean() / records))
+    told = float(effect_sizes.count_growth(g, jnp.asarray(s), order))
+    assert found * 0.95 < told < found * 1.33
+    assert float(effect_sizes.count_growth(0.0, jnp.asarray(s), order)) == 1.0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.9])
+def test_the_heap_of_two_columns_is_seen_in_their_variance(share):
+    heap = float(effect_sizes.heaped(jnp.asarray((1.0 - share**3) ** 2)))
+    rest = min(1.0 - share, 0.5)
+    assert heap == pytest.approx(rest * (1.0 - rest), rel=1e-3)
+
+
+def covered(test, draw, truth_of, runs: int) -> float:
+    """Share of the intervals of a test that hold the mean of its estimate without noise."""
+    exact_test = dataclasses.replace(test, epsilon=None, mechanism=jaxdp.mechanisms.Exact())
+
+    def ran(query, key):
+        key_data, key_run = jax.random.split(key)
+        return jaxdp.run(query, key_run, draw(key_data))
+
+    @jax.jit
+    def estimates(keys):
+        return jax.lax.map(lambda key: ran(exact_test, key).effect, keys, batch_size=20)
+
+    @jax.jit
+    def intervals(keys):
+        return jax.lax.map(lambda key: ran(test, key).interval, keys, batch_size=20)
+
+    truth = float(np.mean(estimates(jax.random.split(jax.random.key(1), truth_of))))
+    low, high = map(np.asarray, intervals(jax.random.split(jax.random.key(2), runs)))
+    assert np.isfinite(low).mean() > 0.95
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+@pytest.mark.full
+def test_the_log_odds_of_rare_levels_are_covered():
+    """0.91 where the variance at an effect is that of none."""
+    side = (Column(BINARY, 2),)
+
+    def draw(key):
+        pair = jax.random.normal(key, (2, 20_000))
+        y = 0.5 * pair[0] + np.sqrt(0.75) * pair[1]
+        cut = stats.norm.ppf(0.1)
+        return Data((pair[0] < cut).astype(int), (y < cut).astype(int), domain=Domain(side, side))
+
+    assert 0.935 < covered(jaxdp.ConditionalKendall(epsilon=4.0), draw, 200, 800) < 0.985
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("test", [jaxdp.ConditionalSpearman(epsilon=4.0), jaxdp.ConditionalKendall(epsilon=4.0)])
+@pytest.mark.parametrize("zeros", [0.7, 0.9])
+def test_rank_correlations_of_columns_with_many_zeros_are_covered(test, zeros):
+    """0.83 to 0.89 of intervals of rho where the variance at an effect is 1 - effect^2 of the null's."""
+
+    def draw(key):
+        pair = jax.random.normal(key, (2, 2000))
+        both = jnp.stack([pair[0], 0.5 * pair[0] + np.sqrt(0.75) * pair[1]])
+        x, y = jnp.where(both > stats.norm.ppf(zeros), both / 5.0, 0.0)
+        return Data(x, y, domain=Domain((Column(),), (Column(),)))
+
+    assert 0.93 < covered(test, draw, 200, 800) < 0.985

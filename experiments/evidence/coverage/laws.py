@@ -32,8 +32,9 @@ from jaxdp.spec import Options
 RECORD = Path(__file__).parent / "laws.jsonl"
 PAGE = Path(__file__).parents[3] / "docs" / "evidence" / "coverage.md"
 LAWS = {"normal": (-4.0, 4.0), "lognormal": (0.0, 12.0), "zeros in 7 of 10": (0.0, 6.0), "t3": (-10.0, 10.0)}
+ZEROS = {"zeros in 7 of 10": 0.7, "zeros in 9 of 10": 0.9}
 UNEQUAL, NARROW, WIDE = "normal, y's sd 1:4 by x", "normal, bounds at 1 sd", "normal, bounds at 20 sd"
-BOUNDS = LAWS | {UNEQUAL: (-4.0, 4.0), NARROW: (-1.0, 1.0), WIDE: (-20.0, 20.0)}
+BOUNDS = LAWS | {UNEQUAL: (-4.0, 4.0), NARROW: (-1.0, 1.0), WIDE: (-20.0, 20.0), "zeros in 9 of 10": (0.0, 6.0)}
 MARGINS = {"even": (0.5, 0.5), "10/90": (0.1, 0.1), "5/95 x even": (0.05, 0.5)}
 STRATA = 4
 
@@ -80,8 +81,9 @@ def _by_law(law: str, values):
     share = jax.scipy.stats.norm.cdf(values)
     if law == "lognormal":
         return jnp.exp(values)
-    if law == "zeros in 7 of 10":
-        return jnp.where(share > 0.7, -jnp.log(jnp.maximum((1.0 - share) / 0.3, 1e-6)), 0.0)
+    if law in ZEROS:
+        zero = ZEROS[law]
+        return jnp.where(share > zero, -jnp.log(jnp.maximum((1.0 - share) / (1.0 - zero), 1e-6)), 0.0)
     if law == "t3":  # the inverse of its distribution function, on a fine grid
         grid = jnp.linspace(-40.0, 40.0, 20_001)
         below = 0.5 + (jnp.arctan(grid / 3.0**0.5) + grid / 3.0**0.5 / (1.0 + grid**2 / 3.0)) / jnp.pi

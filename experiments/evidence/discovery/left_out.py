@@ -6,7 +6,7 @@ python -m experiments.evidence.discovery.left_out --table        # the table of 
 To draw an edge lowers the expected structural Hamming distance where P(edge) P(its mark, if there is an edge) is above
 P(no edge). The second is fitted to random networks, by the share of the mark among sampled orientations; the first is
 0.85, and 0.65 in a forest, below what random networks have and set after a look at the published ones, where fewer
-edges are true: so these are no held-out figures, and a rule that had not seen them would do no better.
+edges are true: so these are no held-out figures.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@ Theory: docs/theory/conditional_kendall.md. Symbols: U, V, T6 (Definition 6 of t
 
 from typing import ClassVar
 
+import jax.numpy as jnp
+
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence import builders
+from jaxdp.independence import builders, effect_sizes
 from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
 from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, given_levels, on_a_line
 from jaxdp.statistics import concordance
@@ -18,8 +20,17 @@ KENDALL_BOUNDS = ((1.5, 3.0, 2.0), (1.0, 2.0, 2.0), (1.0, 2.0, 1.0))
 # docs/theory/conditional_kendall.md#variance: an arrival moves V by at most +1/3 and at least -0.023 (both binary: +1/4
 # and -1/8).
 VARIANCE_BOUNDS = ((1 / 3, 0.357, 0.357), (1 / 3, 0.357, 0.357), (0.25, 0.375, 0.375))
-TAU_PER_VARIANCE = 4.5  # a stratum without ties: n(n - 1)/2 pairs over n + 5/2, against V = n(n - 1)/(9 (n + 5/2))
 MAX_LOG_ODDS = 8.0
+
+
+def _told(test, x, y, interval) -> str:
+    """Which number it is, and what goes with what."""
+    del test
+    if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
+        told = ": the logarithm of Peto's odds ratio"
+    else:
+        told = ": Kendall's tau-a, the share of pairs of records that agree less that of pairs that disagree"
+    return told + effect_sizes.told_direction(x[0], y[0], interval)
 
 
 @frozen_pytree
@@ -48,7 +59,8 @@ class ConditionalKendall(StratifiedRankTest):
         columns=Columns.CODES,
         assumption=builders.WITHIN_CELLS,
         sees="monotone dependence of X and Y given Z",
-        effect="Kendall's tau of X and Y given Z (of two binary columns: the logarithm of Peto's odds ratio)",
+        effect="association of X and Y given Z",
+        effect_told=_told,
         fits=on_a_line,
         rank=lambda domain: 2 * (given_levels(domain) and on_a_line(domain)),
         serves=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or given_levels(domain) else {},
@@ -69,8 +81,26 @@ class ConditionalKendall(StratifiedRankTest):
         bound_v = choose(VARIANCE_BOUNDS, self.levels, self.relation, conditional)
         return self._bounds(bound_u, bound_v, num_records)
 
-    def effect_per_variance(self) -> float:
-        return 1.0 if self._both_binary() else TAU_PER_VARIANCE
+    def sum_per_effect(self, v, num_records):
+        if self._both_binary():
+            return v
+        untied = 4.5 * v  # a stratum without ties: n(n - 1)/2 pairs over n + 5/2, against V = n(n - 1)/(9 (n + 5/2))
+        if num_records is None:
+            return untied
+        size = num_records / max(self.num_strata, 1)  # uneven strata hold more pairs
+        even = 0.5 * num_records * max(size - 1.0, 0.0) / (size + 2.5)
+        return jnp.clip(untied, even, 0.5 * num_records)
+
+    def variance_at(self, effect, variance, num_records):
+        records = self.max_records if num_records is None else num_records
+        if self._both_binary():
+            s = jnp.sqrt(jnp.clip(variance / records, 1e-6, 1.0 / 16.0))
+            return variance * effect_sizes.count_growth(effect, s, order=1.0)
+        if num_records is None:
+            return effect_sizes.shrunk(variance, effect)
+        g = effect * self.sum_per_effect(variance, num_records) / jnp.maximum(variance, 1e-12)
+        growth = effect_sizes.count_growth(g, effect_sizes.heaped(9.0 * variance / records), order=0.0)
+        return effect_sizes.shrunk(variance, effect) * growth
 
     def largest_effect(self) -> float:
         return MAX_LOG_ODDS if self._both_binary() else 1.0

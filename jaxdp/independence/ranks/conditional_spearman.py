@@ -5,8 +5,10 @@ Theory: docs/theory/spearman.md. Symbols: U_rho, its permutation variance V.
 
 from typing import ClassVar
 
+import jax.numpy as jnp
+
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence import builders
+from jaxdp.independence import builders, effect_sizes
 from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
 from jaxdp.spec import Columns, Planning, TestSpec, on_a_line
 from jaxdp.statistics import concordance
@@ -17,6 +19,12 @@ SPEARMAN_BOUNDS = ((5.0, 10.0, 6.0),) * 3
 # V_i = (n - 1) a b with a, b in [0, 1] the untied fractions 1 - sum C(t+1, 3)/C(n+1, 3). An arrival raises
 # V_i by at most 3 and lowers it by at most 1: docs/theory/spearman.md#variance.
 VARIANCE_BOUNDS = ((3.0, 4.0, 4.0),) * 3
+
+
+def _told(test, x, y, interval) -> str:
+    """What goes with what."""
+    del test
+    return effect_sizes.told_direction(x[0], y[0], interval)
 
 
 @frozen_pytree
@@ -41,7 +49,8 @@ class ConditionalSpearman(StratifiedRankTest):
         columns=Columns.CODES,
         assumption=builders.WITHIN_CELLS,
         sees="monotone dependence of X and Y given Z",
-        effect="Spearman's rho of X and Y given Z",
+        effect="Spearman's rho of X and Y given Z, corrected for ties",
+        effect_told=_told,
         fits=on_a_line,
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow", coded_z=True),
@@ -57,3 +66,14 @@ class ConditionalSpearman(StratifiedRankTest):
         bound_u = choose(SPEARMAN_BOUNDS, self.levels, self.relation, conditional)
         bound_v = choose(VARIANCE_BOUNDS, self.levels, self.relation, conditional)
         return self._bounds(bound_u, bound_v, num_records)
+
+    def sum_per_effect(self, v, num_records):
+        if num_records is None:
+            return v  # as without ties
+        return jnp.sqrt(jnp.maximum(v, 0.0) * jnp.maximum(num_records - self.num_strata, v))
+
+    def variance_at(self, effect, variance, num_records):
+        if num_records is None:
+            return effect_sizes.shrunk(variance, effect)
+        s = effect_sizes.heaped(variance / num_records)
+        return effect_sizes.shrunk(variance, effect) * effect_sizes.count_growth(effect / s, s, order=0.5)

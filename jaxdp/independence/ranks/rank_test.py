@@ -156,29 +156,26 @@ class StratifiedRankTest(WithinCells):
         return self._tail(release)(release.value["u"], 0.0)
 
     def _tail(self, release):
-        """(what U is from its mean, effect) -> two-sided p-value: tau and rho vary less near 1, log odds alike."""
+        """(what U is from its mean, effect) -> two-sided p-value."""
         mechanism, sensitivity = self.budget()["u"], release.sensitivity["u"]
-        variance, shrinks = self._guarded_variance(release), self.largest_effect() <= 1.0
+        variance = self._guarded_variance(release)
 
         def tail(left, effect):
-            there = effect_sizes.shrunk(variance, effect) if shrinks else variance
+            there = self.variance_at(effect, variance, release.num_records)
             return mechanism.null_p_value(left, jnp.sqrt(there), sensitivity)
 
         return tail
 
     def effect(self, key, release):
-        """Weighted mean of the strata's rank correlations (log odds ratios of binary columns), with its interval.
-
-        U over `effect_per_variance` times V: both sums hold the same weights.
-        """
+        """The effect on the scale that the spec names, with its interval."""
         del key
-        per_variance, largest = self.effect_per_variance(), self.largest_effect()
+        largest, records = self.largest_effect(), release.num_records
         return effect_sizes.ratio(
             (release.value["u"], release.value["v"]),
             effect_sizes.noise_quantiles(self.budget()["v"], release.sensitivity["v"]),
-            lambda effect, second: effect * per_variance * second,
+            lambda effect, second: effect * self.sum_per_effect(second, records),
             self._tail(release),
-            estimate=lambda first, second: first / (per_variance * second),
+            estimate=lambda first, second: first / self.sum_per_effect(second, records),
             limits=(-largest, largest),
         )
 
@@ -189,11 +186,17 @@ class StratifiedRankTest(WithinCells):
         noise = jnp.sqrt(test.budget()["v"].variance(release.sensitivity["v"]))
         spread = jnp.sqrt(test._guarded_variance(release) + test.budget()["u"].variance(release.sensitivity["u"]))
         found = effect_sizes.detectable(lambda value: tail(value, 0.0), spread)
-        return jnp.where(v >= effect_sizes.CLEAR * noise, found / (test.effect_per_variance() * v), jnp.nan)
+        clear = effect_sizes.CLEAR * noise
+        found = found / test.sum_per_effect(jnp.maximum(v, clear), release.num_records)
+        return jnp.where(v >= clear, found, jnp.nan)
 
-    def effect_per_variance(self) -> float:
-        """U over this and V is the effect."""
-        return 1.0
+    def sum_per_effect(self, v, num_records):
+        """The mean of U at an effect of 1. v: V. num_records: None where it is private."""
+        raise NotImplementedError
+
+    def variance_at(self, effect, variance, num_records):
+        """The variance of U about its mean at an effect; variance: at effect 0."""
+        raise NotImplementedError
 
     def largest_effect(self) -> float:
         """Limit of the effect."""

@@ -120,7 +120,7 @@ def _from_domain(cls, epsilon, domain, options):
 
 def _told(test, x, y, interval) -> str:
     """Which groups, and what the interval says of the direction."""
-    if _binary(x[0]) and _binary(y[0]):
+    if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
         told = f", which is the phi coefficient of {x[0].name} and {y[0].name}"
     else:
         names = [f"{_groups(test, rule)} of {rule.name}" for rule in (x[0], y[0])]
@@ -130,21 +130,7 @@ def _told(test, x, y, interval) -> str:
     low, high = (float(end) for end in interval)
     if low <= 0.0 <= high:
         return f"{told}. The interval holds 0: no rise or fall is shown; the p-value is of dependence of any kind"
-    return f"{told}. {_subject(x[0])} goes with {_object(y[0], low > 0.0)}"
-
-
-def _subject(rule) -> str:
-    return f"{rule.name} = {rule.levels[1]}" if _binary(rule) else f"Higher {rule.name}"
-
-
-def _object(rule, rises: bool) -> str:
-    if _binary(rule):
-        return f"{rule.name} = {rule.levels[1]} {'more' if rises else 'less'} often"
-    return f"{'higher' if rises else 'lower'} {rule.name}"
-
-
-def _binary(rule) -> bool:
-    return not rule.is_continuous and len(rule.levels) == 2
+    return told + effect_sizes.told_direction(x[0], y[0], interval)
 
 
 def _groups(test, rule) -> str:

@@ -63,6 +63,7 @@ from jaxdp.independence.pairs import all_pairs as all_pairs
 from jaxdp.independence.ranks.conditional_kendall import ConditionalKendall as ConditionalKendall
 from jaxdp.independence.ranks.conditional_spearman import ConditionalSpearman as ConditionalSpearman
 from jaxdp.independence.ranks.kruskal_wallis import KruskalWallis as KruskalWallis
+from jaxdp.independence.survival.log_rank import LogRank as LogRank
 from jaxdp.independence.tables.chi2_laplace import ChiSquaredLaplace as ChiSquaredLaplace
 from jaxdp.independence.tables.chi2_laplace import DistanceScore as DistanceScore
 from jaxdp.independence.tables.gwas import BestTables as BestTables

@@ -83,6 +83,9 @@ class Entry:
         """Raises ValueError if the test cannot be asked about columns of this coded domain."""
         if self.spec.fits(domain):
             return
+        told = self.spec.why_not(domain)
+        if told:
+            raise ValueError(f"{told}.")
         asked = _sentence(domain)
         without_z = dataclasses.replace(domain, z=())
         if domain.z and self.spec.fits(without_z):

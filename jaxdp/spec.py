@@ -124,7 +124,8 @@ class TestSpec:
     effect_told: more words about it, from the test, the rules of x and of y, and the interval of one pair.
     memory: number of records -> bytes beyond a few copies of the data.
     needs_all: why the test must have all records at once, in half a sentence; read where it has no sums.
-    fits: whether a query about columns of this coded domain can be asked.
+    fits: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
+        must be and what they are, as a sentence without a full stop; "" where the general words do.
     rank: how well the test fits such a domain among all; the largest is the default of commands, 0 never is.
     serves: for a user who says what kind of dependence to see (`KINDS_SEEN`), how well the test serves each kind for
         such a domain, among all; kinds that are left out it does not serve.
@@ -156,6 +157,7 @@ class TestSpec:
     memory: Callable[[int], int] | None = None
     needs_all: str = ""
     fits: Callable[[Domain], bool] = lambda domain: True
+    why_not: Callable[[Domain], str] = lambda domain: ""
     rank: Callable[[Domain], int] = lambda domain: 0
     serves: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None

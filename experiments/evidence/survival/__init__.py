@@ -1,0 +1,1 @@
+"""Level, power and coverage of tests of times to an event."""

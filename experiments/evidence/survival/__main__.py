@@ -1,0 +1,211 @@
+"""Level, power and coverage of `log-rank` (docs/theory/log_rank.md).
+
+    python -m experiments.evidence.survival [--replicates 4000] [--only NAME ...]
+    python -m experiments.evidence.survival --table       # the tables of the page, from the record
+
+One JSON line per design, n and epsilon. A data set is its table of group x bin x event, which is all that the test
+reads, drawn from the law of the cells; releases are simulated. `rejected`: share of p < 0.05; `plain`: that of the
+log-rank test without privacy on the same tables; `answered`: data sets with an interval, `covered`: of these, intervals
+that hold the true log hazard ratio, `width`: their median width. Blocks, shares of the budget and smoothing were chosen
+on the designs whose names begin with "chosen".
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+import time
+import zlib
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxdp
+from experiments.record import fill, provenance
+from jaxdp.core import Cost, Release
+from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.independence.survival import log_rank as private
+from jaxdp.statistics import log_rank
+from jaxdp.statistics.log_rank import BINS
+
+RECORD = Path(__file__).parent / "log_rank.jsonl"
+PAGE = Path(__file__).parents[3] / "docs" / "theory" / "log_rank.md"
+EPSILONS = (0.5, 1.0, 4.0)
+FINE = 8  # parts of a bin, of the integrals
+CONSTANT, RISING, FALLING, HUMP = 1.0, 3.0, 0.5, 0.0
+SEED = 33
+DOMAIN = Domain((Column(BINARY, 2),), (Column(), Column(BINARY, 2)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """hazard: total over the grid, of the first group. power: it grows with the time to this power; HUMP: up and down.
+    ratio: hazard ratio of the second group. share: of the second group. censored: rates of both groups."""
+
+    hazard: float = 1.2
+    power: float = CONSTANT
+    ratio: float = 1.0
+    share: float = 0.5
+    censored: tuple[float, float] = (0.3, 0.3)
+    records: tuple[int, ...] = (500, 2000, 10_000)
+
+    def cells(self) -> np.ndarray:
+        """Probabilities (2, BINS + 1, 2)."""
+        ends = np.linspace(0.0, 1.0, BINS * FINE + 1)
+        total = self.hazard * (
+            ends - np.sin(4 * np.pi * ends) / (4 * np.pi) if self.power == HUMP else ends**self.power
+        )
+        found = np.zeros((2, BINS + 1, 2))
+        for group, (share, ratio, rate) in enumerate(
+            zip((1 - self.share, self.share), (1.0, self.ratio), self.censored, strict=True)
+        ):
+            alive, seen = np.exp(-ratio * total), np.exp(-rate * ends)
+            events = (alive[:-1] - alive[1:]) * np.sqrt(seen[:-1] * seen[1:])
+            gone = (seen[:-1] - seen[1:]) * np.sqrt(alive[:-1] * alive[1:])
+            for event, part in enumerate((gone, events)):
+                found[group, :BINS, event] = share * part.reshape(BINS, FINE).sum(1)
+            found[group, BINS, 0] = share - found[group].sum()
+        return found
+
+
+UNEQUAL = (0.1, 1.5)
+DESIGNS = {
+    "chosen: equal": Design(),
+    "chosen: unequal censoring": Design(censored=UNEQUAL),
+    "chosen: 10 % in one group": Design(censored=UNEQUAL, share=0.1),
+    "chosen: falling hazard": Design(hazard=2.0, power=FALLING, censored=(1.5, 0.1), share=0.3),
+    "chosen: rising hazard": Design(hazard=3.0, power=RISING, censored=(0.05, 3.0)),
+    "unequal censoring, 40 %": Design(hazard=0.8, censored=(0.2, 2.5), share=0.4),
+    "5 % in one group": Design(hazard=1.5, censored=(0.8, 0.2), share=0.05, records=(500, 2000, 10_000, 100_000)),
+    "hump": Design(hazard=1.5, power=HUMP, censored=(1.2, 0.1), share=0.35, records=(500, 2000, 10_000, 100_000)),
+    "mildly falling": Design(hazard=1.0, power=0.8, censored=(0.1, 1.2), records=(500, 2000, 10_000, 100_000)),
+    "squared time": Design(hazard=1.5, power=2.0, censored=(1.5, 0.2), share=0.6),
+    "8 % events": Design(hazard=0.1, censored=(0.1, 0.8)),
+    "ratio 1.25": Design(ratio=1.25, hazard=1.0, censored=(0.2, 0.5)),
+    "ratio 1.5": Design(ratio=1.5, hazard=1.0, censored=(0.2, 0.5)),
+    "ratio 1.5, 20 %": Design(ratio=1.5, share=0.2, hazard=1.0, censored=(0.2, 0.5)),
+    "ratio 1.5, squared time": Design(ratio=1.5, hazard=1.2, power=2.0, censored=(0.8, 0.2)),
+    "ratio 0.5": Design(ratio=0.5, hazard=1.5, censored=(0.2, 1.0)),
+    "ratio 3, 30 %": Design(ratio=3.0, share=0.3, hazard=0.8, censored=(0.2, 0.5)),
+}
+
+
+def plain(table):
+    """Whether the log-rank test without privacy rejects."""
+    leaves = jnp.sum(table, axis=2)
+    at_risk = (jnp.cumsum(leaves[:, ::-1], axis=1)[:, ::-1] - 0.5 * table[:, :, 0])[:, :BINS]
+    both, events = jnp.sum(at_risk, axis=0), jnp.sum(table[:, :BINS, 1], axis=0)
+    share = at_risk[1] / jnp.maximum(both, 0.5)
+    ties = jnp.where(both > 1.0, (both - events) / jnp.maximum(both - 1.0, 1e-9), 0.0)
+    variance = jnp.sum(events * share * (1.0 - share) * jnp.maximum(ties, 0.0))
+    return jnp.abs(jnp.sum(table[1, :BINS, 1] - share * events)) > 1.959964 * jnp.sqrt(variance)
+
+
+def answered(test, key, table, records: int):
+    """p-value, estimate and interval of a simulated run on a table, by the test's own parts."""
+
+    def released(query, key, value):
+        bounds, mechanism = query.sensitivity(records), query.budget()
+        if isinstance(value, dict):
+            keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
+            noise = {name: mechanism[name].noise(keys[name], bounds[name], ()) for name in value}
+        else:
+            noise = mechanism.noise(key, bounds, value.shape)
+        return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), records)
+
+    of_counts, of_scores = jax.random.split(key)
+    first = released(test.first, of_counts, log_rank.blocked(table, test.second.blocks))
+    second = test.then(test.second, test.first, first)
+    last = released(second, of_scores, second.finish(table))
+    estimate, (low, high) = second.effect(of_scores, last)
+    return second.p_value(of_scores, last), estimate, low, high
+
+
+@functools.partial(jax.jit, static_argnames="records")
+def _runs(test, keys, tables, records: int):
+    def one(both):
+        return (*answered(test, *both, records), plain(both[1]))
+
+    return jax.lax.map(one, (keys, tables), batch_size=250)
+
+
+def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
+    """One line of the record."""
+    design, started = DESIGNS[name], time.perf_counter()
+    seed = zlib.crc32(f"{name} {records} {epsilon}".encode()) + SEED
+    drawn = np.random.default_rng(seed).multinomial(records, design.cells().ravel(), size=replicates)
+    shapes = Data(*(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2))), None, DOMAIN)
+    test = jaxdp.LogRank(epsilon=epsilon).resolve(shapes)
+    tables = jnp.asarray(drawn.reshape(-1, *private.TABLE), float)
+    p, estimate, low, high, rejected = map(
+        np.asarray, _runs(test, jax.random.split(jax.random.key(seed), replicates), tables, records)
+    )
+    truth, known = np.log(design.ratio), ~np.isnan(low)
+    contradicting = known & (((low > 0) | (high < 0)) != (p < 0.05))
+    return {
+        "design": name,
+        "records": records,
+        "epsilon": epsilon,
+        "blocks": test.second.blocks,
+        "replicates": replicates,
+        "rejected": float(np.mean(p < 0.05)),
+        "plain": float(np.mean(rejected)),
+        "answered": float(np.mean(known)),
+        "covered": float(np.mean((low <= truth) & (truth <= high), where=known)) if known.any() else None,
+        "bias": float(np.median(estimate[known]) - truth) if known.any() else None,
+        "width": float(np.median((high - low)[known])) if known.any() else None,
+        "contradicting": int(contradicting.sum()),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+def _table(kind) -> str:
+    """Rows of designs, columns of n and epsilon."""
+    found = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
+    null = kind == "level"
+    names = [name for name, design in DESIGNS.items() if (design.ratio == 1.0) == null]
+    columns = [(n, e) for n in (500, 2000, 10_000, 100_000) for e in EPSILONS if n < 100_000 or (null and e == 1.0)]
+    head = "| design | " + " | ".join(f"{n}, {e:g}" for n, e in columns) + " |"
+    lines = [head, "|---" * (1 + len(columns)) + "|"]
+    for name in names:
+        rows = {(row["records"], row["epsilon"]): row for row in found if row["design"] == name}
+        cells = [_cell(rows.get(column), null) for column in columns]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row, null: bool) -> str:
+    if row is None:
+        return ""
+    share = lambda value: "-" if value is None else f"{value:.3f}".removeprefix("0")  # noqa: E731
+    if null:
+        return f"{share(row['rejected'])} ({share(row['plain'])})"
+    width = "-" if row["width"] is None else f"{row['width']:.2f}"
+    return f"{share(row['rejected'])} ({share(row['plain'])}); {share(row['covered'])}, {width}"
+
+
+def main() -> None:
+    """Measures, or writes the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--replicates", type=int, default=2500)
+    parser.add_argument("--only", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
+    parser.add_argument("--table", action="store_true")
+    asked = parser.parse_args()
+    if asked.table:
+        for kind in ("level", "ratios"):
+            fill(PAGE, kind, _table(kind))
+        return
+    jax.config.update("jax_enable_x64", True)
+    cells = [(n, e, name) for name in asked.only for n in DESIGNS[name].records for e in EPSILONS]
+    with RECORD.open("a", encoding="utf-8") as file:
+        for records, epsilon, name in sorted(cells, key=lambda cell: cell[:2]):  # one compiled program at a time
+            row = measure(name, records, epsilon, asked.replicates) | provenance()
+            print(row["design"], records, epsilon, row["rejected"], row["covered"], flush=True)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Tests of times to an event, one per file."""

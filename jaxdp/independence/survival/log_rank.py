@@ -1,0 +1,337 @@
+"""Log-rank: do the events of one group come sooner than those of another? With the log hazard ratio and its interval.
+
+Theory: docs/theory/log_rank.md. Symbols: `statistics/log_rank.py`; U the sum of the scores L, V that of their squares.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.data.dataset import CONTINUOUS, Column, Domain
+from jaxdp.independence import effect_sizes, noise_law
+from jaxdp.independence.tables.noisy_table import MOVE
+from jaxdp.mechanisms import Laplace, divide
+from jaxdp.spec import Columns, TestSpec
+from jaxdp.statistics import log_rank, sums
+from jaxdp.statistics.log_rank import BINS, Curves
+from jaxdp.statistics.tables import contingency
+
+CURVES_SHARE = Fraction(3, 10)  # of the budget, for the counts of blocks (docs/theory/log_rank.md#shares)
+SHARES = {"scores": Fraction(6, 7), "squares": Fraction(1, 7)}  # of the rest
+CURVES, SCORES = "curves", "scores"  # what is released next
+MIN_BLOCKS, PER_BLOCK = 6, 1.4  # blocks; J^2 is this times records per noise sd of a count
+TABLE = (2, BINS + 1, 2)  # group, bin, event
+LIMIT = 3.0  # of the log hazard ratio: one of 20
+CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
+UNIT_ROUNDOFF = 2.0**-53
+FEW_EVENTS = "few events"
+SENTENCES = {
+    FEW_EVENTS: "By the noisy counts there are too few events, or records in one group, for this epsilon: there is no "
+    "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help."
+}
+
+
+def refusal(domain: Domain) -> str:
+    """Why these columns are not two groups and times to an event, with the way out; "" where they are."""
+    if domain.z:
+        return "log-rank does not adjust for Z: leave it out, or ask about each of its levels by itself"
+    if len(domain.x) != 1 or domain.x[0].levels != 2 or domain.x[0].kind == CONTINUOUS:
+        told = f"{domain.x[0].name or 'x'} has {domain.x[0].levels or 'no'}" if len(domain.x) == 1 else "there are more"
+        return f"log-rank compares two groups: X must be one column of two levels, and {told}; name two levels"
+    events = [column for column in domain.y if column.levels]
+    if len(domain.y) != 2 or len(events) != 1:
+        return (
+            "log-rank takes two columns as Y: a continuous one of times and one of two levels, whether the event came"
+        )
+    if events[0].levels != 2 or events[0].kind == CONTINUOUS:
+        return (
+            f"log-rank takes an event that came or did not, and {events[0].name or 'the event column'} has "
+            f"{events[0].levels} levels: name two, the second of which is the event"
+        )
+    return ""
+
+
+def time_and_event(shapes) -> tuple[int, int]:
+    """Places of both columns in y."""
+    return (0, 1) if shapes.domain is None or not shapes.domain.y[0].levels else (1, 0)
+
+
+def told(test, x, y, interval) -> str:
+    """Which group is compared with which, and what the event is."""
+    del test, interval
+    (event,) = [rule for rule in y if not rule.is_continuous]
+    first, second, came = (
+        level if isinstance(level, str) else f"{level:.12g}" for level in (*x[0].levels, event.levels[1])
+    )
+    return f" of {event.name} = {came}, {x[0].name} = {second} against {first}"
+
+
+def blocks_for(noise_sd, num_records: int) -> int:
+    """J, public: more where the noise in a count is smaller; a divisor of `BINS`."""
+    wanted = math.sqrt(PER_BLOCK * num_records / max(noise_sd, 1e-9))
+    divisors = [count for count in range(MIN_BLOCKS, BINS // 2 + 1) if BINS % count == 0]
+    return max(count for count in divisors if count <= max(wanted, MIN_BLOCKS))
+
+
+@frozen_pytree
+class EventCounts(PrivateQuery):
+    """Counts of group x block x {event, censored}, and of those at the end of the grid.
+
+    Sensitivity: a replaced record leaves a count and enters one: 2 in L1, sqrt(2) in L2.
+    """
+
+    of: Any = None  # the test, which knows the columns and the blocks
+
+    method: ClassVar[str] = "EventCounts"
+
+    def budget(self):
+        return self.mechanism
+
+    def statistic(self, key, data):
+        """(2, 2 J + 1)."""
+        del key
+        return log_rank.blocked(self.of.table(data).astype(float), self.of.blocks)
+
+    def partial(self, chunk, num_records=None):
+        return self.of.partial(chunk, num_records)
+
+    def finish(self, totals):
+        return log_rank.blocked(jnp.asarray(totals, float), self.of.blocks)
+
+    def sensitivity(self, num_records):
+        norm = self.mechanism.norm
+        bare = Sensitivity(MOVE[norm], norm, Relation.REPLACE_ONE)
+        room = noise_law.margin(self.mechanism, bare)
+        return dataclasses.replace(bare, lower=-room, upper=num_records + room)
+
+
+def _with_curves(test, query, released):
+    variance = query.mechanism.variance(released.sensitivity)
+    counts = jnp.asarray(released.value, float)
+    return dataclasses.replace(test, curves=Curves.of(counts, released.num_records, variance))
+
+
+@frozen_pytree
+class LogRank(PrivateTest):
+    """Private log-rank test: times to an event in two groups, censored ones too, with the log hazard ratio.
+
+    x: the group, two levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is the
+    event; a time at the upper bound counts as censored there, whatever its event says. No z.
+    30 % of the budget releases counts of group x block of the time x {event, censored}. They give hazards and shares
+    at risk, about which every record has a score; then U, the sum of the scores, and V, that of their squares, are
+    released with 60 % and 10 %. If either curve were exact, U would be the log-rank numerator O - E.
+    Sensitivity, replace-one: counts 2 in L1, sqrt(2) in L2; U the range of the scores and V that of their squares,
+    which are public once the counts are released: 1 each in units of it (docs/theory/log_rank.md#sensitivity).
+    Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
+    P-value: of U as a normal sum plus its noise, errors of both curves and of V counted. It assumes censoring that says
+    nothing about the event to come (it may differ between the groups), and hazards that are not far from a constant
+    within a block (docs/theory/log_rank.md#level).
+    effect: log hazard ratio of the second group against the first with an interval of 95 %, which leaves out 0 exactly
+    where p < 0.05; for proportional hazards.
+    Errors: ValueError for other columns, before anything is paid.
+
+    blocks: of the time, by default by a public rule of n and the budget. curves, stage, time: set by the stages.
+    """
+
+    blocks: int | None = jax.tree.static(default=None)
+    curves: Any = None
+    stage: str = jax.tree.static(default=CURVES)
+    time: int = jax.tree.static(default=0)
+
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="log-rank",
+        summary="log-rank test of two groups; Y is two columns, a time and whether the event came",
+        known_as=("logrank_test", "survdiff", "mantel-cox"),
+        columns=Columns.CODES,
+        sees="events that come sooner in one of two groups throughout",
+        effect="log hazard ratio",
+        effect_told=told,
+        fits=lambda domain: not refusal(domain),
+        why_not=refusal,
+        theory="docs/theory/log_rank.md",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.blocks is not None:
+            check.one_of([count for count in range(2, BINS + 1) if BINS % count == 0], blocks=self.blocks)
+
+    def budget(self):
+        whole = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+        return divide(whole, SHARES) if self.stage == SCORES else whole
+
+    def resolve(self, shapes):
+        """The counts, then the scores."""
+        if self.stage == SCORES:
+            return self
+        domain = shapes.domain or _assumed(shapes)
+        refused = refusal(domain)
+        if refused:
+            raise ValueError(f"{refused}.")
+        whole = self.budget()
+        first = whole.share(CURVES_SHARE)
+        scores = dataclasses.replace(
+            self,
+            epsilon=None,
+            mechanism=whole.share(1 - CURVES_SHARE),
+            blocks=self.blocks or _blocks(first, shapes.x.shape[0]),
+            stage=SCORES,
+            time=time_and_event(shapes)[0],
+        )
+        return Sequential(first=EventCounts(mechanism=first, of=scores), second=scores, then=_with_curves)
+
+    # Private
+
+    def _columns(self, data):
+        x = data.x.reshape(-1)
+        return (x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time]))
+
+    def table(self, data):
+        """Group x bin x event."""
+        return contingency.table(self._columns(data), TABLE)
+
+    def statistic(self, key, data):
+        """{"scores": U, "squares": V}, in units of their ranges."""
+        del key
+        return self._scored(self.table(data).astype(float))
+
+    def partial(self, chunk, num_records=None):
+        """The table of a chunk."""
+        del num_records
+        return sums.table([np.asarray(part) for part in self._columns(jax.tree.map(np.asarray, chunk))], TABLE)
+
+    def finish(self, totals):
+        return self._scored(jnp.asarray(totals, float))
+
+    def _scored(self, table):
+        scores, (wide, most) = self.curves.scores(), self._ranges()
+        return {"scores": jnp.sum(table * scores) / wide, "squares": jnp.sum(table * scores**2) / most}
+
+    def _ranges(self):
+        """(D, that of the squares): what a unit of either released sum is."""
+        scores = self.curves.scores()
+        wide = jnp.max(scores) - jnp.min(scores)
+        return wide, jnp.max(scores**2) - jnp.min(scores**2)
+
+    def sensitivity(self, num_records):
+        limit, budget = 1.0 * num_records, self.budget()
+        error = 4.0 * math.prod(TABLE) * num_records * UNIT_ROUNDOFF  # scores are at most D in size
+
+        def of(name: str, lower: float):
+            return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
+
+        return {"scores": of("scores", -limit), "squares": of("squares", 0.0)}
+
+    # What the release says
+
+    def _law(self, release) -> _Law:
+        wide, most = self._ranges()
+        budget, noise = self.budget(), release.sensitivity
+        variance = jnp.maximum(release.value["squares"], 0.0) * most + self.curves.variance
+        return _Law(
+            curves=self.curves,
+            value=release.value["scores"] * wide - self.curves.mean,
+            variance=variance + 1e-9,
+            variance_noise=budget["squares"].variance(noise["squares"]) * most**2,
+            unit=wide,
+            mechanism=budget["scores"],
+            sensitivity=noise["scores"],
+        )
+
+    def p_value(self, key, release):
+        del key
+        return self._law(release).p_value(0.0)
+
+    def headline(self, release):
+        """O - E: events of the second group less those expected of it."""
+        return self._law(release).value
+
+    def effect(self, key, release):
+        """(estimate, (low, high)) of the log hazard ratio; NaN where the release says nothing about it."""
+        return self._law(release).effect(self.p_value(key, release))
+
+    def detectable_effect(self, shapes, release):
+        """The log hazard ratio that would have been found with power 0.8, at this release's information."""
+        return self.settled(shapes, release)._law(release).detectable()
+
+    def released_flags(self, shapes, release):
+        """Whether the events are too few; post-processing."""
+        unknown = self.settled(shapes, release)._law(release).unknown
+        return {name: sentence for name, sentence in SENTENCES.items() if bool(unknown)}
+
+
+def _assumed(shapes) -> Domain:
+    """The columns where nobody described them."""
+    y = shapes.y.shape[1] if len(shapes.y.shape) == 2 else 1
+    levels = Column("binary", 2)
+    return Domain((levels,) * (1 if len(shapes.x.shape) == 1 else shapes.x.shape[1]), (Column(), *(levels,) * (y - 1)))
+
+
+def _blocks(mechanism, num_records: int) -> int:
+    """`blocks_for` the noise of this mechanism, by its epsilon at 1 where that is not known yet."""
+    known = all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism))
+    mechanism = mechanism if known else Laplace(1.0 * float(CURVES_SHARE))
+    bound = Sensitivity(MOVE[mechanism.norm], mechanism.norm, Relation.REPLACE_ONE)
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():  # public numbers, also inside a compiled program
+        return blocks_for(float(np.sqrt(np.asarray(mechanism.variance(bound)))), num_records)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Law:
+    """U as released, with what it is about; all in events. unit: D."""
+
+    curves: Curves
+    value: Any
+    variance: Any
+    variance_noise: Any
+    unit: Any
+    mechanism: Any
+    sensitivity: Any
+
+    def p_value(self, ratio):
+        """Two-sided, of this log hazard ratio."""
+        off = (self.value - self.curves.expected(ratio)) / self.unit
+        null = jnp.asarray(ratio) == 0.0  # no spread where there are no events
+        spread = jnp.where(null, 1.0, self.curves.spread(ratio))
+        return self._tail(off, self.variance * spread + self.curves.expected_variance(ratio))
+
+    def _tail(self, off, variance):
+        sd = jnp.sqrt(variance) / self.unit
+        sd = self.mechanism.widened(off, sd, self.sensitivity, self.variance_noise / self.unit**4)
+        return self.mechanism.null_p_value(off, sd, self.sensitivity)
+
+    @property
+    def unknown(self):
+        """Whether noise hides the information."""
+        information, variance = self.curves.information
+        return information < CLEAR * jnp.sqrt(variance)
+
+    def effect(self, null_p_value):
+        """Estimate and interval, both from `p_value`."""
+
+        def halve(_, ends):
+            low, high = ends
+            middle = 0.5 * (low + high)
+            above = self.curves.expected(middle) < self.value
+            return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+        start = (jnp.full_like(self.value, -LIMIT), jnp.full_like(self.value, LIMIT))
+        estimate = jax.lax.fori_loop(0, effect_sizes.HALVINGS, halve, start)[0]
+        interval = effect_sizes.inverted(self.p_value, null_p_value, estimate, (-LIMIT, LIMIT))
+        return effect_sizes.with_interval(estimate, [jnp.where(self.unknown, jnp.nan, end) for end in interval])
+
+    def detectable(self):
+        """By U's information about the ratio."""
+        spread = jnp.sqrt(self.variance / self.unit**2 + self.mechanism.variance(self.sensitivity))
+        found = effect_sizes.detectable(lambda off: self._tail(off, self.variance), spread) * self.unit
+        return jnp.where(self.unknown, jnp.nan, found / self.curves.information[0])

@@ -1,0 +1,223 @@
+"""LogRank: the identity behind its scores, their range over all cells, level under unequal censoring, refusals."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxdp
+from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
+from jaxdp.independence.survival import log_rank as private
+from jaxdp.independence.survival import survival_examples
+from jaxdp.statistics import log_rank
+from jaxdp.statistics.log_rank import BINS, Curves
+
+BINARY_BOUND = 1e-4
+EVENT = Column(BINARY, 2, "died")
+TWO = Column(BINARY, 2, "arm")
+
+
+def drawn_table(seed: int = 0, records: int = 4000):
+    """A table of two groups whose shares at risk change with the time."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, records)
+    time, gone = rng.exponential(0.8, records), rng.exponential(np.where(group, 0.5, 2.0))
+    seen = np.minimum(np.minimum(time, gone), 1.0)
+    of_bin, event = log_rank.codes(2.0 * seen - 1.0, (time <= gone).astype(float))
+    table = np.zeros(private.TABLE)
+    np.add.at(table, (group, of_bin.astype(int), event.astype(int)), 1.0)
+    return table
+
+
+def by_hand(table):
+    """At risk by group, events by group, O - E of the textbook; a censored record counts half in its bin."""
+    at_risk = np.cumsum(table.sum(2)[:, ::-1], axis=1)[:, ::-1][:, :BINS] - 0.5 * table[:, :BINS, 0]
+    events = table[:, :BINS, 1]
+    return at_risk, events, (events[1] - at_risk[1] / at_risk.sum(0) * events.sum(0)).sum()
+
+
+def curves(seed: int = 1, blocks: int = 12, **replaced) -> Curves:
+    rng = np.random.default_rng(seed)
+    known = survival_examples.KNOWN
+    fields = {"hazard": rng.uniform(0.0, 0.02, blocks), "share": rng.uniform(0.2, 0.8, blocks), **replaced}
+    return Curves(
+        counted=np.ones(blocks),
+        events=np.full(blocks, 50.0),
+        covariance=np.zeros((blocks, blocks)),
+        mean=known.mean,
+        variance=known.variance,
+        count_variance=known.count_variance,
+        **fields,
+    )
+
+
+def test_scores_add_up_to_the_log_rank_numerator_and_a_product_of_errors():
+    with jax.enable_x64(True):
+        table, about = drawn_table(), curves()
+        at_risk, events, numerator = by_hand(table)
+        shares, hazards = np.asarray(about._shares), np.repeat(about.hazard, BINS // 12)
+        total = at_risk.sum(0)
+        product = total * (at_risk[1] / total - shares) * (events.sum(0) / total - hazards)
+        found = float(jnp.sum(table * about.scores()))
+    assert found == pytest.approx(numerator + product.sum(), rel=1e-9)
+    assert abs(product.sum()) > 1.0, "the errors are large enough to be seen"
+
+
+def test_without_noise_the_released_sum_is_the_log_rank_numerator():
+    with jax.enable_x64(True):
+        table = drawn_table()
+        about = Curves.of(log_rank.blocked(jnp.asarray(table), 48), table.sum(), 1e-9)
+        found = float(jnp.sum(table * about.scores()))
+    *_, numerator = by_hand(table)
+    assert found == pytest.approx(numerator, abs=0.05 * np.sqrt(table.sum() / 8))
+
+
+def test_scores_of_two_records_differ_by_the_range_at_most_and_reach_it():
+    test = jaxdp.LogRank(epsilon=1.0, **survival_examples.ABOUT_KNOWN_CURVES)
+    cells = np.argwhere(np.ones(private.TABLE))
+    records = [record for record in cells if not (record[1] == BINS and record[2])]  # no event at the end
+    found = []
+    for group, of_bin, event in records:
+        table = np.zeros(private.TABLE)
+        table[group, of_bin, event] = 1.0
+        found.append([float(part) for part in jax.tree.leaves(test.finish(table))])
+    spread = np.ptp(np.array(found), axis=0)
+    assert np.all(spread <= 1.0 + 1e-5)
+    assert np.all(spread >= 0.99)
+
+
+def test_a_record_moves_the_counts_by_two():
+    query = jaxdp.LogRank(epsilon=1.0).resolve(survival_examples.times(jax.random.key(0), 50)).first
+    before, after = (query.statistic(None, data) for data in survival_examples.worst_pairs()[0])
+    assert float(jnp.sum(jnp.abs(before - after))) == float(query.sensitivity(4).bound) == 2.0
+
+
+def test_a_time_at_the_upper_bound_is_no_event():
+    of_bin, event = log_rank.codes(np.array([-1.0, 0.999, 1.0]), np.array([1.0, 1.0, 1.0]))
+    assert of_bin.tolist() == [0, BINS - 1, BINS]
+    assert event.tolist() == [1, 1, 0]
+
+
+def test_time_and_event_come_in_either_order():
+    data = survival_examples.times(jax.random.key(3), 400)
+    turned = Data(data.x, data.y[:, ::-1], None, Domain(data.domain.x, data.domain.y[::-1]))
+    found = [jaxdp.run(jaxdp.LogRank(epsilon=1.0), jax.random.key(5), one) for one in (data, turned)]
+    assert float(found[0].p_value) == float(found[1].p_value)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "z", "told"),
+    [
+        ((Column(CATEGORICAL, 3, "site"),), (Column(), EVENT), (), "site has 3; name two levels"),
+        ((Column(BINARY, 1, "arm"),), (Column(), EVENT), (), "arm has 1; name two levels"),
+        ((Column(name="dose"),), (Column(), EVENT), (), "dose has no"),
+        ((TWO,), (Column(), Column(CATEGORICAL, 3, "cause")), (), "cause has 3 levels"),
+        ((TWO,), (Column(),), (), "two columns as Y"),
+        ((TWO,), (EVENT, EVENT), (), "two columns as Y"),
+        ((TWO,), (Column(), EVENT), (Column(),), "does not adjust for Z"),
+    ],
+)
+def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tmp_path, x, y, z, told):
+    wide = lambda part: (20,) if len(part) == 1 else (20, len(part))  # noqa: E731
+    data = Data(np.zeros(wide(x)), np.zeros(wide(y)), np.zeros((20, 1)) if z else None, Domain(x, y, z))
+    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
+    refused = private.refusal(data.domain)
+    assert told in refused
+    assert not refused.endswith(".")
+    with pytest.raises(ValueError, match="log-rank"):
+        jaxdp.run(jaxdp.LogRank(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
+    assert float(ledger.spent.epsilon) == 0.0
+
+
+def test_an_event_column_of_three_levels_is_refused_by_a_query():
+    table = {"arm": ["a", "b"] * 10, "days": np.arange(20.0), "cause": ["no", "flu", "other", "no"] * 5}
+    with pytest.raises(ValueError, match="cause has 3 levels: name two, the second of which is the event"):
+        jaxdp.test(
+            table,
+            x="arm",
+            y=["days", "cause"],
+            epsilon=1.0,
+            method="log-rank",
+            bounds={"days": (0.0, 30.0)},
+            levels={"arm": ["a", "b"], "cause": ["no", "flu", "other"]},
+            key=jax.random.key(0),
+        )
+
+
+def trial(records: int, ratio: float, rate: float = 1.0):
+    """A table of a trial: days to death in two arms, with censoring that differs."""
+    rng = np.random.default_rng(4)
+    arm = rng.integers(0, 2, records)
+    death, gone = rng.exponential(1.0 / (rate * ratio**arm)), rng.exponential(np.where(arm, 1.5, 4.0))
+    return {
+        "arm": np.array(["control", "drug"])[arm],
+        "days": np.round(365.0 * np.minimum(death, gone)),
+        "died": np.array(["no", "yes"])[(death <= gone).astype(int)],
+    }
+
+
+def asked(table, epsilon: float, **more):
+    public = {
+        "bounds": {"days": (0.0, 730.0)},
+        "levels": {"arm": ["control", "drug"], "died": ["no", "yes"]},
+        "key": jax.random.key(2),
+    }
+    return jaxdp.test(table, x="arm", y=["days", "died"], epsilon=epsilon, method="log-rank", **public, **more)
+
+
+def test_a_query_gives_the_log_hazard_ratio_and_says_of_what():
+    answer = asked(trial(3000, 0.6), 2.0)
+    low, high = answer.interval
+    assert answer.p_value < 0.001
+    assert low < np.log(0.6) < high < 0.0
+    assert "log hazard ratio of died = yes, arm = drug against control" in " ".join(
+        "\n".join(answer.sentences()).split()
+    )
+
+
+def test_too_few_events_are_said_from_the_release_alone():
+    answer = asked(trial(300, 1.0, rate=0.01), 0.5)
+    assert answer.content["interval"] is None or np.isnan(answer.interval[0])
+    assert private.FEW_EVENTS in answer.content["level_rule"]["flags"]
+    assert answer.p_value > 0.01
+
+
+def drawn(key, n: int, ratio: float) -> Data:
+    return survival_examples.times(key, n, ratio)
+
+
+@pytest.mark.optimised
+def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth():
+    test = jaxdp.LogRank(epsilon=1.0)
+
+    @jax.jit
+    @jax.vmap
+    def answer(key):
+        found = jaxdp.run(test, key, drawn(jax.random.fold_in(key, 1), 500, 1.3))
+        return found.p_value, *found.interval
+
+    p, low, high = map(np.asarray, answer(jax.random.split(jax.random.key(6), 200)))
+    known = ~np.isnan(low)
+    assert np.mean(known) > 0.9
+    assert np.array_equal(((low > 0) | (high < 0))[known], (p < 0.05)[known])
+    assert 0.2 < np.mean(p < 0.05) < 0.9
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_level_under_unequal_censoring(epsilon):
+    design = functools.partial(drawn, n=500, ratio=1.0)
+    found = jaxdp.power.rejection_rate(jaxdp.LogRank(epsilon=epsilon), design, jax.random.key(5), 2000).rejections
+    assert found <= stats.binom.ppf(1 - BINARY_BOUND, 2000, 0.05)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_power_at_a_hazard_ratio_of_one_and_a_half():
+    design = functools.partial(drawn, n=1000, ratio=1.5)
+    found = jaxdp.power.rejection_rate(jaxdp.LogRank(epsilon=1.0), design, jax.random.key(7), 1000).rate
+    assert found > 0.8

@@ -485,7 +485,7 @@ def released_values(release) -> list[dict]:
 
 
 def draw(path: Path, answer: Answer) -> None:
-    """The released statistic against its null law, or the p-value on its scale."""
+    """The released statistic against its null law, or the p-value on its scale; below it the effect's interval."""
     import jax
 
     from jaxdp.independence.null_curve import null_curve
@@ -496,6 +496,7 @@ def draw(path: Path, answer: Answer) -> None:
         "p_value": content["p_value"],
         "level": content["level"],
         "title": content["title"],
+        "effect": _drawn_effect(content),
         "simulation": content["mode"] == "simulation",
     }
     with jax.enable_x64(True):  # as the p-value was computed
@@ -504,6 +505,16 @@ def draw(path: Path, answer: Answer) -> None:
             figures.p_value_scale(path, **shared)
         else:
             figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
+
+
+def _drawn_effect(content: Mapping[str, Any]):
+    """The effect of one pair with its interval, for the picture; None where there is none."""
+    from jaxdp.report.figures import Effect
+
+    if not isinstance(content["effect"], float) or content["interval"] is None or None in content["interval"]:
+        return None
+    margin = content.get("equivalence", {}).get("margin")
+    return Effect(content["effect"], *content["interval"], content["effect_is"], margin)
 
 
 def versions() -> dict[str, str]:

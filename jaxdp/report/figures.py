@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +17,17 @@ BLUE, RED, GREY = "#2a6f97", "#b3261e", "#8a8f98"
 NOTE_OF_SIMULATION = "NOT PRIVATE: simulation"
 GRID_POINTS = 801
 MAX_LABELS = 40  # columns that a heat map names
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """An effect as pictures show it: its value, the ends of its interval, its name, and a margin that was asked for."""
+
+    value: float
+    low: float
+    high: float
+    name: str
+    margin: float | None = None
 
 
 def canvas(width: float = 6.0, height: float = 3.8):
@@ -50,7 +63,11 @@ def plain(text: str) -> str:
 def save(figure, path: Path, simulation: bool = False) -> Path:
     """Writes the PNG, marked if it shows a simulation; returns its path."""
     if simulation:
-        figure.text(0.995, 0.005, NOTE_OF_SIMULATION, ha="right", va="bottom", color=RED, fontsize=8)
+        marked = {"ha": "right", "color": RED, "fontsize": 8}
+        if figure.get_supxlabel():
+            figure.text(0.995, 0.005, NOTE_OF_SIMULATION, va="bottom", **marked)
+        else:  # it has a place of its own, below the labels of axes
+            figure.supxlabel(NOTE_OF_SIMULATION, x=0.995, **marked)
     figure.savefig(path)
     return Path(path)
 
@@ -89,9 +106,10 @@ def null_law(
     p_value: float,
     title: str,
     label: str = "released statistic",
+    effect: Effect | None = None,
     simulation: bool = False,
 ) -> Path:
-    """The density of the statistic under independence, its critical region, and the released value.
+    """The density of the statistic under independence, its critical region, the released value; below it the effect.
 
     tail: t (m,) -> P(|statistic| >= t), symmetric law, noise included.
     """
@@ -102,7 +120,7 @@ def null_law(
     middle = 0.5 * (edges[1:] + edges[:-1])
     t, height = np.concatenate([-middle[::-1], middle]), np.concatenate([density[::-1], density])
 
-    figure, axes = canvas(height=4.4)
+    figure, axes = _over_effect(4.4, effect)
     axes.plot(t, height, color=BLUE, label="law under independence, noise included")
     axes.fill_between(t, height, where=np.abs(t) < critical, color=BLUE, alpha=0.15)
     axes.fill_between(
@@ -128,14 +146,38 @@ def quantile(tail: Callable[[np.ndarray], np.ndarray], level: float) -> float:
     return float(grid[0])
 
 
-def p_value_scale(path: Path, *, p_value: float, level: float, title: str, simulation: bool = False) -> Path:
+def p_value_scale(
+    path: Path, *, p_value: float, level: float, title: str, effect: Effect | None = None, simulation: bool = False
+) -> Path:
     """The p-value on a logarithmic scale with its level, for statistics without a one-dimensional null law."""
     smallest = 10.0 ** np.floor(np.log10(max(min(p_value, level), 1e-16)) - 1)
-    figure, axes = canvas(height=2.2)
+    figure, axes = _over_effect(2.4, effect)
     axes.axvspan(smallest, level, color=RED, alpha=0.2, label=f"critical region, level {level:g}")
     axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
     axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"{p_values.told(p_value)}")
     axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=plain(title), xlabel="p-value (noise included)")
     axes.spines["left"].set_visible(False)
-    axes.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)
+    figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=8)
     return save(figure, path, simulation)
+
+
+def _over_effect(height: float, effect: Effect | None):
+    """A figure and the axes of its upper part; the lower part shows the effect, where there is one."""
+    if effect is None:
+        return canvas(height=height)
+    figure, axes = canvas(height=height + 1.3)
+    axes.remove()
+    axes, strip = figure.subplots(2, 1, height_ratios=(height - 1.0, 0.6))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("top", "right", "left"):
+        strip.spines[side].set_visible(False)
+    if effect.margin is not None:
+        strip.axvspan(-effect.margin, effect.margin, color=BLUE, alpha=0.12)
+    strip.axvline(0.0, color=GREY, linewidth=1.0, linestyle=":")
+    strip.plot([effect.low, effect.high], [0.0, 0.0], color=BLUE, linewidth=3.0, solid_capstyle="butt")
+    strip.plot([effect.value], [0.0], "o", color="black", markersize=6.0)
+    named = re.split(r"[,;.] (?![^\[]*\])", effect.name)[0]
+    within = "" if effect.margin is None else f"; shaded: within the margin of {effect.margin:g}"
+    strip.set(yticks=[], ylim=(-1.0, 1.0), xlabel=plain(f"{named}, 95 % interval{within}"))
+    return figure, axes

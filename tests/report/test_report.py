@@ -174,3 +174,24 @@ def test_the_drawn_density_integrates_to_one(tmp_path, monkeypatch):
     t, height = drawn["curve"].T
     assert np.trapezoid(height, t) == pytest.approx(1.0, abs=1e-3)
     np.testing.assert_allclose(height, stats.norm.pdf(t), atol=1e-3)
+
+
+def test_the_picture_of_an_answer_shows_its_interval_and_margin(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "save", lambda figure, path, simulation=False: drawn.append(figure) or path)
+    name = "difference of the means of age clipped to [30, 90], 2 - 1"
+    effect = figures.Effect(-2.1, -5.1, 0.9, name, margin=5.0)
+    figures.p_value_scale(tmp_path / "p.png", p_value=0.2, level=0.05, title="t", effect=effect)
+    strip = drawn[0].axes[1]
+    assert [-5.1, 0.9] in [list(line.get_xdata()) for line in strip.lines]
+    assert [-2.1] in [list(line.get_xdata()) for line in strip.lines]
+    label = " ".join(strip.get_xlabel().split())
+    assert label == "difference of the means of age clipped to [30, 90], 95 % interval; shaded: within the margin of 5"
+
+
+def test_the_mark_of_a_simulation_leaves_other_words_below_a_picture(tmp_path):
+    figure, _ = figures.canvas()
+    figure.supxlabel("a note")
+    figures.save(figure, tmp_path / "p.png", simulation=True)
+    assert figure.get_supxlabel() == "a note"
+    assert [text.get_text() for text in figure.texts].count(figures.NOTE_OF_SIMULATION) == 1

@@ -1,46 +1,64 @@
 """Power by formula for tests on a noisy moment matrix (docs/theory/partial_correlation.md) and of group scores."""
 
+import functools
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtr
 
-from jaxdp.data.dataset import CATEGORICAL
 from jaxdp.independence.continuous import mean_difference, moment_test
-from jaxdp.plan import continuous, laws
+from jaxdp.plan import continuous, laws, residuals
 from jaxdp.plan.setting import Setting
-from jaxdp.statistics import group_scores, moments
+from jaxdp.statistics import clipped_normal, group_scores, moments, partial_correlations
+
+UNIFORM_SCALE = 0.741  # of a uniform column on [-1, 1]: its median distance from 0 over that of a normal one of sd 1
 
 
 def partial_correlation_power(
     setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float
 ) -> float:
-    """A correlation r of clipped columns: r ~ N(r, 1/(n a_x a_y)) + noise of one product over n times both slopes.
+    """A partial correlation of clipped normal columns, with the errors that the test counts at their expected moments.
 
-    Private centres and scales cost a quarter where a column is continuous. What is linear in Z counts as removed, and
-    the noise of the columns of Z is left out.
+    Private centres and scales cost a quarter where a column is continuous.
     """
-    columns = (setting.x, setting.y, *setting.z)
-    width = sum(column.levels - 1 if column.kind == CATEGORICAL and column.levels > 2 else 1 for column in columns)
-    private = any(not column.levels for column in columns)
-    left = 1.0 - (moment_test.CENTRE_SHARE + moment_test.SCALE_SHARE) * private
+    truth, x, y, given = residuals.second_moments(setting, effect)
+    width, levelled = len(given), residuals.levelled(setting)
+    left = 1.0 - (moment_test.CENTRE_SHARE + moment_test.SCALE_SHARE) * (not all(levelled))
     normal = isinstance(epsilon, laws.Concentrated)
-    bound = moments.frobenius_bound(width) / math.sqrt(2.0) if normal else moments.l1_bound(width)
+    bound = moments.frobenius_bound(width) if normal else moments.l1_bound(width)
     noise = laws.Noise.of(epsilon, left, bound)
-    clip = float(moments.best_clip(n, math.sqrt(noise.variance)))
-    inside = float(2.0 * ndtr(clip) - 1.0)
-    variance = (inside - 2.0 * clip * math.exp(-0.5 * clip**2) / math.sqrt(2.0 * math.pi)) / clip**2 + 1.0 - inside
-    seen = continuous.observed_moments(setting, effect, (continuous.WIDE, continuous.WIDE), 0.0)
-    spreads = [float(np.mean(seen[name])) for name in ("var_x", "var_y")]
-    r = float(np.mean(seen["covariance"])) / math.sqrt(spreads[0] * spreads[1])
-    levels = (setting.x.levels, setting.y.levels)
-    # slope of a column of the matrix on the column in sds, and its variance; levels lie on [-1, 1], limits apart
-    wide = continuous.WIDE**2
-    slopes = [math.sqrt(wide * v) if count else inside / clip for count, v in zip(levels, spreads, strict=True)]
-    variances = [wide * v if count else variance for count, v in zip(levels, spreads, strict=True)]
-    product = slopes[0] * slopes[1]
-    sd = math.sqrt(variances[0] * variances[1] / n) / product
-    return laws.noisy_sum_power(r, sd, sd, laws.Noise(noise.scale / (n * product), normal), level)
+    sd = math.sqrt(noise.variance) / (math.sqrt(2.0) if normal else 1.0)  # of a product
+    clip = float(moments.best_clip(n, sd))
+    clips = np.where(given, float(moments.wide_clip(n, sd, clip, int(given.sum()))), clip)
+    with jax.enable_x64(True):
+        found = _partial(truth, clips, given, x, y, float(n), noise.scale, tuple(levelled), normal)
+        value, sd, errors = (float(part) for part in found)
+    # of many products together, the noise is nearly normal
+    added = laws.Noise(errors, True) if normal or given.any() else laws.Noise(errors / math.sqrt(2.0))
+    return laws.noisy_sum_power(value, sd, sd, added, level)
+
+
+@functools.partial(jax.jit, static_argnames=("levelled", "normal"))
+def _partial(truth, clips, given, x, y, num_records, scale, levelled: tuple[bool, ...], normal: bool):
+    """The partial correlation, its sd by sampling where the true one is 0, and the sd of its noise."""
+    p = len(levelled)
+    linear = jnp.asarray(levelled)
+    covariance = truth[1:, 1:] - jnp.outer(truth[0, 1:], truth[0, 1:])
+    sds = jnp.sqrt(jnp.diagonal(covariance))
+    limits = clips * UNIFORM_SCALE
+    uniform = jnp.where(limits >= 1.0, 1.0 / (3.0 * limits**2), 1.0 - 2.0 * limits / 3.0)
+    squares = jnp.where(linear, sds**2, jnp.where(given, uniform, moments.clipped_variance(clips)))
+    law = clipped_normal.law(jnp.zeros(p), squares, linear)
+    i, j = np.triu_indices(p)
+    pairs = (covariance / jnp.outer(sds, sds))[i, j]
+    products = clipped_normal.covariance_of(pairs, law.coefficients[i], law.coefficients[j])
+    theta = jnp.concatenate([jnp.where(i == j, squares[i], products), jnp.zeros(p)])
+    variance = 1.0 if normal else 2.0
+    noise = scale / (jnp.asarray(moments.weights(p, normal)) * num_records)
+    found = partial_correlations.estimates(theta, levelled, num_records, noise, variance)
+    null, _ = partial_correlations.partial_correlation(found, x, y, given)
+    return null.value, null.sd, jnp.sqrt(variance * jnp.sum(null.noise**2))
 
 
 def mean_difference_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float) -> float:

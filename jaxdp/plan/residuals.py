@@ -24,7 +24,7 @@ def _power(
     setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float, *, correlation: bool
 ) -> float:
     """Scores are normal about the truth by each case's moments; the noise of sum and squares as the test counts it."""
-    truth, x, y, given = _moments(setting, effect)
+    truth, x, y, given = second_moments(setting, effect)
     normal, width = isinstance(epsilon, laws.Concentrated), len(given)
     share = float(residual_test.MATRIX_SHARE_GIVEN if given.any() else residual_test.MATRIX_SHARE)
     bound = moments.frobenius_bound(width) if normal else moments.l1_bound(width)
@@ -78,7 +78,7 @@ def _scores(truth, drawn, num_records, scale, given, x, y, normal: bool, correla
     return jax.vmap(of)(drawn)
 
 
-def _moments(setting: Setting, effect: float):
+def second_moments(setting: Setting, effect: float):
     """Second moments of (1, z, x, y) within their bounds, the places of x and y, and which columns are given.
 
     Further columns of an unordered x or y count as uniform ones that say nothing.
@@ -109,6 +109,11 @@ def _moments(setting: Setting, effect: float):
     made[x + 1, y + 1] = made[y + 1, x + 1] = np.mean(unit_x * unit_y * seen["covariance"] + mean_x * mean_y)
     columns = np.arange(len(means) - 1)
     return made, x, y, (columns < y) & (columns != x)
+
+
+def levelled(setting: Setting) -> list[bool]:
+    """Of each column of these moments whether it is one of levels."""
+    return [bool(column.levels) for column in (*setting.z, setting.x, setting.y) for _ in range(_width(column))]
 
 
 def _columns(column: Column, place) -> np.ndarray:

@@ -89,10 +89,12 @@ def test_formula_against_simulation():
         ("linear-regression", 5000, 4.0, 3, 0.06),
         ("partial-correlation", 3000, 4.0, 2, 0.09),
         ("partial-correlation", 20_000, 1.0, 3, 0.043),
+        ("winsorised-partial-correlation", 1000, 4.0, 1, 0.097),
+        ("winsorised-partial-correlation", 5000, 4.0, 3, 0.044),
     ],
 )
-def test_tests_on_scores_are_planned_where_their_spread_is_noise(method, n, epsilon, given, effect):
-    """Their p-values widen for a variance that the noise hides, and their ranges for noisy fits on Z."""
+def test_linear_tests_are_planned_with_the_noise_of_z(method, n, epsilon, given, effect):
+    """Their p-values widen for a variance that the noise hides, and what Z explains leaves less of X and Y."""
     lines = plan.Setting(z=(Column(),) * given, scaled=True, bent=False)
     predicted = plan.power(method, n=n, epsilon=epsilon, effect=effect, setting=lines)
     agree(predicted, simulated(method, n, epsilon, effect, lines))

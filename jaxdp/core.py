@@ -356,6 +356,8 @@ class PrivateTest(PrivateQuery):
     num_null = cast("int | None", None)  # draws of the null among which the p-value is a rank
     num_columns = cast("tuple[int, int, int] | None", None)  # of x, y, z: what the bounds of a resolved test depend on
 
+    no_effect: ClassVar[float] = 0.0  # the effect where x and y do not depend; its interval holds it or leaves it out
+
     # of all pairs of many columns together: data -> private statistic; None where `jaxdp.all_pairs` runs pair by pair
     pairwise: ClassVar[Callable[..., Any] | None] = None
     pairwise_of_sums: ClassVar[Callable[..., Any] | None] = None  # the same from the sums of all records

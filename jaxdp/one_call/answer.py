@@ -496,7 +496,7 @@ def draw(path: Path, answer: Answer) -> None:
         "p_value": content["p_value"],
         "level": content["level"],
         "title": content["title"],
-        "effect": _drawn_effect(content),
+        "effect": _drawn_effect(content, answer.test.no_effect),
         "simulation": content["mode"] == "simulation",
     }
     with jax.enable_x64(True):  # as the p-value was computed
@@ -507,14 +507,15 @@ def draw(path: Path, answer: Answer) -> None:
             figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
 
 
-def _drawn_effect(content: Mapping[str, Any]):
+def _drawn_effect(content: Mapping[str, Any], none: float):
     """The effect of one pair with its interval, for the picture; None where there is none."""
     from jaxdp.report.figures import Effect
 
     if not isinstance(content["effect"], float) or content["interval"] is None or None in content["interval"]:
         return None
     margin = content.get("equivalence", {}).get("margin")
-    return Effect(content["effect"], *content["interval"], content["effect_is"], margin)
+    low, high = content["interval"]
+    return Effect(content["effect"], low, high, content["effect_is"], margin, none)
 
 
 def versions() -> dict[str, str]:

@@ -21,13 +21,17 @@ MAX_LABELS = 40  # columns that a heat map names
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """An effect as pictures show it: its value, the ends of its interval, its name, and a margin that was asked for."""
+    """An effect as pictures show it: its value, the ends of its interval, its name, and a margin that was asked for.
+
+    none: the effect where nothing depends.
+    """
 
     value: float
     low: float
     high: float
     name: str
     margin: float | None = None
+    none: float = 0.0
 
 
 def canvas(width: float = 6.0, height: float = 3.8):
@@ -173,8 +177,8 @@ def _over_effect(height: float, effect: Effect | None):
     for side in ("top", "right", "left"):
         strip.spines[side].set_visible(False)
     if effect.margin is not None:
-        strip.axvspan(-effect.margin, effect.margin, color=BLUE, alpha=0.12)
-    strip.axvline(0.0, color=GREY, linewidth=1.0, linestyle=":")
+        strip.axvspan(effect.none - effect.margin, effect.none + effect.margin, color=BLUE, alpha=0.12)
+    strip.axvline(effect.none, color=GREY, linewidth=1.0, linestyle=":")
     strip.plot([effect.low, effect.high], [0.0, 0.0], color=BLUE, linewidth=3.0, solid_capstyle="butt")
     strip.plot([effect.value], [0.0], "o", color="black", markersize=6.0)
     named = re.split(r"[,;.] (?![^\[]*\])", effect.name)[0]

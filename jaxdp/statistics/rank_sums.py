@@ -1,7 +1,8 @@
 """Rank sums of groups, and the Kruskal-Wallis statistic in absolute values (Couch et al., 2019).
 
 Symbols: r_i = rank of record i, ties at their mean; R_g = sum over group g of r_i - (n + 1)/2; KW_abs = (n - 1) sum_g
-|R_g| / floor(n^2/4), the denominator being sum_i |r_i - (n + 1)/2| of values without ties.
+|R_g| / floor(n^2/4), the denominator being sum_i |r_i - (n + 1)/2| of values without ties. Of two groups R_0 = -R_1,
+and theta = P(a value of group 1 is above one of group 0) + P(they are equal)/2 is 1/2 + R_1/(n_0 n_1).
 """
 
 import jax
@@ -18,9 +19,21 @@ def unit(num_records: int) -> float:
 def kw_abs(values, groups, num_groups: int):
     """KW_abs of values (n,) in groups 0, ..., num_groups - 1; sum |R_g| is a multiple of 1/2, exact in float64."""
     with jax.enable_x64(True):
-        sums = jax.ops.segment_sum(_centred_twice(values), jnp.asarray(groups), num_groups)
-        found = 0.5 * unit(jnp.shape(values)[0]) * jnp.sum(jnp.abs(sums)).astype(float)
+        found = 0.5 * unit(jnp.shape(values)[0]) * jnp.sum(jnp.abs(_twice(values, groups, num_groups))).astype(float)
     return found.astype(jnp.result_type(float))
+
+
+def signed(values, groups):
+    """KW_abs of two groups 0 and 1, negative where the values of group 1 lie lower."""
+    with jax.enable_x64(True):
+        first, second = _twice(values, groups, 2)
+        found = 0.5 * unit(jnp.shape(values)[0]) * (second - first).astype(float)
+    return found.astype(jnp.result_type(float))
+
+
+def _twice(values, groups, num_groups: int):
+    """2 R_g of each group, (K,) int64."""
+    return jax.ops.segment_sum(_centred_twice(values), jnp.asarray(groups), num_groups)
 
 
 def _centred_twice(values):
@@ -37,3 +50,16 @@ def null_rank_sums(key, shares, num_records: int, draws: int):
     spread = jnp.sqrt(num_records**2 * (num_records + 1.0) / 12.0)
     own = jnp.sqrt(shares)[None, :] * jax.random.normal(key, (draws, shares.shape[0]))
     return spread * jnp.sum(jnp.abs(own - shares[None, :] * jnp.sum(own, axis=1, keepdims=True)), axis=1)
+
+
+def variance_of_second(centre, small, num_records: int):
+    """Variance of R_1 where theta = 1/2 + centre, small = size of the smaller group.
+
+    docs/theory/kruskal_wallis.md#effect. Of ranks without ties exact at centre 0, n_0 n_1 (n + 1)/12; elsewhere Hanley
+    and McNeil's, of exponential laws, their tails on the side that makes it the larger.
+    """
+    theta, large = 0.5 + centre, num_records - small
+    one, other = theta / (2.0 - theta) - theta**2, 2.0 * theta**2 / (1.0 + theta) - theta**2
+    more, less = jnp.maximum(one, other), jnp.minimum(one, other)
+    own = theta * (1.0 - theta) + jnp.maximum(large - 1.0, 0.0) * more + jnp.maximum(small - 1.0, 0.0) * less
+    return small * large * jnp.maximum(own, 0.0)

@@ -379,6 +379,7 @@ NULLS = {
     "feature-gcm-centred": _cells(GRADUAL + "; private centres", fields=NEAR),
     "contrast-features": Null(300, LIMIT, GRADUAL + " in two columns", fields=NEAR),
     "kruskal-wallis": Null(500, LIMIT, "normal limit of rank sums; sizes released", fields={"num_null": 199}),
+    "kruskal-wallis-pair": Null(500, LIMIT, "normal limit of a rank sum; sizes released"),
     "kruskal-wallis-zcdp": Null(
         500, LIMIT, "normal limit of rank sums; sizes released; rho = 0.5", epsilon=0.5, fields={"num_null": 199}
     ),

@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.data.dataset import CATEGORICAL, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.examples import AuditSettings, Example, PairSearch, with_gaussian_noise
 
 PLACE = "jaxdp.independence.ranks.kruskal_examples"
 LEVELS = 3
 GROUPED = Domain((Column(CATEGORICAL, LEVELS),), (Column(),))
+PAIR = Domain((Column(BINARY, 2),), (Column(),))
 SHIFT = 1.0  # sds between neighbouring groups of `shifted`
 REACHED = {"ranks": 0.98, "counts": 1.0}  # of the proven 2 (n - 1) the worst known pair moves 2 (n - 2)
 
@@ -29,19 +30,41 @@ def alike(key, n: int) -> Data:
     return shifted(key, n, 0.0)
 
 
-def worst_pairs(n: int = 101):
+def two_groups(key, n: int) -> Data:
+    """The lower two groups as one, and the highest."""
+    three = shifted(key, n)
+    return Data(1 * (three.x == LEVELS - 1), three.y, None, PAIR)
+
+
+def two_alike(key, n: int) -> Data:
+    """Two groups with one law of the values, a third of the records in the second."""
+    three = alike(key, n)
+    return Data(1 * (three.x == LEVELS - 1), three.y, None, PAIR)
+
+
+def worst_pairs(n: int = 101, num_groups: int = LEVELS, domain: Domain = GROUPED):
     """The lowest value of a group that holds it and the highest one alone becomes the highest of all."""
     values = np.linspace(-0.9, 0.9, n)
     groups = np.concatenate([[1], np.zeros(n - 2, int), [1]])
     moved = np.concatenate([[1.0], values[1:]])
-    elsewhere = np.concatenate([[2], groups[1:]])
-    data = Data(groups, values, None, GROUPED)
-    return [(data, Data(groups, moved, None, GROUPED)), (data, Data(elsewhere, values, None, GROUPED))]
+    elsewhere = np.concatenate([[2 % num_groups], groups[1:]])
+    data = Data(groups, values, None, domain)
+    return [(data, Data(groups, moved, None, domain)), (data, Data(elsewhere, values, None, domain))]
+
+
+def worst_pairs_of_two():
+    """The same of two groups."""
+    return worst_pairs(num_groups=2, domain=PAIR)
 
 
 def first_worst_pair():
     """For an audit: one pair."""
     return worst_pairs()[0]
+
+
+def first_worst_pair_of_two():
+    """For an audit: one pair."""
+    return worst_pairs_of_two()[0]
 
 
 EXAMPLES = (
@@ -62,5 +85,13 @@ EXAMPLES = (
         reaches=REACHED,
         worst_pairs=f"{PLACE}:worst_pairs",
         search=PairSearch(rounds=None),
+    ),
+    Example(
+        two_groups,
+        null=two_alike,
+        label="pair",
+        reaches=REACHED,
+        worst_pairs=f"{PLACE}:worst_pairs_of_two",
+        audit=AuditSettings(neighbours=f"{PLACE}:first_worst_pair_of_two"),
     ),
 )

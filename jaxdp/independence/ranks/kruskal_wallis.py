@@ -1,6 +1,6 @@
 """KruskalWallis: do the values of one column lie higher in some groups than in others? Rank sums in absolute values.
 
-Theory: docs/theory/kruskal_wallis.md. Symbols: R_g, KW_abs (`statistics/rank_sums.py`), K groups, p their shares.
+Theory: docs/theory/kruskal_wallis.md. Symbols: `statistics/rank_sums.py`; K groups, p their shares.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Domain
-from jaxdp.independence import noise_law
+from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.mechanisms import Laplace, divide
@@ -28,6 +28,7 @@ COUNTS_GUARD = 0.5  # noise scales added to each released size: shares nearer to
 RANK_SUMS_MOVE = 2.0  # times n - 1: of sum |R_g|, when a record is replaced (docs/theory/kruskal_wallis.md#sensitivity)
 COUNTS_MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0)}
 ROUNDINGS = 4.0
+PAIR = 2  # groups of which the sign of the rank sum is released too
 
 
 def groups_of(domain: Domain) -> str:
@@ -48,6 +49,16 @@ def _on_a_line(column: Column) -> bool:
     return not (column.kind == CATEGORICAL and column.levels > 2)
 
 
+def _told(test, x, y, interval) -> str:
+    """Of which values, and how they are cut."""
+    del test, interval
+    domain = Domain(x[0].code_column(), y[0].code_column())
+    group, ranked = (x[0], y[0]) if groups_of(domain) == "x" else (y[0], x[0])
+    low, high = group.levels
+    ends = f", {ranked.name} clipped to [{ranked.lower:g}, {ranked.upper:g}]" if ranked.is_continuous else ""
+    return f": {ranked.name} where {group.name} is {high}, above {ranked.name} where it is {low}{ends}"
+
+
 def _serves(domain: Domain) -> dict[str, int]:
     """Unordered groups: between columns on a line Kendall's test sees the trend with fewer records."""
     return {LINEAR: 2, MONOTONE: 2} if groups_of(domain) and not on_a_line(domain) else {}
@@ -57,12 +68,17 @@ def _serves(domain: Domain) -> dict[str, int]:
 class KruskalWallis(PrivateTest):
     """Private Kruskal-Wallis test: a column with levels (the groups) and one whose values are ranked; no z.
 
-    Statistic: KW_abs = (n - 1) sum over groups of |sum of centred ranks| / floor(n^2/4), ties at their mean rank.
+    Statistic: KW_abs = (n - 1) sum over groups of |sum of centred ranks| / floor(n^2/4), ties at their mean rank; of
+    two groups with the sign of the second one's sum, which is no more sensitive.
     Sensitivity (docs/theory/kruskal_wallis.md#sensitivity), replace-one: 2 (n - 1)^2/floor(n^2/4), which is below 8
     for even n and 8 (n - 1)/(n + 1) for odd n; sizes of the groups 2 in L1, sqrt(2) in L2.
     Privacy: epsilon-DP (90 % for KW_abs, 10 % for the sizes), or rho-zCDP with mechanism=Gaussian(rho).
-    P-value: rank among `num_null` draws of the normal limit of the rank sums at the released sizes, with fresh noise.
-    Ties make it conservative. It sees groups whose values lie higher or lower, not those that are spread differently.
+    P-value: rank among `num_null` draws of the normal limit of the rank sums at the released sizes, with fresh noise;
+    of two groups (Mann-Whitney) by the law of that limit and of the noise, without draws. Ties make it conservative. It
+    sees groups whose values lie higher or lower, not those that are spread differently.
+    effect: of two groups, P(a value of the second is above one of the first) + P(they are equal)/2, with an interval of
+    95 % that leaves out 1/2 exactly where p < 0.05 (docs/theory/kruskal_wallis.md#effect); NaN where the smaller group
+    has fewer than about 60/epsilon records; None of more groups.
 
     group_counts: sizes of the groups in the order of their levels, where they are public: nothing is spent on them.
     """
@@ -72,6 +88,7 @@ class KruskalWallis(PrivateTest):
     groups: str = jax.tree.static(default="")
     num_groups: int = jax.tree.static(default=0)
 
+    no_effect: ClassVar[float] = 0.5
     spec: ClassVar[TestSpec] = TestSpec(
         name="kruskal-wallis",
         summary="rank sums of groups; a continuous or ordered column against one with levels, without Z",
@@ -87,6 +104,8 @@ class KruskalWallis(PrivateTest):
         ),
         columns=Columns.CODES,
         sees="groups whose values lie higher or lower than others'",
+        effect="chance that a value of one of two groups lies above one of the other, ties half (0.5: no shift)",
+        effect_told=_told,
         fits=lambda domain: bool(groups_of(domain)),
         serves=_serves,
         needs_all="it ranks a column",
@@ -126,7 +145,10 @@ class KruskalWallis(PrivateTest):
         del key
         groups, values = (data.x, data.y) if self.groups == "x" else (data.y, data.x)
         groups = contingency.as_codes(groups, self.num_groups)
-        found = {"ranks": rank_sums.kw_abs(values, groups, self.num_groups)}
+        pair = self.num_groups == PAIR
+        found = {
+            "ranks": rank_sums.signed(values, groups) if pair else rank_sums.kw_abs(values, groups, self.num_groups)
+        }
         if self.group_counts is None:
             found["counts"] = jax.ops.segment_sum(jnp.ones(values.shape[0]), groups, self.num_groups)
         return found
@@ -138,7 +160,7 @@ class KruskalWallis(PrivateTest):
             norm=budget["ranks"].norm,
             relation=Relation.REPLACE_ONE,
             error=ROUNDINGS * UNIT_ROUNDOFF * num_records,
-            lower=0.0,
+            lower=-1.0 * num_records if self.num_groups == PAIR else 0.0,
             upper=1.0 * num_records,
         )
         if self.group_counts is not None:
@@ -153,6 +175,8 @@ class KruskalWallis(PrivateTest):
         return null_laws.RANK
 
     def p_value(self, key, release):
+        if self.num_groups == PAIR:
+            return self._p_value_of_pair(release, release.value["ranks"], 0.0)
         key_ranks, key_noise = jax.random.split(key)
         count = release.num_records
         sums = rank_sums.null_rank_sums(key_ranks, self._shares(release), count, self.num_null)
@@ -163,13 +187,55 @@ class KruskalWallis(PrivateTest):
         """The released KW_abs."""
         return release.value["ranks"]
 
+    def effect(self, key, release):
+        """(theta, interval) of two groups, by the law of the p-value; NaN where the noise hides the smaller group."""
+        del key
+        if self.num_groups != PAIR:
+            return None
+        count, small = release.num_records, jnp.min(self._sizes(release))
+        twice = 2.0 * rank_sums.unit(count)
+
+        def expected(centre, small):
+            return twice * centre * small * (count - small)
+
+        def tail(left, centre):
+            return self._p_value_of_pair(release, left, centre)
+
+        estimate, (low, high) = effect_sizes.ratio(
+            (release.value["ranks"], small),
+            self._noise_of_size(release),
+            expected,
+            tail,
+            estimate=lambda ranks, small: ranks / jnp.maximum(expected(1.0, small), 1e-30),
+            limits=(-0.5, 0.5),
+        )
+        return self.no_effect + estimate, (self.no_effect + low, self.no_effect + high)
+
+    def _p_value_of_pair(self, release, off, centre):
+        """P(|the rank sum and its noise are off their mean| >= |off|) of two groups, where theta is 1/2 + centre."""
+        count, sensitivity = release.num_records, release.sensitivity["ranks"]
+        variance = rank_sums.variance_of_second(centre, count * jnp.min(self._shares(release)), count)
+        return self.budget()["ranks"].null_p_value(off, 2.0 * rank_sums.unit(count) * jnp.sqrt(variance), sensitivity)
+
+    def _noise_of_size(self, release):
+        """Equally likely values of the noise in the size of one of two groups: half the difference of two noises."""
+        if self.group_counts is not None:
+            return jnp.zeros(1)
+        sensitivity = release.sensitivity["counts"]
+        return math.sqrt(0.5) * effect_sizes.noise_quantiles(self.budget()["counts"], sensitivity)
+
+    def _sizes(self, release):
+        """Sizes of the groups (K,): public, or released and made to add up."""
+        if self.group_counts is not None:
+            return jnp.asarray(self.group_counts, float)
+        sizes = jnp.asarray(release.value["counts"], float)
+        return sizes + (release.num_records - jnp.sum(sizes)) / self.num_groups
+
     def _shares(self, release):
         """Shares of the groups (K,): public, or released and drawn a little towards equal ones."""
+        sizes = self._sizes(release)
         if self.group_counts is not None:
-            sizes = jnp.asarray(self.group_counts, float)
             return sizes / jnp.sum(sizes)
-        sizes = jnp.asarray(release.value["counts"], float)
-        sizes = sizes + (release.num_records - jnp.sum(sizes)) / self.num_groups
         scale = self.budget()["counts"].scale(release.sensitivity["counts"])
         sizes = jnp.maximum(sizes, 0.0) + COUNTS_GUARD * scale
         return sizes / jnp.sum(sizes)

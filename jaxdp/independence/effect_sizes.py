@@ -6,6 +6,8 @@ noise is integrated over its law. An effect is what the released numbers estimat
 rests on a guess of the residuals' scale.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -192,6 +194,14 @@ def told_direction(x, y, interval) -> str:
     if is_binary(y):
         return f". {subject} goes with {y.name} = {y.levels[1]} {'more' if rises else 'less'} often"
     return f". {subject} goes with {'higher' if rises else 'lower'} {y.name}"
+
+
+def told_ratio(name: str, interval) -> str:
+    """The interval of a logarithm as one of the ratio itself; empty where there is no interval."""
+    if interval is None:
+        return ""
+    low, high = (math.exp(float(end)) for end in interval)
+    return f" ({name} {low:.3g} to {high:.3g})"
 
 
 def is_binary(rule) -> bool:

@@ -331,3 +331,8 @@ def test_rank_correlations_of_columns_with_many_zeros_are_covered(test, zeros):
         return Data(x, y, domain=Domain((Column(),), (Column(),)))
 
     assert 0.93 < covered(test, draw, 200, 800) < 0.985
+
+
+@pytest.mark.parametrize(("interval", "told"), [((-0.7, 0.0), " (odds ratio 0.497 to 1)"), (None, "")])
+def test_an_interval_of_a_logarithm_is_told_as_that_of_the_ratio(interval, told):
+    assert effect_sizes.told_ratio("odds ratio", interval) == told

@@ -27,7 +27,7 @@ def _told(test, x, y, interval) -> str:
     """Which number it is, and what goes with what."""
     del test
     if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
-        told = ": the logarithm of Peto's odds ratio"
+        told = ": the logarithm of Peto's odds ratio" + effect_sizes.told_ratio("odds ratio", interval)
     else:
         told = ": Kendall's tau-a, the share of pairs of records that agree less that of pairs that disagree"
     return told + effect_sizes.told_direction(x[0], y[0], interval)

@@ -68,12 +68,13 @@ def time_and_event(shapes) -> tuple[int, int]:
 
 def told(test, x, y, interval) -> str:
     """Which group is compared with which, and what the event is."""
-    del test, interval
+    del test
     (event,) = [rule for rule in y if not rule.is_continuous]
     first, second, came = (
         level if isinstance(level, str) else f"{level:.12g}" for level in (*x[0].levels, event.levels[1])
     )
-    return f" of {event.name} = {came}, {x[0].name} = {second} against {first}"
+    told = f" of {event.name} = {came}, {x[0].name} = {second} against {first}"
+    return told + effect_sizes.told_ratio("hazard ratio", interval)
 
 
 def blocks_for(noise_sd, num_records: int) -> int:

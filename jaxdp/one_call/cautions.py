@@ -16,7 +16,7 @@ def cautions(num_records: int, epsilon: float, *, released: bool, recorded: bool
     """Sentences for the content of an answer. released: not simulated. recorded: an account was charged."""
     found = []
     if num_records < FEW_RECORDS:
-        found.append(f"Few records ({num_records}): only strong relations can be found.")
+        found.append(f"Few records ({num_records}): only what is strong, or common, shows above the noise.")
     if released and MUCH < epsilon < math.inf:
         found.append(
             f"Epsilon of {spent(epsilon)} protects little: someone who knows all other records, and two equally likely "

@@ -72,7 +72,7 @@ def heaped(untied):
 
     untied: the product over both columns of 1 - sum of p_v^3, p_v the shares of their values.
     """
-    heap = jnp.cbrt(1.0 - jnp.sqrt(jnp.clip(untied, 1e-6, 1.0)))
+    heap = jnp.cbrt(1.0 - jnp.sqrt(jnp.clip(untied, 1e-6, 1.0 - 1e-6)))  # at 1 its gradient is infinite
     rest = jnp.minimum(1.0 - heap, 0.5)
     return rest * (1.0 - rest)
 

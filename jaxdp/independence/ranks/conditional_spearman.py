@@ -70,7 +70,8 @@ class ConditionalSpearman(StratifiedRankTest):
     def sum_per_effect(self, v, num_records):
         if num_records is None:
             return v  # as without ties
-        return jnp.sqrt(jnp.maximum(v, 0.0) * jnp.maximum(num_records - self.num_strata, v))
+        positive = jnp.maximum(v, 1e-9)  # the gradient of a root at 0 is infinite
+        return jnp.sqrt(positive * jnp.maximum(num_records - self.num_strata, positive))
 
     def variance_at(self, effect, variance, num_records):
         if num_records is None:

@@ -255,7 +255,8 @@ def find(name: str) -> Entry:
     if found is None:
         close = _closest(name)
         near = [] if close else _about(name)
-        hint = f"did you mean {close}?" if close else "jaxdp methods (in Python jaxdp.catalogue) lists them all."
+        hint = "jaxdp methods (in Python jaxdp.catalogue) lists them all."
+        hint = f"did you mean {close}? {hint}" if close else hint
         hint = f"{' and '.join(near)} are near it, and {hint}" if len(near) > 1 else hint
         hint = f"{near[0]} is near it, and {hint}" if len(near) == 1 else hint
         raise ValueError(f"there is no test called {name!r}; {hint}")

@@ -15,6 +15,7 @@ import jax
 from jaxdp._base import check
 from jaxdp._base.printed import printed
 from jaxdp.discovery.graph import Graph
+from jaxdp.randomness import keys
 
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
 HOPELESS = 0.5  # no two columns are further from independence than this share of the records, or little
@@ -151,8 +152,12 @@ class Search[**P]:
         vars(self).update(copied, __wrapped__=self.function)  # so that help and editors show the function
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> Graph:
-        """The graph. Privacy and errors: as the function says. Errors: TypeError within a program of JAX."""
+        """The graph. Privacy and errors: as the function says.
+
+        Errors within a program of JAX: RuntimeError for a release key, as everywhere; else TypeError.
+        """
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, options))):
+            keys.admit(args[0] if args else options.get("key"))
             raise TypeError(
                 f"{self.spec.name} decides on the host which query comes next, so it runs outside jax.jit, jax.vmap "
                 "and jax.grad: call it on arrays and numbers."

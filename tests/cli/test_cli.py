@@ -53,6 +53,7 @@ levels = [0, 1]
 GIVEN = Domain((Column(),), (Column(),), (Column(),))
 TWO_GIVEN = Domain((Column(),), (Column(),), (Column(), Column()))
 TWO_BY_TWO = Domain((Column("binary", 2),), (Column("binary", 2),))
+EVENTS = Domain((Column("binary", 2),), (Column(), Column("binary", 2)))  # a time, and whether the event came
 CANARY_TEXTS = ("xyzzyplugh", "31337.0625", "-27182.8125", "\u2603snow")
 
 
@@ -211,6 +212,8 @@ def test_every_method_runs(name, files, tmp_path, capsys):
         columns = {"x": "smoker", "y": "grade", "given": 'dose,"age, years"'}
     if getattr(catalogue.find(name).cls, "max_continuous", 1) == 0:
         columns = {"x": "smoker", "y": "grade", "given": "clinic"}
+    if fits(EVENTS) and not fits(GIVEN) and not fits(TWO_BY_TWO):
+        columns = {"x": "smoker", "y": "dose,case", "given": None}
     assert main(arguments(files, tmp_path, "--epsilon", "20", "--seed", "2", "--method", name, **columns)) == 0
     result, printed = result_of(tmp_path), capsys.readouterr().out
     assert 0.0 <= result["p_value"] <= 1.0

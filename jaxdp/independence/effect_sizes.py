@@ -63,7 +63,7 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
 
 
 def shrunk(variance, effect):
-    """A null variance at an effect in [-1, 1]: (1 - effect^4) of it, which columns of many laws keep to (#pivot)."""
+    """A null variance at an effect in [-1, 1]: (1 - effect^4) of it, which columns of many laws keep to (#ratio)."""
     return variance * jnp.maximum(1.0 - effect**4, MIN_REST)
 
 

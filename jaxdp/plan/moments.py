@@ -13,6 +13,7 @@ from jaxdp.plan.setting import Setting
 from jaxdp.statistics import clipped_normal, group_scores, moments, partial_correlations
 
 UNIFORM_SCALE = 0.741  # of a uniform column on [-1, 1]: its median distance from 0 over that of a normal one of sd 1
+SIZE_CASES = 256  # of the noise in the size of a group and in the mean response
 
 
 def partial_correlation_power(
@@ -62,29 +63,47 @@ def _partial(truth, clips, given, x, y, num_records, scale, levelled: tuple[bool
 
 
 def mean_difference_power(setting: Setting, n: int, epsilon: continuous.Budget, effect: float, level: float) -> float:
-    """Two groups of equal size, a response in the middle of its bounds: docs/theory/mean_difference.md#pivot."""
+    """Two groups of equal size, a response in the middle of its bounds: docs/theory/mean_difference.md#pivot.
+
+    Averaged over the noise of the size and of the mean response, which sets the scale of what follows.
+    """
     wide = continuous.WIDE**2
     seen = continuous.observed_moments(setting, effect, (continuous.WIDE, continuous.WIDE), 0.0)
     group, response = ("y", "x") if setting.y.levels == 2 else ("x", "y")
     unit = 1.0 if getattr(setting, response).levels else setting.residual_sd
     of_group, of_response = (wide * float(np.mean(seen[f"var_{name}"])) for name in (group, response))
     slope = wide * float(np.mean(seen["covariance"])) / of_group
-    within = max(of_response - slope**2 * of_group, 1e-12)
-    mean, sd, null_sd = (
-        unit * value for value in (2.0 * slope, 2.0 * (within / n) ** 0.5, 2.0 * (of_response / n) ** 0.5)
-    )
+    difference, within = 2.0 * slope * unit, max(of_response - slope**2 * of_group, 1e-12) * unit**2
     normal = isinstance(epsilon, laws.Concentrated)
     shares = {name: float((1 - mean_difference.SIZES_SHARE) * part) for name, part in mean_difference.SHARES.items()}
     in_size = laws.Noise.of(epsilon, float(mean_difference.SIZES_SHARE), mean_difference.size_bound(normal))
-    if 0.5 * n < group_scores.CLEAR * math.sqrt(in_size.variance):
+    in_sum = in_size.scale / mean_difference.SUM_WEIGHT
+    count, total = (laws.stratified_noise(SIZE_CASES, (2,), normal) * np.array([in_size.scale, in_sum])).T
+    per_scale = in_size.variance / in_size.scale**2
+    drawn = 0.5 + 0.5 / math.sqrt(n) * np.resize([1.0, -1.0], SIZE_CASES)  # share of the second group
+    records = float(n)  # its square is too large for a whole number
+    groups = group_scores.Groups.of(n * drawn + count, total, records, in_size.scale, in_sum, per_scale)
+    known = ~np.asarray(groups.unknown)
+    if not known.any():
         return 0.0
-    # the noise in size and mean stretches the range of the scores: mean sizes of it, in half ranges
-    size, centre = (
-        in_size.scale * (0.8 if normal else 1.0) / n * unit for unit in (2.0, 1.0 / mean_difference.SUM_WEIGHT)
+    kept = np.resize(np.flatnonzero(known), SIZE_CASES)  # one shape, so that one program serves every n
+    p, m, reach, most = (
+        np.asarray(part, float)[kept, None] for part in (groups.share, groups.centre, groups.range, groups.largest)
     )
-    noise = laws.Noise.of(epsilon, shares["scores"], 4.0 * (1.0 + size + centre - size * centre / (size + centre)) / n)
-    largest = (2.0 * (1.0 + size + centre)) ** 2
-    of_squares = laws.Noise.of(epsilon, shares["squares"], largest / n**2)
-    variances = np.maximum(null_sd**2 + of_squares.quantiles(), 1e-3 * null_sd**2)
-    of_variance = of_squares.variance + largest / n**2 * null_sd**2
-    return laws.noisy_sum_power(mean, sd, np.sqrt(variances), noise, level, of_variance, scores=True)
+    products = np.asarray(groups.products(records, per_scale)[1], float)[kept, None]
+    drawn = drawn[kept, None]
+    off = (drawn - p) / (p * (1.0 - p))  # docs/theory/mean_difference.md#identity
+    mean = difference + off * ((1.0 - p - drawn) * difference - m)
+    squared = sum(
+        part * (within + (side * 0.5 * difference - m) ** 2) / share**2
+        for side, part, share in ((1.0, drawn, p), (-1.0, 1.0 - drawn, 1.0 - p))
+    )
+    noise = laws.Noise.of(epsilon, shares["scores"], reach / n)
+    of_squares = laws.Noise.of(epsilon, shares["squares"], (most / n) ** 2)
+    units = laws.Noise(1.0, normal).quantiles()[None, :]
+    sampling = np.maximum(squared / n + units * of_squares.scale, 0.0)
+    judged = np.maximum(sampling, 1e-3 * squared / n) + products
+    of_variance = of_squares.variance + (most / n) ** 2 * sampling
+    sd = np.sqrt(np.maximum(squared - mean**2, 0.0) / n)
+    found = laws.noisy_sum_power(mean[:, 0], sd[:, 0], np.sqrt(judged), noise, level, of_variance, scores=True)
+    return float(found * known.mean())

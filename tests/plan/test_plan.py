@@ -18,7 +18,7 @@ from jaxdp import catalogue, plan
 from jaxdp.accounting.renyi import zcdp_epsilon, zcdp_rho
 from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
-from jaxdp.data.dataset import Column
+from jaxdp.data.dataset import BINARY, Column
 from jaxdp.data.schema import Schema
 from jaxdp.plan import laws, solve
 from jaxdp.plan.changes import changes
@@ -98,6 +98,16 @@ def test_linear_tests_are_planned_with_the_noise_of_z(method, n, epsilon, given,
     lines = plan.Setting(z=(Column(),) * given, scaled=True, bent=False)
     predicted = plan.power(method, n=n, epsilon=epsilon, effect=effect, setting=lines)
     agree(predicted, simulated(method, n, epsilon, effect, lines))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("n", "epsilon", "effect"), [(300, 1.0, 0.4), (200, 1.0, 0.6), (1000, 0.5, 0.2)])
+def test_two_means_are_planned_with_the_noise_in_the_size_of_the_groups(n, epsilon, effect):
+    """That noise stretches the range of the scores, and its product with that in the mean adds to their spread."""
+    two_groups = plan.Setting(x=Column(BINARY, 2), z=(), scaled=True)
+    predicted = plan.power("mean-difference", n=n, epsilon=epsilon, effect=effect, setting=two_groups)
+    counted = simulated("mean-difference", n, epsilon, effect, two_groups, replicates=4000)
+    assert abs(predicted - counted.rate) <= 0.03  # sd of the count 0.008
 
 
 @pytest.mark.nightly

@@ -36,7 +36,7 @@ class Noise:
     normal: bool = False
 
     @classmethod
-    def of(cls, budget: "float | Concentrated", share: float, sensitivity: float) -> "Noise":
+    def of(cls, budget: "float | Concentrated", share: float, sensitivity: Any) -> "Noise":
         """What a share of the budget buys for a number that moves by `sensitivity`."""
         if isinstance(budget, Concentrated):
             return cls(sensitivity / float(np.sqrt(2.0 * share * budget.rho)), True)

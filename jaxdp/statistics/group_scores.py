@@ -35,7 +35,7 @@ class Groups:
     limits: ClassVar[tuple[float, float]] = (-FAR, FAR)
 
     @classmethod
-    def of(cls, count, total, num_records: int, count_noise, sum_noise, variance_per_scale) -> Groups:
+    def of(cls, count, total, num_records: float, count_noise, sum_noise, variance_per_scale) -> Groups:
         """From a noisy count of the second group and a noisy sum of the responses, and the scales of their noise."""
         share = jnp.clip(count / num_records, MIN_SHARE, 1.0 - MIN_SHARE)
         centre = jnp.clip(total / num_records, -1.0, 1.0)
@@ -57,7 +57,7 @@ class Groups:
         p = self.share
         return self.count_noise * jnp.abs(1.0 - 2.0 * p) / (num_records * p * (1.0 - p))
 
-    def products(self, num_records: int, variance_per_scale):
+    def products(self, num_records: float, variance_per_scale) -> tuple[Any, Any]:
         """Mean and variance of the product of both noises in the mean score."""
         p = self.share
         product = self.count_noise * self.sum_noise / (num_records**2 * p * (1.0 - p))

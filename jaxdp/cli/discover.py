@@ -191,7 +191,21 @@ def describe(graph, num_records: int, truth) -> dict:
         content["cpdag_f1"] = discovery.cpdag_f1(graph, truth)
         content["shd"] = discovery.shd(graph, truth)
         content["shd_of_no_edges"] = discovery.shd(np.zeros(graph.cpdag.shape, bool), truth)
+        content |= _of_interventions(graph, truth)
     return content
+
+
+def _of_interventions(graph, truth) -> dict:
+    """The structural intervention distance to a DAG, beside that of a graph without edges; or why there is none."""
+    from jaxdp import discovery
+
+    if truth.undirected:
+        return {}
+    no_edges = dataclasses.replace(graph, cpdag=graph.cpdag & False, skeleton=graph.skeleton & False)
+    try:
+        return {"sid": discovery.sid(graph, truth), "sid_of_no_edges": discovery.sid(no_edges, truth)}
+    except (ImportError, ValueError) as error:
+        return {"no_sid": str(error)}
 
 
 def write_edges(path: Path, graph) -> None:
@@ -254,6 +268,11 @@ def summary(content: dict, folder: Path) -> str:
             f"F1 = {content['skeleton_f1']:.3f} of the edges, {content['cpdag_f1']:.3f} with their directions; "
             f"structural Hamming distance {content['shd']} (of a graph without edges: {content['shd_of_no_edges']})"
         )
+        if "sid" in content:
+            pairs = f"{content['sid']} (of a graph without edges: {content['sid_of_no_edges']})"
+            told += f"; wrong effects among all ordered pairs, the structural intervention distance: {pairs}"
+        elif "no_sid" in content:
+            told += f"; {content['no_sid']}"
         lines.insert(2, options.paragraph("compared", told))
     return "\n".join([*lines, f"  {options.NOT_PRIVATE}"] if content["mode"] == "simulation" else lines)
 

@@ -27,6 +27,7 @@ _EXPORTS = {
     "pc": "methods.pc",
     "read_graph": "graph",
     "shd": "metrics",
+    "sid": "metrics",
     "skeleton_f1": "metrics",
     "table_pc": "methods.table_pc",
     "demo": "choose",

@@ -28,6 +28,7 @@ from jaxdp.discovery.methods.table_pc import NoisyHistogram as NoisyHistogram
 from jaxdp.discovery.methods.table_pc import table_pc as table_pc
 from jaxdp.discovery.metrics import cpdag_f1 as cpdag_f1
 from jaxdp.discovery.metrics import shd as shd
+from jaxdp.discovery.metrics import sid as sid
 from jaxdp.discovery.metrics import skeleton_f1 as skeleton_f1
 from jaxdp.discovery.spec import Forecast as Forecast
 from jaxdp.discovery.spec import Search as Search

@@ -1,11 +1,12 @@
 """How close a discovered graph is to the true one."""
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from jaxdp.data.networks import Network
-from jaxdp.discovery.engine.orientation import cpdag_of, is_acyclic
+from jaxdp.discovery.engine.orientation import cpdag_of, extension, is_acyclic
 from jaxdp.discovery.graph import Graph
 
 
@@ -29,6 +30,40 @@ def shd(graph: Any, truth: Any) -> int:
     found, true = (_cpdag(item) for item in _aligned(graph, truth))
     differs = (found != true) | (found != true).T
     return int(np.sum(np.triu(differs, 1)))
+
+
+def sid(graph: Any, truth: Any) -> int:
+    """Structural intervention distance: ordered pairs (x, y) for which the graph gives a wrong effect of x on y.
+
+    Of the d (d - 1) pairs those for which adjustment by the parents of x in the graph is false in the truth, a DAG, or
+    for which the graph, an equivalence class, leaves the effect open: the parent adjustment distance of Henckel and
+    others (2024), which is the distance of Peters and Buehlmann (2015) where the graph is a DAG too.
+    Errors: ValueError if the truth is no DAG, or the graph no equivalence class; ImportError without gadjid.
+    """
+    found, true = (_arcs(item) for item in _aligned(graph, truth))
+    if not is_acyclic(true):
+        raise ValueError("the structural intervention distance needs a known graph that is a DAG: all edges directed.")
+    if not is_acyclic(found):
+        dag = extension(found)
+        if dag is None or not np.array_equal(cpdag_of(dag), found):
+            raise ValueError(
+                "the structural intervention distance needs an equivalence class of DAGs, and the graph found is none: "
+                "its arrows contradict each other, or background knowledge set some of them."
+            )
+    into, undirected = found & ~found.T, found & found.T
+    marks = into.astype(np.int8) + 2 * np.triu(undirected).astype(np.int8)
+    return int(_gadjid().parent_aid(true.astype(np.int8), marks, edge_direction="from row to column")[1])
+
+
+def _gadjid() -> ModuleType:
+    """The package that counts wrong adjustments."""
+    try:
+        import gadjid
+    except ImportError:
+        raise ImportError(
+            "the structural intervention distance needs gadjid: pip install 'jaxdp-dependence[sid]'."
+        ) from None
+    return gadjid
 
 
 def _f1(found: np.ndarray, true: np.ndarray) -> float:

@@ -1,6 +1,7 @@
 """`jaxdp discover`: files, exit codes, ledger, comparison with a true graph."""
 
 import csv
+import importlib.util
 import json
 
 import jax
@@ -55,6 +56,12 @@ def test_a_release_writes_every_file_and_charges_the_ledger(survey, tmp_path, ca
     assert result["shd_of_no_edges"] == 6
     said = " ".join(capsys.readouterr().out.split())
     assert f"structural Hamming distance {result['shd']} (of a graph without edges: 6)" in said
+    if importlib.util.find_spec("gadjid") is None:
+        assert "needs gadjid: pip install 'jaxdp-dependence[sid]'" in result["no_sid"]
+        assert result["no_sid"] in said
+    else:
+        assert result["sid"] < result["sid_of_no_edges"]
+        assert f"{result['sid']} (of a graph without edges: {result['sid_of_no_edges']})" in said
     content = json.loads((tmp_path / "out/graph.json").read_text())
     assert set(content) == {"names", "directed", "undirected", "complete", "epsilon", "mode", "note"}
     assert "table_pc was chosen" in content["note"]

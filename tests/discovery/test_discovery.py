@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +18,12 @@ from jaxdp.data.records import as_records
 from jaxdp.discovery.engine import table_scores
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import default_query
-from jaxdp.discovery.engine.orientation import cpdag_of, is_acyclic, meek
+from jaxdp.discovery.engine.orientation import cpdag_of, extension, is_acyclic, meek
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import graph_from_arcs, graph_from_dict
 from jaxdp.discovery.methods import em_pc, priv_pc
 from jaxdp.discovery.methods.pc import d_separated
-from jaxdp.discovery.metrics import cpdag_f1, shd, skeleton_f1
+from jaxdp.discovery.metrics import cpdag_f1, shd, sid, skeleton_f1
 from jaxdp.mechanisms.sparse_vector import amplified
 from jaxdp.noise.source import FloatNoise
 from jaxdp.published.priv_pc import printed_round, published_round
@@ -111,6 +112,31 @@ def test_metrics_by_hand():
     assert shd(named, graph_from_arcs(("a", "b", "c"), truth)) == 0
     with pytest.raises(ValueError, match="different columns"):
         shd(named, graph_from_arcs(("a", "b", "d"), truth))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_extension_belongs_to_the_equivalence_class_that_it_was_made_from(seed):
+    cpdag = cpdag_of(random_dag(seed))
+    dag = extension(cpdag)
+    assert is_acyclic(dag)
+    assert np.array_equal(cpdag_of(dag), cpdag)
+
+
+def test_edges_round_four_columns_without_a_collider_have_no_extension():
+    ring = np.zeros((4, 4), bool)
+    for i in range(4):
+        ring[i, (i + 1) % 4] = ring[(i + 1) % 4, i] = True
+    assert extension(ring) is None
+    with pytest.raises(ValueError, match="the graph found is none"):
+        sid(ring, random_dag(0, d=4))
+
+
+def test_the_intervention_distance_names_its_package_and_wants_a_dag(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gadjid", None)
+    with pytest.raises(ImportError, match=r"pip install 'jaxdp-dependence\[sid\]'"):
+        sid(np.zeros((7, 7), bool), random_dag(0))
+    with pytest.raises(ValueError, match="all edges directed"):
+        sid(np.zeros((2, 2), bool), np.array([[0, 1], [1, 0]], bool))
 
 
 def test_graph_exchange():

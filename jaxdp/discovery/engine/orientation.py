@@ -116,6 +116,32 @@ def _implied(arcs: np.ndarray, a: int, b: int) -> bool:
     return any(np.any(into[c] & into[:, b] & adjacent[a]) for c in outer)
 
 
+def extension(arcs: np.ndarray) -> np.ndarray | None:
+    """A directed acyclic graph with these arcs, these edges and no other collider; None if there is none.
+
+    Dor and Tarsi (1992): nodes go one by one, each a sink whose undirected neighbours are joined to all of its others.
+    """
+    dag, left = arcs & ~arcs.T, arcs.copy()
+    alive = set(range(len(arcs)))
+    while alive:
+        found = next((node for node in sorted(alive) if _may_go(left, node)), None)
+        if found is None:
+            return None
+        dag[left[:, found], found] = True
+        left[found] = left[:, found] = False
+        alive.discard(found)
+    return dag
+
+
+def _may_go(arcs: np.ndarray, node: int) -> bool:
+    """Whether all edges of a node may point to it without a new collider."""
+    if np.any(arcs[node] & ~arcs[:, node]):
+        return False
+    adjacent = arcs | arcs.T
+    around = np.flatnonzero(adjacent[node])
+    return all(adjacent[other, around].sum() == len(around) - 1 for other in np.flatnonzero(arcs[node]))
+
+
 def is_acyclic(arcs: np.ndarray) -> bool:
     """Whether a directed graph (no undirected edges) has no cycle."""
     remaining = arcs.copy()

@@ -27,7 +27,7 @@ def is_cost(name: str) -> bool:
 
 def cost(content: Mapping[str, Any], *, every: bool = False) -> str:
     """The cost in the content of an answer: "epsilon = 1", and a delta where there is one, or with `every` always."""
-    delta = f", delta = {spent(content['delta'])}" if every or content.get("delta") else ""
+    delta = f", delta = {spent(content.get('delta') or 0.0)}" if every or content.get("delta") else ""
     return f"epsilon = {spent(content['epsilon'])}{delta}"
 
 

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     found = audit.audit(args.method, args.epsilon, runs=args.runs, key=key)
     seconds = time.monotonic() - started
     result = {**dataclasses.asdict(found), "holds": found.holds, "seconds": round(seconds, 2), "seed": args.seed}
-    written.put(folder, "result.json", options.write_json, result)
+    written.put_json(folder, "result.json", result)
     written.put_picture(folder, "audit.png", draw, [found])
     print(summary(found, seconds))
     print(f"wrote {folder / 'result.json'}, {folder / 'audit.png'}")
@@ -78,7 +78,7 @@ def contract(args: argparse.Namespace) -> int:
 
     folder = options.output_folder(args.out, ("result.json",))
     found = audit.check_contract(args.method, seed=args.seed or 0)
-    written.put(folder, "result.json", options.write_json, {**dataclasses.asdict(found), "holds": found.holds})
+    written.put_json(folder, "result.json", {**dataclasses.asdict(found), "holds": found.holds})
     print(f"{found}\nwrote {folder / 'result.json'}")
     return 0 if found.holds else 1
 

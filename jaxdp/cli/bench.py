@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         "load_at_end": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "jax": jax.__version__,
     }
-    written.put(folder, "result.json", options.write_json, {"machine": facts, "rows": rows})
+    written.put_json(folder, "result.json", {"machine": facts, "rows": rows})
     written.put_picture(folder, "bench.png", draw, rows)
     print(f"{facts['device']}, {facts['cores']} cores, jax {facts['jax']}, epsilon {spent(args.epsilon)}")
     print(f"{'method':<22}{'n':>8}{'replicates/s':>15}{'compile s':>12}")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from jaxdp.cli import options
 
-FILES = ("variants.csv", "manhattan.png", "result.json", "report.html")
-HEADER = ("name", "place", "p_value", "effect", "low", "high")
 EXAMPLE = """examples:
   jaxdp gwas study --covariates study.cov --given age,pc1 --bounds age=18:90 pc1=-0.1:0.1 --epsilon 3
   jaxdp gwas study --covariates study.cov --given age --phenotype ldl --bounds age=18:90 ldl=0:10 --epsilon 3"""
@@ -55,38 +52,14 @@ def bounds(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from jaxdp.one_call.gwas import COUNT, GwasQuery
+    from jaxdp.cli import asking
+    from jaxdp.one_call.gwas import COUNT, NO_SCHEMA, GwasQuery
+    from jaxdp.one_call.reading import Table
 
     options.keep_programs()
     if args.every and args.count:
         raise options.UserError("give --count or --every, not both.")
     count = None if args.every else args.count or COUNT
-    query = GwasQuery.of(args.given or (), dict(args.bounds), args.phenotype or "", args.epsilon, count)
-    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.result_folder(args, FILES)
-    account = options.account(ledger, args.genotypes, folder, query.short)
-    found = query.ask(args.genotypes, args.covariates, options.make_key(args.seed), account)
-    content = write(found, folder, options.for_the_page(args, ledger))
-    screen = f"{found}\n  files      {folder}{options.pictures()}{options.left(ledger)}"
-    options.tell(args, content, screen)
-    return 0
-
-
-def write(found, folder: Path, facts: dict) -> dict:
-    """Writes variants.csv, the picture, result.json and report.html; returns what result.json holds."""
-    from jaxdp._base import csv_files
-    from jaxdp.report import manhattan, written
-    from jaxdp.report.html import write_report
-
-    content = {**found.to_dict(), **facts}
-    rows = [
-        [one["name"], one["place"], one["p_value"], one["effect"], *(one["interval"] or ("", ""))]
-        for one in found.variants
-    ]
-    written.put(folder, "result.json", options.write_json, content)
-    written.put(folder, "variants.csv", csv_files.write, HEADER, rows)
-    places, p_values = ([one[name] for one in found.variants] for name in ("index", "p_value"))
-    total = content["num_variants"]
-    written.put_picture(folder, "manhattan.png", lambda path: manhattan.draw(places, p_values, total, path))
-    write_report(folder, "Private score tests of variants", FILES)
-    return content
+    persons, given, phenotype = args.covariates, args.given or (), args.phenotype or ""
+    query = GwasQuery.of(persons, given, dict(args.bounds), phenotype, args.epsilon, count)
+    return asking.ask(args, Table(args.genotypes, NO_SCHEMA), query)

@@ -179,8 +179,8 @@ def export(ledger, folder: Path, notes: list[str]) -> None:
     from jaxdp.report import written
 
     written.put(folder, "ledger.csv", ledger.to_csv)
-    written.put(folder, "ledger.json", options.write_json, content(ledger))
-    written.put(folder, "dp_event.json", options.write_json, convert.event_fields(ledger.to_dp_event()))
+    written.put_json(folder, "ledger.json", content(ledger))
+    written.put_json(folder, "dp_event.json", convert.event_fields(ledger.to_dp_event()))
     written.put_picture(folder, "waterfall.png", draw, ledger, notes)
 
 

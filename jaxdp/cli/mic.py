@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from jaxdp._base import csv_files
 from jaxdp.cli import options
 
-TOP_PAIRS = 20
-FILES_OF_ONE = ("picture.png", "result.json", "report.html")
-FILES_OF_ALL = ("heatmap.png", "result.json", "matrix.csv", "top_pairs.csv", "report.html")
 EXAMPLE = """examples:
   jaxdp mic trial.csv --schema trial.toml --x dose --y response --epsilon 1 --out out/mic
   jaxdp mic trial.csv --schema trial.toml --all-pairs --epsilon 5 --delta 1e-6 --out out/pairs"""
@@ -48,6 +43,7 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from jaxdp.cli import asking
     from jaxdp.one_call.mic import MICQuery
 
     options.keep_programs()
@@ -63,31 +59,7 @@ def run(args: argparse.Namespace) -> int:
         max_cells=args.cells,
         range_share=args.range_share or 0.0,
     )
-    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    folder = options.result_folder(args, FILES_OF_ALL if args.all_pairs else FILES_OF_ONE)
-    account = options.account(ledger, args.data, folder, query.short)
-    found = query.ask(table, options.make_key(args.seed), account)
-    content = write(found, folder, options.for_the_page(args, ledger))
-    options.tell(args, content, _screen(content, folder) + options.pictures() + options.left(ledger))
-    return 0
-
-
-def write(found, folder: Path, facts: dict) -> dict:
-    """Writes result.json, the picture, report.html and, for all pairs, the tables; returns what result.json holds."""
-    from jaxdp.one_call.mic import draw
-    from jaxdp.report import written
-    from jaxdp.report.html import write_report
-
-    content = {**found.to_dict(), **facts}
-    written.put(folder, "result.json", options.write_json, content)
-    if found.p_value is None:
-        write_tables(folder, found.names, found.matrix, found.pairs)
-        written.put_picture(folder, "heatmap.png", draw, found)
-        write_report(folder, "Private maximal information coefficients", FILES_OF_ALL)
-    else:
-        written.put_picture(folder, "picture.png", draw, found)
-        write_report(folder, "Private maximal information coefficient", FILES_OF_ONE)
-    return content
+    return asking.ask(args, table, query)
 
 
 def _require_consistent(args) -> None:
@@ -97,35 +69,3 @@ def _require_consistent(args) -> None:
         raise options.UserError("--columns goes with --all-pairs: give both, or --x A and --y B for one pair.")
     if not args.all_pairs and not (args.x and args.y):
         raise options.UserError("give --x A and --y B, or --all-pairs.")
-
-
-def write_tables(folder: Path, names, matrix, found) -> None:
-    """matrix.csv, all coefficients (d, d), and top_pairs.csv, the largest of `found`."""
-    from jaxdp.report import written
-
-    square = [[name, *row] for name, row in zip(names, matrix.round(6).tolist(), strict=True)]
-    written.put(folder, "matrix.csv", csv_files.write, ["", *names], square)
-    top = [[pair["x"], pair["y"], round(pair["mic"], 6)] for pair in found[:TOP_PAIRS]]
-    written.put(folder, "top_pairs.csv", csv_files.write, ["x", "y", "mic"], top)
-
-
-def _screen(content: dict, folder: Path) -> str:
-    """One screen for people."""
-    from jaxdp._base import amounts
-    from jaxdp.one_call.mic import DROWNED, NOISY
-
-    lines = [
-        content["title"],
-        f"  answer     {content['answer']}",
-        f"  noise      sd {content['noise_sd']:.3g} on each coefficient",
-        f"  privacy    {amounts.cost(content, every=True)}, {content['relation']}, n = {content['n']}",
-    ]
-    if "unit" in content:
-        lines.append(f"  records    {content['unit']}")
-    if content["noise_sd"] > NOISY:
-        lines.append(f"  warning    {DROWNED}")
-    if content["cautions"]:
-        lines.append(options.paragraph("caution", " ".join(content["cautions"])))
-    if content["mode"] == "simulation":
-        lines.append(f"  {options.NOT_PRIVATE}")
-    return "\n".join([*lines, f"  files      {folder}"])

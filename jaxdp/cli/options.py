@@ -13,7 +13,6 @@ import os
 import shlex
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,8 +20,6 @@ from typing import Any
 
 MAX_SEED = 2**32 - 1  # a simulation key keeps 32 bits of its seed
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
-NOT_PRIVATE = "NOT PRIVATE: simulation (--seed given); leave --seed out for a private release."
-
 
 BOLD, RED = "1", "31"  # what terminals draw, by ANSI
 
@@ -50,16 +47,13 @@ def keep_programs() -> None:
     programs.of_this_process()
 
 
-def paragraph(name: str, text: str) -> str:
-    """A named part of an answer on the screen, wrapped beside its name."""
-    indent = f"  {name:11s}"
-    return textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=" " * len(indent))
-
-
 def tell(args: argparse.Namespace, content: Any, screen: str) -> None:
     """Prints the screen for people, or with --json what result.json holds."""
+    from jaxdp._base import json_files
+    from jaxdp.report.sections import NOT_PRIVATE
+
     if args.json:
-        print(json_text(content), end="")
+        print(json_files.text(content), end="")
         return
     title, _, rest = screen.partition("\n")
     rest = rest.replace(NOT_PRIVATE, coloured(NOT_PRIVATE, RED))
@@ -365,13 +359,6 @@ def account(ledger, data: str, folder: Path, columns: str):
     return ledger.asked(columns=short(columns), source=short(called(data)), result=short(str(folder.resolve())))
 
 
-def left(ledger) -> str:
-    """A line of the screen that says what is left after a charge; the cautions of an answer speak of no ledger."""
-    if ledger is None:
-        return ""
-    return f"\n  budget     {ledger.remaining} left in {ledger.path.name}"
-
-
 def for_the_page(args: argparse.Namespace, ledger) -> dict:
     """What the page says beside the result: the command as typed, and what is left of the budget (None: no ledger)."""
     budget = None
@@ -443,28 +430,6 @@ def output_folder(path: str, names: Iterable[str] = ()) -> Path:
         pass
     written.claim(folder, names)
     return folder
-
-
-def write_json(path: Path, payload: Any) -> None:
-    """Writes JSON that every reader accepts: an infinite number becomes the text "inf", NaN null."""
-    path.write_text(json_text(payload), encoding="utf-8")
-
-
-def json_text(payload: Any) -> str:
-    """The text that `write_json` writes."""
-    return json.dumps(_plain(payload), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):  # arrays and their scalars, of NumPy and JAX
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
 
 
 def progress[T](items: Iterable[T], label: str, total: int | None = None) -> Iterable[T]:

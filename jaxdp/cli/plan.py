@@ -299,7 +299,7 @@ def write(folder: Path, rows, setting, content: dict, args: argparse.Namespace) 
 
     for old in ("comparison.csv", "power.png", *plan_epsilon.FILES):
         written.drop(folder, old)
-    written.put(folder, "plan.json", options.write_json, content)
+    written.put_json(folder, "plan.json", content)
     if len(rows) > 1:
         names = [field.name for field in dataclasses.fields(rows[0])]
         written.put(folder, "comparison.csv", csv_files.write, names, (dataclasses.astuple(row) for row in rows))
@@ -335,6 +335,8 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
 
 def summary(rows, content: dict, folder: Path) -> str:
     """One screen for people."""
+    from jaxdp.report import sections
+
     lines = [content["title"], f"  answer     {content['answer']}"]
     if content["simulated"]:
         checked = content["simulated"]
@@ -355,7 +357,7 @@ def summary(rows, content: dict, folder: Path) -> str:
     if usual not in ("", rows[0].method):
         lines.append(f"  test       jaxdp test takes {usual} by default; give --method {rows[0].method}")
     if content["rests_on"]:
-        lines.append(options.paragraph("rests on", content["rests_on"]))
+        lines.append(sections.paragraph("rests on", content["rests_on"]))
     lines.append(f"  computed   {_computed(content)}, level {content['level']:g}")
     if len(rows) > 1:
         lines.append(f"\n  {'test':<22}{'n':>10}{'epsilon':>10}{'effect':>9}{'power':>8}{'cost of privacy':>17}")

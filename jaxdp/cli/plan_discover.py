@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         "searches": [{"method": row.method, "weakest_edge": row.weakest} for row in rows],
         "weakest_edge_is": "share of the records that would have to move for independence",
     }
-    written.put(folder, "plan.json", options.write_json, content)
+    written.put_json(folder, "plan.json", content)
     lines = [
         str(content["title"]),
         f"  answer     {content['answer']}",

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
         begin("drawing")
         for old in OTHERS:
             written.drop(folder, old)
-        written.put(folder, "plan.json", options.write_json, content)
+        written.put_json(folder, "plan.json", content)
         names = [field.name for field in dataclasses.fields(curve.points[0])]
         rows = [dataclasses.astuple(point) for point in curve.points]
         written.put(folder, "epsilon_curve.csv", csv_files.write, names, rows)
@@ -124,7 +124,9 @@ def draw(path: Path, curve: Any) -> None:
 
 def summary(curve: Any, content: dict[str, Any], folder: Path) -> str:
     """One screen for people."""
-    lines = [content["title"], options.paragraph("answer", content["answer"])]
+    from jaxdp.report import sections
+
+    lines = [content["title"], sections.paragraph("answer", content["answer"])]
     if content["simulated"]:
         checked = content["simulated"]
         lines.append(

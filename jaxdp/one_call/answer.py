@@ -5,33 +5,33 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import platform
 import shlex
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxdp._base import amounts, p_values
-from jaxdp._base.display import NOT_PRIVATE, as_html
 from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.records import levels_of
 from jaxdp.one_call.cautions import cautions
+from jaxdp.one_call.table_answer import TableAnswer, versions
 from jaxdp.plan.setting import Setting
-from jaxdp.report.picture import Picture
-from jaxdp.report.story import DOUBTS, told_doubts, told_flags
+from jaxdp.report.sections import DOUBTS, told_doubts
 
 MAX_VALUES_WRITTEN = 100
-WIDTH = 100
+POWER = 0.8
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Answer(Result):
+class Answer(TableAnswer, Result):
     """A `Result` with the query in words, the verdict and how it was found; noisy and public values only.
 
     content: what result.json holds. test: the test that ran, with its public fields. schema: of the query.
     """
+
+    files: ClassVar = ("result.json", "picture.png", "report.html")
+    page: ClassVar = "Private independence test"
 
     content: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     test: Any = None
@@ -42,63 +42,27 @@ class Answer(Result):
         """Whether the p-value is at most the significance level."""
         return self.content["dependence_found"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of result.json: plain numbers, texts, lists and dicts."""
-        return _plain(self.content)
+    def draw(self, path: Path) -> None:
+        """The released statistic against its null law, or the p-value on its scale; below it the effect's interval."""
+        import jax
 
-    def sentences(self) -> list[str]:
-        """The query, the answer and what it rests on."""
+        from jaxdp.independence.null_curve import null_curve
+        from jaxdp.report import figures
+
         content = self.content
-        rule = content["level_rule"] or {"sentence": ""}
-        sees = content["sees"]
-        found = [
-            f"{content['title']} {content['answer']}",
-            f"Effect size {told_effect(content)}." if told_effect(content) else "",
-            told_margin(content),
-            content.get("taken", ""),
-            f"{content['method']}{built(content['built'])} on {content['n']} records"
-            + (f"; it sees {sees}." if sees else "."),
-            content["conditioned_on"],
-            content["assumption"],
-            rule["sentence"],
-            content["unit"],
-            *content["cautions"],
-            self._cost_sentence(),
-        ]
-        if content["public_columns"]:
-            found.append(f"Not protected, known to everyone: {', '.join(content['public_columns'])}.")
-        return [sentence for sentence in dict.fromkeys(found) if sentence]
-
-    def _cost_sentence(self) -> str:
-        content = self.content
-        if content["mode"] == "simulation":
-            return f"{NOT_PRIVATE}; leave key out (on the command line --seed) for a private release."
-        return f"It cost {amounts.cost(content)} ({content['relation']})."
-
-    def __repr__(self) -> str:
-        return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in self.sentences())
-
-    __str__ = __repr__
-
-    def _repr_html_(self) -> str:
-        content = self.content
-        rule = content["level_rule"] or {"sentence": "", "flags": []}
-        values = {
-            "answer": content["answer"],
-            "p-value": p_values.number(content["p_value"], 6),
-            "effect": told_effect(content) or None,
-            "margin": told_margin(content) or None,
-            "method": f"{content['method']}{built(content['built'])}, n = {content['n']}",
-            "asked for": content.get("taken"),
-            "privacy": str(self.cost) if content["mode"] == "release" else NOT_PRIVATE,
-            "sees": content["sees"] or None,
-            "conditioned on": content["conditioned_on"] or None,
-            "rests on": content["assumption"] or None,
-            "level": rule["sentence"] or None,
-            "take care": told_flags(rule["flags"]) or None,
-            "not protected": ", ".join(content["public_columns"]) or None,
+        shared = {
+            "p_value": content["p_value"],
+            "level": content["level"],
+            "title": content["title"],
+            "effect": _drawn_effect(content, self.test.no_effect),
+            "simulation": content["mode"] == "simulation",
         }
-        return as_html(content["title"], {name: value for name, value in values.items() if value is not None})
+        with jax.enable_x64(True):  # as the p-value was computed
+            curve = null_curve(self.test, self)
+            if curve is None:
+                figures.p_value_scale(path, **shared)
+            else:
+                figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
 
     def missed(self, schema: str = "S.toml") -> dict[str, Any]:
         """Where no dependence was found: which effect would have been, with power 0.8, by the planner; public numbers.
@@ -148,13 +112,6 @@ class Answer(Result):
             "power": f"With power {POWER} an effect of {found:.2g} or more would have been found (sds of Y's own part "
             f"per sd of X's own part, by the planner for such columns{weak}).",
         }
-
-    def plot(self) -> Picture:
-        """The released statistic against its null law, or the p-value on its scale. Needs the `plot` extra."""
-        return Picture.drawn(draw, self)
-
-
-POWER = 0.8
 
 
 def _told_by_release(found: float | None) -> dict[str, Any]:
@@ -298,11 +255,6 @@ def _equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, 
     }
 
 
-def told_margin(content: Mapping[str, Any]) -> str:
-    """What is said of the margin; the empty text where none was given."""
-    return content["equivalence"]["sentence"] if "equivalence" in content else ""
-
-
 def _own_unit(query: Any) -> float:
     """What 1 of the test's effect means in the columns' own units."""
     factor = query.entry.spec.own_units
@@ -338,23 +290,6 @@ def _numbers(values):
         return None if math.isnan(number) else number
 
     return jax.tree.map(lambda value: known(np.asarray(value, float).tolist()), values)
-
-
-def told_effect(content: Mapping[str, Any]) -> str:
-    """The effect size with its interval in words; the empty text where there is none."""
-    if not isinstance(content["effect"], float):
-        return ""
-    interval = ""
-    if content["interval"] is not None:
-        low, high = content["interval"]
-        interval = f", 95 % interval {low:.3g} to {high:.3g}"
-    return f"{content['effect']:.3g}{interval}: {content['effect_is']}"
-
-
-def built(fields: Mapping[str, Any]) -> str:
-    """The settings that differ from the test's defaults, in brackets."""
-    told = ", ".join(f"{name} {value}" for name, value in fields.items())
-    return f" ({told})" if told else ""
 
 
 def verdict(found: bool, p_value: float, level: float, smallest: float | None = None, flags: Sequence[str] = ()) -> str:
@@ -484,29 +419,6 @@ def released_values(release) -> list[dict]:
     ]
 
 
-def draw(path: Path, answer: Answer) -> None:
-    """The released statistic against its null law, or the p-value on its scale; below it the effect's interval."""
-    import jax
-
-    from jaxdp.independence.null_curve import null_curve
-    from jaxdp.report import figures
-
-    content = answer.content
-    shared = {
-        "p_value": content["p_value"],
-        "level": content["level"],
-        "title": content["title"],
-        "effect": _drawn_effect(content, answer.test.no_effect),
-        "simulation": content["mode"] == "simulation",
-    }
-    with jax.enable_x64(True):  # as the p-value was computed
-        curve = null_curve(answer.test, answer)
-        if curve is None:
-            figures.p_value_scale(path, **shared)
-        else:
-            figures.null_law(path, curve.statistic, curve.tail, label=curve.label, **shared)
-
-
 def _drawn_effect(content: Mapping[str, Any], none: float):
     """The effect of one pair with its interval, for the picture; None where there is none."""
     from jaxdp.report.figures import Effect
@@ -518,24 +430,6 @@ def _drawn_effect(content: Mapping[str, Any], none: float):
     return Effect(content["effect"], low, high, content["effect_is"], margin, none)
 
 
-def versions() -> dict[str, str]:
-    """Versions of what computed an answer."""
-    import jax
-
-    from jaxdp._base.version import version
-
-    return {"jaxdp": version(), "jax": jax.__version__, "python": platform.python_version()}
-
-
 def epsilon_shown(cost: float, asked: float) -> float:
     """The cost; the budget asked for where the cost stays below it by rounding only."""
     return asked if asked * (1.0 - 1e-12) <= cost <= asked else cost
-
-
-def _plain(value: Any) -> Any:
-    """Dicts, lists, numbers and texts."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.tolist() if hasattr(value, "tolist") else value

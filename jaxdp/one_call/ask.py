@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
 from jaxdp.one_call import reading
 from jaxdp.one_call.reading import READING, ReadingOptions, Selection, Table
+from jaxdp.one_call.table_answer import TableAnswer
 
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
 
@@ -44,16 +46,26 @@ def silent(stage: str) -> None:
     """A progress callback that does nothing."""
 
 
-class TableQuery[Answer](abc.ABC):
+class TableQuery[Answer: TableAnswer](abc.ABC):
     """What is asked of the columns of a table, at what budget; everything in it is public.
 
-    ways: the ways of reading that it has, fields of `Reading`; what it says of the others is `lacks`.
+    form: the class of its answer. ways: the ways of reading that it has, fields of `Reading`; what it says of the
+    others is `lacks`. unfinished: files with which an interrupted run of a command goes on. parts: of a long run.
     """
 
+    form: ClassVar[type[TableAnswer]]
     ways: ClassVar[tuple[str, ...]] = READING
     lacks: ClassVar[str] = ""
+    unfinished: ClassVar[tuple[str, ...]] = ()
+    parts: int = 1
+
+    def in_folder(self, folder: Path) -> TableQuery[Answer]:
+        """The query whose unfinished files lie in this folder."""
+        del folder
+        return self
 
     schema: Schema
+    epsilon: float
 
     @property
     def public_columns(self) -> Sequence[str]:
@@ -134,7 +146,7 @@ class Call:
 
         return self.key is not None and keys.admit(self.key) != keys.RELEASE
 
-    def ask[Answer](self, query: TableQuery[Answer]) -> Answer:
+    def ask[Answer: TableAnswer](self, query: TableQuery[Answer]) -> Answer:
         """The answer."""
         return query.ask(self.table, own_key(self.key), account_of(self.ledger, self.table.source, query.short))
 

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import functools
 import math
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -14,21 +13,19 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from jaxdp import charge
-from jaxdp._base import amounts
-from jaxdp._base.display import NOT_PRIVATE
+from jaxdp._base import amounts, csv_files
 from jaxdp._base.keywords import flat
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.notation import DAYS_TO_1970
 from jaxdp.data.schema import REFUSE, Schema
 from jaxdp.one_call import reading
-from jaxdp.one_call.answer import versions
 from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget
 from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
 from jaxdp.one_call.reading import Selection, Table
+from jaxdp.one_call.table_answer import TableAnswer, versions
 from jaxdp.randomness.keys import RELEASE
-from jaxdp.report.picture import Picture
 
 MIN_ROWS = 10
 QUANTILES = (0.25, 0.5, 0.75)
@@ -40,12 +37,15 @@ FORGIVEN = "every record is counted, so records without a value are told, not le
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Description:
+class Description(TableAnswer):
     """What the columns of a table hold: noisy counts with intervals. Noisy and public values only.
 
     columns: one dict for each column: name, kind, missing, unknown, and levels or quantiles; of each number its
     estimate and a 95 % interval (low, high) for these records. content: what result.json holds.
     """
+
+    files: ClassVar = ("columns.png", "result.json", "columns.csv", "report.html")
+    page: ClassVar = "Private description of columns"
 
     columns: list[dict[str, Any]]
     cost: Cost
@@ -53,44 +53,35 @@ class Description:
     method: str
     content: Mapping[str, Any]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of result.json."""
-        return dict(self.content)
-
     def rows(self) -> list[tuple[str, str, float | str, float | str, float | str]]:
         """(column, what, estimate, low, high) of every number, in order."""
         return [(column["name"], *row) for column in self.columns for row in _rows(column)]
 
-    def plot(self) -> Picture:
-        """The counts of every column. Needs the `plot` extra."""
-        return Picture.drawn(draw, self)
+    def written(self) -> dict[str, Any]:
+        """Every number with its interval."""
+        return {"columns.csv": (csv_files.write, ("column", "what", "estimate", "low", "high"), self.rows())}
 
-    def table(self) -> str:
+    def draw(self, path: Path) -> None:
+        """The counts of every column."""
+        from jaxdp.report.description import description
+
+        description(path, self.columns, title=self.content["title"], simulation=self.mode == "simulation")
+
+    def table(self) -> list[str]:
         """The numbers as lines of a screen."""
         lines, last = [], ""
         for name, what, *numbers in self.rows():
             estimate, low, high = (_told(number) for number in numbers)
             lines.append(f"{'' if name == last else name:<20.20} {what:<24.24} {estimate:>12}  {low} to {high}")
             last = name
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        content = self.content
-        paid = f"It cost {amounts.cost(content)} ({content['relation']})."
-        told = [f"{content['title']} {content['answer']}", content["unit"], *content["cautions"]]
-        told.append(f"{NOT_PRIVATE}." if self.mode == "simulation" else paid)
-        return "\n".join([*(textwrap.fill(text, 100) for text in told if text), "", self.table()])
-
-    def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        return lines
 
 
 @dataclasses.dataclass(frozen=True)
 class DescribeQuery(TableQuery[Description]):
     """Columns to describe, at what budget; `DescribeQuery.of` checks it."""
 
+    form: ClassVar = Description
     ways: ClassVar = tuple(way for way in TableQuery.ways if way not in ("keep_sums", "missing"))
     lacks: ClassVar = f"describe takes no sums of records, and {FORGIVEN}"
 
@@ -295,13 +286,6 @@ def _told(number: float | str) -> str:
     if isinstance(number, float):
         return f"{number:.4g}" if abs(number) < 1e4 else f"{number:.0f}"
     return str(number)
-
-
-def draw(path: Path, found: Description) -> None:
-    """The counts of every column."""
-    from jaxdp.report.description import description
-
-    description(path, found.columns, title=found.content["title"], simulation=found.mode == "simulation")
 
 
 @flat(CallOptions, without=("keep_sums", "missing"), strict=False, force=False)

@@ -6,22 +6,27 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
+from jaxdp._base import amounts, csv_files, json_files
 from jaxdp._base.keywords import flat
 from jaxdp.data import streamed
 from jaxdp.data.records import RecordsInChunks, as_records, levels_of
 from jaxdp.data.schema import Schema
-from jaxdp.discovery.choose import AUTO, named, require_known, require_taken, setting_of
+from jaxdp.discovery import metrics
+from jaxdp.discovery.choose import AUTO, keeps, named, require_known, require_taken, setting_of
 from jaxdp.discovery.choose import discover as search
-from jaxdp.discovery.engine import knowledge
-from jaxdp.discovery.engine.kept import keeping
+from jaxdp.discovery.engine import kept, knowledge
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import Abilities, Search, asked_for, best, searches
 from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget, silent
 from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.reading import Selection, Table, is_release
+from jaxdp.one_call.table_answer import TableAnswer
 from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 2
@@ -59,22 +64,138 @@ def discover(
     """
     call = Call.of(table, how)
     own: dict[str, Any] = {"columns": columns, "epsilon": epsilon, "method": method}
-    found = call.ask(GraphQuery.of(call.schema, **own, **call.settings))[0]
+    found = call.ask(GraphQuery.of(call.schema, **own, **call.settings)).graph
     return dataclasses.replace(found, note=" ".join(text for text in (found.note, call.schema.protects) if text))
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class GraphAnswer(TableAnswer):
+    """A graph with the number of records, and what commands write of it. truth: a graph that it is compared with.
+
+    protects: what the schema says of a record.
+    """
+
+    files: ClassVar = ("graph.png", "graph.json", "result.json", "edges.csv", "graph.dot", "report.html")
+    page: ClassVar = "Private causal discovery"
+
+    graph: Graph
+    num_records: int
+    protects: str
+    truth: Graph | None = None
+
+    @functools.cached_property
+    def content(self) -> dict[str, Any]:  # type: ignore[override]
+        """What result.json holds."""
+        graph, truth = self.graph, self.truth
+        arcs = [f"{a} -> {b}" for a, b in graph.directed] + [f"{a} -- {b}" for a, b in graph.undirected]
+        content = {
+            "title": f"Causal graph of {len(graph.names)} columns",
+            "answer": ", ".join(arcs) if arcs else "no edge found",
+            "method": graph.method,
+            "epsilon": float(graph.cost.epsilon),
+            "delta": float(graph.cost.delta),
+            "relation": graph.cost.relation.value,
+            "mode": graph.mode,
+            "n": self.num_records,
+            "complete": graph.complete,
+            "untested": [[graph.names[i], graph.names[j]] for i, j in graph.untested],
+            "num_tests": graph.num_tests,
+            "cautions": list(graph.cautions),
+            "unit": self.protects,
+        } | ({"note": graph.note} if graph.note else {})
+        if truth is not None:
+            content["skeleton_f1"] = metrics.skeleton_f1(graph, truth)
+            content["cpdag_f1"] = metrics.cpdag_f1(graph, truth)
+            content["shd"] = metrics.shd(graph, truth)
+            content["shd_of_no_edges"] = metrics.shd(np.zeros(graph.cpdag.shape, bool), truth)
+            content |= _of_interventions(graph, truth)
+        return content
+
+    def written(self) -> dict[str, Any]:
+        """The graph as JSON and DOT, and its edges."""
+        return {
+            "graph.json": (json_files.write, self.graph.to_dict()),
+            "graph.dot": (_write_text, self.graph.to_dot()),
+            "edges.csv": (csv_files.write, *_edges(self.graph)),
+        }
+
+    def draw(self, path: Path) -> None:
+        """The graph; where it is compared, with what the truth has more and less."""
+        from jaxdp.report.graphs import draw_graph
+
+        graph, truth, found = self.graph, self.truth, self.graph.q_values
+        arcs = None
+        if truth is not None:
+            order = [truth.names.index(name) for name in graph.names]
+            arcs = truth.cpdag[np.ix_(order, order)]
+        # shown by width: 0 where an edge has no number of its own; None where no edge has one
+        q_values = None if np.isnan(found).all() else np.nan_to_num(found, nan=0.0)
+        how: dict[str, Any] = {"title": self.content["title"], "simulation": graph.mode == "simulation"}
+        draw_graph(path, graph.names, graph.cpdag, truth=arcs, q_values=q_values, **how)
+
+
+def _of_interventions(graph: Graph, truth: Graph) -> dict[str, Any]:
+    """The structural intervention distance to a DAG, beside that of a graph without edges; or why there is none."""
+    if truth.undirected:
+        return {}
+    no_edges = dataclasses.replace(graph, cpdag=graph.cpdag & False, skeleton=graph.skeleton & False)
+    try:
+        return {"sid": metrics.sid(graph, truth), "sid_of_no_edges": metrics.sid(no_edges, truth)}
+    except (ImportError, ValueError) as error:
+        return {"no_sid": str(error)}
+
+
+def _edges(graph: Graph) -> tuple[list[str], list[list[Any]]]:
+    """One row per answered query: the pair, what was conditioned on, the answer, the released value, its cost.
+
+    q_value: where the search has one, the share of edges expected to join independent columns, were this the weakest.
+    share_a_to_b, share_b_to_a: of edges, how often the two arrows were sampled (no calibrated probability); an edge
+    without a direction has the rest. A search on one noisy table answers by post-processing: its queries cost nothing
+    on top of the table.
+    """
+    rows = []
+    for item in graph.decisions:
+        edge, given = bool(graph.skeleton[item.i, item.j]), " ".join(graph.names[k] for k in item.given)
+        numbers = (item.value, item.q_value, *_arrow_shares(graph, item.i, item.j))
+        shown = [None if number is None else float(f"{number:.6g}") for number in numbers]
+        shown.insert(1, None if item.epsilon is None else float(amounts.spent(item.epsilon)))
+        rows.append([graph.names[item.i], graph.names[item.j], given, edge, item.independent, *shown])
+    arrows = ["share_a_to_b", "share_b_to_a"]
+    header = ["a", "b", "given", "edge", "independent", "released_value", "epsilon", "q_value", *arrows]
+    return header, rows
+
+
+def _arrow_shares(graph: Graph, i: int, j: int) -> tuple[float | None, float | None]:
+    if graph.arrow_shares is None or not graph.skeleton[i, j]:
+        return None, None
+    return float(graph.arrow_shares[i, j]), float(graph.arrow_shares[j, i])
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="")
+
+
 @dataclasses.dataclass(frozen=True)
-class GraphQuery(TableQuery[tuple[Graph, int]]):
-    """The graph of columns of a schema, at a total budget; its answer has the number of records beside it.
+class GraphQuery(TableQuery[GraphAnswer]):
+    """The graph of columns of a schema, at a total budget.
 
     settings: of `jaxdp.discovery.discover`, with method and delta. keep: the file of answers, a path or opened.
+    truth: a graph that the answer is compared with.
     """
+
+    form: ClassVar = GraphAnswer
+    unfinished: ClassVar = (kept.FILE,)
 
     schema: Schema
     names: tuple[str, ...]
     epsilon: float
     settings: Mapping[str, Any]
     keep: Any = None
+    truth: Graph | None = None
+
+    def in_folder(self, folder: Path) -> GraphQuery:
+        """With its file of answers in this folder, where the search has one."""
+        return dataclasses.replace(self, keep=folder / kept.FILE) if keeps(self.settings["method"]) else self
 
     @classmethod
     def of(
@@ -109,12 +230,12 @@ class GraphQuery(TableQuery[tuple[Graph, int]]):
 
     def ask(
         self, table: Table, key: Any, account: Any = None, *, begin: Callable[[str], None] = silent, **more: Any
-    ) -> tuple[Graph, int]:
+    ) -> GraphAnswer:
         """As every query; the file of answers is opened before anything is read, for a source may be asked twice."""
         with contextlib.ExitStack() as stack:
             query = self
             if self.keep is not None:
-                opened = stack.enter_context(keeping(self.keep, account))
+                opened = stack.enter_context(kept.keeping(self.keep, account))
                 query, account = dataclasses.replace(self, keep=opened), None if account is None else opened
             return TableQuery.ask(query, table, key, account, begin=begin, **more)
 
@@ -155,7 +276,7 @@ class GraphQuery(TableQuery[tuple[Graph, int]]):
 
         return load
 
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> tuple[Graph, int]:
+    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> GraphAnswer:
         """By the search that fits, or the one that was named."""
         size = data.num_records
         if size < MIN_ROWS:
@@ -164,4 +285,5 @@ class GraphQuery(TableQuery[tuple[Graph, int]]):
             found = search(key, data, ledger=account, epsilon=self.epsilon, keep=self.keep, **self.settings)
         released, recorded = found.mode == RELEASE, account is not None
         against = cautions(size, float(found.cost.epsilon), released=released, recorded=recorded)
-        return dataclasses.replace(found, cautions=tuple(against)), size
+        found = dataclasses.replace(found, cautions=tuple(against))
+        return GraphAnswer(found, size, self.schema.protects, self.truth)

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Unpack
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from jaxdp import catalogue, charge, core
-from jaxdp._base import p_values
-from jaxdp._base.display import NOT_PRIVATE
+from jaxdp import catalogue, core
+from jaxdp._base import csv_files, p_values
+from jaxdp._base.json_files import plain
 from jaxdp._base.keywords import flat
 from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed, printed_name
 from jaxdp.core import Cost
 from jaxdp.data import identifiers, plink
 from jaxdp.data.readers import OWNER
-from jaxdp.data.schema import as_names
+from jaxdp.data.schema import Schema, as_names
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
-from jaxdp.one_call.ask import account_of, budget, own_key
+from jaxdp.one_call.ask import Call, TableQuery, budget
 from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.reading import READING, Reading, ReadingOptions
+from jaxdp.one_call.reading import READING, Reading, ReadingOptions, Selection, Table
+from jaxdp.one_call.table_answer import TableAnswer
 from jaxdp.randomness.keys import RELEASE
-from jaxdp.report import story
+from jaxdp.report import sections
 
 LEVEL = 0.05
 COUNT = 4
+NO_SCHEMA = Schema({})  # a fileset is typed; what else is public are the bounds
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class VariantAnswers:
+class VariantAnswers(TableAnswer):
     """Tested variants, the smallest p-value first. Noisy and public values only.
 
     variants: dicts of name, place, index, p_value (family-wise over all variants), effect per allele and its
@@ -41,6 +45,9 @@ class VariantAnswers:
     cost, mode: of the release. content: what result.json holds beside them.
     """
 
+    files: ClassVar = ("variants.csv", "manhattan.png", "result.json", "report.html")
+    page: ClassVar = "Private score tests of variants"
+
     variants: list[dict[str, Any]]
     cost: Cost
     mode: str
@@ -48,29 +55,47 @@ class VariantAnswers:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json."""
-        return {**self.content, "variants": [dict(one) for one in self.variants]}
+        return plain({**self.content, "variants": self.variants})
 
-    def __repr__(self) -> str:
-        content = self.content
-        lines = [f"{content['title']}: {content['answer']}."]
-        lines += [
-            f"  {one['name']}  {one['place']}  {p_values.told(one['p_value'])}  effect {one['effect']:.3g}"
+    def table(self) -> list[str]:
+        """A line for each variant."""
+        return [
+            f"{one['name']}  {one['place']}  {p_values.told(one['p_value'])}  effect {one['effect']:.3g}"
             + ("" if one["interval"] is None else " [{:.3g}, {:.3g}]".format(*one["interval"]))
             for one in self.variants
         ]
-        paid = NOT_PRIVATE if self.mode == "simulation" else f"It cost {self.cost}"
-        flagged = [f"Flagged: {story.told_flags(content['flags'])}."] if content["flags"] else []
-        return "\n".join([*lines, *flagged, *content["cautions"], f"{paid}."])
+
+    def written(self) -> dict[str, Any]:
+        """The table of variants."""
+        rows = [
+            [one["name"], one["place"], one["p_value"], one["effect"], *(one["interval"] or ("", ""))]
+            for one in self.variants
+        ]
+        return {"variants.csv": (csv_files.write, ("name", "place", "p_value", "effect", "low", "high"), rows)}
+
+    def draw(self, path: Path) -> None:
+        """The p-values along the genome."""
+        from jaxdp.report import manhattan
+
+        places, found = ([one[name] for one in self.variants] for name in ("index", "p_value"))
+        manhattan.draw(places, found, self.content["num_variants"], path)
 
 
 @dataclasses.dataclass(frozen=True)
-class GwasQuery:
+class GwasQuery(TableQuery[VariantAnswers]):
     """What is asked of a fileset, at what budget; checked before a file is opened.
 
-    phenotype: column of the table of persons; "" for the sixth column of .fam. bounds: of covariates, and of a
-    phenotype that is a quantity. count: variants chosen and tested; None tests every one, for few variants.
+    persons: a table of persons with a header FID IID ..., which has the covariates. phenotype: its column; "" for the
+    sixth column of .fam. bounds: of covariates, and of a phenotype that is a quantity. count: variants chosen and
+    tested; None tests every one, for few variants.
     """
 
+    form: ClassVar = VariantAnswers
+    ways: ClassVar = ()
+    lacks: ClassVar = "a fileset is read whole, and its persons are those of .fam"
+
+    schema: Schema
+    persons: str | os.PathLike | None
     covariates: tuple[str, ...]
     bounds: Mapping[str, tuple[float, float]]
     phenotype: str
@@ -78,7 +103,7 @@ class GwasQuery:
     count: int | None = COUNT
 
     @classmethod
-    def of(cls, covariates, bounds, phenotype, epsilon, count) -> GwasQuery:
+    def of(cls, persons, covariates, bounds, phenotype, epsilon, count) -> GwasQuery:
         """Errors: ValueError for covariates without bounds and bounds that are none."""
         names = tuple(as_names("covariates", covariates))
         if len(set(names)) < len(names) or phenotype in names:
@@ -93,7 +118,7 @@ class GwasQuery:
             raise ValueError(f"bounds of {unknown[0]!r}, which is neither a covariate nor the phenotype.")
         if count is not None and count < 1:
             raise ValueError(f"count must be at least 1, got {count}.")
-        return cls(names, checked, phenotype or "", budget(epsilon), count)
+        return cls(NO_SCHEMA, persons, names, checked, phenotype or "", budget(epsilon), count)
 
     @property
     def short(self) -> str:
@@ -110,23 +135,30 @@ class GwasQuery:
 
         return catalogue.at_most(self.epsilon, build, data)
 
-    def ask(self, prefix, table, key, account=None) -> VariantAnswers:
-        """The answer, charged to the account once. Errors: ValueError and OSError about files, before the charge."""
-        genotypes, data = self._read(prefix, table)
-        test = self.test(data)
-        rule = test.level_rule(core.public_shapes(data))
-        with charge.explaining(account) as account:
-            result = core.run(test, key, data, ledger=account)
-            names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
-            return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule, account)
+    def selection(self, table: Table) -> Selection:
+        """The covariates and the phenotype; a fileset has the rest."""
+        return Selection(table, (*self.covariates, *([self.phenotype] if self.phenotype else [])))
 
-    def _read(self, prefix, table):
+    def loader(self, selection: Selection, key: Any) -> tuple[GwasQuery, Callable[..., Any]]:
+        """The fileset with its table of persons, in memory."""
+        return self, functools.partial(self._read, selection.names)
+
+    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> VariantAnswers:
+        """By the test of all variants, or of the best."""
+        genotypes, records = data
+        test = self.test(records)
+        rule = test.level_rule(core.public_shapes(records))
+        begin("testing variants")
+        result = core.run(test, key, records, ledger=account)
+        names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
+        return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule, account)
+
+    def _read(self, wanted: Sequence[str], prefix: Any, **how: Any) -> tuple[Any, Any]:
         genotypes = plink.read_genotypes(prefix)
-        wanted = [*self.covariates, *([self.phenotype] if self.phenotype else [])]
-        if wanted and table is None:
+        if wanted and self.persons is None:
             raise ValueError(f"column {wanted[0]!r} needs a table of persons with a header FID IID: give covariates.")
         watch = identifiers.Watch()
-        columns = plink.read_persons(table, wanted, genotypes.persons, watch) if wanted else {}
+        columns = plink.read_persons(self.persons, wanted, genotypes.persons, watch) if wanted else {}
         families, persons = zip(*genotypes.persons, strict=True)
         if len(set(families)) == len(families):  # within families numbers of persons begin anew
             watch.look({"IID": persons})
@@ -157,7 +189,7 @@ class GwasQuery:
             "title": f"Which of {len(genotypes.names)} variants go with {self.phenotype or 'the phenotype'}"
             + (f", given {', '.join(self.covariates)}?" if self.covariates else "?"),
             "answer": f"{hits} of {len(found)} tested variants at family-wise level {LEVEL:g}"
-            + (story.told_doubts(rule.flags) if hits else ""),
+            + (sections.told_doubts(rule.flags) if hits else ""),
             "method": result.method,
             "n": len(genotypes.persons),
             "num_variants": len(genotypes.names),
@@ -207,6 +239,5 @@ def gwas(
     Returns `VariantAnswers`. Privacy: epsilon-DP under replace-one: one person's genotypes, phenotype and covariates
     together. Errors: ValueError and OSError about names, bounds and files, before anything is charged.
     """
-    Reading(**reading).require_only(why="a fileset is read whole, and its persons are those of .fam")
-    query = GwasQuery.of(names, bounds or {}, phenotype, epsilon, count)
-    return query.ask(genotypes, covariates, own_key(key), account_of(ledger, genotypes, query.short))
+    query = GwasQuery.of(covariates, names, bounds or {}, phenotype, epsilon, count)
+    return Call(Table(genotypes, NO_SCHEMA, Reading(**reading)), ledger, key, {}).ask(query)

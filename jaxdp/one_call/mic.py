@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from jaxdp import charge
-from jaxdp._base import amounts, p_values
-from jaxdp._base.display import NOT_PRIVATE, as_html
+from jaxdp._base import csv_files, p_values
 from jaxdp._base.keywords import flat
 from jaxdp.core import Cost
 from jaxdp.data.schema import Schema
@@ -23,25 +22,26 @@ from jaxdp.one_call import reading
 from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget
 from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.reading import Selection, Table
+from jaxdp.one_call.table_answer import TableAnswer
 from jaxdp.randomness.keys import RELEASE
-from jaxdp.report.picture import Picture
 
 MIN_ROWS = 10
-MAX_LABELS = 40
-NOISY = 0.3  # sd of a coefficient from which on the noise drowns most of them
-DROWNED = "the noise drowns most coefficients: fewer columns, more budget or --delta would help"
+TOP_PAIRS = 20
 NULL_DRAWS = 199
 LEVEL = 0.05
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Coefficients:
+class Coefficients(TableAnswer):
     """Private maximal information coefficients: of one pair (with a p-value), or of all pairs of columns.
 
     names: columns. pairs: one dict x, y, mic for each pair, the largest first. matrix: (d, d), 1 on the diagonal.
     p_value: of independence, for one pair. content: what result.json holds. cost, mode, method: of the release.
     Noisy and public values only.
     """
+
+    files: ClassVar = ("picture.png", "heatmap.png", "result.json", "matrix.csv", "top_pairs.csv", "report.html")
+    page: ClassVar = "Private maximal information coefficients"
 
     names: tuple[str, ...]
     pairs: list[dict[str, Any]]
@@ -52,32 +52,32 @@ class Coefficients:
     content: Mapping[str, Any]
     p_value: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of result.json."""
-        return {**self.content, "pairs": [dict(pair) for pair in self.pairs]}
+    @property
+    def picture(self) -> str:
+        """One pair has a p-value on its scale, all pairs a heat map."""
+        return "heatmap.png" if self.p_value is None else "picture.png"
 
-    def plot(self) -> Picture:
-        """A heat map of all pairs, or the p-value of one on its scale. Needs the `plot` extra."""
-        return Picture.drawn(draw, self)
+    def written(self) -> dict[str, Any]:
+        """Of all pairs the matrix and the largest coefficients."""
+        if self.p_value is not None:
+            return {}
+        square = [[name, *row] for name, row in zip(self.names, self.matrix.round(6).tolist(), strict=True)]
+        top = [[pair["x"], pair["y"], round(pair["mic"], 6)] for pair in self.pairs[:TOP_PAIRS]]
+        return {
+            "matrix.csv": (csv_files.write, ["", *self.names], square),
+            "top_pairs.csv": (csv_files.write, ["x", "y", "mic"], top),
+        }
 
-    def __repr__(self) -> str:
-        content = self.content
-        told = [
-            f"{content['title']}: {content['answer']}.".replace("?:", "?"),
-            f"{self.method} on {content['n']} records; the noise has sd {content['noise_sd']:.3g} on each coefficient.",
-        ]
-        if "unit" in content:
-            told.append(content["unit"])
-        if content["noise_sd"] > NOISY:
-            told.append(f"Warning: {DROWNED}.")
-        told += content["cautions"]
-        paid = f"It cost {amounts.cost(content)} ({content['relation']})."
-        return "\n".join([*told, f"{NOT_PRIVATE}." if self.mode == "simulation" else paid])
+    def draw(self, path: Path) -> None:
+        """The p-value of one pair on its scale, or the heat map of all pairs."""
+        from jaxdp.report import figures
 
-    def _repr_html_(self) -> str:
-        values = {f"{pair['x']} ~ {pair['y']}": pair["mic"] for pair in self.pairs[:MAX_LABELS]}
-        paid = NOT_PRIVATE if self.mode == "simulation" else str(self.cost)
-        return as_html(self.content["title"], {**values, "noise sd": self.content["noise_sd"], "privacy": paid})
+        title, simulation = self.content["title"], self.mode == "simulation"
+        if self.p_value is not None:
+            figures.p_value_scale(path, p_value=self.p_value, level=LEVEL, title=title, simulation=simulation)
+            return
+        how: dict[str, Any] = {"label": "private MIC", "highest": 1.0, "colours": "viridis", "title": title}
+        figures.heat_map(path, self.matrix, self.names, **how, simulation=simulation)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +88,7 @@ class MICQuery(TableQuery[Coefficients]):
     max_cells: grid cells allowed. range_share: share of the budget for private ranges, for one pair.
     """
 
+    form: ClassVar = Coefficients
     ways: ClassVar = tuple(way for way in TableQuery.ways if way != "keep_sums")
     lacks: ClassVar = "MIC takes no sums of records"
 
@@ -277,15 +278,3 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> tuple:
     found = np.asarray(mic_laplace.corrected(np.asarray(released.value), null), float)
     released = dataclasses.replace(released, cost=cost)
     return released, found, {"method": method, "noise_sd": sd}
-
-
-def draw(path: Path, found: Coefficients) -> None:
-    """The p-value of one pair on its scale, or the heat map of all pairs."""
-    from jaxdp.report import figures
-
-    title, simulation = found.content["title"], found.mode == "simulation"
-    if found.p_value is not None:
-        figures.p_value_scale(path, p_value=found.p_value, level=LEVEL, title=title, simulation=simulation)
-        return
-    how: dict[str, Any] = {"label": "private MIC", "highest": 1.0, "colours": "viridis", "title": title}
-    figures.heat_map(path, found.matrix, found.names, **how, simulation=simulation)

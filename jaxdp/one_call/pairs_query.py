@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import jax
 import numpy as np
@@ -33,7 +33,6 @@ from jaxdp.one_call.answer import (
     in_own_units,
     level_rule_of_all,
     of_verdict,
-    versions,
     with_flags,
     without_z,
 )
@@ -42,8 +41,9 @@ from jaxdp.one_call.cautions import cautions
 from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
 from jaxdp.one_call.query import Query, TestOptions, require_size
 from jaxdp.one_call.reading import Selection, Table
+from jaxdp.one_call.table_answer import versions
 from jaxdp.randomness import keys
-from jaxdp.report.story import told_doubts
+from jaxdp.report.sections import told_doubts
 from jaxdp.spec import DECISION, Options
 
 MAX_DRAWS = 99_999  # of null tables for one pair
@@ -60,6 +60,8 @@ class PairsQuery(TableQuery[PairAnswers]):
     asked: one query for each pair, in the order of the columns, each with its share of epsilon.
     delta: of one joint release, which may then have Gaussian noise; 0 for pure epsilon-DP.
     """
+
+    form: ClassVar = PairAnswers
 
     schema: Schema
     columns: tuple[str, ...]
@@ -131,6 +133,11 @@ class PairsQuery(TableQuery[PairAnswers]):
         for query in asked if method != JOINT else []:
             _require_pair(query)
         return cls(schema, names, given, whole, adjust, level, tuple(asked), delta)
+
+    @property
+    def parts(self) -> int:  # type: ignore[override]
+        """The pairs."""
+        return len(self.asked)
 
     @property
     def joint(self) -> bool:

@@ -9,7 +9,7 @@ import difflib
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -32,6 +32,8 @@ MIN_ROWS = 10
 @dataclasses.dataclass(frozen=True)
 class Query(TableQuery[Answer]):
     """X, Y, Z, the test that answers, its budget and its public settings; `Query.of` checks and completes them."""
+
+    form: ClassVar = Answer
 
     schema: Schema
     x: tuple[str, ...]

@@ -23,7 +23,7 @@ from typing import Any
 
 from jaxdp._base import amounts, csv_files
 from jaxdp.report import written
-from jaxdp.report.story import COST, story, waterfall
+from jaxdp.report.sections import COST, story, waterfall
 
 REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30

@@ -75,6 +75,13 @@ def put_picture(folder: Path, name: str, draw: Callable[..., Any], *args: Any, *
         drop(folder, name)
 
 
+def put_json(folder: Path, name: str, content: Any) -> Path:
+    """`put` of JSON that every reader accepts."""
+    from jaxdp._base import json_files
+
+    return put(folder, name, json_files.write, content)
+
+
 def put_text(folder: Path, name: str, text: str) -> Path:
     """`put` of a text in UTF-8."""
     return put(folder, name, lambda path: path.write_text(text, encoding="utf-8", newline=""))

@@ -11,6 +11,7 @@ import pytest
 
 import jaxdp
 from jaxdp import catalogue
+from jaxdp._base import json_files
 from jaxdp.cli import main as door
 from jaxdp.cli import options
 from jaxdp.cli.main import main
@@ -339,7 +340,7 @@ def test_json_has_no_numbers_that_other_readers_refuse(tmp_path):
         "d": np.arange(2),
         "e": Relation.REPLACE_ONE.value,
     }
-    options.write_json(tmp_path / "r.json", content)
+    json_files.write(tmp_path / "r.json", content)
     text = (tmp_path / "r.json").read_text()
     assert "NaN" not in text
     assert "Infinity" not in text

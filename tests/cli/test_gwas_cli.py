@@ -47,6 +47,6 @@ def test_an_answer_that_rests_on_straight_lines_says_so(tmp_path, capsys):
     assert main([*files(tmp_path), "--epsilon", "9", "--count", "1", "--seed", "1", "--out", str(tmp_path / "o")]) == 0
     content = json.loads((tmp_path / "o" / "result.json").read_text())
     assert "straight lines" in content["flags"]
-    assert "Flagged: " in capsys.readouterr().out
+    assert "  flagged    Take care: " in capsys.readouterr().out
     found = any(one["p_value"] <= 0.05 for one in content["variants"])
     assert ("unless" in content["answer"]) == found

@@ -12,7 +12,7 @@ from jaxdp.data.schema import column_rule
 from jaxdp.data.tally import ColumnTally, ties_told
 from jaxdp.one_call.pairs_query import PairsQuery
 from jaxdp.one_call.reading import Table
-from jaxdp.report import story
+from jaxdp.report import sections
 
 
 def refused(capsys, *arguments):
@@ -78,7 +78,7 @@ def test_a_page_shows_no_folder_of_its_owner():
 
 
 def test_flags_are_told_in_words():
-    told = dict(story.story({"answer": "", "epsilon": 1.0, "mode": "release", "level_rule": {"flags": ["labels"]}}))
+    told = dict(sections.story({"answer": "", "epsilon": 1.0, "mode": "release", "level_rule": {"flags": ["labels"]}}))
     assert told["What the answer rests on"] == ["Take care: numbers that may be labels of groups (labels)."]
 
 

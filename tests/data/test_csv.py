@@ -11,10 +11,10 @@ import pytest
 
 import jaxdp
 from jaxdp._base import csv_files
-from jaxdp.cli import discover as discover_command
-from jaxdp.cli import mic as mic_command
 from jaxdp.discovery import graph_from_dict, read_graph
 from jaxdp.discovery.graph import Decision
+from jaxdp.one_call.discover import GraphAnswer
+from jaxdp.one_call.mic import Coefficients
 from jaxdp.simulate.engine import results
 
 FORMULAS = (
@@ -34,6 +34,11 @@ PLAIN = ("", "dose", "age, years", "a=b", "x-1", 'say "no"', "two\nlines", " =1"
 
 def read(text):
     return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def write_files(folder, files):
+    for name, (writer, *what) in files.items():
+        writer(folder / name, *what)
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -96,13 +101,10 @@ def test_the_edges_and_the_graph(tmp_path):
     names = FORMULAS[:4]
     decisions = (Decision(0, 1, (2,), False, -0.25, 0.1), Decision(1, 2, (), True, None, None))
     graph = dataclasses.replace(graph_of(names), decisions=decisions)
-    discover_command.write_edges(tmp_path / "edges.csv", graph)
+    write_files(tmp_path, GraphAnswer(graph, 9, "").written())
     assert_safe(tmp_path / "edges.csv", names[0], names[1], names[2])
     line = read((tmp_path / "edges.csv").read_text())[1]
     assert line[3:] == ["True", "False", "-0.25", "0.1", "", "", ""]
-    from jaxdp.cli.options import write_json
-
-    write_json(tmp_path / "graph.json", graph.to_dict())
     again = read_graph(tmp_path / "graph.json")
     assert again.names == names
     assert np.array_equal(again.cpdag, graph.cpdag)
@@ -118,7 +120,7 @@ def test_the_table_of_simulations(tmp_path):
 def test_the_matrix_of_coefficients(tmp_path):
     names = list(FORMULAS[:4])
     found = [{"x": names[0], "y": names[1], "mic": -0.25}]
-    mic_command.write_tables(tmp_path, names, np.eye(4), found)
+    write_files(tmp_path, Coefficients(tuple(names), found, np.eye(4), None, "release", "m", {}).written())
     assert_safe(tmp_path / "matrix.csv", *names)
     assert_safe(tmp_path / "top_pairs.csv", *names[:2])
     header, first = read((tmp_path / "matrix.csv").read_text())[:2]

@@ -9,8 +9,8 @@ import numpy as np
 
 from experiments.evidence.discovery import held_out, left_out
 from jaxdp import discovery
-from jaxdp.cli.discover import write_edges
 from jaxdp.data.records import as_records
+from jaxdp.one_call.discover import GraphAnswer
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "discovery.md"
 ROWS = json.loads(held_out.FILE.read_text())["rows"]
@@ -27,7 +27,8 @@ def chain(n=20_000):
 
 def test_edges_have_q_values_and_arrows_shares_and_none_is_called_a_probability(tmp_path):
     graph = discovery.max_min_pc(jax.random.key(0), chain(), epsilon=4.0)
-    write_edges(tmp_path / "edges.csv", graph)
+    writer, *what = GraphAnswer(graph, 9, "").written()["edges.csv"]
+    writer(tmp_path / "edges.csv", *what)
     rows = list(csv.DictReader((tmp_path / "edges.csv").open()))
     assert {"q_value", "share_a_to_b", "share_b_to_a"} <= set(rows[0])
     assert not {"confidence", "a_to_b", "b_to_a"} & set(rows[0])

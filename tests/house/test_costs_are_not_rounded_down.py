@@ -9,14 +9,13 @@ import pytest
 
 import jaxdp
 from jaxdp._base import amounts, display
-from jaxdp.cli import discover, mic, simulate
 from jaxdp.cli import ledger as ledgers
-from jaxdp.cli import test as one
+from jaxdp.cli import simulate
 from jaxdp.core import Cost
 from jaxdp.one_call.mic import Coefficients
 from jaxdp.one_call.pair_answers import PairAnswers
 from jaxdp.report.html import _bar, _csv_table, value_table
-from jaxdp.report.story import story
+from jaxdp.report.sections import screen, story
 
 ROOT = Path(__file__).parents[2]
 SPENT, SHOWN = 0.70000004, "0.700001"  # six digits, to the nearest: 0.7
@@ -72,10 +71,7 @@ def coefficients():
 
 
 PLACES = {
-    "screen of a test": lambda folder: one.summary(COMMON, folder),
-    "screen of all pairs": lambda folder: one.summary_of_pairs(pairs(), folder),
-    "screen of coefficients": lambda folder: mic._screen(COMMON, folder),
-    "screen of a graph": lambda folder: discover.summary(COMMON, folder),
+    "screen": lambda folder: screen(COMMON),
     "all pairs": lambda folder: repr(pairs()),
     "coefficients": lambda folder: repr(coefficients()),
     "coefficients in a notebook": lambda folder: coefficients()._repr_html_().replace(repr(SPENT), SHOWN),

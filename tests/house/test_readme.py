@@ -75,4 +75,4 @@ def test_the_example_runs(monkeypatch, capsys):
     exec(example, found)
     assert found["answer"].mode == "release"
     assert 0.0 <= found["answer"].p_value <= 1.0
-    assert "It cost epsilon = 1 (replace_one)." in capsys.readouterr().out
+    assert "privacy    epsilon = 1, delta = 0, replace_one, release" in capsys.readouterr().out

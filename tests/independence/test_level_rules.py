@@ -12,7 +12,7 @@ import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.core import public_shapes
 from jaxdp.published import PaperCRT
-from jaxdp.report import story
+from jaxdp.report import sections
 
 N = 400
 
@@ -94,7 +94,7 @@ def query(tmp_path):
 def test_the_command_line_prints_the_flag_beside_the_p_value(query, method, flag, tmp_path, capsys):
     assert main([*query, "--epsilon", "50", "--given", "c", "--method", method]) == 0
     told = capsys.readouterr().out
-    assert f"flagged: {story.told_flags(flag.split(', '))}" in " ".join(told.split())
+    assert f"flagged Take care: {sections.told_flags(flag.split(', '))}" in " ".join(told.split())
     assert "band-gcm" in " ".join(told.split())
     rule = json.loads((tmp_path / "out" / "result.json").read_text())["level_rule"]
     assert (rule["verdict"], ", ".join(rule["flags"])) == ("flag", flag)

@@ -216,9 +216,7 @@ def test_it_is_shown_and_drawn():
     shown = repr(found)
     assert shown.startswith(f"5 columns of {ROWS} records.")
     assert "NOT PRIVATE" in shown
-    assert [line.split()[0] for line in found.table().splitlines() if not line.startswith(" ")] == list(
-        SCHEMA["columns"]
-    )
+    assert [line.split()[0] for line in found.table() if not line.startswith(" ")] == list(SCHEMA["columns"])
     assert found.plot().png.startswith(b"\x89PNG")
     session = jaxdp.Session(table(), schema=SCHEMA, epsilon=2.0, key=jax.random.key(1))
     assert session.describe(["town"], epsilon=0.5).columns[0]["name"] == "town"

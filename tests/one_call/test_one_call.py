@@ -75,8 +75,10 @@ def test_an_answer_is_a_result_in_sentences_without_a_record(tmp_path):
     assert isinstance(answer, jaxdp.Result)
     assert (answer.mode, answer.dependence_found) == ("release", bool(p_value <= 0.05))
     assert float(statistic) == answer.content["statistic"]
-    assert repr(answer).startswith("Is dose independent of response given age? Dependence found at level 0.05 (p = ")
-    assert "It cost epsilon = 1 (replace_one)." in str(answer)
+    shown = repr(answer).splitlines()
+    assert shown[0] == "Is dose independent of response given age?"
+    assert shown[1].startswith("  answer     Dependence found at level 0.05 (p = ")
+    assert "  privacy    epsilon = 1, delta = 0, replace_one, release" in str(answer).splitlines()
     assert "<caption>Is dose independent of response given age?</caption>" in answer._repr_html_()
     picture = answer.plot()
     assert picture._repr_png_().startswith(b"\x89PNG")
@@ -171,7 +173,7 @@ def test_mic_and_discover_in_one_call(tmp_path):
     table = columns()
     pair = jaxdp.mic(table, x="dose", y="response", epsilon=2.0, bounds=BOUNDS, key=key())
     assert pair.to_dict()["pairs"][0]["x"] == "dose"
-    assert repr(pair).startswith("How strongly are dose and response related? MIC = ")
+    assert repr(pair).startswith("How strongly are dose and response related?\n  answer     MIC = ")
     assert 0.0 <= pair.p_value <= 1.0
     every = jaxdp.mic(table, columns=["dose", "response", "age"], epsilon=2.0, bounds=BOUNDS, key=key())
     assert (len(every.pairs), every.matrix.shape) == (3, (3, 3))

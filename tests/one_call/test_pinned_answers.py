@@ -27,7 +27,7 @@ PARAGRAPHS = (
     "sees",
     "assumes",
     "level",
-    "flagged:",
+    "flagged",
     "power",
     "effect",
     "files",

@@ -12,7 +12,7 @@ import jaxdp
 from jaxdp._base.amounts import spent
 from jaxdp._base.printed import printed
 from jaxdp.core import Cost, Relation
-from jaxdp.report.story import story
+from jaxdp.report.sections import story
 
 MARK = 987_654_321
 

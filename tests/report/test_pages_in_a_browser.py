@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_graph_pictures import random_graph
 
-from jaxdp.cli.options import write_json
+from jaxdp._base import json_files
 from jaxdp.report import graphs, written
 from jaxdp.report.html import write_report
 
@@ -41,7 +41,7 @@ def report(tmp_path_factory):
     """A report with a graph of 37 columns, numbers and a table."""
     pytest.importorskip("matplotlib")
     folder = tmp_path_factory.mktemp("report")
-    written.put(folder, "result.json", write_json, RESULT)
+    written.put(folder, "result.json", json_files.write, RESULT)
     names, arcs = random_graph(37, 4)
     written.put_picture(folder, "graph.png", graphs.draw_graph, names, arcs, title="t")
     written.put_text(folder, "edges.csv", "a,b,given,released_value\n" + "age,blood pressure,smoker x,0.25\n" * 3)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jaxdp._base import json_files
 from jaxdp.cli.main import main
-from jaxdp.cli.options import write_json
 from jaxdp.report import figures, written
 from jaxdp.report.html import BANNER, CSV_ROWS_SHOWN, rebuild_report, write_report
 
@@ -44,7 +44,7 @@ def result(**changes):
 
 
 def write_result(folder, content):
-    written.put(folder, "result.json", write_json, content)
+    written.put(folder, "result.json", json_files.write, content)
     written.show(folder, ["result.json"])
 
 

@@ -7,7 +7,7 @@ import pytest
 from jaxdp.cli.main import main
 from jaxdp.data.schema import Schema
 from jaxdp.one_call.answer import verdict
-from jaxdp.report.story import DOUBTS, FLAGS, story, waterfall
+from jaxdp.report.sections import DOUBTS, FLAGS, story, waterfall
 
 RESULT = {
     "title": "Is a independent of b given c?",
@@ -49,8 +49,7 @@ def test_every_level_flag_has_its_words():
 def test_every_part_is_told():
     parts = told()
     assert parts["What was asked"] == "Is a independent of b given c? The test used 1000 records."
-    assert "0.31: partial correlation" in parts["How strong it is"]
-    assert "0.2 to 0.42" in parts["How strong it is"]
+    assert parts["How strong it is"].startswith("0.31, 95 % interval 0.2 to 0.42: partial correlation. ")
     assert parts["What this test can see"] == "band-gcm sees covariance of X and Y given Z."
     assert parts["What the answer rests on"] == "Level holds if Z is smooth. Take care: few records."
     assert parts["What it cost"] == "epsilon = 1. epsilon=4 is left of epsilon=5 in the ledger l.db."

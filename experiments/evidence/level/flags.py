@@ -11,7 +11,7 @@ import collections
 import json
 from pathlib import Path
 
-from jaxdp.report.story import DOUBTS, FLAGS
+from jaxdp.report.sections import DOUBTS, FLAGS
 
 HERE = Path(__file__).parent
 SUITE, GROUPS = HERE / "suite.jsonl", HERE.parent / "coverage" / "groups.jsonl"

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import itertools
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -13,8 +12,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-import jaxdp.cli.discover
-from jaxdp import cli, core, discovery, interop, plan
+from jaxdp import core, discovery, interop, plan
 from jaxdp.cli.main import main
 from jaxdp.data import Column, Domain
 from jaxdp.data.records import as_records
@@ -23,6 +21,7 @@ from jaxdp.discovery.engine.answerable import largest_order
 from jaxdp.discovery.methods import pc
 from jaxdp.independence.continuous import partition_gcm, partition_stages
 from jaxdp.independence.continuous.coarse_cells import CoarseCells
+from jaxdp.one_call.discover import GraphAnswer
 from jaxdp.plan import continuous
 from jaxdp.plan.solve import PlannedTest
 from jaxdp.statistics import partition
@@ -272,8 +271,7 @@ def test_a_search_by_partition_stops_at_the_order_that_is_answered(monkeypatch):
     assert graph.complete
     assert "at most 1 column" in graph.note
     assert graph.to_dict()["note"] == graph.note == discovery.graph_from_dict(graph.to_dict()).note
-    told = cli.discover.summary(cli.discover.describe(graph, 400, None), Path("out"))
-    assert "at most 1 column" in told
+    assert "at most 1 column" in repr(GraphAnswer(graph, 400, ""))
     assert discovery.partition_pc(jax.random.key(0), chain(3), epsilon=1.0).note == ""
     wide = discovery.partition_pc(jax.random.key(0), chain(5), epsilon=1.0, accept_coarse_cells=True)
     assert 3 in {len(item.given) for item in wide.decisions}

@@ -385,10 +385,10 @@ def section(name: str) -> list[str]:
         found = [value for module in SECTIONS[name] for value in _public(module)]
     elif name == "tests":
         found = [value for value in _exports() if _is_test(value)]
-    elif name == "one_call":
-        found = [value for value in _exports() if _place(value).startswith("jaxdp.one_call.")]
+    elif name == "ask":
+        found = [value for value in _exports() if _place(value).startswith("jaxdp.ask.")]
     else:
-        elsewhere = {place for other in (*SECTIONS, "tests", "one_call") for place in section(other)}
+        elsewhere = {place for other in (*SECTIONS, "tests", "ask") for place in section(other)}
         found = [value for value in _exports() if _place(value) not in elsewhere]
     return sorted(
         {place for value in found if (place := _place(value))},
@@ -417,7 +417,7 @@ def reference(name: str) -> Callable[[], str]:
     return lambda: "\n\n".join(f"::: {place}" for place in section(name))
 
 
-PAGES = (*SECTIONS, "tests", "one_call", "core")
+PAGES = (*SECTIONS, "tests", "ask", "core")
 MAKERS: dict[str, Callable[[], str]] = {
     "methods": methods,
     "defaults": defaults,

@@ -15,7 +15,7 @@ EVERY = 10.0  # seconds between two lines about a run of many parts, where there
 
 
 def ask(args: argparse.Namespace, table: Any, query: Any) -> int:
-    """The answer of a `jaxdp.one_call.ask.TableQuery` about the table, in a folder and on the screen."""
+    """The answer of a `jaxdp.ask.table_query.TableQuery` about the table, in a folder and on the screen."""
     # what an interrupted run left may be paid for
     paid = args.out is not None and any((Path(args.out) / name).exists() for name in query.unfinished)
     ledger = options.open_ledger(args.ledger, args.seed, 0.0 if paid else query.epsilon)

@@ -35,8 +35,8 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from jaxdp.ask.describe import DescribeQuery
     from jaxdp.cli import asking
-    from jaxdp.one_call.describe import DescribeQuery
 
     options.keep_programs()
     table = options.table(args)

@@ -92,8 +92,8 @@ def knowledge_of(args: argparse.Namespace):
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp import discovery
+    from jaxdp.ask.graph import GraphQuery
     from jaxdp.cli import asking
-    from jaxdp.one_call.discover import GraphQuery
 
     options.keep_programs()
     table = options.table(args)

@@ -52,9 +52,9 @@ def bounds(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def run(args: argparse.Namespace) -> int:
+    from jaxdp.ask.reading import Table
+    from jaxdp.ask.variants import COUNT, NO_SCHEMA, GwasQuery
     from jaxdp.cli import asking
-    from jaxdp.one_call.gwas import COUNT, NO_SCHEMA, GwasQuery
-    from jaxdp.one_call.reading import Table
 
     options.keep_programs()
     if args.every and args.count:

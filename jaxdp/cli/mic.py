@@ -43,8 +43,8 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from jaxdp.ask.coefficients import MICQuery
     from jaxdp.cli import asking
-    from jaxdp.one_call.mic import MICQuery
 
     options.keep_programs()
     _require_consistent(args)

@@ -212,7 +212,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser, sums: bool = True, drops: bool = True) -> None:
-    """The fields of `jaxdp.one_call.reading.Reading`. sums: whether what is asked may be answered from sums.
+    """The fields of `jaxdp.ask.reading.Reading`. sums: whether what is asked may be answered from sums.
 
     drops: whether records without a value may be left out.
     """
@@ -254,7 +254,7 @@ def add_reading(parser: argparse.ArgumentParser, sums: bool = True, drops: bool 
 
 def table(args: argparse.Namespace) -> Any:
     """The table that the arguments name, with its schema and how it is read."""
-    from jaxdp.one_call.reading import READING, Table
+    from jaxdp.ask.reading import READING, Table
 
     ways = {name: getattr(args, name) for name in READING if hasattr(args, name)}  # those that the command has
     return Table.of(args.data, args.schema, **ways)  # type: ignore[misc]
@@ -262,7 +262,7 @@ def table(args: argparse.Namespace) -> Any:
 
 def memory(text: str) -> int:
     """argparse type: bytes of a text such as 2GB."""
-    from jaxdp.one_call.reading import bytes_of
+    from jaxdp.ask.reading import bytes_of
 
     try:
         return bytes_of(text)
@@ -353,8 +353,8 @@ def account(ledger, data: str, folder: Path, columns: str):
     """The ledger as an account that writes down what was asked; None without a ledger."""
     if ledger is None:
         return None
+    from jaxdp.ask.table_query import short
     from jaxdp.data.batches import called
-    from jaxdp.one_call.ask import short
 
     return ledger.asked(columns=short(columns), source=short(called(data)), result=short(str(folder.resolve())))
 

@@ -7,7 +7,7 @@ import argparse
 from jaxdp.cli import options
 
 SEES = ("linear", "monotone", "any")  # `jaxdp.spec.KINDS_SEEN`, without importing JAX
-ADJUST = ("holm", "bh")  # `jaxdp.one_call.pair_answers.ADJUSTMENTS`, without importing JAX
+ADJUST = ("holm", "bh")  # `jaxdp.ask.pair_answers.ADJUSTMENTS`, without importing JAX
 EXAMPLE = """examples:
   jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1
   jaxdp test trial.csv --schema trial.toml --all-pairs --columns dose,response,age --adjust bh --epsilon 2"""
@@ -102,8 +102,8 @@ def _require_consistent(args: argparse.Namespace) -> None:
 
 def _query(args: argparse.Namespace, schema):
     """The query about X and Y, or about all pairs."""
-    from jaxdp.one_call.pairs_query import PairsQuery
-    from jaxdp.one_call.query import Query
+    from jaxdp.ask.independence import Query
+    from jaxdp.ask.pairs import PairsQuery
 
     how = {
         "given": options.columns(schema, *args.given),

@@ -6,12 +6,12 @@ import pytest
 
 import jaxdp
 from jaxdp import catalogue
+from jaxdp.ask.pairs import PairsQuery
+from jaxdp.ask.reading import Table
 from jaxdp.cli import options, plan
 from jaxdp.cli.main import build_parser, main
 from jaxdp.data.schema import column_rule
 from jaxdp.data.tally import ColumnTally, ties_told
-from jaxdp.one_call.pairs_query import PairsQuery
-from jaxdp.one_call.reading import Table
 from jaxdp.report import sections
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import jaxdp
 from jaxdp._base import csv_files
+from jaxdp.ask.coefficients import Coefficients
+from jaxdp.ask.graph import GraphAnswer
 from jaxdp.discovery import graph_from_dict, read_graph
 from jaxdp.discovery.graph import Decision
-from jaxdp.one_call.discover import GraphAnswer
-from jaxdp.one_call.mic import Coefficients
 from jaxdp.simulate.engine import results
 
 FORMULAS = (

@@ -241,7 +241,7 @@ def test_large_files_are_watched_by_the_columns_that_their_head_leaves_open(kind
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_table_in_chunks_is_watched(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxdp.one_call.reading.Reading.limit", 1000)
+    monkeypatch.setattr("jaxdp.ask.reading.Reading.limit", 1000)
     path = tmp_path / f"d.{kind}"
     table = pd.DataFrame(panel("code"))
     table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path)

@@ -14,10 +14,10 @@ import pyarrow.parquet
 import pytest
 
 import jaxdp
+from jaxdp.ask import reading
 from jaxdp.cli import main as command
 from jaxdp.data import batches, kept_sums, readers, streamed, tally
 from jaxdp.data.schema import Schema, column_rule
-from jaxdp.one_call import reading
 
 ROWS = 4000
 SPEC = {

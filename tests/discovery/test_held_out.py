@@ -9,8 +9,8 @@ import numpy as np
 
 from experiments.evidence.discovery import held_out, left_out
 from jaxdp import discovery
+from jaxdp.ask.graph import GraphAnswer
 from jaxdp.data.records import as_records
-from jaxdp.one_call.discover import GraphAnswer
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "discovery.md"
 ROWS = json.loads(held_out.FILE.read_text())["rows"]

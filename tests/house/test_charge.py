@@ -159,7 +159,7 @@ def test_every_call_explains_a_charge_that_gave_nothing(name, monkeypatch):
     """What fails in the words or pictures of an answer, after the release."""
     account = Account()
     for place in ("answer.Answer", "describe.Description", "mic.Coefficients", "pairs_query.PairAnswers"):
-        monkeypatch.setattr(f"jaxdp.one_call.{place}", failing)
+        monkeypatch.setattr(f"jaxdp.ask.{place}", failing)
     with pytest.raises(Fault) as found:
         CALLS[name](ledger=account)
     assert len(account.charges) == 1

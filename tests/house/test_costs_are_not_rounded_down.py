@@ -9,11 +9,11 @@ import pytest
 
 import jaxdp
 from jaxdp._base import amounts, display
+from jaxdp.ask.coefficients import Coefficients
+from jaxdp.ask.pair_answers import PairAnswers
 from jaxdp.cli import ledger as ledgers
 from jaxdp.cli import simulate
 from jaxdp.core import Cost
-from jaxdp.one_call.mic import Coefficients
-from jaxdp.one_call.pair_answers import PairAnswers
 from jaxdp.report.html import _bar, _csv_table, value_table
 from jaxdp.report.sections import screen, story
 

@@ -35,7 +35,7 @@ CASES = [
 
 @pytest.mark.parametrize(("line", "x", "y", "given"), CASES)
 def test_the_stated_rule_is_the_rule(line, x, y, given):
-    from jaxdp.one_call.query import Query
+    from jaxdp.ask.independence import Query
 
     stated = re.search(rf"^{line}\. .*: `([a-z-]+)`[;.]$", PAGE, re.M)
     query = Query.of(Schema.from_dict({"columns": COLUMNS}), x=x, y=y, given=given, epsilon=1.0)

@@ -16,7 +16,7 @@ ROOMS = (
     *("_base", "data", "randomness", "report", "spec", "noise", "null_laws"),
     *("charge", "core", "statistics", "accounting", "catalogue", "mechanisms", "examples", "simulate"),
     *("independence", "tune", "plan", "discovery", "published"),
-    *("audit", "one_call", "interop", "cluster", "cli", "__main__"),
+    *("audit", "ask", "interop", "cluster", "cli", "__main__"),
 )
 
 

@@ -140,7 +140,7 @@ def test_a_plan_without_a_method_is_of_the_default_test(setting, monkeypatch):
 
 def test_the_default_of_a_table_in_chunks_is_the_best_that_has_sums():
     """Ranks of continuous columns need all records: where these do not fit into memory, nobody is refused for it."""
-    from jaxdp.one_call.query import Query
+    from jaxdp.ask.independence import Query
 
     schema = Schema.from_dict({
         "columns": {

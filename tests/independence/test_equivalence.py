@@ -11,10 +11,10 @@ from scipy import stats
 
 import jaxdp
 from jaxdp import catalogue, core
+from jaxdp.ask.independence import Query
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.independence.equivalence import equivalence, takes_margins
-from jaxdp.one_call.query import Query
 
 GROUPS = Domain((Column(),), (Column(BINARY, 2),))
 LINE = Domain((Column(),), (Column(),))

@@ -9,8 +9,8 @@ import pytest
 from test_gwas_cli import files as fileset
 
 import jaxdp
+from jaxdp.ask.cautions import NO_LEDGER, cautions
 from jaxdp.cli.main import main
-from jaxdp.one_call.cautions import NO_LEDGER, cautions
 
 ROWS = 40  # few
 COLUMNS = ["a", "b", "c"]

@@ -10,12 +10,12 @@ import pytest
 
 import jaxdp
 from jaxdp import audit
+from jaxdp.ask.column_counts import MAX_BINS, MIN_BINS, ColumnCounts, default_bins
+from jaxdp.ask.describe import DescribeQuery, Intervals, in_own_units
 from jaxdp.cli.main import main
 from jaxdp.core import Norm
 from jaxdp.data.schema import Schema
 from jaxdp.mechanisms import Gaussian
-from jaxdp.one_call.column_counts import MAX_BINS, MIN_BINS, ColumnCounts, default_bins
-from jaxdp.one_call.describe import DescribeQuery, Intervals, in_own_units
 
 SCHEMA = {
     "columns": {

@@ -16,14 +16,15 @@ import jaxdp
 from jaxdp import catalogue, core
 from jaxdp._base.display import duration
 from jaxdp._base.rounding import as_fraction
+from jaxdp.ask import pairs as pairs_query
+from jaxdp.ask import pairs_power
+from jaxdp.ask.pair_answers import ADJUSTMENTS, COLUMNS
+from jaxdp.ask.pairs import PairsQuery
+from jaxdp.ask.reading import Table
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Domain
 from jaxdp.data.known import schema_of
 from jaxdp.independence import pair_by_pair
-from jaxdp.one_call import pairs_power, pairs_query
-from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS
-from jaxdp.one_call.pairs_query import PairsQuery
-from jaxdp.one_call.reading import Table
 from jaxdp.plan.setting import Setting
 from jaxdp.spec import P_VALUE, Columns
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp.ask.reading import READING, Reading, Table
+from jaxdp.ask.table_query import CallOptions
 from jaxdp.cli.main import main
-from jaxdp.one_call.ask import CallOptions
-from jaxdp.one_call.reading import READING, Reading, Table
 
 SCHEMA = {"columns": {name: {"kind": "binary", "levels": [0, 1]} for name in "abc"}}
 VALUES = {"strict": True, "records": 200, "force": True, "missing": "refuse", "memory": "1GB", "keep_sums": "sums"}

@@ -8,7 +8,7 @@ import pytest
 
 import jaxdp
 from jaxdp._base import p_values
-from jaxdp.one_call.pair_answers import PairAnswers
+from jaxdp.ask.pair_answers import PairAnswers
 
 LINE = np.linspace(-0.99, 0.99, 8000)
 

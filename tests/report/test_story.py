@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from jaxdp.ask.answer import verdict
 from jaxdp.cli.main import main
 from jaxdp.data.schema import Schema
-from jaxdp.one_call.answer import verdict
 from jaxdp.report.sections import DOUBTS, FLAGS, story, waterfall
 
 RESULT = {

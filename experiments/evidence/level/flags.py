@@ -1,7 +1,7 @@
 """How often each flag stands beside an answer: in cells whose level holds and in cells whose level does not.
 
 Reads `suite.jsonl` and the record of differences of means; measures nothing. A flag that doubts the level stands beside
-a dependence that was found (`jaxdp.one_call.answer.of_verdict`), so that its share in a cell of true nulls is the share
+a dependence that was found (`jaxdp.ask.answer.of_verdict`), so that its share in a cell of true nulls is the share
 rejected there; a flag about power or width stands whatever was found.
 
     python -m experiments.evidence.level.flags      # writes the table of docs/evidence/flags.md

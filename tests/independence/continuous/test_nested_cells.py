@@ -13,6 +13,7 @@ import pytest
 
 import jaxdp
 from jaxdp import core, discovery, interop, plan
+from jaxdp.ask.graph import GraphAnswer
 from jaxdp.cli.main import main
 from jaxdp.data import Column, Domain
 from jaxdp.data.records import as_records
@@ -21,7 +22,6 @@ from jaxdp.discovery.engine.answerable import largest_order
 from jaxdp.discovery.methods import pc
 from jaxdp.independence.continuous import partition_gcm, partition_stages
 from jaxdp.independence.continuous.coarse_cells import CoarseCells
-from jaxdp.one_call.discover import GraphAnswer
 from jaxdp.plan import continuous
 from jaxdp.plan.solve import PlannedTest
 from jaxdp.statistics import partition

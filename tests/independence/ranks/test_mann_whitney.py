@@ -13,7 +13,6 @@ import jaxdp
 from jaxdp import core
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.independence.ranks import kruskal_wallis
-from jaxdp.one_call import answer as one_call
 from jaxdp.statistics import rank_sums
 
 PAIR = Domain((Column(BINARY, 2),), (Column(),))
@@ -175,7 +174,7 @@ def test_a_picture_marks_a_half_as_no_effect(monkeypatch, tmp_path):
     drawn_effects = []
     monkeypatch.setattr(figures, "p_value_scale", lambda path, *, effect, **how: drawn_effects.append(effect))
     monkeypatch.setattr(figures, "null_law", lambda path, *values, effect, **how: drawn_effects.append(effect))
-    one_call.draw(tmp_path / "p.png", answered("mann-whitney"))
+    answered("mann-whitney").draw(tmp_path / "p.png")
     assert [effect.none for effect in drawn_effects] == [0.5]
     assert jaxdp.MeanDifference.no_effect == 0.0
 

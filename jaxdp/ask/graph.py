@@ -13,6 +13,10 @@ import numpy as np
 
 from jaxdp._base import amounts, csv_files, json_files
 from jaxdp._base.keywords import flat
+from jaxdp.ask.cautions import cautions
+from jaxdp.ask.reading import Selection, Table, is_release
+from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_query import Call, CallOptions, TableQuery, budget, silent
 from jaxdp.data import streamed
 from jaxdp.data.records import RecordsInChunks, as_records, levels_of
 from jaxdp.data.schema import Schema
@@ -23,10 +27,6 @@ from jaxdp.discovery.engine import kept, knowledge
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import Abilities, Search, asked_for, best, searches
-from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget, silent
-from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.reading import Selection, Table, is_release
-from jaxdp.one_call.table_answer import TableAnswer
 from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 2

@@ -19,12 +19,12 @@ import numpy as np
 from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
+from jaxdp.ask import reading
+from jaxdp.ask.reading import READING, ReadingOptions, Selection, Table
+from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.data import batches, conditioning
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
-from jaxdp.one_call import reading
-from jaxdp.one_call.reading import READING, ReadingOptions, Selection, Table
-from jaxdp.one_call.table_answer import TableAnswer
 
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
 

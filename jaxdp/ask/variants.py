@@ -18,15 +18,15 @@ from jaxdp._base.json_files import plain
 from jaxdp._base.keywords import flat
 from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed, printed_name
+from jaxdp.ask.cautions import cautions
+from jaxdp.ask.reading import READING, Reading, ReadingOptions, Selection, Table
+from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_query import Call, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data import identifiers, plink
 from jaxdp.data.readers import OWNER
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
-from jaxdp.one_call.ask import Call, TableQuery, budget
-from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.reading import READING, Reading, ReadingOptions, Selection, Table
-from jaxdp.one_call.table_answer import TableAnswer
 from jaxdp.randomness.keys import RELEASE
 from jaxdp.report import sections
 

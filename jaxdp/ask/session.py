@@ -13,19 +13,18 @@ from jaxdp._base.printed import printed
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.shared import Uncopied
+from jaxdp.ask import coefficients, pairs
+from jaxdp.ask import describe as descriptions
+from jaxdp.ask import graph as graphs
+from jaxdp.ask import independence as tests
+from jaxdp.ask.answer import Answer
+from jaxdp.ask.coefficients import Coefficients
+from jaxdp.ask.describe import Description
+from jaxdp.ask.pair_answers import PairAnswers
+from jaxdp.ask.reading import READING
+from jaxdp.ask.table_query import SHARED, Call, CallOptions, budget
 from jaxdp.core import Cost
 from jaxdp.discovery.graph import Graph
-from jaxdp.one_call import describe as descriptions
-from jaxdp.one_call import discover as graphs
-from jaxdp.one_call import mic as coefficients
-from jaxdp.one_call import pairs_query as pairs
-from jaxdp.one_call import query as tests
-from jaxdp.one_call.answer import Answer
-from jaxdp.one_call.ask import SHARED, Call, CallOptions, budget
-from jaxdp.one_call.describe import Description
-from jaxdp.one_call.mic import Coefficients
-from jaxdp.one_call.pair_answers import PairAnswers
-from jaxdp.one_call.reading import READING
 
 ROUNDING = 1.0 - 2.0**-48  # shares are rounded down, so that their sum stays within the total
 

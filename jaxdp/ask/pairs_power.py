@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxdp._base.amounts import spent
-from jaxdp.one_call import answer
+from jaxdp.ask import answer
 from jaxdp.plan.setting import Setting
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jaxdp._base import amounts, p_values
+from jaxdp.ask.cautions import cautions
+from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.records import levels_of
-from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.table_answer import TableAnswer, versions
 from jaxdp.plan.setting import Setting
 from jaxdp.report.sections import DOUBTS, told_doubts
 

@@ -16,13 +16,13 @@ import numpy as np
 from jaxdp import charge
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.keywords import flat
+from jaxdp.ask import reading
+from jaxdp.ask.cautions import cautions
+from jaxdp.ask.reading import Selection, Table
+from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_query import Call, CallOptions, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data.schema import Schema
-from jaxdp.one_call import reading
-from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget
-from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.reading import Selection, Table
-from jaxdp.one_call.table_answer import TableAnswer
 from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 10

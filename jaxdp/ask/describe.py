@@ -15,16 +15,16 @@ import numpy as np
 from jaxdp import charge
 from jaxdp._base import amounts, csv_files
 from jaxdp._base.keywords import flat
+from jaxdp.ask import reading
+from jaxdp.ask.cautions import cautions
+from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
+from jaxdp.ask.reading import Selection, Table
+from jaxdp.ask.table_answer import TableAnswer, versions
+from jaxdp.ask.table_query import Call, CallOptions, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.notation import DAYS_TO_1970
 from jaxdp.data.schema import REFUSE, Schema
-from jaxdp.one_call import reading
-from jaxdp.one_call.ask import Call, CallOptions, TableQuery, budget
-from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
-from jaxdp.one_call.reading import Selection, Table
-from jaxdp.one_call.table_answer import TableAnswer, versions
 from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 10

@@ -22,13 +22,8 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.display import duration
 from jaxdp._base.keywords import flat
 from jaxdp._base.printed import printed_name
-from jaxdp.core import Cost
-from jaxdp.data import conditioning, streamed
-from jaxdp.data.chunks import Chunks
-from jaxdp.data.dataset import Data, Domain
-from jaxdp.data.schema import Schema
-from jaxdp.one_call import reading
-from jaxdp.one_call.answer import (
+from jaxdp.ask import reading
+from jaxdp.ask.answer import (
     epsilon_shown,
     in_own_units,
     level_rule_of_all,
@@ -36,12 +31,17 @@ from jaxdp.one_call.answer import (
     with_flags,
     without_z,
 )
-from jaxdp.one_call.ask import MIN_EPSILON, Call, TableQuery, budget, listing
-from jaxdp.one_call.cautions import cautions
-from jaxdp.one_call.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
-from jaxdp.one_call.query import Query, TestOptions, require_size
-from jaxdp.one_call.reading import Selection, Table
-from jaxdp.one_call.table_answer import versions
+from jaxdp.ask.cautions import cautions
+from jaxdp.ask.independence import Query, TestOptions, require_size
+from jaxdp.ask.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
+from jaxdp.ask.reading import Selection, Table
+from jaxdp.ask.table_answer import versions
+from jaxdp.ask.table_query import MIN_EPSILON, Call, TableQuery, budget, listing
+from jaxdp.core import Cost
+from jaxdp.data import conditioning, streamed
+from jaxdp.data.chunks import Chunks
+from jaxdp.data.dataset import Data, Domain
+from jaxdp.data.schema import Schema
 from jaxdp.randomness import keys
 from jaxdp.report.sections import told_doubts
 from jaxdp.spec import DECISION, Options
@@ -343,7 +343,7 @@ class PairsQuery(TableQuery[PairAnswers]):
 
     def _power(self, test: Any, rows: int) -> dict[str, Any]:
         """How small an effect would have been found in a pair, and what a delta would change: public."""
-        from jaxdp.one_call import pairs_power
+        from jaxdp.ask import pairs_power
 
         if not self.joint:
             return pairs_power.of_single_pairs(self.asked, rows, self.level / len(self.asked))

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.json_files import plain
+from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.core import Cost
-from jaxdp.one_call.table_answer import TableAnswer
 
 ADJUSTMENTS = {"holm": "Holm (family-wise error)", "bh": "Benjamini-Hochberg (false discovery rate)"}
 MAX_PRINTED = 20

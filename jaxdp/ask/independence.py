@@ -16,14 +16,14 @@ import numpy as np
 from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp._base.keywords import flat
+from jaxdp.ask.answer import Answer, answer_of
+from jaxdp.ask.reading import Selection, Table, is_release
+from jaxdp.ask.table_query import SHARED, Call, CallOptions, TableQuery, budget, listing
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema
 from jaxdp.independence.equivalence import takes_margins
-from jaxdp.one_call.answer import Answer, answer_of
-from jaxdp.one_call.ask import SHARED, Call, CallOptions, TableQuery, budget, listing
-from jaxdp.one_call.reading import Selection, Table, is_release
 from jaxdp.spec import Options, on_a_line
 
 MIN_ROWS = 10

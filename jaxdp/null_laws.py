@@ -1,10 +1,14 @@
 """From a released statistic to a p-value. Null laws live here; nothing here sees data."""
 
+import math
+
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import erfc
 from jax.scipy.stats import norm
 
 _TINY = 1e-30
+_CLOSE = 4.0  # where Mills' ratio passes to its continued fraction
 _FAR, _NODES = 9.0, 361  # of the trapezoid rule for a normal variable, in sds
 RANK = "its p-value is a rank among simulated draws"  # why a test has no gradient (`PrivateTest.no_gradient`)
 DECISION = "it releases a decision at one level"
@@ -12,7 +16,7 @@ DECISION = "it releases a decision at one level"
 
 def normal(value, sd):
     """Two-sided p-value P(|N(0, sd^2)| >= |value|); any shapes that broadcast."""
-    return 2.0 * norm.sf(jnp.abs(value) / jnp.maximum(sd, _TINY))
+    return 2.0 * normal_tail(jnp.abs(value) / jnp.maximum(sd, _TINY))
 
 
 def normal_plus_laplace(value, sd, scale):
@@ -22,12 +26,12 @@ def normal_plus_laplace(value, sd, scale):
     u = |value|/sd, r = sd/scale and Mills' M(w) = e^(w^2/2) P(N > w), the two Laplace terms are
     e^(-u^2/2) M(r - u) and e^(-u^2/2) M(r + u). Smooth in all three arguments.
     """
-    u, toward, away = _laplace_terms(value, sd, scale)
-    return jnp.clip(2.0 * norm.sf(u) + toward - away, 0.0, 1.0)
+    u, tail, toward, away = _laplace_terms(value, sd, scale)
+    return jnp.clip(2.0 * tail + toward - away, 0.0, 1.0)
 
 
 def _laplace_terms(value, sd, scale):
-    """u and the two terms whose difference is what the noise adds to P(|N(0, 1)| >= u)."""
+    """u, P(N(0, 1) > u) and the two terms whose difference is what the noise adds to P(|N(0, 1)| >= u)."""
     value = jnp.abs(value)
     sd = jnp.maximum(sd, 1e-6 * scale)
     scale = jnp.maximum(scale, 1e-6 * sd)
@@ -35,10 +39,10 @@ def _laplace_terms(value, sd, scale):
     inside = u >= r
     # For u >= r the scaled form overflows and the plain one is safe; the other way round for u < r.
     plain = jnp.where(inside, r * (0.5 * r - u), 0.0)
-    near = jnp.exp(plain) * norm.cdf(jnp.where(inside, u - r, 0.0))
-    far = jnp.exp(-0.5 * u * u) * mills(jnp.where(inside, 0.0, r - u))
-    toward = jnp.where(inside, near, far)
-    return u, toward, jnp.exp(-0.5 * u * u) * mills(r + u)
+    ratios = jnp.stack(jnp.broadcast_arrays(jnp.where(inside, 0.0, r - u), r + u))
+    tails = normal_tail(jnp.stack([u, jnp.where(inside, r - u, 0.0), *jnp.minimum(ratios, _CLOSE)]))
+    toward, away = jnp.exp(-0.5 * u * u) * _mills(ratios, tails[2:])
+    return u, tails[0], jnp.where(inside, jnp.exp(plain) * tails[1], toward), away
 
 
 def widened_for_normal(value, sd, scale, variance_noise):
@@ -57,7 +61,7 @@ def widened_for_laplace(value, sd, scale, variance_noise):
 
     f is the density of N(0, sd^2) + Laplace(scale) at the value, phi that of N(0, sd^2).
     """
-    u, toward, away = _laplace_terms(value, sd, scale)
+    u, _, toward, away = _laplace_terms(value, sd, scale)
     density, slope = toward + away, away - toward  # 2 scale f, 2 scale^2 f'
     ratio = scale / jnp.maximum(sd, _TINY)
     bell = 2.0 * jnp.exp(-0.5 * u * u) / jnp.sqrt(2.0 * jnp.pi)
@@ -106,14 +110,24 @@ def noisy_sd(variance, noise_variance, num_records):
     return jnp.sqrt(jnp.maximum(variance, jnp.minimum(1e-3 * num_records, jnp.sqrt(noise_variance))))
 
 
+def normal_tail(x):
+    """P(N(0, 1) > x), of all of an array by one error function: its expansion is most of what a p-value compiles."""
+    return 0.5 * erfc(x / math.sqrt(2.0))
+
+
 def mills(w):
     """e^(w^2/2) P(N(0,1) > w) for w >= 0, without overflow or cancellation."""
-    small = jnp.minimum(w, 4.0)
-    large = jnp.maximum(w, 4.0)
+    return _mills(w, normal_tail(jnp.minimum(w, _CLOSE)))
+
+
+def _mills(w, tail):
+    """`mills` of w, whose P(N(0, 1) > min(w, 4)) is known."""
+    small = jnp.minimum(w, _CLOSE)
+    large = jnp.maximum(w, _CLOSE)
     fraction = large
     for level in range(14, 0, -1):  # Laplace's continued fraction; 14 levels reach 1e-12 at w = 4
         fraction = large + level / fraction
-    return jnp.where(w < 4.0, jnp.exp(0.5 * small**2) * norm.sf(small), 1.0 / (jnp.sqrt(2 * jnp.pi) * fraction))
+    return jnp.where(w < _CLOSE, jnp.exp(0.5 * small**2) * tail, 1.0 / (math.sqrt(2.0 * math.pi) * fraction))
 
 
 def monte_carlo(value, null):

@@ -42,23 +42,22 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
     the interval exactly where this is at least `miss`. estimate: within the limits. limits: (low, high) about 0.
     """
     kept = null_p_value >= miss
+    limits = jnp.stack(jnp.broadcast_arrays(*limits, estimate)[:2])
+    side = jnp.asarray([-1.0, 1.0], limits.dtype).reshape(2, *(1,) * (limits.ndim - 1))
+    beyond = side * estimate < 0.0  # 0 lies between the estimate and this limit
+    many = jax.vmap(p_value)  # of several effects by one program: its size is that of the law, written once
+    at_estimate, *at_limits = many(jnp.concatenate([jnp.asarray(estimate, limits.dtype)[None], limits]))
 
-    def end(limit, side):
-        beyond = side * estimate < 0.0  # 0 lies between the estimate and this limit
-        inside = jnp.where(kept & beyond, 0.0, estimate)
-        outside = jnp.where(~kept & beyond, 0.0, limit)
+    def halve(_, ends):
+        inside, outside = ends
+        middle = 0.5 * (inside + outside)
+        held = many(middle) >= miss
+        return jnp.where(held, middle, inside), jnp.where(held, outside, middle)
 
-        def halve(_, ends):
-            inside, outside = ends
-            middle = 0.5 * (inside + outside)
-            held = p_value(middle) >= miss
-            return jnp.where(held, middle, inside), jnp.where(held, outside, middle)
-
-        found, _ = jax.lax.fori_loop(0, HALVINGS, halve, (inside, outside))
-        return jnp.where((p_value(limit) >= miss) & (kept | ~beyond), limit, found)
-
-    low, high = end(limits[0], -1.0), end(limits[1], 1.0)
-    nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (p_value(estimate) < miss)
+    inside = jnp.where(kept & beyond, 0.0, estimate)
+    found, _ = jax.lax.fori_loop(0, HALVINGS, halve, (inside, jnp.where(~kept & beyond, 0.0, limits)))
+    low, high = jnp.where((jnp.stack(at_limits) >= miss) & (kept | ~beyond), limits, found)
+    nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (at_estimate < miss)
     return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, high)
 
 

@@ -6,6 +6,7 @@ Theory: docs/theory/residual_scores.md. Symbols: `statistics/residual_scores.py`
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -90,7 +91,16 @@ class MomentMatrix(PrivateQuery):
         """The moments with their noise: public."""
         scale = self.mechanism.scale(release.sensitivity)
         per_scale = self.mechanism.variance(release.sensitivity) / jnp.maximum(scale, 1e-30) ** 2
-        return Noisy.of(release.value, release.num_records, self.of.width, self.euclidean, scale, per_scale)
+        return _noisy(release.value, release.num_records, self.of.width, self.euclidean, scale, per_scale)
+
+
+# between two stages of a release nothing is traced, and two hundred small programs would be compiled one by one
+_noisy = jax.jit(Noisy.of, static_argnums=(2, 3))
+
+
+@functools.partial(jax.jit, static_argnames="correlation")
+def _scores_about(noisy: Noisy, pairs, given, correlation: bool) -> Scores:
+    return jax.vmap(lambda pair, given: residual_scores.scores(noisy, *pair, given, correlation))(pairs, given)
 
 
 def _with_scores(test, query, released):
@@ -241,12 +251,7 @@ class ResidualTest(PrivateTest):
     def scores_about(self, noisy: Noisy) -> Scores:
         """The scores of each query, stacked; no gradient passes (`no_gradient`): sides of equal moments have none."""
         pairs, given = self.queries()
-        noisy = jax.tree.map(jax.lax.stop_gradient, noisy)
-
-        def of(x, y, given):
-            return residual_scores.scores(noisy, x, y, given, self.correlation)
-
-        return jax.vmap(of)(jnp.asarray(pairs[:, 0]), jnp.asarray(pairs[:, 1]), jnp.asarray(given))
+        return _scores_about(jax.tree.map(jax.lax.stop_gradient, noisy), pairs, given, self.correlation)
 
     def _each(self, release, what):
         """what(Found) for each query."""

@@ -26,7 +26,7 @@ def normal_plus_laplace(value, sd, scale):
     u = |value|/sd, r = sd/scale and Mills' M(w) = e^(w^2/2) P(N > w), the two Laplace terms are
     e^(-u^2/2) M(r - u) and e^(-u^2/2) M(r + u). Smooth in all three arguments.
     """
-    u, tail, toward, away = _laplace_terms(value, sd, scale)
+    _, tail, toward, away = _laplace_terms(value, sd, scale)
     return jnp.clip(2.0 * tail + toward - away, 0.0, 1.0)
 
 
@@ -35,13 +35,13 @@ def _laplace_terms(value, sd, scale):
     value = jnp.abs(value)
     sd = jnp.maximum(sd, 1e-6 * scale)
     scale = jnp.maximum(scale, 1e-6 * sd)
-    u, r = value / sd, sd / scale
+    u, r = jnp.broadcast_arrays(value / sd, sd / scale)
     inside = u >= r
     # For u >= r the scaled form overflows and the plain one is safe; the other way round for u < r.
     plain = jnp.where(inside, r * (0.5 * r - u), 0.0)
-    ratios = jnp.stack(jnp.broadcast_arrays(jnp.where(inside, 0.0, r - u), r + u))
+    ratios = jnp.stack([jnp.where(inside, 0.0, r - u), r + u])
     tails = normal_tail(jnp.stack([u, jnp.where(inside, r - u, 0.0), *jnp.minimum(ratios, _CLOSE)]))
-    toward, away = jnp.exp(-0.5 * u * u) * _mills(ratios, tails[2:])
+    toward, away = jnp.exp(-0.5 * u * u)[None] * _mills(ratios, tails[2:])
     return u, tails[0], jnp.where(inside, jnp.exp(plain) * tails[1], toward), away
 
 

@@ -41,12 +41,11 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
     p_value: effect -> p-value, largest at the estimate. null_p_value: that of effect 0, as the test gives it: 0 lies in
     the interval exactly where this is at least `miss`. estimate: within the limits. limits: (low, high) about 0.
     """
-    kept = null_p_value >= miss
-    limits = jnp.stack(jnp.broadcast_arrays(*limits, estimate)[:2])
-    side = jnp.asarray([-1.0, 1.0], limits.dtype).reshape(2, *(1,) * (limits.ndim - 1))
-    beyond = side * estimate < 0.0  # 0 lies between the estimate and this limit
+    kept = jnp.asarray(null_p_value >= miss)[None]
+    low, high, estimate = jnp.broadcast_arrays(*limits, estimate)
+    limits, beyond = jnp.stack([low, high]), jnp.stack([estimate > 0.0, estimate < 0.0])  # 0 is between it and a limit
     many = jax.vmap(p_value)  # of several effects by one program: its size is that of the law, written once
-    at_estimate, *at_limits = many(jnp.concatenate([jnp.asarray(estimate, limits.dtype)[None], limits]))
+    at_estimate, *at_limits = many(jnp.stack([estimate, low, high]))
 
     def halve(_, ends):
         inside, outside = ends
@@ -54,7 +53,7 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
         held = many(middle) >= miss
         return jnp.where(held, middle, inside), jnp.where(held, outside, middle)
 
-    inside = jnp.where(kept & beyond, 0.0, estimate)
+    inside = jnp.where(kept & beyond, 0.0, estimate[None])
     found, _ = jax.lax.fori_loop(0, HALVINGS, halve, (inside, jnp.where(~kept & beyond, 0.0, limits)))
     low, high = jnp.where((jnp.stack(at_limits) >= miss) & (kept | ~beyond), limits, found)
     nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (at_estimate < miss)

@@ -100,7 +100,10 @@ _noisy = jax.jit(Noisy.of, static_argnums=(2, 3))
 
 @functools.partial(jax.jit, static_argnames="correlation")
 def _scores_about(noisy: Noisy, pairs, given, correlation: bool) -> Scores:
-    return jax.vmap(lambda pair, given: residual_scores.scores(noisy, *pair, given, correlation))(pairs, given)
+    def of(x, y, given):
+        return residual_scores.scores(noisy, x, y, given, correlation)
+
+    return jax.vmap(of)(pairs[:, 0], pairs[:, 1], given)
 
 
 def _with_scores(test, query, released):

@@ -119,7 +119,10 @@ class EventCounts(PrivateQuery):
 def _with_curves(test, query, released):
     variance = query.mechanism.variance(released.sensitivity)
     counts = jnp.asarray(released.value, float)
-    return dataclasses.replace(test, curves=Curves.of(counts, released.num_records, variance))
+    return dataclasses.replace(test, curves=_curves(counts, released.num_records, variance))
+
+
+_curves = jax.jit(Curves.of)  # one program: between two stages of a release nothing is traced
 
 
 @frozen_pytree

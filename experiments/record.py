@@ -5,6 +5,7 @@ import pathlib
 import platform
 import subprocess
 import time
+from collections.abc import Iterable
 
 import jax
 
@@ -42,6 +43,21 @@ class Recorder:
         with self.path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         return row
+
+
+def rows(path: pathlib.Path) -> list[dict]:
+    """The rows of a file, none where there is no file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def append(path: pathlib.Path, measured: Iterable[dict]) -> None:
+    """Adds rows to a file as they are measured, each with what it was run on."""
+    facts = provenance()
+    with path.open("a", encoding="utf-8") as file:
+        for row in measured:
+            file.write(json.dumps({**row, **facts}) + "\n")
+            file.flush()
+            print(row, flush=True)
 
 
 def fill(page: pathlib.Path, name: str, text: str) -> None:

@@ -47,15 +47,16 @@ class AuditSettings:
 
     data: (key, n) -> Data among which neighbours are searched. records: how many records they have.
     fields: fields of the test's class, in place of those of the example.
-    neighbours: () -> one pair of data sets, in place of a search. view: result of a run -> the number by which whole
-    runs on that pair are told apart; without one the mechanism runs on the two statistics.
+    neighbours: () -> one pair of data sets, or pairs, of which the first is taken, in place of a search. view: result
+    of a run -> the number by which whole runs on that pair are told apart; without one the mechanism runs on the two
+    statistics.
     neighbours and view are functions or their place, "package.module:function".
     """
 
     data: Callable[[Any, int], Any] | None = None
     records: int = 24
     fields: Mapping[str, Any] | None = None
-    neighbours: Callable[[], tuple[Any, Any]] | str | None = None
+    neighbours: Callable[[], tuple[Any, Any] | list[tuple[Any, Any]]] | str | None = None
     view: Callable[[Any], Any] | str | None = None
 
 
@@ -105,6 +106,36 @@ class Example:
         """The pairs made by hand."""
         made = loaded(self.worst_pairs)
         return [] if made is None else made()
+
+
+def about_released(data, null, place: str, name: str, first: Mapping, known: Mapping, why: str, reached: float):
+    """Examples of a test whose stage "scores" rests on what the stage before it released, which no pair can know.
+
+    place: module of worst_pairs and worst_pairs_of_scores. first: what attacks reach of the first stage. known: fields
+    of the second one alone. why: no pair reaches its bounds in a whole run. reached: of them alone.
+    """
+    published = BestKnown(0.5, why)
+    reaches = {**first, f"{name}.scores": published, f"{name}.squares": published}
+    whole: dict[str, Any] = {
+        "null": null,
+        "reaches": reaches,
+        "worst_pairs": f"{place}:worst_pairs",
+        "search": PairSearch(records=9),
+    }
+    alone: dict[str, Any] = {
+        "reaches": dict.fromkeys(("scores", "squares"), reached),
+        "worst_pairs": f"{place}:worst_pairs_of_scores",
+    }
+    told: dict[str, Any] = {
+        "without_null": "its level is that of the first example",
+        "label": "scores",
+        "bounds_only": True,
+    }
+    return (
+        Example(data, **whole, audit=AuditSettings(fields=known, neighbours=alone["worst_pairs"])),
+        Example(data, **alone, **told, fields=known, search=whole["search"]),
+        Example(data, **whole, make=with_gaussian_noise, label="zcdp"),
+    )
 
 
 def with_gaussian_noise(cls: type, rho, **fields):

@@ -162,7 +162,8 @@ def attacked(method: str, key: jax.Array, generate: Callable[..., Any] | None = 
     subject = cases.find(method)
     generate = generate or subject.searched
     if subject.settings.neighbours is not None:
-        return loaded(subject.settings.neighbours)()
+        made = loaded(subject.settings.neighbours)()
+        return made[0] if isinstance(made, list) else made
     if subject.example.coupled:
         return _pilot(subject.audited(1.0), key, generate)
     test = _one_stage(subject.audited(1.0), jax.eval_shape(generate, key))

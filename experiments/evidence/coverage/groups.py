@@ -13,7 +13,6 @@ among all data sets. `plain_*`: Welch's interval without privacy on the same dat
 import argparse
 import dataclasses
 import functools
-import json
 import math
 import time
 import zlib
@@ -24,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from experiments.record import fill, provenance
+from experiments.record import append, fill, rows
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -194,11 +193,6 @@ def measure(
     }
 
 
-def rows(path: Path) -> list[dict]:
-    """The record."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def cell(row: dict) -> str:
     """Covered, and the share that was answered where that is not all."""
     if row["covered"] is None or row["answered"] < 0.1:
@@ -262,12 +256,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "groups", tables())
-    path, facts = (POWER_RECORD if args.power else RECORD), provenance()
-    with path.open("a") as file, jax.enable_x64(True):
-        for row in measured(args):
-            file.write(json.dumps({**row, **facts}) + "\n")
-            file.flush()
-            print(row, flush=True)
+    with jax.enable_x64(True):
+        append(POWER_RECORD if args.power else RECORD, measured(args))
 
 
 def measured(args):

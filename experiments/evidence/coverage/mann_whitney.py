@@ -12,7 +12,7 @@ DeLong's variance without privacy, on the same data sets.
 import argparse
 import dataclasses
 import functools
-import json
+import itertools
 import time
 import zlib
 from pathlib import Path
@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from experiments.record import fill, provenance
+from experiments.record import append, fill, rows
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
@@ -166,14 +166,9 @@ def measure(name: str, design: Design, n: int, epsilon: float, replicates: int) 
     }
 
 
-def rows() -> list[dict]:
-    """The record."""
-    return [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
-
-
 def table() -> str:
     """Coverage and width, with DeLong's width, of each design; a column for each n and epsilon."""
-    found = {(row["design"], row["n"], row["epsilon"]): row for row in rows()}
+    found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
     columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
     lines = ["| design | truth | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |"]
     lines.append("|" + "---|" * (len(columns) + 2))
@@ -199,15 +194,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "mann_whitney", table())
-    facts = provenance()
-    with RECORD.open("a") as file, jax.enable_x64(True):
-        for n in args.records:
-            for name in args.only:
-                for epsilon in EPSILONS:
-                    row = measure(name, DESIGNS[name], n, epsilon, args.replicates)
-                    file.write(json.dumps({**row, **facts}) + "\n")
-                    file.flush()
-                    print(row, flush=True)
+    cells = itertools.product(args.records, args.only, EPSILONS)
+    with jax.enable_x64(True):
+        append(RECORD, (measure(name, DESIGNS[name], n, epsilon, args.replicates) for n, name, epsilon in cells))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ privacy, on the same data sets.
 import argparse
 import dataclasses
 import functools
-import json
+import itertools
 import time
 import zlib
 from pathlib import Path
@@ -24,7 +24,7 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from experiments.evidence.coverage.groups import DOMAIN, LOGNORMAL, NORMAL, SKEWED, ZEROS, Design, draw, plain, truth
-from experiments.record import fill, provenance
+from experiments.record import append, fill, rows
 from jaxdp import catalogue, core
 from jaxdp.spec import Options
 
@@ -76,14 +76,9 @@ def measure(name: str, share: float, n: int, epsilon: float, replicates: int) ->
     return {**facts, "replicates": replicates, "seconds": round(time.process_time() - start, 1)}
 
 
-def rows() -> list[dict]:
-    """The record."""
-    return [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
-
-
 def table() -> str:
     """The table of the page."""
-    found = {(row["law"], row["share"], row["n"], row["epsilon"]): row for row in rows()}
+    found = {(row["law"], row["share"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
     columns = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
     lines = ["| law, share of the smaller group | " + " | ".join(f"{n}, {epsilon:g}" for n, epsilon in columns) + " |"]
     lines.append("|" + "---|" * (len(columns) + 1))
@@ -106,16 +101,11 @@ def main() -> None:
     args = parser.parse_args()
     if args.table:
         return fill(PAGE, "margins", table())
-    facts = provenance()
-    with RECORD.open("a") as file, jax.enable_x64(True):
-        for n in args.records:
-            for name in LAWS:
-                for share in SHARES:
-                    for epsilon in EPSILONS:
-                        row = measure(name, share, n, epsilon, args.replicates if n < 10_000 else args.replicates // 2)
-                        file.write(json.dumps({**row, **facts}) + "\n")
-                        file.flush()
-                        print(row, flush=True)
+    cells = itertools.product(args.records, LAWS, SHARES, EPSILONS)
+    with jax.enable_x64(True):
+        append(
+            RECORD, (measure(name, share, n, e, args.replicates // (1 + (n >= 10_000))) for n, name, share, e in cells)
+        )
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ PARTIAL = (
         fields={"bound": 8.0, "enforce_rule": False},  # few records, too few for private centres
         reaches={**RANKS, "WinsorisedPartialCorrelation": STAGED},
         search=SEARCH,
-        audit=AuditSettings(fields=PUBLIC, neighbours=f"{WORST}:first_worst_pair"),
+        audit=AuditSettings(fields=PUBLIC, neighbours=f"{WORST}:worst_pairs"),
     ),
     Example(
         linear,
@@ -131,7 +131,7 @@ SLOPES = (
         reaches=0.98,
         worst_pairs=f"{WORST}:worst_pairs",
         search=SEARCH,
-        audit=AuditSettings(neighbours=f"{WORST}:first_worst_pair"),
+        audit=AuditSettings(neighbours=f"{WORST}:worst_pairs"),
     ),
 )
 
@@ -143,16 +143,6 @@ GROUPS = (
         reaches=0.97,
         worst_pairs=f"{WORST}:worst_pairs_of_groups",
         search=SEARCH,
-        audit=AuditSettings(neighbours=f"{WORST}:first_worst_pair_of_groups"),
+        audit=AuditSettings(neighbours=f"{WORST}:worst_pairs_of_groups"),
     ),
 )
-
-
-def first_worst_pair():
-    """For an audit: one pair."""
-    return worst_pairs()[0]
-
-
-def first_worst_pair_of_groups():
-    """For an audit: one pair."""
-    return worst_pairs_of_groups()[0]

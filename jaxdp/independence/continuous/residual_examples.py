@@ -79,16 +79,6 @@ def _pairs(correlation: bool):
     return [(high, low), (high, none), (low, none)]
 
 
-def first_worst_pairs_of_slopes():
-    """For an audit: one pair."""
-    return worst_pairs_of_slopes()[0]
-
-
-def first_worst_pairs_of_correlations():
-    """For an audit: one pair."""
-    return worst_pairs_of_correlations()[0]
-
-
 FEW = {"bound": BOUND, "enforce_rule": False}  # contracts take few records
 KNOWN = {"known_moments": True}
 STAGES = {"MomentMatrix": 0.98}
@@ -106,7 +96,7 @@ def examples(name: str, pairs: str) -> tuple[Example, ...]:
             reaches=staged,
             worst_pairs=f"{PLACE}:worst_pairs_of_moments",
             search=SEARCH,
-            audit=AuditSettings(fields=KNOWN, neighbours=f"{PLACE}:first_{pairs}"),
+            audit=AuditSettings(fields=KNOWN, neighbours=f"{PLACE}:{pairs}"),
         ),
         Example(
             linear,

@@ -57,16 +57,6 @@ def worst_pairs_of_two():
     return worst_pairs(num_groups=2, domain=PAIR)
 
 
-def first_worst_pair():
-    """For an audit: one pair."""
-    return worst_pairs()[0]
-
-
-def first_worst_pair_of_two():
-    """For an audit: one pair."""
-    return worst_pairs_of_two()[0]
-
-
 EXAMPLES = (
     Example(
         shifted,
@@ -74,7 +64,7 @@ EXAMPLES = (
         fields={"num_null": 39},
         reaches=REACHED,
         worst_pairs=f"{PLACE}:worst_pairs",
-        audit=AuditSettings(fields={"num_null": 19}, neighbours=f"{PLACE}:first_worst_pair"),
+        audit=AuditSettings(fields={"num_null": 19}, neighbours=f"{PLACE}:worst_pairs"),
     ),
     Example(
         shifted,
@@ -92,6 +82,6 @@ EXAMPLES = (
         label="pair",
         reaches=REACHED,
         worst_pairs=f"{PLACE}:worst_pairs_of_two",
-        audit=AuditSettings(neighbours=f"{PLACE}:first_worst_pair_of_two"),
+        audit=AuditSettings(neighbours=f"{PLACE}:worst_pairs_of_two"),
     ),
 )

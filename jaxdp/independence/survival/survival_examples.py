@@ -7,13 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
+from jaxdp.examples import about_released
 from jaxdp.statistics.log_rank import BINS, Curves
 
 PLACE = "jaxdp.independence.survival.survival_examples"
 TIMES = Domain((Column(BINARY, 2),), (Column(), Column(BINARY, 2)))
-SEARCH = PairSearch(records=9)
-PUBLISHED = BestKnown(0.5, "the pair that moves it most sits on released counts, which no pair can know")
+UNKNOWN = "the pair that moves it most sits on released counts, which no pair can know"
 BLOCKS = 6
 # the second stage alone, about a constant hazard and three tenths of those at risk
 KNOWN = Curves(
@@ -66,37 +65,4 @@ def worst_pairs_of_scores():
     return [(record(np.argmax(values)), record(np.argmin(values))) for values in (scores, scores**2)]
 
 
-def first_worst_pair():
-    """For an audit: one pair."""
-    return worst_pairs_of_scores()[0]
-
-
-EXAMPLES = (
-    Example(
-        times,
-        null=equal_times,
-        reaches={"EventCounts": 1.0, "LogRank.scores": PUBLISHED, "LogRank.squares": PUBLISHED},
-        worst_pairs=f"{PLACE}:worst_pairs",
-        search=SEARCH,
-        audit=AuditSettings(fields=ABOUT_KNOWN_CURVES, neighbours=f"{PLACE}:first_worst_pair"),
-    ),
-    Example(
-        times,
-        without_null="its level is that of the first example",
-        fields=ABOUT_KNOWN_CURVES,
-        label="scores",
-        reaches={"scores": 0.99, "squares": 0.99},
-        worst_pairs=f"{PLACE}:worst_pairs_of_scores",
-        search=SEARCH,
-        bounds_only=True,
-    ),
-    Example(
-        times,
-        null=equal_times,
-        make=with_gaussian_noise,
-        label="zcdp",
-        reaches={"EventCounts": 1.0, "LogRank.scores": PUBLISHED, "LogRank.squares": PUBLISHED},
-        worst_pairs=f"{PLACE}:worst_pairs",
-        search=SEARCH,
-    ),
-)
+EXAMPLES = about_released(times, equal_times, PLACE, "LogRank", {"EventCounts": 1.0}, ABOUT_KNOWN_CURVES, UNKNOWN, 0.99)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
 import sys
@@ -13,19 +12,13 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from jaxdp import charge
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.keywords import flat
-from jaxdp.ask import reading
-from jaxdp.ask.cautions import cautions
-from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer
-from jaxdp.ask.table_query import Call, CallOptions, TableQuery, budget
+from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data.schema import Schema
-from jaxdp.randomness.keys import RELEASE
 
-MIN_ROWS = 10
 TOP_PAIRS = 20
 NULL_DRAWS = 199
 LEVEL = 0.05
@@ -81,7 +74,7 @@ class Coefficients(TableAnswer):
 
 
 @dataclasses.dataclass(frozen=True)
-class MICQuery(TableQuery[Coefficients]):
+class MICQuery(ColumnsQuery[Coefficients]):
     """Columns of a schema whose coefficients are wanted, at what budget; `MICQuery.of` checks it.
 
     all_pairs: of every pair, else of the two columns. delta: Gaussian noise under (epsilon, delta)-DP, for all pairs.
@@ -89,6 +82,7 @@ class MICQuery(TableQuery[Coefficients]):
     """
 
     form: ClassVar = Coefficients
+    name: ClassVar = "mic"
     ways: ClassVar = tuple(way for way in TableQuery.ways if way != "keep_sums")
     lacks: ClassVar = "MIC takes no sums of records"
 
@@ -139,26 +133,11 @@ class MICQuery(TableQuery[Coefficients]):
         """The query in one line, for ledgers."""
         return ("all pairs of " if self.all_pairs else "") + ", ".join(self.names)
 
-    def selection(self, table: Table) -> Selection:
-        """The two columns, or all."""
-        return Selection(table, self.names)
-
-    def loader(self, selection: Selection, key: Any) -> tuple[MICQuery, Callable[..., Any]]:
-        """Records in memory: grids are searched over all of them."""
-        rows = selection.rows_beyond()
-        if rows is not None:
-            raise ValueError(
-                f"mic must have all records in memory: {selection.in_memory(rows)}: name fewer columns, or give more "
-                "memory."
-            )
-        return self, functools.partial(self.schema.read_table, names=self.names, shuffled=reading.is_release(key))
-
     def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Coefficients:
         """One coefficient, or all pairs by one release."""
         values, columns = data
         rows, names = values.shape[0], self.names
-        if rows < MIN_ROWS:
-            raise ValueError(f"the data have {rows} rows; `mic` needs at least {MIN_ROWS}.")
+        self.require_rows(rows)
         measure = _all_pairs if self.all_pairs else _one_pair
         released, found, content = measure(self, values, columns, key, account)
         first, second = np.array(list(itertools.combinations(range(len(names)), 2))).T
@@ -173,15 +152,8 @@ class MICQuery(TableQuery[Coefficients]):
             title = f"How strongly are {names[0]} and {names[1]} related?"
             said = {"title": title, "answer": f"MIC = {found[0]:.3f} (0 = unrelated, 1 = one determines the other)"}
             said["answer"] += f", {content.pop('told')}"
-        common = {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "relation": released.cost.relation.value,
-            "mode": released.mode,
-            "n": rows,
-            "cautions": cautions(rows, self.epsilon, released=released.mode == RELEASE, recorded=account is not None),
-            **({"unit": self.schema.protects} if self.schema.unit else {}),
-        }
+        common = self.common(rows, released, account)
+        common |= {"unit": self.schema.protects} if self.schema.unit else {}
         method = content.pop("method")
         return Coefficients(
             names=names,
@@ -257,24 +229,16 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> tuple:
     import jax
 
     from jaxdp import core
-    from jaxdp.accounting.renyi import zcdp_rho
     from jaxdp.independence.mic import mic_common, mic_laplace
     from jaxdp.independence.mic.mic_pairs import MICrPairs, noise_scale
-    from jaxdp.mechanisms import Gaussian
-    from jaxdp.randomness import keys
 
-    epsilon, delta, rows = query.epsilon, query.delta, values.shape[0]
-    noise: dict[str, Any] = {"mechanism": Gaussian(rho=zcdp_rho(epsilon, delta))} if delta else {"epsilon": epsilon}
+    rows = values.shape[0]
     bounds = [mic_common.column_bounds(column) for column in columns]
-    test = MICrPairs(**noise, bounds=bounds, max_cells=query.max_cells, progress=sys.stderr.isatty())
+    test = MICrPairs(**query.noise(), bounds=bounds, max_cells=query.max_cells, progress=sys.stderr.isatty())
     with jax.enable_x64(True):
         test = test.resolve(jax.ShapeDtypeStruct(values.shape, values.dtype))
-        cost = Cost(epsilon=epsilon, delta=delta) if delta else core.cost_of(test, values)
-        mode, method = keys.admit(key, test, values), core.method_of(test)
         null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", NULL_DRAWS)
-        with charge.paid(account, method, cost, key, mode=mode, rehearse=lambda: core.rehearse(test, values)):
-            released = core.release(test, key, values)
+        released = query.released(test, values, key, account)
         sd = noise_scale(test, rows)
     found = np.asarray(mic_laplace.corrected(np.asarray(released.value), null), float)
-    released = dataclasses.replace(released, cost=cost)
-    return released, found, {"method": method, "noise_sd": sd}
+    return released, found, {"method": core.method_of(test), "noise_sd": sd}

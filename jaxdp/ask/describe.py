@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,22 +11,17 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from jaxdp import charge
 from jaxdp._base import amounts, csv_files
 from jaxdp._base.keywords import flat
-from jaxdp.ask import reading
-from jaxdp.ask.cautions import cautions
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
-from jaxdp.ask.table_query import Call, CallOptions, TableQuery, budget
+from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.notation import DAYS_TO_1970
 from jaxdp.data.schema import REFUSE, Schema
-from jaxdp.randomness.keys import RELEASE
 
-MIN_ROWS = 10
 QUANTILES = (0.25, 0.5, 0.75)
 MISS = 0.05  # one minus the coverage of each interval
 DRAWS, SEED = 4000, 7  # of the noise alone, for the intervals: public
@@ -78,10 +72,11 @@ class Description(TableAnswer):
 
 
 @dataclasses.dataclass(frozen=True)
-class DescribeQuery(TableQuery[Description]):
+class DescribeQuery(ColumnsQuery[Description]):
     """Columns to describe, at what budget; `DescribeQuery.of` checks it."""
 
     form: ClassVar = Description
+    name: ClassVar = "describe"
     ways: ClassVar = tuple(way for way in TableQuery.ways if way not in ("keep_sums", "missing"))
     lacks: ClassVar = f"describe takes no sums of records, and {FORGIVEN}"
 
@@ -111,25 +106,18 @@ class DescribeQuery(TableQuery[Description]):
         """The columns, read such that cells without a value are seen."""
         return Selection(dataclasses.replace(table, schema=seeing(table.schema)), self.names)
 
-    def loader(self, selection: Selection, key: Any) -> tuple[DescribeQuery, Callable[..., Any]]:
-        """Records in memory."""
-        rows = selection.rows_beyond()
-        if rows is not None:
-            raise ValueError(
-                f"describe must have all records in memory: {selection.in_memory(rows)}: name fewer columns, or give "
-                "more memory."
-            )
-        read = selection.table.schema.read_table
-        return self, functools.partial(read, names=self.names, shuffled=reading.is_release(key))
-
     def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Description:
         """All numbers from one release of counts."""
+        import jax
+
         values, columns = data
         rows = values.shape[0]
-        if rows < MIN_ROWS:
-            raise ValueError(f"the data have {rows} rows; `describe` needs at least {MIN_ROWS}.")
+        self.require_rows(rows)
         begin("counting")
-        query, released = self._release(values, [column.levels for column in columns], key, account)
+        with jax.enable_x64(True):
+            query = ColumnCounts(**self.noise(), levels=tuple(column.levels for column in columns))
+            query = dataclasses.replace(query, bins=default_bins(rows, query.noise_sd(rows)))
+            released = self.released(query, values, key, account)
         sd = query.noise_sd(rows)
         intervals = Intervals(query, rows)
         described = [
@@ -143,40 +131,14 @@ class DescribeQuery(TableQuery[Description]):
             "title": f"{len(self.names)} column{'s' if len(self.names) > 1 else ''} of {rows} records.",
             "answer": told,
             "method": query.method,
-            "n": rows,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "relation": released.cost.relation.value,
-            "mode": released.mode,
+            **self.common(rows, released, account),
             "noise_sd": sd,
             "bins": query.bins,
             "columns": described,
             "unit": self.schema.protects if self.schema.unit else "",
-            "cautions": cautions(rows, self.epsilon, released=released.mode == RELEASE, recorded=account is not None),
             "versions": versions(),
         }
         return Description(described, released.cost, released.mode, query.method, content)
-
-    def _release(self, values: Any, levels: Sequence[int], key: Any, account: Any) -> tuple[ColumnCounts, Any]:
-        """The query and its release, charged to the account before a value is used."""
-        import jax
-
-        from jaxdp import core
-        from jaxdp.accounting.renyi import zcdp_rho
-        from jaxdp.mechanisms import Gaussian
-        from jaxdp.randomness import keys
-
-        epsilon, delta = self.epsilon, self.delta
-        noise: dict[str, Any] = {"mechanism": Gaussian(rho=zcdp_rho(epsilon, delta))} if delta else {"epsilon": epsilon}
-        with jax.enable_x64(True):
-            query = ColumnCounts(**noise, levels=tuple(levels))
-            rows = values.shape[0]
-            query = dataclasses.replace(query, bins=default_bins(rows, query.noise_sd(rows)))
-            cost = Cost(epsilon=epsilon, delta=delta) if delta else core.cost_of(query, values)
-            mode, method = keys.admit(key, query, values), core.method_of(query)
-            with charge.paid(account, method, cost, key, mode=mode, rehearse=lambda: core.rehearse(query, values)):
-                released = core.release(query, key, values)
-        return query, dataclasses.replace(released, cost=cost)
 
 
 class Intervals:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import difflib
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,13 +21,17 @@ from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp.ask import reading
+from jaxdp.ask.cautions import cautions
 from jaxdp.ask.reading import READING, ReadingOptions, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.core import Cost
 from jaxdp.data import batches, conditioning
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
+from jaxdp.randomness.keys import RELEASE
 
 MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
+MIN_ROWS = 10  # of a `ColumnsQuery`
 
 
 class CallOptions(ReadingOptions, total=False):
@@ -116,6 +121,67 @@ class TableQuery[Answer: TableAnswer](abc.ABC):
         if how.keep_sums is not None:
             KeptSums(how.keep_sums).delete()
         return found
+
+
+class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
+    """A query of columns that lie in memory together, answered by one release. name: of the command.
+
+    delta: Gaussian noise under (epsilon, delta)-DP; 0 for pure epsilon-DP.
+    """
+
+    name: ClassVar[str]
+
+    names: tuple[str, ...]
+    delta: float
+
+    def selection(self, table: Table) -> Selection:
+        """The columns."""
+        return Selection(table, self.names)
+
+    def loader(self, selection: Selection, key: Any) -> tuple[TableQuery[Answer], Callable[..., Any]]:
+        """All records."""
+        rows = selection.rows_beyond()
+        if rows is not None:
+            raise ValueError(
+                f"{self.name} must have all records in memory: {selection.in_memory(rows)}: name fewer columns, or "
+                "give more memory."
+            )
+        read = selection.table.schema.read_table
+        return self, functools.partial(read, names=self.names, shuffled=reading.is_release(key))
+
+    def require_rows(self, rows: int) -> None:
+        """Raises ValueError for too few records."""
+        if rows < MIN_ROWS:
+            raise ValueError(f"the data have {rows} rows; `{self.name}` needs at least {MIN_ROWS}.")
+
+    def noise(self) -> dict[str, Any]:
+        """The budget as a field of what is released."""
+        from jaxdp.accounting.renyi import zcdp_rho
+        from jaxdp.mechanisms import Gaussian
+
+        return {"mechanism": Gaussian(zcdp_rho(self.epsilon, self.delta))} if self.delta else {"epsilon": self.epsilon}
+
+    def released(self, query: Any, values: Any, key: Any, account: Any) -> Any:
+        """The release, at the cost of the claim, charged to the account before a value is used."""
+        from jaxdp import core
+        from jaxdp.randomness import keys
+
+        cost = Cost(epsilon=self.epsilon, delta=self.delta) if self.delta else core.cost_of(query, values)
+        mode, method = keys.admit(key, query, values), core.method_of(query)
+        with charge.paid(account, method, cost, key, mode=mode, rehearse=lambda: core.rehearse(query, values)):
+            return dataclasses.replace(core.release(query, key, values), cost=cost)
+
+    def common(self, rows: int, released: Any, account: Any) -> dict[str, Any]:
+        """What the content of every answer holds. released: with its cost and mode."""
+        found = cautions(rows, self.epsilon, released=released.mode == RELEASE, recorded=account is not None)
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "relation": released.cost.relation.value,
+            "mode": released.mode,
+            "n": rows,
+            "cautions": found,
+        }
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,7 +78,7 @@ class VariantAnswers(TableAnswer):
         from jaxdp.report import manhattan
 
         places, found = ([one[name] for one in self.variants] for name in ("index", "p_value"))
-        manhattan.draw(places, found, self.content["num_variants"], path)
+        manhattan.draw(places, found, self.content["num_variants"], path, simulation=self.mode == "simulation")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -102,6 +102,8 @@ _EXPORTS = {
     "WinsorisedMeanDifference": "independence.continuous.winsorised_means",
     "Description": "ask.describe",
     "describe": "ask.describe",
+    "DraftedSchema": "ask.draft_schema",
+    "draft_schema": "ask.draft_schema",
     "discover": "ask.graph",
     "mic": "ask.coefficients",
     "test": "ask.independence",

@@ -24,6 +24,8 @@ from jaxdp.ask.answer import Answer as Answer
 from jaxdp.ask.coefficients import mic as mic
 from jaxdp.ask.describe import Description as Description
 from jaxdp.ask.describe import describe as describe
+from jaxdp.ask.draft_schema import DraftedSchema as DraftedSchema
+from jaxdp.ask.draft_schema import draft_schema as draft_schema
 from jaxdp.ask.graph import discover as discover
 from jaxdp.ask.independence import test as test
 from jaxdp.ask.pair_answers import PairAnswers as PairAnswers

@@ -440,7 +440,7 @@ class Sequential:
     """
 
     first: PrivateQuery
-    second: PrivateTest
+    second: PrivateQuery
     then: Any = jax.tree.static()
 
     many_columns: ClassVar[bool] = False

@@ -1,15 +1,17 @@
-"""`jaxdp schema draft`: a schema to be filled in, from the header of a data file alone."""
+"""`jaxdp schema draft`: a schema to be filled in, from the header of a data file alone, or with private bounds."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 
 from jaxdp.cli import options
 
 EXAMPLE = """examples:
   jaxdp schema draft trial.csv --out trial.toml
-  jaxdp schema draft answers.csv --kind binary --levels 0,1 --out answers.toml"""
+  jaxdp schema draft answers.csv --kind binary --levels 0,1 --out answers.toml
+  jaxdp schema draft trial.csv --private --columns age,dose --epsilon 0.2 --ledger study.db --out trial.toml"""
 
 
 def add_parser(subparsers) -> None:
@@ -25,7 +27,8 @@ def add_parser(subparsers) -> None:
         "draft",
         help="write a template with a TODO for everything that is public knowledge",
         description="Writes a TOML template from the names of the columns. No record is looked at. Every TODO "
-        "has to be filled in from public knowledge before the schema is accepted.",
+        "has to be filled in from public knowledge before the schema is accepted. With --private, bounds of columns of "
+        "numbers are found in the records, with noise, and paid for.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -38,12 +41,35 @@ def add_parser(subparsers) -> None:
     draft.add_argument("--levels", type=options.names, metavar="A,B,C", help="public levels of every column")
     draft.add_argument("--bounds", type=options.names, metavar="LOW,HIGH", help="public limits of every column")
     draft.add_argument("--out", metavar="S.toml", help="file to write; it must not exist (default: print)")
+    private = draft.add_argument_group("private bounds")
+    private.add_argument(
+        "--private", action="store_true", help="find the bounds of --columns in the records, for --epsilon"
+    )
+    private.add_argument(
+        "--columns", type=options.names, metavar="A,B,C", help="columns of numbers, which share epsilon"
+    )
+    private.add_argument("--dates", type=options.names, metavar="A,B", default=[], help="those of them that hold dates")
+    private.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget of the bounds")
+    private.add_argument("--delta", type=options.probability, metavar="D", default=0.0, help="for many columns")
+    private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
+    private.add_argument("--unit", metavar="COLUMN", default="", help="column that says whose a row is")
+    private.add_argument("--decimal", choices=(".", ","), default=".", help="decimal mark of the numbers")
+    private.add_argument("--force", action="store_true", help="go on although a column does not parse")
+    private.add_argument(
+        "--seed", type=options.seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data.draft import draft
 
-    text = draft(args.data, _every(args))
+    if args.out is not None and os.path.exists(args.out):
+        raise options.UserError(f"{args.out} exists: give another name with --out.")
+    every = _every(args)
+    if not args.private:
+        _require_not_private(args)
+    found = _private(args) if args.private else None
+    text = draft(args.data, every, found, unit=args.unit)
     for line in [line for line in text.splitlines() if line.startswith("# unit = ")]:
         unit = line.removeprefix("# ").partition("    #")[0]
         options.note(f"if a person may have several rows, the schema must say {unit}; jaxdp check looks for repeats.")
@@ -58,6 +84,57 @@ def run(args: argparse.Namespace) -> int:
     task = "fill in every TODO from public knowledge, then" if '"TODO"' in text else "see whether the file fits it:"
     print(f"wrote {args.out}: {task} {shlex.join(['jaxdp', 'check', args.data, '--schema', args.out])}")
     return 0
+
+
+PRIVATE = ("columns", "dates", "epsilon", "delta", "ledger", "unit", "force", "seed")
+
+
+def _require_not_private(args: argparse.Namespace) -> None:
+    """Refuses what only private bounds need."""
+    for name in PRIVATE:
+        if getattr(args, name):
+            raise options.UserError(f"--{name} goes with --private, which finds bounds in the records.")
+
+
+def _private(args: argparse.Namespace) -> dict[str, str]:
+    """name -> TOML of the columns whose bounds were released."""
+    from jaxdp._base.display import NOT_PRIVATE
+    from jaxdp.ask.draft_schema import DraftQuery
+    from jaxdp.ask.reading import Reading, Table
+    from jaxdp.ask.table_query import account_of, listing
+    from jaxdp.data import batches, draft
+
+    if not args.columns or args.epsilon is None:
+        raise options.UserError("--private goes with --columns, the columns of numbers, and --epsilon.")
+    if args.ledger is None and args.seed is None:
+        raise options.UserError(
+            "--private goes with --ledger: bounds that were paid for without a record cannot be added to what later "
+            "answers cost; create one with `jaxdp ledger create study.db --epsilon E`."
+        )
+    options.keep_programs()
+    names, delimiter = draft.header_of(args.data)
+    for name in (*args.columns, *args.dates, *([args.unit] if args.unit else [])):
+        if name not in names:
+            raise options.UserError(f"{batches.called(args.data)} has no column {name!r}.")
+    query = DraftQuery.of(
+        args.columns,
+        epsilon=args.epsilon,
+        delta=args.delta,
+        dates=args.dates,
+        delimiter=delimiter,
+        decimal=args.decimal,
+        unit=args.unit,
+    )
+    ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
+    account = None if ledger is None else account_of(ledger, args.data, query.short)
+    found = query.ask(Table(args.data, query.schema, Reading(force=args.force)), options.make_key(args.seed), account)
+    left = "" if ledger is None else f"; {ledger.remaining} left in {ledger.path.name}"
+    options.note(f"the bounds of {listing(query.schema.names)} cost {found.cost}{left}")
+    for name, told in found.flags.items():
+        options.note(f"{name}: {told}.")
+    if found.mode == "simulation":
+        options.note(NOT_PRIVATE)
+    return found.sections()
 
 
 def _every(args: argparse.Namespace) -> dict | None:

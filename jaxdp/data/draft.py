@@ -43,22 +43,19 @@ _EXAMPLE = [
 ]
 
 
-def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> str:
+def draft(
+    path: str | os.PathLike,
+    every: Mapping[str, Any] | None = None,
+    known: Mapping[str, str] | None = None,
+    unit: str = "",
+) -> str:
     """The TOML text. Errors: OSError; ValueError for a first line that does not look like names.
 
     every: keys that are publicly true of every column, such as {"kind": "binary", "levels": [0, 1]} of coded answers.
+    known: name -> TOML of columns that are described already; the others are comments then.
+    unit: column that says whose a row is.
     """
-    several = batches.paths(path)
-    path = path if several is None else several[0]  # files of one table have the same columns
-    name = batches.called(path) if batches.is_query(path) else os.fspath(path)
-    found = batches.of(path) if batches.is_query(path) else None
-    names, kinds, delimiter = [], {}, ","
-    if found is not None:
-        names = found.names
-    elif files.is_typed(path):
-        names, kinds = files.names_of(path), files.kinds_of(path)
-    else:
-        names, delimiter = _header(path)
+    name, names, kinds, delimiter = _columns(path)
     unnamed = len(names) > 1 and not names[0]  # the row names that R and pandas write; nobody can ask about them
     names = names[1:] if unnamed else names
     _require_names(name, names)
@@ -72,17 +69,47 @@ def draft(path: str | os.PathLike, every: Mapping[str, Any] | None = None) -> st
         top.append(f"delimiter = {json.dumps(delimiter)}")
     if delimiter == ";":
         top.append('# decimal = ","              # files with ";" often write decimal commas; thousands = "." then too')
-    if not every and not kinds:
+    if not every and not kinds and known is None:
         top += _EXAMPLE
     units = identifiers.names_persons(names)
-    if units:
+    if unit:
+        top.append(identifiers.unit_line(unit))
+    elif units:
         top.append(
             f"# {identifiers.unit_line(units[0])}    # if a person may have several rows: one record for each person"
         )
     if every:
         column_rule(names[0], every)  # a mistake in the keys is told now, not by the next command
-    sections = (_section(column, kinds.get(column, ""), every) for column in names)
+    if known is None:
+        sections = [_section(column, kinds.get(column, ""), every) for column in names]
+    else:
+        others = [_commented(_section(column, kinds.get(column, ""), every)) for column in names if column not in known]
+        sections = [*known.values(), *(["# Columns of which nothing was released:\n", *others] if others else [])]
     return "\n".join([*top, "", *sections])
+
+
+def _commented(text: str) -> str:
+    return "".join(f"# {line}\n" if line.strip() else "\n" for line in text.splitlines()) + "\n"
+
+
+def header_of(path: str | os.PathLike) -> tuple[list[str], str]:
+    """Names of the columns and the delimiter. Errors: as `draft`."""
+    _, names, _, delimiter = _columns(path)
+    return names, delimiter
+
+
+def _columns(path: str | os.PathLike) -> tuple[str, list[str], dict[str, str], str]:
+    """What the file is called, the names and types of its columns, and the delimiter."""
+    several = batches.paths(path)
+    path = path if several is None else several[0]  # files of one table have the same columns
+    name = batches.called(path) if batches.is_query(path) else os.fspath(path)
+    if batches.is_query(path):
+        found = batches.of(path)
+        return name, [] if found is None else list(found.names), {}, ","
+    if files.is_typed(path):
+        return name, files.names_of(path), files.kinds_of(path), ","
+    names, delimiter = _header(path)
+    return name, names, {}, delimiter
 
 
 def _header(path: str | os.PathLike) -> tuple[list[str], str]:
@@ -119,10 +146,24 @@ def _require_names(path: str, names: list[str]) -> None:
         )
 
 
+def section(name: str, entry: Mapping[str, Any], told: str = "") -> str:
+    """TOML of one column. told: a remark."""
+    lines = [f"[columns.{_quoted(name)}]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
+    if "released" in entry and "bounds" not in entry:
+        lines.append(_BOUNDS)
+    return "\n".join([*lines, *([f"# {told}"] if told else []), ""])
+
+
+def _toml(value: Any) -> str:
+    """A value of a schema as TOML."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _section(name: str, kind: str, every: Mapping[str, Any] | None) -> str:
     if every:
-        body = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in every.items()]
-        return "\n".join([f"[columns.{_quoted(name)}]", *body, ""])
+        return section(name, every)
     lines = [f"[columns.{_quoted(name)}]", *_body(kind)]
     for pattern, key, meaning in _HINTS:
         if pattern.search(name) and not any(line.startswith(key) for line in lines):

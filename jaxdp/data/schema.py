@@ -43,6 +43,7 @@ from jaxdp.data.tally import Tally
 NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
 GIVEN_KEYS = ("cycles", "heaps", "labels")  # of a continuous column that is conditioned on
+RELEASED = "released"  # what was paid for bounds that were found privately, and how; no test reads it
 SCALES = ("linear", "log")
 SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "missing")
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
@@ -364,7 +365,7 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
     where = f"column {name!r}"
     if not isinstance(entry, Mapping):
         raise TypeError(f'{where} must be a table of keys such as kind = "continuous", got {type(entry).__name__}.')
-    _reject_unknown_keys(where, entry, (*COLUMN_KEYS, *GIVEN_KEYS))
+    _reject_unknown_keys(where, entry, (*COLUMN_KEYS, *GIVEN_KEYS, RELEASED))
     kind = entry.get("kind")
     if kind is None:
         raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')

@@ -55,7 +55,8 @@ class TableQuery[Answer](abc.ABC):
     """What is asked of the columns of a table, at what budget; everything in it is public.
 
     form: the class of its answer, where a command writes it into a folder. ways: the ways of reading that it has,
-    fields of `Reading`; what it says of the others is `lacks`. unfinished: files with which an interrupted run of a command goes on. parts: of a long run.
+    fields of `Reading`; what it says of the others is `lacks`. unfinished: files with which an interrupted
+    run of a command goes on. parts: of a long run.
     """
 
     form: ClassVar[type[TableAnswer]]

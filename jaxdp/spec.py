@@ -11,7 +11,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Domain
+from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, Domain
 
 P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
 

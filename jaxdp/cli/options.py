@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import csv
 import difflib
+import errno
 import itertools
 import json
 import math
@@ -153,6 +154,26 @@ def columns(schema, *arguments: Names) -> list[str]:
     for name in found:
         schema.rule(name)
     return found
+
+
+def require_known(args: argparse.Namespace) -> None:
+    """Raises what the schema and the names of files alone say is wrong, before a command takes seconds to import JAX.
+
+    Errors: OSError for a file that is missing (with a ledger the budget comes first, and no file is looked for),
+    ValueError for a fault of the schema and for a column that it does not have.
+    """
+    if not isinstance(getattr(args, "schema", None), str):
+        return
+    from jaxdp.data.schema import Schema
+
+    schema, data = Schema.load(args.schema), getattr(args, "data", None)
+    if isinstance(data, str) and not getattr(args, "ledger", None) and not set("*?[") & set(data):
+        if not os.path.lexists(data):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), data)
+    for role in ("x", "y", "given", "columns"):
+        named = getattr(args, role, None) or []
+        for one in [named] if isinstance(named, str | Names) else named:
+            columns(schema, one if isinstance(one, Names) else Names([one]))
 
 
 def numbers(text: str) -> list[float]:

@@ -1,6 +1,8 @@
 """Public knowledge about columns, and how files become arrays."""
 
-from jaxdp.data.dataset import Column, Data, Domain
-from jaxdp.data.schema import Schema
+from jaxdp._base import lazy
 
-__all__ = ["Column", "Data", "Domain", "Schema"]
+# name -> module that holds it; imported on first use: a schema is read, and a mistake in it told, without JAX.
+_EXPORTS = {"Column": "columns", "Data": "dataset", "Domain": "columns", "Schema": "schema"}
+
+__all__, __getattr__, __dir__ = lazy.names(__name__, _EXPORTS)

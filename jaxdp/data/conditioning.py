@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxdp._base.printed import printed
 from jaxdp.data.coding import ColumnRule
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column
+from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, Column
 from jaxdp.data.notation import ISO
 
 DAY, WEEK = "day", "week"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data.dataset import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
+from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
 from jaxdp.data.schema import Schema
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxdp.data.dataset import BINARY, CATEGORICAL, Column
+from jaxdp.data.columns import BINARY, CATEGORICAL, Column
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,16 +29,19 @@ import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from jaxdp._base.printed import path_of, printed, printed_name
 from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates, to_text
-from jaxdp.data.dataset import BINARY, CONTINUOUS, Column, Data, Domain
+from jaxdp.data.columns import BINARY, CONTINUOUS, Column, Domain
 from jaxdp.data.notation import ISO, PLAIN, Notation
 from jaxdp.data.tally import Tally
+
+if TYPE_CHECKING:
+    from jaxdp.data.dataset import Data
 
 NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
@@ -193,6 +196,8 @@ class Schema:
         return x, y, given
 
     def _data(self, table: Mapping[str, np.ndarray], x, y, given, forms: Mapping[str, str]) -> Data:
+        from jaxdp.data.dataset import Data  # with JAX, which the schema alone does not need
+
         def take(names):
             return table[names[0]] if len(names) == 1 else np.concatenate([table[name] for name in names], axis=1)
 

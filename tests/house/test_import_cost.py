@@ -24,3 +24,22 @@ def test_starting_imports_little(start, most):
     heavy = HEAVY & set(modules)
     assert not heavy, f"{start} imports {sorted(heavy)}: import them in the function that needs them"
     assert len([name for name in modules if name.startswith("jaxdp")]) <= most
+
+
+MISTAKES = {
+    "no such column": (["--x", "dosage", "--y", "response"], "trial.csv", "column 'dosage' is not in the schema"),
+    "no such file": (["--x", "dose", "--y", "response"], "trail.csv", "trail.csv: no such file or directory"),
+}
+
+
+@pytest.mark.parametrize("command", ["test", "mic"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_the_schema_refuses_is_refused_before_jax_is_imported(mistake, command):
+    named, data, told = MISTAKES[mistake]
+    asked = [command, f"examples/{data}", "--schema", "examples/trial.toml", "--epsilon", "1", *named]
+    code = f"import sys\nfrom jaxdp.cli.main import main\nprint(main({asked}), *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=1500, check=True)
+    status, *modules = done.stdout.split()
+    assert status == "2"
+    assert told in done.stderr
+    assert not {"jax", "jaxlib", "scipy", "pandas", "matplotlib"} & set(modules)

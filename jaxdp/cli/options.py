@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import csv
 import difflib
-import errno
 import itertools
 import json
 import math
@@ -167,9 +166,8 @@ def require_known(args: argparse.Namespace) -> None:
     from jaxdp.data.schema import Schema
 
     schema, data = Schema.load(args.schema), getattr(args, "data", None)
-    if isinstance(data, str) and not getattr(args, "ledger", None) and not set("*?[") & set(data):
-        if not os.path.lexists(data):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), data)
+    if isinstance(data, str) and not getattr(args, "ledger", None) and not (set("*?[") & set(data)):
+        os.lstat(data)
     for role in ("x", "y", "given", "columns"):
         named = getattr(args, role, None) or []
         for one in [named] if isinstance(named, str | Names) else named:

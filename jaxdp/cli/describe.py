@@ -35,6 +35,7 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    options.require_known(args)
     from jaxdp.ask.describe import DescribeQuery
     from jaxdp.cli import asking
 

@@ -91,6 +91,7 @@ def knowledge_of(args: argparse.Namespace):
 
 
 def run(args: argparse.Namespace) -> int:
+    options.require_known(args)
     from jaxdp import discovery
     from jaxdp.ask.graph import GraphQuery
     from jaxdp.cli import asking

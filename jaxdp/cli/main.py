@@ -27,7 +27,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from jaxdp.cli.options import RED, UserError, coloured, require_known
+from jaxdp.cli.options import RED, UserError, coloured
 
 # command -> module in this package; the order is that of --help.
 COMMANDS = {
@@ -141,7 +141,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser().parse_args(argv or ["--help"])
         args.typed = shlex.join(["jaxdp", *argv])
         with _owner_warnings():
-            require_known(args)
             return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)
     except SystemExit as leaving:  # argparse leaves this way after --help
         return int(leaving.code or SUCCESS)

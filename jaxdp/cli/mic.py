@@ -43,11 +43,12 @@ def add_parser(subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    _require_consistent(args)
+    options.require_known(args)
     from jaxdp.ask.coefficients import MICQuery
     from jaxdp.cli import asking
 
     options.keep_programs()
-    _require_consistent(args)
     table = options.table(args)
     query = MICQuery.of(
         table.schema,

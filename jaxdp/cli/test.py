@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.cli import asking
 
     _require_consistent(args)
+    options.require_known(args)
     options.keep_programs()
     table = options.table(args)
     return asking.ask(args, table, _query(args, table.schema))

@@ -63,8 +63,7 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data.draft import draft
 
-    if args.out is not None and os.path.exists(args.out):
-        raise options.UserError(f"{args.out} exists: give another name with --out.")
+    _require_writable(args.out)
     every = _every(args)
     if not args.private:
         _require_not_private(args)
@@ -84,6 +83,16 @@ def run(args: argparse.Namespace) -> int:
     task = "fill in every TODO from public knowledge, then" if '"TODO"' in text else "see whether the file fits it:"
     print(f"wrote {args.out}: {task} {shlex.join(['jaxdp', 'check', args.data, '--schema', args.out])}")
     return 0
+
+
+def _require_writable(out: str | None) -> None:
+    """Refuses a file that cannot be written, before anything is paid."""
+    if out is None:
+        return
+    if os.path.exists(out):
+        raise options.UserError(f"{out} exists: give another name with --out.")
+    if not os.access(os.path.dirname(out) or ".", os.W_OK):
+        raise options.UserError(f"{out} cannot be written: there is no such folder, or it is read-only.")
 
 
 PRIVATE = ("columns", "dates", "epsilon", "delta", "ledger", "unit", "force", "seed")

@@ -56,7 +56,7 @@ def draft(
     unit: column that says whose a row is.
     """
     name, names, kinds, delimiter = _columns(path)
-    unnamed = len(names) > 1 and not names[0]  # the row names that R and pandas write; nobody can ask about them
+    unnamed = _is_unnamed(names)
     names = names[1:] if unnamed else names
     _require_names(name, names)
     top = [
@@ -94,8 +94,14 @@ def _commented(text: str) -> str:
 
 def header_of(path: str | os.PathLike) -> tuple[list[str], str]:
     """Names of the columns and the delimiter. Errors: as `draft`."""
-    _, names, _, delimiter = _columns(path)
+    name, names, _, delimiter = _columns(path)
+    _require_names(name, names[1:] if _is_unnamed(names) else names)
     return names, delimiter
+
+
+def _is_unnamed(names: list[str]) -> bool:
+    """Whether the first column holds the row names that R and pandas write; nobody can ask about them."""
+    return len(names) > 1 and not names[0]
 
 
 def _columns(path: str | os.PathLike) -> tuple[str, list[str], dict[str, str], str]:

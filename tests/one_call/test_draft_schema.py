@@ -231,6 +231,9 @@ def test_from_a_file_with_a_header_to_an_answer(tmp_path, csv_file, capsys):
     assert main([*asked, "--ledger", str(ledger), "--out", str(tmp_path / "out")]) == 0
     assert [row.epsilon for row in jaxdp.Ledger.open(ledger).rows()] == [0.5, 1.0]
     assert main([*draft, "--epsilon", "0.2", "--out", str(schema)]) == 2  # it exists: refused, not paid for
+    assert main([*draft, "--epsilon", "0.2", "--out", str(tmp_path / "none" / "s.toml")]) == 2
+    csv_file.write_text(csv_file.read_text().partition("\n")[2])  # without its header
+    assert main([*draft, "--epsilon", "0.2"]) == 2
     assert len(jaxdp.Ledger.open(ledger).rows()) == 2
 
 

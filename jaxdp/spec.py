@@ -92,6 +92,7 @@ class Planning:
     cost is measured against, by its formula's place in `jaxdp.plan`. table: planned for a 2 x 2 table if nothing is
     said; without_z: for two continuous columns on [-1, 1] without Z; coded_z: for such columns given a coded one.
     linear: it removes what is linear in Z and no more, so that whoever names it plans for means that are.
+    setting: place of the setting in `jaxdp.plan` that it is planned for if nothing is said, where these do not serve.
     """
 
     formula: Any = None
@@ -105,6 +106,7 @@ class Planning:
     without_z: bool = False
     coded_z: bool = False
     linear: bool = False
+    setting: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +129,7 @@ class TestSpec:
     fits: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
         must be and what they are, as a sentence without a full stop; "" where the general words do.
     rank: how well the test fits such a domain among all; the largest is the default of commands, 0 never is.
+    one_effect: whether its effect of columns of this coded domain is one number, which a margin can be about.
     serves: for a user who says what kind of dependence to see (`KINDS_SEEN`), how well the test serves each kind for
         such a domain, among all; kinds that are left out it does not serve.
     shown: (entry of the released value, its name for people) whose null law can be drawn; an empty entry is a
@@ -159,6 +162,7 @@ class TestSpec:
     fits: Callable[[Domain], bool] = lambda domain: True
     why_not: Callable[[Domain], str] = lambda domain: ""
     rank: Callable[[Domain], int] = lambda domain: 0
+    one_effect: Callable[[Domain], bool] = lambda domain: on_a_line(domain)
     serves: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None
     true_epsilon: str = ""

@@ -16,7 +16,7 @@ from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.records import levels_of
-from jaxdp.plan.setting import Setting
+from jaxdp.plan.survival import SurvivalSetting
 from jaxdp.report.sections import DOUBTS, told_doubts
 
 MAX_VALUES_WRITTEN = 100
@@ -80,7 +80,7 @@ class Answer(TableAnswer, Result):
         numbers = content["n"], content["epsilon"], content["level"]
         if "detectable_effect" in content:
             return _told_by_release(content["detectable_effect"])
-        setting = Setting.of_schema(self.schema, content["x"][0], content["y"][0], content["given"])
+        setting = SurvivalSetting.of_schema(self.schema, content["x"][0], content["y"][0], content["given"])
         found = _detectable(content["method"], *numbers, setting)
         if found == math.inf:
             text = f"With power {POWER} no effect, however strong, is found in so few records at this epsilon."
@@ -242,9 +242,11 @@ def _equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, 
     above, below = p_values.floored(found.above), p_values.floored(found.below)
     p_value = max(above, below)
     what = without_z(query.entry.spec.effect, query).partition(",")[0]
-    small = f"the {what} is less than {margin:g} in size"
+    none = test.no_effect
+    small = f"the {what} is less than {margin:g} " + (f"away from {none:g}" if none else "in size")
     told = f"{small[0].upper()}{small[1:]}" if p_value <= level else f"It is not shown at level {level:g} that {small}"
-    sides = f"above -{margin:g} with {p_values.told(above)}, below {margin:g} with {p_values.told(below)}"
+    low, high = none - margin, none + margin
+    sides = f"above {low:g} with {p_values.told(above)}, below {high:g} with {p_values.told(below)}"
     return {
         "margin": margin,
         "p_value": p_value,

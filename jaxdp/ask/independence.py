@@ -24,7 +24,7 @@ from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
 from jaxdp.data.schema import Schema
 from jaxdp.independence.equivalence import takes_margins
-from jaxdp.spec import Options, on_a_line
+from jaxdp.spec import Options
 
 MIN_ROWS = 10
 
@@ -202,9 +202,10 @@ def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain) -> flo
             f"{entry.name} has no p-value for a margin, which needs an interval of its own: "
             + (f"name {' or '.join(fitting)} by method." if fitting else "no test of these columns has one.")
         )
-    if not on_a_line(domain):
+    if not entry.spec.one_effect(domain):
         raise ValueError(
-            "a margin is about one effect: give one column X and one column Y, numbers, ordered or of two levels."
+            f"a margin is about one effect, and {entry.name} has none for these columns: give one column X and one "
+            "column Y, numbers, ordered or of two levels."
         )
     return float(margin)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxdp._base.amounts import spent
 from jaxdp.ask import answer
-from jaxdp.plan.setting import Setting
+from jaxdp.plan.survival import SurvivalSetting
 
 
 def of_joint_release(query: Any, test: Any, columns: tuple, rows: int, delta: float, worth: float) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, 
     """Of pairs that are tested one by one, by the planner's formulas."""
     found = []
     for query in asked:
-        setting = Setting.of_schema(query.schema, query.x[0], query.y[0], list(query.given))
+        setting = SurvivalSetting.of_schema(query.schema, query.x[0], query.y[0], list(query.given))
         found.append(answer._detectable(query.entry.name, rows, query.epsilon, level, setting))
     known = [effect for effect in found if effect is not None]
     if not known:

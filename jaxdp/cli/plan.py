@@ -174,7 +174,7 @@ def _most(rows, args: argparse.Namespace) -> int | None:
 def setting_of(args: argparse.Namespace):
     """The setting that the schema describes; None without one."""
     from jaxdp.data.schema import Schema
-    from jaxdp.plan import Setting
+    from jaxdp.plan import SurvivalSetting
     from jaxdp.plan.methods import plan_of
 
     if args.schema is None:
@@ -188,7 +188,7 @@ def setting_of(args: argparse.Namespace):
     fields["accept_coarse_cells"] = args.accept_coarse_cells
     schema = Schema.load(args.schema)
     args.given = options.columns(schema, *args.given)
-    setting = Setting.of_schema(schema, args.x, args.y, args.given, **fields)
+    setting = SurvivalSetting.of_schema(schema, args.x, args.y, args.given, **fields)
     return setting if args.method is None else plan_of(args.method).granted(setting)
 
 

@@ -36,6 +36,7 @@ class ColumnRule:
     are written. truth: the two levels are truth values, in any usual spelling.
     cycles, heaps, labels: what conditioning on the column adds to it, and whether values are compared with equal ones
     alone; ignored: what the schema switches off; times: what is public about times of day (`conditioning`).
+    event: the schema says that it tells whether the event came at a time in another column.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ColumnRule:
     labels: bool = False
     ignored: tuple[str, ...] = ()
     times: str = ""
+    event: bool = False
 
     @property
     def is_date(self) -> bool:
@@ -101,7 +103,7 @@ class ColumnRule:
 
     def code_column(self) -> tuple[Column, ...]:
         """Public description of `codes`."""
-        return (Column(self.kind, len(self.levels), self.name, self._num_values),)
+        return (Column(self.kind, len(self.levels), self.name, self._num_values, event=self.event),)
 
     def scaled_columns(self) -> tuple[Column, ...]:
         """Public descriptions of the columns of `scaled`."""

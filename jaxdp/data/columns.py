@@ -16,6 +16,7 @@ class Column:
     values: of a continuous column that is declared to take whole steps only, how many values that leaves; 0 if it may
     take any.
     labels: whether the values of a continuous column may label groups, so that only records of equal value are alike.
+    event: whether the column is declared to say, of a time in another column, that its event came.
     """
 
     kind: str = CONTINUOUS
@@ -23,6 +24,7 @@ class Column:
     name: str = ""
     values: int = 0
     labels: bool = False
+    event: bool = False
 
     @property
     def spread(self) -> "Column":

@@ -55,6 +55,7 @@ LEFT_OUT = (
     "protected. How many are complete is public, and is not protected."
 )
 MIDDLE = "middle"
+SURVIVAL = "survival"  # a kind of outcome: a column of times and one of events
 CODES, SCALED, GIVEN = "codes", "scaled", "given"  # the forms in which a column becomes numbers
 TRUTH = ("false", "true")
 
@@ -66,6 +67,7 @@ class Schema:
     rules: one checked rule per column. delimiter: what separates the fields of a CSV file. unit: column that says whose
     a row is, where a person has several rows; one of them, the first, is that person's record. missing: "drop" leaves
     out records without a value in a column that is asked about; "refuse" tells the owner where they would do harm.
+    outcomes: name -> (times, events), of kind = "survival": y may name them by it.
     Privacy: everything here is public; bounds and levels must not be computed from the records.
     """
 
@@ -73,6 +75,7 @@ class Schema:
     delimiter: str = ","
     unit: str = ""
     missing: str = REFUSE
+    outcomes: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         if self.missing not in (REFUSE, DROP):
@@ -113,12 +116,15 @@ class Schema:
         if not isinstance(unit, str):
             raise TypeError(f'unit must be the name of a column such as "patient_id", got {type(unit).__name__}.')
         shared = {key: spec[key] for key in ("decimal", "thousands") if key in spec}
-        return cls(
-            {str(name): column_rule(str(name), entry, shared) for name, entry in columns.items()},
-            delimiter,
-            unit,
-            spec.get("missing", REFUSE),
-        )
+        entries = {str(name): entry for name, entry in columns.items()}
+        times = {
+            name for name, entry in entries.items() if isinstance(entry, Mapping) and entry.get("kind") == SURVIVAL
+        }
+        rules = {name: column_rule(name, entry, shared) for name, entry in entries.items() if name not in times}
+        outcomes = {name: outcome(name, entries[name], rules) for name in entries if name in times}
+        for _, event in outcomes.values():
+            rules[event] = dataclasses.replace(rules[event], event=True)
+        return cls(rules, delimiter, unit, spec.get("missing", REFUSE), outcomes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -264,6 +270,13 @@ class Schema:
         """One described column or several, as a list. Errors: as `as_names`, and ValueError for other columns."""
         found = as_names(role, names)
         for place, name in enumerate(found):
+            if name in self.outcomes and role == "y" and len(found) == 1:
+                return list(self.outcomes[name])
+            if name in self.outcomes:
+                time, event = self.outcomes[name]
+                raise ValueError(
+                    f"column {name!r} stands for the times {time!r} and the events {event!r}: name it as y, by itself."
+                )
             if name not in self.rules:
                 self._refuse(found, place)
         return found
@@ -376,10 +389,25 @@ def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) 
         raise ValueError(f'{where} has no kind: write kind = "continuous" (or {", ".join(KINDS[1:])}).')
     if kind not in KINDS:
         todo = "; fill in every TODO, and delete columns that you do not ask about" if kind == "TODO" else ""
-        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {printed(kind)}{todo}.")
+        raise ValueError(f"{where}: kind must be one of {', '.join((*KINDS, SURVIVAL))}, got {printed(kind)}{todo}.")
     if kind == CONTINUOUS:
         return _continuous_rule(name, entry, notation_of(where, entry, shared or {}))
     return _level_rule(name, kind, entry, shared or {})
+
+
+def outcome(name: str, entry: Mapping, rules: Mapping[str, ColumnRule]) -> tuple[str, str]:
+    """Names of the columns of times and of events of kind = "survival", checked."""
+    where = f"column {name!r}"
+    _reject_unknown_keys(where, entry, ("kind", "time", "event"))
+    for key, wanted in (("time", "continuous, with bounds"), ("event", "of two levels, the second of which is it")):
+        told = entry.get(key)
+        rule = rules.get(told) if isinstance(told, str) else None
+        if rule is None or (not rule.is_continuous if key == "time" else len(rule.levels) != 2):
+            raise ValueError(
+                f"{where} is of kind {SURVIVAL!r}: {key} must name a column of this schema that is {wanted}, "
+                f"got {printed(told)}."
+            )
+    return entry["time"], entry["event"]
 
 
 def notation_of(where: str, entry: Mapping, shared: Mapping[str, Any]) -> Notation:

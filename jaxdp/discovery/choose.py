@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -18,10 +17,10 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.keywords import flat
 from jaxdp._base.printed import is_setting, printed
 from jaxdp.core import Account
-from jaxdp.data.dataset import Column, Domain
+from jaxdp.data.dataset import Column
 from jaxdp.data.known import schema_of
 from jaxdp.data.records import Records, RecordsInChunks, as_records, levels_of
-from jaxdp.discovery.engine.answerable import largest_order
+from jaxdp.discovery.engine.answerable import fitting_order, largest_order, unfit
 from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import (
@@ -314,31 +313,14 @@ def pc_with(entry: catalogue.Entry) -> Search:
         catalogue.require_any_pair(make(epsilon=1.0))
         catalogue.require_buildable(entry)
         records = as_records(data, levels)
-        limit = fitting_order(entry.spec, records)
+        pair = unfit(entry.spec, records.columns, 0)
+        if pair:
+            i, j = (records.names[k] for k in pair)
+            raise ValueError(f"{entry.name} takes no query about {i!r} and {j!r} alone.")
+        limit = fitting_order(entry.spec, records.columns, len(records.columns) - 2)
         return _within(key, records, make, epsilon, None, max_order, limit, knowledge=knowledge, ledger=ledger)
 
     return pc_with_test
-
-
-def fitting_order(spec, records: Records) -> int:
-    """The largest size of conditioning sets that a test's spec says it takes, for every pair of these columns.
-
-    Sets of a size are represented by those of most continuous columns and of fewest. Errors: ValueError where a pair
-    without conditioning set does not fit.
-    """
-    columns, names = records.columns, records.names
-    continuous_first = sorted(range(len(columns)), key=lambda k: columns[k].levels)
-    for order in range(len(columns) - 1):
-        for i, j in itertools.combinations(range(len(columns)), 2):
-            rest = [k for k in continuous_first if k not in (i, j)]
-            for given in (rest[:order], rest[len(rest) - order :]):
-                domain = Domain((columns[i],), (columns[j],), tuple(columns[k] for k in given))
-                if spec.fits(domain):
-                    continue
-                if order:
-                    return order - 1
-                raise ValueError(f"{spec.name} takes no query about {names[i]!r} and {names[j]!r} alone.")
-    return len(columns) - 2
 
 
 def limited(order: int) -> str:

@@ -13,10 +13,10 @@ from jaxdp.core import PrivateTest
 
 @dataclasses.dataclass(frozen=True)
 class Equivalence:
-    """What a release says about a margin M.
+    """What a release says about a margin M, the distance from the effect of no dependence.
 
-    above: p-value of the hypothesis that the effect is at most -M, so that a small one shows that it lies above.
-    below: of the hypothesis that it is at least M.
+    above: p-value of the hypothesis that it is -M or further below, so that a small one shows that it lies above.
+    below: of the hypothesis that it is M or further above.
     """
 
     margin: float
@@ -25,7 +25,7 @@ class Equivalence:
 
     @property
     def p_value(self) -> float:
-        """Of the hypothesis that the effect is M or more in size: the larger of the two."""
+        """Of the hypothesis that the distance is M or more in size: the larger of the two."""
         return max(self.above, self.below)
 
 
@@ -36,6 +36,6 @@ def takes_margins(cls: type) -> bool:
 
 def equivalence(test: Any, shapes: Any, release: Any, margin: float) -> Equivalence:
     """Both one-sided tests of a release. test: as given to `run`, one that `takes_margins`."""
-    above, _ = test.one_sided(shapes, release, -margin)
-    _, below = test.one_sided(shapes, release, margin)
+    above, _ = test.one_sided(shapes, release, test.no_effect - margin)
+    _, below = test.one_sided(shapes, release, test.no_effect + margin)
     return Equivalence(margin, float(above), float(below))

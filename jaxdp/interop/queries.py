@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -18,10 +19,10 @@ from jaxdp._base.printed import printed_name
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted, Ledger
 from jaxdp.accounting.shared import Uncopied
-from jaxdp.catalogue import require_any_pair, wants_scores
+from jaxdp.catalogue import require_any_pair, spec_of, wants_scores
 from jaxdp.core import Cost, method_of, run
 from jaxdp.data.records import as_records
-from jaxdp.discovery.engine.answerable import largest_order, refusal
+from jaxdp.discovery.engine.answerable import domain_of, largest_order, refusal, refused, unfit
 from jaxdp.discovery.engine.skeleton import last_order
 from jaxdp.discovery.graph import number
 from jaxdp.randomness import keys
@@ -56,8 +57,9 @@ class PrivateQueries(Readable, Uncopied):
     exhausted: chosen now, hence free: "raise" `BudgetExhausted`, or answer "dependent" (p-value 0) or
     "independent" (p-value 1) from then on.
     max_given: the largest conditioning set that will be asked about (default: all other columns). Queries that the
-    test refuses for its coarse cells, and larger sets than max_given, are answered by `exhausted` too, free; with
-    "raise", which would end a search in its middle, the object refuses now if a set up to max_given is refused.
+    test does not fit or refuses for its coarse cells, and larger sets than max_given, are answered by `exhausted` too,
+    free; with "raise", which would end a search in its middle, the object refuses now if a set up to max_given is
+    refused. A test that fits no pair without such a set, such as `BandGCM`, may be asked given one.
     A query, its mirror and its conditioning set in any order are one query: repeats are free and equal.
     Copies share the budget, pickling raises, threads may ask together.
     Privacy: the whole interaction keeps the budget's guarantee, however the queries are chosen.
@@ -86,9 +88,11 @@ class PrivateQueries(Readable, Uncopied):
         self.test, self.ledger = test, ledger
         self.max_given = last_order(len(self.names), max_given)
         self._largest = largest_order(test, self.records, self.max_given)
+        if exhausted == RAISE:
+            self._require_pairs()
         if exhausted == RAISE and self._largest < self.max_given:
             way_out = f'give max_given={self._largest} if no larger set is asked about, exhausted="dependent"'
-            raise refusal(test, self._largest, way_out)
+            raise refusal(test, self.records, self._largest, way_out)
         self.rows: Rows[Spend] = Rows()
         self._key, self._exhausted = key, exhausted
         if key is not None and keys.admit(key) == keys.RELEASE:
@@ -161,6 +165,14 @@ class PrivateQueries(Readable, Uncopied):
             raise ValueError(f"a query needs different columns out of {len(self.names)}, got {(i, j, rest)}.")
         return i, j, rest
 
+    def _require_pairs(self) -> None:
+        """Raises ValueError for a test that fits some pairs of these columns alone and not others."""
+        spec, columns = spec_of(self.test), self.records.columns
+        pair = unfit(spec, columns, 0)
+        pairs = itertools.combinations(range(len(columns)), 2)
+        if pair and any(spec.fits(domain_of(columns, i, j, ())) for i, j in pairs):
+            raise ValueError(refused(self.test, self.records, *pair))
+
     def _ask(self, query) -> float:
         if self._key is None:
             keys.require_releasable()
@@ -168,6 +180,11 @@ class PrivateQueries(Readable, Uncopied):
         if len(given) > self._largest:
             if self._exhausted == RAISE:
                 raise ValueError(f"a query given {len(given)} columns, but max_given={self._largest} was promised.")
+            return POLICIES[self._exhausted]
+        unfitting = refused(self.test, self.records, i, j, given)
+        if unfitting:
+            if self._exhausted == RAISE:
+                raise ValueError(unfitting)
             return POLICIES[self._exhausted]
         data = self.records.query(i, j, given, scores=wants_scores(self.test))
         key = keys.fresh_key() if self._key is None else jax.random.fold_in(self._key, len(self.rows))

@@ -14,6 +14,7 @@ from jaxdp.plan.epsilon_curve import EpsilonCurve, EpsilonPoint, epsilon_curve
 from jaxdp.plan.methods import plans
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import cost_of_privacy, detectable_effect, minimum_epsilon, power, required_n
+from jaxdp.plan.survival import SurvivalSetting
 
 __all__ = [
     "METHODS",
@@ -21,6 +22,7 @@ __all__ = [
     "EpsilonPoint",
     "Row",
     "Setting",
+    "SurvivalSetting",
     "answer",
     "compare",
     "cost_of_privacy",

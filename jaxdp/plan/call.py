@@ -11,8 +11,8 @@ from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 from jaxdp.plan.compare import Row, answer, compare
 from jaxdp.plan.methods import default_method, plan_of
-from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import LEVEL
+from jaxdp.plan.survival import SurvivalSetting
 
 
 def plan(
@@ -54,7 +54,7 @@ def plan(
         return answer(method or default_method(), **numbers, level=level, delta=delta)
     if x is None or y is None:
         raise ValueError("a schema needs x= and y=: name the two columns that are to be tested.")
-    setting = Setting.of_schema(schema_of(schema, bounds, levels), x, y, given, **fields)
+    setting = SurvivalSetting.of_schema(schema_of(schema, bounds, levels), x, y, given, **fields)
     if method is not None:
         return answer(method, **numbers, setting=plan_of(method).granted(setting), level=level, delta=delta)
     return compare(setting, **numbers, level=level, delta=delta)

@@ -83,6 +83,8 @@ class Plan:
     @property
     def setting(self) -> Setting:
         """The setting if none is given: a 2 x 2 table, two columns without Z or given codes, or continuous ones."""
+        if self.planning.setting:
+            return _at(self.planning.setting)()
         if self.planning.table:
             return Setting.table()
         if self.planning.coded_z:
@@ -101,6 +103,8 @@ class Plan:
 
     def applies(self, setting: Setting) -> bool:
         """Whether the test fits the columns; a known law of X given Z is there in the continuous model alone."""
+        if type(setting) is not Setting and type(setting) is not type(self.setting):
+            return False  # of outcomes that other tests' formulas and designs do not know
         known_law = not setting.scaled
         if self.entry.spec.needs and not known_law:
             return False
@@ -145,10 +149,13 @@ class Plan:
 
 def formula_at(place: Any) -> Formula | None:
     """A formula, or the one at "file:function" of `jaxdp.plan`."""
-    if place is None or callable(place):
-        return place
-    file, _, function = place.partition(":")
-    return getattr(importlib.import_module(f"jaxdp.plan.{file}"), function)
+    return place if place is None or callable(place) else _at(place)
+
+
+def _at(place: str) -> Any:
+    """What is at "file:name" of `jaxdp.plan`."""
+    file, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"jaxdp.plan.{file}"), name)
 
 
 @functools.cache

@@ -20,6 +20,8 @@ GROUPS = Domain((Column(),), (Column(BINARY, 2),))
 LINE = Domain((Column(),), (Column(),))
 KNOWN = {"bounds": {"dose": (-4, 4), "other": (-4, 4)}, "levels": {"group": [0, 1], "site": ["a", "b", "c"]}}
 WITH_PIVOT = {"mean-difference": GROUPS, "linear-regression": LINE, "partial-correlation": LINE}
+SURVIVAL = {"days": {"kind": "continuous", "bounds": [0, 10]}, "died": {"kind": "binary", "levels": [0, 1]}}
+SURVIVAL |= {"arm": {"kind": "binary", "levels": [0, 1]}}
 
 
 def table(difference=0.0, size=2000):
@@ -144,6 +146,53 @@ def test_the_margin_is_in_the_units_of_the_effect():
     assert ten["p_value"] == pytest.approx(one["p_value"], rel=1e-6)
 
 
+def test_a_margin_of_ranks_is_a_distance_from_one_half():
+    found = asked(0.2, "mann-whitney").content["equivalence"]
+    assert found["found"]
+    assert "lies above one of the other is less than 0.2 away from 0.5 (p" in found["sentence"]
+    assert "above 0.3 with p" in found["sentence"]
+    assert "below 0.7 with p" in found["sentence"]
+    assert not asked(0.2, "mann-whitney", difference=1.5).content["equivalence"]["found"]
+
+
+def test_the_one_sided_tests_of_ranks_are_of_the_pivot_of_the_interval():
+    rng = np.random.default_rng(2)
+    group = rng.integers(0, 2, 500)
+    coded = Domain((Column(BINARY, 2),), (Column(),))
+    data = Data(group, np.clip(0.2 * rng.normal(size=500) + 0.1 * group, -1, 1), None, coded)
+    test = jaxdp.KruskalWallis(epsilon=1.0)
+    with jax.enable_x64(True):
+        result = core.run(test, jax.random.key(0), data)
+        at = functools.partial(test.one_sided, core.public_shapes(data), result.release)
+        for end, place in zip(result.interval, (0, 1), strict=True):
+            assert float(at(float(end))[place]) == pytest.approx(0.025, abs=2e-4)
+        low, high = map(float, at(0.5))
+        assert low + high == pytest.approx(1.0)
+        grid = [float(at(place)[0]) for place in np.linspace(0.2, 0.9, 8)]
+        assert grid == sorted(grid)
+
+
+def trial(size=3000, ratio=1.0):
+    rng = np.random.default_rng(4)
+    arm = rng.integers(0, 2, size)
+    time, end = rng.exponential(6.0 / ratio**arm), rng.exponential(12.0, size)
+    return {"arm": arm, "days": np.minimum(np.minimum(time, end), 10.0), "died": (time <= np.minimum(end, 10.0)) * 1}
+
+
+def test_a_margin_of_a_hazard_ratio():
+    how = {"x": "arm", "y": ["days", "died"], "epsilon": 2.0, "method": "log-rank"}
+    how |= {"schema": jaxdp.Schema.from_dict({"columns": SURVIVAL})}
+    near, far = (jaxdp.test(trial(ratio=ratio), margin=0.4, key=jax.random.key(1), **how) for ratio in (1.0, 2.0))
+    assert near.content["equivalence"]["found"]
+    assert not far.content["equivalence"]["found"]
+    low, high = near.interval
+    with jax.enable_x64(True):
+        data = how["schema"].read(trial(), x="arm", y=how["y"], codes=True)
+        at = functools.partial(near.test.one_sided, core.public_shapes(data), near.release)
+        for end, place in ((low, 0), (high, 1)):
+            assert float(at(end)[place]) == pytest.approx(0.025, abs=2e-5)
+
+
 class Refusing:
     """An account that must not be charged."""
 
@@ -164,6 +213,7 @@ class Refusing:
         ({"margin": float("nan")}, "margin must be a finite number > 0"),
         ({"margin": float("inf")}, "margin must be a finite number > 0"),
         ({"x": "site", "method": "linear-regression"}, "a margin is about one effect"),
+        ({"x": "site", "method": "kruskal-wallis"}, "a margin is about one effect, and kruskal-wallis has none for"),
         ({"x": ["dose", "group"], "y": "other", "method": "linear-regression"}, "a margin is about one effect"),
     ],
 )

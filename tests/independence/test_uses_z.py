@@ -11,7 +11,9 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.audit import check_contract
 from jaxdp.cli.main import main
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.data.records import Records
 from jaxdp.examples import Example
+from jaxdp.independence.recommended import Recommended
 from jaxdp.interop import PrivateQueries
 from jaxdp.simulate import examples
 from jaxdp.spec import TestSpec
@@ -121,3 +123,59 @@ def test_a_test_of_ones_own():
 def test_the_contract_finds_a_test_that_ignores_z():
     broken = [f for f in check_contract(SaysThatItSees).findings if f.wrong and f.check == "z"]
     assert [f.wrong for f in broken] == ["it says uses_z, and another z changes nothing"]
+
+
+def mixed():
+    """Two continuous columns, two coded ones, and an unordered one."""
+    coded = np.column_stack([Z > 0, GENERATOR.integers(0, 2, 300)])
+    values = np.column_stack([TABLE["x"], Z, coded, GENERATOR.integers(0, 3, 300)])
+    return Records(
+        values.astype(np.float32),
+        tuple(
+            jaxdp.data.Column(kind, levels, name)
+            for kind, levels, name in zip(
+                ["continuous", "continuous", "binary", "binary", "categorical"], [0, 0, 2, 2, 3], "abcde", strict=True
+            )
+        ),
+    )
+
+
+def test_a_search_refuses_a_test_that_does_not_fit_its_columns_before_it_pays():
+    band, kendall = jaxdp.BandGCM(epsilon=0.5), jaxdp.ConditionalKendall(epsilon=0.5)
+    for test, told in (
+        (
+            band,
+            "band-gcm takes no query about a and b alone, which it tests given other columns only: take Recommended",
+        ),
+        (
+            kendall,
+            "conditional-kendall takes no query about a and e alone, columns that it is not made for: take Recommend",
+        ),
+    ):
+        with pytest.raises(ValueError, match=told):
+            jaxdp.discovery.pc(jax.random.key(0), mixed(), test=test, max_tests=50, max_order=1, ledger=Unpaid())
+    with pytest.raises(ValueError, match="conditional-kendall takes no query about a and e alone"):
+        PrivateQueries(kendall, mixed(), epsilon=2.0)
+    with pytest.raises(
+        ValueError, match=r"band-gcm takes no query .* given more than 1 of the other columns: give max"
+    ):
+        PrivateQueries(band, mixed(), epsilon=2.0)
+
+
+def test_queries_that_a_test_does_not_fit_are_free():
+    band = jaxdp.BandGCM(epsilon=0.5)
+    queries = PrivateQueries(band, mixed(), epsilon=2.0, max_given=1, key=jax.random.key(3))
+    with pytest.raises(ValueError, match="band-gcm takes no query about a and b alone"):
+        queries.by_name("a", "b")
+    assert float(queries.spent.epsilon) == 0.0
+    queries.by_name("a", "c", ["b"])
+    assert float(queries.spent.epsilon) == 0.5
+    chosen = PrivateQueries(band, mixed(), epsilon=2.0, exhausted="dependent", key=jax.random.key(3))
+    assert chosen.by_name("a", "b") == 0.0
+    assert float(chosen.spent.epsilon) == 0.0
+
+
+def test_the_recommended_test_answers_every_query_of_a_search():
+    graph = jaxdp.discovery.pc(jax.random.key(0), mixed(), test=Recommended(epsilon=20.0), max_tests=60, max_order=1)
+    assert graph.complete
+    assert any(decision.given for decision in graph.decisions)

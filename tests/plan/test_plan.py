@@ -22,7 +22,7 @@ from jaxdp.data.dataset import BINARY, Column
 from jaxdp.data.schema import Schema
 from jaxdp.plan import laws, solve
 from jaxdp.plan.changes import changes
-from jaxdp.plan.methods import plans
+from jaxdp.plan.methods import default_method, plans
 from jaxdp.plan.solve import PlannedTest
 from jaxdp.statistics.tables.association import squared_correlation
 
@@ -108,6 +108,61 @@ def test_two_means_are_planned_with_the_noise_in_the_size_of_the_groups(n, epsil
     predicted = plan.power("mean-difference", n=n, epsilon=epsilon, effect=effect, setting=two_groups)
     counted = simulated("mean-difference", n, epsilon, effect, two_groups, replicates=4000)
     assert abs(predicted - counted.rate) <= 0.03  # sd of the count 0.008
+
+
+ARMS = {
+    "arm": {"kind": "binary", "levels": ["control", "drug"]},
+    "died": {"kind": "binary", "levels": ["no", "yes"]},
+    "days": {"kind": "continuous", "bounds": [0, 730]},
+    "survival": {"kind": "survival", "time": "days", "event": "died"},
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("setting", "n", "epsilon", "effect"),
+    [
+        (plan.SurvivalSetting(), 404, 1.0, 0.405),
+        (plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 700, 1.0, 0.69),
+    ],
+)
+def test_times_to_an_event_are_planned(setting, n, epsilon, effect):
+    predicted = plan.power("log-rank", n=n, epsilon=epsilon, effect=effect, setting=setting)
+    counted = simulated("log-rank", n, epsilon, effect, setting, replicates=2000)
+    assert abs(predicted - counted.rate) <= 0.035  # sds 0.009 and 0.009
+
+
+def test_the_tables_of_a_plan_are_those_of_its_records():
+    from jaxdp.plan.survival import times
+    from jaxdp.statistics import log_rank
+
+    setting = plan.SurvivalSetting(share=0.3, events=0.4, lost=0.3)
+    data = times(jax.random.key(1), n=200_000, setting=setting, effect=0.5)
+    bins, event = log_rank.codes(data.y[:, 0], data.y[:, 1])
+    counted = np.zeros(setting.cells(0.5).shape)
+    np.add.at(counted, tuple(np.asarray(part, int) for part in (data.x, bins, event)), 1.0)
+    expected = 200_000 * setting.cells(0.5)
+    assert expected.sum() == pytest.approx(200_000)
+    full = expected > 0
+    assert not counted[~full].any()
+    off = np.sum((counted - expected)[full] ** 2 / expected[full])
+    assert off < stats.chi2.isf(1e-6, full.sum() - 1)
+    alone = setting.cells(0.0)[0] / 0.7
+    assert alone[..., 1].sum() == pytest.approx(0.4)
+    assert alone[:-1, 0].sum() == pytest.approx(0.3)
+
+
+def test_times_and_events_of_a_schema_are_planned_by_log_rank_alone():
+    schema = Schema.from_dict({"columns": ARMS})
+    setting = plan.SurvivalSetting.of_schema(schema, "arm", "survival")
+    assert isinstance(setting, plan.SurvivalSetting)
+    assert [name for name, found in plans().items() if found.applies(setting)] == ["log-rank"]
+    assert default_method(setting) == "log-rank"
+    assert not plans()["log-rank"].applies(plan.Setting())
+    with pytest.raises(ValueError, match="planned for without given"):
+        plan.SurvivalSetting.of_schema(schema, "arm", "survival", ["days"])
+    with pytest.raises(ValueError, match=r"events \+ lost must be < 1, got 0.8 \+ 0.3"):
+        plan.SurvivalSetting(events=0.8, lost=0.3)
 
 
 @pytest.mark.nightly

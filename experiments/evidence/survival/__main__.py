@@ -24,10 +24,9 @@ import numpy as np
 
 import jaxdp
 from experiments.record import fill, provenance
-from jaxdp.core import Cost, Release
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.independence.survival import log_rank as private
-from jaxdp.statistics import log_rank
+from jaxdp.plan.survival import released
 from jaxdp.statistics.log_rank import BINS
 
 RECORD = Path(__file__).parent / "log_rank.jsonl"
@@ -104,23 +103,10 @@ def plain(table):
 
 
 def answered(test, key, table, records: int):
-    """p-value, estimate and interval of a simulated run on a table, by the test's own parts."""
-
-    def released(query, key, value):
-        bounds, mechanism = query.sensitivity(records), query.budget()
-        if isinstance(value, dict):
-            keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
-            noise = {name: mechanism[name].noise(keys[name], bounds[name], ()) for name in value}
-        else:
-            noise = mechanism.noise(key, bounds, value.shape)
-        return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), records)
-
-    of_counts, of_scores = jax.random.split(key)
-    first = released(test.first, of_counts, log_rank.blocked(table, test.second.blocks))
-    second = test.then(test.second, test.first, first)
-    last = released(second, of_scores, second.finish(table))
-    estimate, (low, high) = second.effect(of_scores, last)
-    return second.p_value(of_scores, last), estimate, low, high
+    """p-value, estimate and interval of `released`."""
+    second, last = released(test, key, table, records)
+    estimate, (low, high) = second.effect(None, last)
+    return second.p_value(None, last), estimate, low, high
 
 
 @functools.partial(jax.jit, static_argnames="records")

@@ -33,6 +33,7 @@ SUM_WEIGHT = 0.25  # W: the sum of responses is released times this
 SIZES, SCORES = "sizes", "scores"  # what is released next
 WINSORISED = "winsorised-mean-difference"
 SMALL_GROUP = "small group"
+AS_NUMBERS = "as level numbers (kruskal-wallis compares ordered levels by rank alone)"
 _WAYS_OUT = (
     f"more records, a larger epsilon, closer bounds in the schema, or {WINSORISED}, which estimates another number"
 )
@@ -68,7 +69,7 @@ def told(test, x, y, interval) -> str:
     del test, interval
     group, response = groups_and_response(x[0], y[0])
     name = f"the logarithm of {response.name}" if response.logarithmic else response.name
-    ends = f" clipped to [{response.lower:g}, {response.upper:g}]" if response.is_continuous else " as level numbers"
+    ends = f" clipped to [{response.lower:g}, {response.upper:g}]" if response.is_continuous else f" {AS_NUMBERS}"
     if len(response.levels) == 2:
         name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares"
     return f" of {name}{ends}, {group.levels[1]} - {group.levels[0]}"

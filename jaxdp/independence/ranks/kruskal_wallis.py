@@ -29,6 +29,12 @@ RANK_SUMS_MOVE = 2.0  # times n - 1: of sum |R_g|, when a record is replaced (do
 COUNTS_MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0)}
 ROUNDINGS = 4.0
 PAIR = 2  # groups of which the sign of the rank sum is released too
+SMALL_GROUP = "small group"
+SENTENCES = {
+    SMALL_GROUP: "By the noisy counts the smaller group has too few records for this epsilon, so there is no interval "
+    "of the chance that a value of one lies above one of the other. More records of that group or a larger epsilon "
+    "would help."
+}
 
 
 def groups_of(domain: Domain) -> str:
@@ -47,6 +53,11 @@ def groups_of(domain: Domain) -> str:
 
 def _on_a_line(column: Column) -> bool:
     return not (column.kind == CATEGORICAL and column.levels > 2)
+
+
+def _of_two_groups(domain: Domain) -> bool:
+    groups = groups_of(domain)
+    return bool(groups) and getattr(domain, groups)[0].levels == PAIR
 
 
 def _told(test, x, y, interval) -> str:
@@ -107,6 +118,7 @@ class KruskalWallis(PrivateTest):
         effect="chance that a value of one of two groups lies above one of the other, ties half (0.5: no shift)",
         effect_told=_told,
         fits=lambda domain: bool(groups_of(domain)),
+        one_effect=_of_two_groups,
         serves=_serves,
         needs_all="it ranks a column",
         planning=Planning(without_z=True),
@@ -210,6 +222,30 @@ class KruskalWallis(PrivateTest):
             limits=(-0.5, 0.5),
         )
         return self.no_effect + estimate, (self.no_effect + low, self.no_effect + high)
+
+    def one_sided(self, shapes, release, effect):
+        """By the pivot of the interval, of two groups; both 1 where there is none."""
+        test = self.resolve(shapes)
+        if test.num_groups != PAIR:
+            return None
+        centre = jnp.clip(effect - self.no_effect, -0.5, 0.5)
+        count, size = release.num_records, jnp.min(test._sizes(release))
+        sizes = jnp.maximum(size - test._noise_of_size(release), 0.0)
+        off = release.value["ranks"] - 2.0 * rank_sums.unit(count) * centre * sizes * (count - sizes)
+        further = 0.5 * test._p_value_of_pair(release, off, centre)
+        at_most = jnp.mean(jnp.where(off >= 0.0, further, 1.0 - further))
+        return tuple(jnp.where(test._hidden(release), 1.0, side) for side in (at_most, 1.0 - at_most))
+
+    def released_flags(self, shapes, release):
+        """Whether the noise hides the smaller of two groups; post-processing."""
+        test = self.resolve(shapes)
+        hidden = test.num_groups == PAIR and bool(test._hidden(release))
+        return {name: sentence for name, sentence in SENTENCES.items() if hidden}
+
+    def _hidden(self, release):
+        """Whether the noise hides the smaller of two groups, so that there is no interval (`effect_sizes.ratio`)."""
+        noise = self._noise_of_size(release)
+        return jnp.min(self._sizes(release)) < effect_sizes.CLEAR * jnp.sqrt(jnp.mean(noise**2))
 
     def _p_value_of_pair(self, release, off, centre):
         """P(|the rank sum and its noise are off their mean| >= |off|) of two groups, where theta is 1/2 + centre."""

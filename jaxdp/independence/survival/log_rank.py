@@ -21,7 +21,7 @@ from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.spec import Columns, TestSpec
+from jaxdp.spec import Columns, Planning, TestSpec
 from jaxdp.statistics import log_rank, sums
 from jaxdp.statistics.log_rank import BINS, Curves
 from jaxdp.statistics.tables import contingency
@@ -162,6 +162,14 @@ class LogRank(PrivateTest):
         effect_told=told,
         fits=lambda domain: not refusal(domain),
         why_not=refusal,
+        one_effect=lambda domain: not refusal(domain),
+        rank=lambda domain: 4 * (not refusal(domain) and any(column.event for column in domain.y)),
+        planning=Planning(
+            "survival:log_rank_power",
+            gaussian_formula="always",
+            setting="survival:SurvivalSetting",
+            reference="survival:plain_log_rank_power",
+        ),
         theory="docs/theory/log_rank.md",
     )
 
@@ -268,6 +276,10 @@ class LogRank(PrivateTest):
         """The log hazard ratio that would have been found with power 0.8, at this release's information."""
         return self.settled(shapes, release)._law(release).detectable()
 
+    def one_sided(self, shapes, release, effect):
+        """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio."""
+        return self.settled(shapes, release)._law(release).one_sided(effect)
+
     def released_flags(self, shapes, release):
         """Whether the events are too few; post-processing."""
         unknown = self.settled(shapes, release)._law(release).unknown
@@ -308,6 +320,13 @@ class _Law:
         null = jnp.asarray(ratio) == 0.0  # no spread where there are no events
         spread = jnp.where(null, 1.0, self.curves.spread(ratio))
         return self._tail(off, self.variance * spread + self.curves.expected_variance(ratio))
+
+    def one_sided(self, ratio):
+        """P-values of the hypotheses that the log hazard ratio is at most this, and at least this; 1 if unknown."""
+        further = 0.5 * self.p_value(ratio)
+        below = self.value < self.curves.expected(ratio)
+        at_most, at_least = jnp.where(below, 1.0 - further, further), jnp.where(below, further, 1.0 - further)
+        return tuple(jnp.where(self.unknown, 1.0, side) for side in (at_most, at_least))
 
     def _tail(self, off, variance):
         sd = jnp.sqrt(variance) / self.unit

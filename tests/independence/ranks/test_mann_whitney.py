@@ -168,6 +168,28 @@ def answered(method):
     return jaxdp.test(table, x="arm", y="dose", epsilon=2.0, method=method, key=jax.random.key(0), **known)
 
 
+def test_an_answer_without_an_interval_says_why():
+    values = np.random.default_rng(2).normal(size=600)
+    table = {"arm": (np.arange(600) < 6) * 1, "dose": np.clip(values, -4, 4)}
+    known = {"levels": {"arm": [0, 1]}, "bounds": {"dose": (-4.0, 4.0)}}
+    answer = jaxdp.test(table, x="arm", y="dose", epsilon=1.0, method="mann-whitney", key=jax.random.key(0), **known)
+    told = "the smaller group has too few records for this epsilon, so there is no interval of the chance"
+    assert answer.interval is None
+    assert any(told in sentence for sentence in answer.sentences())
+    assert not any(told in sentence for sentence in answered("mann-whitney").sentences())
+    shapes = jaxdp.core.public_shapes(jaxdp.Data(table["arm"], table["dose"] / 4.0, None, PAIR))
+    assert [float(side) for side in answer.test.one_sided(shapes, answer.release, 0.5)] == [1.0, 1.0]
+
+
+def test_a_t_test_of_ordered_levels_names_the_test_of_ranks():
+    rng = np.random.default_rng(2)
+    table = {"arm": rng.integers(0, 2, 400), "grade": rng.integers(0, 4, 400)}
+    rules = {"arm": {"kind": "binary", "levels": [0, 1]}, "grade": {"kind": "ordinal", "levels": [0, 1, 2, 3]}}
+    schema = jaxdp.Schema.from_dict({"columns": rules})
+    answer = jaxdp.test(table, x="arm", y="grade", epsilon=1.0, method="t-test", key=jax.random.key(0), schema=schema)
+    assert "as level numbers (kruskal-wallis compares ordered levels by rank alone)" in answer.content["effect_is"]
+
+
 def test_a_picture_marks_a_half_as_no_effect(monkeypatch, tmp_path):
     from jaxdp.report import figures
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import jaxdp
+from jaxdp.ask.independence import Query
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.independence.survival import log_rank as private
 from jaxdp.independence.survival import survival_examples
@@ -176,6 +177,54 @@ def test_a_query_gives_the_log_hazard_ratio_and_says_of_what():
     assert "log hazard ratio of died = yes, arm = drug against control" in " ".join(
         "\n".join(answer.sentences()).split()
     )
+
+
+OUTCOME = {
+    "arm": {"kind": "binary", "levels": ["control", "drug"]},
+    "died": {"kind": "binary", "levels": ["no", "yes"]},
+    "days": {"kind": "continuous", "bounds": [0, 730]},
+    "survival": {"kind": "survival", "time": "days", "event": "died"},
+}
+
+
+@pytest.mark.parametrize("y", ["survival", ["days", "died"], ["died", "days"]])
+def test_times_and_events_that_the_schema_declares_are_compared_by_log_rank(y):
+    table, schema = trial(2000, 0.5), jaxdp.Schema.from_dict({"columns": OUTCOME})
+    answer = jaxdp.test(table, x="arm", y=y, epsilon=2.0, schema=schema, key=jax.random.key(2))
+    assert answer.content["method"] == "log-rank"
+    assert answer.p_value < 0.01
+    if y != ["died", "days"]:
+        assert answer.p_value == pytest.approx(asked(table, 2.0).p_value, rel=1e-6)
+
+
+def test_declared_times_and_events_are_ordinary_columns_elsewhere():
+    schema = jaxdp.Schema.from_dict({"columns": OUTCOME})
+    assert schema.names == ("arm", "died", "days")
+    of = {"schema": schema, "epsilon": 1.0}
+    for y in ("died", "days"):
+        undeclared = jaxdp.Schema.from_dict({"columns": {k: v for k, v in OUTCOME.items() if k != "survival"}})
+        assert Query.of(x="arm", y=y, **of).entry is Query.of(undeclared, x="arm", y=y, epsilon=1.0).entry
+    assert Query.of(undeclared, x="arm", y=["days", "died"], epsilon=1.0).entry.name != "log-rank"
+    for said in ({"x": "survival", "y": "arm"}, {"x": "arm", "y": ["survival", "died"]}):
+        with pytest.raises(
+            ValueError, match="'survival' stands for the times 'days' and the events 'died': name it as"
+        ):
+            Query.of(**said, **of)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"time": "died"}, "time must name a column of this schema that is continuous, with bounds, got 'died'"),
+        ({"event": "days"}, "event must name a column of this schema that is of two levels, the second"),
+        ({"event": "deaths"}, "event must name a column of this schema"),
+        ({"event": None}, "event must name a column of this schema"),
+        ({"bounds": [0, 1]}, "column 'survival' has an unknown key 'bounds'"),
+    ],
+)
+def test_an_outcome_is_checked_when_the_schema_is_read(more, told):
+    with pytest.raises(ValueError, match=told):
+        jaxdp.Schema.from_dict({"columns": OUTCOME | {"survival": {**OUTCOME["survival"], **more}}})
 
 
 def test_too_few_events_are_said_from_the_release_alone():

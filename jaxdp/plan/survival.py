@@ -1,0 +1,155 @@
+"""Planning of times to an event: two groups with exponential times; power of `log-rank` with privacy and without.
+
+h, c = hazards of the event in the first group and of being lost, in units of the grid's length.
+"""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp.core import Cost, Release
+from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.independence.survival.log_rank import TABLE, LogRank
+from jaxdp.mechanisms import Gaussian
+from jaxdp.plan import laws
+from jaxdp.plan.setting import Setting
+from jaxdp.statistics import log_rank
+
+DRAWS, BATCH, SEED = 2000, 250, 20_233
+
+
+@dataclasses.dataclass(frozen=True)
+class SurvivalSetting(Setting):
+    """Two groups and times to an event on a grid of length 1; the effect is the log hazard ratio of the second group.
+
+    share: of the second group. events: share of the first group whose event is seen. lost: share of the first group
+    that is lost before its event and the end of the grid, at the same rate in both groups.
+    """
+
+    x: Column = Column(BINARY, 2)
+    y: Column = Column(BINARY, 2)
+    z: tuple[Column, ...] = ()
+    scaled: bool = True
+    share: float = 0.5
+    events: float = 0.5
+    lost: float = 0.1
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.in_range(0.0, 1.0, share=self.share)
+        check.in_range(0.0, 1.0, events=self.events)
+        check.non_negative(lost=self.lost)
+        if self.events + self.lost >= 1.0:
+            raise ValueError(f"events + lost must be < 1, got {self.events:g} + {self.lost:g}.")
+
+    @classmethod
+    def of_schema(cls, schema, x: str, y: str, given=(), **fields) -> Setting:
+        """The setting of an outcome of a `jaxdp.Schema`; that of `Setting` for any other column."""
+        if y not in schema.outcomes:
+            return Setting.of_schema(schema, x, y, given, **fields)
+        if given:
+            raise ValueError("times to an event are planned for without given: leave it out.")
+        (column,) = schema.rule(*schema.named("x", [x])).code_column()
+        return cls(x=dataclasses.replace(column, name=""), **fields)
+
+    def domain(self, form: str = "") -> Domain:
+        """The group; a time and whether its event came, in every form."""
+        del form
+        return Domain((self.x,), (Column(), Column(BINARY, 2, event=True)))
+
+    def design(self, n: int, effect, form: str = ""):
+        """A function key -> Data."""
+        del form
+        return functools.partial(times, n=n, setting=self, effect=float(effect))
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """h and c."""
+        gone = self.events + self.lost
+        whole = -math.log1p(-gone)
+        return whole * self.events / gone, whole * self.lost / gone
+
+    def cells(self, effect: float) -> np.ndarray:
+        """Probabilities of group x bin x event, (2, BINS + 1, 2)."""
+        event, lost = self.rates
+        ends = np.linspace(0.0, 1.0, log_rank.BINS + 1)
+        found = np.zeros(TABLE)
+        for group, (share, rate) in enumerate(((1.0 - self.share, event), (self.share, event * math.exp(effect)))):
+            left = share * np.exp(-(rate + lost) * ends)
+            gone = -np.diff(left)
+            found[group, :-1, 0], found[group, :-1, 1] = (gone * one / (rate + lost) for one in (lost, rate))
+            found[group, -1, 0] = left[-1]
+        return found
+
+    def seen(self, effect: float) -> float:
+        """Share of all records whose event is seen."""
+        return float(self.cells(effect)[..., 1].sum())
+
+
+def times(key, *, n: int, setting: SurvivalSetting, effect) -> Data:
+    """Records of the setting."""
+    key_group, key_event, key_lost = jax.random.split(key, 3)
+    rate, lost = setting.rates
+    group = jax.random.uniform(key_group, (n,)) < setting.share
+    event = jax.random.exponential(key_event, (n,)) / (rate * jnp.where(group, jnp.exp(effect), 1.0))
+    end = jnp.minimum(jax.random.exponential(key_lost, (n,)) / max(lost, 1e-12), 1.0)
+    time = 2.0 * jnp.minimum(event, end) - 1.0
+    return Data(1.0 * group, jnp.stack([time, 1.0 * (event <= end)], axis=1), None, setting.domain())
+
+
+def released(test, key, table, num_records):
+    """The last stage and its release of a simulated run of `LogRank`, which reads its table alone."""
+
+    def noisy(query, key, value):
+        bounds, mechanism = query.sensitivity(num_records), query.budget()
+        if isinstance(value, dict):
+            keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
+            noise = {name: mechanism[name].noise(keys[name], bounds[name], ()) for name in value}
+        else:
+            noise = mechanism.noise(key, bounds, value.shape)
+        return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
+
+    of_counts, of_scores = jax.random.split(key)
+    first = noisy(test.first, of_counts, log_rank.blocked(table, test.second.blocks))
+    second = test.then(test.second, test.first, first)
+    return second, noisy(second, of_scores, second.finish(table))
+
+
+@jax.jit
+def _p_values(test, key, tables, num_records):
+    def one(both):
+        key, table = both
+        second, last = released(test, key, table, num_records)
+        return second.p_value(None, last)
+
+    return jax.lax.map(one, (jax.random.split(key, len(tables)), tables), batch_size=BATCH)
+
+
+def log_rank_power(setting: Setting, n: int, epsilon: float | laws.Concentrated, effect: float, level: float) -> float:
+    """`LogRank` on `DRAWS` tables of the setting's law, whose draws are the same at every n, budget and effect."""
+    assert isinstance(setting, SurvivalSetting)
+    test = (
+        LogRank(mechanism=Gaussian(epsilon.rho)) if isinstance(epsilon, laws.Concentrated) else LogRank(epsilon=epsilon)
+    )
+    counts = np.random.default_rng(SEED).multinomial(n, setting.cells(effect).ravel(), size=DRAWS)
+    with jax.enable_x64(True):
+        x, y = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n,), (n, 2)))
+        asked = test.resolve(Data(x, y, None, setting.domain()))
+        tables = jnp.asarray(counts.reshape(DRAWS, *TABLE), float)
+        return float(np.mean(_p_values(asked, jax.random.key(SEED), tables, float(n)) < level))
+
+
+def plain_log_rank_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
+    """The log-rank test without privacy, by its events (Schoenfeld 1981). epsilon is not used."""
+    from scipy.stats import norm
+
+    del epsilon
+    assert isinstance(setting, SurvivalSetting)
+    information = n * setting.seen(effect) * setting.share * (1.0 - setting.share)
+    moved, limit = abs(effect) * math.sqrt(information), norm.isf(0.5 * level)
+    return float(norm.sf(limit - moved) + norm.cdf(-limit - moved))

@@ -287,8 +287,7 @@ def test_a_tree_takes_the_whole_budget_where_the_rest_would_be_chance():
     records = sampled(network(), 2000)
     graph, calls = recorded(records, epsilon=0.3, directions=0.0)
     assert "spanning tree" in graph.note
-    assert len(calls) == 8  # seven draws, and the numbers of their edges
-    assert len(graph.decisions) == 7
+    assert len(calls) == len(graph.decisions) + 1  # a draw for each edge, and their numbers
     assert sum(as_fraction(float(call.parameters[1])) for call in calls) <= as_fraction(0.3)
     spared, _ = recorded(records, epsilon=0.3, prune="tree")
     assert spared.skeleton.sum() == 2 * 7
@@ -312,6 +311,48 @@ def test_a_graph_no_nearer_than_none_says_so_first_and_proposes_what_would_do(de
         jax.random.key(0), sampled(network(), size), epsilon=0.3 if not delta else 0.05, **settings
     )
     assert "spanning tree" not in more.note
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.02, 0.2, 0.5, 3.0])
+def test_a_forest_has_as_many_edges_as_are_drawn_within_the_noise(epsilon, delta):
+    records, known = sampled(network(), 5000), jaxdp.discovery.Knowledge(required=[("v0", "v1")])
+    for knowledge, whole in ((None, 7), (known, 6)):
+        settings = {"epsilon": epsilon, "delta": delta, "prune": "forest", "knowledge": knowledge, "directions": 0.0}
+        graph, calls = recorded(records, **settings)
+        drawn = len(graph.decisions)
+        assert 1 <= drawn <= whole
+
+        def noise(draws):
+            budget = Budget.of(epsilon, delta, REPLACE)
+            return budget.draw_scale(Fraction(1, 2) / draws, EXCESS.marginal_sensitivity(REPLACE))
+
+        assert drawn == 1 or noise(drawn) <= 0.035 * 5000
+        assert drawn == whole or noise(drawn + 1) > 0.035 * 5000
+        assert len(calls) == drawn + 1
+
+
+def test_an_edge_of_a_forest_goes_that_a_column_beside_it_explains():
+    generator = np.random.default_rng(6)
+    first = generator.integers(0, 2, 5000)
+    second = np.where(generator.random(5000) < 0.1, 1 - first, first)
+    third = np.where(generator.random(5000) < 0.1, 1 - second, second)
+    records = as_records(np.stack([first, second, third], 1).astype(np.int32), (2, 2, 2))
+    settings = {"epsilon": 30.0, "prune": "forest", "directions": 0.0}
+    graph = jaxdp.discovery.max_min_pc(jax.random.key(0), records, **settings)
+    assert graph.edges == [graph.names[:2], graph.names[1:]]
+    # without its first edge the tree must draw the third, which the second column explains
+    known = jaxdp.discovery.Knowledge(forbidden=[graph.names[:2]])
+    graph = jaxdp.discovery.max_min_pc(jax.random.key(0), records, knowledge=known, **settings)
+    assert {(item.i, item.j) for item in graph.decisions} == {(0, 2), (1, 2)}
+    assert graph.edges == [(graph.names[1], graph.names[2])]
+
+
+def test_a_forest_of_a_private_number_of_records_and_a_whole_tree_are_not_cut():
+    records = sampled(network(), 2000)
+    for settings in ({"prune": "forest", "relation": ARRIVAL}, {"prune": "tree"}, {"prune": "keep"}):
+        _, calls = recorded(records, epsilon=0.05, directions=0.0, **settings)
+        assert sum(call.law != "laplace" for call in calls) >= 7, settings
 
 
 def test_a_forest_that_was_asked_for_proposes_nothing():

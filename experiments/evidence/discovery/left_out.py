@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import itertools
 import json
 import pathlib
 
@@ -114,21 +115,19 @@ def table(rows: list[dict]) -> str:
 
 
 def main() -> None:
-    """Measures, or prints the table of the record."""
+    """Measures what is missing from the record, or prints its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bif", type=pathlib.Path, help="folder of the .bif files of the published networks")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
+    rows = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
     if not arguments.table:
-        rows = []
+        done = {(row["network"], row["n"], row["seed"]) for row in rows}
         for published, names in ((True, PUBLISHED), (False, (RECIPES | FURTHER))):
-            for seed in SEEDS[published]:
-                for name in names:
-                    net = (
-                        read_bif(arguments.bif / f"{name}.bif") if published else made((RECIPES | FURTHER)[name], seed)
-                    )
-                    for n, budgets in BUDGETS[published].items():
-                        rows += measured(name, net, n, seed, budgets)
+            for seed, name in itertools.product(SEEDS[published], names):
+                net = read_bif(arguments.bif / f"{name}.bif") if published else made((RECIPES | FURTHER)[name], seed)
+                for n, budgets in BUDGETS[published].items():
+                    rows += [] if (name, n, seed) in done else measured(name, net, n, seed, budgets)
         command = "python -m experiments.evidence.discovery.left_out --bif FOLDER"
         facts = json.dumps({"command": command, **record.provenance()})
         FILE.write_text('{"facts": ' + facts + ', "rows": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]}\n")

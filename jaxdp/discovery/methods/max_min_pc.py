@@ -57,11 +57,12 @@ SHARES = {
     FOREST: Shares(Fraction(1, 2), Fraction(0), Fraction(1, 2)),
     TREE: Shares(Fraction(1)),
 }
+LOUDEST = 0.035  # noise of a draw of a forest, in shares of the records: fewer are drawn rather than louder ones
 ONLY = {
     TREE: "The graph is a spanning tree: the strongest edges that join all columns, however weak; no other edge was "
     "looked for.",
-    FOREST: "No edges were looked for but those of a spanning tree, the strongest that join all columns; those that "
-    "chance explains have gone. They say that two columns depend, not that no other column explains it.",
+    FOREST: "No edges were looked for but those of a spanning tree, the strongest first and as many as the budget can "
+    "tell apart; those have gone that chance explains, or one or two of the columns drawn beside them.",
 }
 NO_NEARER = (
     "Expect this graph to be about as far from the truth as a graph without edges: on known networks such graphs were "
@@ -154,9 +155,10 @@ def max_min_pc(
     delta: 0 is pure epsilon (permute-and-flip, Laplace noise); above, zCDP within (epsilon, delta) (exponential
     mechanism, normal noise), worth about 2.5 times the epsilon at 40 columns.
     prune: "guarded" weighs tree edges too, but not by sets that all but fix one of the two columns, "all" by every set;
-    "keep" spares the tree; "forest" draws the tree alone and weighs its edges by the two columns alone; "tree" spends
-    everything on the tree and weighs nothing. Default: "forest" where the noise of a further edge is above 2 % of the
-    records, else "guarded"; the former only where n is public (replace-one).
+    "keep" spares the tree; "forest" draws edges of the tree alone, as many as keep the noise of each draw within 3.5 %
+    of the records, and weighs them likewise; "tree" spends everything on the tree and weighs nothing. Default:
+    "forest" where the noise of a further edge is above 2 % of the records, else "guarded"; the former only where n is
+    public (replace-one).
     directions: share of the budget for one number per unshielded triple, which speaks for a collider or against one;
     the arrows are those of the equivalence class that is nearest to what all numbers leave probable together
     (docs/theory/max_min_pc.md#directions). 0 leaves all edges undirected but for what `knowledge` says. Default: a
@@ -197,6 +199,7 @@ def max_min_pc(
             rounding(excess, records.levels, size),
             size,
             excess.null_law(size, records.levels) if relation is Relation.REPLACE_ONE else (0.0, 0.0),
+            loudest=LOUDEST * size if prune == FOREST and relation is Relation.REPLACE_ONE else math.inf,
         )
         cells = math.prod(count + 1 for count in records.levels)
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
@@ -211,6 +214,7 @@ class Bounds:
     """How far one record moves a score, and one given no other column; their rounding error, and how large they get.
 
     null: sd and deducted of `Sampling`; 0, 0 where the number of records is private. looks: null scores per pair.
+    loudest: noise of a draw of the tree, in records; fewer edges are drawn rather than pass it.
     """
 
     score: float
@@ -219,6 +223,7 @@ class Bounds:
     size: int
     null: tuple[float, float]
     looks: int = 1
+    loudest: float = math.inf
 
 
 class Selection:
@@ -241,6 +246,7 @@ class Selection:
         self._session, self._records, self._budget, self._shares = session, records, budget, shares
         self._known, self._scores, self._drawn = known, scores, drawn
         self._bound, self._marginal, self._error, self._size = bounds.score, bounds.marginal, bounds.error, bounds.size
+        self._loudest = bounds.loudest
         self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
         self._places = tuple(np.array(self._pairs).T)
         self._sampling = false_edges.Sampling(*bounds.null, bounds.looks * len(self._pairs))
@@ -249,13 +255,11 @@ class Selection:
     def graph(self, prune: str, stop: float) -> Graph:
         """Runs the search."""
         required = [(int(i), int(j)) for i, j in np.argwhere(np.triu(self._known.required))]
-        alone = self._scores.minimum.copy()  # no edge yet: of the empty set
         tree = self._tree(required)
         self._scores.add([*required, *tree])
         forward, left = self._forward(stop)
         weighed = {KEEP: forward, TREE: []}.get(prune, [*tree, *forward])
-        exact, bound = self._exact(prune, alone, tree, weighed)
-        decisions = self._weigh(weighed, exact, bound, self._shares.prune + left)
+        decisions = self._weigh(weighed, self._exact(prune, tree, weighed), self._shares.prune + left)
         adjacency = self._scores.adjacency.copy()
         for decision in decisions:
             if decision.independent:
@@ -272,11 +276,12 @@ class Selection:
         return dataclasses.replace(graph, note=" ".join(filter(None, notes)))
 
     def _tree(self, required: list[Edge]) -> list[Edge]:
-        """Edges that join all components of the required ones, each drawn by the score of two columns alone."""
+        """Edges that join components of the required ones, strongest first, each drawn by the score of two columns
+        alone: all that are needed, or as many as are not too loud."""
         component = np.arange(len(self._records.columns))
         for i, j in required:
             component[component == component[j]] = component[i]
-        draws = len(set(component.tolist())) - 1
+        draws = self._quiet_draws(len(set(component.tolist())) - 1)
         scores = self._scores.minimum[self._places]
         edges: list[Edge] = []
         for _ in range(draws):
@@ -287,6 +292,15 @@ class Selection:
             edges.append((i, j))
             component[component == component[j]] = component[i]
         return edges
+
+    def _quiet_draws(self, most: int) -> int:
+        """How many draws of the tree its share buys that are not too loud, at least 1: a public number.
+
+        Few draws find the strongest pairs, which are neighbours more often than pairs drawn by loud noise are.
+        """
+        shares = ((draws, self._shares.tree / draws) for draws in range(most, 1, -1))
+        quiet = (n for n, share in shares if self._budget.draw_scale(share, self._marginal) <= self._loudest)
+        return next(quiet, min(most, 1))
 
     def _forward(self, stop: float) -> tuple[list[Edge], Fraction]:
         """Further edges, and the share of the budget that no draw has spent."""
@@ -318,19 +332,17 @@ class Selection:
         # lattice noise may escape to any place, with a chance below 2^-29: then the first open one
         return place if open_places[place] else int(np.argmax(open_places))
 
-    def _exact(self, prune: str, alone: np.ndarray, tree: list[Edge], weighed: list[Edge]) -> tuple[list[float], float]:
-        """The score by which each edge is weighed, and how far one record moves it."""
-        if prune == FOREST:
-            return [float(alone[edge]) for edge in weighed], self._marginal
-        guarded = set(tree) if prune == GUARDED else set()
+    def _exact(self, prune: str, tree: list[Edge], weighed: list[Edge]) -> list[float]:
+        """The score by which each edge is weighed."""
+        guarded = set(tree) if prune in (GUARDED, FOREST) else set()
         scores = (self._scores.guarded if edge in guarded else self._scores.minimum for edge in weighed)
-        return [float(found[edge]) for found, edge in zip(scores, weighed, strict=True)], self._bound
+        return [float(found[edge]) for found, edge in zip(scores, weighed, strict=True)]
 
-    def _weigh(self, edges: list[Edge], exact: list[float], bound: float, share: Fraction) -> tuple[Decision, ...]:
+    def _weigh(self, edges: list[Edge], exact: list[float], share: Fraction) -> tuple[Decision, ...]:
         """One noisy number per edge; independent: were it kept, more edges than `level` would be expected by chance."""
         if not edges:
             return ()
-        values, scale = self._numbers(exact, share, bound)
+        values, scale = self._numbers(exact, share, self._bound)
         found = false_edges.adjusted(false_edges.p_values(np.array(values), scale, self._budget, self._sampling))
         return tuple(
             Decision(i, j, (), bool(chance > false_edges.SHARE), value, None, float(chance))

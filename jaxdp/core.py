@@ -286,6 +286,8 @@ class PrivateQuery:
             raise ValueError(f"{type(self).__name__} takes epsilon= or mechanism=, not both.")
         if self.epsilon is not None:
             check.positive(epsilon=self.epsilon)
+            if isinstance(self.epsilon, int | np.integer | np.floating):  # 1, 1.0 and np.float64(1) are one program
+                object.__setattr__(self, "epsilon", float(self.epsilon))
 
     def budget(self):
         """The mechanism in force: `mechanism`, or what `epsilon` buys."""

@@ -151,7 +151,8 @@ def columns(schema, *arguments: Names) -> list[str]:
         else:
             found += argument
     for name in found:
-        schema.rule(name)
+        if name not in schema.outcomes:  # which a query takes as y alone
+            schema.rule(name)
     return found
 
 

@@ -1,6 +1,7 @@
 """LogRank: the identity behind its scores, their range over all cells, level under unequal censoring, refusals."""
 
 import functools
+import json
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.ask.independence import Query
+from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.independence.survival import log_rank as private
 from jaxdp.independence.survival import survival_examples
@@ -195,6 +197,29 @@ def test_times_and_events_that_the_schema_declares_are_compared_by_log_rank(y):
     assert answer.p_value < 0.01
     if y != ["died", "days"]:
         assert answer.p_value == pytest.approx(asked(table, 2.0).p_value, rel=1e-6)
+
+
+def test_the_command_takes_a_declared_outcome_as_y_and_as_nothing_else(tmp_path, capsys):
+    table, schema, data = trial(400, 0.5), tmp_path / "s.json", tmp_path / "t.csv"
+    schema.write_text(json.dumps({"columns": OUTCOME}))
+    lines = zip(*(table[name] for name in ("arm", "days", "died")), strict=True)
+    data.write_text("arm,days,died\n" + "".join(",".join(map(str, line)) + "\n" for line in lines))
+    asked_of = [
+        "test",
+        str(data),
+        "--schema",
+        str(schema),
+        "--epsilon",
+        "2",
+        "--seed",
+        "1",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    assert main([*asked_of, "--x", "arm", "--y", "survival"]) == 0
+    assert json.loads((tmp_path / "o" / "result.json").read_text())["method"] == "log-rank"
+    assert main([*asked_of, "--x", "survival", "--y", "arm"]) == 2
+    assert "name it as y, by itself" in capsys.readouterr().err
 
 
 def test_declared_times_and_events_are_ordinary_columns_elsewhere():

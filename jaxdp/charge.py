@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from jaxdp.randomness import keys
 
@@ -19,6 +19,7 @@ PAID_AGAIN = "asking again is charged again"  # what follows a failure, unless t
 STANDS = "The charge stands"
 
 
+@runtime_checkable
 class Account(Protocol):
     """What a release is paid from: `jaxdp.Ledger`, or your own keeper of a budget."""
 
@@ -27,6 +28,14 @@ class Account(Protocol):
 
     def charge(self, method: str, cost: Any, key: Any, /) -> Any:
         """Writes the cost down durably, or raises."""
+
+
+def require_account(account: Any) -> None:
+    """Raises TypeError for what cannot be charged, such as the path of a ledger."""
+    if not isinstance(account, Account):
+        raise TypeError(
+            f"ledger must be what can be charged, such as jaxdp.Ledger.open(path), got {type(account).__name__}."
+        )
 
 
 @contextlib.contextmanager
@@ -43,6 +52,7 @@ def paid(
     if account is None:
         yield
         return
+    require_account(account)
     if mode == keys.RELEASE:
         account.require(cost)
         if rehearse is not None:
@@ -61,6 +71,7 @@ def explaining(account: Account | None) -> Iterator[Account | None]:
     if account is None:
         yield None
         return
+    require_account(account)
     remembering = _Remembering(account)
     try:
         yield remembering

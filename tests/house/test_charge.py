@@ -141,6 +141,7 @@ CALLS = {
     "describe": lambda **how: asked(jaxdp.describe, **how),
     "mic": lambda **how: asked(jaxdp.mic, x="a", y="b", max_cells=4, **how),
     "mic-pairs": lambda **how: asked(jaxdp.mic, max_cells=4, **how),
+    "draft": lambda **how: jaxdp.draft_schema(TABLE, columns=["a"], epsilon=2.0, **how),
 }
 
 
@@ -153,12 +154,30 @@ def test_every_call_about_a_table(name, monkeypatch):
     assert account.charges == []
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_says_what_a_ledger_is(name):
+    with pytest.raises(TypeError, match=r"such as jaxdp.Ledger.open.*got str"):
+        CALLS[name](ledger="study.db")
+
+
+def test_a_run_says_what_a_ledger_is():
+    data = jaxdp.Data(TABLE["a"], TABLE["b"])
+    with pytest.raises(TypeError, match=r"such as jaxdp.Ledger.open.*got PosixPath"):
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jaxdp.fresh_key(), data, ledger=Path("study.db"))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_explains_a_charge_that_gave_nothing(name, monkeypatch):
     """What fails in the words or pictures of an answer, after the release."""
     account = Account()
-    for place in ("answer.Answer", "describe.Description", "mic.Coefficients", "pairs_query.PairAnswers"):
+    for place in (
+        "answer.Answer",
+        "describe.Description",
+        "coefficients.Coefficients",
+        "pairs.PairAnswers",
+        "draft_schema.DraftedSchema",
+    ):
         monkeypatch.setattr(f"jaxdp.ask.{place}", failing)
     with pytest.raises(Fault) as found:
         CALLS[name](ledger=account)

@@ -1,7 +1,7 @@
 """report.html: one self-contained page about the files of a results folder.
 
 The page is a function of the files alone, so it can be rebuilt at any time: every folder that a command wrote becomes
-a section with its answer, its PNG pictures, its result in words (`report.story`), and its JSON values and CSV tables
+a section with its answer, its PNG pictures, its result in words (`report.sections`), and its JSON values and CSV tables
 folded away. Only files that the command itself wrote are shown, by the
 record that it keeps of them (`report.written`): a file that lies beside them, data above all, never is.
 Two keys of a JSON file are special: "title" heads the section and "answer" opens it.

@@ -11,7 +11,7 @@ from jaxdp._base.display import described
 from jaxdp._base.pytree import as_pytree
 from jaxdp.data import admit
 from jaxdp.data.chunks import Chunks
-from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, equally_spaced
+from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column, Data, Domain, equally_spaced
 
 
 class Described:
@@ -41,11 +41,13 @@ class Records(Described):
     """Values (n, d) and one public description per column.
 
     Coded columns hold 0, ..., levels - 1, continuous ones lie in [-1, 1] (`Schema.read_table` makes both).
+    bare: of the coded columns nothing is declared but the number of their levels.
     Errors: TypeError or ValueError, by type, dtype and shape alone. Printed, it shows no value.
     """
 
     values: Any
     columns: tuple[Column, ...] = jax.tree.static()
+    bare: bool = jax.tree.static(default=False)
 
     def __post_init__(self):
         if not all(isinstance(column, Column) for column in self.columns):
@@ -59,6 +61,16 @@ class Records(Described):
     def num_records(self) -> int:
         """Rows."""
         return self.values.shape[0]
+
+    @property
+    def accepted_as(self) -> tuple[Column, ...]:
+        """The columns as tests may take them: levels of which nobody said that they have no order have one."""
+        if not self.bare:
+            return self.columns
+        return tuple(
+            dataclasses.replace(column, kind=ORDINAL) if column.kind == CATEGORICAL else column
+            for column in self.columns
+        )
 
     def blank(self) -> "Records":
         """Zeros in place of all values: what a search is rehearsed on before it is paid."""
@@ -103,6 +115,11 @@ class RecordsInChunks(Described):
         """Rows."""
         return self.chunks.num_records
 
+    @property
+    def accepted_as(self) -> tuple[Column, ...]:
+        """The columns as tests may take them."""
+        return self.columns
+
     def blank(self) -> "RecordsInChunks":
         """One record of zeros in place of all: what a search is rehearsed on before it is paid."""
         return dataclasses.replace(self, chunks=self.chunks.blank())
@@ -117,7 +134,8 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
     """Records from what callers have: Records, the pair of `Schema.read_table`, or an array (n, d) of codes.
 
     levels: public number of levels of each column, required with a bare array, since levels seen in the
-    data are private; 0 marks a continuous column scaled to [-1, 1].
+    data are private; 0 marks a continuous column scaled to [-1, 1]. Tests of ordered levels take such codes in their
+    order; a schema that calls a column categorical says that it has none.
     """
     if isinstance(data, RecordsInChunks):
         return data  # type: ignore[return-value]  # the same public numbers; searches that need values were refused
@@ -134,4 +152,4 @@ def as_records(data, levels: Sequence[int] | None = None, names: Sequence[str] |
         Column(CATEGORICAL if count else CONTINUOUS, int(count), name)
         for count, name in zip(levels, names, strict=True)
     )
-    return Records(data, columns)
+    return Records(data, columns, bare=True)

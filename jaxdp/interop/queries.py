@@ -167,7 +167,7 @@ class PrivateQueries(Readable, Uncopied):
 
     def _require_pairs(self) -> None:
         """Raises ValueError for a test that fits some pairs of these columns alone and not others."""
-        spec, columns = spec_of(self.test), self.records.columns
+        spec, columns = spec_of(self.test), self.records.accepted_as
         pair = unfit(spec, columns, 0)
         pairs = itertools.combinations(range(len(columns)), 2)
         if pair and any(spec.fits(domain_of(columns, i, j, ())) for i, j in pairs):

@@ -292,7 +292,7 @@ def test_draws_of_max_min_selection_have_noise_of_their_own(monkeypatch):
 
     monkeypatch.setattr(max_min_pc.Selection, "_next", noted)
     data = np.random.default_rng(3).integers(0, 2, (200, 4))
-    discovery.max_min_pc(jax.random.key(1), data, epsilon=1.0, levels=(2,) * 4)
+    discovery.max_min_pc(jax.random.key(1), data, epsilon=1.0, levels=(2,) * 4, prune="tree")
     assert len(seen) == len(set(seen)) >= 3
 
 

@@ -10,7 +10,8 @@ from jaxdp import discovery, interop, published
 from jaxdp.accounting.convert import subsampled_gaussian_multiplier
 from jaxdp.accounting.optimal import optimal_epsilon
 from jaxdp.data import networks
-from jaxdp.data.records import as_records
+from jaxdp.data.dataset import CATEGORICAL, Column
+from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine.counts import Counts
 from jaxdp.discovery.engine.decision_query import default_query
 from jaxdp.discovery.engine.skeleton import find_skeleton
@@ -140,6 +141,18 @@ def test_discrete_columns_are_numbers_on_one_scale_for_tests_of_numbers():
     assert set(np.unique(data.y)) <= {-1.0, 0.0, 1.0}
     assert data.domain.y[0].levels == 3
     assert np.array_equal(records.query(0, 2).y, records.values[:, 2])
+
+
+def test_codes_without_a_schema_are_in_order_and_categorical_columns_are_not():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, (400, 3))
+    codes[:, 1] = np.where(rng.uniform(size=400) < 0.8, codes[:, 0], codes[:, 1])
+    settings = {"test": jaxdp.ConditionalKendall(epsilon=4.0), "max_tests": 10, "max_order": 0}
+    graph = discovery.pc(jax.random.key(0), codes, levels=(3, 3, 3), **settings)
+    assert set(graph.edges) == {("v0", "v1")}
+    nominal = Records(codes, tuple(Column(CATEGORICAL, 3, name) for name in "abc"))
+    with pytest.raises(ValueError, match="takes no query about a and b alone"):
+        discovery.pc(jax.random.key(0), nominal, **settings)
 
 
 @pytest.mark.full

@@ -51,7 +51,7 @@ def fitting_order(spec, columns: Sequence[Column], last: int) -> int:
 
 def refused(test, records: Records, i: int, j: int, given: Sequence[int] = ()) -> str:
     """Why the test takes no query about these columns, with the way out, as a sentence; "" where it does."""
-    spec, columns, names = spec_of(test), records.columns, records.names
+    spec, columns, names = spec_of(test), records.accepted_as, records.names
     if spec.fits(domain_of(columns, i, j, given)):
         return ""
     pair = f"{names[i]} and {names[j]}"
@@ -68,7 +68,7 @@ def largest_order(test, records: Records, last: int) -> int:
     if isinstance(test, PrivateQuery) and not test.uses_z:
         return min(last, 0)
     if isinstance(test, PrivateQuery):
-        last = fitting_order(spec_of(test), records.columns, last)
+        last = fitting_order(spec_of(test), records.accepted_as, last)
     if not isinstance(test, PrivateQuery) or test.public_columns:
         return last
     shape = jax.ShapeDtypeStruct((records.num_records, len(records.columns)), np.float32)
@@ -93,7 +93,7 @@ def require_answerable(test, records: Records, last: int) -> None:
 
     `CoarseCells` where its cells would be too coarse.
     """
-    pair = unfit(spec_of(test), records.columns, 0) if isinstance(test, PrivateQuery) else None
+    pair = unfit(spec_of(test), records.accepted_as, 0) if isinstance(test, PrivateQuery) else None
     if pair:
         raise ValueError(refused(test, records, *pair))
     found = largest_order(test, records, last)
@@ -108,7 +108,7 @@ def refusal(test, records: Records, largest: int, way_out: str) -> ValueError:
             f"{method_of(test)} does not condition on other columns, so it answers no query given any: {way_out}, or "
             "use a test that does, such as partition-gcm."
         )
-    pair = unfit(spec_of(test), records.columns, largest + 1)
+    pair = unfit(spec_of(test), records.accepted_as, largest + 1)
     if pair:
         i, j = (records.names[k] for k in pair)
         return ValueError(

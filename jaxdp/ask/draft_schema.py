@@ -281,7 +281,7 @@ def draft_schema(
 
     columns: names of columns of numbers or dates; the budget is shared by them. dates: those that hold dates.
     unit: column that says whose a row is. delta: noise under (epsilon, delta)-DP where it is smaller, from about
-    fourteen columns on. table, ledger, key, strict, records, force, memory: as in `jaxdp.test`.
+    nine columns on. table, ledger, key, strict, records, force, memory: as in `jaxdp.test`.
 
     From n epsilon = 300 for each column: two quartile ranges beyond the quartiles; from 100: six spreads about the
     centre, the median and the median distance from it; below that it is refused before anything is charged.

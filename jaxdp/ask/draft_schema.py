@@ -140,7 +140,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
 
         values = np.asarray(data[0]) * WIDEST  # a power of two: exact
         method = self.method(values.shape[0])
-        cost = Cost(epsilon=self.epsilon, delta=self.delta)
+        cost = Cost(epsilon=self.epsilon, delta=self.paid_delta(method))
         begin("looking for bounds")
         with jax.enable_x64(True):
             query = self.query(method)
@@ -182,6 +182,10 @@ class DraftQuery(TableQuery[DraftedSchema]):
         squares = float(sum(share**2 for share in SHARES[method]))
         return max(pure, math.sqrt(2.0 * zcdp_rho(self.epsilon, self.delta) / (count * squares)) * (1.0 - 1e-9))
 
+    def paid_delta(self, method: str) -> float:
+        """Of delta: all of it where it buys less noise, else nothing."""
+        return self.delta if self.column_epsilon(method) > self.epsilon / len(self.schema.names) else 0.0
+
     def _stages(self, method: str) -> list[ColumnQuantiles]:
         """What is released, one after the other."""
         count = len(self.schema.names)
@@ -213,7 +217,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
         elif rule.notation.decimal != PLAIN.decimal:
             entry["decimal"] = rule.notation.decimal
         paid: dict[str, Any] = {"epsilon": self.epsilon, "columns": len(self.schema.names), "method": method}
-        paid |= {"delta": self.delta} if self.delta else {}
+        paid |= {"delta": self.paid_delta(method)} if self.paid_delta(method) else {}
         paid |= {"unit": self.schema.unit} if self.schema.unit else {}
         if max(abs(first), abs(second)) == math.inf:
             told = AT_AN_END
@@ -281,7 +285,8 @@ def draft_schema(
 
     columns: names of columns of numbers or dates; the budget is shared by them. dates: those that hold dates.
     unit: column that says whose a row is. delta: noise under (epsilon, delta)-DP where it is smaller, from about
-    nine columns on. table, ledger, key, strict, records, force, memory: as in `jaxdp.test`.
+    nine columns on; for fewer nothing of it is spent.
+    table, ledger, key, strict, records, force, memory: as in `jaxdp.test`.
 
     From n epsilon = 300 for each column: two quartile ranges beyond the quartiles; from 100: six spreads about the
     centre, the median and the median distance from it; below that it is refused before anything is charged.

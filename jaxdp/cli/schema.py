@@ -50,7 +50,13 @@ def add_parser(subparsers) -> None:
     )
     private.add_argument("--dates", type=options.names, metavar="A,B", default=[], help="those of them that hold dates")
     private.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget of the bounds")
-    private.add_argument("--delta", type=options.probability, metavar="D", default=0.0, help="for many columns")
+    private.add_argument(
+        "--delta",
+        type=options.probability,
+        metavar="D",
+        default=0.0,
+        help="spent where it means less noise, for many columns",
+    )
     private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
     private.add_argument("--unit", metavar="COLUMN", default="", help="column that says whose a row is")
     private.add_argument("--decimal", choices=(".", ","), default=".", help="decimal mark of the numbers")

@@ -25,10 +25,13 @@ FEWER = 0.8  # of the default's records
 RARE = 1e-4
 
 
-def records() -> dict[str, dict]:
+OPEN = Path(RECORD).with_name("open.jsonl")  # kinds whose default is known to be beaten, and is not decided
+
+
+def records(path=RECORD) -> dict[str, dict]:
     """kind of columns -> {(shape, epsilon): {test: records, infinite where it lacks the power}}."""
     kinds: dict[str, dict] = collections.defaultdict(lambda: collections.defaultdict(dict))
-    for line in Path(RECORD).read_text().splitlines():
+    for line in Path(path).read_text().splitlines():
         row = json.loads(line)
         if "refused" not in row:
             place = json.dumps(row["shape"]), row["epsilon"]
@@ -64,6 +67,13 @@ def default_of(cells: dict) -> catalogue.Entry:
 def test_no_alternative_needs_a_fifth_fewer_records_than_the_default(kind):
     entry = default_of(KINDS[kind])
     assert not beaten(KINDS[kind], entry.name, entry.spec.serves(entry_domain(KINDS[kind])))
+
+
+@pytest.mark.xfail(strict=True, reason="given one coded Z; its level given two is lost: docs/evidence/defaults.md")
+def test_the_open_kinds_have_no_better_alternative_either():
+    for cells in records(OPEN).values():
+        entry = default_of(cells)
+        assert not beaten(cells, entry.name, entry.spec.serves(entry_domain(cells)))
 
 
 def entry_domain(cells: dict):

@@ -115,7 +115,8 @@ def test_a_release_is_charged_once_and_has_certificates(tmp_path, epsilon, delta
     found = jaxdp.draft_schema(table(), columns=["income", "age"], epsilon=epsilon, delta=delta, ledger=ledger)
     assert found.mode == "release"
     (row,) = ledger.rows()
-    assert (row.method, row.epsilon, row.delta) == ("private-bounds", epsilon, delta)
+    assert (row.method, row.epsilon, row.delta) == ("private-bounds", epsilon, 0.0)  # two columns: delta buys nothing
+    assert "delta" not in found.columns["age"]["released"]
     assert row.columns == "private bounds of income, age"
     assert method is None or found.columns["age"]["released"]["method"] == method
 
@@ -125,6 +126,7 @@ def test_a_release_is_charged_once_and_has_certificates(tmp_path, epsilon, delta
 def test_what_is_released_costs_no_more_than_what_is_charged(method, columns, delta):
     query = DraftQuery.of([f"c{place}" for place in range(columns)], epsilon=0.3, delta=delta)
     cost = jaxdp.core.cost_of(query.query(method), np.zeros((5, columns)))
+    assert query.paid_delta(method) == delta
     if delta:
         assert float(cost.rho) <= jaxdp.accounting.zcdp_rho(0.3, delta)
         assert query.column_epsilon(method) > 0.3 / columns

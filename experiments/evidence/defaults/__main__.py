@@ -1,6 +1,6 @@
 """Records needed for power 0.8 by every private test that fits, on the public grid of shapes.
 
-    python -m experiments.evidence.defaults [--replicates 200] [--kinds NAME ...] [--level]
+    python -m experiments.evidence.defaults [--replicates 200] [--kinds NAME ...] [--fast] [--level]
 
 Writes one JSON line per (shape, epsilon, test) into defaults.jsonl and goes on where the file ends; --level measures
 the rejections of true nulls of the same shapes by the default alone, into level.jsonl. Tests are built as `jaxdp test`
@@ -61,8 +61,10 @@ def grid() -> list[Shape]:
             Shape("number", "number", (0, 0), EVEN, law, size, z) for law, size in (("line", 0.15), ("bend", 0.4))
         ]
         found += [Shape("nominal", "number", (2, 0), EVEN, "line", 0.15, z)]
-        found += [Shape("nominal", "nominal", (3, 4), EVEN, "line", 0.3, z)]
-    return found
+        found += [Shape("nominal", "nominal", levels, EVEN, "line", 0.3, z) for levels in ((3, 4), (2, 2), (2, 3))]
+        found += [Shape("ordered", "ordered", (3, 4), EVEN, "line", 0.3, z)]
+        found += [Shape("nominal", "number", (4, 0), EVEN, "line", 0.3, z)]
+    return [*found, Shape("nominal", "nominal", (3, 4), EVEN, "diffuse", 300.0, "coded")]
 
 
 def fitting(shape: Shape) -> list[catalogue.Entry]:
@@ -138,10 +140,12 @@ def not_private(shape: Shape) -> float:
     return noncentrality((2, freedom + 1)) * (1.0 + shape.strength**2) / shape.strength**2
 
 
-def measure(shape: Shape, replicates: int, done: dict):
+def measure(shape: Shape, replicates: int, done: dict, slow_too: bool = True):
     """Rows of one shape that are not done. done: head of a row -> its records."""
     reached: dict[float, int] = {}  # epsilon -> the step at which the default has the power
     for entry in fitting(shape):
+        if entry.spec.planning is not None and entry.spec.planning.slow and not slow_too:
+            continue
         for epsilon in sorted(EPSILONS, reverse=True):
             head = {"shape": dataclasses.asdict(shape), "epsilon": epsilon, "test": entry.name}
             last = min(reached.get(epsilon, STEPS - 2) + 1, STEPS - 1)
@@ -198,6 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--kinds", nargs="+", help="these kinds of columns alone, e.g. 'nominal 3 x nominal 4'")
+    parser.add_argument("--fast", action="store_true", help="without tests that take seconds for one answer")
     parser.add_argument("--level", action="store_true", help="true nulls instead of power")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -209,7 +214,8 @@ def main() -> None:
     for shape in nulls if args.level else grid():
         if args.kinds and shape.kind not in args.kinds:
             continue
-        for row in levels(shape, args.replicates) if args.level else measure(shape, args.replicates, done):
+        found = levels(shape, args.replicates) if args.level else measure(shape, args.replicates, done, not args.fast)
+        for row in found:
             with out.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(row["kind"], *row["shape"].values(), row["epsilon"], row["test"], row.get("records"), row.get("rate"))

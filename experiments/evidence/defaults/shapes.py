@@ -1,8 +1,9 @@
 """The public grid: kinds of columns, how their levels are shared, and dependence of a stated strength.
 
 `strength` of two columns with levels is the number of records that the chi-squared test without privacy needs for
-power 0.8; the law is the product law times 1 + d e with e of mean 0 in each row and column. Of other columns it is the
-size of the effect in residual sds.
+power 0.8; the law is the product law times 1 + d e with e of mean 0 in each row and column. Given a coded Z that is so
+in every stratum, with the same pattern and margins that Z moves. Of other columns, and of the law `line` of columns
+with levels given Z, it is the size of the effect in residual sds.
 """
 
 import dataclasses
@@ -63,16 +64,25 @@ class Shape:
     def design(self, n: int, coded: bool, effect: float = 1.0):
         """key -> Data; effect 0 is the null of the same margins. What differs is in numbers of the program."""
         how = {"n": n, "coded": coded, "domain": self.domain(coded), "columns": self.columns}
-        if all(self.levels) and not self.z:
-            return functools.partial(table, **how, cells=np.float32(self.cells(effect)))
+        if all(self.levels) and self.law in TABLES:
+            laws = (_shifted(self.levels, self.balance, place) for place in self.places())
+            cells = np.float32([self.cells(effect, *margins) for margins in laws])
+            return functools.partial(table, **how, cells=cells, given=bool(self.z))
         cuts = {name: _cuts(count, self.balance) for name, count in zip(("x_cuts", "y_cuts"), self.levels, strict=True)}
         scores = _scores(shares(self.levels[0], self.balance)) if self.levels[0] else np.zeros(1, np.float32)
         numbers = {**cuts, "scores": scores, "effect": float(effect * self.strength)}
         return functools.partial(curve, **how, z_kind=self.z, law=self.law, **numbers)
 
-    def cells(self, effect: float = 1.0) -> np.ndarray:
-        """The chances of the cells, in the order of the rows."""
-        p, q = (shares(count, self.balance) for count in self.levels)
+    def places(self) -> list[float]:
+        """Where the strata of a coded Z lie on [-1, 1]; one at 0 without Z. Errors: ValueError for a continuous Z."""
+        if self.z == "number":
+            raise ValueError(f"the law {self.law} is one of strata: z must be coded or absent.")
+        return [2.0 * z / (STRATA - 1) - 1.0 for z in range(STRATA)] if self.z else [0.0]
+
+    def cells(self, effect: float = 1.0, p=None, q=None) -> np.ndarray:
+        """The chances of the cells, in the order of the rows, of such margins p and q."""
+        if p is None or q is None:
+            p, q = (shares(count, self.balance) for count in self.levels)
         e = TABLES[self.law](p, q)
         e = e - (e @ q)[:, None] - (p @ e)[None, :] + p @ e @ q
         e = e / np.sqrt(p @ e**2 @ q)
@@ -137,11 +147,15 @@ def _observed(values, column: Column, coded: bool):
     return equally_spaced(1.0 * values, column.levels)
 
 
-def table(key, *, n: int, coded: bool, domain: Domain, columns, cells) -> Data:
-    """Two columns with levels from the chances of their cells."""
-    cell = jnp.searchsorted(jnp.cumsum(cells)[:-1], jax.random.uniform(key, (n,)))
+def table(key, *, n: int, coded: bool, domain: Domain, columns, cells, given: bool = False) -> Data:
+    """Two columns with levels from the chances of their cells, a row of them for each stratum of a coded Z."""
+    key_z, key = jax.random.split(key) if given else (key, key)
+    z = jax.random.randint(key_z, (n,), 0, len(cells)) if given else None
+    ends = jnp.cumsum(cells, axis=1)[:, :-1]
+    chance = jax.random.uniform(key, (n,))
+    cell = jnp.searchsorted(ends[0], chance) if z is None else jnp.sum(ends[z] < chance[:, None], axis=1)
     count = columns[1].levels
-    return Data(_observed(cell // count, columns[0], coded), _observed(cell % count, columns[1], coded), None, domain)
+    return Data(_observed(cell // count, columns[0], coded), _observed(cell % count, columns[1], coded), z, domain)
 
 
 def curve(key, *, n: int, coded: bool, domain, columns, z_kind, law, x_cuts, y_cuts, scores, effect) -> Data:
@@ -170,6 +184,17 @@ def _cut(values, column: Column, cuts):
 def _cuts(levels: int, balance: str) -> np.ndarray:
     """Places at which a standard normal variable is cut into such levels; one that is not read for numbers."""
     return np.float32(norm.ppf(np.cumsum(shares(levels, balance))[:-1])) if levels else np.zeros(1, np.float32)
+
+
+def _shifted(levels: tuple[int, int], balance: str, place: float) -> list[np.ndarray]:
+    """Shares of the levels of x and of y where Z moves what they are cut from, x up and y down; their own at 0."""
+    if not place:
+        return [shares(count, balance) for count in levels]
+    moves = (Z_SHIFT * place, -Z_SHIFT * place)
+    return [
+        np.diff(norm.cdf(_cuts(count, balance) - move), prepend=0.0, append=1.0)
+        for count, move in zip(levels, moves, strict=True)
+    ]
 
 
 def _scores(p: np.ndarray) -> np.ndarray:

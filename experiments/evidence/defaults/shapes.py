@@ -169,7 +169,7 @@ def curve(key, *, n: int, coded: bool, domain, columns, z_kind, law, x_cuts, y_c
         z = place = jax.random.uniform(key_z, (n,), minval=-1.0)
     a, e = jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
     x = _cut(a + Z_SHIFT * place, columns[0], x_cuts)
-    own = jnp.asarray(scores)[x] if columns[0].levels else a  # levels act by their number, not by what they were cut from
+    own = jnp.asarray(scores)[x] if columns[0].levels else a  # levels act by their number, no matter the cuts
     y = _cut(CURVES[law](own, e, effect) - Z_SHIFT * place, columns[1], y_cuts)
     x, y = (_observed(side, column, coded) for side, column in zip((x, y), columns, strict=True))
     return Data(x, y, z, domain)

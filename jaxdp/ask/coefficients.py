@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from jaxdp._base import csv_files, p_values
-from jaxdp._base.keywords import flat
 from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data.schema import Schema
@@ -167,7 +167,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
         )
 
 
-@flat(CallOptions, without=("keep_sums",), strict=False, force=False)
+@table_call(CallOptions, without=("keep_sums",), strict=False, force=False)
 def mic(
     table: Any,
     *,

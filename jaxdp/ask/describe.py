@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from jaxdp._base import amounts, csv_files
-from jaxdp._base.keywords import flat
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
@@ -250,7 +250,7 @@ def _told(number: float | str) -> str:
     return str(number)
 
 
-@flat(CallOptions, without=("keep_sums", "missing"), strict=False, force=False)
+@table_call(CallOptions, without=("keep_sums", "missing"), strict=False, force=False)
 def describe(
     table: Any,
     *,

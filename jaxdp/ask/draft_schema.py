@@ -16,10 +16,10 @@ import numpy as np
 
 from jaxdp import charge, core
 from jaxdp._base import amounts, check
-from jaxdp._base.keywords import flat
 from jaxdp.ask import reading
 from jaxdp.ask.column_quantiles import LARGEST, SMALLEST, ColumnQuantiles
 from jaxdp.ask.reading import Reading, Selection, Table
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import CallOptions, TableQuery, account_of, budget, own_key
 from jaxdp.core import Cost
 from jaxdp.data import draft
@@ -267,7 +267,7 @@ def _plain(number: float) -> float:
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
-@flat(CallOptions, without=("keep_sums", "missing", "schema", "bounds", "levels"), strict=False, force=False)
+@table_call(CallOptions, without=("keep_sums", "missing", "schema", "bounds", "levels"), strict=False, force=False)
 def draft_schema(
     table: Any,
     *,

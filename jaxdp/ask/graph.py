@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from jaxdp._base import amounts, csv_files, json_files
-from jaxdp._base.keywords import flat
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import Call, CallOptions, TableQuery, budget, silent
 from jaxdp.data import streamed
 from jaxdp.data.records import RecordsInChunks, as_records, levels_of
@@ -36,7 +36,7 @@ class SearchOptions(CallOptions, Abilities, total=False):
     """The keywords of `jaxdp.discover` beside its own: the call's, and those that not every search has."""
 
 
-@flat(SearchOptions, strict=False, force=False, delta=0.0, accept_coarse_cells=False)
+@table_call(SearchOptions, strict=False, force=False, delta=0.0, accept_coarse_cells=False)
 def discover(
     table: Any,
     *,

@@ -15,9 +15,9 @@ import numpy as np
 
 from jaxdp import catalogue
 from jaxdp._base import check
-from jaxdp._base.keywords import flat
 from jaxdp.ask.answer import Answer, answer_of
 from jaxdp.ask.reading import Selection, Table, is_release
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import SHARED, Call, CallOptions, TableQuery, budget, listing
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
@@ -256,7 +256,7 @@ class TestOptions(CallOptions, total=False):
     law: Any
 
 
-@flat(TestOptions, strict=False, force=False)
+@table_call(TestOptions, strict=False, force=False)
 def test(
     table: Any,
     *,

@@ -20,7 +20,6 @@ from jaxdp import catalogue, charge
 from jaxdp._base import check, p_values
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import duration
-from jaxdp._base.keywords import flat
 from jaxdp._base.printed import printed_name
 from jaxdp.ask import reading
 from jaxdp.ask.answer import (
@@ -36,6 +35,7 @@ from jaxdp.ask.independence import Query, TestOptions, require_size
 from jaxdp.ask.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import versions
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import MIN_EPSILON, Call, TableQuery, budget, listing
 from jaxdp.core import Cost
 from jaxdp.data import conditioning, streamed
@@ -600,7 +600,7 @@ def _built(query: Query, data: Data, rows: int) -> Any:
         raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None
 
 
-@flat(TestOptions, strict=False, force=False)
+@table_call(TestOptions, strict=False, force=False)
 def test_pairs(
     table: Any,
     *,

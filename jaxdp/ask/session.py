@@ -8,7 +8,6 @@ from typing import Any, Unpack
 
 from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
-from jaxdp._base.keywords import flat
 from jaxdp._base.printed import printed
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted
@@ -22,6 +21,7 @@ from jaxdp.ask.coefficients import Coefficients
 from jaxdp.ask.describe import Description
 from jaxdp.ask.pair_answers import PairAnswers
 from jaxdp.ask.reading import READING
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import SHARED, Call, CallOptions, budget
 from jaxdp.core import Cost
 from jaxdp.discovery.graph import Graph
@@ -56,7 +56,7 @@ class Session(Readable, Uncopied):
     query that would exceed it raises `BudgetExhausted` and learns nothing.
     """
 
-    @flat(CallOptions, strict=False, force=False)
+    @table_call(CallOptions, strict=False, force=False)
     def __init__(
         self,
         table: Any,

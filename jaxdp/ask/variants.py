@@ -15,12 +15,12 @@ import numpy as np
 from jaxdp import catalogue, core
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.json_files import plain
-from jaxdp._base.keywords import flat
 from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed, printed_name
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.reading import READING, Reading, ReadingOptions, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import Call, TableQuery, budget
 from jaxdp.core import Cost
 from jaxdp.data import identifiers, plink
@@ -211,7 +211,7 @@ def _bounds(name: str, pair: Any) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-@flat(ReadingOptions, without=READING)
+@table_call(ReadingOptions, without=READING)
 def gwas(
     genotypes: str | os.PathLike,
     *,

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._base.untraced import is_traced
 from jaxdp.data import arrow_csv, batches, files, header, lines
 from jaxdp.data.texts import TextColumn, WholeColumn
 
@@ -320,6 +321,11 @@ def _values(name: str, column: Any, strict: bool) -> np.ndarray:
 
     strict: a list is taken cell by cell, since one odd cell would decide the type of them all.
     """
+    if is_traced(column):
+        raise TypeError(
+            f"column {name!r} is traced by JAX, and tables are read outside jax.jit, jax.vmap and jax.grad: read it in "
+            "plain Python, and give the arrays to what JAX transforms."
+        )
     if isinstance(column, list) and (strict or any(isinstance(cell, datetime.date) for cell in column)):
         return np.fromiter(column, object, len(column))
     if strict and isinstance(column, tuple):

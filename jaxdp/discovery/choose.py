@@ -34,6 +34,7 @@ from jaxdp.discovery.spec import (
     best,
     find,
     forecasts,
+    require_outside,
     search,
     takers,
 )
@@ -69,6 +70,7 @@ def discover(
     Privacy: (epsilon, delta)-DP under replace-one. Errors: ValueError for a name that does not exist, for columns and
     settings that the search does not take, and for knowledge that it cannot use.
     """
+    require_outside("discover", key, data, levels, epsilon, *settings.values())
     keys.admit(key, data)
     records = as_records(data, levels)
     require_known(settings)

@@ -15,7 +15,8 @@ import jax
 from jaxdp._base import check
 from jaxdp._base.printed import printed
 from jaxdp.discovery.graph import Graph
-from jaxdp.randomness import keys
+from jaxdp.randomness import keys, traces
+from jaxdp.randomness.host import ON_HOST, require_host
 
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
 HOPELESS = 0.5  # no two columns are further from independence than this share of the records, or little
@@ -137,6 +138,13 @@ class SearchSpec:
             check.one_of(tuple(ABILITIES), takes=name)
 
 
+def require_outside(name: str, key: Any, *given: Any) -> None:
+    """Raises TypeError for a search under a transformation of JAX, RuntimeError if it has a release key."""
+    if traces.is_open():
+        keys.admit(key)
+    require_host(name, key, *jax.tree.leaves(given), way_out=ON_HOST)
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Search[**P]:
     """A search for a causal graph: what it says about itself, and the function that runs it; called as that is.
@@ -156,12 +164,7 @@ class Search[**P]:
 
         Errors within a program of JAX: RuntimeError for a release key, as everywhere; else TypeError.
         """
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, options))):
-            keys.admit(args[0] if args else options.get("key"))
-            raise TypeError(
-                f"{self.spec.name} decides on the host which query comes next, so it runs outside jax.jit, jax.vmap "
-                "and jax.grad: call it on arrays and numbers."
-            )
+        require_outside(self.spec.name, args[0] if args else options.get("key"), args, options)
         return self.function(*args, **options)
 
     def takes(self, name: str) -> bool:

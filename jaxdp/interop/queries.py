@@ -26,6 +26,7 @@ from jaxdp.discovery.engine.answerable import domain_of, largest_order, refusal,
 from jaxdp.discovery.engine.skeleton import last_order
 from jaxdp.discovery.graph import number
 from jaxdp.randomness import keys
+from jaxdp.randomness.host import ON_HOST, require_host
 
 RAISE, DEPENDENT, INDEPENDENT = "raise", "dependent", "independent"
 POLICIES = {DEPENDENT: 0.0, INDEPENDENT: 1.0}
@@ -81,6 +82,7 @@ class PrivateQueries(Readable, Uncopied):
     ):
         if (epsilon is None) == (budget is None):
             raise ValueError("give epsilon=2.0, the total budget of all queries, or budget=, a filter; one of them.")
+        require_host("PrivateQueries", *jax.tree.leaves((data, epsilon, key)), way_out=ON_HOST)
         require_any_pair(test)
         check.one_of((RAISE, DEPENDENT, INDEPENDENT), exhausted=exhausted)
         self.records = as_records(data, levels, names)
@@ -176,6 +178,7 @@ class PrivateQueries(Readable, Uncopied):
     def _ask(self, query) -> float:
         if self._key is None:
             keys.require_releasable()
+        require_host("PrivateQueries", way_out=ON_HOST)
         i, j, given = query
         if len(given) > self._largest:
             if self._exhausted == RAISE:

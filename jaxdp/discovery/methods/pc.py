@@ -24,6 +24,7 @@ from jaxdp.discovery.engine.table_scores import INFORMATIVE, Statistic, scores
 from jaxdp.discovery.graph import Decision, Graph, number
 from jaxdp.discovery.methods.table_pc import LEVEL, z_threshold
 from jaxdp.discovery.metrics import _arcs
+from jaxdp.discovery.spec import require_outside
 from jaxdp.randomness import keys
 from jaxdp.randomness.keys import Key
 
@@ -86,6 +87,7 @@ def pc(
     Privacy: that of max_tests runs of the test by sequential composition; epsilon is infinite otherwise
     (non-private tests need a simulation key).
     """
+    require_outside("pc", key, data, levels)
     keys.admit(key, data)
     records = as_records(data, levels) if data is not None else _columns_of(test)
     facts = known(knowledge, records.names)

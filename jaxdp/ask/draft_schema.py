@@ -26,7 +26,7 @@ from jaxdp.data import draft
 from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
-from jaxdp.data.schema import Schema
+from jaxdp.data.schema import Schema, notation_of
 
 WIDEST, LEAST = 2.0 ** (LARGEST + 1), 2.0**SMALLEST  # what lies beyond the grid is told from its last cell
 QUARTILES, CENTRE = "quartiles", "centre-spread"
@@ -98,22 +98,26 @@ class DraftQuery(TableQuery[DraftedSchema]):
         *,
         epsilon: float,
         delta: float = 0.0,
-        dates: Sequence[str] = (),
+        dates: Sequence[str] | Mapping[str, str] = (),
         delimiter: str = ",",
         decimal: str = ".",
         unit: str = "",
     ) -> DraftQuery:
-        """dates: those of the columns that hold dates. Errors: ValueError, before a table is opened."""
+        """dates: those of the columns that hold dates, 2024-12-31, or a mapping of them to formats of `strptime`.
+
+        Errors: ValueError, before a table is opened.
+        """
         names = [columns] if isinstance(columns, str) else list(columns)
         if not names or duplicates(names):
             raise ValueError("columns must name at least one column, each once: those with numbers or dates.")
-        stray = [name for name in dates if name not in names]
+        stray = [name for name in _formats(dates) if name not in names]
         if stray:
             raise ValueError(f"dates names {stray[0]!r}, which is not among the columns.")
         if not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {amounts.spent(delta)}.")
+        forms = {name: _form(name, form) for name, form in _formats(dates).items()}
         number = dataclasses.replace(PLAIN, decimal=decimal)
-        rules = {name: _everything(name, Notation(date=ISO) if name in dates else number) for name in names}
+        rules = {name: _everything(name, forms.get(name, number)) for name in names}
         return cls(Schema(rules, delimiter, unit), budget(epsilon), delta)
 
     @property
@@ -213,7 +217,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
         rule = self.schema.rule(name)
         entry: dict[str, Any] = {"kind": CONTINUOUS}
         if rule.is_date:
-            entry["date"] = True
+            entry["date"] = rule.notation.date == ISO or rule.notation.date
         elif rule.notation.decimal != PLAIN.decimal:
             entry["decimal"] = rule.notation.decimal
         paid: dict[str, Any] = {"epsilon": self.epsilon, "columns": len(self.schema.names), "method": method}
@@ -225,7 +229,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
             told = NO_SPREAD
         else:
             low, high, told = _bounds(method, first, second)
-            entry["bounds"] = [_day(low), _day(high)] if rule.is_date else [low, high]
+            entry["bounds"] = [_day(low, rule.notation), _day(high, rule.notation)] if rule.is_date else [low, high]
         return {**entry, "released": paid}, told
 
 
@@ -236,7 +240,9 @@ def _about(spread: ColumnQuantiles, centre: ColumnQuantiles, released: core.Rele
 
 def _everything(name: str, notation: Notation) -> ColumnRule:
     """A continuous column of which nothing is known: all numbers are within its bounds, a power of two."""
-    return ColumnRule(name, CONTINUOUS, -WIDEST, WIDEST, missing=math.nan, fills=True, collects=True, notation=notation)
+    return ColumnRule(
+        name, CONTINUOUS, -WIDEST, WIDEST, missing=math.nan, fills=True, collects=True, notation=notation, drafted=True
+    )
 
 
 def _bounds(method: str, first: float, second: float) -> tuple[float, float, str]:
@@ -251,8 +257,21 @@ def _bounds(method: str, first: float, second: float) -> tuple[float, float, str
     return *outward(low - FENCE * (high - low), high + FENCE * (high - low)), told
 
 
-def _day(number: float) -> str:
-    return datetime.date.fromordinal(min(max(math.floor(number) + DAYS_TO_1970, 1), LAST_DAY)).isoformat()
+def _day(number: float, notation: Notation) -> str | datetime.date:
+    """A day as a schema has it: a text, or a date where a text would have to be in the column's own format."""
+    day = datetime.date.fromordinal(min(max(math.floor(number) + DAYS_TO_1970, 1), LAST_DAY))
+    return day.isoformat() if notation.date == ISO else day
+
+
+def _formats(dates: Any) -> dict[str, str]:
+    """name -> format of the columns that hold dates."""
+    if isinstance(dates, Mapping):
+        return dict(dates)
+    return dict.fromkeys([dates] if isinstance(dates, str) else dates, ISO)
+
+
+def _form(name: str, form: Any) -> Notation:
+    return notation_of(f"column {name!r}", {"date": True if form == ISO else form}, {})
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
@@ -274,7 +293,7 @@ def draft_schema(
     columns: Sequence[str],
     epsilon: float,
     delta: float = 0.0,
-    dates: Sequence[str] = (),
+    dates: Sequence[str] | Mapping[str, str] = (),
     unit: str = "",
     **how: Unpack[CallOptions],
 ) -> DraftedSchema:
@@ -283,7 +302,8 @@ def draft_schema(
         found = jaxdp.draft_schema(frame, columns=["income", "age"], epsilon=0.2, ledger=ledger)
         jaxdp.test(frame, x="income", y="age", schema=found.schema, epsilon=0.8, ledger=ledger)
 
-    columns: names of columns of numbers or dates; the budget is shared by them. dates: those that hold dates.
+    columns: names of columns of numbers or dates; the budget is shared by them. dates: those that hold dates, such as
+    2024-12-31; a mapping gives another form, as {"visit": "%d.%m.%Y"}.
     unit: column that says whose a row is. delta: noise under (epsilon, delta)-DP where it is smaller, from about
     nine columns on; for fewer nothing of it is spent.
     table, ledger, key, strict, records, force, memory: as in `jaxdp.test`.

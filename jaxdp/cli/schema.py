@@ -48,7 +48,13 @@ def add_parser(subparsers) -> None:
     private.add_argument(
         "--columns", type=options.names, metavar="A,B,C", help="columns of numbers, which share epsilon"
     )
-    private.add_argument("--dates", type=options.names, metavar="A,B", default=[], help="those of them that hold dates")
+    private.add_argument(
+        "--dates",
+        type=options.names,
+        metavar="A,B",
+        default=[],
+        help="those of them that hold dates (2024-12-31), or A=%%d.%%m.%%Y",
+    )
     private.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget of the bounds")
     private.add_argument(
         "--delta",
@@ -129,14 +135,15 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
         )
     options.keep_programs()
     names, delimiter = draft.header_of(args.data)
-    for name in (*args.columns, *args.dates, *([args.unit] if args.unit else [])):
+    dates = dict(_date(text, names) for text in args.dates)
+    for name in (*args.columns, *dates, *([args.unit] if args.unit else [])):
         if name not in names:
             raise options.UserError(f"{batches.called(args.data)} has no column {name!r}.")
     query = DraftQuery.of(
         args.columns,
         epsilon=args.epsilon,
         delta=args.delta,
-        dates=args.dates,
+        dates=dates,
         delimiter=delimiter,
         decimal=args.decimal,
         unit=args.unit,
@@ -151,6 +158,14 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
     if found.mode == "simulation":
         options.note(NOT_PRIVATE)
     return found.sections()
+
+
+def _date(text: str, names: list[str]) -> tuple[str, str]:
+    """A column of dates and their format, of a text NAME or NAME=FORMAT."""
+    from jaxdp.data.notation import ISO
+
+    name, sign, form = (text, "", "") if text in names else text.partition("=")
+    return name, form if sign else ISO
 
 
 def _every(args: argparse.Namespace) -> dict | None:

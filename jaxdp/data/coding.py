@@ -21,6 +21,16 @@ from jaxdp.data.texts import TextColumn
 MAX_LOOKED_UP, MAX_INTEGER = 1 << 12, 1 << 31  # integers whose codes are kept, and how large they may be
 BLOCK = 1 << 14  # numbers that are scaled at a time
 KINDS = (CONTINUOUS, ORDINAL, CATEGORICAL, BINARY)
+PERCENTAGES, DATES = "percentages", "dates or times"
+THOUSANDS, DECIMAL_COMMA = "numbers with thousands separators", "numbers with a decimal comma"
+BY_HAND = "private bounds are found of plain numbers and dates: write bounds from public knowledge in a schema, with "
+OF_A_DRAFT = {  # what to do about such cells where bounds are looked for
+    PERCENTAGES: f"{BY_HAND}percent = true",
+    DATES: 'name it in dates too (--dates NAME; in Python dates=["NAME"]), with its form unless that is 2024-12-31 '
+    '(--dates NAME=%d.%m.%Y; in Python dates={"NAME": "%d.%m.%Y"})',
+    THOUSANDS: f'{BY_HAND}thousands = ","',
+    DECIMAL_COMMA: "say --decimal , of the command, or convert the column",
+}
 MISSING_MARKS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 
 
@@ -37,6 +47,7 @@ class ColumnRule:
     cycles, heaps, labels: what conditioning on the column adds to it, and whether values are compared with equal ones
     alone; ignored: what the schema switches off; times: what is public about times of day (`conditioning`).
     event: the schema says that it tells whether the event came at a time in another column.
+    drafted: nobody has described it yet, and its bounds are being looked for: what is said of it names no schema.
     """
 
     name: str
@@ -58,6 +69,7 @@ class ColumnRule:
     ignored: tuple[str, ...] = ()
     times: str = ""
     event: bool = False
+    drafted: bool = False
 
     @property
     def is_date(self) -> bool:
@@ -122,7 +134,8 @@ class ColumnRule:
         Errors: TypeError for a typed column of dates that the schema does not call dates.
         """
         if isinstance(values, np.ndarray) and values.dtype.kind == "M" and not self.notation.date:
-            raise TypeError(f"column {self.name!r} holds dates: write date = true in the schema, and dates as bounds.")
+            told = OF_A_DRAFT[DATES] if self.drafted else "write date = true in the schema, and dates as bounds"
+            raise TypeError(f"column {self.name!r} holds dates: {told}.")
         return self.notation.numbers(values)
 
     def level(self, text: str) -> str:

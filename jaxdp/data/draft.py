@@ -7,6 +7,7 @@ bounds and levels are public knowledge that no file can give.
 from __future__ import annotations
 
 import csv
+import datetime
 import json
 import os
 import re
@@ -164,7 +165,9 @@ def _toml(value: Any) -> str:
     """A value of a schema as TOML."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return str(value) if isinstance(value, datetime.date) else json.dumps(value, ensure_ascii=False)
 
 
 def _section(name: str, kind: str, every: Mapping[str, Any] | None) -> str:

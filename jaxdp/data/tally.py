@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 
 from jaxdp.data import conditioning
-from jaxdp.data.coding import MISSING_MARKS, ColumnRule, to_text
+from jaxdp.data.coding import (
+    DATES,
+    DECIMAL_COMMA,
+    MISSING_MARKS,
+    OF_A_DRAFT,
+    PERCENTAGES,
+    THOUSANDS,
+    ColumnRule,
+    to_text,
+)
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.texts import TextColumn
 
@@ -34,24 +43,24 @@ BINS = 40  # of a histogram of the scaled values
 CROWDED_SHARE, CROWDED_WIDTH = 0.9, 0.25  # so many of the values in so much of the bounds are told
 DECIMAL_COMMA_TOO = "numbers with a decimal comma and points at the thousands"
 WAYS_OUT = {
-    "percentages": "write percent = true in the schema, and bounds in percent",
-    "dates or times": 'write date = true in the schema (or date = "%d.%m.%Y"), and dates as bounds',
-    "numbers with thousands separators": 'write thousands = "," in the schema (or "." with decimal = ",")',
-    "numbers with a decimal comma": 'write decimal = "," in the schema',
+    PERCENTAGES: "write percent = true in the schema, and bounds in percent",
+    DATES: 'write date = true in the schema (or date = "%d.%m.%Y"), and dates as bounds',
+    THOUSANDS: 'write thousands = "," in the schema (or "." with decimal = ",")',
+    DECIMAL_COMMA: 'write decimal = "," in the schema',
     DECIMAL_COMMA_TOO: 'write decimal = "," and thousands = "." in the schema',
     "truth values in other words": "write boolean = true in the schema instead of levels",
     "levels in another letter case": "write them as the file does, or boolean = true for truth values",
 }
 _NOTATIONS = (
     (DECIMAL_COMMA_TOO, re.compile(r"[-+]?\d{1,3}(\.\d{3})+,\d+")),
-    ("percentages", re.compile(r"[-+]?[\d.,]+\s*%")),
+    (PERCENTAGES, re.compile(r"[-+]?[\d.,]+\s*%")),
     ("numbers with a sign of currency", re.compile(r"[$€£¥]\s*[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s*[$€£¥]")),
-    ("dates or times", re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*")),
+    (DATES, re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*")),
     (
-        "numbers with thousands separators",
+        THOUSANDS,
         re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d{1,3}([.' \u00a0\u202f]\d{3})+(,\d+)?"),
     ),
-    ("numbers with a decimal comma", re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")),
+    (DECIMAL_COMMA, re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")),
     ("numbers with a unit", re.compile(r"[-+]?\d+(\.\d+)?\s*[^\W\d]+.*")),
 )
 
@@ -291,7 +300,7 @@ class ColumnTally:
             notations[DECIMAL_COMMA_TOO] += notations.pop("numbers with a decimal comma", 0)
         likely = notations.most_common(1)
         if likely and likely[0][0] and 2 * likely[0][1] > self.notations.total():
-            way_out = WAYS_OUT.get(likely[0][0])
+            way_out = (OF_A_DRAFT if self.rule.drafted else WAYS_OUT).get(likely[0][0])
             return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")
         return ", in another unit or on another scale than the bounds" if self.outside else ""
 

@@ -1,5 +1,7 @@
 """`jaxdp.draft_schema`: the cells it finds, its sensitivity, its charge, its refusals, its files."""
 
+import dataclasses
+import datetime
 import itertools
 import math
 import tomllib
@@ -88,6 +90,35 @@ def test_dates_have_dates_as_bounds_and_a_test_takes_the_schema():
     assert low < "2024-01-15" < "2024-12-15" < high
     answer = jaxdp.test(table(), x="day", y="age", schema=found.schema, epsilon=1.0, key=jax.random.key(0))
     assert 0.0 <= float(answer.p_value) <= 1.0
+
+
+def test_dates_of_another_form_have_it_in_the_schema_and_bounds_that_it_reads(tmp_path):
+    form = "%d.%m.%y"  # as texts, years before 1969 would be read as later than 2000
+    days = [datetime.date(1950, 1, 1) + datetime.timedelta(days=k) for k in range(ROWS)]
+    data = {"day": [day.strftime("%d.%m.%Y") for day in days]}
+    found = jaxdp.draft_schema(data, columns=["day"], dates={"day": "%d.%m.%Y"}, epsilon=EXACT, key=jax.random.key(2))
+    found.save(tmp_path / "s.toml")
+    for schema in (found.schema, Schema.load(tmp_path / "s.toml")):
+        rule = schema.rule("day")
+        assert rule.lower < rule.numbers([data["day"][0]])[0] < rule.numbers([data["day"][-1]])[0] < rule.upper
+    short = dataclasses.replace(found, columns={"day": found.columns["day"] | {"date": form}})
+    assert short.schema.rule("day").lower == found.schema.rule("day").lower
+
+
+@pytest.mark.parametrize(
+    ("cells", "dates", "told"),
+    [
+        (np.array(["2024-03-01"] * 50, "datetime64[D]"), (), r"name it in dates too \(--dates NAME; in Python dates"),
+        (["2024-03-01"] * 50, (), r"look like dates or times: name it in dates too \(--dates NAME; in Python dates"),
+        (["01.03.2024"] * 50, ["day"], r'look like dates or times: .*dates=\{"NAME": "%d\.%m\.%Y"\}'),
+        (["3 %"] * 50, (), "look like percentages: .* schema, with percent = true"),
+        (["1,5"] * 50, (), "look like numbers with a decimal comma: say --decimal ,"),
+    ],
+)
+def test_a_notation_that_a_draft_does_not_read_is_told_without_a_schema_that_nobody_has(cells, dates, told):
+    with pytest.raises((TypeError, ValueError), match=told) as caught:
+        jaxdp.draft_schema({"day": cells}, columns=["day"], dates=dates, epsilon=50.0, key=jax.random.key(0))
+    assert "in the schema" not in str(caught.value)
 
 
 def test_a_column_without_spread_gets_no_bounds():

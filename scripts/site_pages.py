@@ -251,6 +251,13 @@ def records_needed() -> str:
     return page.records_needed()
 
 
+def level_given_z() -> str:
+    """Rejections of true nulls given Z by the defaults and by what needs fewer records."""
+    from experiments.evidence.defaults import page
+
+    return page.level_given_z()
+
+
 def level_of_groups() -> str:
     """Rejections of true nulls by `kruskal-wallis`."""
     from experiments.evidence.defaults import groups
@@ -428,6 +435,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "one_table": one_table,
     "tuning": tuning,
     "records_needed": records_needed,
+    "level_given_z": level_given_z,
     "level_of_defaults": level_of_defaults,
     "level_of_groups": level_of_groups,
     "coverage_of_directions": coverage_of_directions,

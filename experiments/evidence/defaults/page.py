@@ -1,16 +1,15 @@
 """The tables of docs/evidence/defaults.md, from the records: `python -m experiments.evidence.defaults.page`."""
 
-import json
 import re
 from pathlib import Path
 
 from experiments.evidence.defaults import directions, groups
-from experiments.evidence.defaults.shapes import Shape
+from experiments.evidence.defaults.rule import NULLS, RECORD, lost, rows, shape_of
 from jaxdp import catalogue
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[2] / "docs" / "evidence" / "defaults.md"
-TABLES = "records_needed|level_of_defaults|level_of_groups|coverage_of_directions"
+TABLES = "records_needed|level_given_z|level_of_defaults|level_of_groups|coverage_of_directions"
 MARKED = re.compile(rf"(<!-- made: ({TABLES}) -->\n).*?(\n?<!-- end -->)", flags=re.S)
 
 
@@ -25,21 +24,13 @@ AFTER = {  # tests of published work, for people who look for the best of them
 }
 
 
-def _rows(name: str) -> list[dict]:
-    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
-
-
-def shape_of(row: dict) -> Shape:
-    """The shape of a row of a record."""
-    return Shape(**{**row["shape"], "levels": tuple(row["shape"]["levels"])})
-
-
 def records_needed() -> str:
     """One line for each shape and test: records at epsilon 0.5, 1 and 2; the default in bold, first."""
     found: dict[tuple, dict] = {}
-    for row in _rows("defaults.jsonl"):
+    none = lost()
+    for row in rows(RECORD):
         if "refused" not in row:
-            shape = shape_of(row)
+            shape = shape_of(row["shape"])
             head = (row["kind"], shape.balance, f"{shape.law} {shape.strength:g}", row["not_private"])
             default = row["test"] == catalogue.default(shape.domain(True)).name
             found.setdefault((*head, row["test"], default), {})[row["epsilon"]] = row["records"]
@@ -49,16 +40,31 @@ def records_needed() -> str:
     ]
     for (kind, balance, law, plain, test, default), cells in found.items():
         name = (f"**`{test}`**" if default else f"`{test}`") + (f", {AFTER[test]}" if test in AFTER else "")
+        name += " (level lost)" if test in none[kind] else ""
         told = [("more" if cells[e] is None else str(cells[e])) if e in cells else "" for e in (0.5, 1.0, 2.0)]
         lines.append(f"| {' | '.join([kind, balance, law, str(plain or ''), name, *told])} |")
+    return "\n".join(lines)
+
+
+def level_given_z() -> str:
+    """Rejections of true nulls given Z: one line for each kind of columns, null and test."""
+    found: dict[tuple, dict] = {}
+    for row in rows(NULLS):
+        found.setdefault((row["kind"], row["null"], row["test"]), {})[row["epsilon"]] = row["rate"]
+    epsilons = sorted({epsilon for cells in found.values() for epsilon in cells})
+    lines = [f"| columns | null | test | {' | '.join(f'epsilon {e:g}' for e in epsilons)} |"]
+    lines.append("|---|---|---|" + "---|" * len(epsilons))
+    for (kind, null, test), cells in found.items():
+        told = [f"{cells[epsilon]:.3f}" for epsilon in epsilons]
+        lines.append(f"| {' | '.join([kind, null, f'`{test}`', *told])} |")
     return "\n".join(lines)
 
 
 def level_of_defaults() -> str:
     """Rejections of true nulls by the default: one line for each shape, a column for each n and epsilon."""
     found: dict[tuple, dict] = {}
-    for row in _rows("level.jsonl"):
-        shape = shape_of(row)
+    for row in rows(HERE / "level.jsonl"):
+        shape = shape_of(row["shape"])
         head = (row["kind"], shape.balance, row["test"], row["replicates"])
         found.setdefault(head, {})[row["n"], row["epsilon"]] = row["rate"]
     places = sorted({place for cells in found.values() for place in cells})
@@ -72,8 +78,8 @@ def level_of_defaults() -> str:
 
 def filled(text: str) -> str:
     """The page with its tables as the records have them."""
-    makers = {"records_needed": records_needed, "level_of_defaults": level_of_defaults, "level_of_groups": groups.table}
-    makers["coverage_of_directions"] = directions.table
+    makers = {"records_needed": records_needed, "level_given_z": level_given_z, "level_of_defaults": level_of_defaults}
+    makers |= {"level_of_groups": groups.table, "coverage_of_directions": directions.table}
     return MARKED.sub(lambda mark: mark[1] + makers[mark[2]]() + mark[3], text)
 
 

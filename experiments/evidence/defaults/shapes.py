@@ -68,7 +68,9 @@ class Shape:
             laws = (_shifted(self.levels, self.balance, place) for place in self.places())
             cells = np.float32([self.cells(effect, *margins) for margins in laws])
             return functools.partial(table, **how, cells=cells, given=bool(self.z))
-        cuts = {name: _cuts(count, self.balance) for name, count in zip(("x_cuts", "y_cuts"), self.levels, strict=True)}
+        cuts = {
+            name: cuts_of(count, self.balance) for name, count in zip(("x_cuts", "y_cuts"), self.levels, strict=True)
+        }
         scores = _scores(shares(self.levels[0], self.balance)) if self.levels[0] else np.zeros(1, np.float32)
         numbers = {**cuts, "scores": scores, "effect": float(effect * self.strength)}
         return functools.partial(curve, **how, z_kind=self.z, law=self.law, **numbers)
@@ -139,7 +141,7 @@ def _trend(p, q):
 TABLES = {"diffuse": _diffuse, "trend": _trend}
 
 
-def _observed(values, column: Column, coded: bool):
+def observed(values, column: Column, coded: bool):
     if coded or not column.levels:
         return values
     if _unordered(column):
@@ -155,7 +157,7 @@ def table(key, *, n: int, coded: bool, domain: Domain, columns, cells, given: bo
     chance = jax.random.uniform(key, (n,))
     cell = jnp.searchsorted(ends[0], chance) if z is None else jnp.sum(ends[z] < chance[:, None], axis=1)
     count = columns[1].levels
-    return Data(_observed(cell // count, columns[0], coded), _observed(cell % count, columns[1], coded), z, domain)
+    return Data(observed(cell // count, columns[0], coded), observed(cell % count, columns[1], coded), z, domain)
 
 
 def curve(key, *, n: int, coded: bool, domain, columns, z_kind, law, x_cuts, y_cuts, scores, effect) -> Data:
@@ -168,20 +170,20 @@ def curve(key, *, n: int, coded: bool, domain, columns, z_kind, law, x_cuts, y_c
     elif z_kind:
         z = place = jax.random.uniform(key_z, (n,), minval=-1.0)
     a, e = jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
-    x = _cut(a + Z_SHIFT * place, columns[0], x_cuts)
+    x = cut(a + Z_SHIFT * place, columns[0], x_cuts)
     own = jnp.asarray(scores)[x] if columns[0].levels else a  # levels act by their number, no matter the cuts
-    y = _cut(CURVES[law](own, e, effect) - Z_SHIFT * place, columns[1], y_cuts)
-    x, y = (_observed(side, column, coded) for side, column in zip((x, y), columns, strict=True))
+    y = cut(CURVES[law](own, e, effect) - Z_SHIFT * place, columns[1], y_cuts)
+    x, y = (observed(side, column, coded) for side, column in zip((x, y), columns, strict=True))
     return Data(x, y, z, domain)
 
 
-def _cut(values, column: Column, cuts):
+def cut(values, column: Column, cuts):
     if not column.levels:
         return jnp.clip(values / BOUND, -1.0, 1.0)
     return jnp.searchsorted(cuts, values)
 
 
-def _cuts(levels: int, balance: str) -> np.ndarray:
+def cuts_of(levels: int, balance: str) -> np.ndarray:
     """Places at which a standard normal variable is cut into such levels; one that is not read for numbers."""
     return np.float32(norm.ppf(np.cumsum(shares(levels, balance))[:-1])) if levels else np.zeros(1, np.float32)
 
@@ -192,7 +194,7 @@ def _shifted(levels: tuple[int, int], balance: str, place: float) -> list[np.nda
         return [shares(count, balance) for count in levels]
     moves = (Z_SHIFT * place, -Z_SHIFT * place)
     return [
-        np.diff(norm.cdf(_cuts(count, balance) - move), prepend=0.0, append=1.0)
+        np.diff(norm.cdf(cuts_of(count, balance) - move), prepend=0.0, append=1.0)
         for count, move in zip(levels, moves, strict=True)
     ]
 

@@ -1,0 +1,114 @@
+"""True nulls given Z on which a test must keep its level before it may be a default.
+
+    python -m experiments.evidence.defaults.nulls [--replicates 400]
+
+For each kind of columns with Z of the record: rejections by the default, and by every test that needs a fifth fewer
+records somewhere. Writes one JSON line per (kind, null, epsilon, test) into nulls.jsonl and goes on where it ends.
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxdp
+from experiments.evidence.defaults.rule import NULLS, beaten, default_of, first_shape, records, rows
+from experiments.evidence.defaults.shapes import LEVEL, Shape, cut, cuts_of, observed
+from experiments.record import provenance
+from jaxdp import catalogue
+from jaxdp.data import Column, Data, Domain
+from jaxdp.data.dataset import CATEGORICAL, ORDINAL
+from jaxdp.spec import Options
+
+N, EPSILONS = 4000, (1.0, 4.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Null:
+    """What Z does to both columns, which are independent given it. shares: of its strata, none of a continuous Z.
+
+    moves: of what the columns are cut from, or equal to, by stratum; of a continuous Z, how far moves (2 z^2 - 1) goes.
+    spreads: sds about it, by stratum.
+    """
+
+    name: str
+    z: Column
+    shares: tuple[float, ...] = ()
+    moves: tuple[float, ...] = (0.8,)
+    spreads: tuple[float, ...] = (1.0,)
+
+    def domain(self, shape: Shape, coded: bool) -> Domain:
+        """The columns of the shape, given this Z."""
+        return dataclasses.replace(shape.domain(coded), z=(self.z,))
+
+    def design(self, shape: Shape, n: int, coded: bool):
+        """key -> Data."""
+        cuts = {name: cuts_of(count, shape.balance) for name, count in zip(("x", "y"), shape.levels, strict=True)}
+        law = {name: np.float32(getattr(self, name)) for name in ("shares", "moves", "spreads")}
+        return functools.partial(sample, n=n, coded=coded, domain=self.domain(shape, coded), shape=shape, **law, **cuts)
+
+
+RARE_STRATA = {"shares": (0.05, 0.05, 0.45, 0.45), "moves": (0.0, 0.0, -0.8, -0.8), "spreads": (1.0, 1.0, 0.2, 0.2)}
+TURN = {"shares": (0.25,) * 4, "moves": (-0.8, 0.8, 0.8, -0.8), "spreads": (1.0,) * 4}
+NULL_LAWS = {
+    "coded": (
+        Null("spread in rare strata", Column(CATEGORICAL, 4), **RARE_STRATA),
+        Null("turns with an ordered Z", Column(ORDINAL, 4), **TURN),
+    ),
+    "number": (Null("bends with Z", Column()),),
+}
+
+
+def sample(key, *, n: int, coded: bool, domain: Domain, shape: Shape, shares, moves, spreads, x, y) -> Data:
+    """Columns that Z moves alike, and no more. x, y: places at which they are cut."""
+    key_z, *keys = jax.random.split(key, 3)
+    if shares.size:
+        z = jax.random.categorical(key_z, jnp.log(shares), shape=(n,))
+        move, spread = jnp.asarray(moves)[z], jnp.asarray(spreads)[z]
+    else:
+        z = jax.random.uniform(key_z, (n,), minval=-1.0)
+        move, spread = moves[0] * (2.0 * z**2 - 1.0), spreads[0]
+    sides = [
+        observed(cut(move + spread * jax.random.normal(own, (n,)), column, at), column, coded)
+        for own, column, at in zip(keys, shape.columns, (x, y), strict=True)
+    ]
+    return Data(*sides, z, domain)
+
+
+def rate(entry: catalogue.Entry, null: Null, shape: Shape, epsilon: float, replicates: int, n: int = N) -> float:
+    """Rejections of the null by the test as a query builds it."""
+    coded = entry.spec.columns.coded
+    how = {"coded": null.domain(shape, True)}
+    test = entry.build(epsilon, null.domain(shape, coded), Options(num_records=n), **how)
+    design = null.design(shape, n, coded)
+    return float(jaxdp.power.rejection_rate(test, design, jax.random.key(47), replicates, level=LEVEL).rate)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=400)
+    args = parser.parse_args()
+    keys = ("kind", "null", "epsilon", "test")
+    done = {tuple(row[key] for key in keys) for row in rows(NULLS)}
+    for kind, cells in records().items():
+        shape, default = first_shape(cells), default_of(cells)
+        better = beaten(cells, default.name, default.spec.serves(shape.domain(True)))
+        for null in NULL_LAWS.get(shape.z, ()):
+            for name in (default.name, *better):
+                for epsilon in EPSILONS:
+                    if (kind, null.name, epsilon, name) in done:
+                        continue
+                    found = rate(catalogue.find(name), null, shape, epsilon, args.replicates)
+                    row = dict(zip(keys, (kind, null.name, epsilon, name), strict=True))
+                    row |= {"n": N, "rate": round(found, 4), "replicates": args.replicates, **provenance()}
+                    with NULLS.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
+                    print(kind, null.name, epsilon, name, row["rate"])
+
+
+if __name__ == "__main__":
+    main()

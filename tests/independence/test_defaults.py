@@ -53,7 +53,7 @@ def test_the_default_of_two_nominal_columns_given_z_keeps_its_level(null):
     default = catalogue.default(null.domain(shape, True))
     assert null_rate(default, null, shape, 4.0, 300) * 300 <= binom.ppf(1 - rule.RARE, 300, rule.TOLERATED)
     alternative = catalogue.find("winsorised-partial-correlation")
-    assert null_rate(alternative, null, shape, 4.0, 100) > 0.5
+    assert null_rate(alternative, null, shape, 4.0, 100) > 0.3
 
 
 def test_the_former_default_of_tables_would_be_found():

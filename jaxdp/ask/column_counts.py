@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.ask.value_cells import ValueCells
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.independence import noise_law
 from jaxdp.mechanisms import Laplace
@@ -36,15 +37,17 @@ class ColumnCounts(PrivateQuery):
     """The number of records in each cell of each of d columns: its levels or equal bins, no value, an unknown level.
 
     Statistic: d histograms, one after the other. data: (n, d), codes or numbers on [-1, 1], NaN or -1 for no value,
-    -2 for an unknown level. A record is in one cell of each column.
+    -2 for an unknown level. A record is in one cell of each column, whatever the cells are.
     Sensitivity: a replaced record leaves a cell of each column and enters another: 2 d in L1, sqrt(2 d) in L2.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). Relation REPLACE_ONE.
 
-    levels: of each column, 0 for a continuous one. bins: of each continuous column.
+    levels: of each column, 0 for a continuous one. bins: of each continuous column. cells: of each column, where they
+    are not these bins.
     """
 
     levels: tuple[int, ...] = jax.tree.static(default=())
     bins: int = jax.tree.static(default=MIN_BINS)
+    cells: tuple[ValueCells | None, ...] = jax.tree.static(default=())
 
     method: ClassVar[str] = "describe"
     reads_missing: ClassVar[bool] = True
@@ -61,24 +64,30 @@ class ColumnCounts(PrivateQuery):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Cells of each column: its values, then "no value", then "unknown level"."""
-        return tuple((count or self.bins) + 2 for count in self.levels)
+        return tuple((count or len(self.cells_of(place))) + 2 for place, count in enumerate(self.levels))
+
+    def cells_of(self, place: int) -> ValueCells:
+        """The cells of the values of a continuous column."""
+        cells = self.cells[place] if self.cells else None
+        return cells or ValueCells.equal(self.bins)
 
     def statistic(self, key, data):
         """All counts (cells,), as floats."""
         del key
         values = jnp.asarray(data)
         counts = [
-            contingency.table([self._cell(values[:, place], count)], (size,))
+            contingency.table([self._cell(values[:, place], place, count)], (size,))
             for place, (count, size) in enumerate(zip(self.levels, self.sizes, strict=True))
         ]
         return jnp.concatenate(counts).astype(float)
 
-    def _cell(self, values, levels: int):
+    def _cell(self, values, place: int, levels: int):
         """The cell (n,) of each value."""
         if levels:
             return jnp.where(values >= 0.0, values, levels - 1.0 - values)  # -1, -2 -> levels, levels + 1
-        bins = jnp.clip(jnp.floor(0.5 * (values + 1.0) * self.bins), 0, self.bins - 1)
-        return jnp.where(jnp.isnan(values), self.bins, bins)
+        cells = self.cells_of(place)
+        found = jnp.searchsorted(jnp.asarray(cells.starts, values.dtype), values, side="right")
+        return jnp.where(jnp.isnan(values), len(cells), found)
 
     def sensitivity(self, num_records):
         norm, moved = self.budget().norm, 2.0 * len(self.levels)

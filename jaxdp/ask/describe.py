@@ -16,7 +16,8 @@ from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget
+from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget, listing
+from jaxdp.ask.value_cells import ValueCells, points_of, values_of
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.notation import DAYS_TO_1970
@@ -27,6 +28,11 @@ MISS = 0.05  # one minus the coverage of each interval
 DRAWS, SEED = 4000, 7  # of the noise alone, for the intervals: public
 DROWNED = "the noise is as large as a tenth of the records or more: fewer columns, more budget or --delta would help"
 MUCH_NOISE = 0.1
+PILE_RATIO, PILE_SDS = 3.0, 4.0  # so many times the records of the bins beside it, and sds of the noise, are a pile
+PILED = (
+    "a quartile lies in a bin with far more records than the bins beside it, as where many share one value: take the "
+    "interval, since where in the bin it lies was not counted (step in the schema gives each value its own count)"
+)
 FORGIVEN = "every record is counted, so records without a value are told, not left out"
 
 
@@ -117,16 +123,21 @@ class DescribeQuery(ColumnsQuery[Description]):
         with jax.enable_x64(True):
             query = ColumnCounts(**self.noise(), levels=tuple(column.levels for column in columns))
             query = dataclasses.replace(query, bins=default_bins(rows, query.noise_sd(rows)))
+            rules = [self.schema.rule(name) for name in self.names]
+            query = dataclasses.replace(query, cells=tuple(cells_of(rule, query.bins) for rule in rules))
             released = self.released(query, values, key, account)
         sd = query.noise_sd(rows)
         intervals = Intervals(query, rows)
         described = [
-            intervals.describe(self.schema.rule(name), counts)
-            for name, counts in zip(self.names, query.columns_of(released.value), strict=True)
+            intervals.describe(rule, counts, query.cells_of(place))
+            for place, (rule, counts) in enumerate(zip(rules, query.columns_of(released.value), strict=True))
         ]
         told = f"The noise on each count has sd {sd:.3g}; intervals are of 95 % each, for these records."
         if sd > MUCH_NOISE * rows:
             told += f" Take care: {DROWNED}."
+        piled = [one["name"] for one in described if any(q.get("piled") for q in one.get("quantiles", ()))]
+        if piled:
+            told += f" Of {listing(piled)} {PILED}."
         content = {
             "title": f"{len(self.names)} column{'s' if len(self.names) > 1 else ''} of {rows} records.",
             "answer": told,
@@ -148,20 +159,18 @@ class Intervals:
         import jax
 
         self._rows, self._bins = num_records, query.bins
-        noise = query.budget().noise(jax.random.key(SEED), query.sensitivity(num_records), (DRAWS, query.bins))
+        most = max(query.sizes)
+        noise = query.budget().noise(jax.random.key(SEED), query.sensitivity(num_records), (DRAWS, most))
         self._noise = np.asarray(noise, float)
+        self._sd = query.noise_sd(num_records)
         self._reach = float(np.quantile(np.abs(self._noise), 1.0 - MISS))
 
-    def describe(self, rule: ColumnRule, counts: np.ndarray) -> dict[str, Any]:
-        """A column by its noisy counts: values, no value, unknown level."""
+    def describe(self, rule: ColumnRule, counts: np.ndarray, cells: ValueCells) -> dict[str, Any]:
+        """A column by its noisy counts: values, no value, unknown level. cells: of a continuous one."""
         values, missing, unknown = counts[:-2], counts[-2], counts[-1]
         found: dict[str, Any] = {"name": rule.name, "kind": rule.kind}
         if rule.is_continuous:
-            found["quantiles"] = [
-                {"at": at, "value": value, "low": low, "high": high} for at, value, low, high in self._all(rule, values)
-            ]
-            found["bins"] = values.tolist()
-            found["edges"] = [in_own_units(rule, place) for place in np.linspace(-1.0, 1.0, self._bins + 1)]
+            found |= self._numbers(rule, values, cells)
         else:
             found["levels"] = [
                 {"level": level if isinstance(level, str) else f"{level:.12g}", **self._count(count)}
@@ -182,33 +191,77 @@ class Intervals:
             whole["low"], whole["high"] = whole["high"], whole["low"]
         return {**whole, "share": estimate / self._rows}
 
-    def _all(self, rule: ColumnRule, values: np.ndarray) -> Iterator[tuple[float, Any, Any, Any]]:
-        for at in QUANTILES:
-            place, low, high = (in_own_units(rule, end) for end in self.quantile(at, values))
-            yield at, place, low, high
+    def _numbers(self, rule: ColumnRule, values: np.ndarray, cells: ValueCells) -> dict[str, Any]:
+        """Quantiles, the counts of single values, and of equal bins."""
+        known = values_of(rule, self._bins) or points_of(rule)
 
-    def quantile(self, at: float, values: np.ndarray) -> tuple[float, float, float]:
+        def own(place: float) -> float | str:
+            """In the column's units: a single value as it is, without the rounding of its scale."""
+            return in_own_units(rule, place, known.get(place))
+
+        quantiles = []
+        for at in QUANTILES:
+            place, low, high = self.quantile(at, values, cells)
+            quantiles.append({"at": at, "value": own(place), "low": own(low), "high": own(high)})
+            if self._piled(place, values, cells):
+                quantiles[-1]["piled"] = True
+        single = [k for k in range(len(cells)) if cells.low[k] == cells.high[k]]
+        return {
+            "quantiles": quantiles,
+            "single": [{"value": own(cells.low[k]), **self._count(values[k])} for k in single],
+            "bins": cells.in_bins(values, self._bins).tolist(),
+            "edges": [own(place) for place in np.linspace(-1.0, 1.0, self._bins + 1).tolist()],
+        }
+
+    def _piled(self, place: float, values: np.ndarray, cells: ValueCells) -> bool:
+        """Whether a place lies in a bin with far more records than beside it, as where many have one value."""
+        wide = [k for k in range(len(cells)) if cells.low[k] < cells.high[k]]
+        at = next((j for j, k in enumerate(wide) if cells.low[k] < place < cells.high[k]), None)
+        if at is None:
+            return False
+        beside = max((values[wide[j]] for j in (at - 1, at + 1) if 0 <= j < len(wide)), default=0.0)
+        return values[wide[at]] > PILE_RATIO * max(beside, 0.0) + PILE_SDS * self._sd
+
+    def quantile(self, at: float, values: np.ndarray, cells: ValueCells) -> tuple[float, float, float]:
         """Estimate and interval of a quantile of the values of a column, on [-1, 1].
 
-        At each edge of a bin: (1 - at) times what lies below less at times what lies above, which is below 0 left of
-        the quantile and above 0 right of it, whatever the number of missing values. Its noise at all edges together
-        gives the interval, from the last edge that is surely left to the first one that is surely right.
+        At each end of a cell: (1 - at) times what lies below less at times what lies above, which is below 0 left of
+        the quantile and above 0 right of it, whatever the number of missing values. Its noise at all ends together
+        gives the interval, from the last end that is surely left to the first one that is surely right: a single
+        value, where the ends on both of its sides are sure.
         """
-        edges = np.linspace(-1.0, 1.0, self._bins + 1)
-        below = np.tri(self._bins + 1, self._bins, -1)  # of each edge: which bins lie below
+        count = len(cells)
+        low, high = np.array(cells.low), np.array(cells.high)
+        below = np.tri(count + 1, count, -1)  # of each end: which cells lie below
         weights = below - at
         sds = np.sqrt(np.sum(weights**2, axis=1))
-        critical = np.quantile(np.max(np.abs(self._noise @ weights.T) / sds, axis=1), 1.0 - MISS)
-        surely = critical * sds
+        noise = self._noise[:, :count] @ weights.T
+        surely = np.quantile(np.max(np.abs(noise) / sds, axis=1), 1.0 - MISS) * sds
         found = weights @ values
-        left, right = edges[found < -surely], edges[found > surely]
-        low, high = max(left, default=-1.0), min(right, default=1.0)
-        if low >= high:  # the noise contradicts itself
-            low, high = -1.0, 1.0
-        counts = np.maximum(values, 0.0)
-        total = np.concatenate([[0.0], np.cumsum(counts)])
-        place = float(np.interp(at * total[-1], total, edges)) if total[-1] > 0.0 else 0.0
-        return min(max(place, low), high), float(low), float(high)
+        left, right = found[:-1] < -surely[:-1], found[1:] > surely[1:]  # of the end before, and after, each cell
+        least, most = max(low[left], default=low[0]), min(high[right], default=high[-1])
+        if least > most:  # the noise contradicts itself
+            least, most = low[0], high[-1]
+        place = _place(at, np.maximum(values, 0.0), low, high)
+        return min(max(place, float(least)), float(most)), float(least), float(most)
+
+
+def _place(at: float, counts: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Where a share of the counts lies below, as if the values of each cell were even in it."""
+    total = np.cumsum(counts)
+    if total[-1] <= 0.0:
+        return 0.0
+    k = int(np.searchsorted(total, at * total[-1]))
+    share = (at * total[-1] - (total[k] - counts[k])) / counts[k]
+    return float(low[k] + share * (high[k] - low[k]))
+
+
+def cells_of(rule: ColumnRule, bins: int) -> ValueCells | None:
+    """The cells of a continuous column; None of others."""
+    if not rule.is_continuous:
+        return None
+    values = values_of(rule, bins)
+    return ValueCells.of_values(values) if values else ValueCells.equal(bins, points_of(rule))
 
 
 def seeing(schema: Schema) -> Schema:
@@ -222,12 +275,12 @@ def seeing(schema: Schema) -> Schema:
     return dataclasses.replace(schema, rules={name: one(rule) for name, rule in schema.rules.items()}, missing=REFUSE)
 
 
-def in_own_units(rule: ColumnRule, place: float) -> float | str:
-    """A place on [-1, 1] as a value of the column; of dates the day."""
+def in_own_units(rule: ColumnRule, place: float, known: float | None = None) -> float | str:
+    """A place on [-1, 1] as a value of the column; of dates the day. known: the value, where it is known."""
     lower, upper = (math.log(end) if rule.logarithmic else end for end in (rule.lower, rule.upper))
     value = 0.5 * (lower + upper) + 0.5 * (upper - lower) * float(place)
     value = math.exp(value) if rule.logarithmic else value
-    value = min(max(value, rule.lower), rule.upper)
+    value = min(max(value, rule.lower), rule.upper) if known is None else known
     if rule.is_date:
         return datetime.date.fromordinal(math.floor(value) + DAYS_TO_1970).isoformat()
     return value

@@ -11,7 +11,8 @@ import pytest
 import jaxdp
 from jaxdp import audit
 from jaxdp.ask.column_counts import MAX_BINS, MIN_BINS, ColumnCounts, default_bins
-from jaxdp.ask.describe import DescribeQuery, Intervals, in_own_units
+from jaxdp.ask.describe import DescribeQuery, Intervals, cells_of, in_own_units
+from jaxdp.ask.value_cells import ValueCells
 from jaxdp.cli.main import main
 from jaxdp.core import Norm
 from jaxdp.data.schema import Schema
@@ -78,13 +79,15 @@ def test_with_hardly_any_noise_it_counts_what_is_there():
     assert days[0]["low"] <= np.sort(data["day"])[ROWS // 4] <= days[0]["high"]
 
 
+@pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("columns", [1, 3])
-def test_a_replaced_record_moves_the_counts_by_the_declared_bound_and_no_more(columns):
+def test_a_replaced_record_moves_the_counts_by_the_declared_bound_and_no_more(columns, single):
     """All pairs of replaced records among cells of every kind; the bound is reached."""
     levels = (3, 0, 2)[:columns]
-    choices = [[-2.0, -1.0, 0.0, 2.0], [-1.0, 0.3, 1.0, math.nan], [-2.0, -1.0, 1.0]][:columns]
+    choices = [[-2.0, -1.0, 0.0, 2.0], [-1.0, 0.25, 0.3, 1.0, math.nan], [-2.0, -1.0, 1.0]][:columns]
     grids = np.stack([np.ravel(grid) for grid in np.meshgrid(*choices, indexing="ij")], axis=1)
-    query = ColumnCounts(epsilon=1.0, levels=levels, bins=4)
+    cells = tuple(None if count else ValueCells.equal(4, (-1.0, 0.3, 1.0)) for count in levels) if single else ()
+    query = ColumnCounts(epsilon=1.0, levels=levels, bins=4, cells=cells)
     counts = np.stack([np.asarray(query.statistic(None, row[None])) for row in grids])
     assert np.all(counts.sum(axis=1) == columns)  # one cell of each column
     change = counts[:, None] - counts[None, :]
@@ -152,19 +155,32 @@ def test_gaussian_noise_is_smaller_for_many_columns():
     assert many[1] < 0.5 * many[0]
 
 
+COLUMNS = {
+    "smooth": ({}, lambda rng, n: np.clip(rng.normal(0.1, 0.35, n), -1.0, 1.0)),
+    "zeros": ({}, lambda rng, n: np.where(rng.uniform(size=n) < 0.45, 0.0, rng.uniform(-1.0, 1.0, n))),
+    "at a bound": ({}, lambda rng, n: np.clip(rng.normal(0.8, 0.3, n), -1.0, 1.0)),
+    "whole numbers": ({"bounds": [0, 7], "step": 1}, lambda rng, n: rng.binomial(7, 0.4, n).astype(float)),
+    "another heap": ({}, lambda rng, n: np.where(rng.uniform(size=n) < 0.45, 0.33, rng.uniform(-1.0, 1.0, n))),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("noise", [{"epsilon": 0.4}, {"mechanism": Gaussian(rho=0.01)}])
-def test_intervals_hold_the_counts_and_the_quantiles(noise):
-    """Of fresh draws of the noise; 19 of 20 each, and the quantiles' more often, since they end at edges of bins."""
-    query = ColumnCounts(**noise, levels=(0,), bins=16)
+def test_intervals_hold_the_counts_and_the_quantiles(noise, name):
+    """Of fresh draws of the noise; 19 of 20 each, and the quantiles' more often, since they end at ends of cells."""
+    entry, draw = COLUMNS[name]
+    entry = {"kind": "continuous", "bounds": [-1, 1]} | entry
+    rule = Schema.from_dict({"columns": {"v": entry}}).rule("v")
     rng, rows = np.random.default_rng(1), 1000
-    values = np.clip(rng.normal(0.1, 0.35, rows), -1.0, 1.0)
-    exact = np.asarray(query.statistic(None, values[:, None]), float)
-    intervals, runs = Intervals(query, rows), 600
-    fresh = np.asarray(query.budget().noise(jax.random.key(99), query.sensitivity(rows), (runs, exact.size)), float)
-    rule = Schema.from_dict({"columns": {"v": {"kind": "continuous", "bounds": [-1, 1]}}}).rule("v")
+    values, runs = draw(rng, rows), 600
+    with jax.enable_x64(True):  # as answers have it: single values are compared exactly
+        query = ColumnCounts(**noise, levels=(0,), bins=16, cells=(cells_of(rule, 16),))
+        exact = np.asarray(query.statistic(None, rule.scaled_number(values)[:, None]), float)
+        intervals = Intervals(query, rows)
+        noises = query.budget().noise(jax.random.key(99), query.sensitivity(rows), (runs, exact.size))
     held = {"count": 0, 0.25: 0, 0.5: 0, 0.75: 0}
-    for noisy in exact + fresh:
-        found = intervals.describe(rule, noisy)
+    for noisy in exact + np.asarray(noises, float):
+        found = intervals.describe(rule, noisy, query.cells_of(0))
         held["count"] += found["missing"]["low"] <= 0 <= found["missing"]["high"]
         for quantile in found["quantiles"]:
             right = np.quantile(values, quantile["at"], method="inverted_cdf")
@@ -172,6 +188,44 @@ def test_intervals_hold_the_counts_and_the_quantiles(noise):
             assert quantile["low"] <= quantile["value"] <= quantile["high"]
     least = 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / runs)
     assert all(count / runs >= least for count in held.values()), held
+
+
+@pytest.mark.parametrize(
+    ("entry", "heap"),
+    [
+        ({"bounds": [-3, 17]}, 0.0),  # not the end of a bin
+        ({"bounds": [0, 20]}, 0.0),
+        ({"bounds": [0.1, 6.3]}, 6.3),  # what lies beyond counts on the bound
+        ({"bounds": [1, 256], "scale": "log"}, 256.0),
+        ({"bounds": [0, 20], "step": 1}, 7.0),
+    ],
+)
+def test_a_quartile_on_a_value_that_many_records_share_is_that_value(entry, heap):
+    rng, rows = np.random.default_rng(2), 20_000
+    beyond = heap + 1.0 if heap and heap == entry["bounds"][1] else heap
+    values = np.where(rng.uniform(size=rows) < 0.6, beyond, rng.uniform(*entry["bounds"], rows))
+    if "step" in entry:
+        values = np.round(values)
+    schema = {"columns": {"v": {"kind": "continuous"} | entry}}
+    found = jaxdp.describe({"v": values}, schema=schema, epsilon=2.0, key=jax.random.key(0), force=True)
+    (column,) = found.columns
+    median = column["quantiles"][1]
+    assert (median["value"], median["low"], median["high"]) == (heap, heap, heap)
+    assert "piled" not in median
+    count = next(one for one in column["single"] if one["value"] == heap)
+    assert count["low"] <= np.sum(np.clip(values, *entry["bounds"]) == heap) <= count["high"]
+    assert sum(column["bins"]) == pytest.approx(rows, abs=200)
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.6, True), (0.0, False)])
+def test_a_quartile_in_a_bin_that_holds_a_heap_is_said_to_lie_anywhere_in_it(share, told):
+    rng = np.random.default_rng(3)
+    values = np.where(rng.uniform(size=3000) < share, 7.3, rng.uniform(0.0, 20.0, 3000))
+    found = jaxdp.describe({"v": values}, bounds={"v": (0, 20)}, epsilon=1.0, key=jax.random.key(0))
+    median = found.columns[0]["quantiles"][1]
+    assert median["low"] <= np.median(values) <= median["high"]
+    assert median.get("piled", False) is told
+    assert ("where many share one value" in " ".join(found.sentences())) is told
 
 
 def test_bins_grow_with_the_records_and_shrink_with_the_noise():

@@ -143,8 +143,7 @@ def not_private(shape: Shape) -> float:
 
 def likely(entry: catalogue.Entry) -> bool:
     """Whether the test may beat a default at all: no published form, no vote, and no kernel matrix of all records."""
-    slow = entry.spec.planning is not None and entry.spec.planning.slow
-    return not (slow or entry.spec.true_epsilon or entry.cls.__module__.startswith(VOTES))
+    return not (entry.spec.memory or entry.spec.true_epsilon or entry.cls.__module__.startswith(VOTES))
 
 
 def measure(shape: Shape, replicates: int, done: dict, unlikely_too: bool = True):

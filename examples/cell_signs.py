@@ -48,12 +48,12 @@ class CellSigns(jaxdp.PrivateTest):
         name="cell-signs",
         summary="signs of the covariances within cells; an example",
         columns=jaxdp.Columns.SCORES,
-        sees="covariance of X and Y given Z that has the same sign everywhere",
+        alternatives="covariance of X and Y given Z that has the same sign everywhere",
         planning=jaxdp.Planning(gaussian=False),
-        examples=(jaxdp.Example(example, null=null, reaches=1.0),),
+        examples=(jaxdp.Example(example, null=null, attack_tightness=1.0),),
     )
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
@@ -74,4 +74,4 @@ class CellSigns(jaxdp.PrivateTest):
     def p_value(self, key, release):
         """Public: sees the noisy S alone."""
         del key
-        return self.budget().null_p_value(release.value, math.sqrt(self.num_cells), release.sensitivity)
+        return self.mechanism_in_force().null_p_value(release.value, math.sqrt(self.num_cells), release.sensitivity)

@@ -22,7 +22,7 @@ from jaxdp._base import check
 from jaxdp._base.printed import is_setting, printed
 from jaxdp.core import PrivateQuery, cost_of
 from jaxdp.data.dataset import Column, Domain
-from jaxdp.spec import DECISION, KINDS_SEEN, P_VALUE, Columns, Options, TestSpec
+from jaxdp.spec import DECISION, KINDS_OF_ALTERNATIVES, P_VALUE, Columns, Options, TestSpec
 
 GROUP = "jaxdp.tests"
 ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
@@ -81,16 +81,16 @@ class Entry:
 
     def require_fits(self, domain: Domain) -> None:
         """Raises ValueError if the test cannot be asked about columns of this coded domain."""
-        if self.spec.fits(domain):
+        if self.spec.accepts(domain):
             return
         told = self.spec.why_not(domain)
         if told:
             raise ValueError(f"{told}.")
         asked = _sentence(domain)
         without_z = dataclasses.replace(domain, z=())
-        if domain.z and self.spec.fits(without_z):
+        if domain.z and self.spec.accepts(without_z):
             why = f"{self.name} does not condition on other columns, so it cannot tell {asked}: leave them out"
-        elif not domain.z and self.spec.fits(dataclasses.replace(domain, z=(Column(),))):
+        elif not domain.z and self.spec.accepts(dataclasses.replace(domain, z=(Column(),))):
             why = f"{self.name} is a test given other columns, so it cannot tell {asked}: name what is given"
         else:
             why = f"{self.name} is no test of such columns and cannot tell {asked}: ask about others"
@@ -289,7 +289,7 @@ def _closest(name: str) -> str:
 def _about(word: str, most: int = 3) -> list[str]:
     """Names of private tests that say this word of themselves, published ones last."""
     told = {
-        entry.name: f"{entry.name} {entry.spec.summary} {entry.spec.sees} {entry.cls.__doc__ or ''}".lower()
+        entry.name: f"{entry.name} {entry.spec.summary} {entry.spec.alternatives} {entry.cls.__doc__ or ''}".lower()
         for entry in sorted(entries().values(), key=lambda entry: bool(entry.spec.true_epsilon))
         if entry.spec.private
     }
@@ -331,24 +331,26 @@ def default(domain: Domain, columns: Columns | None = None, sees: str | None = N
     sees: "linear", "monotone" or "any", the kind of dependence that the test must be built to see; None for the test
     that is recommended to a user without a wish. Errors: ValueError where no test sees that kind in such columns.
     """
-    check.one_of((None, *KINDS_SEEN), sees=sees)
-    fitting = [entry for entry in entries().values() if entry.spec.fits(domain) and not entry.spec.needs]
+    check.one_of((None, *KINDS_OF_ALTERNATIVES), sees=sees)
+    fitting = [entry for entry in entries().values() if entry.spec.accepts(domain) and not entry.spec.needs]
     fitting = [entry for entry in fitting if columns in (None, entry.spec.columns)]
     if sees is None:
         return max(fitting, key=lambda entry: entry.spec.rank(domain))
-    serving = [entry for entry in fitting if sees in entry.spec.serves(domain)]
+    serving = [entry for entry in fitting if sees in entry.spec.suitability(domain)]
     if not serving:
-        known = [kind for kind in KINDS_SEEN if any(kind in entry.spec.serves(domain) for entry in fitting)]
+        known = [
+            kind for kind in KINDS_OF_ALTERNATIVES if any(kind in entry.spec.suitability(domain) for entry in fitting)
+        ]
         raise ValueError(
             f"no test sees {sees!r} dependence in these columns; "
             + (f"there is one for {' and '.join(known)}." if known else "name one by its method.")
         )
-    return max(serving, key=lambda entry: entry.spec.serves(domain)[sees])
+    return max(serving, key=lambda entry: entry.spec.suitability(domain)[sees])
 
 
 def defaults(domain: Domain) -> list[Entry]:
     """The tests that may be the default for such columns, the best first."""
-    ranked = [entry for entry in entries().values() if entry.spec.fits(domain) and not entry.spec.needs]
+    ranked = [entry for entry in entries().values() if entry.spec.accepts(domain) and not entry.spec.needs]
     ranked = [entry for entry in ranked if entry.spec.rank(domain) > 0]
     return sorted(ranked, key=lambda entry: -entry.spec.rank(domain))
 

@@ -187,7 +187,7 @@ class _Remembering:
             raise
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """The notes about charges that an error carries, as sentences; "" where it carries none."""
     return " ".join(note for note in getattr(error, "__notes__", ()) if STANDS in note)
 

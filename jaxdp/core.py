@@ -29,7 +29,7 @@ from jaxdp.charge import Account
 from jaxdp.data.admit import admitted
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data
-from jaxdp.noise.source import Source, opened
+from jaxdp.noise.source import Source, source_from_key
 from jaxdp.randomness import keys
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class PrivateQuery:
     cuts_z: ClassVar[bool] = False  # True: columns of z are cut into cells, and too coarse ones are refused
     leaves_out_clipped_z: ClassVar[bool] = False  # True: records whose z lies outside its bounds do not count
     settled_by: ClassVar[Callable[[Any], Mapping[str, Any]] | None] = None  # values of the public column -> fields
-    enforce_rule = False  # a field of some tests; True: `level_rule` refuses to run where the level is lost
+    enforce_rule = False  # a field of some tests; True: `validity` refuses to run where the level is lost
 
     # relative change of a number below which the p-value is a staircase: the statistic rounds values to a grid, and the
     # gradient is that of the values before rounding
@@ -289,11 +289,11 @@ class PrivateQuery:
             if isinstance(self.epsilon, int | np.integer | np.floating):  # 1, 1.0 and np.float64(1) are one program
                 object.__setattr__(self, "epsilon", float(self.epsilon))
 
-    def budget(self):
+    def mechanism_in_force(self):
         """The mechanism in force: `mechanism`, or what `epsilon` buys."""
         raise NotImplementedError
 
-    def resolve(self, shapes) -> PrivateQuery | Sequential:
+    def specialize(self, shapes) -> PrivateQuery | Sequential:
         """The query to run for data of these public shapes (`jax.ShapeDtypeStruct` leaves)."""
         del shapes
         return self
@@ -368,7 +368,7 @@ class PrivateTest(PrivateQuery):
         """Post-processing of the release; never sees the data."""
         raise NotImplementedError
 
-    def headline(self, release: Release):
+    def estimate(self, release: Release):
         """The released number people look at: `Result.statistic`."""
         return release.value
 
@@ -380,8 +380,8 @@ class PrivateTest(PrivateQuery):
         del key, release
         return None
 
-    def level_rule(self, shapes) -> Any:
-        """What is publicly known about the level for data of these shapes, a `LevelRule`; None: nothing is."""
+    def validity(self, shapes) -> Any:
+        """What is publicly known about the level for data of these shapes, a `Validity`; None: nothing is."""
         del shapes
         return None
 
@@ -395,9 +395,9 @@ class PrivateTest(PrivateQuery):
 
     def settled(self, shapes, release: Release) -> Any:
         """The last stage of this test, with what a release of it says of the earlier ones: public."""
-        query = resolve(self, shapes)
+        query = specialize(self, shapes)
         for earlier in release.earlier:
-            query = resolve(query.then(query.second, query.first, earlier), shapes)
+            query = specialize(query.then(query.second, query.first, earlier), shapes)
         return query
 
     def released_flags(self, shapes, release: Release) -> Mapping[str, str]:
@@ -431,7 +431,7 @@ class PrivateTest(PrivateQuery):
 
     def pair_statistics(self, release: Release):
         """The released number of each pair: `Result.statistic`, from the release of `pairwise`."""
-        return self.headline(release)
+        return self.estimate(release)
 
 
 @frozen_pytree
@@ -448,7 +448,7 @@ class Sequential:
     many_columns: ClassVar[bool] = False
     public_columns: ClassVar[tuple[str, ...]] = ()
 
-    def resolve(self, shapes) -> Sequential:
+    def specialize(self, shapes) -> Sequential:
         """Itself: its stages are resolved one after the other."""
         del shapes
         return self
@@ -532,7 +532,7 @@ def needs_all(test, shapes) -> str:
     if test.public_columns:
         # what such a column settles is not known yet
         return test.needs_all(shapes) if test.settled_by else "a column of it is public and read by itself"
-    query = resolve(test, shapes)
+    query = specialize(test, shapes)
     if not isinstance(query, Sequential):
         return query.needs_all(shapes)
     return query.second.needs_all(shapes) or needs_all(query.first, shapes)
@@ -558,20 +558,20 @@ def public_shapes(data):
 def cost_of(test, data) -> Cost:
     """What a run on data of these shapes will cost, without reading a value."""
     data = admit(test, data)
-    test = resolve(test, data)
+    test = specialize(test, data)
     if isinstance(test, Sequential):
         return cost_of(test.first, data) + cost_of(test.second, data)
     with naming_the_rule(test):
-        return test.budget().cost(_relation(test.sensitivity(num_records(data))))
+        return test.mechanism_in_force().cost(_relation(test.sensitivity(num_records(data))))
 
 
-def resolve(test, data):
+def specialize(test, data):
     """The concrete query for data of these public shapes (and columns that the test declares public)."""
     shapes = public_shapes(data)
     if isinstance(data, Chunks):
-        return test.resolve(shapes)
+        return test.specialize(shapes)
     public = {name: getattr(data, name) for name in test.public_columns}
-    return test.resolve(dataclasses.replace(shapes, **public) if public else shapes)
+    return test.specialize(dataclasses.replace(shapes, **public) if public else shapes)
 
 
 def _relation(sensitivity) -> Relation:
@@ -590,7 +590,7 @@ def release(test: Any, key: Any, data: Any) -> Release:
     mode = keys.admit(key, test, data)
     data = admit(test, data)
     with keys.precision(mode), naming_columns(test, data):
-        return release_opened(test, opened(key), data)
+        return release_opened(test, source_from_key(key), data)
 
 
 def release_opened(test, source: Source, data) -> Release:
@@ -636,7 +636,7 @@ def _statistic(test, key, data):
 @jax.jit
 def _answer(test, key, release: Release):
     """p-value, headline, effect size with its interval (None, None without)."""
-    p_value, headline = test.p_value(key, release), test.headline(release)
+    p_value, headline = test.p_value(key, release), test.estimate(release)
     found = test.effect(jax.random.fold_in(key, 1), release)
     # A budget that was not > 0 under tracing is NaN in the cost; a decision would hide it.
     spoiled = jnp.isnan(release.cost.epsilon) | jnp.isnan(release.cost.rho)
@@ -649,17 +649,19 @@ def _answer(test, key, release: Release):
 
 def _execute(test, source: Source, data) -> tuple[Any, Release]:
     """The release, and the test with every stage resolved: both public."""
-    test = resolve(test, data)
+    test = specialize(test, data)
     if isinstance(test, Sequential):
         return _execute_sequential(test, source, data)
-    data = data.nameless() if hasattr(data, "nameless") else data  # a name would compile the same program again
+    data = (
+        data.without_names() if hasattr(data, "without_names") else data
+    )  # a name would compile the same program again
     streamed = isinstance(data, Chunks)
     for_statistic, noise = source.split()
     count = num_records(data)
     with naming_the_rule(test):
         sensitivity = test.sensitivity(count)
     relation = _relation(sensitivity)
-    mechanism = test.budget()
+    mechanism = test.mechanism_in_force()
     source.require_noise(mechanism)
     compute = _statistic if test.one_program else exact_statistic
     value = summed(test, data) if streamed else compute(test, for_statistic.key, data)
@@ -717,7 +719,7 @@ def run(test: Any, key: Any, data: Any, *, ledger: Account | None = None) -> Res
     with keys.precision(mode), naming_columns(test, data):
         cost = None if ledger is None else cost_of(test, data)
         with charge.paid(ledger, method_of(test), cost, key, mode=mode, rehearse=lambda: rehearse(test, data)):
-            return run_opened(test, opened(key), data)
+            return run_opened(test, source_from_key(key), data)
 
 
 def _require_p_value(test) -> None:
@@ -755,7 +757,7 @@ def rehearse(test, data) -> None:
 
     Of a query without a p-value, its release.
     """
-    blank, source = _blank(test, data), opened(keys.fresh_key())
+    blank, source = _blank(test, data), source_from_key(keys.fresh_key())
     if isinstance(test, PrivateTest):
         run_opened(test, source, blank)
     else:

@@ -69,15 +69,15 @@ class Example:
     fields: fields of the test's class that this configuration sets; keep them small, so that it runs in milliseconds.
     make: (class, epsilon, **fields) -> test, where the class does not take epsilon= itself.
     label: "" for the first configuration, a word for each further one.
-    reaches: share of each declared bound that an attack reaches, by the path of the bound ("covariance"; before it the
-        name of the stage where there are several: "AxisSelection.x"); a number where there is one bound; `BestKnown`
+    attack_tightness: share of each declared bound that an attack reaches, by the path of the bound ("covariance";
+        "AxisSelection.x" where there are several stages); a number where there is one bound; `BestKnown`
         where it is not above `CAUGHT`.
     worst_pairs: () -> pairs (data, neighbour) made by hand, where a search does not find them; the function or its
         place, "package.module:function".
     search: how others are searched for. audit: what audits of epsilon do otherwise.
     coupled: the statistic resamples or has stages, so that no pair is worst for one fixed randomness.
-    least: fewest records that the test takes.
-    price: smallest and largest cost in units of the epsilon asked for; other than (1, 1) where a test states its true
+    min_records: fewest records that the test takes.
+    cost_ratio: smallest and largest cost in units of the epsilon asked for; not (1, 1) where a test states its true
         cost (published forms, tests of many tables).
     bounds_only: only its bounds are other numbers than those of another example; they are attacked, and nothing else.
     """
@@ -88,13 +88,13 @@ class Example:
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     make: Callable[..., Any] | None = None
     label: str = ""
-    reaches: Any = None
+    attack_tightness: Any = None
     worst_pairs: Callable[[], list] | str | None = None
     search: PairSearch = PairSearch()
     audit: AuditSettings | None = None
     coupled: bool = False
-    least: int = 2
-    price: tuple[float, float] = (1.0, 1.0)
+    min_records: int = 2
+    cost_ratio: tuple[float, float] = (1.0, 1.0)
     bounds_only: bool = False
 
     def build(self, cls: type, epsilon, fields: Mapping[str, Any] | None = None):
@@ -118,12 +118,12 @@ def about_released(data, null, place: str, name: str, first: Mapping, known: Map
     reaches = {**first, f"{name}.scores": published, f"{name}.squares": published}
     whole: dict[str, Any] = {
         "null": null,
-        "reaches": reaches,
+        "attack_tightness": reaches,
         "worst_pairs": f"{place}:worst_pairs",
         "search": PairSearch(records=9),
     }
     alone: dict[str, Any] = {
-        "reaches": dict.fromkeys(("scores", "squares"), reached),
+        "attack_tightness": dict.fromkeys(("scores", "squares"), reached),
         "worst_pairs": f"{place}:worst_pairs_of_scores",
     }
     told: dict[str, Any] = {

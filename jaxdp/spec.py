@@ -18,7 +18,7 @@ P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage
 
 # Kinds of dependence that a user can wish to see; each includes the ones before it.
 LINEAR, MONOTONE, ANY = "linear", "monotone", "any"
-KINDS_SEEN = (LINEAR, MONOTONE, ANY)
+KINDS_OF_ALTERNATIVES = (LINEAR, MONOTONE, ANY)
 
 
 class Columns(enum.Enum):
@@ -87,7 +87,8 @@ class Planning:
     formula: power as a function (setting, n, budget, effect, level), or its place "file:function" in `jaxdp.plan`; None
     where only simulation serves. narrow: the formula holds for at most one continuous column of Z. gaussian: whether
     the test takes Gaussian noise; gaussian_formula: where the formula knows it, "never", "natural" (no schema, units of
-    the design), "narrow" or "always". least: records below which the test's own limit law is not to be trusted.
+    the design), "narrow" or "always". min_records: minimum n for the
+    asymptotic approximation.
     slow: simulated at seconds a point, so that comparisons leave it out. reference: the non-private test that its
     cost is measured against, by its formula's place in `jaxdp.plan`. table: planned for a 2 x 2 table if nothing is
     said; without_z: for two continuous columns on [-1, 1] without Z; coded_z: for such columns given a coded one.
@@ -99,7 +100,7 @@ class Planning:
     narrow: bool = False
     gaussian: bool = True
     gaussian_formula: str = "never"
-    least: int = 20
+    min_records: int = 20
     slow: bool = False
     reference: str = "continuous:gcm_power"
     table: bool = False
@@ -120,18 +121,19 @@ class TestSpec:
     "stage" (a public setting of a later test). private: False for references that only simulations may run.
     from_domain: (class, epsilon, domain, options) -> test, the only builder; domain is None for data in natural units.
     options: names of the `Options` that the builder reads. needs: options without which it cannot build ("law").
-    assumption: what the level rests on beyond the hypothesis where Z is continuous. sees: the kind of dependence.
+    assumption: what the level rests on beyond the hypothesis where Z is continuous. alternatives: the
+    kinds of dependence that the test has power against, in words.
     effect: what `Result.effect` estimates, in words; empty where the test has no effect size. own_units: what it is
     multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
-    effect_told: more words about it, from the test, the rules of x and of y, and the interval of one pair.
+    describe_effect: more words about it, from the test, the rules of x and of y, and the interval of one pair.
     memory: number of records -> bytes beyond a few copies of the data.
     needs_all: why the test must have all records at once, in half a sentence; read where it has no sums.
-    fits: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
+    accepts: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
         must be and what they are, as a sentence without a full stop; "" where the general words do.
-    rank: how well the test fits such a domain among all; the largest is the default of commands, 0 never is.
+    rank: among all tests for such a domain; the highest rank is the default, rank 0 is never chosen.
     one_effect: whether its effect of columns of this coded domain is one number, which a margin can be about.
-    serves: for a user who says what kind of dependence to see (`KINDS_SEEN`), how well the test serves each kind for
-        such a domain, among all; kinds that are left out it does not serve.
+    suitability: for a user who names the kind of dependence (`KINDS_OF_ALTERNATIVES`), the rank of the test for each
+        kind and such a domain among all tests; kinds that are left out are not covered.
     shown: (entry of the released value, its name for people) whose null law can be drawn; an empty entry is a
     statistic that is standard normal under the null.
     true_epsilon: of a published mechanism (`jaxdp.published`), the epsilon that it really has, in words; recommended
@@ -153,17 +155,17 @@ class TestSpec:
     options: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     assumption: str = ""
-    sees: str = ""
+    alternatives: str = ""
     effect: str = ""
     own_units: Callable[[tuple, tuple], float] | None = None
-    effect_told: Callable[[Any, tuple, tuple, tuple], str] | None = None
+    describe_effect: Callable[[Any, tuple, tuple, tuple], str] | None = None
     memory: Callable[[int], int] | None = None
     needs_all: str = ""
-    fits: Callable[[Domain], bool] = lambda domain: True
+    accepts: Callable[[Domain], bool] = lambda domain: True
     why_not: Callable[[Domain], str] = lambda domain: ""
     rank: Callable[[Domain], int] = lambda domain: 0
     one_effect: Callable[[Domain], bool] = lambda domain: on_a_line(domain)
-    serves: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
+    suitability: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None
     true_epsilon: str = ""
     planning: Planning | None = None
@@ -187,10 +189,10 @@ class TestSpec:
             true_epsilon=true_epsilon,
             planning=planning,
             rank=lambda domain: 0,
-            serves=lambda domain: {},
+            suitability=lambda domain: {},
             effect="",
             own_units=None,
-            effect_told=None,
+            describe_effect=None,
         )
 
 

@@ -101,7 +101,7 @@ def methods() -> str:
             f"`{e.cls.__name__}`",
             e.spec.summary,
             ", ".join(e.spec.known_as),
-            e.spec.sees,
+            e.spec.alternatives,
             e.spec.publishes,
             ", ".join(e.spec.needs),
         )
@@ -327,7 +327,9 @@ def _reached(examples) -> str:
     """The share of each declared bound that an attack reaches, over all examples of the test."""
     shares: dict[str, list[float]] = {}
     for example in examples:
-        reaches = example.reaches if isinstance(example.reaches, dict) else {"": example.reaches}
+        reaches = (
+            example.attack_tightness if isinstance(example.attack_tightness, dict) else {"": example.attack_tightness}
+        )
         for path, share in reaches.items():
             if share is not None:
                 shares.setdefault(path, []).append(float(getattr(share, "share", share)))

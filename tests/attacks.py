@@ -22,7 +22,7 @@ def attack(case):
 
 def _sample(case):
     search = case.example.search
-    return None if search.rounds is None else _drawn(case.data, max(search.records, case.example.least))
+    return None if search.rounds is None else _drawn(case.data, max(search.records, case.example.min_records))
 
 
 @functools.cache
@@ -33,14 +33,16 @@ def _drawn(draw, n):
 
 def declared(case):
     """`reaches` by path; the path of the only bound of one stage is empty."""
-    reaches = case.example.reaches
+    reaches = case.example.attack_tightness
     return reaches if isinstance(reaches, dict) else {"": reaches}
 
 
 def check(case, found):
     """No bound is passed, no value leaves its range, and every bound is reached as far as the case says."""
     wanted = declared(case)
-    assert set(found) == set(wanted), f"bounds of {case.name} are {sorted(found)}, reaches= speaks of {sorted(wanted)}"
+    assert set(found) == set(wanted), (
+        f"bounds of {case.name} are {sorted(found)}, attack_tightness= speaks of {sorted(wanted)}"
+    )
     for path, reached in found.items():
         share = wanted[path].share if isinstance(wanted[path], BestKnown) else wanted[path]
         assert reached.share <= 1.0 + ROUNDING, f"{case.name} {path} moves by {reached.share:.4f} of its bound"
@@ -61,7 +63,7 @@ def understate(case, factor, setattr):
         data = case.example.pairs()[0][0] if _sample(case) is None else _sample(case)
         queries = {type(query): query for _, query in attacks.stages(case.test, data, jax.random.key(STAGE_KEY))}
     for kind, query in queries.items():
-        if hasattr(query.budget(), "decay"):  # a smooth sensitivity is part of the statistic
+        if hasattr(query.mechanism_in_force(), "decay"):  # a smooth sensitivity is part of the statistic
             setattr(kind, "statistic", _with_less_noise(kind.statistic, factor))
             bounds._statistics.clear_cache()
         else:

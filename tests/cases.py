@@ -81,7 +81,7 @@ class DecisionScores(PrivateQuery):
     method: ClassVar[str] = "DecisionScores"
     one_program: ClassVar[bool] = False
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.ReportNoisyMax(epsilon=self.epsilon)
 
     def statistic(self, key, data):
@@ -119,11 +119,11 @@ def internal(name: str, cls: type, example: Example) -> Case:
 JOINS = jaxdp.Relation.ADD_OR_REMOVE_ONE
 TWO_PARTS = "U and V each have a bound, and the decision adds both; no record moves both all the way"
 INTERNAL = [
-    internal("noisy-histogram", NoisyHistogram, Example(records, fields={"levels": (2, 3)}, reaches=1.0)),
+    internal("noisy-histogram", NoisyHistogram, Example(records, fields={"levels": (2, 3)}, attack_tightness=1.0)),
     internal(
         "noisy-histogram-joins",
         NoisyHistogram,
-        Example(records, fields={"levels": (2, 3), "relation": JOINS}, reaches=1.0),
+        Example(records, fields={"levels": (2, 3), "relation": JOINS}, attack_tightness=1.0),
     ),
     internal(
         "noisy-marginals",
@@ -132,7 +132,7 @@ INTERNAL = [
             functools.partial(records, levels=(2, 3, 2)),
             fields={"levels": (2, 3, 2), "width": 2},
             make=with_gaussian_noise,
-            reaches=1.0,
+            attack_tightness=1.0,
         ),
     ),
     internal(
@@ -140,7 +140,7 @@ INTERNAL = [
         DecisionScores,
         Example(
             functools.partial(records, levels=(3, 3, 2)),
-            reaches=BestKnown(0.67, TWO_PARTS),
+            attack_tightness=BestKnown(0.67, TWO_PARTS),
             worst_pairs=decisions,
             search=PairSearch(rounds=3),
         ),

@@ -20,7 +20,7 @@ class NoisyMean(PrivateTest):
 
     reads_missing = True
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon)
 
     def statistic(self, key, data):

@@ -12,7 +12,7 @@ def floored(p_value: float) -> float:
     return SMALLEST if p_value < SMALLEST else p_value
 
 
-def told(p_value: float, smallest: float | None = None, digits: int = 3) -> str:
+def describe(p_value: float, smallest: float | None = None, digits: int = 3) -> str:
     """`p = 0.0123`, `p < 1e-300`, or `p = 0.001, the smallest this test can give`. smallest: see `smallest_of`."""
     if p_value <= SMALLEST:
         return f"p < {SMALLEST:g}"

@@ -17,7 +17,7 @@ from jaxdp.core import Result
 from jaxdp.data import conditioning
 from jaxdp.data.records import levels_of
 from jaxdp.plan.survival import SurvivalSetting
-from jaxdp.report.sections import DOUBTS, told_doubts
+from jaxdp.report.sections import DOUBTS, describe_doubts
 
 MAX_VALUES_WRITTEN = 100
 POWER = 0.8
@@ -220,7 +220,7 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
         "cells": _cells(test, data, result.release),
         "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",
         "level_rule": rule,
-        "sees": without_z(query.entry.spec.sees, query),
+        "sees": without_z(query.entry.spec.alternatives, query),
         "cautions": cautions(
             data.x.shape[0], float(cost.epsilon), released=result.mode == "release", recorded=recorded
         ),
@@ -246,14 +246,14 @@ def _equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, 
     small = f"the {what} is less than {margin:g} " + (f"away from {none:g}" if none else "in size")
     told = f"{small[0].upper()}{small[1:]}" if p_value <= level else f"It is not shown at level {level:g} that {small}"
     low, high = none - margin, none + margin
-    sides = f"above {low:g} with {p_values.told(above)}, below {high:g} with {p_values.told(below)}"
+    sides = f"above {low:g} with {p_values.describe(above)}, below {high:g} with {p_values.describe(below)}"
     return {
         "margin": margin,
         "p_value": p_value,
         "above": above,
         "below": below,
         "found": p_value <= level,
-        "sentence": f"{told} ({p_values.told(p_value)}). One side alone, as for non-inferiority: {sides}.",
+        "sentence": f"{told} ({p_values.describe(p_value)}). One side alone, as for non-inferiority: {sides}.",
     }
 
 
@@ -270,9 +270,9 @@ def _effect_is(result: Result, query: Any, test: Any) -> str:
     if result.effect is None:
         return ""
     told = spec.effect
-    if spec.effect_told is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
+    if spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
         x, y = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
-        told += spec.effect_told(test, x, y, result.interval)
+        told += spec.describe_effect(test, x, y, result.interval)
     return without_z(told, query)
 
 
@@ -297,7 +297,8 @@ def _numbers(values):
 def verdict(found: bool, p_value: float, level: float, smallest: float | None = None, flags: Sequence[str] = ()) -> str:
     """The answer in words. smallest: p-value that this test can give, where it gave that. flags: of its level rule."""
     outcome = "Dependence found" if found else "No dependence found"
-    return f"{outcome} at level {level:g} ({p_values.told(p_value, smallest)}){told_doubts(flags) if found else ''}."
+    doubts = describe_doubts(flags) if found else ""
+    return f"{outcome} at level {level:g} ({p_values.describe(p_value, smallest)}){doubts}."
 
 
 def _cells(test, data, release) -> list[dict]:
@@ -310,7 +311,7 @@ def _level_rule(test, data, query) -> dict | None:
     """What is publicly known about the level of this run, where the test says so."""
     from jaxdp.core import public_shapes
 
-    rule = test.level_rule(public_shapes(data))
+    rule = test.validity(public_shapes(data))
     if rule is None:
         return None
     numbers = ("jumps", "deviation", "curvature", "side", "law_error")
@@ -373,7 +374,7 @@ def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:
     """What is publicly known about the level of several runs together; None where no test says anything."""
     from jaxdp.core import public_shapes
 
-    told = (test.level_rule(public_shapes(one)) for test, one in zip(tests, data, strict=True))
+    told = (test.validity(public_shapes(one)) for test, one in zip(tests, data, strict=True))
     rules = [rule for rule in told if rule is not None]
     if not rules:
         return None
@@ -384,7 +385,7 @@ def level_rule_of_all(tests: Iterable[Any], data: Iterable[Any]) -> dict | None:
 
 def _in_units(rule, test, query) -> str:
     """The rule's sentence, with what it admits in the units of the columns (half of their bounds' width is 1)."""
-    from jaxdp.independence.continuous.level_rule import JUMP
+    from jaxdp.independence.continuous.validity import JUMP
 
     names = [*query.x, *query.y]
     rules = [query.schema.rule(name) for name in names]

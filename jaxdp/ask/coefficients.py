@@ -133,7 +133,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
         """The query in one line, for ledgers."""
         return ("all pairs of " if self.all_pairs else "") + ", ".join(self.names)
 
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Coefficients:
+    def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Coefficients:
         """One coefficient, or all pairs by one release."""
         values, columns = data
         rows, names = values.shape[0], self.names
@@ -219,7 +219,7 @@ def _one_pair(query: MICQuery, values, columns, key, account) -> tuple:
         result = run(test, key, Data(values[:, 0], values[:, 1]), ledger=account)
     p_value, left = float(result.p_value), query.epsilon * (1.0 - query.range_share)
     sd = math.sqrt(2.0) * float(result.release.sensitivity.bound) / left
-    told = p_values.told(p_value, p_values.smallest_of(test, p_value))
+    told = p_values.describe(p_value, p_values.smallest_of(test, p_value))
     said = {"told": told, "method": result.method, "p_value": p_value, "noise_sd": sd}
     return result, [float(result.statistic)], said
 
@@ -236,7 +236,7 @@ def _all_pairs(query: MICQuery, values, columns, key, account) -> tuple:
     bounds = [mic_common.column_bounds(column) for column in columns]
     test = MICrPairs(**query.noise(), bounds=bounds, max_cells=query.max_cells, progress=sys.stderr.isatty())
     with jax.enable_x64(True):
-        test = test.resolve(jax.ShapeDtypeStruct(values.shape, values.dtype))
+        test = test.specialize(jax.ShapeDtypeStruct(values.shape, values.dtype))
         null = mic_common.null_table(rows, test.cells_allowed(rows), test.c, test.grid, "range", NULL_DRAWS)
         released = query.released(test, values, key, account)
         sd = noise_scale(test, rows)

@@ -58,7 +58,7 @@ class ColumnCounts(PrivateQuery):
         if not self.levels:
             raise ValueError("levels must hold the number of levels of at least one column, 0 for a continuous one.")
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     @property
@@ -90,14 +90,14 @@ class ColumnCounts(PrivateQuery):
         return jnp.where(jnp.isnan(values), len(cells), found)
 
     def sensitivity(self, num_records):
-        norm, moved = self.budget().norm, 2.0 * len(self.levels)
+        norm, moved = self.mechanism_in_force().norm, 2.0 * len(self.levels)
         bare = Sensitivity(moved if norm is Norm.L1 else moved**0.5, norm, Relation.REPLACE_ONE)
-        room = noise_law.margin(self.budget(), bare)
+        room = noise_law.margin(self.mechanism_in_force(), bare)
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
     def noise_sd(self, num_records: int) -> float:
         """Of each count; public."""
-        return float(jnp.sqrt(self.budget().variance(self.sensitivity(num_records))))
+        return float(jnp.sqrt(self.mechanism_in_force().variance(self.sensitivity(num_records))))
 
     def columns_of(self, counts: Any) -> list[np.ndarray]:
         """The counts of each column."""

@@ -74,7 +74,7 @@ class ColumnQuantiles(PrivateQuery):
             for place, level in enumerate(self.levels)
         }
 
-    def budget(self):
+    def mechanism_in_force(self):
         mechanism = ReportNoisyMax(epsilon=check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         return divide(mechanism, dict.fromkeys(self.parts, Fraction(1, len(self.parts))))
 

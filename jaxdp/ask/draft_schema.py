@@ -136,7 +136,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
             raise ValueError(f"private bounds need all records in memory: {selection.in_memory(rows)}.")
         return self, functools.partial(self.schema.read_table, shuffled=reading.is_release(key))
 
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> DraftedSchema:
+    def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> DraftedSchema:
         """Bounds of all columns, charged together before a value is used."""
         import jax
 
@@ -145,7 +145,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
         values = np.asarray(data[0]) * WIDEST  # a power of two: exact
         method = self.method(values.shape[0])
         cost = Cost(epsilon=self.epsilon, delta=self.paid_delta(method))
-        begin("looking for bounds")
+        on_stage("looking for bounds")
         with jax.enable_x64(True):
             query = self.query(method)
             mode = keys.admit(key, query, values)

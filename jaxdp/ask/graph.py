@@ -23,7 +23,7 @@ from jaxdp.data.schema import Schema
 from jaxdp.discovery import metrics
 from jaxdp.discovery.choose import AUTO, keeps, named, require_known, require_taken, setting_of
 from jaxdp.discovery.choose import discover as search
-from jaxdp.discovery.engine import kept, knowledge
+from jaxdp.discovery.engine import checkpoint, knowledge
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import Abilities, Search, asked_for, best, searches
@@ -184,7 +184,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
     """
 
     form: ClassVar = GraphAnswer
-    unfinished: ClassVar = (kept.FILE,)
+    unfinished: ClassVar = (checkpoint.FILE,)
 
     schema: Schema
     names: tuple[str, ...]
@@ -195,7 +195,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
 
     def in_folder(self, folder: Path) -> GraphQuery:
         """With its file of answers in this folder, where the search has one."""
-        return dataclasses.replace(self, keep=folder / kept.FILE) if keeps(self.settings["method"]) else self
+        return dataclasses.replace(self, keep=folder / checkpoint.FILE) if keeps(self.settings["method"]) else self
 
     @classmethod
     def of(
@@ -229,15 +229,15 @@ class GraphQuery(TableQuery[GraphAnswer]):
         return Selection(table, self.names, all_given=True)
 
     def ask(
-        self, table: Table, key: Any, account: Any = None, *, begin: Callable[[str], None] = silent, **more: Any
+        self, table: Table, key: Any, account: Any = None, *, on_stage: Callable[[str], None] = silent, **more: Any
     ) -> GraphAnswer:
         """As every query; the file of answers is opened before anything is read, for a source may be asked twice."""
         with contextlib.ExitStack() as stack:
             query = self
             if self.keep is not None:
-                opened = stack.enter_context(kept.keeping(self.keep, account))
+                opened = stack.enter_context(checkpoint.keeping(self.keep, account))
                 query, account = dataclasses.replace(self, keep=opened), None if account is None else opened
-            return TableQuery.ask(query, table, key, account, begin=begin, **more)
+            return TableQuery.ask(query, table, key, account, on_stage=on_stage, **more)
 
     def loader(self, selection: Selection, key: Any) -> tuple[GraphQuery, Callable[..., Any]]:
         """Records in memory; columns of levels as codes, one byte each; or, where that is too much, sums of chunks."""
@@ -276,7 +276,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
 
         return load
 
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> GraphAnswer:
+    def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> GraphAnswer:
         """By the search that fits, or the one that was named."""
         size = data.num_records
         if size < MIN_ROWS:

@@ -174,7 +174,7 @@ class Query(TableQuery[Answer]):
         settings = dataclasses.replace(self.settings, num_records=rows)
         return self.entry.within(self.epsilon, data, settings, coded=self.domain)
 
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Answer:
+    def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Answer:
         """By its test."""
         import jax
 
@@ -184,7 +184,7 @@ class Query(TableQuery[Answer]):
         require_size(self.entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
             test = self._test(data, rows)
-            begin(f"testing {rows} rows")
+            on_stage(f"testing {rows} rows")
             shown = public_shapes(data) if isinstance(data, Chunks) else data
             return answer_of(run(test, key, data, ledger=account), self, test, shown, recorded=account is not None)
 
@@ -197,7 +197,9 @@ def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain) -> flo
         raise TypeError(f"margin must be a finite number > 0, got {type(margin).__name__}.")
     check.positive(margin=margin)
     if not takes_margins(entry.cls):
-        fitting = [one.name for one in catalogue.offered().values() if takes_margins(one.cls) and one.spec.fits(domain)]
+        fitting = [
+            one.name for one in catalogue.offered().values() if takes_margins(one.cls) and one.spec.accepts(domain)
+        ]
         raise ValueError(
             f"{entry.name} has no p-value for a margin, which needs an interval of its own: "
             + (f"name {' or '.join(fitting)} by method." if fitting else "no test of these columns has one.")

@@ -43,7 +43,7 @@ from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema
 from jaxdp.randomness import keys
-from jaxdp.report.sections import told_doubts
+from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DECISION, Options
 
 MAX_DRAWS = 99_999  # of null tables for one pair
@@ -209,14 +209,14 @@ class PairsQuery(TableQuery[PairAnswers]):
         data: Any,
         key: Any,
         account: Any,
-        begin: Callable[[str], None],
+        on_stage: Callable[[str], None],
         *,
-        foretell: Callable[[str], None] | None = None,
+        on_estimate: Callable[[str], None] | None = None,
         **more: Any,
     ) -> PairAnswers:
         """By one release of all pairs, or by one of each, whose costs add up.
 
-        foretell: called before the charge with about how long the pairs will take, in words.
+        on_estimate: called before the charge with about how long the pairs will take, in words.
         """
         import jax
 
@@ -230,17 +230,19 @@ class PairsQuery(TableQuery[PairAnswers]):
             each: list = [] if self.joint else [self._data(query, data) for query in self.asked]
             tests = [_built(query, one, rows) for query, one in zip(self.asked, each, strict=not self.joint)]
             stopped = "a run that is stopped loses its answers, not its charge"
-            begin(f"testing {len(self.asked)} pairs of {rows} rows; {stopped}")
+            on_stage(f"testing {len(self.asked)} pairs of {rows} rows; {stopped}")
             together = self._jointly(data, rows) if self.joint else self._together(tests, data, rows)
             # in strict mode the pairs are charged in a first turn and answered in a second one
-            told = None if foretell is None or isinstance(account, charge.Paid) else _Foretold(self, rows, foretell)
+            told = (
+                None if on_estimate is None or isinstance(account, charge.Paid) else _Foretold(self, rows, on_estimate)
+            )
             # public, and slow for many pairs: before the time is told and before anything is charged
             power = functools.cache(lambda: self._power(tests[0] if together is None else together[0], rows))
             if together is None:
                 name = f"all-pairs[{', '.join(self.methods)}]"
 
                 def prepare(stage: str) -> None:
-                    begin(stage)
+                    on_stage(stage)
                     power()
 
                 results, cost = pair_by_pair.run_each(
@@ -249,9 +251,9 @@ class PairsQuery(TableQuery[PairAnswers]):
                     each,
                     name=name,
                     ledger=account,
-                    begin=_Turns(self.asked, begin),
+                    on_stage=_Turns(self.asked, on_stage),
                     prepare=prepare,
-                    foretell=told,
+                    on_estimate=told,
                 )
                 rows_of = [self._row(*one) for one in zip(self.asked, tests, results, strict=True)]
                 mode = results[0].mode
@@ -408,7 +410,11 @@ class PairsQuery(TableQuery[PairAnswers]):
         listed = [{name: row[name] for name in COLUMNS} for row in sorted(rows_of, key=lambda row: row["adjusted"])]
         found = sum(row["dependence_found"] for row in listed)
         specs = {query.entry.name: query.entry.spec for query in self.asked}
-        sees = [f"{name}: {spec.sees}" if len(specs) > 1 else spec.sees for name, spec in specs.items() if spec.sees]
+        sees = [
+            f"{name}: {spec.alternatives}" if len(specs) > 1 else spec.alternatives
+            for name, spec in specs.items()
+            if spec.alternatives
+        ]
         given = [self.schema.rule(name) for name in self.given]
         rule = with_flags(of_verdict(rule, bool(found)), conditioning.flags(given))
         continuous = any(column.is_continuous for column in given)
@@ -418,7 +424,7 @@ class PairsQuery(TableQuery[PairAnswers]):
         content = {
             "title": self.sentence,
             "answer": f"{found} of {len(listed)} pairs are dependent at level {self.level:g}, adjusted by "
-            f"{ADJUSTMENTS[self.adjust]}{smallest}{told_doubts(rule['flags']) if found and rule else ''}.",
+            f"{ADJUSTMENTS[self.adjust]}{smallest}{describe_doubts(rule['flags']) if found and rule else ''}.",
             "method": method,
             "adjust": self.adjust,
             "adjusted_by": ADJUSTMENTS[self.adjust],
@@ -515,8 +521,8 @@ class _Foretold:
 class _Turns:
     """Tells which pair is tested, and about how long the rest takes, by the pairs that are done."""
 
-    def __init__(self, asked: Sequence[Query], begin: Callable[[str], None]):
-        self._asked, self._begin = asked, begin
+    def __init__(self, asked: Sequence[Query], on_stage: Callable[[str], None]):
+        self._asked, self._begin = asked, on_stage
         self._began: list[float] = []
 
     def __call__(self, place: int) -> None:

@@ -16,7 +16,7 @@ def of_joint_release(query: Any, test: Any, columns: tuple, rows: int, delta: fl
     from jaxdp.independence.tables.pair_contrasts_power import detectable_effect, named_effect
 
     level, classings = query.level / len(query.asked), test.classed(columns, rows)
-    found = detectable_effect(test.budget(), classings, rows, level)
+    found = detectable_effect(test.mechanism_in_force(), classings, rows, level)
     power = (
         f"With power {answer.POWER} {named_effect(classings)} of {found:.2g} or more would have been found in "
         f"any one pair (at level {query.level:g}/{len(query.asked)}, the strictest that the "

@@ -197,7 +197,7 @@ def read[Data, Answer](
 ) -> Answer:
     """query(data, account) on the data of the table, charged to the account once.
 
-    load(table, strict=, records=, tally=) reads a path or a mapping of columns. public: columns that are not
+    load(table, strict=, records=, report=) reads a path or a mapping of columns. public: columns that are not
     protected. The query must charge the account before it uses a value, and draw from one key.
     """
     if not selection.table.reading.strict:
@@ -223,14 +223,14 @@ def read[Data, Answer](
 def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     """The data, unless a column does not parse: told to the owner of the table, before anything is charged."""
     from jaxdp.data import lines
+    from jaxdp.data.parse_report import ParseReport, describe_ties
     from jaxdp.data.readers import OWNER
-    from jaxdp.data.tally import Tally, ties_told
 
     schema = selection.table.schema
     watch = identifiers.Watch.of(selection.table.source, schema.delimiter, schema.unit)
-    tally = Tally(watch)
-    data = load(selection.table.source, records=selection.table.reading.records, tally=tally)
-    failing = tally.failing()
+    report = ParseReport(watch)
+    data = load(selection.table.source, records=selection.table.reading.records, report=report)
+    failing = report.failing()
     if failing and not selection.table.reading.force:
         more = f" (and {len(failing) - 1} more: jaxdp check)" if len(failing) > 1 else ""
         raise ValueError(
@@ -238,7 +238,7 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
             f"(in Python: force=True) ({OWNER})."
         )
     given = selection.names if selection.all_given else selection.given
-    harm = tally.harm(given, clipped_z=selection.clipped_z or selection.all_given)
+    harm = report.harm(given, clipped_z=selection.clipped_z or selection.all_given)
     if harm and not selection.table.reading.force:
         ways = (
             "widen the bounds if public knowledge allows"
@@ -249,19 +249,19 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
         raise ValueError(
             f"{harm}; nothing was charged: {ways}, or go on with --force (in Python: force=True) ({OWNER})."
         )
-    unsaid = tally.unsaid(selection.given)
+    unsaid = report.unsaid(selection.given)
     if unsaid and not selection.table.reading.force:
         raise ValueError(f"{unsaid}; nothing was charged; or go on with --force (in Python: force=True) ({OWNER}).")
-    if tally.dropped:
-        print(f"jaxdp: {tally.dropped} records lack a value and were left out ({OWNER}).", file=sys.stderr)
-    passed_over = tally.faults[lines.EMPTY]
+    if report.dropped:
+        print(f"jaxdp: {report.dropped} records lack a value and were left out ({OWNER}).", file=sys.stderr)
+    passed_over = report.faults[lines.EMPTY]
     if passed_over:
         print(f"jaxdp: {passed_over} empty lines were passed over ({OWNER}).", file=sys.stderr)
-    for told in ties_told(tally.tied(selection.given)):
+    for told in describe_ties(report.tied(selection.given)):
         if told not in _TOLD:  # once, however many queries a loop asks
             _TOLD.add(told)
             print(f"jaxdp: {told} ({OWNER}).", file=sys.stderr)
-    if told := watch.told():
+    if told := watch.describe():
         warn_owner(f"{told} ({OWNER}).")
     return data
 

@@ -89,17 +89,17 @@ class TableQuery[Answer](abc.ABC):
 
     @abc.abstractmethod
     def loader(self, selection: Selection, key: Any) -> tuple[TableQuery[Answer], Callable[..., Any]]:
-        """The query with what public columns settle, and load(source, strict=, records=, tally=).
+        """The query with what public columns settle, and load(source, strict=, records=, report=).
 
         Errors: ValueError, before a record is read, for a table that is too large for it.
         """
 
     @abc.abstractmethod
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Answer:
+    def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Answer:
         """The answer from what was loaded, charged to the account before a value is used."""
 
     def ask(
-        self, table: Table, key: Any, account: Any = None, *, begin: Callable[[str], None] = silent, **more: Any
+        self, table: Table, key: Any, account: Any = None, *, on_stage: Callable[[str], None] = silent, **more: Any
     ) -> Answer:
         """The answer about a table, charged to the account once. begin: called with the name of each stage.
 
@@ -112,10 +112,10 @@ class TableQuery[Answer](abc.ABC):
         if how.strict:
             conditioning.require_said(self.schema.rule(name) for name in selection.given)
         query, load = self.loader(selection, key)
-        begin("reading the data")
+        on_stage("reading the data")
 
         def answered(data: Any, account: Any) -> Answer:
-            return query.answer(data, key, account, begin, **more)
+            return query.answer(data, key, account, on_stage, **more)
 
         with charge.explaining(account) as account:
             found = reading.read(answered, load, selection, account, self.public_columns)

@@ -60,7 +60,7 @@ class VariantAnswers(TableAnswer):
     def table(self) -> list[str]:
         """A line for each variant."""
         return [
-            f"{one['name']}  {one['place']}  {p_values.told(one['p_value'])}  effect {one['effect']:.3g}"
+            f"{one['name']}  {one['place']}  {p_values.describe(one['p_value'])}  effect {one['effect']:.3g}"
             + ("" if one["interval"] is None else " [{:.3g}, {:.3g}]".format(*one["interval"]))
             for one in self.variants
         ]
@@ -143,12 +143,12 @@ class GwasQuery(TableQuery[VariantAnswers]):
         """The fileset with its table of persons, in memory."""
         return self, functools.partial(self._read, selection.names)
 
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> VariantAnswers:
+    def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> VariantAnswers:
         """By the test of all variants, or of the best."""
         genotypes, records = data
         test = self.test(records)
-        rule = test.level_rule(core.public_shapes(records))
-        begin("testing variants")
+        rule = test.validity(core.public_shapes(records))
+        on_stage("testing variants")
         result = core.run(test, key, records, ledger=account)
         names = range(len(genotypes.names)) if self.count is None else BestVariants.chosen(result).tolist()
         return self._answers(genotypes, list(names), np.asarray(result.p_value), result, rule, account)
@@ -162,7 +162,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
         families, persons = zip(*genotypes.persons, strict=True)
         if len(set(families)) == len(families):  # within families numbers of persons begin anew
             watch.look({"IID": persons})
-        if told := watch.told("keep one row of each (plink --keep)"):
+        if told := watch.describe("keep one row of each (plink --keep)"):
             warn_owner(f"{told} ({OWNER}).")
         phenotype = columns[self.phenotype] if self.phenotype else genotypes.phenotype
         covariates = {name: columns[name] for name in self.covariates}
@@ -189,7 +189,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
             "title": f"Which of {len(genotypes.names)} variants go with {self.phenotype or 'the phenotype'}"
             + (f", given {', '.join(self.covariates)}?" if self.covariates else "?"),
             "answer": f"{hits} of {len(found)} tested variants at family-wise level {LEVEL:g}"
-            + (sections.told_doubts(rule.flags) if hits else ""),
+            + (sections.describe_doubts(rule.flags) if hits else ""),
             "method": result.method,
             "n": len(genotypes.persons),
             "num_variants": len(genotypes.names),

@@ -52,7 +52,7 @@ def _reached(query, example: Example, starts, held, searched: bool) -> dict[str,
     return bounds.search(
         query,
         example.data,
-        max(how.records, example.least),
+        max(how.records, example.min_records),
         fixed=(*held, *how.held),
         starts=starts,
         replace=loaded(how.replace),

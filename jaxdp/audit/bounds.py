@@ -44,13 +44,13 @@ def stages(test, data, key) -> Iterator[tuple[str, Any]]:
 
     A stage's release (simulated with `key`) configures the next one.
     """
-    test = core.resolve(test, data)
+    test = core.specialize(test, data)
     while isinstance(test, core.Sequential):
         key, key_stage = jax.random.split(key)
-        first = core.resolve(test.first, data)
+        first = core.specialize(test.first, data)
         yield type(first).__name__, first
         released = core.release(first, key_stage, data)
-        test = core.resolve(test.then(test.second, first, released), data)
+        test = core.specialize(test.then(test.second, first, released), data)
     yield type(test).__name__, test
 
 
@@ -226,7 +226,7 @@ def _outside(values, bound: Sensitivity):
 
 def _is_smooth(query) -> bool:
     """Whether noise is scaled to a smooth sensitivity, which is part of the statistic."""
-    return hasattr(query.budget(), "decay")
+    return hasattr(query.mechanism_in_force(), "decay")
 
 
 def _smooth_shares(query, sensitivity: Sensitivity, first, second):
@@ -235,7 +235,8 @@ def _smooth_shares(query, sensitivity: Sensitivity, first, second):
     tiny = 1e-12 * float(np.asarray(sensitivity.bound))
     share = {
         "value": np.abs(a - b) / np.maximum(np.minimum(scale_a, scale_b), tiny),
-        "smooth": np.abs(np.log(np.maximum(scale_a, tiny) / np.maximum(scale_b, tiny))) / float(query.budget().decay()),
+        "smooth": np.abs(np.log(np.maximum(scale_a, tiny) / np.maximum(scale_b, tiny)))
+        / float(query.mechanism_in_force().decay()),
     }
     beyond = np.maximum(_outside(a[:, None], sensitivity), _outside(b[:, None], sensitivity))
     return share, {"value": beyond, "smooth": np.zeros_like(beyond)}

@@ -211,9 +211,9 @@ def _pilot(test, key, generate):
 
 
 def _relation_of(test, shapes) -> Relation:
-    test = core.resolve(test, shapes)
+    test = core.specialize(test, shapes)
     while isinstance(test, core.Sequential):
-        test = core.resolve(test.first, shapes)
+        test = core.specialize(test.first, shapes)
     return core._relation(test.sensitivity(core.num_records(shapes)))
 
 
@@ -297,7 +297,7 @@ def _sampled(pair, key, value, count: int, batch: int):
 
 
 def _one_stage(test, shapes):
-    test = core.resolve(test, shapes)
+    test = core.specialize(test, shapes)
     if isinstance(test, core.Sequential):
         raise ValueError(f"{core.method_of(test.second)} has stages; audit it with stages switched off.")
     return test
@@ -310,7 +310,7 @@ def _pair_of(test, attack: Attack) -> Pair:
     bounds = test.sensitivity(core.num_records(attack.data))
     second = neighbour(first, jax.tree.map(jnp.asarray, attack.replacement), core._relation(bounds))
     first_value, second_value = (core.exact_statistic(test, jax.random.key(0), version) for version in (first, second))
-    return Pair(first_value, second_value, bounds, test.budget())
+    return Pair(first_value, second_value, bounds, test.mechanism_in_force())
 
 
 def _pair_between(test, first, second) -> tuple[Pair, float]:
@@ -318,13 +318,13 @@ def _pair_between(test, first, second) -> tuple[Pair, float]:
     test = _one_stage(test, first)
     reached = bounds.reached_by(test, [(first, second)])
     before, after = (core.exact_statistic(test, jax.random.key(0), version) for version in (first, second))
-    pair = Pair(before, after, test.sensitivity(core.num_records(first)), test.budget())
+    pair = Pair(before, after, test.sensitivity(core.num_records(first)), test.mechanism_in_force())
     return pair, max(found.share for found in reached.values())
 
 
 def _shares(test) -> tuple[float, ...] | None:
     """What share of epsilon each released part has, in the order of the parts; None for one part."""
-    parts = getattr(test.budget(), "parts", None)
+    parts = getattr(test.mechanism_in_force(), "parts", None)
     if parts is None:
         return None
     spent = [float(parts[name].cost(Relation.REPLACE_ONE).epsilon) for name in sorted(parts)]

@@ -115,10 +115,10 @@ class _Checked:
         return self.configured.example
 
     def test(self, epsilon: float = 1.0, num_records: int = RECORDS):
-        return self.configured.build(epsilon, max(num_records, self.example.least))
+        return self.configured.build(epsilon, max(num_records, self.example.min_records))
 
     def data(self, number: int = 0, num_records: int = RECORDS):
-        return self.example.data(jax.random.fold_in(self.key, number), max(num_records, self.example.least))
+        return self.example.data(jax.random.fold_in(self.key, number), max(num_records, self.example.min_records))
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _vmap(one: _Checked) -> Found:
 
 
 def _rows(one: _Checked) -> int:
-    return max(RECORDS, one.example.least)
+    return max(RECORDS, one.example.min_records)
 
 
 def _apart(first, second, what: str) -> str:
@@ -186,7 +186,7 @@ def _bad_values(one: _Checked) -> Found:
 def _reads_missing(one: _Checked) -> bool:
     """Whether a statistic of one stage has a finite value of its own for data with NaN, which no run hands to it."""
     data = one.data()
-    query = core.resolve(one.test(), data)
+    query = core.specialize(one.test(), data)
     if isinstance(query, core.Sequential) or query.reads_missing or one.example.label:
         return False
 
@@ -216,7 +216,7 @@ def _cost(one: _Checked) -> Found:
     """The cost, known before the data are read, is the budget asked for."""
     if not one.entry.spec.private:
         return
-    epsilon, self_priced = 0.75, one.example.price != (1.0, 1.0) or not one.configured.claims_epsilon
+    epsilon, self_priced = 0.75, one.example.cost_ratio != (1.0, 1.0) or not one.configured.claims_epsilon
     planned = core.cost_of(one.test(epsilon), one.data())
     charged = core.run(one.test(epsilon), one._key(4), one.data()).cost
     if float(charged.epsilon) > float(planned.epsilon) * (1 + 1e-6):
@@ -224,7 +224,7 @@ def _cost(one: _Checked) -> Found:
     asked = float(planned.epsilon)
     if not self_priced and not asked <= epsilon * (1 + 1e-6):
         yield f"epsilon={epsilon} costs {spent(asked)}", ""
-    low, high = one.example.price
+    low, high = one.example.cost_ratio
     if self_priced and one.configured.claims_epsilon and not low * epsilon * (1 - 1e-6) <= asked <= high * epsilon:
         yield f"epsilon={epsilon} costs {spent(asked)}, price= says {low:g} to {high:g} times as much", ""
     yield "", ("" if asked >= low * epsilon * (1 - 1e-6) else f"epsilon={epsilon} spends {spent(asked)} only")
@@ -264,9 +264,9 @@ def _bounds(one: _Checked) -> Found:
 def attacked(one: _Checked) -> dict[str, tuple[bounds.Reached, float | None]]:
     """What the attack reached of every bound, and what the spec says that it reaches (None: nothing)."""
     how = one.example.search
-    sample = None if how.rounds is None else one.data(num_records=max(how.records, one.example.least))
+    sample = None if how.rounds is None else one.data(num_records=max(how.records, one.example.min_records))
     found = attack(one.test, one.example, sample, jax.random.key(0), held=one.public)
-    return {path: (best, _wanted(one.example.reaches, path)) for path, best in found.items()}
+    return {path: (best, _wanted(one.example.attack_tightness, path)) for path, best in found.items()}
 
 
 def _wanted(reaches, path: str) -> float | None:
@@ -298,7 +298,7 @@ def _level(one: _Checked) -> Found:
     if one.example.null is None or one.entry.spec.publishes not in (P_VALUE, DECISION):
         yield "", "no null in the example"
         return
-    count = max(NULL_RECORDS, one.example.least)
+    count = max(NULL_RECORDS, one.example.min_records)
     design = functools.partial(_drawn, one.example.null, count)
     p_values = power.p_values(one.test(1.0, count), design, one._key(5), REPLICATES)
     rejected = int(np.sum(np.asarray(p_values) <= LEVEL * (1 + 1e-6)))
@@ -376,8 +376,8 @@ def compared(test, data, key) -> dict[str, str]:
     found: dict[str, str] = {}
     with jax.enable_x64(True):
         data = jax.tree.map(np.asarray, data)
-        data = data.nameless() if hasattr(data, "nameless") else data
-        query = core.resolve(test, data)
+        data = data.without_names() if hasattr(data, "without_names") else data
+        query = core.specialize(test, data)
         while True:
             stage = query.first if isinstance(query, core.Sequential) else query
             if stage.needs_all(core.public_shapes(data)):
@@ -387,7 +387,7 @@ def compared(test, data, key) -> dict[str, str]:
                 return found
             key, own = jax.random.split(key)
             released = core.release(stage, own, data)
-            query = core.resolve(query.then(query.second, stage, released), data)
+            query = core.specialize(query.then(query.second, stage, released), data)
     return found
 
 

@@ -63,7 +63,7 @@ def slopes_of(
     """
     with jax.enable_x64(True):
         names = names_of(test, num_records) if names is None else names
-        if isinstance(core.resolve(test, jax.tree.map(lambda leaf: leaf[0], data)), core.Sequential):
+        if isinstance(core.specialize(test, jax.tree.map(lambda leaf: leaf[0], data)), core.Sequential):
             names = tuple(name for name in names if name != "split")  # of a whole budget that earlier stages share
         if not names:
             return {}

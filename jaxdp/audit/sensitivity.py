@@ -57,7 +57,7 @@ def falsify(
     """
     keys = jax.random.split(key, 4)
     shapes = jax.eval_shape(generate, keys[0])
-    test = core.resolve(test, shapes)
+    test = core.specialize(test, shapes)
     if isinstance(test, core.Sequential):
         raise ValueError("a staged test is attacked stage by stage: give its first query, then its resolved test.")
 

@@ -22,15 +22,15 @@ def ask(args: argparse.Namespace, table: Any, query: Any) -> int:
     folder = options.result_folder(args, query.form.files, query.unfinished)
     account = options.account(ledger, table.source, folder, query.short)
     key, query = options.make_key(args.seed), query.in_folder(folder)
-    with options.stages(query.parts + 4, EVERY if query.parts > 1 else None) as begin:
+    with options.stages(query.parts + 4, EVERY if query.parts > 1 else None) as on_stage:
         try:
-            found = query.ask(table, key, account, begin=begin, foretell=options.note)
+            found = query.ask(table, key, account, on_stage=on_stage, on_estimate=options.note)
         except KeyboardInterrupt:
             if any((folder / name).exists() for name in query.unfinished):
                 told = f"what was answered is kept: the same command with --out {folder} goes on."
                 print(f"jaxdp: {told}", file=sys.stderr)
             raise
-        content = write(found, folder, options.for_the_page(args, ledger), begin, getattr(args, "schema", ""))
+        content = write(found, folder, options.for_the_page(args, ledger), on_stage, getattr(args, "schema", ""))
     for name in query.unfinished:
         (folder / name).unlink(missing_ok=True)  # the results are on disk: the next run is a new one
     files = ", ".join(str(folder / name) for name in found.files if (folder / name).exists())
@@ -39,14 +39,14 @@ def ask(args: argparse.Namespace, table: Any, query: Any) -> int:
     return 0
 
 
-def write(found: Any, folder: Path, facts: dict, begin: Any, schema: str = "") -> dict:
+def write(found: Any, folder: Path, facts: dict, on_stage: Any, schema: str = "") -> dict:
     """Writes the files of a `TableAnswer` and report.html; returns what result.json holds."""
     from jaxdp.report import written
     from jaxdp.report.html import REPORT_NAME, write_report
 
-    begin("asking the planner")
+    on_stage("asking the planner")
     content = {**found.to_dict(), **found.missed(schema), **facts}
-    begin("writing")
+    on_stage("writing")
     files = {"result.json": (json_files.write, content), **found.written()}
     for name, (writer, *what) in files.items():
         written.put(folder, name, writer, *what)

@@ -29,20 +29,20 @@ def add_parser(subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data import batches, identifiers, readers
+    from jaxdp.data.parse_report import describe_ties
     from jaxdp.data.schema import Schema
-    from jaxdp.data.tally import ties_told
 
     schema = Schema.load(args.schema)
     names = options.columns(schema, args.columns) if args.columns else list(schema.names)
     rules = {name: schema.rule(name) for name in names}
     units: set[str] = set()
     watch = identifiers.Watch.of(args.data, schema.delimiter, schema.unit)
-    form, tally = _counted(args.data, rules, schema.delimiter, False, schema.unit, units, watch)
-    by_line = tally if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
-    shown = by_line if form else tally
+    form, report = _counted(args.data, rules, schema.delimiter, False, schema.unit, units, watch)
+    by_line = report if batches.is_typed(args.data) else _counted(args.data, rules, schema.delimiter, True)[1]
+    shown = by_line if form else report
     columns = shown.columns.values()
-    ties = [f"  {told}" for told in (*ties_told(columns), *_as_z(columns))]
-    persons = "" if form else watch.told()
+    ties = [f"  {told}" for told in (*describe_ties(columns), *_as_z(columns))]
+    persons = "" if form else watch.describe()
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
     if not any(problems) and (harm := shown.harm(())):
@@ -87,9 +87,9 @@ def _content(title: str, form: str, faults, columns, persons: str) -> dict[str, 
 
 def _notes(column) -> list[str]:
     """What is wrong with a column, how its values lie, and what that means where it is conditioned on."""
-    from jaxdp.data.tally import ties_told
+    from jaxdp.data.parse_report import describe_ties
 
-    return [column.sentence, column.crowding, *ties_told([column]), *_as_z([column])]
+    return [column.sentence, column.crowding, *describe_ties([column]), *_as_z([column])]
 
 
 def _as_z(columns) -> list[str]:
@@ -108,20 +108,20 @@ def _counted(path: str, rules, delimiter: str, strict: bool, unit: str = "", uni
     """
     from jaxdp.data import readers
     from jaxdp.data.coding import to_text
-    from jaxdp.data.tally import Tally
+    from jaxdp.data.parse_report import ParseReport
 
-    tally = Tally(watch)
+    report = ParseReport(watch)
     ids = [unit] if unit and units is not None else []
     try:
         for piece in readers.pieces(
-            path, list(dict.fromkeys([*rules, *ids])), delimiter, strict=strict, **tally.reading
+            path, list(dict.fromkeys([*rules, *ids])), delimiter, strict=strict, **report.reading
         ):
-            tally.add_piece(rules, piece)
+            report.add_piece(rules, piece)
             if units is not None and unit:
                 units.update(map(to_text, piece[unit]))
     except readers.FormError as error:
-        return str(error), tally
-    return "", tally
+        return str(error), report
+    return "", report
 
 
 def _lines(faults) -> list[str]:

@@ -195,7 +195,7 @@ def _verdict(error: Exception) -> tuple[str, int]:
 def _with_charges(message: str, error: BaseException) -> str:
     """The message, and what was charged before the error."""
     charge = sys.modules.get("jaxdp.charge")
-    notes = "" if charge is None else charge.told(error)
+    notes = "" if charge is None else charge.describe(error)
     return f"{message}. {notes}" if notes else message
 
 

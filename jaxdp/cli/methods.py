@@ -60,7 +60,7 @@ def _tests() -> list[dict]:
             "class": entry.cls.__name__,
             "summary": entry.spec.summary,
             "known_as": list(entry.spec.known_as),
-            "sees": entry.spec.sees,
+            "sees": entry.spec.alternatives,
             "chosen_for": _wishes(entry),
             "columns": entry.spec.columns.value,
             "publishes": entry.spec.publishes,
@@ -77,7 +77,7 @@ def _tests() -> list[dict]:
 def _wishes(entry) -> list[str]:
     """Kinds of dependence for which the test can be chosen by `jaxdp test --sees KIND`, in some columns."""
     from jaxdp.data.dataset import CATEGORICAL, Column, Domain
-    from jaxdp.spec import KINDS_SEEN
+    from jaxdp.spec import KINDS_OF_ALTERNATIVES
 
     number, code = Column(), Column(CATEGORICAL, 2)
     asked = [
@@ -85,8 +85,8 @@ def _wishes(entry) -> list[str]:
         for one, other in ((number, number), (number, code), (code, code))
         for given in ((), (number,), (number, number), (code,))
     ]
-    served = {kind for domain in asked if entry.spec.fits(domain) for kind in entry.spec.serves(domain)}
-    return [kind for kind in KINDS_SEEN if kind in served]
+    served = {kind for domain in asked if entry.spec.accepts(domain) for kind in entry.spec.suitability(domain)}
+    return [kind for kind in KINDS_OF_ALTERNATIVES if kind in served]
 
 
 def _searches() -> list[dict]:

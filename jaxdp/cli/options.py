@@ -482,8 +482,8 @@ def stages(count: int, every: float | None = None) -> Iterator[Callable[[str], N
 
     with tqdm(total=count, leave=False, bar_format="{bar:24} {desc}") as bar:
 
-        def begin(name: str) -> None:
+        def on_stage(name: str) -> None:
             bar.set_description_str(name)
             bar.update(1)
 
-        yield begin
+        yield on_stage

@@ -123,18 +123,18 @@ def run(args: argparse.Namespace) -> int:
     setting = setting_of(args)
     folder = options.output_folder(args.out, FILES)
     steps = _tell_simulated(args, setting)
-    with options.stages(3 + MAX_STEPS * steps, EVERY) as begin, listening(begin):
-        begin("planning")
+    with options.stages(3 + MAX_STEPS * steps, EVERY) as on_stage, listening(on_stage):
+        on_stage("planning")
         if setting is not None and args.method is None:
             rows: list[Row] = compare(setting, **given, level=args.level, delta=args.delta)
         else:
             method = args.method or default_method()
             how = {"level": args.level, "setting": setting, "delta": args.delta, "replicates": _step(args)}
             rows = [answer(method, **given, **how)]
-        begin("checking the answer on made-up data")
+        on_stage("checking the answer on made-up data")
         rows, simulated = keeping_level(rows, setting, args)
         content = {**describe(rows, setting, args), "simulated": simulated, "changes": _changes(rows[0], setting, args)}
-        begin("drawing")
+        on_stage("drawing")
         write(folder, rows, setting, content, args)
     options.tell(args, content, summary(rows, content, folder) + options.pictures())
     return 0

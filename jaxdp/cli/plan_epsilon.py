@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
         args.method = options.own_name(args.method)
     folder = options.output_folder(args.out, (*SHOWN, *OTHERS))
     _tell_simulated(args, setting, len(GRID))
-    with options.stages(len(GRID) + 2, 10.0) as begin, listening(begin):
+    with options.stages(len(GRID) + 2, 10.0) as on_stage, listening(on_stage):
         curve = epsilon_curve(
             args.method,
             n=args.n,
@@ -58,9 +58,9 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
             delta=args.delta,
             **({"replicates": args.replicates} if args.replicates else {}),
         )
-        begin("checking the knee on made-up data")
+        on_stage("checking the knee on made-up data")
         content = describe(curve, check(_row(curve), setting, args), args)
-        begin("drawing")
+        on_stage("drawing")
         for old in OTHERS:
             written.drop(folder, old)
         written.put_json(folder, "plan.json", content)

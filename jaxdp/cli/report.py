@@ -76,7 +76,7 @@ def compared(lines: list[dict]) -> str:
         cell = " ".join(f"{name}={line[name]}" for name in results.IDENTITY if name in line)
         text.append(
             f"  {cell}: {line['rate']:.4f} against {line['other_rate']:.4f}, difference {line['difference']:+.4f} "
-            f"[{line['low']:+.4f}, {line['high']:+.4f}], {p_values.told(line['p_value'])}"
+            f"[{line['low']:+.4f}, {line['high']:+.4f}], {p_values.describe(line['p_value'])}"
         )
     same = [line for line in lines if line["same_experiment"]]
     if same:

@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         engine.prepare(settings, folder, plan, resume=args.resume)
         jobs = submit.submit(args, run)
         if not args.wait:
-            print(submit.told(args, jobs))
+            print(submit.describe(args, jobs))
             return 0
         submit.wait(jobs)
         rows = results.read_rows(folder)

@@ -108,7 +108,7 @@ def wait(jobs: Sequence[Any], look: float = SECONDS_BETWEEN_LOOKS) -> None:
         )
 
 
-def told(args: argparse.Namespace, jobs: Sequence[Any]) -> str:
+def describe(args: argparse.Namespace, jobs: Sequence[Any]) -> str:
     """What is printed where nobody waits."""
     first = str(jobs[0].job_id).partition("_")[0]
     return "\n".join(

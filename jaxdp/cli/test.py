@@ -6,7 +6,7 @@ import argparse
 
 from jaxdp.cli import options
 
-SEES = ("linear", "monotone", "any")  # `jaxdp.spec.KINDS_SEEN`, without importing JAX
+SEES = ("linear", "monotone", "any")  # `jaxdp.spec.KINDS_OF_ALTERNATIVES`, without importing JAX
 ADJUST = ("holm", "bh")  # `jaxdp.ask.pair_answers.ADJUSTMENTS`, without importing JAX
 EXAMPLE = """examples:
   jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1

@@ -105,7 +105,7 @@ def _bytes(tree: Any) -> int:
 
 
 def _counted(function: Callable[[Data], Any], chunk: Data) -> tuple[int, Any]:
-    return len(chunk.x), function(chunk.nameless())
+    return len(chunk.x), function(chunk.without_names())
 
 
 def _merged(merge: Callable[[Any, Any], Any], one: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:

@@ -33,7 +33,7 @@ class Data:
         told = {**fields, **({} if self.domain is None else {"domain": repr(self.domain)})}
         return f"Data({', '.join(f'{name}={text}' for name, text in told.items())})"
 
-    def nameless(self) -> "Data":
+    def without_names(self) -> "Data":
         """The same records with columns that have no names: names are no part of a compiled program's identity."""
         if self.domain is None or not any(column.name for part in _parts(self.domain) for column in part):
             return self

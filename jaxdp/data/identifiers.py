@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxdp.data import batches, readers
 from jaxdp.data.notation import to_numbers
-from jaxdp.data.tally import texts_of
+from jaxdp.data.parse_report import texts_of
 
 PERSON, NUMBER, LABEL = 3, 2, 1  # how much a name says: whose a row is, which one of something it is, nothing
 MIN_KNOWN = {PERSON: 10, NUMBER: 30, LABEL: 20}  # fewer different values are levels of a category
@@ -104,7 +104,7 @@ class Watch:
         """Names of the columns that may still turn out to be identifiers."""
         return [name for name, column in self._columns.items() if column.may_be]
 
-    def told(self, remedy: str = "") -> str:
+    def describe(self, remedy: str = "") -> str:
         """What it means that an identifier repeats, without a full stop; the empty text where none does.
 
         Names one column, quotes no value. remedy: what to do about it; default what a schema can say.
@@ -195,7 +195,7 @@ def repeated(source: Any, delimiter: str = ",", unit: str = "") -> str:
     if watch.names:
         for piece in readers.pieces(source, [], delimiter, also=watch.names):
             watch.add(piece)
-    return watch.told()
+    return watch.describe()
 
 
 def _says_when(name: str) -> bool:

@@ -21,7 +21,7 @@ class Described:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names; a nameless column is called after its position."""
+        """Column names; a without_names column is called after its position."""
         return tuple(column.name or f"v{j}" for j, column in enumerate(self.columns))
 
     @property

@@ -38,7 +38,7 @@ from jaxdp.data import conditioning, readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates, to_text
 from jaxdp.data.columns import BINARY, CONTINUOUS, Column, Domain
 from jaxdp.data.notation import ISO, PLAIN, Notation
-from jaxdp.data.tally import Tally
+from jaxdp.data.parse_report import ParseReport
 
 if TYPE_CHECKING:
     from jaxdp.data.dataset import Data
@@ -154,7 +154,7 @@ class Schema:
         codes: bool = False,
         strict: bool = False,
         records: int | None = None,
-        tally: Tally | None = None,
+        report: ParseReport | None = None,
         shuffled: bool = False,
     ) -> Data:
         """Reads the columns of one query and returns arrays that public knowledge alone has scaled.
@@ -170,7 +170,7 @@ class Schema:
         A record of a CSV file is then one line, parsed by itself: a line break inside quotes ends it. A malformed
         line (empty, not UTF-8, badly quoted, too long, other fields than the header's) is a record of empty cells.
         records: the public number of records. strict drops and fills rows up to it; without strict, another number is
-        an error. tally: counts what did not say what the schema expects; private.
+        an error. report: counts what did not say what the schema expects; private.
         With a `unit` there is one record per unit, in the order of the ids; that protects what their rows hold while
         the ids count as public. shuffled: in a random order from the operating system, which protects ids as well.
         Errors: OSError, ValueError or TypeError on public mistakes (file, header, names), quoting no value.
@@ -179,7 +179,7 @@ class Schema:
         """
         x, y, given = self.roles(x, y, given)
         forms = _forms(x, y, given, codes)
-        how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
+        how: dict[str, Any] = {"strict": strict, "records": records, "report": report, "shuffled": shuffled}
         return self._data(self._table(source, forms, **how), x, y, given, forms)
 
     def coded(
@@ -234,19 +234,19 @@ class Schema:
         given: Sequence[str] = (),
         strict: bool = False,
         records: int | None = None,
-        tally: Tally | None = None,
+        report: ParseReport | None = None,
         shuffled: bool = False,
     ) -> tuple[np.ndarray, tuple[Column, ...]]:
         """All described columns (or the named ones) as one float64 array (n, d), and their descriptions.
 
         Continuous columns are scaled to [-1, 1], the other kinds are codes 0, ..., L - 1. given: further columns, as
-        `read` codes those that are conditioned on. strict, records, tally, shuffled and errors: as in `read`.
+        `read` codes those that are conditioned on. strict, records, report, shuffled and errors: as in `read`.
         """
         names = self.named("names", self.names if names is None else names)
         if not names or duplicates([*names, *given]):
             raise ValueError("names must hold at least one column, each once.")
         forms = _forms(names, (), given, codes=True)
-        how: dict[str, Any] = {"strict": strict, "records": records, "tally": tally, "shuffled": shuffled}
+        how: dict[str, Any] = {"strict": strict, "records": records, "report": report, "shuffled": shuffled}
         table = self._table(source, forms, **how)
         return np.concatenate([table[name] for name in forms], axis=1), self.columns_of(names, given)
 
@@ -298,7 +298,7 @@ class Schema:
         forms: Mapping[str, str],
         strict: bool,
         records: int | None,
-        tally: Tally | None,
+        report: ParseReport | None,
         shuffled: bool,
     ) -> dict[str, np.ndarray]:
         """name -> (n, columns) array; the file is read in pieces, so that only numbers are kept."""
@@ -319,11 +319,11 @@ class Schema:
         # Shapes are right for no rows at all, too: a strict run may read a file without any.
         columns = {name: len(self._columns(name, forms[name])) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
-        counted = {} if tally is None else tally.reading
+        counted = {} if report is None else report.reading
         for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, **counted):
-            if tally is not None:
-                tally.add_piece(rules, piece)
-            kept = self._kept(piece, rules, units, tally)
+            if report is not None:
+                report.add_piece(rules, piece)
+            kept = self._kept(piece, rules, units, report)
             for name in names:
                 pieces[name].append(self._coded(piece, name, forms[name])[kept])
         table = {name: np.concatenate(parts) for name, parts in pieces.items()}
@@ -332,14 +332,16 @@ class Schema:
         order = units.order(shuffled)
         return {name: values[order] for name, values in table.items()}
 
-    def _kept(self, piece: Mapping[str, Any], rules: Mapping[str, ColumnRule], units: _Units, tally: Tally | None):
+    def _kept(
+        self, piece: Mapping[str, Any], rules: Mapping[str, ColumnRule], units: _Units, report: ParseReport | None
+    ):
         """Which rows of a piece are records: complete ones where the others are dropped, the first of each unit."""
         if self.missing != DROP:
             return units.first_rows(piece[self.unit]) if self.unit else slice(None)
         kept = np.logical_and.reduce([rule.present(piece[name]) for name, rule in rules.items()])
-        if tally is not None:
-            tally.drops = True
-            tally.dropped += int(np.sum(~kept))
+        if report is not None:
+            report.drops = True
+            report.dropped += int(np.sum(~kept))
         if self.unit:
             kept[kept] = units.first_rows([piece[self.unit][place] for place in np.flatnonzero(kept)])
         return kept

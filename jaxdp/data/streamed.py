@@ -15,9 +15,9 @@ from jaxdp.data import batches, kept_sums, readers
 from jaxdp.data.chunks import Chunks, joined
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.kept_sums import KeptSums
+from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.records import Records
 from jaxdp.data.schema import DROP, Schema
-from jaxdp.data.tally import Tally
 
 BYTES_PER_VALUE = 128  # of a table read into memory, with the copies that a test makes (measured)
 BYTES_PER_CODE = 6  # of columns of levels, with the copies that a search makes
@@ -91,31 +91,31 @@ def stream(
     memory: int,
     strict: bool = False,
     records: int | None = None,
-    tally: Tally | None = None,
+    report: ParseReport | None = None,
     rows: int | None = None,
     kept: KeptSums | None = None,
 ) -> Chunks:
-    """The table as chunks. A pass is made now where the number of rows is not known, or for the tally.
+    """The table as chunks. A pass is made now where the number of rows is not known, or for the report.
 
-    memory: bytes that reading and summing may take, about. tally: of every cell, for the owner of the table.
+    memory: bytes that reading and summing may take, about. report: of every cell, for the owner of the table.
     rows: of the table, where they are known. kept: where sums are kept, so that an interrupted pass goes on.
     Errors: ValueError for a schema with a unit, whose rows cannot be told apart without all ids; as `readers.pieces`.
     """
     require_every_row(columns.schema)
 
-    def pieces(tally: Tally | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
-        counted = {} if tally is None else tally.reading
+    def pieces(report: ParseReport | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
+        counted = {} if report is None else report.reading
         how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
         return readers.pieces(source, list(columns.names), columns.schema.delimiter, **how)
 
-    count = _count(source, strict, records, tally) if rows is None else rows
+    count = _count(source, strict, records, report) if rows is None else rows
     if count is None:
         rules = {name: columns.schema.rule(name) for name in columns.names}
         count = 0
-        for piece in _told(pieces(tally), "checking", None):
+        for piece in _told(pieces(report), "checking", None):
             count += len(piece[columns.names[0]])
-            if tally is not None:
-                tally.add_piece(rules, piece)
+            if report is not None:
+                report.add_piece(rules, piece)
     most = min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS)
     add_up = adder(source, columns)
     if kept is not None:
@@ -157,7 +157,7 @@ def codes(
     *,
     strict: bool = False,
     records: int | None = None,
-    tally: Tally | None = None,
+    report: ParseReport | None = None,
 ) -> Records:
     """All columns as codes in as few bytes as they need, read in pieces: columns of levels alone.
 
@@ -166,12 +166,12 @@ def codes(
     require_every_row(schema)
     columns, rules = schema.columns_of(names), {name: schema.rule(name) for name in names}
     kind = np.min_scalar_type(max(column.levels for column in columns) - 1)
-    counted = {} if tally is None else tally.reading
+    counted = {} if report is None else report.reading
     how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
     parts: list[np.ndarray] = []
     for piece in _told(readers.pieces(source, names, schema.delimiter, **how), "reading", None):
-        if tally is not None:
-            tally.add_piece(rules, piece)
+        if report is not None:
+            report.add_piece(rules, piece)
         parts.append(schema.coded_table(piece, names).astype(kind))
     return Records(np.concatenate(parts) if parts else np.zeros((0, len(columns)), kind), columns)
 
@@ -203,12 +203,12 @@ def load(source: Any, *, columns: Any, memory: int, force: bool = False, **how: 
     """`stream`, as callers load a table. force: no cell is counted where that would take a pass of its own."""
     found = batches.of(source)
     if force and found is not None:
-        how.pop("tally", None)
+        how.pop("report", None)
     return stream(source, columns, memory=memory, **how)
 
 
-def _count(source: Any, strict: bool, records: int | None, tally: Tally | None) -> int | None:
-    if tally is not None:
+def _count(source: Any, strict: bool, records: int | None, report: ParseReport | None) -> int | None:
+    if report is not None:
         return None
     if strict and records is not None:
         return records

@@ -127,7 +127,7 @@ def _require_abilities(search: Search, options: Mapping[str, Any], setting: Sett
     missing = [name for name in spec.needs if name not in options]
     if missing:
         raise ValueError(f"{spec.name} needs {' and '.join(missing)}: call jaxdp.discovery.{spec.name}(...) itself.")
-    if not spec.fits(setting.levels):
+    if not spec.accepts(setting.levels):
         raise ValueError(f"{spec.name} takes coded columns only; use {best(setting).spec.name}.")
     if setting.in_chunks and not spec.sums:
         raise ValueError(f"{spec.name} needs all records in memory, not in chunks; use {best(setting).spec.name}.")
@@ -205,7 +205,7 @@ def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:
     return best(setting_of(records.columns, records.num_records, epsilon, delta)).spec.name
 
 
-_SHARED: dict[str, Any] = {"fits": lambda levels: True, "without_audit": "a sum of audited tests, reserved in advance"}
+_SHARED: dict[str, Any] = {"accepts": lambda levels: True, "without_audit": "a sum of audited tests, reserved in advance"}
 
 
 @search(

@@ -106,9 +106,9 @@ class SearchAudit:
 class SearchSpec:
     """Everything the rest of the package needs to know about a search.
 
-    name: its only name, that of the exported function. summary: one line for people. fits: whether it takes columns of
-    these levels. error: Setting -> about the weakest dependence of two columns that it finds, as the share of records
-    that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
+    name: its only name, that of the exported function. summary: one line for people.
+    accepts: whether it takes columns of these levels.
+    error: Setting -> about the weakest dependence of two columns that it finds, as the share of records that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
     infinity says that the search is there where no other fits; None: only by name. rank: Setting -> 0 to 3;
     searches of a lower rank come first whatever weaker dependence others find. because: Setting -> why, in words for
     people, where the rank decided. takes: those of `ABILITIES` that its function has as arguments; a test tries them.
@@ -121,7 +121,7 @@ class SearchSpec:
 
     name: str
     summary: str
-    fits: Callable[[Levels], bool] = coded
+    accepts: Callable[[Levels], bool] = coded
     error: Callable[[Setting], float] | None = None
     rank: Callable[[Setting], int] = lambda setting: 1
     because: Callable[[Setting], str] = lambda setting: ""
@@ -204,7 +204,7 @@ def find(name: str) -> Search:
 
 def takers(ability: str, levels: Levels) -> list[str]:
     """Names of the searches of columns of these levels that take one of `ABILITIES`, published ones left out."""
-    fitting = (one for one in searches().values() if one.spec.fits(levels) and not one.spec.true_epsilon)
+    fitting = (one for one in searches().values() if one.spec.accepts(levels) and not one.spec.true_epsilon)
     return [one.spec.name for one in fitting if one.takes(ability)]
 
 
@@ -232,7 +232,7 @@ class Forecast:
 def forecasts(setting: Setting) -> list[Forecast]:
     """What every search that the automatic choice may take would find, best first."""
     specs = [found.spec for found in searches().values()]
-    fitting = [s for s in specs if s.error and s.fits(setting.levels) and (s.sums or not setting.in_chunks)]
+    fitting = [s for s in specs if s.error and s.accepts(setting.levels) and (s.sums or not setting.in_chunks)]
     rows = [(spec.rank(setting), float(spec.error(setting)), spec.name) for spec in fitting if spec.error]
     return [Forecast(name, weakest) for _, weakest, name in sorted(rows)]
 

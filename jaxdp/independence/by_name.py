@@ -37,11 +37,11 @@ class ByName(PrivateTest):
         """Those of the entry's class."""
         return self.entry.cls.public_columns
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The built test, with what it needs for these shapes. Errors: those of the builder and of the test."""
         options = Options(level=self.level, num_records=shapes.x.shape[0], fields=dict(self.fields))
         test = self.entry.build(1.0 if self.epsilon is None else self.epsilon, shapes.domain, options)
         if self.mechanism is not None:
             test = dataclasses.replace(test, epsilon=None, mechanism=self.mechanism)
         require_z_is_used(test, shapes)
-        return test.resolve(shapes)
+        return test.specialize(shapes)

@@ -164,13 +164,13 @@ def _nearest_to_zero(interval) -> float:
     return low if low > 0.0 else min(high, 0.0)
 
 
-def told_correlation(test, x, y, interval) -> str:
+def describe_correlation(test, x, y, interval) -> str:
     """What an interval of a concordance says about the correlation of normal columns (#lower-bounds)."""
     del test
     return _told_least(0.0 if interval is None else least_correlation(interval), x, y)
 
 
-def told_clipped(test, x, y, interval) -> str:
+def describe_clipped(test, x, y, interval) -> str:
     """What an interval of a correlation of clipped columns says about that of normal columns (#lower-bounds)."""
     del test
     return _told_least(0.0 if interval is None else _nearest_to_zero(interval), x, y)
@@ -183,7 +183,7 @@ def _told_least(least: float, x, y) -> str:
     return f"; where both are normal given Z, their correlation is {bound}"
 
 
-def told_direction(x, y, interval) -> str:
+def describe_direction(x, y, interval) -> str:
     """What goes with what, where an interval leaves out 0; x, y: the rules of ordered or binary columns."""
     if interval is None or not (interval[0] > 0.0 or interval[1] < 0.0):
         return ""
@@ -194,7 +194,7 @@ def told_direction(x, y, interval) -> str:
     return f". {subject} goes with {'higher' if rises else 'lower'} {y.name}"
 
 
-def told_ratio(name: str, interval) -> str:
+def describe_ratio(name: str, interval) -> str:
     """The interval of a logarithm as one of the ratio itself; empty where there is no interval."""
     if interval is None:
         return ""

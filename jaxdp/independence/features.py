@@ -49,7 +49,7 @@ class Features:
         """What is public about a pair given z, without names."""
         x, y = ((self.columns[k],) if self.columns else () for k in (i, j))
         domain = Domain(x, y, self.columns_of_z or ())
-        return Data(None, None, domain=domain).nameless().domain if self.columns or self.columns_of_z else None
+        return Data(None, None, domain=domain).without_names().domain if self.columns or self.columns_of_z else None
 
     def query(self, i, j, domain: Domain | None) -> Data:
         """The data of a pair, which may be traced."""

@@ -24,7 +24,7 @@ from jaxdp.catalogue import ROUNDING, described
 from jaxdp.core import Cost
 from jaxdp.data.chunks import Chunks
 from jaxdp.independence.features import Features
-from jaxdp.noise.source import Source, opened
+from jaxdp.noise.source import Source, source_from_key
 from jaxdp.randomness import keys
 
 SHORT = 0.2  # seconds of a rehearsal that say enough, although it compiled
@@ -45,7 +45,7 @@ def run(test, key, mode: str, features: Features, *, ledger=None) -> tuple:
                 core.rehearse(each, data)
 
         with charge.paid(ledger, f"all-pairs[{core.method_of(test)}]", cost, key, mode=mode, rehearse=rehearse):
-            found = (_in_turn if one_by_one else _mapped)(each, opened(key), features)
+            found = (_in_turn if one_by_one else _mapped)(each, source_from_key(key), features)
         stack = np.stack if mode == keys.RELEASE else jnp.stack
         return stack([result.p_value for result in found]), cost, tuple(result.release for result in found)
 
@@ -57,15 +57,15 @@ def run_each(
     *,
     name: str,
     ledger=None,
-    begin: Callable[[int], None] = lambda place: None,
+    on_stage: Callable[[int], None] = lambda place: None,
     prepare: Callable[[str], None] = lambda stage: None,
-    foretell: Callable[[float], None] | None = None,
+    on_estimate: Callable[[float], None] | None = None,
 ) -> tuple[list[core.Result], Cost]:
     """(one result for each query by its own test, the cost of all): charged once, before a value is used.
 
     Privacy: sequential composition; the tests hold their shares of the budget. begin: told the place of each query.
     prepare: told, in words, each stage before a release is charged, once the account was found to afford it.
-    foretell: told, before the charge, about how many seconds a release will take.
+    on_estimate: told, before the charge, about how many seconds a release will take.
     """
     mode = keys.admit(key, *tests, *queries)
     queries = [core.admit(test, data) for test, data in zip(tests, queries, strict=True)]
@@ -74,15 +74,15 @@ def run_each(
 
         def rehearse():
             prepare("preparing")
-            _rehearse(tests, queries, charged=ledger is not None, prepare=prepare, foretell=foretell)
+            _rehearse(tests, queries, charged=ledger is not None, prepare=prepare, on_estimate=on_estimate)
 
         if ledger is None and mode == keys.RELEASE:
             rehearse()
         with charge.paid(ledger, name, cost, key, mode=mode, rehearse=rehearse):
-            sources = opened(key).split(len(tests))
+            sources = source_from_key(key).split(len(tests))
             found = []
             for place, (test, source, data) in enumerate(zip(tests, sources, queries, strict=True)):
-                begin(place)
+                on_stage(place)
                 found.append(core.run_opened(test, source, data))
         return found, cost
 
@@ -93,12 +93,12 @@ def _rehearse(
     *,
     charged: bool,
     prepare: Callable[[str], None],
-    foretell: Callable[[float], None] | None,
+    on_estimate: Callable[[float], None] | None,
 ) -> None:
-    """One release of each kind on zeros where that is to be charged, or where `foretell` is told their time."""
+    """One release of each kind on zeros where that is to be charged, or where `on_estimate` is told their time."""
     kinds = _kinds_of_pairs(tests, queries)
     # records in chunks are rehearsed on none, which says nothing about time; a run without a charge may be stopped
-    timed = foretell is not None and not any(isinstance(data, Chunks) for data in queries)
+    timed = on_estimate is not None and not any(isinstance(data, Chunks) for data in queries)
     timed = timed and (charged or len(tests) >= WORTH_TIMING * len(kinds))
     if not timed and not charged:
         return
@@ -106,8 +106,8 @@ def _rehearse(
     for place, (test, data, number) in enumerate(kinds, start=1):
         prepare(f"rehearsing kind {place} of {len(kinds)} of pairs on zeros; each is compiled once")
         seconds += number * rehearsed(test, data, again=timed)
-    if timed and foretell is not None:
-        foretell(seconds)
+    if timed and on_estimate is not None:
+        on_estimate(seconds)
 
 
 def rehearsed(test, data, *, again: bool) -> float:
@@ -130,7 +130,7 @@ def _kinds_of_pairs(tests: list, queries: list) -> list[tuple]:
     found: dict[tuple, list[tuple]] = {}
     for test, data in zip(tests, queries, strict=True):
         shapes = core.public_shapes(data)
-        domain = None if shapes.domain is None else shapes.nameless().domain
+        domain = None if shapes.domain is None else shapes.without_names().domain
         found.setdefault((type(test).__name__, str(described(test)), domain), []).append((test, data))
     return [(*alike[-1], len(alike)) for alike in found.values()]
 

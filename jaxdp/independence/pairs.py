@@ -37,7 +37,7 @@ class AllPairs(PrivateTest):
         name="all-pairs",
         summary="a test of every pair of many columns, released together",
         needs=("test",),
-        sees="what the test of one pair sees",
+        alternatives="what the test of one pair sees",
         theory="docs/theory/partition_gcm.md",
     )
 
@@ -53,9 +53,9 @@ class AllPairs(PrivateTest):
         """Whether the test of one pair conditions on z."""
         return self.test is not None and self.test.uses_z
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The inner test's stages, with this test at their end."""
-        inner = self.test.among().resolve(shapes)
+        inner = self.test.among().specialize(shapes)
         if isinstance(inner, Sequential):
             return Sequential(first=inner.first, second=AllPairs(test=inner.second), then=_then_inside(inner.then))
         count = shapes.x.shape[1]
@@ -63,8 +63,8 @@ class AllPairs(PrivateTest):
             inner = dataclasses.replace(inner, num_columns=(1, count * (count - 1) // 2, inner.num_columns[2]))
         return AllPairs(test=inner)
 
-    def budget(self):
-        return self.test.budget()
+    def mechanism_in_force(self):
+        return self.test.mechanism_in_force()
 
     def statistic(self, key, data):
         del key
@@ -98,7 +98,7 @@ class AllPairs(PrivateTest):
         """One p-value for each pair, array (pairs,)."""
         return self.test.pair_p_values(key, release)
 
-    def headline(self, release):
+    def estimate(self, release):
         return self.test.pair_statistics(release)
 
 

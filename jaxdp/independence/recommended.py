@@ -27,18 +27,18 @@ class Recommended(PrivateTest):
         name="recommended",
         summary="the recommended test for the columns of each query; for searches and plug-ins",
         columns=Columns.SCORES,
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         theory="docs/theory/ordered_neighbours.md",
     )
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The chosen test, with what it needs for these shapes. Errors: those of the chosen test."""
         entry = catalogue.default(domain_of(shapes), Columns.SCORES)
         epsilon = 1.0 if self.epsilon is None else self.epsilon
         test = entry.build(epsilon, shapes.domain, Options(num_records=shapes.x.shape[0]))
         if self.mechanism is not None:
             test = dataclasses.replace(test, epsilon=None, mechanism=self.mechanism)
-        return test.resolve(shapes)
+        return test.specialize(shapes)
 
 
 def domain_of(shapes) -> Domain:

@@ -172,7 +172,7 @@ class PrivateQueries(Readable, Uncopied):
         spec, columns = spec_of(self.test), self.records.accepted_as
         pair = unfit(spec, columns, 0)
         pairs = itertools.combinations(range(len(columns)), 2)
-        if pair and any(spec.fits(domain_of(columns, i, j, ())) for i, j in pairs):
+        if pair and any(spec.accepts(domain_of(columns, i, j, ())) for i, j in pairs):
             raise ValueError(refused(self.test, self.records, *pair))
 
     def _ask(self, query) -> float:

@@ -19,7 +19,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp._base.rounding import as_fraction, round_down, round_up
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
 from jaxdp.noise import certificate, lattice
-from jaxdp.noise.source import Source, opened, require_source
+from jaxdp.noise.source import Source, require_source, source_from_key
 from jaxdp.randomness import keys
 from jaxdp.randomness.single_use import SingleUse
 
@@ -116,7 +116,7 @@ class SparseVector:
         in plain Python, and each of their states serves once.
         """
         mode = keys.admit(key, self, threshold)
-        state = self.init_opened(opened(key), threshold)
+        state = self.init_opened(source_from_key(key), threshold)
         return ReleasedState(self, state) if mode == keys.RELEASE else state
 
     def init_opened(self, source: Source, threshold=0.0) -> SparseVectorState:
@@ -164,7 +164,7 @@ class SparseVector:
         One program without a loop; the queries can't depend on earlier answers.
         """
         keys.admit(key, self, queries, threshold)
-        return self.answers_opened(opened(key), queries, threshold)
+        return self.answers_opened(source_from_key(key), queries, threshold)
 
     def answers_opened(self, source: Source, queries, threshold=0.0):
         """`answers` for a source that an entry point has opened."""

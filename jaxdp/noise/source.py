@@ -449,10 +449,10 @@ class RecordedNoise(Source):
         return self.note(law, value, (reach(sensitivity), budget), self.key, output)
 
 
-def opened(key) -> Source:
+def source_from_key(key) -> Source:
     """The source behind a key that an entry point has admitted; a release key is spent by it."""
     if isinstance(key, keys.RecordedKey):
-        return RecordedNoise(opened(key.key), key.tape)
+        return RecordedNoise(source_from_key(key.key), key.tape)
     key = keys.open_key(key)
     return LatticeNoise(key) if keys.mode_of(key) == keys.RELEASE else FloatNoise(key)
 

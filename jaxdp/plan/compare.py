@@ -10,7 +10,7 @@ from jaxdp import catalogue
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import Compact, Rows, as_html
 from jaxdp.accounting.renyi import zcdp_rho
-from jaxdp.independence.continuous.level_rule import LevelLost
+from jaxdp.independence.continuous.validity import LevelLost
 from jaxdp.plan import solve
 from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting

@@ -68,7 +68,7 @@ class Plan:
     @property
     def smallest_n(self) -> int:
         """Records below which the test's own limit law is not to be trusted."""
-        return self.planning.least
+        return self.planning.min_records
 
     @property
     def gaussian(self) -> bool:
@@ -110,7 +110,7 @@ class Plan:
             return False
         if (self.planning.table or self.planning.without_z) and not setting.scaled:
             return False
-        return self.entry.spec.fits(setting.domain(CODES))
+        return self.entry.spec.accepts(setting.domain(CODES))
 
     def has_formula(self, setting: Setting, delta: float) -> bool:
         """Whether there is one for these columns and this noise."""
@@ -142,7 +142,7 @@ class Plan:
             self.make(setting, 1.0, 0.05).refuse_coarse_cells(setting.z)
         elif self.entry.spec.rank(setting.domain(CODES)):
             design = setting.design(MANY, 0.0, self.form)
-            rule = self.make(setting, 1.0, 0.05).level_rule(jax.eval_shape(design, jax.random.key(0)))
+            rule = self.make(setting, 1.0, 0.05).validity(jax.eval_shape(design, jax.random.key(0)))
             if rule is not None:
                 rule.require()
 

@@ -22,7 +22,7 @@ from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import duration
 from jaxdp.accounting import renyi
-from jaxdp.independence.continuous.level_rule import LevelLost
+from jaxdp.independence.continuous.validity import LevelLost
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
 from jaxdp.plan.methods import MIN_N, Plan, plan_of
@@ -158,7 +158,7 @@ class PlannedTest:
         if self.plan.entry.cls.enforce_rule:
             test = self._test(n, epsilon)
             shapes = jax.eval_shape(self.setting.design(n, 0.0, self.plan.form), jax.random.key(0))
-            test.level_rule(shapes).require()
+            test.validity(shapes).require()
 
     def reference(self, n: int, effect: float) -> float:
         """Power of the usual non-private test."""

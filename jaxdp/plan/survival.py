@@ -106,7 +106,7 @@ def released(test, key, table, num_records):
     """The last stage and its release of a simulated run of `LogRank`, which reads its table alone."""
 
     def noisy(query, key, value):
-        bounds, mechanism = query.sensitivity(num_records), query.budget()
+        bounds, mechanism = query.sensitivity(num_records), query.mechanism_in_force()
         if isinstance(value, dict):
             keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
             noise = {name: mechanism[name].noise(keys[name], bounds[name], ()) for name in value}
@@ -139,7 +139,7 @@ def log_rank_power(setting: Setting, n: int, epsilon: float | laws.Concentrated,
     counts = np.random.default_rng(SEED).multinomial(n, setting.cells(effect).ravel(), size=DRAWS)
     with jax.enable_x64(True):
         x, y = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n,), (n, 2)))
-        asked = test.resolve(Data(x, y, None, setting.domain()))
+        asked = test.specialize(Data(x, y, None, setting.domain()))
         tables = jnp.asarray(counts.reshape(DRAWS, *TABLE), float)
         return float(np.mean(_p_values(asked, jax.random.key(SEED), tables, float(n)) < level))
 

@@ -61,14 +61,14 @@ class PaperCRT(RandomizationTest):
         summary="rank of the statistic among resamples, as published; weak",
         from_domain=from_law,
         needs=("law",),
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         true_epsilon="as claimed; the best attack reaches 0.45 of the sensitivity that the noise is for",
         planning=Planning(gaussian=False),
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
     )
 
-    def budget(self):
+    def mechanism_in_force(self):
         return ReportNoisyMax(epsilon=self.epsilon) if self.mechanism is None else self.mechanism
 
     def default_winsorize(self, num_records):
@@ -92,6 +92,6 @@ class PaperCRT(RandomizationTest):
         del key
         return (1.0 + release.value) / (self.num_resamples + 1.0)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The released rank of T_0."""
         return release.value

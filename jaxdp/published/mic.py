@@ -52,8 +52,8 @@ class PaperMICeLaplace(MICeLaplace):
         true_epsilon="as claimed; the noise is more than 6 times too large",
     )
 
-    def resolve(self, shapes):
-        pinned = super().resolve(shapes)
+    def specialize(self, shapes):
+        pinned = super().specialize(shapes)
         if shapes.x.shape[0] < 6:
             raise ValueError(f"theorem 3.1 of the paper needs at least 6 records, got {shapes.x.shape[0]}.")
         return pinned
@@ -110,15 +110,15 @@ class PaperMICrGeometric(MICrGeometricSplit):
         true_epsilon="2 floor(B/2) - 3 times the one asked for",
     )
 
-    def resolve(self, shapes):
-        pinned = super().resolve(shapes)
+    def specialize(self, shapes):
+        pinned = super().specialize(shapes)
         if self.mechanism is not None:
             return pinned
         epsilon: Any = self.epsilon
         total = self.num_tables(shapes.x.shape[0]) * epsilon
         return dataclasses.replace(pinned, epsilon=None, mechanism=Geometric(total))
 
-    def budget(self):
+    def mechanism_in_force(self):
         if self.mechanism is None:
             raise ValueError("PaperMICrGeometric costs G epsilon, known once the number of records is: use jaxdp.run.")
         return self.mechanism

@@ -85,8 +85,8 @@ class PaperKendall(ConditionalKendall):
         if self.relation is not Relation.REPLACE_ONE:
             raise ValueError("PaperKendall exists under replace_one only.")
 
-    def resolve(self, shapes):
-        test = super().resolve(shapes)
+    def specialize(self, shapes):
+        test = super().specialize(shapes)
         if self.epsilon is None:
             return test
         # Noise scale claim/epsilon on a statistic of sensitivity D is D epsilon/claim-DP, no better.
@@ -94,9 +94,9 @@ class PaperKendall(ConditionalKendall):
         factor = paper_sensitivity(num_records, test.levels, test.num_strata != 1) / paper_claim(num_records)
         return dataclasses.replace(test, epsilon=None, mechanism=Laplace(check.budget(self.epsilon) * factor))
 
-    def budget(self):
+    def mechanism_in_force(self):
         if self.mechanism is None:
-            raise ValueError("the budget of PaperKendall depends on n: ask the resolved test, test.resolve(shapes).")
+            raise ValueError("the budget of PaperKendall depends on n: ask the resolved test, test.specialize(shapes).")
         return self.mechanism
 
     def statistic(self, key, data):
@@ -126,9 +126,9 @@ class PaperKendall(ConditionalKendall):
 
     def p_value(self, key, release):
         del key
-        return self.budget().null_p_value(release.value, 1.0, release.sensitivity)
+        return self.mechanism_in_force().null_p_value(release.value, 1.0, release.sensitivity)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The released statistic."""
         return release.value
 

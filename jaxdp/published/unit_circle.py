@@ -53,8 +53,8 @@ class PaperUnitCircle(UnitCircle):
         if self.null != SUPREMUM or self.mechanism is not None:
             raise ValueError("PaperUnitCircle takes epsilon= alone: its threshold and its noise are part of it.")
 
-    def resolve(self, shapes):
-        return super().resolve(shapes).prepared()
+    def specialize(self, shapes):
+        return super().specialize(shapes).prepared()
 
     def prepared(self):
         """This test with its thresholds, one for each margin."""
@@ -62,7 +62,7 @@ class PaperUnitCircle(UnitCircle):
             return self
         return dataclasses.replace(self, thresholds=_thresholds(self.groups, self.epsilon, self.level))
 
-    def budget(self):
+    def mechanism_in_force(self):
         # Written as the budget that is true: the noise scale stays what the paper adds.
         scale = unit_circle.paper_sensitivity(self.groups, self.threshold) / check.budget(self.epsilon)
         return Laplace(self.move() / scale)
@@ -89,7 +89,7 @@ class PaperUnitCircle(UnitCircle):
         del key
         return null_laws.decision(release.value > 0.0, self.level)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy norm minus the threshold."""
         return release.value
 

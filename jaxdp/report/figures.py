@@ -132,7 +132,9 @@ def null_law(
     )
     for edge in (-critical, critical):
         axes.axvline(edge, color=RED, linewidth=0.8, linestyle=":")
-    axes.axvline(statistic, color="black", linewidth=1.6, label=f"{label} {statistic:.4g}, {p_values.told(p_value)}")
+    axes.axvline(
+        statistic, color="black", linewidth=1.6, label=f"{label} {statistic:.4g}, {p_values.describe(p_value)}"
+    )
     axes.set(
         title=plain(title), xlabel=plain(label), ylabel="density", ylim=(0.0, 1.08 * height.max()), xlim=(-reach, reach)
     )
@@ -158,7 +160,7 @@ def p_value_scale(
     figure, axes = _over_effect(2.4, effect)
     axes.axvspan(smallest, level, color=RED, alpha=0.2, label=f"critical region, level {level:g}")
     axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
-    axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"{p_values.told(p_value)}")
+    axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"{p_values.describe(p_value)}")
     axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=plain(title), xlabel="p-value (noise included)")
     axes.spines["left"].set_visible(False)
     figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=8)

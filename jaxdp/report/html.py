@@ -23,7 +23,7 @@ from typing import Any
 
 from jaxdp._base import amounts, csv_files
 from jaxdp.report import written
-from jaxdp.report.sections import COST, story, waterfall
+from jaxdp.report.sections import COST, narrative, waterfall
 
 REPORT_NAME = "report.html"
 CSV_ROWS_SHOWN = 30
@@ -165,7 +165,7 @@ def _section(
     }
     yield from (_folded(name, table) for name, table in tables.items() if name in UNFOLDED)
     for head in heads:
-        for part, sentences in story(head):
+        for part, sentences in narrative(head):
             told = [sentence for sentence in sentences if sentence != heading]
             yield _told(part, told, str(head.get("command", ""))) if told else ""
             yield _bar(waterfall(head)) if part == COST else ""

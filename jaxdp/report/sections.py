@@ -65,13 +65,13 @@ DOUBTS = {  # what a flagged test takes for a dependence; a flag about power alo
 }
 
 
-def told_doubts(flags: Sequence[str]) -> str:
+def describe_doubts(flags: Sequence[str]) -> str:
     """What else could look like the dependence that a flagged test found; the empty text where there is nothing."""
     doubts = dict.fromkeys(DOUBTS[flag] for flag in flags if flag in DOUBTS)
     return f", unless {' or '.join(doubts)}" if doubts else ""
 
 
-def told_flags(flags: Sequence[str]) -> str:
+def describe_flags(flags: Sequence[str]) -> str:
     """Why an answer is flagged, in words; the name of the flag where there are none."""
     return ", ".join(FLAGS.get(flag, flag) for flag in flags)
 
@@ -97,7 +97,7 @@ def sections(result: Mapping[str, Any]) -> list[Section]:
     return [part for part in told if part.sentences]
 
 
-def story(result: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+def narrative(result: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Headings of a page with their sentences, in reading order."""
     told: dict[str, list[str]] = {}
     for part in sections(result):
@@ -188,14 +188,14 @@ def _built(fields: Mapping[str, Any]) -> str:
 
 
 def _strength(result: Mapping[str, Any]) -> Iterator[Section]:
-    effect = told_effect(result)
+    effect = describe_effect(result)
     yield Section("effect", STRENGTH, [f"{effect}." if effect else ""])
     if effect and result["interval"] is not None:
         yield Section("", STRENGTH, ["The noise that was added is counted in the interval."])
     yield Section("margin", STRENGTH, [str(result.get("equivalence", {}).get("sentence", ""))])
 
 
-def told_effect(content: Mapping[str, Any]) -> str:
+def describe_effect(content: Mapping[str, Any]) -> str:
     """The effect size with its interval in words; the empty text where there is none."""
     effect, interval = content.get("effect"), content.get("interval")
     if not isinstance(effect, float):
@@ -243,7 +243,7 @@ def _rests_on(result: Mapping[str, Any]) -> Iterator[Section]:
     yield Section("given", RESTS_ON, [str(result.get("conditioned_on", ""))])
     yield Section("cells", "", [_told_cells(result["cells"]) if result.get("cells") else ""])
     yield Section("assumes", RESTS_ON, [str(result.get("assumption", "")), str(rule.get("sentence", ""))])
-    yield Section("flagged", RESTS_ON, [f"Take care: {told_flags(flags)}." if flags else ""])
+    yield Section("flagged", RESTS_ON, [f"Take care: {describe_flags(flags)}." if flags else ""])
     told = f"{', '.join(map(str, public))}: not protected, known to everyone." if public else ""
     yield Section("public", RESTS_ON, [told])
 

@@ -64,13 +64,13 @@ def _with_lengthscale(test, value):
 def _first_share(test, num_records: int):
     """Share of the budget that the first part (the one that is tested) gets."""
     del num_records
-    parts = test.budget().parts
+    parts = test.mechanism_in_force().parts
     return _amount(parts[_tested(parts)]) / sum(map(_amount, parts.values()))
 
 
 def _with_share(test, share):
     """The same total epsilon (rho for Gaussian noise), divided anew over the two parts."""
-    parts = test.budget().parts
+    parts = test.mechanism_in_force().parts
     tested = _tested(parts)
     total = sum(check.budget(_amount(part)) for part in parts.values())
     each = {name: share if name == tested else 1.0 - share for name in parts}

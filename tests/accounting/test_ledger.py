@@ -238,7 +238,7 @@ class DataWereRead(Exception):
 class Reader(PrivateTest):
     """A test that stops as soon as its data are read."""
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon)
 
     def statistic(self, key, data):
@@ -299,7 +299,7 @@ def test_require_charges_nothing(ledger):
 
 @frozen_pytree
 class NoisySum(PrivateTest):
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon)
 
     def statistic(self, key, data):

@@ -112,8 +112,8 @@ def test_a_named_test_is_built_for_the_columns_of_each_query():
     table = records()
     for query in ((0, 1), (0, 3)):
         data = table.query(*query, (2,), True)
-        resolved = ByName(entry=asked, epsilon=1.0, level=0.01).resolve(core.public_shapes(data))
-        wanted = found.build(1.0, data.domain).resolve(core.public_shapes(data))
+        resolved = ByName(entry=asked, epsilon=1.0, level=0.01).specialize(core.public_shapes(data))
+        wanted = found.build(1.0, data.domain).specialize(core.public_shapes(data))
         assert jax.tree.structure(resolved) == jax.tree.structure(wanted)
         for one, other in zip(jax.tree.leaves(resolved), jax.tree.leaves(wanted), strict=True):
             np.testing.assert_array_equal(one, other)
@@ -124,7 +124,7 @@ def test_a_decision_is_made_at_the_level_of_the_search():
 
     entry = jaxdp.catalogue.find("local-permutation")
     data = records().query(0, 1, (2,), entry.spec.columns is jaxdp.Columns.SCORES)
-    test = ByName(entry=entry, epsilon=1.0, level=choose.TEST_LEVEL).resolve(core.public_shapes(data))
+    test = ByName(entry=entry, epsilon=1.0, level=choose.TEST_LEVEL).specialize(core.public_shapes(data))
     assert test.level == choose.TEST_LEVEL
 
 

@@ -27,7 +27,7 @@ class BoundedSum(PrivateTest):
     method: ClassVar[str] = "BoundedSum"
     uses_z: ClassVar[bool] = True  # one design with a z serves all tests of this file
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
@@ -77,13 +77,13 @@ class OneKey(jaxdp.ReportNoisyMax):
 
 @frozen_pytree
 class ScaleFromData(BoundedSum):
-    def budget(self):
+    def mechanism_in_force(self):
         return ValueScaled(epsilon=self.epsilon)
 
 
 @frozen_pytree
 class OneKeyTwice(BoundedSum):
-    def budget(self):
+    def mechanism_in_force(self):
         return OneKey(epsilon=self.epsilon)
 
 

@@ -72,7 +72,7 @@ def test_the_cost_is_the_budget_asked_for(case):
     data = sample(case.name)
     cost = compiled_run(case.test(0.75), key(1), data).cost
     budget = cost.rho if case.rho else cost.epsilon
-    low, high = case.example.price
+    low, high = case.example.cost_ratio
     assert 0.75 * low * (1 - 1e-6) <= float(budget) <= 0.75 * high * (1 + 1e-6)
     planned = core.cost_of(case.test(0.75), data)
     assert float(planned.epsilon) == pytest.approx(float(cost.epsilon), rel=1e-6)
@@ -191,13 +191,13 @@ def test_private_values_out_of_order_change_neither_shapes_nor_control_flow(case
 
 def decides(test):
     """Whether decisions or answers are released, no noisy statistic."""
-    parts = getattr(test.budget(), "parts", {"": test.budget()})
+    parts = getattr(test.mechanism_in_force(), "parts", {"": test.mechanism_in_force()})
     return not any(hasattr(part, "noise") for part in parts.values())
 
 
 @every(PRIVATE)
 def test_nothing_unnoised_is_in_a_result(case):
-    test, data = core.resolve(case.test(0.5), sample(case.name)), sample(case.name)
+    test, data = core.specialize(case.test(0.5), sample(case.name)), sample(case.name)
     if isinstance(test, core.Sequential):
         test = test.first
     elif decides(test):
@@ -208,7 +208,7 @@ def test_nothing_unnoised_is_in_a_result(case):
         return
     statistics = jax.tree.leaves(core._statistic(test, key(8), data))  # the program that releases it
     released = jax.tree.leaves(core.release(test, key(7), data).value)
-    if isinstance(test.budget(), TopK):
+    if isinstance(test.mechanism_in_force(), TopK):
         assert all(leaf.shape == (test.count,) and leaf.dtype == np.int32 for leaf in released)  # places alone
         return
     if all(np.all(np.asarray(leaf) == np.round(leaf)) for leaf in released):
@@ -246,7 +246,7 @@ class ClippedSum(PrivateTest):
 
     claim: float = jax.tree.static(default=1.0)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
@@ -264,7 +264,7 @@ class ClippedSum(PrivateTest):
 )
 def test_a_new_test_with_a_wrong_sensitivity_is_found(claim, message):
     """Also one that claims twice what is true: the share it says it reaches is not reached."""
-    example = Example(BY_NAME["partition-gcm"].data, fields={"claim": claim}, reaches=1.0)
+    example = Example(BY_NAME["partition-gcm"].data, fields={"claim": claim}, attack_tightness=1.0)
     made_up = internal("made-up", ClippedSum, example)
     found = attacks.attack(made_up)
     if message is None:
@@ -276,7 +276,7 @@ def test_a_new_test_with_a_wrong_sensitivity_is_found(claim, message):
 
 def test_a_value_outside_its_public_range_is_found():
     """The range of the made-up test, halved."""
-    made_up = internal("narrow", _Narrow, Example(BY_NAME["partition-gcm"].data, reaches=1.0))
+    made_up = internal("narrow", _Narrow, Example(BY_NAME["partition-gcm"].data, attack_tightness=1.0))
     with pytest.raises(AssertionError, match="leaves its public range"):
         attacks.check(made_up, attacks.attack(made_up))
 
@@ -289,12 +289,12 @@ class _Narrow(ClippedSum):
 
 
 def test_every_private_case_says_what_is_reached():
-    assert all(case.example.reaches is not None for case in ATTACKED)
+    assert all(case.example.attack_tightness is not None for case in ATTACKED)
 
 
 @every(PRIVATE)
 def test_the_program_does_not_depend_on_values(case):
-    test = core.resolve(case.test(1.0), sample(case.name))
+    test = core.specialize(case.test(1.0), sample(case.name))
     if isinstance(test, core.Sequential):
         test = test.first
     programs = {str(jax.make_jaxpr(test.statistic)(key(0), sample(case.name, seed))) for seed in (0, 1)}
@@ -308,7 +308,7 @@ def test_the_program_does_not_depend_on_values(case):
 def test_the_statistic_is_the_one_its_sensitivity_was_computed_for(case):
     """The sensitivity sees a concrete budget, the compiled statistic a traced one: no default may depend on that."""
     data = sample(case.name)
-    test = core.resolve(case.test(0.05), data)
+    test = core.specialize(case.test(0.05), data)
     if isinstance(test, core.Sequential):
         test = test.first
     concrete = jax.jit(lambda key, data: test.statistic(key, data))(key(11), data)
@@ -328,7 +328,7 @@ def test_a_release_is_a_release(case):
     p_value = np.asarray(result.p_value)
     assert np.all((p_value >= 0) & (p_value <= 1))
     budget = result.cost.rho if case.rho else result.cost.epsilon
-    assert float(budget) <= case.example.price[1] * (1 + 1e-9)
+    assert float(budget) <= case.example.cost_ratio[1] * (1 + 1e-9)
     # Other data and another key compile nothing: no program, and so none kept on disk, holds a value of either.
     others = jax.tree.map(np.asarray, sample(case.name, 1))
     others = dataclasses.replace(others, **{name: getattr(data, name) for name in getattr(test, "public_columns", ())})

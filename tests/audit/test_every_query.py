@@ -46,7 +46,11 @@ def test_every_test_has_a_case_and_says_what_is_reached(entry):
     assert {one.name for one in found} <= set(BY_NAME)
     assert not found[0].example.bounds_only, f"the first example of {entry.name} must run the whole contract"
     for one in found:
-        shares = one.example.reaches if isinstance(one.example.reaches, dict) else {"": one.example.reaches}
+        shares = (
+            one.example.attack_tightness
+            if isinstance(one.example.attack_tightness, dict)
+            else {"": one.example.attack_tightness}
+        )
         for share in shares.values():
             said = share is not None or not entry.spec.private
             assert said, f"{one.name} does not say what share of its bound an attack reaches"

@@ -165,7 +165,7 @@ def test_stages_spend_what_the_test_declares(mechanism):
         cost = jaxdp.core.cost_of(jaxdp.PartitionGCM(mechanism=mechanism, accept_coarse_cells=True, **fields), data)
         total = float(getattr(mechanism, name))
         assert 0.999 * total <= float(getattr(cost, name)) <= total * (1 + 1e-9)
-    halves = AxisSelection(mechanism=mechanism).budget().parts
+    halves = AxisSelection(mechanism=mechanism).mechanism_in_force().parts
     assert sum(float(getattr(half.cost(Relation.REPLACE_ONE), name)) for half in halves.values()) == pytest.approx(
         total
     )

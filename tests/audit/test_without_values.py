@@ -30,10 +30,12 @@ class CutProducts(PrivateTest):
     """Sum of x y, each cut to [-1, 1]: moves by at most 2 between numbers, and is NaN where one is."""
 
     spec = TestSpec(
-        name="cut-products", summary="made up", examples=(Example(examples.pair, reaches=0.9, null=examples.normal),)
+        name="cut-products",
+        summary="made up",
+        examples=(Example(examples.pair, attack_tightness=0.9, null=examples.normal),),
     )
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
@@ -54,7 +56,9 @@ class CutProducts(PrivateTest):
 
     def p_value(self, key, release):
         del key
-        return self.budget().null_p_value(release.value, math.sqrt(release.num_records), release.sensitivity)
+        return self.mechanism_in_force().null_p_value(
+            release.value, math.sqrt(release.num_records), release.sensitivity
+        )
 
 
 @frozen_pytree

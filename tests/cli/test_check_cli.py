@@ -7,8 +7,8 @@ import pytest
 
 import jaxdp
 from jaxdp.cli.main import main
+from jaxdp.data.parse_report import ColumnReport, ParseReport
 from jaxdp.data.schema import Schema, column_rule
-from jaxdp.data.tally import ColumnTally, Tally
 
 pytest.importorskip("matplotlib")
 
@@ -106,21 +106,21 @@ def test_mic_refuses_too_and_names_how_many(tmp_path, capsys):
 @pytest.mark.parametrize(("spoiled", "parses"), [(ROWS // 2 - 1, True), (ROWS // 2, False)])
 def test_half_of_the_cells_decide(tmp_path, spoiled, parses):
     write(tmp_path, x="{0}%", spoiled=spoiled)
-    tally = Tally()
-    Schema.load(tmp_path / "s.toml").read_table(tmp_path / "d.csv", tally=tally)
-    assert (tally.failing() == []) is parses
-    assert tally.columns["x"].unreadable == spoiled
+    report = ParseReport()
+    Schema.load(tmp_path / "s.toml").read_table(tmp_path / "d.csv", report=report)
+    assert (report.failing() == []) is parses
+    assert report.columns["x"].unreadable == spoiled
 
 
 def test_missing_cells_are_no_fault():
-    tally = ColumnTally(column_rule("c", {"kind": "continuous", "bounds": [0, 1]}))
-    tally.add(["", "NA", "nan", "0.5", "7"] + [None] * 10)
-    assert (tally.cells, tally.missing, tally.outside, tally.unreadable) == (15, 13, 1, 0)
-    assert not tally.parses
-    tally.add(["0.5"])
-    assert tally.parses
-    tally.add(np.array([0.5, np.nan, np.inf, -1.0]))
-    assert (tally.missing, tally.outside, tally.unreadable) == (14, 2, 1)
+    report = ColumnReport(column_rule("c", {"kind": "continuous", "bounds": [0, 1]}))
+    report.add(["", "NA", "nan", "0.5", "7"] + [None] * 10)
+    assert (report.cells, report.missing, report.outside, report.unreadable) == (15, 13, 1, 0)
+    assert not report.parses
+    report.add(["0.5"])
+    assert report.parses
+    report.add(np.array([0.5, np.nan, np.inf, -1.0]))
+    assert (report.missing, report.outside, report.unreadable) == (14, 2, 1)
 
 
 @pytest.mark.full
@@ -209,11 +209,11 @@ def test_the_owner_is_warned_of_codes_that_are_declared_continuous(tmp_path, cap
         assert (OWNER in shown.err) == warned
         assert "may be codes" not in shown.out + (tmp_path / "out" / "result.json").read_text()
         assert ("records with equal Z" in " ".join(shown.out.split())) == bool(step)
-    tally, rng = ColumnTally(column_rule("k", {"kind": "continuous", "bounds": [0, 1000]})), np.random.default_rng(1)
-    tally.add(rng.integers(200, size=200).astype(float))  # 200 labels in 200 records: about 126 differ
-    assert tally.tied
-    tally.add(rng.uniform(0, 1000, 200))
-    assert not tally.tied
+    report, rng = ColumnReport(column_rule("k", {"kind": "continuous", "bounds": [0, 1000]})), np.random.default_rng(1)
+    report.add(rng.integers(200, size=200).astype(float))  # 200 labels in 200 records: about 126 differ
+    assert report.tied
+    report.add(rng.uniform(0, 1000, 200))
+    assert not report.tied
     assert main(["check", *sites(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "'z'" in told

@@ -323,9 +323,9 @@ def test_column_lists_and_numbers():
 def test_bars_are_for_terminals_only(capsys, monkeypatch):
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda shown=terminal: shown, raising=False)
-        with options.stages(2) as begin:
-            begin("first")
-            begin("second")
+        with options.stages(2) as on_stage:
+            on_stage("first")
+            on_stage("second")
         assert list(options.progress(range(3), "label")) == [0, 1, 2]
         printed = capsys.readouterr()
         assert printed.out == ""

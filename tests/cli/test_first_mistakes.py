@@ -6,8 +6,8 @@ import pytest
 
 import jaxdp
 from jaxdp.cli.main import main
+from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.schema import Schema
-from jaxdp.data.tally import Tally
 from jaxdp.plan.setting import Setting
 
 
@@ -59,11 +59,11 @@ def test_check_says_what_cells_count_as_that_fit_no_level_or_bound():
             }
         }
     )
-    tally = Tally()
-    schema.read_table({"k": ["a"] * 9 + ["z"], "v": [0.1] * 7 + ["?", 2.0, 0.1]}, tally=tally)
-    (unknown,) = tally.columns["k"].replaced
+    report = ParseReport()
+    schema.read_table({"k": ["a"] * 9 + ["z"], "v": [0.1] * 7 + ["?", 2.0, 0.1]}, report=report)
+    (unknown,) = report.columns["k"].replaced
     assert unknown.startswith("1 of 10 cells of 'k' are none of its levels and count as 'b'")
-    assert [sentence.split(" cells of ")[0] for sentence in tally.columns["v"].replaced] == ["1 of 10", "1 of 10"]
+    assert [sentence.split(" cells of ")[0] for sentence in report.columns["v"].replaced] == ["1 of 10", "1 of 10"]
     assert "z" not in unknown.replace("'k'", "")
 
 

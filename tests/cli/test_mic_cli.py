@@ -79,7 +79,7 @@ def test_a_delta_is_converted_as_everywhere_else():
 
 def _pairs_sd(rho):
     test = MICrPairs(mechanism=jaxdp.Gaussian(rho=rho), bounds=[(-1.0, 1.0)] * 3, max_cells=4)
-    return noise_scale(test.resolve(jax.ShapeDtypeStruct((60, 3), float)), 60)
+    return noise_scale(test.specialize(jax.ShapeDtypeStruct((60, 3), float)), 60)
 
 
 @pytest.mark.parametrize(

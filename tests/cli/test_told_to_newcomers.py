@@ -10,8 +10,8 @@ from jaxdp.ask.pairs import PairsQuery
 from jaxdp.ask.reading import Table
 from jaxdp.cli import options, plan
 from jaxdp.cli.main import build_parser, main
+from jaxdp.data.parse_report import ColumnReport, describe_ties
 from jaxdp.data.schema import column_rule
-from jaxdp.data.tally import ColumnTally, ties_told
 from jaxdp.report import sections
 
 
@@ -43,18 +43,18 @@ def test_a_file_in_the_place_of_an_action_is_given_one(tmp_path, capsys):
 
 
 def test_bounds_that_are_too_narrow_are_no_error_of_notation():
-    tally = ColumnTally(column_rule("delay", {"kind": "continuous", "bounds": [0, 10]}))
-    tally.add(np.array([5.0, 50.0, 60.0, 70.0, 80.0]))
+    report = ColumnReport(column_rule("delay", {"kind": "continuous", "bounds": [0, 10]}))
+    report.add(np.array([5.0, 50.0, 60.0, 70.0, 80.0]))
     told = "80% of the cells of column 'delay' lie outside its bounds [0, 10]: correct the bounds or the unit"
-    assert tally.sentence == told
+    assert report.sentence == told
 
 
 def test_a_date_out_of_bounds_is_told_that_bounds_are_midnights():
     rule = column_rule("t", {"kind": "continuous", "date": True, "bounds": ["2013-01-01", "2013-12-31"]})
-    tally = ColumnTally(rule)
-    tally.add(["2013-06-01", "2013-12-30T23:00:00", "2013-12-31", "2013-12-31T05:00:00"])
-    assert tally.outside == 1
-    assert "a bound without a time is its midnight" in tally.replaced[0]
+    report = ColumnReport(rule)
+    report.add(["2013-06-01", "2013-12-30T23:00:00", "2013-12-31", "2013-12-31T05:00:00"])
+    assert report.outside == 1
+    assert "a bound without a time is its midnight" in report.replaced[0]
 
 
 def test_check_counts_persons_where_one_record_is_a_person(tmp_path, capsys):
@@ -67,9 +67,9 @@ def test_check_counts_persons_where_one_record_is_a_person(tmp_path, capsys):
 
 
 def test_check_does_not_ask_for_bounds_that_follow_from_its_count():
-    tally = ColumnTally(column_rule("w", {"kind": "continuous", "bounds": [0, 100]}))
-    tally.add(np.linspace(0.0, 9.0, 50))
-    assert "if public knowledge allows them; not because of this count" in tally.crowding
+    report = ColumnReport(column_rule("w", {"kind": "continuous", "bounds": [0, 100]}))
+    report.add(np.linspace(0.0, 9.0, 50))
+    assert "if public knowledge allows them; not because of this count" in report.crowding
 
 
 def test_a_page_shows_no_folder_of_its_owner():
@@ -78,16 +78,18 @@ def test_a_page_shows_no_folder_of_its_owner():
 
 
 def test_flags_are_told_in_words():
-    told = dict(sections.story({"answer": "", "epsilon": 1.0, "mode": "release", "level_rule": {"flags": ["labels"]}}))
+    told = dict(
+        sections.narrative({"answer": "", "epsilon": 1.0, "mode": "release", "level_rule": {"flags": ["labels"]}})
+    )
     assert told["What the answer rests on"] == ["Take care: numbers that may be labels of groups (labels)."]
 
 
 def test_all_pairs_tell_what_they_do_without_a_terminal(capsys):
-    with options.stages(3, every=0.0) as begin:
-        begin("pair 1 of 2: a ~ b")
+    with options.stages(3, every=0.0) as on_stage:
+        on_stage("pair 1 of 2: a ~ b")
     assert capsys.readouterr().err == "jaxdp: pair 1 of 2: a ~ b\n"
-    with options.stages(3, every=3600.0) as begin, options.stages(3) as silent:
-        begin("one")
+    with options.stages(3, every=3600.0) as on_stage, options.stages(3) as silent:
+        on_stage("one")
         silent("two")
     assert capsys.readouterr().err == ""
 
@@ -100,7 +102,7 @@ def test_every_pair_is_told_before_it_is_tested():
     schema = jaxdp.Schema.from_dict({"columns": columns})
     told: list[str] = []
     query = PairsQuery.of(schema, epsilon=3.0, method="partition-gcm", simulated=True)
-    answer = query.ask(Table.of(table, schema), jax.random.key(1), begin=told.append)
+    answer = query.ask(Table.of(table, schema), jax.random.key(1), on_stage=told.append)
     assert answer.content["sees"] == "covariance of X and Y"
     assert any("a run that is stopped loses its answers" in text for text in told)
     assert [text.partition(",")[0] for text in told if text.startswith("pair ")] == [
@@ -128,12 +130,12 @@ def test_a_plan_by_simulation_says_that_it_takes_minutes(capsys, method, told):
 
 def test_repeated_numbers_of_many_columns_are_one_line_and_told_once(capsys):
     random, rule = np.random.default_rng(1), {"kind": "continuous", "bounds": [0, 10]}
-    columns = {name: ColumnTally(column_rule(name, rule)) for name in ("site", "age", "wage", "u")}
+    columns = {name: ColumnReport(column_rule(name, rule)) for name in ("site", "age", "wage", "u")}
     for name in ("site", "age"):
         columns[name].add(random.integers(10, size=200).astype(float))
     columns["wage"].add(np.round(random.uniform(0, 2, 200), 1) + 0.05)
     columns["u"].add(random.uniform(0, 10, 200))
-    warning, note = ties_told(columns.values())
+    warning, note = describe_ties(columns.values())
     assert warning.startswith("warning: whole numbers of 'site' (10 values), 'age' (10 values) may be codes")
     assert note.startswith("note: numbers of 'wage' (21 values) repeat")
     assert len(warning) < 250

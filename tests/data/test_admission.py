@@ -340,7 +340,7 @@ def test_what_is_printed_of_answers_is_released(tmp_path):
     codes = np.array([[0, 1], [1, 0], [1, 1]] * 20)
     tables = jaxdp.Tables(np.array([8675309]), np.array([8675309]))
     test = jaxdp.PartitionGCM(epsilon=1.0)
-    exact = test.resolve(jax.eval_shape(lambda: jax.tree.map(jnp.asarray, data)))
+    exact = test.specialize(jax.eval_shape(lambda: jax.tree.map(jnp.asarray, data)))
     with jax.enable_x64(True):
         plain = exact.statistic(jax.random.key(0), jax.tree.map(jnp.asarray, data))
     hidden = [f"{float(value):.6g}" for leaf in jax.tree.leaves(plain) for value in np.ravel(leaf)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.data import arrow_csv, readers, tally, texts
+from jaxdp.data import arrow_csv, readers, report, texts
 
 pa = pytest.importorskip("pyarrow")
 
@@ -79,9 +79,9 @@ def outcome(path, monkeypatch, arrow):
     """Codes and counts by one of the readers, or the error's text."""
     monkeypatch.setattr(arrow_csv, "MIN_BYTES", 0)
     monkeypatch.setattr(arrow_csv.serves, "__defaults__", (0 if arrow else 1 << 60,))
-    counts = tally.Tally()
+    counts = report.ParseReport()
     try:
-        values, _ = SCHEMA.read_table(path, tally=counts)
+        values, _ = SCHEMA.read_table(path, report=counts)
     except (ValueError, OSError) as error:
         return type(error), str(error)
     columns = {name: (c.cells, c.missing, c.unreadable, c.unknown, c.outside) for name, c in counts.columns.items()}

@@ -246,7 +246,7 @@ def test_all_pairs_and_pieces_condition_on_the_same_columns():
     assert "its weekday" in answers.content["conditioned_on"]
     assert answers.pairs[0]["method"] == "band-gcm"
     setting = jaxdp.plan.Setting.of_schema(read, "x", "y", ["z"])
-    assert setting.z == whole.nameless().domain.z
+    assert setting.z == whole.without_names().domain.z
     drawn = jaxdp.simulate.from_schema(read, 200, x="x", y="y", given="z")(jax.random.key(1))
     assert drawn.z.shape == (200, 2)
     assert drawn.domain == whole.domain

@@ -16,7 +16,7 @@ import pytest
 import jaxdp
 from jaxdp.ask import reading
 from jaxdp.cli import main as command
-from jaxdp.data import batches, kept_sums, readers, streamed, tally
+from jaxdp.data import batches, kept_sums, parse_report, readers, streamed
 from jaxdp.data.schema import Schema, column_rule
 
 ROWS = 4000
@@ -206,7 +206,7 @@ def test_whole_numbers_with_gaps_count_as_objects_do(kind, levels):
     cells = [None, True, False, None] if kind == pa.bool_() else [None, 0, 1, 2, 3, None, 100]
     cells += [] if kind in (pa.bool_(), pa.int8()) else [2**53 + 1, 2**62 + 1]
     column = readers._cells("a", pa.chunked_array([pa.array(cells[:2], kind), pa.array(cells[2:], kind)]), False)
-    objects, counted = np.array(cells, object), [tally.ColumnTally(rule), tally.ColumnTally(rule)]
+    objects, counted = np.array(cells, object), [parse_report.ColumnReport(rule), parse_report.ColumnReport(rule)]
     np.testing.assert_array_equal(rule.codes(column), rule.codes(objects))
     for one, values in zip(counted, (column, objects), strict=True):
         one.add(values)
@@ -509,7 +509,7 @@ def test_sums_of_a_cluster_are_exact_when_a_worker_dies(folder, small_memory):
     columns = streamed.Columns(Schema.from_dict(SPEC), ("b",), ("g",), ("z",), True)
     query = jaxdp.ConditionalKendall(epsilon=1.0)
     stream = streamed.stream(frame, columns, memory=10**9)
-    query = jaxdp.core.resolve(query, stream)
+    query = jaxdp.core.specialize(query, stream)
     wanted = query.partial(columns.coded(next(readers.pieces(made_up(), columns.names))))
     with (
         distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,

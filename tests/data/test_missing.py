@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import jaxdp
+from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.schema import Schema
-from jaxdp.data.tally import Tally
 
 LEVELS = {"x": [0, 1, 2], "y": [0, 1, 2], "z": [0, 1, 2, 3]}
 BOUNDS = {"x": (-5, 5), "y": (-5, 5), "z": (-5, 5)}
@@ -44,9 +44,9 @@ def harm(frame, given=("z",), **options):
     schema = Schema.from_dict(
         {"columns": {name: {"kind": "continuous", "bounds": [-5, 5]} | options.get(name, {}) for name in frame}}
     )
-    tally = Tally()
-    tally.add_piece(schema.rules, {name: frame[name].to_numpy() for name in frame})
-    return tally.harm(given)
+    report = ParseReport()
+    report.add_piece(schema.rules, {name: frame[name].to_numpy() for name in frame})
+    return report.harm(given)
 
 
 def test_an_empty_confounder_is_refused_and_costs_nothing(tmp_path):

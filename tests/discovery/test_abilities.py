@@ -72,7 +72,7 @@ def test_a_wrong_declaration_would_be_seen():
 def test_what_a_search_takes_has_an_effect(name, tmp_path):
     """One simulation with everything that the search declares."""
     one = OFFERED[name]
-    data = records(BINARY if one.spec.fits((2, 2, 2)) and "PC with" not in one.spec.name else CONTINUOUS)
+    data = records(BINARY if one.spec.accepts((2, 2, 2)) and "PC with" not in one.spec.name else CONTINUOUS)
     options = {ability: VALUES[ability] for ability in declared(one)}
     if "keep" in options:
         options["keep"] = tmp_path / "answers"
@@ -84,7 +84,7 @@ def test_what_a_search_takes_has_an_effect(name, tmp_path):
         assert all(decision.given == () for decision in graph.decisions)
 
 
-@pytest.mark.parametrize("name", [name for name, one in searches().items() if not one.spec.fits((0, 0, 0))])
+@pytest.mark.parametrize("name", [name for name, one in searches().items() if not one.spec.accepts((0, 0, 0))])
 def test_searches_of_codes_refuse_other_columns(name):
     one = OFFERED[name]
     with pytest.raises(ValueError, match=r"coded|levels"):
@@ -95,7 +95,7 @@ def test_searches_of_codes_refuse_other_columns(name):
 def test_discover_refuses_what_is_not_declared(name):
     """With the value and the searches that take it, which is true of them."""
     one = OFFERED[name]
-    data = records(CONTINUOUS if one.spec.fits((0, 0, 0)) else BINARY)
+    data = records(CONTINUOUS if one.spec.accepts((0, 0, 0)) else BINARY)
     for ability in set(ABILITIES) - declared(one):
         with pytest.raises(ValueError, match=f"^{one.spec.name} (keeps no|pays nothing|takes no|has no)") as error:
             discovery.discover(jax.random.key(0), data, epsilon=1.0, method=one, **{ability: VALUES[ability]})
@@ -152,7 +152,7 @@ def test_a_largest_order_of_zero_is_one():
 
 @pytest.mark.parametrize("name", [name for name, one in OFFERED.items() if not one.spec.sums])
 def test_discover_refuses_chunks_for_a_search_without_sums(name):
-    data = records(CONTINUOUS if OFFERED[name].spec.fits((0, 0, 0)) else BINARY)
+    data = records(CONTINUOUS if OFFERED[name].spec.accepts((0, 0, 0)) else BINARY)
     chunks = RecordsInChunks(types.SimpleNamespace(num_records=300), data.columns)
     options = {ability: DELTA for ability in OFFERED[name].spec.needs if ability == "delta"}
     if "rho" not in OFFERED[name].spec.needs:

@@ -8,8 +8,8 @@ from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
 from jaxdp.data.records import Records
 from jaxdp.discovery.spec import searches
 
-CODED = {name: search for name, search in searches().items() if search.spec.fits((2, 2, 2))}
-OTHERS = {name: search for name, search in searches().items() if search.spec.fits((0, 2, 0))}
+CODED = {name: search for name, search in searches().items() if search.spec.accepts((2, 2, 2))}
+OTHERS = {name: search for name, search in searches().items() if search.spec.accepts((0, 2, 0))}
 DELTA = 1e-6
 
 

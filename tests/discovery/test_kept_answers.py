@@ -15,7 +15,7 @@ from jaxdp import discovery
 from jaxdp.accounting.ledger import LedgerError
 from jaxdp.data.dataset import CONTINUOUS, Column
 from jaxdp.data.records import Records, as_records
-from jaxdp.discovery.engine.kept import Kept
+from jaxdp.discovery.engine.checkpoint import Checkpoint
 from jaxdp.randomness import keys
 
 PLACE = "answers.jsonl"
@@ -42,7 +42,7 @@ class Killed(BaseException):
 
 def stop_after(monkeypatch, count):
     """Ends the process's search once so many answers are on disk, before it uses the last of them."""
-    play = Kept.play
+    play = Checkpoint.play
 
     def once(self, *arguments):
         found = play(self, *arguments)
@@ -50,11 +50,11 @@ def stop_after(monkeypatch, count):
             raise Killed
         return found
 
-    monkeypatch.setattr(Kept, "play", once)
+    monkeypatch.setattr(Checkpoint, "play", once)
 
 
 def answers(ledger, path):
-    return ledger.kept(json.loads(path.read_text())["txid"])
+    return ledger.checkpoint(json.loads(path.read_text())["txid"])
 
 
 def interrupted(monkeypatch, path, count, key=None, **settings):
@@ -104,8 +104,8 @@ def test_an_old_copy_of_the_folder_gets_the_answers_that_were_given_since(monkey
 def test_an_answer_of_a_charge_is_given_once(tmp_path):
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
     txid = ledger.charge("max_min_pc", jaxdp.core.Cost(epsilon=1.0), jaxdp.fresh_key())
-    assert ledger.kept("another") is None
-    assert ledger.kept(txid) == []
+    assert ledger.checkpoint("another") is None
+    assert ledger.checkpoint(txid) == []
     ledger.keep(txid, 0, "a")
     for number in (0, 2):
         with pytest.raises(LedgerError, match="another run"):
@@ -113,7 +113,7 @@ def test_an_answer_of_a_charge_is_given_once(tmp_path):
     with pytest.raises(LedgerError, match="another run"):
         ledger.keep("another", 0, "b")
     ledger.keep(txid, 1, "b")
-    assert jaxdp.Ledger.open(ledger.path).kept(txid) == ["a", "b"]
+    assert jaxdp.Ledger.open(ledger.path).checkpoint(txid) == ["a", "b"]
     with ledger._connection() as connected:
         for statement in ("UPDATE answer SET content = 'c'", "DELETE FROM answer"):
             with pytest.raises(Exception, match="only grows"):
@@ -153,7 +153,7 @@ def test_an_unfinished_line_is_cut_off_and_one_process_holds_the_file(monkeypatc
     interrupted(monkeypatch, path, 2)
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"law": "argm')
-    with jaxdp.discovery.engine.kept.keeping(path) as kept:
+    with jaxdp.discovery.engine.checkpoint.keeping(path) as kept:
         assert len(kept.answers) == 3
         with pytest.raises(ValueError, match="another process"):
             search(jaxdp.fresh_key(), path)
@@ -198,14 +198,14 @@ def written(folder, records):
 
 COMMAND = """
 import os, signal, sys
-from jaxdp.discovery.engine.kept import Kept
-play, last = Kept.play, int(sys.argv.pop(1))
+from jaxdp.discovery.engine.checkpoint import Checkpoint
+play, last = Checkpoint.play, int(sys.argv.pop(1))
 def once(self, *arguments):
     found = play(self, *arguments)
     if self.given == last:
         os.kill(os.getpid(), signal.SIGKILL)
     return found
-Kept.play = once
+Checkpoint.play = once
 from jaxdp.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -224,10 +224,10 @@ def test_a_killed_command_goes_on_in_its_folder(tmp_path, strict):
     run = subprocess.run([sys.executable, "-c", COMMAND, "3", *command], capture_output=True, timeout=300, check=False)
     assert run.returncode == -signal.SIGKILL, run.stderr.decode()
     txid = ledger.rows()[0].txid
-    before = ledger.kept(txid)
+    before = ledger.checkpoint(txid)
     assert len(before) == 3
     assert main(command) == 0
-    assert ledger.kept(txid)[:3] == before
+    assert ledger.checkpoint(txid)[:3] == before
     assert [row.epsilon for row in ledger.rows()] == [1.0]
     assert not (tmp_path / "out" / PLACE).exists()
     assert (tmp_path / "out/graph.json").exists()
@@ -247,5 +247,5 @@ def test_a_charge_pays_for_the_search_that_it_was_made_for_alone(monkeypatch, tm
     path.write_text(json.dumps(header) + "\n")
     with pytest.raises(LedgerError, match="another cost"):
         search(jaxdp.fresh_key(), path, epsilon=10.0, ledger=ledger)
-    assert ledger.kept(header["txid"]) == []
+    assert ledger.checkpoint(header["txid"]) == []
     assert [row.epsilon for row in ledger.rows()] == [0.001, 0.001]

@@ -100,7 +100,7 @@ DATA = jaxdp.Data(jnp.linspace(-1.0, 1.0, 30), jnp.linspace(1.0, -1.0, 30))
 class Bare(jaxdp.PrivateTest):
     """The covariance on [-1, 1], without the decorator."""
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
@@ -108,11 +108,13 @@ class Bare(jaxdp.PrivateTest):
         return jnp.sum(jnp.clip(data.x, -1.0, 1.0) * jnp.clip(data.y, -1.0, 1.0))
 
     def sensitivity(self, num_records):
-        return jaxdp.Sensitivity(2.0, self.budget().norm, jaxdp.Relation.REPLACE_ONE, 1e-9, -num_records, num_records)
+        return jaxdp.Sensitivity(
+            2.0, self.mechanism_in_force().norm, jaxdp.Relation.REPLACE_ONE, 1e-9, -num_records, num_records
+        )
 
     def p_value(self, key, release):
         del key
-        return self.budget().null_p_value(release.value, 5.0, release.sensitivity)
+        return self.mechanism_in_force().null_p_value(release.value, 5.0, release.sensitivity)
 
 
 @jaxdp.private_test

@@ -75,10 +75,10 @@ def test_no_other_file_charges():
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_fault_in_the_statistic_costs_nothing(name, monkeypatch):
     example = cases.find(name)
-    rows = max(60, example.example.least)
+    rows = max(60, example.example.min_records)
     test, data = example.build(1.0, rows), example.example.data(jax.random.key(0), rows)
     monkeypatch.setattr(core, "_statistic", failing)
-    for cls in {type(test), type(getattr(core.resolve(test, data), "first", core.resolve(test, data)))}:
+    for cls in {type(test), type(getattr(core.specialize(test, data), "first", core.specialize(test, data)))}:
         if not getattr(cls, "one_program", True):
             monkeypatch.setattr(cls, "statistic", failing)
     account = Account()
@@ -99,14 +99,14 @@ def test_a_fault_in_the_p_value_costs_nothing_and_later_ones_name_the_charge(pai
     with pytest.raises(Fault) as before:
         jaxdp.run(test, jaxdp.fresh_key(), pair, ledger=account)
     assert account.charges == []
-    assert charge.told(before.value) == ""
+    assert charge.describe(before.value) == ""
     monkeypatch.undo()
     monkeypatch.setattr(core, "_answer", failing_later(core._answer))
     with pytest.raises(Fault) as after:
         jaxdp.run(test, jaxdp.fresh_key(), pair, ledger=account)
     assert account.charges == ["partition-gcm"]
-    assert "partition-gcm was charged (epsilon=1" in charge.told(after.value)
-    assert "asking again is charged again" in charge.told(after.value)
+    assert "partition-gcm was charged (epsilon=1" in charge.describe(after.value)
+    assert "asking again is charged again" in charge.describe(after.value)
 
 
 def test_all_pairs_of_any_test(monkeypatch):
@@ -182,7 +182,7 @@ def test_every_call_explains_a_charge_that_gave_nothing(name, monkeypatch):
     with pytest.raises(Fault) as found:
         CALLS[name](ledger=account)
     assert len(account.charges) == 1
-    assert f"{account.charges[0]} was charged" in charge.told(found.value)
+    assert f"{account.charges[0]} was charged" in charge.describe(found.value)
 
 
 def records(*kinds):
@@ -195,7 +195,7 @@ def records(*kinds):
 def started(name, account):
     """A search under a release key; None where it opens none."""
     search = searches()[name]
-    data = records() if search.spec.fits((2, 2, 2)) else records(CONTINUOUS, BINARY, CONTINUOUS)
+    data = records() if search.spec.accepts((2, 2, 2)) else records(CONTINUOUS, BINARY, CONTINUOUS)
     needs = search.spec.needs
     settings = {"rho": 0.7} if "rho" in needs else {"epsilon": 1.0}
     if "delta" in needs:
@@ -231,7 +231,7 @@ def test_a_search_that_fails_after_its_charge_goes_on_from_what_it_paid(tmp_path
     monkeypatch.setattr(session.Session, "graph", failing_later(session.Session.graph))
     with pytest.raises(Fault) as found:
         discovery.table_pc(jaxdp.fresh_key(), records(), **asked)
-    assert "answers.jsonl, and what was charged and answered is used, not paid again" in charge.told(found.value)
+    assert "answers.jsonl, and what was charged and answered is used, not paid again" in charge.describe(found.value)
     monkeypatch.undo()
     graph = discovery.table_pc(jaxdp.fresh_key(), records(), **asked)
     assert float(graph.cost.epsilon) == 1.0

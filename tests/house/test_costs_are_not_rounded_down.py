@@ -15,7 +15,7 @@ from jaxdp.cli import ledger as ledgers
 from jaxdp.cli import simulate
 from jaxdp.core import Cost
 from jaxdp.report.html import _bar, _csv_table, value_table
-from jaxdp.report.sections import screen, story
+from jaxdp.report.sections import narrative, screen
 
 ROOT = Path(__file__).parents[2]
 SPENT, SHOWN = 0.70000004, "0.700001"  # six digits, to the nearest: 0.7
@@ -75,7 +75,7 @@ PLACES = {
     "all pairs": lambda folder: repr(pairs()),
     "coefficients": lambda folder: repr(coefficients()),
     "coefficients in a notebook": lambda folder: coefficients()._repr_html_().replace(repr(SPENT), SHOWN),
-    "page": lambda folder: str(story(COMMON)),
+    "page": lambda folder: str(narrative(COMMON)),
     "values of a page": lambda folder: value_table({"epsilon": SPENT}),
     "bar of a page": lambda folder: _bar([("before", 0.0), ("this answer", SPENT), ("left", 0.0)]),
     "table of a page": lambda folder: _csv_table(f"a,epsilon\n1,{SPENT}\n".encode()).replace("0.7001", SHOWN),

@@ -220,7 +220,9 @@ def uncharged_stage(monkeypatch):
 
     def execute(test, key, data):
         resolved, released = real(test, key, data)
-        return resolved, dataclasses.replace(released, cost=test.second.budget().cost(core.Relation.REPLACE_ONE))
+        return resolved, dataclasses.replace(
+            released, cost=test.second.mechanism_in_force().cost(core.Relation.REPLACE_ONE)
+        )
 
     monkeypatch.setattr(core, "_execute_sequential", execute)
 

@@ -90,14 +90,16 @@ def test_the_contract_finds_other_broken_promises(folder):
         unstable = data.x + (data.x**2 - data.x**2)  # NaN for a huge number
         return jax.numpy.clip(jax.numpy.sum(unstable), -20.0, 20.0) / 5.0
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.Laplace(2.0 * self.epsilon)
 
     def p_value(self, key, release):
         del key
         return jax.numpy.abs(release.value) * 1e-3
 
-    found = jaxdp.audit.check_contract(small_class(statistic=statistic, budget=budget, p_value=p_value))
+    found = jaxdp.audit.check_contract(
+        small_class(statistic=statistic, mechanism_in_force=mechanism_in_force, p_value=p_value)
+    )
     broken = {finding.check for finding in found.findings if finding.wrong}
     assert {"bad values", "cost", "level"} <= broken
     assert "epsilon=0.75 costs 1.5" in str(found)

@@ -99,7 +99,9 @@ def test_a_test_of_another_module_is_found_by_its_place():
 
 
 def test_one_name_builds_the_same_test_for_every_command():
-    schema = {name: entry.build(0.7, SCALED) for name, entry in catalogue.offered().items() if entry.spec.fits(SCALED)}
+    schema = {
+        name: entry.build(0.7, SCALED) for name, entry in catalogue.offered().items() if entry.spec.accepts(SCALED)
+    }
     for name, test in schema.items():
         if name in plans():
             setting = jaxdp.plan.Setting(scaled=True)
@@ -148,7 +150,7 @@ def test_names_are_no_part_of_a_program():
     data = jaxdp.simulate.sine_confounder(key, 30)
     named = dataclasses.replace(data, domain=Domain((Column(name="a"),), (Column(name="b"),), (Column(name="c"),)))
     other = dataclasses.replace(data, domain=Domain((Column(name="u"),), (Column(name="v"),), (Column(name="w"),)))
-    structure = [jax.tree.structure(one.nameless()) for one in (named, other)]
+    structure = [jax.tree.structure(one.without_names()) for one in (named, other)]
     assert structure[0] == structure[1]
     assert jax.tree.structure(named) != jax.tree.structure(other)
 
@@ -156,10 +158,10 @@ def test_names_are_no_part_of_a_program():
 @pytest.mark.parametrize(("dim", "chosen"), [(1, "BandGCM"), (2, "ContrastGCM")])
 def test_the_recommended_test_is_chosen_for_each_query(dim, chosen):
     data = jaxdp.simulate.sine_confounder(jax.random.key(0), 300, dim=dim)
-    resolved = Recommended(epsilon=1.0).resolve(data)
+    resolved = Recommended(epsilon=1.0).specialize(data)
     assert type(resolved).__name__ == chosen
     assert float(jaxdp.core.cost_of(Recommended(epsilon=0.7), data).epsilon) == pytest.approx(0.7)
-    with_noise = Recommended(mechanism=jaxdp.Gaussian(0.5)).resolve(data)
+    with_noise = Recommended(mechanism=jaxdp.Gaussian(0.5)).specialize(data)
     assert float(with_noise.mechanism.rho) == 0.5
 
 

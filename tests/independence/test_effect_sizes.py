@@ -181,7 +181,7 @@ def test_what_would_have_been_found_is_on_the_scale_of_the_interval(r):
     for test, with_z in ((jaxdp.BandGCM(epsilon=2.0), True), (partition, False)):
         data = pair(jax.random.key(7), 2000, r, with_z)
         result = jaxdp.run(test, jax.random.key(1), data)
-        found = float(core.resolve(test, data).detectable_effect(core.public_shapes(data), result.release))
+        found = float(core.specialize(test, data).detectable_effect(core.public_shapes(data), result.release))
         if r == 0.0:
             half = 0.5 * float(result.interval[1] - result.interval[0])
             assert found == pytest.approx(half * (1.96 + 0.84) / 1.96, rel=0.1)
@@ -335,4 +335,4 @@ def test_rank_correlations_of_columns_with_many_zeros_are_covered(test, zeros):
 
 @pytest.mark.parametrize(("interval", "told"), [((-0.7, 0.0), " (odds ratio 0.497 to 1)"), (None, "")])
 def test_an_interval_of_a_logarithm_is_told_as_that_of_the_ratio(interval, told):
-    assert effect_sizes.told_ratio("odds ratio", interval) == told
+    assert effect_sizes.describe_ratio("odds ratio", interval) == told

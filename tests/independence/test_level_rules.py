@@ -38,7 +38,7 @@ def rejections(test, error: float, replicates: int) -> int:
 def test_the_error_of_a_law_that_a_level_bears_is_the_one_printed():
     """A bias of 0.3 sd rejects 0.06, and of 3 sd 0.85 (normal tails; the noise's are heavier)."""
     test = given_law(jaxdp.CRTNormal)
-    rule = test.level_rule(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
+    rule = test.validity(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
     assert 0.3 / np.sqrt(N) < rule.law_error < 0.1
     assert f"{rule.law_error:.3f}" in rule.sentence
     assert rejections(test, rule.law_error, 1000) <= 85  # binomial(1000, 0.06): beyond it at 1e-3
@@ -47,7 +47,7 @@ def test_the_error_of_a_law_that_a_level_bears_is_the_one_printed():
 
 def test_decisions_about_a_known_law_count_no_noise_as_help():
     for form in (jaxdp.PrivateCRT, PaperCRT):
-        rule = given_law(form).level_rule(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
+        rule = given_law(form).validity(public_shapes(misjudged(jax.random.key(0), N, 0.0)))
         assert rule.law_error == pytest.approx(0.3 / np.sqrt(N))
 
 
@@ -57,7 +57,7 @@ def test_decisions_about_a_known_law_count_no_noise_as_help():
 def test_a_vote_is_flagged_where_blocks_fit_or_are_small(blocks, given, flags):
     data = misjudged(jax.random.key(0), N, 0.0)
     data = data if given else jaxdp.Data(data.x, data.y)
-    rule = jaxdp.TestOfTests(epsilon=1.0, test=jaxdp.GCM(), num_blocks=blocks).level_rule(public_shapes(data))
+    rule = jaxdp.TestOfTests(epsilon=1.0, test=jaxdp.GCM(), num_blocks=blocks).validity(public_shapes(data))
     assert rule.flags == flags
     assert (rule.verdict == "flag") == bool(flags)
     assert (rule.sentence == "") == (not flags)
@@ -70,9 +70,9 @@ def test_a_median_over_blocks_takes_blocks_of_thirty_and_flags_smaller_ones():
     data = jaxdp.Data(jnp.zeros(N), jnp.zeros(N))
     assert test().blocks(N) == 13
     assert test().blocks(10_000) == 101
-    assert test().level_rule(data).verdict == "run"
-    assert test(num_blocks=101).level_rule(data).flags == ("small blocks",)
-    assert "30" in test(num_blocks=101).level_rule(data).sentence
+    assert test().validity(data).verdict == "run"
+    assert test(num_blocks=101).validity(data).flags == ("small blocks",)
+    assert "30" in test(num_blocks=101).validity(data).sentence
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def query(tmp_path):
 def test_the_command_line_prints_the_flag_beside_the_p_value(query, method, flag, tmp_path, capsys):
     assert main([*query, "--epsilon", "50", "--given", "c", "--method", method]) == 0
     told = capsys.readouterr().out
-    assert f"flagged Take care: {sections.told_flags(flag.split(', '))}" in " ".join(told.split())
+    assert f"flagged Take care: {sections.describe_flags(flag.split(', '))}" in " ".join(told.split())
     assert "band-gcm" in " ".join(told.split())
     rule = json.loads((tmp_path / "out" / "result.json").read_text())["level_rule"]
     assert (rule["verdict"], ", ".join(rule["flags"])) == ("flag", flag)

@@ -87,11 +87,11 @@ class Blind(PrivateTest):
     spec = TestSpec(
         name="blind",
         summary="made up",
-        fits=lambda domain: not domain.z,
-        examples=(Example(examples.continuous, reaches=1.0),),
+        accepts=lambda domain: not domain.z,
+        examples=(Example(examples.continuous, attack_tightness=1.0),),
     )
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
@@ -101,7 +101,7 @@ class Blind(PrivateTest):
         return Sensitivity(2.0, Norm.L1, Relation.REPLACE_ONE, 1e-9, -1.0 * num_records, 1.0 * num_records)
 
     def p_value(self, key, release):
-        return self.budget().null_p_value(release.value, 10.0, release.sensitivity)
+        return self.mechanism_in_force().null_p_value(release.value, 10.0, release.sensitivity)
 
 
 @frozen_pytree

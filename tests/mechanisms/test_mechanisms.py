@@ -203,7 +203,7 @@ def test_shares_of_a_budget_never_add_up_to_more():
             jaxdp.ConditionalKendall,
             functools.partial(jaxdp.CRTNormal, law=LAW),
         ):
-            parts = make(epsilon=float(epsilon)).budget().parts.values()
+            parts = make(epsilon=float(epsilon)).mechanism_in_force().parts.values()
             assert sum(as_fraction(part.epsilon) for part in parts) <= as_fraction(float(epsilon))
 
 

@@ -94,7 +94,7 @@ class Compiling:
 class Total(PrivateQuery):
     """The sum of x, which moves by at most 1."""
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
     def statistic(self, key, data):

@@ -141,7 +141,7 @@ def test_a_test_that_knows_how_makes_one_release_of_all_pairs(tmp_path):
     assert float(ledger.spent.epsilon) == 0.7
     assert answers.content["epsilon"] == 0.7
     assert all(np.isfinite(pair["statistic"]) for pair in answers.pairs)
-    assert answers.content["sees"] == catalogue.find("band-gcm").spec.sees
+    assert answers.content["sees"] == catalogue.find("band-gcm").spec.alternatives
 
 
 @pytest.mark.full
@@ -314,7 +314,7 @@ def kind_of(entry):
     rules = jaxdp.Schema.from_dict(SCHEMA).rule
     for name, (columns, given) in KINDS.items():
         x, y = (rules(column).code_column() for column in columns[:2])
-        if entry.spec.fits(Domain(x, y, tuple(c for column in given for c in rules(column).code_column()))):
+        if entry.spec.accepts(Domain(x, y, tuple(c for column in given for c in rules(column).code_column()))):
             return name
     return None
 
@@ -350,7 +350,7 @@ def test_a_release_of_all_pairs_says_how_long_it_will_take_before_it_is_charged(
 
     query = PairsQuery.of(schema_of(SCHEMA), columns=columns, epsilon=6.0)
     with pytest.raises(KeyboardInterrupt):
-        query.ask(Table.of(table(60), SCHEMA), jaxdp.fresh_key(), Account(), foretell=told.append)
+        query.ask(Table.of(table(60), SCHEMA), jaxdp.fresh_key(), Account(), on_estimate=told.append)
     assert charged[0] == "asked"  # before time is spent on zeros
     assert charged[-1] == len(told) == 1
     assert told[0].startswith("3 pairs of 60 records by ")
@@ -380,7 +380,7 @@ def test_the_time_that_is_told_is_the_time_from_then_on(monkeypatch, method):
     account = SimpleNamespace(require=lambda cost: None, charge=lambda *of: None)
     query = PairsQuery.of(schema_of(SCHEMA), columns=["two", "other", "grade"], epsilon=6.0, method=method)
     query.ask(
-        Table.of(table(60), SCHEMA), jaxdp.fresh_key(), account, foretell=lambda text: told.append((text, clock.now))
+        Table.of(table(60), SCHEMA), jaxdp.fresh_key(), account, on_estimate=lambda text: told.append((text, clock.now))
     )
     ((text, then),) = told
     seconds = float(re.search(r"about (\d+) s,", text)[1])
@@ -407,7 +407,7 @@ def test_the_rest_of_the_pairs_is_told_by_what_most_of_them_took(monkeypatch):
 def test_a_simulation_foretells_nothing():
     told = []
     query = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, simulated=True)
-    query.ask(Table.of(table(60), SCHEMA), jax.random.key(1), foretell=told.append)
+    query.ask(Table.of(table(60), SCHEMA), jax.random.key(1), on_estimate=told.append)
     assert not told
 
 

@@ -12,7 +12,7 @@ import jaxdp
 from jaxdp._base.amounts import spent
 from jaxdp._base.printed import printed
 from jaxdp.core import Cost, Relation
-from jaxdp.report.sections import story
+from jaxdp.report.sections import narrative
 
 MARK = 987_654_321
 
@@ -142,6 +142,6 @@ def test_a_page_does_not_offer_to_pay_again():
         "answer": "No dependence found.", "epsilon": 1.0, "mode": "release", "relation": "replace_one",
         "command": "jaxdp test d.csv --x a --y b --overwrite",
     }  # fmt: skip
-    told = " ".join(dict(story(result))["How to run it again"])
+    told = " ".join(dict(narrative(result))["How to run it again"])
     assert "--overwrite" not in told
     assert "costs nothing to read again" in told

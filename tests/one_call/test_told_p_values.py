@@ -14,10 +14,10 @@ LINE = np.linspace(-0.99, 0.99, 8000)
 
 
 def test_words():
-    assert p_values.told(0.0) == "p < 1e-300" == p_values.told(1e-310)
+    assert p_values.describe(0.0) == "p < 1e-300" == p_values.describe(1e-310)
     assert p_values.number(0.0) == "<1e-300"
-    assert p_values.told(0.01234) == "p = 0.0123"
-    assert p_values.told(0.001, 0.001) == "p = 0.001, the smallest this test can give"
+    assert p_values.describe(0.01234) == "p = 0.0123"
+    assert p_values.describe(0.001, 0.001) == "p = 0.001, the smallest this test can give"
     assert [p_values.floored(0.0), p_values.floored(0.5)] == [1e-300, 0.5]
     assert np.isnan(p_values.floored(float("nan")))
 

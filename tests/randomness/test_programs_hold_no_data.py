@@ -126,7 +126,7 @@ def chain(seed, count=600):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", [name for name, search in searches().items() if search.spec.fits((2, 2, 2, 2))])
+@pytest.mark.parametrize("name", [name for name, search in searches().items() if search.spec.accepts((2, 2, 2, 2))])
 def test_of_every_search(name, disk):
     search = searches()[name]
     budget = {"delta": 1e-6} if "delta" in search.spec.needs else {}

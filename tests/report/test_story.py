@@ -7,7 +7,7 @@ import pytest
 from jaxdp.ask.answer import verdict
 from jaxdp.cli.main import main
 from jaxdp.data.schema import Schema
-from jaxdp.report.sections import DOUBTS, FLAGS, story, waterfall
+from jaxdp.report.sections import DOUBTS, FLAGS, narrative, waterfall
 
 RESULT = {
     "title": "Is a independent of b given c?",
@@ -29,7 +29,7 @@ RESULT = {
 
 
 def told(**changes):
-    return {heading: " ".join(sentences) for heading, sentences in story({**RESULT, **changes})}
+    return {heading: " ".join(sentences) for heading, sentences in narrative({**RESULT, **changes})}
 
 
 def test_a_flag_about_the_level_is_a_doubt_about_a_found_dependence():
@@ -85,16 +85,16 @@ def test_the_budget_is_told_in_the_order_in_which_it_is_spent():
 
 def test_what_is_not_known_is_not_said():
     bare = {"title": "t", "answer": "yes", "epsilon": 2.0, "mode": "release", "relation": "other"}
-    parts = {heading: " ".join(sentences) for heading, sentences in story(bare)}
+    parts = {heading: " ".join(sentences) for heading, sentences in narrative(bare)}
     assert set(parts) == {"What was asked", "What it cost", "What is protected"}
     assert "exp(" not in parts["What is protected"]
-    assert story({"rows": [1, 2]}) == []
+    assert narrative({"rows": [1, 2]}) == []
 
 
 def test_a_plan_claims_no_file_and_no_cost():
     checked = {"replicates": 500, "power": 0.81, "power_interval": [0.77, 0.84], "level": 0.04}
     plan = {"title": "How many records?", "answer": "447", "n": 447, "epsilon": 1.0, "effect": 0.25, "effect_is": "sds"}
-    ((heading, sentences),) = story({**plan, "engine": "formula", "level": 0.05, "simulated": checked})
+    ((heading, sentences),) = narrative({**plan, "engine": "formula", "level": 0.05, "simulated": checked})
     told = " ".join(sentences)
     assert heading == "What this plan rests on"
     assert "nothing was spent" in told

@@ -5,7 +5,7 @@ import pytest
 import jaxdp
 from jaxdp._base import file_lock
 from jaxdp.cli.main import main
-from jaxdp.discovery.engine import kept
+from jaxdp.discovery.engine import checkpoint
 from jaxdp.simulate.engine.record_file import RecordFile
 
 
@@ -24,5 +24,8 @@ def test_a_plan_with_its_files_and_a_ledger_need_none(tmp_path):
 def test_files_that_two_runs_could_write_are_refused_in_one_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"no POSIX file locks \(Windows\)"):
         RecordFile(tmp_path / "records.jsonl")
-    with pytest.raises(ValueError, match=r"no POSIX file locks \(Windows\)"), kept.keeping(tmp_path / "answers.jsonl"):
+    with (
+        pytest.raises(ValueError, match=r"no POSIX file locks \(Windows\)"),
+        checkpoint.keeping(tmp_path / "answers.jsonl"),
+    ):
         pass

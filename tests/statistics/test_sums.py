@@ -52,8 +52,8 @@ def no_z(data):
 
 
 def test_partial_sums_are_equal_whatever_the_cut_and_the_order():
-    query = core.resolve(jaxdp.PartitionGCM(epsilon=1.0), mixed())
-    data, count = jax.tree.map(np.asarray, mixed().nameless()), 1500
+    query = core.specialize(jaxdp.PartitionGCM(epsilon=1.0), mixed())
+    data, count = jax.tree.map(np.asarray, mixed().without_names()), 1500
     whole = query.partial(data)
     assert all(part.dtype == np.int64 for part in jax.tree.leaves(whole))
     for cuts, seed in ((1, 0), (7, 1), (100, 2)):
@@ -64,8 +64,8 @@ def test_partial_sums_are_equal_whatever_the_cut_and_the_order():
 
 
 def test_a_chunk_that_is_counted_twice_is_seen():
-    query = core.resolve(jaxdp.PartitionGCM(epsilon=1.0), mixed())
-    whole = query.partial(mixed().nameless())
+    query = core.specialize(jaxdp.PartitionGCM(epsilon=1.0), mixed())
+    whole = query.partial(mixed().without_names())
     twice = query.merge(whole, whole)
     assert not np.array_equal(twice["count"], whole["count"])
 
@@ -116,7 +116,7 @@ def test_the_bound_of_the_statistic_holds_for_its_sums(case):
     with jax.enable_x64(True):
         for pair in case.example.pairs():
             one, other = (jax.tree.map(np.asarray, data) for data in pair)
-            query = core.resolve(case.test(1.0, core.num_records(one)), one)
+            query = core.specialize(case.test(1.0, core.num_records(one)), one)
             if isinstance(query, core.Sequential) or query.needs_all(core.public_shapes(one)):
                 continue  # stages, or no sums for these columns
             bound = query.sensitivity(core.num_records(one))
@@ -198,7 +198,7 @@ def test_tests_without_sums_say_so_before_anything_is_read():
 def test_every_test_has_sums_or_says_why_not_before_it_reads(name):
     """On the first example of each test of the catalogue whose data are records."""
     configured = cases.of(catalogue.entries()[name])[0]
-    data = configured.example.data(jax.random.key(0), max(60, configured.example.least))
+    data = configured.example.data(jax.random.key(0), max(60, configured.example.min_records))
     if not isinstance(data, Data):
         return  # sums already: tables of counts
     test = configured.build(1.0, len(data.x))

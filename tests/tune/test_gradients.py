@@ -27,7 +27,7 @@ key = functools.partial(jax.random.key)
 
 
 def rows(configured):
-    return max(cases.RECORDS, configured.example.least)
+    return max(cases.RECORDS, configured.example.min_records)
 
 
 def built(name):
@@ -108,7 +108,7 @@ class Stopped(PrivateTest):
 
     spec = jaxdp.TestSpec(name="stopped", summary="a mean", examples=(jaxdp.Example(without_z),))
 
-    def budget(self):
+    def mechanism_in_force(self):
         return jaxdp.Laplace(self.epsilon)
 
     def statistic(self, key, data):
@@ -121,7 +121,7 @@ class Stopped(PrivateTest):
     def p_value(self, key, release):
         del key
         sd = jnp.sqrt(1.0 * release.num_records)
-        return self.budget().null_p_value(release.value, sd, release.sensitivity)
+        return self.mechanism_in_force().null_p_value(release.value, sd, release.sensitivity)
 
 
 def test_the_contract_finds_a_gradient_that_is_silently_zero():

@@ -38,9 +38,9 @@ def build(n: int, replicates: int, goal, contrast: bool = False, ordered: bool =
 def _contrast(n: int, replicates: int, goal) -> Case:
     test = jaxdp.ContrastGCM(epsilon=EPSILON)
     design = functools.partial(confounder.sine_confounder, n=n, effect=EFFECT, dim=2)
-    asked = test.resolve(jax.eval_shape(design, jax.random.key(0)))
+    asked = test.specialize(jax.eval_shape(design, jax.random.key(0)))
     side, width, rate = (float(part) for part in (asked._side(2, n), asked.widths()[0], asked._rate(2, n)))
-    scale = float(asked.budget().scale(asked.sensitivity(n)))
+    scale = float(asked.mechanism_in_force().scale(asked.sensitivity(n)))
 
     def agree() -> dict[str, float]:
         data = design(jax.random.key(7))
@@ -63,7 +63,7 @@ def _band(n: int, replicates: int, goal, ordered: bool) -> Case:
     test = jaxdp.BandGCM(epsilon=EPSILON)
     design = functools.partial(confounder.sine_confounder, n=n, effect=EFFECT, ordered=ordered)
     k, width = test.neighbors(n), float(test.widths()[0])
-    scale = float(test.budget().scale(test.sensitivity(n)))
+    scale = float(test.mechanism_in_force().scale(test.sensitivity(n)))
 
     def agree() -> dict[str, float]:
         data = design(jax.random.key(7))

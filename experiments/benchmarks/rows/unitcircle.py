@@ -90,7 +90,7 @@ def cached_tests(test: UnitCircle, snps: int) -> dict[str, float]:
     tables = Tables(
         jnp.asarray(rng.binomial(test.num_cases, 0.3, snps)), jnp.asarray(rng.binomial(test.num_controls, 0.3, snps))
     )
-    critical, scale = test.critical_value(), test.budget().scale(test.sensitivity(test.groups.total))
+    critical, scale = test.critical_value(), test.mechanism_in_force().scale(test.sensitivity(test.groups.total))
     run = jax.jit(functools.partial(decide, test))
     seconds = []
     for key in jax.random.split(jax.random.key(0), 31):

@@ -93,9 +93,9 @@ def replayable() -> list[str]:
 
 def relation_of(test, data) -> Relation:
     """What the test calls neighbours."""
-    test = core.resolve(test, data)
+    test = core.specialize(test, data)
     while isinstance(test, core.Sequential):
-        test = core.resolve(test.first, data)
+        test = core.specialize(test.first, data)
     return core._relation(test.sensitivity(core.num_records(data)))
 
 
@@ -110,7 +110,7 @@ def main() -> None:
     done = {(row["what"], row["name"], row["n"]) for row in rows(path)}
     todo = [(replayed, name, ()) for name in replayable() if ("replay", name, nulls.rows()[name].n) not in done]
     for name, subject in attackable().items():
-        sizes = [n for n in RECORDS if n >= subject.example.least]
+        sizes = [n for n in RECORDS if n >= subject.example.min_records]
         todo += [(attack, name, (n, args.pairs)) for n in sizes if ("sensitivity", name, n) not in done]
     for number, (act, name, rest) in enumerate(todo):
         if time.monotonic() - began > args.seconds:

@@ -96,14 +96,14 @@ class FamilyWise(PrivateTest):
     def __post_init__(self):
         """The budget is that of `test`."""
 
-    def resolve(self, shapes):
-        inner = self.test.resolve(shapes)
+    def specialize(self, shapes):
+        inner = self.test.specialize(shapes)
         if not isinstance(inner, Sequential):
             return FamilyWise(test=inner)
         return dataclasses.replace(inner, second=FamilyWise(test=inner.second), then=then_inside(inner.then))
 
-    def budget(self):
-        return self.test.budget()
+    def mechanism_in_force(self):
+        return self.test.mechanism_in_force()
 
     def statistic(self, key, data):
         return self.test.statistic(key, data)
@@ -126,7 +126,7 @@ class FamilyOfPairs(MICrPairs):
     def p_value(self, key, release):
         return jnp.min(self.p_values(key, release, self.num_null).family)
 
-    def headline(self, release):
+    def estimate(self, release):
         return release.value
 
 
@@ -144,8 +144,8 @@ def then_inside(then):
 class Family(AllPairs):
     """All pairs as one test of the global null: Bonferroni over the pairs."""
 
-    def resolve(self, shapes):
-        return Family(test=super().resolve(shapes).test)
+    def specialize(self, shapes):
+        return Family(test=super().specialize(shapes).test)
 
     def p_value(self, key, release):
         return null_laws.bonferroni(super().p_value(key, release))

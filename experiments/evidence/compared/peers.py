@@ -34,7 +34,7 @@ class DpHSIC(PrivateTest):
     num_permutations: int = jax.tree.static(default=99)
     bandwidth: float = 0.25
 
-    def budget(self):
+    def mechanism_in_force(self):
         return RankThreshold(epsilon=self.epsilon, level=self.level)
 
     def statistic(self, key, data):

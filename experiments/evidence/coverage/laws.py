@@ -146,7 +146,7 @@ def truth(case: Case, design: int, strength: float, n: int) -> float:
 
 def _run(test, key, data: Data, more):
     """The result of one run and the truth of its effect: NaN where it is that of every run. more: key -> Data."""
-    query = core.resolve(test, data)
+    query = core.specialize(test, data)
     if not isinstance(query, core.Sequential):
         return core.run(test, key, data), jnp.nan
     key_first, key_second, key_more = jax.random.split(key, 3)

@@ -89,7 +89,7 @@ def ratios(name: str, margin: float, n: int, epsilon: float, keys) -> np.ndarray
     cells = survival.DESIGNS[name].cells().ravel()
     tables = jnp.asarray(drawn.multinomial(n, cells, size=len(keys)).reshape(-1, *private.TABLE), float)
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n,), (n, 2))]
-    test = jaxdp.LogRank(epsilon=epsilon).resolve(Data(*shapes, None, survival.DOMAIN))
+    test = jaxdp.LogRank(epsilon=epsilon).specialize(Data(*shapes, None, survival.DOMAIN))
     return np.asarray(_ratios(test, keys, tables, margin, n))
 
 

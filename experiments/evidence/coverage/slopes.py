@@ -194,7 +194,7 @@ def program(method: str, name: str, n: int):
 def refused(method: str, name: str, n: int, epsilon: float) -> bool:
     """Whether `jaxdp test` refuses before the charge."""
     test = catalogue.find(method).build(epsilon, domain(len(DESIGNS[name][3])), Options(num_records=n))
-    return test.level_rule(jax.eval_shape(lambda key: draw(key, n, name), jax.random.key(0))).verdict == "refuse"
+    return test.validity(jax.eval_shape(lambda key: draw(key, n, name), jax.random.key(0))).verdict == "refuse"
 
 
 def measure(method: str, name: str, n: int, epsilon: float, replicates: int) -> dict:

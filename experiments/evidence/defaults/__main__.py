@@ -78,7 +78,7 @@ def fitting(shape: Shape) -> list[catalogue.Entry]:
         and entry.spec.publishes == P_VALUE
         and entry.spec.columns is not Columns.GROUPS
         and not entry.cls.__module__.startswith(LEFT_OUT)
-        and entry.spec.fits(shape.domain(True))
+        and entry.spec.accepts(shape.domain(True))
     ]
     return sorted(found, key=lambda entry: entry.name != default)
 

@@ -81,13 +81,13 @@ def table(rows: list[dict]) -> str:
     ]
     for name, n in dict.fromkeys((row["network"], row["n"]) for row in rows):
 
-        def told(*budget, name=name, n=n):
+        def describe(*budget, name=name, n=n):
             found = cells[name, n, *budget]
             return f"{mean(found, 'shd'):.1f} ({mean(found, 'skeleton_f1'):.2f})"
 
-        private = [f"{told(*budget, None)}, {told(*budget, 0.0)}" for budget in BUDGETS]
+        private = [f"{describe(*budget, None)}, {describe(*budget, 0.0)}" for budget in BUDGETS]
         empty = mean(cells[name, n, None, None, None], "empty")
-        lines.append(f"| {name} | {n} | {empty:.1f} | {told(None, None, None)} | {' | '.join(private)} |")
+        lines.append(f"| {name} | {n} | {empty:.1f} | {describe(None, None, None)} | {' | '.join(private)} |")
     return "\n".join(lines)
 
 

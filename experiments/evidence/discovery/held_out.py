@@ -67,7 +67,7 @@ def of_edges(rows: list[dict]) -> str:
         "|---" * (len(settings) + 1) + "|",
     ]
     for low, high in itertools.pairwise(Q_VALUES):
-        cells = [told(_between(rows, "edges", low, high, n=n, epsilon=epsilon)) for n, epsilon in settings]
+        cells = [describe(_between(rows, "edges", low, high, n=n, epsilon=epsilon)) for n, epsilon in settings]
         lines.append(f"| {max(low, 0.0):g} to {high:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -81,7 +81,7 @@ def by_network(rows: list[dict]) -> str:
     ]
     for name in dict.fromkeys(row["network"] for row in rows):
         cells = [
-            told(_between(rows, "edges", -1.0, 0.01, n=n, epsilon=epsilon, network=name)) for n, epsilon in settings
+            describe(_between(rows, "edges", -1.0, 0.01, n=n, epsilon=epsilon, network=name)) for n, epsilon in settings
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -121,7 +121,7 @@ def distances(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def told(found: list) -> str:
+def describe(found: list) -> str:
     """Share of true ones and their number."""
     return f"{np.mean([right for _, right in found]):.2f} ({len(found)})" if found else "–"
 

@@ -164,10 +164,10 @@ def sums(place: Path, case: str) -> dict:
         test = entry.within(1.0, stream, Options(num_records=stream.num_records, **asked))
         first = stream.blank()
         core.release_opened(test, opened(jax.random.key(0)), first)
-        query = core.resolve(test, stream)
+        query = core.specialize(test, stream)
         while isinstance(query, core.Sequential):
             released = core.release_opened(query.first, opened(jax.random.key(0)), stream)
-            query = core.resolve(query.then(query.second, query.first, released), stream)
+            query = core.specialize(query.then(query.second, query.first, released), stream)
         core.summed(query, stream)  # compiles
         turns = [
             (

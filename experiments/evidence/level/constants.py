@@ -38,7 +38,7 @@ def measure(name: str, depth: int, n: int, factor: float, drawn) -> dict:
     x, y, z = drawn
     domain = nulls.domain_of(nulls.NULLS["sine 3"], depth)
     plain = jaxdp.ContrastGCM(epsilon=1.0, enforce_rule=False, caliper=factor * n ** (-1.0 / depth))
-    test = core.resolve(plain, Data(x[0], y[0], z[0], domain))
+    test = core.specialize(plain, Data(x[0], y[0], z[0], domain))
     found = np.asarray(curves.statistics(test, x, y, z, domain))
     bound = float(test.sensitivity(n).bound)
     of = nulls.NULLS[name].of if name in nulls.NULLS else "power"

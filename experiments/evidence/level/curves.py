@@ -76,14 +76,14 @@ def measure(name: str, curves: int, n: int, depth: int, drawn) -> dict:
     x, y, z = drawn
     domain = nulls.domain_of(nulls.NULLS["sine 3"], depth)
     plain = jaxdp.ContrastGCM(epsilon=1.0, num_rotations=curves, enforce_rule=False)
-    test = core.resolve(plain, Data(x[0], y[0], z[0], domain))
+    test = core.specialize(plain, Data(x[0], y[0], z[0], domain))
     found = np.asarray(statistics(test, x, y, z, domain))
     rate = test._rate(depth, n)
     row = {"null": name, "d": depth, "n": n, "curves": curves, "null_rate": rate, "replicates": len(found)}
     row |= {"bias_in_sd": round(float(found.mean() / found.std()), 3), "variance": round(float(found.var() / n), 3)}
     for epsilon in EPSILONS:
         budget = dataclasses.replace(test, epsilon=epsilon)
-        share = rejections(found, budget.budget(), budget.sensitivity(n), float(np.sqrt(rate * n)))
+        share = rejections(found, budget.mechanism_in_force(), budget.sensitivity(n), float(np.sqrt(rate * n)))
         row[f"rejected_{epsilon:g}"] = round(share, 4)
     return row
 

@@ -20,7 +20,7 @@ from experiments.evidence.level import nulls, suite
 from experiments.record import provenance
 from jaxdp import catalogue, core
 from jaxdp.data import Column, Data, Domain
-from jaxdp.spec import KINDS_SEEN, Options
+from jaxdp.spec import KINDS_OF_ALTERNATIVES, Options
 
 RECORD = Path(__file__).parent / "real.jsonl"
 EPSILONS = (1.0, 8.0)
@@ -105,7 +105,7 @@ def within_bounds(values, column):
 def chosen(query) -> list[str]:
     """Names of the tests that the command line takes for such columns, with and without --sees."""
     domain = Domain((Column(),), (Column(),), (Column(),) * len(query[2]))
-    return list(dict.fromkeys(catalogue.default(domain, sees=kind).name for kind in (None, *KINDS_SEEN)))
+    return list(dict.fromkeys(catalogue.default(domain, sees=kind).name for kind in (None, *KINDS_OF_ALTERNATIVES)))
 
 
 def measure(table: str, place: Path, query, name: str, replicates: int) -> list[dict]:
@@ -133,7 +133,7 @@ def measure(table: str, place: Path, query, name: str, replicates: int) -> list[
         (built,) = suite.budgets([test])
         found = np.asarray(suite.p_values(*built, jax.random.key(17), np.arange(replicates), *data, every, domain))
         count = int(np.sum(found <= suite.LEVEL))
-        flags = list(test.level_rule(core.public_shapes(first)).flags)
+        flags = list(test.validity(core.public_shapes(first)).flags)
         flags += ["owner is warned of ties"] * suite.owner_is_warned(z, nulls.NULLS["sine 3"])
         low, high = suite.exact_interval(count, replicates)
         verdict = suite.verdict(count, replicates, flags)

@@ -30,7 +30,7 @@ from jaxdp import catalogue, core
 from jaxdp.data import Data
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CONTINUOUS
-from jaxdp.data.tally import Tally
+from jaxdp.data.parse_report import ParseReport
 from jaxdp.spec import DECISION, P_VALUE, Options
 
 LEVEL, WINDOW, SURPRISE = 0.05, 0.06, 1e-4
@@ -81,9 +81,9 @@ def tests(null: str, depth: int, n: int) -> list[str]:
         for entry in catalogue.offered().values()
         if entry.spec.private
         and entry.spec.publishes in (P_VALUE, DECISION)
-        and entry.spec.fits(domain)
+        and entry.spec.accepts(domain)
         and (
-            not depth or entry.spec.assumption or entry.spec.rank(domain) or entry.spec.serves(domain)
+            not depth or entry.spec.assumption or entry.spec.rank(domain) or entry.spec.suitability(domain)
         )  # it looks at Z
         and entry.memory(n) <= MAX_BYTES
     ]
@@ -147,7 +147,7 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
             refused[cell] = str(error)
             continue
         asked.setdefault(cell.test, {})[cell] = test
-        rule = test.level_rule(core.public_shapes(first))
+        rule = test.validity(core.public_shapes(first))
         flags[cell] = [] if rule is None else list(rule.flags)
         flags[cell] += ["owner is warned of ties"] * owner_is_warned(first.z, null)
     counts: dict[Cell, int] = dict.fromkeys(flags, 0)
@@ -209,11 +209,11 @@ def owner_is_warned(z, null: nulls.Null) -> bool:
         return False
     lower, upper = null.bounds
     step = (upper - lower) / (null.values - 1) if null.values else 0.0
-    tally, names = Tally(), [f"z{j}" for j in range(z.shape[1])]
+    report, names = ParseReport(), [f"z{j}" for j in range(z.shape[1])]
     for name, column in zip(names, np.asarray(z).T, strict=True):
         values = np.round(lower + 0.5 * (upper - lower) * (column + 1.0), 9)  # as in the file
-        tally.add(ColumnRule(name, CONTINUOUS, lower, upper, step=step), values)
-    return bool(tally.tied(names))
+        report.add(ColumnRule(name, CONTINUOUS, lower, upper, step=step), values)
+    return bool(report.tied(names))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2, 8))

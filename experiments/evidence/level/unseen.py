@@ -10,7 +10,7 @@ from pathlib import Path
 
 from experiments.evidence.level import nulls, suite
 from jaxdp import catalogue
-from jaxdp.spec import KINDS_SEEN
+from jaxdp.spec import KINDS_OF_ALTERNATIVES
 
 RECORD = Path(__file__).parent / "unseen.jsonl"
 REPLICATES = {500: 400, 3000: 400, 20_000: 100}
@@ -23,7 +23,7 @@ def grid(sizes, depths=(1, 2, 3)) -> list[suite.Cell]:
         for depth in depths:
             for name in nulls.UNSEEN:
                 domain = nulls.domain_of(nulls.UNSEEN[name], depth)
-                chosen = dict.fromkeys(catalogue.default(domain, sees=kind).name for kind in KINDS_SEEN)
+                chosen = dict.fromkeys(catalogue.default(domain, sees=kind).name for kind in KINDS_OF_ALTERNATIVES)
                 cells += [suite.Cell(name, depth, n, e, test) for test in chosen for e in suite.EPSILONS]
     return cells
 

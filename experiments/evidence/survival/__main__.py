@@ -123,7 +123,7 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
     seed = zlib.crc32(f"{name} {records} {epsilon}".encode()) + SEED
     drawn = np.random.default_rng(seed).multinomial(records, design.cells().ravel(), size=replicates)
     shapes = Data(*(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2))), None, DOMAIN)
-    test = jaxdp.LogRank(epsilon=epsilon).resolve(shapes)
+    test = jaxdp.LogRank(epsilon=epsilon).specialize(shapes)
     tables = jnp.asarray(drawn.reshape(-1, *private.TABLE), float)
     p, estimate, low, high, rejected = map(
         np.asarray, _runs(test, jax.random.split(jax.random.key(seed), replicates), tables, records)

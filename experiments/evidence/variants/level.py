@@ -87,7 +87,7 @@ def flags(cell: dict) -> list[str]:
     data = jax.eval_shape(lambda key: drawn(key, *names, law), jax.random.key(0))
     best = cell["test"] == "best-variants"
     test = jaxdp.BestVariants(epsilon=cell["epsilon"], count=2) if best else jaxdp.ScoreTest(epsilon=cell["epsilon"])
-    return list(test.level_rule(data).flags)
+    return list(test.validity(data).flags)
 
 
 def cells():
@@ -133,7 +133,7 @@ def cells():
         yield {**base, "n": n, "epsilon": 20.0, "shape": "linear", "maf": maf, "cases": cases}
 
 
-def told(cell: dict) -> str:
+def describe(cell: dict) -> str:
     """The law of a cell in words."""
     phenotype = f"{100 * cell['cases']:g} % cases" if cell["cases"] else "quantity"
     bent = {"both": "", "x": ", frequency alone", "y": ", phenotype alone"}[cell["bent"]]
@@ -148,7 +148,7 @@ def table(rows: list[dict]) -> str:
     settings = sorted({(row["cell"]["n"], row["cell"]["epsilon"]) for row in rows})
     found: dict = {}
     for row in rows:
-        place = told(row["cell"]), row["cell"]["n"], row["cell"]["epsilon"]
+        place = describe(row["cell"]), row["cell"]["n"], row["cell"]["epsilon"]
         found.setdefault(place, {})[row["code"]] = row
     lines = [
         "| law | " + " | ".join(f"n = {n}, epsilon {epsilon:g}" for n, epsilon in settings) + " |",

@@ -85,14 +85,14 @@ def noisy_tables(x, y, n, epsilon, chosen):
         ("MICr-Geom, split", jaxdp.published.MICrGeometricSplit(**settings)),
         ("MICrGeometric lattice", jaxdp.MICrGeometric(**settings)),
     ):
-        test = test.resolve(shapes)
-        yield name, table_releases(test, x, y, chosen), float(test.budget().epsilon)
+        test = test.specialize(shapes)
+        yield name, table_releases(test, x, y, chosen), float(test.mechanism_in_force().epsilon)
 
 
 def table_releases(test, x, y, chosen):
     """Scores of noisy counts: (laws, data sets, draws)."""
     n, draws = x.shape[-1], chosen.geometric_draws
-    scale = float(test.budget().scale(test.sensitivity(n)))
+    scale = float(test.mechanism_in_force().scale(test.sensitivity(n)))
 
     @jax.jit
     def some(key, x, y):

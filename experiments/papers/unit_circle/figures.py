@@ -68,11 +68,11 @@ def rejection_table(test) -> tuple[np.ndarray, float]:
     with jax.enable_x64(True):
         test = test.prepared() if hasattr(test, "prepared") else test
         sensitivity = test.sensitivity(test.groups.total)
-        survival = noise_law.survival(test.budget(), sensitivity, test.method)
+        survival = noise_law.survival(test.mechanism_in_force(), sensitivity, test.method)
         cases, controls = (jnp.arange(part + 1.0) for part in test.groups)
         critical = 0.0 if isinstance(test, PaperUnitCircle) else public_or_supremum(test)
         rejects = np.asarray(survival(critical - test.score(cases[:, None], controls[None, :])))
-        return rejects, float(test.budget().cost(sensitivity.relation).epsilon)
+        return rejects, float(test.mechanism_in_force().cost(sensitivity.relation).epsilon)
 
 
 def public_or_supremum(test):
@@ -152,7 +152,7 @@ def gamma(recorder: Recorder, config: Config) -> None:
     with jax.enable_x64(True):
         for epsilon in config.epsilons:
             test = jaxdp.UnitCircle(epsilon=epsilon, num_cases=groups.cases, num_controls=groups.controls, level=LEVEL)
-            scale = float(test.budget().scale(test.sensitivity(groups.total)))
+            scale = float(test.mechanism_in_force().scale(test.sensitivity(groups.total)))
             critical = float(test.critical_value())
             u = np.asarray(test.score(cases[:, None], controls[None, :]))
             statistic = np.asarray(unit_circle.chi_squared(cases[:, None], controls[None, :], groups))
@@ -201,13 +201,13 @@ def contingency_tests(num_null: int) -> Iterator[tuple[str, object]]:
 def count_rejections(test, replicates: int, seed: int, total: int = 500) -> int:
     """Rejections at 0.05 over null tables, in chunks."""
     sensitivity = test.sensitivity(total)
-    cost = test.budget().cost(sensitivity.relation)
+    cost = test.mechanism_in_force().cost(sensitivity.relation)
     shares = jnp.asarray(SHARES, float)
 
     def one(key):
         key_table, key_noise, key_null = jax.random.split(key, 3)
         table = multinomial(key_table, total, jnp.ravel(shares)).reshape(shares.shape)
-        noisy = test.budget().perturb(FloatNoise(key_noise), table, sensitivity)
+        noisy = test.mechanism_in_force().perturb(FloatNoise(key_noise), table, sensitivity)
         return test.p_value(key_null, Release(noisy, sensitivity, cost, total)) <= LEVEL
 
     run = jax.jit(lambda keys: jnp.sum(jax.lax.map(one, keys), dtype=jnp.int32))

@@ -73,7 +73,7 @@ class Configured:
         """The test that an audit runs: its cost is epsilon."""
         count = self.settings.records if num_records is None else num_records
         asked = epsilon
-        if self.example.price != (1.0, 1.0):
+        if self.example.cost_ratio != (1.0, 1.0):
             shapes = jax.eval_shape(functools.partial(self.searched, n=count), jax.random.key(0))
             for _ in range(PRICED):  # the price may depend on the budget
                 asked *= epsilon / float(cost_of(self.build(asked, count, self.settings.fields), shapes).epsilon)

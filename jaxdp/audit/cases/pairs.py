@@ -16,7 +16,7 @@ all_pairs = (
         examples.three_features,
         null=examples.separate_features,
         make=_of_cells,
-        reaches=partition_examples.REACHED,
+        attack_tightness=partition_examples.REACHED,
         worst_pairs=f"{partition_examples.WORST}:cells_of_features",
         search=partition_examples.SEARCH,
         audit=AuditSettings(examples.two_features, neighbours=f"{partition_examples.WORST}:moved"),

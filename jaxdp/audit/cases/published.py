@@ -16,21 +16,21 @@ conditional_kendall_paper = (
         examples.codes,
         null=functools.partial(examples.leaning_codes, levels=(3, 3, 2)),
         fields=kendall_examples.COARSE,  # the pair made by hand is without a domain
-        reaches=1.0,
+        attack_tightness=1.0,
         worst_pairs=f"{kendall_examples.WORST}:three_and_one",
-        price=(1.5, math.inf),
+        cost_ratio=(1.5, math.inf),
     ),
 )
 
-first_tables_paper = tuple(dataclasses.replace(example, price=(1.5, math.inf)) for example in tables.first_tables)
+first_tables_paper = tuple(dataclasses.replace(example, cost_ratio=(1.5, math.inf)) for example in tables.first_tables)
 
 unit_circle_paper = (
     Example(
         examples.groups,
         null=examples.equal_groups,
-        reaches=0.99,
+        attack_tightness=0.99,
         audit=AuditSettings(examples.attacked_groups),
-        price=(0.5, 0.9),
+        cost_ratio=(0.5, 0.9),
     ),
 )
 
@@ -45,13 +45,13 @@ mice_laplace_paper = (
         examples.pair,
         null=examples.uniform,
         fields=_FEW_CELLS,
-        reaches=BestKnown(0.05, _LOOSE),
+        attack_tightness=BestKnown(0.05, _LOOSE),
         audit=AuditSettings(examples.uniform),
-        least=6,
+        min_records=6,
     ),
 )
 
-micr_geometric_paper = tuple(dataclasses.replace(example, price=(1.5, math.inf)) for example in mic.micr_geometric)
+micr_geometric_paper = tuple(dataclasses.replace(example, cost_ratio=(1.5, math.inf)) for example in mic.micr_geometric)
 
 micr_geometric_split = mic.micr_geometric
 
@@ -60,10 +60,10 @@ micr_laplace_paper = (
         examples.pair,
         null=examples.uniform,
         fields={"num_null": 39},
-        reaches=BestKnown(0.24, _LOOSE),
+        attack_tightness=BestKnown(0.24, _LOOSE),
         worst_pairs=_CORNER,
         audit=AuditSettings(examples.uniform, fields=_FEW_CELLS),
-        least=4,
+        min_records=4,
     ),
 )
 
@@ -76,7 +76,7 @@ private_crt_paper = (
         examples.continuous,
         null=confounder.sine_confounder,
         fields={"law": examples.LAW},
-        reaches=BestKnown(0.45, "the published constant is true but too large"),
+        attack_tightness=BestKnown(0.45, "the published constant is true but too large"),
         worst_pairs=_WORST,
         audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
         coupled=True,
@@ -84,5 +84,5 @@ private_crt_paper = (
 )
 
 private_gcm_paper = (
-    Example(examples.bounded, null=confounder.sine_confounder, reaches=_TOO_LARGE, worst_pairs=_WORST),
+    Example(examples.bounded, null=confounder.sine_confounder, attack_tightness=_TOO_LARGE, worst_pairs=_WORST),
 )

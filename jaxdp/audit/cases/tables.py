@@ -46,7 +46,7 @@ best_tables = (
         _counts,
         null=_equal_counts,
         fields={**_GROUPS, "count": 2},
-        reaches={"TableSelection": 1.0, "ChosenTables": 0.99},
+        attack_tightness={"TableSelection": 1.0, "ChosenTables": 0.99},
         search=_GENOTYPES,
         audit=AuditSettings(
             _equal_counts_of_an_audit,
@@ -63,11 +63,11 @@ every_table = (
         _counts,
         null=_equal_counts,
         fields=_GROUPS,
-        reaches=1.0,
+        attack_tightness=1.0,
         search=_GENOTYPES,
         audit=_audit("one_genotype"),
         coupled=True,
-        price=(1.5, math.inf),
+        cost_ratio=(1.5, math.inf),
     ),
 )
 
@@ -76,7 +76,7 @@ first_tables = (
         _counts,
         null=_equal_counts,
         fields={**_GROUPS, "count": 2},
-        reaches=0.99,
+        attack_tightness=0.99,
         search=_GENOTYPES,
         audit=AuditSettings(
             _equal_counts_of_an_audit,
@@ -90,11 +90,15 @@ first_tables = (
 )
 
 chi2_laplace = (
-    Example(examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)),
+    Example(
+        examples.groups, null=examples.equal_groups, attack_tightness=1.0, audit=AuditSettings(examples.attacked_groups)
+    ),
 )
 
 distance_score = (
-    Example(examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)),
+    Example(
+        examples.groups, null=examples.equal_groups, attack_tightness=1.0, audit=AuditSettings(examples.attacked_groups)
+    ),
 )
 
 goodness_of_fit = (
@@ -102,7 +106,7 @@ goodness_of_fit = (
         functools.partial(examples.codes, levels=(3, 3, 0)),
         null=examples.quarter_half_quarter,
         fields={"probabilities": [0.25, 0.5, 0.25], "num_null": 39},
-        reaches=1.0,
+        attack_tightness=1.0,
         audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
     ),
 )
@@ -112,17 +116,24 @@ projected_chi2 = (
         functools.partial(examples.codes, levels=(2, 3, 0)),
         null=functools.partial(examples.leaning_codes, levels=(2, 3, 0)),
         fields={"num_null": 39},
-        reaches=1.0,
+        attack_tightness=1.0,
         audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
     ),
 )
 
 margin_adaptive = (
-    Example(examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)),
+    Example(
+        examples.groups,
+        null=examples.equal_groups,
+        attack_tightness=0.99,
+        audit=AuditSettings(examples.attacked_groups),
+    ),
 )
 
 noisy_proportions = (
-    Example(examples.groups, null=examples.equal_groups, reaches=1.0, audit=AuditSettings(examples.attacked_groups)),
+    Example(
+        examples.groups, null=examples.equal_groups, attack_tightness=1.0, audit=AuditSettings(examples.attacked_groups)
+    ),
 )
 
 noisy_table = (
@@ -130,7 +141,7 @@ noisy_table = (
         functools.partial(examples.codes, levels=(3, 3, 0)),
         null=functools.partial(examples.leaning_codes, levels=(3, 3, 0)),
         fields={"num_null": 39},
-        reaches=1.0,
+        attack_tightness=1.0,
         audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
     ),
 )
@@ -142,7 +153,7 @@ pair_contrasts = (
         examples.four_columns,
         null=examples.four_separate_columns,
         fields={"num_null": 39, "classes": 4},
-        reaches={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
+        attack_tightness={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
         worst_pairs=f"{_WORST_pair_contrasts}:opposite_records",
         coupled=True,
         audit=AuditSettings(
@@ -157,7 +168,7 @@ pair_contrasts = (
         fields={"num_null": 39, "classes": 4},
         make=with_gaussian_noise,
         label="zcdp",
-        reaches={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
+        attack_tightness={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
         worst_pairs=f"{_WORST_pair_contrasts}:opposite_records",
         coupled=True,
     ),
@@ -170,7 +181,7 @@ quantile_table = (
         examples.without_z,
         null=examples.normal,
         fields={"num_null": 39, "num_bins": 3},
-        reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
+        attack_tightness={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
         coupled=True,
         audit=AuditSettings(
             fields={"num_null": 19, "num_bins": 2},
@@ -184,18 +195,23 @@ quantile_table = (
         fields={"num_null": 39, "num_bins": 3},
         make=with_gaussian_noise,
         label="zcdp",
-        reaches={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
+        attack_tightness={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
         coupled=True,
     ),
 )
 
 unit_circle = (
-    Example(examples.groups, null=examples.equal_groups, reaches=0.99, audit=AuditSettings(examples.attacked_groups)),
+    Example(
+        examples.groups,
+        null=examples.equal_groups,
+        attack_tightness=0.99,
+        audit=AuditSettings(examples.attacked_groups),
+    ),
     Example(
         examples.groups,
         null=examples.equal_groups,
         fields={"null": "estimated"},
         label="estimated",
-        reaches={"norm": 0.99, "margin": 1.0},
+        attack_tightness={"norm": 0.99, "margin": 1.0},
     ),
 )

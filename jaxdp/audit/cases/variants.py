@@ -8,7 +8,7 @@ best_variants = (
         score_examples.cohort,
         null=score_examples.null_cohort,
         fields={"count": 2},
-        reaches=score_examples.reaches("BestVariants", chosen=True),
+        attack_tightness=score_examples.reaches("BestVariants", chosen=True),
         worst_pairs=f"{score_examples.PLACE}:worst_pairs",
         search=PairSearch(records=9, rounds=4),
         coupled=True,
@@ -19,7 +19,7 @@ score_test = (
     Example(
         score_examples.cohort,
         null=score_examples.null_cohort,
-        reaches=score_examples.reaches("ScoreTest"),
+        attack_tightness=score_examples.reaches("ScoreTest"),
         worst_pairs=f"{score_examples.PLACE}:worst_pairs",
         search=PairSearch(records=9, rounds=4),
         coupled=True,

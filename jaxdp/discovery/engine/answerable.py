@@ -15,7 +15,7 @@ from jaxdp.core import PrivateQuery, method_of
 from jaxdp.data.dataset import Column, Domain
 from jaxdp.data.records import Records
 from jaxdp.independence.continuous.coarse_cells import TAKE_THE_RISK, CoarseCells
-from jaxdp.independence.continuous.level_rule import LevelLost
+from jaxdp.independence.continuous.validity import LevelLost
 
 ANOTHER = "take Recommended of jaxdp.independence.recommended, which asks each query by a test that fits it"
 
@@ -39,7 +39,7 @@ def unfit(spec, columns: Sequence[Column], order: int) -> tuple[int, int] | None
         seen.add(kinds)
         rest = [k for k in continuous_first if k not in (i, j)]
         for given in (rest[:order], rest[len(rest) - order :]):
-            if not spec.fits(domain_of(columns, i, j, given)):
+            if not spec.accepts(domain_of(columns, i, j, given)):
                 return i, j
     return None
 
@@ -52,13 +52,13 @@ def fitting_order(spec, columns: Sequence[Column], last: int) -> int:
 def refused(test, records: Records, i: int, j: int, given: Sequence[int] = ()) -> str:
     """Why the test takes no query about these columns, with the way out, as a sentence; "" where it does."""
     spec, columns, names = spec_of(test), records.accepted_as, records.names
-    if spec.fits(domain_of(columns, i, j, given)):
+    if spec.accepts(domain_of(columns, i, j, given)):
         return ""
     pair = f"{names[i]} and {names[j]}"
     if given:
         return f"{spec.name} takes no query about {pair} given {', '.join(names[k] for k in given)}: {ANOTHER}."
     others = [k for k in range(len(columns)) if k not in (i, j)]
-    conditions = any(spec.fits(domain_of(columns, i, j, [k])) for k in others)
+    conditions = any(spec.accepts(domain_of(columns, i, j, [k])) for k in others)
     why = ", which it tests given other columns only" if conditions else ", columns that it is not made for"
     return f"{spec.name} takes no query about {pair} alone{why}: {ANOTHER}."
 
@@ -78,7 +78,7 @@ def largest_order(test, records: Records, last: int) -> int:
     for order in range(1, last + 1):
         asked = functools.partial(_query, records.columns, columns, order, wants_scores(test))
         try:
-            test.resolve(jax.eval_shape(asked, shape))
+            test.specialize(jax.eval_shape(asked, shape))
         except LevelLost:
             return order - 1
     return last

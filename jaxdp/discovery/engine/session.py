@@ -11,7 +11,7 @@ from jaxdp import charge
 from jaxdp.charge import Account
 from jaxdp.core import Cost
 from jaxdp.data.records import Records
-from jaxdp.discovery.engine.kept import Kept, keeping
+from jaxdp.discovery.engine.checkpoint import Checkpoint, keeping
 from jaxdp.discovery.engine.orientation import orient
 from jaxdp.discovery.engine.skeleton import Skeleton
 from jaxdp.discovery.graph import Decision, Graph
@@ -63,13 +63,13 @@ def searched(
     """The graph of search(session, records), whose whole cost is charged before a value is used.
 
     rehearse: what a release runs on blank records before it is charged, and throws away; default the search itself.
-    keep: where answers are kept, a path or the opened file (`engine.kept`); asked: what decides the search, public.
+    keep: where answers are kept, a path or an open `engine.checkpoint`; asked: public facts that decide the search.
     Errors: TypeError for what is no key, `BudgetExhausted` from the ledger, as `keys.admit`; ValueError for a file of
     another search; all before data are read.
     """
     mode = keys.admit(key)
     with keys.precision(mode), contextlib.ExitStack() as stack:
-        if keep is not None and not isinstance(keep, Kept):
+        if keep is not None and not isinstance(keep, Checkpoint):
             keep = stack.enter_context(keeping(keep, ledger))
             ledger = None if ledger is None else keep
         if keep is not None:
@@ -77,9 +77,9 @@ def searched(
             keep.begin({"method": method, "mode": mode, **amounts, **asked})
 
         def rehearsal():
-            (rehearse or search)(Session(source.opened(keys.fresh_key()), cost, method), records.blank())
+            (rehearse or search)(Session(source.source_from_key(keys.fresh_key()), cost, method), records.blank())
 
         with charge.paid(ledger, method, cost, key, mode=mode, rehearse=rehearsal):
-            draws = source.opened(key)
+            draws = source.source_from_key(key)
             draws = draws if keep is None else source.RecordedNoise(draws, keep)
             return search(Session(draws, cost, method), records)

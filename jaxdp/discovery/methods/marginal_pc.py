@@ -48,7 +48,7 @@ class NoisyMarginals(PrivateQuery):
 
     method: ClassVar[str] = "NoisyMarginals"
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
     def statistic(self, key, data):
@@ -78,7 +78,7 @@ class NoisyMarginals(PrivateQuery):
         moved = 2 if self.relation is Relation.REPLACE_ONE else 1
         bound = math.sqrt(moved * len(self.tables()))
         plain = Sensitivity(bound, Norm.L2, self.relation)
-        slack = math.ceil(RANGE_SDS * float(self.budget().scale(plain)))
+        slack = math.ceil(RANGE_SDS * float(self.mechanism_in_force().scale(plain)))
         return Sensitivity(bound, Norm.L2, self.relation, lower=-slack, upper=size + slack)
 
     def tables(self) -> list[tuple[int, ...]]:
@@ -165,7 +165,7 @@ def marginal_pc(
         pieces = np.split(np.asarray(released.value, np.float64), np.cumsum(sizes)[:-1])
         shapes = {columns: tuple(records.levels[k] for k in columns) for columns in query.tables()}
         tables = {columns: piece.reshape(shapes[columns]) for columns, piece in zip(shapes, pieces, strict=True)}
-        variance = float(query.budget().variance(query.sensitivity(records.num_records)))
+        variance = float(query.mechanism_in_force().variance(query.sensitivity(records.num_records)))
         noisy = NoisyTables(tables, records.levels, variance)
 
         def ask(queries):
@@ -174,4 +174,4 @@ def marginal_pc(
         search = find_skeleton(d, ask, max_order=width - 2 if max_order is None else max_order, batched=True)
         return session.graph(records, search)
 
-    return searched(key, "marginal_pc", query.budget().cost(relation), records, found, ledger=ledger)
+    return searched(key, "marginal_pc", query.mechanism_in_force().cost(relation), records, found, ledger=ledger)

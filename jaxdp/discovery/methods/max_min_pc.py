@@ -21,9 +21,9 @@ from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity
 from jaxdp.data.records import Records, as_records
 from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, Counts
 from jaxdp.discovery.engine.directions import Contrasts, Orientation, oriented
-from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, Known, known
 from jaxdp.discovery.engine.max_min_budget import MAX_RECORDS, Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores, rounding

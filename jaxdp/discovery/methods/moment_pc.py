@@ -19,7 +19,7 @@ from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine import false_edges
-from jaxdp.discovery.engine.kept import described
+from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
 from jaxdp.discovery.engine.moment_scores import MomentScores
@@ -28,7 +28,7 @@ from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
 from jaxdp.discovery.spec import Levels, SearchAudit, SearchSpec, Setting, coded, search
-from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
 from jaxdp.independence.continuous.winsorised_rho import WinsorisedPartialCorrelation
 from jaxdp.randomness import keys
@@ -78,7 +78,7 @@ def correlation_sd(setting: Setting) -> float:
     SearchSpec(
         "moment_pc",
         "PC on one noisy moment matrix; recommended for continuous and mixed columns at small budgets, linear",
-        fits=_any_columns,
+        accepts=_any_columns,
         error=weakest_line,
         because=_because,
         takes=("delta", "max_order", "knowledge", "keep"),
@@ -140,7 +140,7 @@ def moment_pc(
 
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
         graph = session.graph(records, *false_edges.without_chance(skeleton, decisions, false_edges.SHARE))
-        few = test.level_rule(public_shapes(features)).verdict == level_rule.REFUSE
+        few = test.validity(public_shapes(features)).verdict == validity.REFUSE
         return dataclasses.replace(graph, note=f"{MODEL} {FEW}" if few else MODEL)
 
     return searched(key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
@@ -161,7 +161,7 @@ def _features(records: Records | RecordsInChunks) -> Data | Chunks:
 def _last_stage(test, features: Data | Chunks):
     """The stage that releases the matrix: its budget and layout, which are public."""
     shapes = public_shapes(features)
-    test = test.resolve(shapes)
+    test = test.specialize(shapes)
     while isinstance(test, Sequential):
-        test = test.second.resolve(shapes)
+        test = test.second.specialize(shapes)
     return test

@@ -18,7 +18,7 @@ from jaxdp._base import check
 from jaxdp.core import Account, Relation, release_opened
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Data, equally_spaced
 from jaxdp.data.records import Records, as_records
-from jaxdp.discovery.engine.kept import described
+from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget, Shares
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores
@@ -80,7 +80,7 @@ def _because(setting: Setting) -> str:
     SearchSpec(
         "neighbour_pc",
         "max-min selection by sums over neighbours: bends and lines; recommended for continuous and mixed columns",
-        fits=_continuous,
+        accepts=_continuous,
         error=_weakest,
         rank=_rank,
         because=_because,

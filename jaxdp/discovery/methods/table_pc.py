@@ -18,8 +18,8 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.records import Records, RecordsInChunks, as_records
 from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
-from jaxdp.discovery.engine.kept import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
@@ -53,7 +53,7 @@ class NoisyHistogram(PrivateQuery):
 
     method: ClassVar[str] = "NoisyHistogram"
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Geometric(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
@@ -75,7 +75,7 @@ class NoisyHistogram(PrivateQuery):
     def sensitivity(self, num_records):
         size = num_records if self.relation is Relation.REPLACE_ONE else self.max_records
         bound = HISTOGRAM_BOUNDS[self.relation]
-        slack = RANGE_SCALES * math.ceil(bound / float(check.budget(self.budget().epsilon)))
+        slack = RANGE_SCALES * math.ceil(bound / float(check.budget(self.mechanism_in_force().epsilon)))
         return Sensitivity(bound, Norm.L1, self.relation, lower=-slack, upper=size + slack)
 
 
@@ -167,7 +167,14 @@ def table_pc(
         return session.graph(records, *false_edges.without_chance(search, decisions, false_edges.SHARE))
 
     return searched(
-        key, "table_pc", query.budget().cost(relation), records, found, ledger=ledger, keep=keep, asked=asked
+        key,
+        "table_pc",
+        query.mechanism_in_force().cost(relation),
+        records,
+        found,
+        ledger=ledger,
+        keep=keep,
+        asked=asked,
     )
 
 

@@ -14,7 +14,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.band_order import BandTest
 from jaxdp.independence.continuous.neighbour_test import (
     as_number,
@@ -53,12 +53,12 @@ def _from_domain(cls, epsilon, domain, options):
     return cls(epsilon=epsilon, **fields)
 
 
-def _told(test, x, y, interval) -> str:
+def _describe_effect(test, x, y, interval) -> str:
     """Which measure of concordance it is, and what the interval says about the correlation of normal columns."""
     if test.kernel == "sign" and test.variance == "released":
         return " (Goodman and Kruskal's gamma of neighbours)"
     measure = " (Kendall's tau of neighbours)" if test.kernel == "sign" else ""
-    return measure + effect_sizes.told_correlation(test, x, y, interval)
+    return measure + effect_sizes.describe_correlation(test, x, y, interval)
 
 
 @frozen_pytree
@@ -73,7 +73,7 @@ class BandGCM(BandTest):
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho). variance="released" spends 15 % on Q.
     P-value: exact for the noise; the null variance is bounded by n (1/9 + 7/(36 k)) whatever the laws of X and Y, or
     estimated from the released Q. Level: the laws (not only means) of X and of Y given z must change gradually, one
-    of them if the other does not change; `level_rule` says how gradually. Records must be independent given Z.
+    of them if the other does not change; `validity` says how gradually. Records must be independent given Z.
 
     num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8.
     kernel: "soft"; "sign" (c = 0: local Kendall, forgives no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
@@ -96,12 +96,12 @@ class BandGCM(BandTest):
         summary="differences of neighbours in the order of Z; recommended for one continuous Z",
         from_domain=_from_domain,
         options=("residual_scale",),
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         effect="concordance of X and Y among records that are neighbours in Z, from -1 (X up where Y is down) to 1",
-        effect_told=_told,
-        fits=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
+        describe_effect=_describe_effect,
+        accepts=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) == 1),
-        serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) == 1 else {},
+        suitability=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) == 1 else {},
         shown=("band", "released sum over neighbours"),
         planning=Planning(),
         theory="docs/theory/ordered_neighbours.md",
@@ -114,18 +114,18 @@ class BandGCM(BandTest):
         if self.kernel == "plain" and self.variance == "public":
             raise ValueError('kernel="plain" has no useful public variance: give variance="released".')
 
-    def budget(self):
+    def mechanism_in_force(self):
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         return mechanism if self.variance == "public" else divide(mechanism, SHARES)
 
-    def level_rule(self, data):
+    def validity(self, data):
         continuous, _ = count_columns(data)
         count = data.x.shape[0]
         k = self.neighbors(count)
         if continuous == 0 or self._compares_equal(data):
             sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
-            return level_rule.LevelRule(level_rule.RUN, sentence)
-        return level_rule.band_rule(
+            return validity.Validity(validity.RUN, sentence)
+        return validity.band_rule(
             count,
             k,
             self._noise_variance(count),
@@ -136,7 +136,7 @@ class BandGCM(BandTest):
 
     def _noise_variance(self, num_records: int) -> float:
         """Of S, NaN for a traced budget."""
-        mechanism, sensitivity = self.budget(), self.sensitivity(num_records)
+        mechanism, sensitivity = self.mechanism_in_force(), self.sensitivity(num_records)
         if self.variance == "released":
             mechanism, sensitivity = mechanism["band"], sensitivity["band"]
         return as_number(mechanism.variance(sensitivity))
@@ -160,8 +160,8 @@ class BandGCM(BandTest):
 
     def sensitivity(self, num_records):
         if self.variance == "public":
-            return self._bound(BAND_L1, -0.5, 0.5, self.budget(), num_records)
-        plain, budget = self.kernel == "plain", self.budget()
+            return self._bound(BAND_L1, -0.5, 0.5, self.mechanism_in_force(), num_records)
+        plain, budget = self.kernel == "plain", self.mechanism_in_force()
         size = PLAIN_SIZE if plain else 1.0
         return {
             "band": self._bound(PLAIN_L1 if plain else BAND_L1, -0.5 * size, 0.5 * size, budget["band"], num_records),
@@ -189,7 +189,7 @@ class BandGCM(BandTest):
 
     def _sum(self, release):
         """S, its mechanism and its sensitivity."""
-        mechanism = self.budget()
+        mechanism = self.mechanism_in_force()
         if self.variance == "public":
             return release.value, mechanism, release.sensitivity
         return release.value["band"], mechanism["band"], release.sensitivity["band"]
@@ -200,7 +200,7 @@ class BandGCM(BandTest):
         if self.variance == "public":
             return jnp.full(jnp.shape(release.value), bands.null_variance(count, self.neighbors(count)))
         k, largest = self.neighbors(count), PLAIN_SIZE**2 if self.kernel == "plain" else 1.0
-        guard = self.budget()["squares"].scale(release.sensitivity["squares"])
+        guard = self.mechanism_in_force()["squares"].scale(release.sensitivity["squares"])
         mean = jnp.clip((release.value["squares"] + guard) / count, MIN_SQUARE * largest, largest)
         shared = jnp.minimum(largest / 9.0, mean / 4.0) * (2 * k - 1) / (2 * k)
         return count * (mean / (4 * k) + shared)
@@ -217,7 +217,7 @@ class BandGCM(BandTest):
         total, mechanism, sensitivity = self._sum(release)
         variance, miss = self._null_variance(release) + self._poison(), self._miss()
         if self._is_gamma():
-            noise = effect_sizes.noise_quantiles(self.budget()["squares"], release.sensitivity["squares"])
+            noise = effect_sizes.noise_quantiles(self.mechanism_in_force()["squares"], release.sensitivity["squares"])
 
             def gamma(total, squares, variance):
                 def tail(left, found):
@@ -254,10 +254,10 @@ class BandGCM(BandTest):
         _, mechanism, sensitivity = test._sum(release)
         most: Any = test._most(release.num_records)
         if test._is_gamma():
-            spread = jnp.sqrt(test.budget()["squares"].variance(release.sensitivity["squares"]))
+            spread = jnp.sqrt(test.mechanism_in_force()["squares"].variance(release.sensitivity["squares"]))
             most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)
         return effect_sizes.detectable_concordance(most, test._null_variance(release), mechanism, sensitivity)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy sum S over pairs of neighbours."""
         return release.value if self.variance == "public" else release.value["band"]

@@ -46,13 +46,13 @@ class BandTest(NeighbourTest):
         if self.num_neighbors is not None:
             check.at_least(1, num_neighbors=self.num_neighbors)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         continuous, _ = count_columns(shapes)
         if continuous > 1:
             raise ValueError(
                 f"{method_of(self)} takes one continuous column of z, got {continuous}; use {self.for_several_columns}."
             )
-        return super().resolve(shapes)
+        return super().specialize(shapes)
 
     def _compares_equal(self, data) -> bool:
         """Whether only pairs of equal z count, for data (or shapes) with these columns."""

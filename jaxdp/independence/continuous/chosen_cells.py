@@ -64,7 +64,7 @@ class CellChoice(PrivateQuery):
     method: ClassVar[str] = "CellChoice"
     lattice: ClassVar[float] = sums.GRID_ERROR
 
-    def budget(self):
+    def mechanism_in_force(self):
         return (Laplace(self.epsilon) if self.mechanism is None else self.mechanism).selector()
 
     def statistic(self, key, data):
@@ -159,9 +159,9 @@ class ChosenCells(WithinCells):
         from_domain=_from_domain,
         options=("residual_scale",),
         assumption=builders.WITHIN_CELLS,
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         effect=PartitionGCM.spec.effect,
-        effect_told=PartitionGCM.spec.effect_told,
+        describe_effect=PartitionGCM.spec.describe_effect,
         theory="docs/theory/partition_gcm.md",
     )
 
@@ -172,10 +172,10 @@ class ChosenCells(WithinCells):
         if len(bins) < 2 or list(bins) != sorted(set(bins)):
             raise ValueError(f"candidates must be two or more increasing numbers of bins, got {printed(bins)}.")
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         depth = partition.num_columns(shapes.z)
         if not 1 <= depth <= 3 or any(column.levels for column in partition.columns_of_z(shapes)):
             raise ValueError(f"ChosenCells cuts 1 to 3 continuous columns of z, got {depth}; use PartitionGCM.")
@@ -185,14 +185,14 @@ class ChosenCells(WithinCells):
         self.refuse_coarse_cells(partition.columns_of_z(shapes))
         reference = partition.default_reference(shapes) if self.reference is None else self.reference
         choice = CellChoice(
-            mechanism=self.budget().share(SELECTION_SHARE),
+            mechanism=self.mechanism_in_force().share(SELECTION_SHARE),
             candidates=self.candidates,
             reference=reference,
             scale_x=self.scale_x,
             scale_y=self.scale_y,
         )
         test = PartitionGCM(
-            mechanism=self.budget().share(1.0 - SELECTION_SHARE),
+            mechanism=self.mechanism_in_force().share(1.0 - SELECTION_SHARE),
             reference=reference,
             num_cells=self.candidates[-1] ** depth,
             winsorize=self.winsorize,

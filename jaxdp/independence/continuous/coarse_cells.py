@@ -16,7 +16,7 @@ import jax
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest, method_of
 from jaxdp.data.dataset import CONTINUOUS, Column
-from jaxdp.independence.continuous.level_rule import FLAG, REFUSE, RUN, LevelLost, LevelRule
+from jaxdp.independence.continuous.validity import FLAG, REFUSE, RUN, LevelLost, Validity
 from jaxdp.statistics import partition
 
 MAX_CONTRASTS = 5  # continuous columns that contrast-gcm takes
@@ -86,19 +86,19 @@ class WithinCells(PrivateTest):
         if told and not self.accept_coarse_cells:
             raise CoarseCells(told)
 
-    def level_rule(self, data) -> LevelRule:
+    def validity(self, data) -> Validity:
         """The public rule on the level for data (or shapes) with these columns: verdict, flags, sentence."""
         columns = () if data.z is None else self._cut_columns(data)
         told = self._refusal(columns)
         if told and not self.accept_coarse_cells:
-            return LevelRule(REFUSE, told)
+            return Validity(REFUSE, told)
         if told:
             sentence = "The cells are too wide for these columns of Z: a small p-value is no evidence of dependence."
-            return LevelRule(FLAG, sentence, (COARSE,))
+            return Validity(FLAG, sentence, (COARSE,))
         if any(column.kind == CONTINUOUS for column in columns):
             sentence = "Level holds only if means hardly change within a cell of Z; band-gcm needs no cells."
-            return LevelRule(FLAG, sentence, (CELLS,))
-        return LevelRule(RUN, "")
+            return Validity(FLAG, sentence, (CELLS,))
+        return Validity(RUN, "")
 
     def _refusal(self, columns: tuple[Column, ...]) -> str:
         return refusal(method_of(self), columns, self._chooses_axes(columns), self.max_continuous)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Relation, Sensitivity
-from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.contrast_order import DEPTHS, ContrastTest
 from jaxdp.independence.continuous.feature_gcm import WEIGHTS
 from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
@@ -42,7 +42,7 @@ class ContrastFeatures(ContrastTest):
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
     P-value: each entry's is exact for the noise, with a normal null of variance v n, v measured over many laws;
     together weighted Bonferroni, 0.3 of the level each for the linear entry and for sizes, 0.2 for the others. Level:
-    the laws of X and Y must hardly change within a window; `level_rule` says how little, and refuses too few records.
+    the laws of X and Y must hardly change within a window; `validity` says how little, and refuses too few records.
     Entries: (1, 1) linear; (2, 1) the size of X moves Y; (1, 2) X moves the spread of Y; (2, 2) sizes.
 
     Sizes are those about the mean of a window: no centre is released, and trends that are wider than a window do no
@@ -56,9 +56,9 @@ class ContrastFeatures(ContrastTest):
         summary="contrasts of neighbours, their values and sizes; sees spread, bends and products given two to five Z",
         from_domain=_from_domain,
         options=("residual_scale",),
-        sees="dependence of X or its size with Y or its size given Z: linear, bent, of spread, product; no fine waves",
-        fits=lambda domain: len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) >= 2,
-        serves=lambda domain: {ANY: 3},
+        alternatives="dependence of X or its size with Y or its size given Z: line, bend, spread, product, not waves",
+        accepts=lambda domain: len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) >= 2,
+        suitability=lambda domain: {ANY: 3},
         planning=Planning(),
         theory="docs/theory/contrast_features.md",
     )
@@ -66,19 +66,19 @@ class ContrastFeatures(ContrastTest):
     pairwise = None  # type: ignore[assignment]  # sizes are asked about one pair at a time
     for_one_column = "FeatureGCM"
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """With its columns counted. Errors: ValueError where the public rule on the level refuses."""
         require_one_column("ContrastFeatures", shapes, "x", "y")
-        return super().resolve(shapes)
+        return super().specialize(shapes)
 
-    def level_rule(self, data):
+    def validity(self, data):
         depth, _ = count_columns(data)
         count = data.x.shape[0]
         if depth not in DEPTHS:
             return self.too_deep(data)
-        noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
+        noise = self.mechanism_in_force().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
         noise, side, scale = map(as_number, (noise, self._side(depth, count, num_strata(data)), self.scale_x))
-        rule = level_rule.contrast_rule(
+        rule = validity.contrast_rule(
             count,
             depth,
             noise,
@@ -93,7 +93,7 @@ class ContrastFeatures(ContrastTest):
             width=window_features.SIZE,
             laws=True,
         )
-        if rule.verdict == level_rule.REFUSE or not STRONG_EFFECT * count < NEEDED_Z * noise**0.5:
+        if rule.verdict == validity.REFUSE or not STRONG_EFFECT * count < NEEDED_Z * noise**0.5:
             return rule
         sentence = rule.sentence + " Low power: even a strong bend or a strong effect on the spread may be missed."
         return dataclasses.replace(rule, flags=(*rule.flags, "low power"), sentence=sentence)
@@ -116,7 +116,7 @@ class ContrastFeatures(ContrastTest):
     def sensitivity(self, num_records):
         return Sensitivity(
             bound=self.largest_change(num_records),
-            norm=self.budget().norm,
+            norm=self.mechanism_in_force().norm,
             relation=Relation.REPLACE_ONE,
             lower=-1.0 * num_records,
             upper=1.0 * num_records,
@@ -126,11 +126,11 @@ class ContrastFeatures(ContrastTest):
         """P-value of each entry, (2, 2)."""
         del key
         sd = jnp.sqrt(jnp.array(self._rates(self.depth)) * self.most_windows(release.num_records)) + self._poison()
-        return self.budget().null_p_value(release.value, sd, release.sensitivity)
+        return self.mechanism_in_force().null_p_value(release.value, sd, release.sensitivity)
 
     def p_value(self, key, release):
         return jnp.minimum(1.0, null_laws.least(self.pair_p_values(key, release) / jnp.array(WEIGHTS)))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy matrix T."""
         return release.value

@@ -16,7 +16,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
 from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
@@ -58,7 +58,7 @@ class ContrastGCM(ContrastTest):
     columns of x and y, sqrt(p q) times in L2.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the noise; normal null of variance v n, v measured over many laws (bounded by 2m - 1). Level:
-    trends must be close to planes within a window; `level_rule` says how close, and refuses too few records.
+    trends must be close to planes within a window; `validity` says how close, and refuses too few records.
 
     trend_x, trend_y: public functions of z, subtracted from x and y: asked about one record, z of shape (1, d), they
         return one number (a tuple of one per column for several columns of x or y).
@@ -85,12 +85,12 @@ class ContrastGCM(ContrastTest):
         summary="contrasts of neighbours that cancel linear trends; recommended for two to five continuous Z",
         from_domain=_from_domain,
         options=("residual_scale",),
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         effect="concordance of X and Y among records that are neighbours in Z, from -1 (X up where Y is down) to 1",
-        effect_told=effect_sizes.told_correlation,
-        fits=lambda domain: continuous_columns_of_z(domain) >= 2,
+        describe_effect=effect_sizes.describe_correlation,
+        accepts=lambda domain: continuous_columns_of_z(domain) >= 2,
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) >= 2),
-        serves=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) >= 2 else {},
+        suitability=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) >= 2 else {},
         shown=("windows", "released sum over neighbours"),
         planning=Planning(),
         theory="docs/theory/ordered_neighbours.md",
@@ -101,15 +101,15 @@ class ContrastGCM(ContrastTest):
         if self.null_rate is not None:
             check.positive(null_rate=self.null_rate)
 
-    def level_rule(self, data):
+    def validity(self, data):
         depth, _ = count_columns(data)
         count = data.x.shape[0]
         if depth not in DEPTHS:
             return self.too_deep(data)
-        noise = self.budget().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
+        noise = self.mechanism_in_force().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
         known = (noise, self._rate(depth, count), self._side(depth, count, num_strata(data)), self.scale_x)
         noise, rate, side, scale = map(as_number, known)
-        return level_rule.contrast_rule(
+        return validity.contrast_rule(
             count,
             depth,
             noise,
@@ -123,9 +123,9 @@ class ContrastGCM(ContrastTest):
             labels=num_values(data) > 0,
         )
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """With its columns counted and the share of its windows. Errors: ValueError where the public rule refuses."""
-        test = super().resolve(shapes)
+        test = super().specialize(shapes)
         if test.closest is not None:
             return test
         known = test.epsilon is not None and check.is_concrete(test.epsilon) and np.ndim(test.epsilon) == 0
@@ -157,7 +157,7 @@ class ContrastGCM(ContrastTest):
         return NULL_RATE_OF_MANY.get(depth, few) if num_records >= MANY else few
 
     def sensitivity(self, num_records):
-        pairs, norm = math.prod(self.num_columns[:2]), self.budget().norm
+        pairs, norm = math.prod(self.num_columns[:2]), self.mechanism_in_force().norm
         return Sensitivity(
             bound=self.largest_change(num_records) * (pairs if norm is Norm.L1 else math.sqrt(pairs)),
             norm=norm,
@@ -170,7 +170,7 @@ class ContrastGCM(ContrastTest):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
         sd = jnp.sqrt(self._null_variance(release.num_records)) + self._poison()
-        return self.budget().null_p_value(release.value, sd, release.sensitivity)
+        return self.mechanism_in_force().null_p_value(release.value, sd, release.sensitivity)
 
     def _null_variance(self, num_records: int):
         return self._rate(self.depth, num_records) * self.most_windows(num_records)
@@ -184,7 +184,9 @@ class ContrastGCM(ContrastTest):
         count, miss = release.num_records, self._miss()
         most, variance = self._most(count), self._null_variance(count) + self._poison()
         return effect_sizes.for_pairs(
-            lambda total: effect_sizes.concordance(total, most, variance, self.budget(), release.sensitivity, miss),
+            lambda total: effect_sizes.concordance(
+                total, most, variance, self.mechanism_in_force(), release.sensitivity, miss
+            ),
             release.value,
         )
 
@@ -198,9 +200,9 @@ class ContrastGCM(ContrastTest):
         test = self.settled(shapes, release)
         count = release.num_records
         return effect_sizes.detectable_concordance(
-            test._most(count), test._null_variance(count), test.budget(), release.sensitivity
+            test._most(count), test._null_variance(count), test.mechanism_in_force(), release.sensitivity
         )
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy sum T over windows of neighbours."""
         return release.value

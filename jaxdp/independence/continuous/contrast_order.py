@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import method_of
-from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.neighbour_test import (
     NeighbourTest,
     continuous_columns,
@@ -66,10 +66,10 @@ class ContrastTest(NeighbourTest):
         if self.closest is not None:
             check.in_range(0.0, 1.0, closest=self.closest)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         depth, _ = count_columns(shapes)
         if depth < min(DEPTHS):
             raise ValueError(
@@ -77,12 +77,12 @@ class ContrastTest(NeighbourTest):
             )
         if depth > max(DEPTHS):
             self.too_deep(shapes).require()
-        return dataclasses.replace(super().resolve(shapes), depth=depth)
+        return dataclasses.replace(super().specialize(shapes), depth=depth)
 
-    def too_deep(self, data) -> level_rule.LevelRule:
+    def too_deep(self, data) -> validity.Validity:
         """The public rule for a number of columns that no window serves."""
         depth, _ = count_columns(data)
-        return level_rule.contrast_rule(data.x.shape[0], max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
+        return validity.contrast_rule(data.x.shape[0], max(depth, 2), 0.0, 0.0, 1.0, symmetric=False)
 
     def statistic(self, key, data):
         """`window_sums`, the mean over the curves: (p, q), or a scalar for one pair."""

@@ -31,12 +31,12 @@ class CRT(RandomizationTest):
         private=False,
         from_domain=from_law,
         needs=("law",),
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
     )
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
     def default_winsorize(self, num_records):
@@ -56,6 +56,6 @@ class CRT(RandomizationTest):
         observed, copies = release.value
         return null_laws.monte_carlo(observed, copies)
 
-    def headline(self, release):
+    def estimate(self, release):
         """T_0."""
         return release.value[0]

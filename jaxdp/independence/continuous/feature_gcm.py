@@ -15,7 +15,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity, Sequential
-from jaxdp.independence.continuous import level_rule
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.band_order import BandTest
 from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales, sides
 from jaxdp.independence.tables.noisy_table import require_one_column
@@ -87,11 +87,11 @@ class FeatureGCM(BandTest):
         summary="neighbours in the order of Z, their values and sizes; sees spread, bends and products given one Z",
         from_domain=_from_domain,
         options=("residual_scale",),
-        sees="dependence of X or its size with Y or its size given Z: linear, bent, of spread, product; no fine waves",
-        fits=lambda domain: (
+        alternatives="dependence of X or its size with Y or its size given Z: line, bend, spread, product, not waves",
+        accepts=lambda domain: (
             len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) <= 1 and bool(domain.z)
         ),
-        serves=lambda domain: {ANY: 3},
+        suitability=lambda domain: {ANY: 3},
         planning=Planning(),
         theory="docs/theory/feature_gcm.md",
     )
@@ -104,13 +104,13 @@ class FeatureGCM(BandTest):
         if self.winsorize is not None:
             check.positive(winsorize=self.winsorize)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return divide(Laplace(self.epsilon) if self.mechanism is None else self.mechanism, SHARES)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The private medians where they are wanted, then the test about them."""
         require_one_column("FeatureGCM", shapes, "x", "y")
-        test = super().resolve(shapes)
+        test = super().specialize(shapes)
         if self.winsorize is None:
             test = dataclasses.replace(test, winsorize=default_width(shapes.x.shape[0], self._nominal_epsilon()))
         if self.centres is not None:
@@ -130,17 +130,17 @@ class FeatureGCM(BandTest):
         mechanism = self.mechanism
         return jnp.sqrt(2.0 * mechanism.rho) if hasattr(mechanism, "rho") else getattr(mechanism, "epsilon", 1.0)
 
-    def level_rule(self, data):
+    def validity(self, data):
         """The public rule on the level; that of pairs of neighbours, for this test's spread."""
         continuous, _ = count_columns(data)
         count = data.x.shape[0]
         k = self.neighbors(count)
         if continuous == 0 or self._compares_equal(data):
             sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
-            return level_rule.LevelRule(level_rule.RUN, sentence)
-        noise = as_number(self.budget()["sums"].variance(self.sensitivity(count)["sums"]))
+            return validity.Validity(validity.RUN, sentence)
+        noise = as_number(self.mechanism_in_force()["sums"].variance(self.sensitivity(count)["sums"]))
         size = size_features.DIAMETER**2  # of one product of differences
-        return level_rule.band_rule(
+        return validity.band_rule(
             count,
             k,
             noise / size**2,
@@ -171,7 +171,7 @@ class FeatureGCM(BandTest):
         }
 
     def sensitivity(self, num_records):
-        budget, k = self.budget(), self.neighbors(num_records)
+        budget, k = self.mechanism_in_force(), self.neighbors(num_records)
         rounding = 0.0 if k & (k - 1) == 0 else 8.0 * num_records * bands.UNIT_ROUNDOFF
         norm = budget["sums"].norm
         return {
@@ -189,7 +189,7 @@ class FeatureGCM(BandTest):
     def pair_p_values(self, key, release):
         """P-value of each entry, (2, 2)."""
         del key
-        budget, sensitivity, count = self.budget(), release.sensitivity, release.num_records
+        budget, sensitivity, count = self.mechanism_in_force(), release.sensitivity, release.num_records
         factor = (1.0 + 0.5 / self.neighbors(count)) * size_features.SPREADS
         variance_noise = factor**2 * budget["squares"].variance(sensitivity["squares"])
         sd = null_laws.noisy_sd(factor * release.value["squares"], variance_noise, count * size_features.SPREADS)
@@ -200,6 +200,6 @@ class FeatureGCM(BandTest):
         del key
         return jnp.minimum(1.0, null_laws.least(self.pair_p_values(None, release) / jnp.array(WEIGHTS)))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy matrix S."""
         return release.value["sums"]

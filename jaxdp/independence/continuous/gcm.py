@@ -54,7 +54,7 @@ class GCM(PrivateTest):
         from_domain=_from_domain,
         options=builders.KERNEL_OPTIONS,
         assumption=builders.ACCURATE_FIT,
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         memory=builders.kernel_memory,
         shown=("", "statistic T"),
         needs_all="its kernel compares each record with every other",
@@ -68,7 +68,7 @@ class GCM(PrivateTest):
         check.one_of(("in_sample", "leave_one_out"), residuals=self.residuals)
         check.at_least(1, num_null=self.num_null)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
     def ridge_of(self, num_records: int):
@@ -113,7 +113,7 @@ class GCM(PrivateTest):
             return null_laws.normal(largest, 1.0)
         return null_laws.monte_carlo(largest, null_laws.max_normal(key, correlation, self.num_null))
 
-    def headline(self, release):
+    def estimate(self, release):
         """T of the product with the largest |T|."""
         t = release.value["t"]
         return t[jnp.argmax(jnp.abs(t))]

@@ -32,7 +32,7 @@ def clipped_at_bounds(test, x, y, interval) -> str:
     return f" ({', '.join(ends)})" if ends else ""
 
 
-def _told(test, x, y, interval) -> str:
+def _describe_effect(test, x, y, interval) -> str:
     """Between which bounds columns were clipped; and of a response of two levels, what its slope is."""
     share = f": of the share of {y[0].name} = {y[0].levels[1]}, no odds ratio" if len(y[0].levels) == 2 else ""
     return share + clipped_at_bounds(test, x, y, interval)
@@ -64,14 +64,14 @@ class LinearRegression(ResidualTest):
         known_as=("regression", "ols", "linregress", "ancova", "logistic", "logistic-regression", "logit"),
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
-        sees="linear dependence of X and Y given Z",
+        alternatives="linear dependence of X and Y given Z",
         effect="slope of Y on X given Z, in the columns' own units",
         own_units=_own_units,
-        effect_told=_told,
+        describe_effect=_describe_effect,
         planning=Planning(
             formula="residuals:slope_power",
             gaussian_formula="always",
-            least=50,
+            min_records=50,
             without_z=True,
             linear=True,
         ),

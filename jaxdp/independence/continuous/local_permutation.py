@@ -63,8 +63,8 @@ class LocalPermutation(WithinCells):
         from_domain=_from_domain,
         options=("level", "num_cells"),
         assumption=builders.WITHIN_CELLS,
-        sees="covariance of X and Y given Z",
-        fits=on_a_line,
+        alternatives="covariance of X and Y given Z",
+        accepts=on_a_line,
         planning=Planning("continuous:local_permutation_power", narrow=True, gaussian=False),
         theory="docs/theory/local_permutation.md",
     )
@@ -76,14 +76,14 @@ class LocalPermutation(WithinCells):
         check.at_least(1, num_permutations=self.num_permutations)
         enough_copies(self.num_permutations, self._side_level(), "num_permutations")
 
-    def budget(self):
+    def mechanism_in_force(self):
         if self.mechanism is not None:
             return self.mechanism
         share = 1.0 / len(self._sides())
         mechanism = RankThreshold(epsilon=check.share(self.epsilon, share), level=self._side_level())
         return Split(parts=dict.fromkeys(self._sides(), mechanism))
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """This test. Errors: `CoarseCells` before anything is spent."""
         if shapes.z is not None:
             self.refuse_coarse_cells(partition.columns_of_z(shapes))
@@ -123,9 +123,9 @@ class LocalPermutation(WithinCells):
 
     def p_value(self, key, release):
         del key
-        return null_laws.decision(self.headline(release), self.level)
+        return null_laws.decision(self.estimate(release), self.level)
 
-    def headline(self, release):
+    def estimate(self, release):
         """True where independence is rejected."""
         rejected = False
         for side in self._sides():

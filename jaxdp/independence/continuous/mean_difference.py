@@ -64,7 +64,7 @@ def own_units(x, y) -> float:
     return groups_and_response(x[0], y[0])[1].half_range
 
 
-def told(test, x, y, interval) -> str:
+def describe_effect(test, x, y, interval) -> str:
     """Which groups, and between which bounds the response was clipped."""
     del test, interval
     group, response = groups_and_response(x[0], y[0])
@@ -93,7 +93,7 @@ class GroupSizes(PrivateQuery):
     method: ClassVar[str] = "GroupSizes"
     reads_missing: ClassVar[bool] = True
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
     def statistic(self, key, data):
@@ -164,12 +164,14 @@ class MeanDifference(PrivateTest):
         summary="private Welch test of two groups with the difference of means and its interval",
         known_as=("t-test", "ttest_ind", "welch", "welch-t-test", "z-test", "proportions_ztest"),
         from_domain=from_domain,
-        sees="a difference of the means of two groups",
+        alternatives="a difference of the means of two groups",
         effect="difference of the means",
         own_units=own_units,
-        effect_told=told,
-        planning=Planning(formula="moments:mean_difference_power", gaussian_formula="always", least=50, table=True),
-        fits=lambda domain: comparable(domain) and not domain.z,
+        describe_effect=describe_effect,
+        planning=Planning(
+            formula="moments:mean_difference_power", gaussian_formula="always", min_records=50, table=True
+        ),
+        accepts=lambda domain: comparable(domain) and not domain.z,
         theory="docs/theory/mean_difference.md",
     )
 
@@ -177,11 +179,11 @@ class MeanDifference(PrivateTest):
         super().__post_init__()
         check.positive(bound=self.bound)
 
-    def budget(self):
+    def mechanism_in_force(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         return divide(whole, SHARES) if self.stage == SCORES else whole
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The sizes, then the scores."""
         if self.stage == SCORES:
             return self
@@ -196,7 +198,7 @@ class MeanDifference(PrivateTest):
             )
         if shapes.x.shape[0] > moments.MAX_RECORDS:
             raise ValueError(f"{shapes.x.shape[0]} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
-        whole = self.budget()
+        whole = self.mechanism_in_force()
         scores = dataclasses.replace(
             self,
             epsilon=None,
@@ -244,7 +246,7 @@ class MeanDifference(PrivateTest):
         return {name: totals[name] / moments.GRID**power for power, name in enumerate(("count", "sum", "square"))}
 
     def sensitivity(self, num_records):
-        limit, budget = 1.0 * num_records, self.budget()
+        limit, budget = 1.0 * num_records, self.mechanism_in_force()
         error = 64.0 * num_records * 2.0**-53  # a dozen roundings of numbers of at most 4 n
 
         def of(name: str, lower: float):
@@ -257,7 +259,7 @@ class MeanDifference(PrivateTest):
     def _found(self, release) -> Found:
         value = release.value
         about = (value["scores"], value["squares"], release.sensitivity, release.num_records)
-        return Found(self.budget(), self.groups, *about)
+        return Found(self.mechanism_in_force(), self.groups, *about)
 
     def no_gradient(self, name):
         return moments.ROUNDED if name == "bound" else ""
@@ -267,7 +269,7 @@ class MeanDifference(PrivateTest):
         found = self._found(release)
         return jnp.where(self.groups.unknown, 1.0, found.p_value(0.0))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The estimated difference, in half ranges."""
         return self._found(release).estimate
 

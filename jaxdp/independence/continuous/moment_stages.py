@@ -55,7 +55,7 @@ class PrivateMedian(PrivateQuery):
     num_columns: int = jax.tree.static(default=1)
     bound: ArrayLike = 1.0
 
-    def budget(self):
+    def mechanism_in_force(self):
         one = self.mechanism.share(Fraction(1, self.num_columns)).selector()
         return Split(parts={self.name(j): one for j in range(self.num_columns)})
 

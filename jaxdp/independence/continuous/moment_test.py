@@ -19,7 +19,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous import level_rule, moment_columns
+from jaxdp.independence.continuous import moment_columns, validity
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
 from jaxdp.mechanisms import Laplace
 from jaxdp.spec import TestSpec
@@ -50,7 +50,7 @@ class MomentTest(PrivateTest):
     normal: whether all columns are known to be normal together. Without it columns that are clipped at a private scale
         have an estimate and no interval (#no-interval).
     enforce_rule: False runs the test even where too few records for private centres cost the level.
-    scale_budget, stage, linear, sizes, group: set by `resolve` (group: the column of two levels, where the other is
+    scale_budget, stage, linear, sizes, group: set by `specialize` (group: the column of two levels, where the other is
         clipped and there are no more).
     """
 
@@ -84,17 +84,17 @@ class MomentTest(PrivateTest):
         if self.stage == CENTRES and (self.scales is None) != (self.centres is None):
             raise ValueError("centres and scales belong together: give both, or neither for private ones.")
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
     def among(self):
         """This test for all pairs of the columns of x."""
         return dataclasses.replace(self, features=True)
 
-    def level_rule(self, data):
+    def validity(self, data):
         """Run, or refuse too few records for private centres and scales; the sentence says what the level rests on."""
-        return self._with_layout(data)._centres_rule(data.x.shape[0]) or level_rule.LevelRule(
-            level_rule.RUN, self.spec.assumption
+        return self._with_layout(data)._centres_rule(data.x.shape[0]) or validity.Validity(
+            validity.RUN, self.spec.assumption
         )
 
     def margins(self, data) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class MomentTest(PrivateTest):
     def _centres_rule(self, num_records: int):
         """The refusal where private centres and scales are noise, so that clips lie anywhere; else None."""
         private = self.num_clipped and self.stage == CENTRES and self.centres is None
-        each = centre_epsilon(self.budget(), self.num_clipped) if private else math.inf
+        each = centre_epsilon(self.mechanism_in_force(), self.num_clipped) if private else math.inf
         if not num_records * each < CENTRE_BUDGET:
             return None
         sentence = (
@@ -113,9 +113,9 @@ class MomentTest(PrivateTest):
             f"columns are mostly noise, and true nulls would be rejected too often: about {CENTRE_BUDGET / each:.0f} "
             "records are needed; give more records or a larger epsilon, or, in Python, public centres= and scales=."
         )
-        return level_rule.LevelRule(level_rule.REFUSE, sentence)
+        return validity.Validity(validity.REFUSE, sentence)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Adds the stages that release centres and scales. Errors: ValueError for too many records, or too few."""
         return self._with_stages(shapes)
 
@@ -134,7 +134,7 @@ class MomentTest(PrivateTest):
         return test._with_clip(num_records)
 
     def _after_centres(self):
-        whole = self.budget()
+        whole = self.mechanism_in_force()
         rest = dataclasses.replace(
             self,
             epsilon=None,
@@ -175,7 +175,7 @@ class MomentTest(PrivateTest):
     def _with_clip(self, num_records: int):
         if self.clip is not None:
             return dataclasses.replace(self, clip_z=self.clip if self.clip_z is None else self.clip_z)
-        noise = jnp.sqrt(self.budget().variance(self.sensitivity(num_records)))
+        noise = jnp.sqrt(self.mechanism_in_force().variance(self.sensitivity(num_records)))
         noise = noise / (2.0**0.5 if self._euclidean else 1.0)
         clip = moments.best_clip(num_records, noise)
         wide = moments.wide_clip(num_records, noise, clip, self.sizes[0])
@@ -183,7 +183,7 @@ class MomentTest(PrivateTest):
 
     @property
     def _euclidean(self) -> bool:
-        return self.budget().norm is Norm.L2
+        return self.mechanism_in_force().norm is Norm.L2
 
     def statistic(self, key, data):
         """The vector of `moments.vector`."""
@@ -234,12 +234,12 @@ class MomentTest(PrivateTest):
         return jnp.where(jnp.asarray(self.linear), other, picked)
 
     def sensitivity(self, num_records):
-        return sensitivity_of(self.width, self.budget().norm, num_records)
+        return sensitivity_of(self.width, self.mechanism_in_force().norm, num_records)
 
     def correlations(self, release) -> partial_correlations.Correlations:
         """What the release says about all columns: public."""
         p, n = self.width, release.num_records
-        mechanism, weights = self.budget(), jnp.asarray(moments.weights(p, self._euclidean))
+        mechanism, weights = self.mechanism_in_force(), jnp.asarray(moments.weights(p, self._euclidean))
         scale = mechanism.scale(release.sensitivity)
         noise_variance = mechanism.variance(release.sensitivity) / jnp.maximum(scale, 1e-30) ** 2
         theta = moments.means(release.value, n, p, self._euclidean)
@@ -249,20 +249,20 @@ class MomentTest(PrivateTest):
         """What w = 1 means in a column's own units, (p,): T times its scale; 1 for public levels."""
         return jnp.where(jnp.asarray(self.linear), 1.0, self._levels() * self._of_clipped(self.scales, 1.0))
 
-    def places(self) -> tuple[range, range, range]:
+    def column_indices(self) -> tuple[range, range, range]:
         """Columns of the matrix that are z, x, y."""
         z, x, y = self.sizes
         return range(z), range(z, z + x), range(z + x, z + x + y)
 
     def queries(self) -> tuple[np.ndarray, np.ndarray]:
         """(x, y) columns of each estimate, (Q, 2), and what is given, (Q, p) bool: every pair of x and y given z."""
-        z, x, y = self.places()
+        z, x, y = self.column_indices()
         pairs = [(i, j) for i in x for j in x if i < j] if self.features else [(i, j) for i in x for j in y]
         given = np.zeros((len(pairs), self.width), bool)
         given[:, list(z)] = True
         return np.array(pairs).reshape(-1, 2), given
 
-    def estimate(self, found, x, y, given):
+    def null_and_estimate(self, found, x, y, given):
         """(estimate whose law is that of a true value 0, estimate whose law is that of its own value)."""
         raise NotImplementedError
 
@@ -276,7 +276,7 @@ class MomentTest(PrivateTest):
         found = self.correlations(release)
 
         def ask(x, y, given):
-            return self.estimate(found, x, y, given)
+            return self.null_and_estimate(found, x, y, given)
 
         return jax.vmap(ask)(jnp.asarray(pairs[:, 0]), jnp.asarray(pairs[:, 1]), jnp.asarray(given))
 
@@ -284,7 +284,7 @@ class MomentTest(PrivateTest):
         """One p-value for each pair of columns: (p, q), (pairs,) of features, a scalar for one pair; noise counted."""
         del key
         null = self._asked(release)[0]
-        found = self.budget().combined_p_value(null.value, null.sd, null.noise)
+        found = self.mechanism_in_force().combined_p_value(null.value, null.sd, null.noise)
         return self._shaped(jnp.where(self.is_narrow(release), 1.0, found))
 
     def is_narrow(self, release):
@@ -295,7 +295,7 @@ class MomentTest(PrivateTest):
         p, n = self.width, release.num_records
         theta = moments.means(release.value, n, p, self._euclidean)
         squares, means = theta[moments.squares(p)], theta[-p:]
-        noise = jnp.sqrt(self.budget().variance(release.sensitivity)) / n
+        noise = jnp.sqrt(self.mechanism_in_force().variance(release.sensitivity)) / n
         normal = moments.clipped_variance(jnp.asarray(self._levels()))
         least = jnp.minimum(NARROW * normal + 2.0 * noise, MAX_NARROW * normal)
         return jnp.any(~jnp.asarray(self.linear) & (squares - means**2 < least))
@@ -316,7 +316,7 @@ class MomentTest(PrivateTest):
         """The estimate of each pair."""
         return self._shaped(self._asked(release)[1].value)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The estimates, noise in them."""
         return self.pair_statistics(release)
 
@@ -329,7 +329,7 @@ class MomentTest(PrivateTest):
         del key
         null, estimate = self._asked(release)
         narrow = self.is_narrow(release)
-        p_value = self.budget().combined_p_value(null.value, null.sd, null.noise)
+        p_value = self.mechanism_in_force().combined_p_value(null.value, null.sd, null.noise)
         low, high = effect_sizes.agreeing(self.interval(estimate), p_value)
         hidden = narrow | (not (self.has_interval or self.num_clipped == 0))
         low, high = (self._shaped(jnp.where(hidden, jnp.nan, end)) for end in (low, high))
@@ -342,7 +342,7 @@ class MomentTest(PrivateTest):
 
     def half_width(self, estimate):
         """x with P(|error| >= x) = 0.05, noise counted."""
-        budget = self.budget()
+        budget = self.mechanism_in_force()
         spread = jnp.sqrt(estimate.sd**2 + 2.0 * jnp.sum(estimate.noise**2, axis=-1))
 
         def tail(value):

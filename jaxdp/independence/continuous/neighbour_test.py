@@ -15,7 +15,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest
 from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous.level_rule import SMALL_WIDTH, LevelRule
+from jaxdp.independence.continuous.validity import SMALL_WIDTH, Validity
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours.soft_sign import GRID, finite
 from jaxdp.statistics.per_record import per_record
@@ -60,17 +60,17 @@ class NeighbourTest(PrivateTest):
         if self.caliper is not None and self.caliper is not math.inf:
             check.positive(caliper=self.caliper)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """This test with its columns counted. Errors: ValueError where the public rule on the level refuses."""
         test = partition.with_column_counts(self, shapes)
         count = shapes.x.shape[0]
         if self.enforce_rule:
-            test.level_rule(shapes).require()
+            test.validity(shapes).require()
         if test.largest_sum(count) * GRID**2 >= MAX_GRID_SUM:
             raise ValueError(f"{count} records are too many for exact sums: use fewer neighbours or fewer records.")
         return test
 
-    def level_rule(self, data) -> LevelRule:
+    def validity(self, data) -> Validity:
         """The public rule on the level for data (or shapes) with these columns: verdict, flags, sentence."""
         raise NotImplementedError
 

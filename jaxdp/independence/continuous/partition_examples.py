@@ -24,7 +24,7 @@ _example = functools.partial(
     Example,
     data=examples.continuous,
     null=confounder.sine_confounder,
-    reaches=REACHED,
+    attack_tightness=REACHED,
     worst_pairs=f"{WORST}:cells",
     search=SEARCH,
 )
@@ -44,7 +44,7 @@ EXAMPLES = (
         examples.without_z,
         null=examples.normal,
         label="marginal",
-        reaches={"covariance": 0.98, "variance": BestKnown(0.56, ONE_CELL)},
+        attack_tightness={"covariance": 0.98, "variance": BestKnown(0.56, ONE_CELL)},
         worst_pairs=f"{WORST}:one_cell",
     ),
     _example(
@@ -52,7 +52,7 @@ EXAMPLES = (
         null=functools.partial(confounder.sine_confounder, dim=5),
         fields={"accept_coarse_cells": True},
         label="axes",
-        reaches=after("AxisSelection", x=0.98, y=0.98),
+        attack_tightness=after("AxisSelection", x=0.98, y=0.98),
         worst_pairs=f"{WORST}:cells_with_axes",
         coupled=True,
         audit=AuditSettings(),
@@ -62,7 +62,7 @@ EXAMPLES = (
         null=examples.scaled,
         fields={"standardize": True},
         label="standardized",
-        reaches=after("Standardization", count=1.0, sum_x=1.0, sum_y=1.0),
+        attack_tightness=after("Standardization", count=1.0, sum_x=1.0, sum_y=1.0),
         coupled=True,
     ),
 )

@@ -70,7 +70,7 @@ class PartitionGCM(WithinCells):
     Refused unless accept_coarse_cells: two or more continuous columns of Z, whose cells are too wide (two: 0.10 to
     0.23 of the nulls rejected at n = 1000; three and more: 0.5 to 1.0 at every n), use `ContrastGCM`; and more than
     three columns that are not all coded, of which one axis each for X and Y is chosen privately (30 % of the budget)
-    while the others confound. One continuous column is flagged (`level_rule`): `BandGCM` needs no cells.
+    while the others confound. One continuous column is flagged (`validity`): `BandGCM` needs no cells.
 
     reference: public law of each Z column whose quantiles cut the cells (default: uniform on the schema's
         bounds, or a standard Cauchy law if no domain is known). Never quantiles of the data.
@@ -102,7 +102,7 @@ class PartitionGCM(WithinCells):
     centers: Any = None
     axes: tuple[ArrayLike, ArrayLike] | None = None
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
-    total_cells: int = jax.tree.static(default=0)  # filled in by `resolve`; 0 where columns are chosen first
+    total_cells: int = jax.tree.static(default=0)  # filled in by `specialize`; 0 where columns are chosen first
 
     lattice: ClassVar[float] = sums.GRID_ERROR
     spec: ClassVar[TestSpec] = TestSpec(
@@ -111,11 +111,11 @@ class PartitionGCM(WithinCells):
         from_domain=_from_domain,
         options=("residual_scale", "num_cells"),
         assumption=builders.WITHIN_CELLS,
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         effect="correlation of X and Y within cells of Z, both clipped as the test clips them, -1 to 1",
-        effect_told=effect_sizes.told_clipped,
+        describe_effect=effect_sizes.describe_clipped,
         rank=lambda domain: 1,
-        serves=lambda domain: {LINEAR: 1, MONOTONE: 1},
+        suitability=lambda domain: {LINEAR: 1, MONOTONE: 1},
         shown=("covariance", "released covariance"),
         planning=Planning("continuous:partition_gcm_power", narrow=True, gaussian_formula="natural"),
         theory="docs/theory/partition_gcm.md",
@@ -131,11 +131,11 @@ class PartitionGCM(WithinCells):
             check.positive(winsorize=self.winsorize)
         check.positive(scale_x=self.scale_x, scale_y=self.scale_y)
 
-    def budget(self):
+    def mechanism_in_force(self):
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         return divide(mechanism, SHARES)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Adds the private stages that data of these shapes need. Errors: `CoarseCells` before anything is spent."""
         test = dataclasses.replace(partition.with_column_counts(self, shapes), total_cells=self._count(shapes))
         columns = partition.columns_of_z(shapes)
@@ -276,7 +276,7 @@ class PartitionGCM(WithinCells):
 
     def sensitivity(self, num_records):
         size = math.prod(self.num_columns[:2])
-        budget = self.budget()
+        budget = self.mechanism_in_force()
         cells = num_records + partition.target_cells(num_records, self.num_cells)
         rounding = cells * num_records * size * UNIT_ROUNDOFF
         variance = VARIANCE_ONE_REGION if self.num_regions == 1 else VARIANCE_REGIONS_L1
@@ -306,7 +306,7 @@ class PartitionGCM(WithinCells):
         if self.num_regions > 1 or self.weights is not None:
             return None
         inner, law = self.degrees_within(release.num_records), self._null_law(release)
-        noise = effect_sizes.noise_quantiles(self.budget()["variance"], release.sensitivity["variance"])
+        noise = effect_sizes.noise_quantiles(self.mechanism_in_force()["variance"], release.sensitivity["variance"])
         miss = effect_sizes.MISS / math.prod(self.num_columns[:2])
 
         def one(covariance, variance, sd):
@@ -334,8 +334,8 @@ class PartitionGCM(WithinCells):
         if test.num_regions > 1 or test.weights is not None:
             return jnp.nan
         variance, sd, law = release.value["variance"], test._sd(release), test._null_law(release)
-        noise = jnp.sqrt(test.budget()["variance"].variance(release.sensitivity["variance"]))
-        budget = test.budget()["covariance"]
+        noise = jnp.sqrt(test.mechanism_in_force()["variance"].variance(release.sensitivity["variance"]))
+        budget = test.mechanism_in_force()["covariance"]
         spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
         found = effect_sizes.detectable(lambda value: law(value, sd), spread)
         known = variance >= effect_sizes.CLEAR * noise
@@ -350,12 +350,12 @@ class PartitionGCM(WithinCells):
 
     def _sd(self, release):
         """Null sd of S, from the noisy V."""
-        variance_noise = self.budget()["variance"].variance(release.sensitivity["variance"])
+        variance_noise = self.mechanism_in_force()["variance"].variance(release.sensitivity["variance"])
         return null_laws.noisy_sd(release.value["variance"], variance_noise, release.num_records)
 
     def _null_law(self, release):
         """(value, sd) -> two-sided p-value of S, or of what S is from its mean; the noise of V to second order."""
-        budget, sensitivity = self.budget(), release.sensitivity["covariance"]
+        budget, sensitivity = self.mechanism_in_force(), release.sensitivity["covariance"]
         mechanism, noise = budget["covariance"], budget["variance"].variance(release.sensitivity["variance"])
 
         def law(value, sd):
@@ -369,7 +369,7 @@ class PartitionGCM(WithinCells):
         covariance, sd = release.value["covariance"], self._sd(release)
         if self.num_regions == 1:
             return self._null_law(release)(covariance, sd)
-        budget, sensitivity = self.budget(), release.sensitivity["covariance"]
+        budget, sensitivity = self.mechanism_in_force(), release.sensitivity["covariance"]
         mechanism = budget["covariance"]
         variance_noise = budget["variance"].variance(release.sensitivity["variance"])
 
@@ -386,7 +386,7 @@ class PartitionGCM(WithinCells):
         observed = jnp.sum((covariance / total(sd)) ** 2, axis=0)
         return null_laws.monte_carlo(observed, jnp.moveaxis(jnp.sum((null / total(null_sd)) ** 2, axis=1), 0, -1))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy within-cell covariance sum(s)."""
         return release.value["covariance"]
 
@@ -394,7 +394,7 @@ class PartitionGCM(WithinCells):
         """Winsorising level tau in residual units: given, or the closed form in n and the budget."""
         if self.winsorize is not None:
             return self.winsorize
-        mechanism = self.budget()["covariance"]
+        mechanism = self.mechanism_in_force()["covariance"]
         if isinstance(mechanism, Exact):
             return 1e3
         one = Sensitivity(self._covariance_bound(), mechanism.norm, Relation.REPLACE_ONE)

@@ -40,7 +40,7 @@ class AxisSelection(PrivateQuery):
     method: ClassVar[str] = "AxisSelection"
     lattice: ClassVar[float] = sums.GRID_ERROR
 
-    def budget(self):
+    def mechanism_in_force(self):
         half = self.mechanism.share(0.5).selector()
         return Split(parts={"x": half, "y": half})
 
@@ -151,7 +151,7 @@ class Standardization(PrivateQuery):
     method: ClassVar[str] = "Standardization"
     lattice: ClassVar[float] = sums.GRID_ERROR
 
-    def budget(self):
+    def mechanism_in_force(self):
         return divide(self.mechanism, {"count": 0.2, "sum_x": 0.4, "sum_y": 0.4})
 
     def statistic(self, key, data):
@@ -197,7 +197,7 @@ class Standardization(PrivateQuery):
 
     def sensitivity(self, num_records):
         parts = {"count": 1, "sum_x": self.num_columns[0], "sum_y": self.num_columns[1]}
-        norm = self.budget()["count"].norm
+        norm = self.mechanism_in_force()["count"].norm
         return {
             name: Sensitivity(
                 SUM_L1 * size if norm is Norm.L1 else (COUNT_L2 if name == "count" else SUM_L1 * size**0.5),
@@ -213,7 +213,7 @@ class Standardization(PrivateQuery):
 
 def standardize(test, query, released):
     """The test about the released centres, shrunk towards 0 where noise dominates."""
-    budget, sensitivity = query.budget(), released.sensitivity
+    budget, sensitivity = query.mechanism_in_force(), released.sensitivity
     count = jnp.maximum(released.value["count"], 1.0)[:, None]
 
     def centers(name):

@@ -49,7 +49,7 @@ class PrivateCRT(RandomizationTest):
         options=("level",),
         from_domain=from_law,
         needs=("law",),
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         planning=Planning("continuous:crt_threshold_power", gaussian=False),
         theory="docs/theory/crt.md",
     )
@@ -59,7 +59,7 @@ class PrivateCRT(RandomizationTest):
         check.in_range(0.0, 1.0, level=self.level)
         enough_copies(self.num_resamples, self.level, "num_resamples")
 
-    def budget(self):
+    def mechanism_in_force(self):
         return RankThreshold(epsilon=self.epsilon, level=self.level) if self.mechanism is None else self.mechanism
 
     def default_winsorize(self, num_records):
@@ -77,7 +77,7 @@ class PrivateCRT(RandomizationTest):
         del key
         return null_laws.decision(release.value, self.level)
 
-    def headline(self, release):
+    def estimate(self, release):
         """True where independence is rejected."""
         return release.value
 
@@ -99,7 +99,7 @@ class CRTNormal(RandomizationTest):
         effect="correlation of X's residual given Z with Y about 0, both clipped as the test clips them",
         from_domain=from_law,
         needs=("law",),
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         planning=Planning("continuous:crt_normal_power", gaussian_formula="always"),
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
@@ -110,12 +110,12 @@ class CRTNormal(RandomizationTest):
         if self.kernel is not None:
             raise ValueError("CRTNormal takes no kernel: its variance needs y without regression.")
 
-    def budget(self):
+    def mechanism_in_force(self):
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         return divide(mechanism, SHARES)
 
     def default_winsorize(self, num_records):
-        mechanism = self.budget()["statistic"]
+        mechanism = self.mechanism_in_force()["statistic"]
         return best_level(num_records, mechanism.variance(_sum_sensitivity(self._bound(), mechanism, num_records)))
 
     def statistic(self, key, data):
@@ -132,7 +132,7 @@ class CRTNormal(RandomizationTest):
         }
 
     def sensitivity(self, num_records):
-        budget = self.budget()
+        budget = self.mechanism_in_force()
         bounds = {
             "statistic": self._bound(),
             "variance": conditional_law.moment_bound(self.law, self.limits(num_records)[0]),
@@ -145,7 +145,7 @@ class CRTNormal(RandomizationTest):
 
     def _tail(self, release):
         """(what T_0 is from its mean, correlation) -> two-sided p-value; noise counted."""
-        budget = self.budget()
+        budget = self.mechanism_in_force()
         noise = budget["variance"].variance(release.sensitivity["variance"])
         sd = null_laws.noisy_sd(release.value["variance"], noise, release.num_records)
 
@@ -161,19 +161,19 @@ class CRTNormal(RandomizationTest):
         count = release.num_records
         return effect_sizes.ratio(
             (release.value["statistic"], release.value["variance"]),
-            effect_sizes.noise_quantiles(self.budget()["variance"], release.sensitivity["variance"]),
+            effect_sizes.noise_quantiles(self.mechanism_in_force()["variance"], release.sensitivity["variance"]),
             lambda found, second: found * jnp.sqrt(count * second),
             self._tail(release),
             estimate=lambda first, second: first / jnp.sqrt(count * second),
             limits=(-1.0, 1.0),
         )
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy T_0."""
         return release.value["statistic"]
 
     def _noise_share(self, num_records):
-        noise = self.budget()["statistic"].variance(self.sensitivity(num_records)["statistic"])
+        noise = self.mechanism_in_force()["statistic"].variance(self.sensitivity(num_records)["statistic"])
         most = num_records * conditional_law.moment_bound(self.law, self.limits(num_records)[0])  # |y| <= 1
         share = noise / most
         return float(share) if check.is_concrete(share) and jnp.ndim(share) == 0 else 0.0

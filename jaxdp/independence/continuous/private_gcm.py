@@ -75,9 +75,9 @@ class PrivateGCM(PrivateTest):
         from_domain=_from_domain,
         options=builders.KERNEL_OPTIONS,
         assumption=builders.ACCURATE_FIT,
-        sees="covariance of X and Y given Z",
+        alternatives="covariance of X and Y given Z",
         memory=builders.kernel_memory,
-        fits=continuous_given,
+        accepts=continuous_given,
         shown=("", "statistic T"),
         planning=Planning("continuous:private_gcm_tight_power", gaussian_formula="always"),
         theory="docs/theory/private_gcm.md",
@@ -87,10 +87,10 @@ class PrivateGCM(PrivateTest):
         super().__post_init__()
         check.positive(ridge=self.ridge, scale_x=self.scale_x, scale_y=self.scale_y)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Notes how many columns there are; refuses data without z."""
         if shapes.z is None:
             raise ValueError("PrivateGCM needs z; without one use PartitionGCM, whose single cell centres exactly.")
@@ -132,7 +132,7 @@ class PrivateGCM(PrivateTest):
         del key
         return null_laws.normal(noisy_t(release.value), 1.0)
 
-    def headline(self, release):
+    def estimate(self, release):
         """T, scalar or (p, q)."""
         t = noisy_t(release.value)
         return t.reshape(()) if t.size == 1 else t

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest
-from jaxdp.independence.continuous.level_rule import LevelRule, law_rule
+from jaxdp.independence.continuous.validity import Validity, law_rule
 from jaxdp.statistics import conditional_law, partition
 from jaxdp.statistics.kernel_ridge.ridge import krr_residuals
 
@@ -71,13 +71,13 @@ class RandomizationTest(PrivateTest):
         if self.winsorize is not None:
             check.positive(winsorize=self.winsorize)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Notes how many columns there are; refuses data without z."""
         if shapes.z is None:
             raise ValueError(f"{type(self).__name__} needs z, which the law of X is conditional on.")
         return partition.with_column_counts(self, shapes)
 
-    def level_rule(self, data) -> LevelRule:
+    def validity(self, data) -> Validity:
         """How wrong the law may be, for data (or shapes) of this size; public."""
         return law_rule(data.x.shape[0], self._noise_share(data.x.shape[0]))
 

@@ -20,7 +20,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
-from jaxdp.independence.continuous import level_rule, moment_columns, moment_test, score_law
+from jaxdp.independence.continuous import moment_columns, moment_test, score_law, validity
 from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.spec import TestSpec
@@ -60,7 +60,7 @@ class MomentMatrix(PrivateQuery):
     method: ClassVar[str] = "MomentMatrix"
     reads_missing: ClassVar[bool] = True
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
     @property
@@ -137,7 +137,7 @@ class ResidualTest(PrivateTest):
         super().__post_init__()
         check.positive(bound=self.bound)
 
-    def budget(self):
+    def mechanism_in_force(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         return divide(whole, SHARES) if self.stage == SCORES else whole
 
@@ -147,7 +147,7 @@ class ResidualTest(PrivateTest):
         z, x, y = (moment_columns.widths(columns[role]) for role in moment_columns.ROLES)
         return dataclasses.replace(self, sizes=(z, x, y), levelled=levelled)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The moments, then the scores. Errors: ValueError for too many records, or too few."""
         if self.stage == SCORES:
             return self
@@ -155,11 +155,11 @@ class ResidualTest(PrivateTest):
         if num_records > moments.MAX_RECORDS:
             raise ValueError(f"{num_records} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
         if self.enforce_rule:
-            self.level_rule(shapes).require()
+            self.validity(shapes).require()
         return self._stages(shapes)
 
     def _stages(self, shapes):
-        whole, test = self.budget(), self._with_layout(shapes)
+        whole, test = self.mechanism_in_force(), self._with_layout(shapes)
         share = MATRIX_SHARE_GIVEN if test.adjusts else MATRIX_SHARE
         scores = dataclasses.replace(test, epsilon=None, mechanism=whole.share(1 - share), stage=SCORES)
         return Sequential(first=MomentMatrix(mechanism=whole.share(share), of=scores), second=scores, then=_with_scores)
@@ -175,7 +175,7 @@ class ResidualTest(PrivateTest):
         """p, columns of the matrix."""
         return sum(self.sizes)
 
-    def level_rule(self, data):
+    def validity(self, data):
         """Run, or refuse where the noise would surely hide the columns; the sentence names the assumption."""
         least = self._least_variance(data)
         if least > 1.0:
@@ -184,8 +184,8 @@ class ResidualTest(PrivateTest):
                 f"{self._with_layout(data).width} columns is larger than any variance within the bounds; give about "
                 f"{math.ceil(2.0 * least)} times as many records, or as large an epsilon."
             )
-            return level_rule.LevelRule(level_rule.REFUSE, sentence)
-        return level_rule.LevelRule(level_rule.RUN, self.spec.assumption)
+            return validity.Validity(validity.REFUSE, sentence)
+        return validity.Validity(validity.RUN, self.spec.assumption)
 
     def _least_variance(self, data) -> float:
         """The variance on [-1, 1] that a column held fixed, or X, must have to be seen; 0 if that is not known."""
@@ -230,7 +230,7 @@ class ResidualTest(PrivateTest):
 
     def sensitivity(self, num_records):
         """Each score and each square moves by 1 and a rounding at most, in units of its range."""
-        budget, m = self.budget(), len(self.queries()[0])
+        budget, m = self.mechanism_in_force(), len(self.queries()[0])
         limit = np.full(m, 1.0 * num_records)
 
         def of(name: str, lower):
@@ -260,7 +260,9 @@ class ResidualTest(PrivateTest):
         """what(Found) for each query."""
 
         def of(about, scores, squares):
-            return what(Found(self.budget(), about, scores, squares, release.sensitivity, release.num_records))
+            return what(
+                Found(self.mechanism_in_force(), about, scores, squares, release.sensitivity, release.num_records)
+            )
 
         return jax.vmap(of)(self.about, release.value["scores"], release.value["squares"])
 
@@ -276,7 +278,7 @@ class ResidualTest(PrivateTest):
     def p_value(self, key, release):
         return null_laws.bonferroni(self.pair_p_values(key, release))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The estimates, noise in them."""
         return self._shaped(self._each(release, lambda found: found.estimate) * self.units())
 
@@ -294,7 +296,7 @@ class ResidualTest(PrivateTest):
         targets = effect / test.units()
 
         def of(about, scores, squares, target):
-            found = Found(test.budget(), about, scores, squares, release.sensitivity, release.num_records)
+            found = Found(test.mechanism_in_force(), about, scores, squares, release.sensitivity, release.num_records)
             return found.one_sided(target)
 
         sides = jax.vmap(of)(test.about, release.value["scores"], release.value["squares"], targets)

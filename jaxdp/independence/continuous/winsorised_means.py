@@ -12,7 +12,7 @@ import jax
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import Domain
-from jaxdp.independence.continuous import level_rule, moment_test
+from jaxdp.independence.continuous import moment_test, validity
 from jaxdp.independence.continuous.mean_difference import comparable, groups_and_response, own_units
 from jaxdp.independence.continuous.moment_columns import described
 from jaxdp.independence.continuous.moment_test import MomentTest
@@ -24,7 +24,7 @@ TWO_GROUPS = (
 )
 
 
-def _told(test, x, y, interval) -> str:
+def _describe_effect(test, x, y, interval) -> str:
     """Which groups, and what the number is not."""
     del test, interval
     group, response = groups_and_response(x[0], y[0])
@@ -56,12 +56,14 @@ class WinsorisedMeanDifference(MomentTest):
         summary="private t-test of two groups, of winsorised means; narrower where bounds are wide",
         from_domain=moment_test.from_domain,
         assumption=TWO_GROUPS,
-        sees="a difference of the winsorised means of two groups",
+        alternatives="a difference of the winsorised means of two groups",
         effect="difference of the winsorised means",
         own_units=own_units,
-        effect_told=_told,
-        planning=Planning(formula="moments:partial_correlation_power", gaussian_formula="always", least=50, table=True),
-        fits=comparable,
+        describe_effect=_describe_effect,
+        planning=Planning(
+            formula="moments:partial_correlation_power", gaussian_formula="always", min_records=50, table=True
+        ),
+        accepts=comparable,
         theory="docs/theory/partial_correlation.md",
     )
 
@@ -72,7 +74,7 @@ class WinsorisedMeanDifference(MomentTest):
 
     pairwise = None  # type: ignore[assignment]  # one column holds the groups
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         x, y = (described(shapes, role) for role in ("x", "y"))
         if not comparable(Domain(x, y)):
             raise ValueError(
@@ -81,14 +83,14 @@ class WinsorisedMeanDifference(MomentTest):
             )
         return dataclasses.replace(self, group_is_y=y[0].levels == 2)._with_stages(shapes)
 
-    def level_rule(self, data):
+    def validity(self, data):
         """Run, flag columns of Z that may be far from normal, or refuse too few records."""
-        found, flags = super().level_rule(data), self.margins(data)
-        if found.verdict == level_rule.REFUSE or not flags:
+        found, flags = super().validity(data), self.margins(data)
+        if found.verdict == validity.REFUSE or not flags:
             return found
-        return level_rule.LevelRule(level_rule.FLAG, self.spec.assumption, flags)
+        return validity.Validity(validity.FLAG, self.spec.assumption, flags)
 
-    def estimate(self, found, x, y, given):
+    def null_and_estimate(self, found, x, y, given):
         """The slope of the response on the group if it is 0, and twice its value: groups are two apart."""
         null, _ = partial_correlations.partial_correlation(found, x, y, given)
         limits = self.limits()

@@ -10,7 +10,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.continuous import level_rule, moment_test
+from jaxdp.independence.continuous import moment_test, validity
 from jaxdp.independence.continuous.moment_test import MomentTest
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import partial_correlations, two_groups
@@ -45,33 +45,33 @@ class WinsorisedPartialCorrelation(MomentTest):
         summary="partial correlation of winsorised, nearly normal columns; finds more where bounds are wide",
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
-        sees="linear dependence of X and Y given Z",
+        alternatives="linear dependence of X and Y given Z",
         effect="partial correlation of X and Y given Z",
-        effect_told=moment_test.winsorised,
+        describe_effect=moment_test.winsorised,
         planning=Planning(
             formula="moments:partial_correlation_power",
             gaussian_formula="always",
-            least=50,
+            min_records=50,
             without_z=True,
             linear=True,
         ),
         theory="docs/theory/partial_correlation.md",
     )
 
-    def level_rule(self, data):
+    def validity(self, data):
         """Run: no cells and no neighbours; the sentence names the linear model. Too few records are refused."""
-        found = super().level_rule(data)
-        if found.verdict == level_rule.REFUSE:
+        found = super().validity(data)
+        if found.verdict == validity.REFUSE:
             return found
         flags = self.margins(data)
-        return level_rule.LevelRule(
-            level_rule.FLAG if flags else level_rule.RUN,
+        return validity.Validity(
+            validity.FLAG if flags else validity.RUN,
             "Any number of columns of Z: no cells and no neighbours, the level rests on the linear model of normal "
             "columns.",
             flags,
         )
 
-    def estimate(self, found, x, y, given):
+    def null_and_estimate(self, found, x, y, given):
         """The partial correlation if the true one is 0, and at its value."""
         null, own = partial_correlations.partial_correlation(found, x, y, given)
         return null, own if self.group is None else two_groups.estimate(found, self.group, two_groups.correlation)

@@ -16,7 +16,7 @@ from jaxdp._base import check
 from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.independence.continuous.level_rule import LevelRule, fit_rule
+from jaxdp.independence.continuous.validity import Validity, fit_rule
 from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows, uses_z
 from jaxdp.mechanisms import smooth_sensitivity
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
@@ -58,7 +58,7 @@ class SubsampleAggregate(PrivateTest):
     P-value: Monte Carlo over blocks drawn from `null`, each with its own smooth sensitivity and noise; large
     values are evidence. Its level is that of the limit law within blocks.
 
-    num_blocks: m; default 101, or as many as have 30 records each. Smaller blocks are flagged (`level_rule`): with ten
+    num_blocks: m; default 101, or as many as have 30 records each. Smaller blocks are flagged (`validity`): with ten
         records in each, 0.10 to 0.16 of the nulls were rejected.
     statistic_of: function from a block's data to a number, or any test that `jaxdp.run` takes (its
         |statistic| is used), e.g. `GCM()`, `ContingencyTest(...).value`.
@@ -79,9 +79,11 @@ class SubsampleAggregate(PrivateTest):
         name="subsample-aggregate",
         summary="noisy median of a statistic over blocks; weak",
         from_domain=_from_domain,
-        sees="what the block statistic sees: correlation",
-        fits=on_a_line_without_z,
-        planning=Planning("continuous:subsample_power", least=MIN_BLOCKS * MIN_BLOCK, gaussian=False, without_z=True),
+        alternatives="what the block statistic sees: correlation",
+        accepts=on_a_line_without_z,
+        planning=Planning(
+            "continuous:subsample_power", min_records=MIN_BLOCKS * MIN_BLOCK, gaussian=False, without_z=True
+        ),
         needs_all="it deals records into blocks at random and computes a statistic on each",
         theory="docs/theory/medians.md",
     )
@@ -108,14 +110,14 @@ class SubsampleAggregate(PrivateTest):
         """Whether the block statistic conditions on z."""
         return uses_z(self.statistic_of)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return SmoothCauchy(epsilon=check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def blocks(self, num_records: int) -> int:
         """m for this public number of records."""
         return blocks_for(num_records) if self.num_blocks is None else self.num_blocks
 
-    def level_rule(self, data) -> LevelRule:
+    def validity(self, data) -> Validity:
         """What the level rests on, for data (or shapes) of this size; public."""
         count = data.x.shape[0]
         return fit_rule(count // self.blocks(count), MIN_BLOCK, given=data.z is not None)
@@ -132,7 +134,7 @@ class SubsampleAggregate(PrivateTest):
     def _summary(self, values):
         # A block without a value counts as the lower end, before anything is aggregated.
         values = jnp.clip(jnp.nan_to_num(values, nan=self.lower, posinf=self.upper), self.lower, self.upper)
-        decay = self.budget().decay()
+        decay = self.mechanism_in_force().decay()
         return smooth_sensitivity.median(values), smooth_sensitivity.smooth_sensitivity(
             values, decay, self.lower, self.upper
         )
@@ -158,7 +160,7 @@ class SubsampleAggregate(PrivateTest):
         def one(key):
             key_values, key_noise = jax.random.split(key)
             summary = self._summary(draw(key_values, (count,)))
-            return self.budget().null(key_noise, summary, self.lower, self.upper)
+            return self.mechanism_in_force().null(key_noise, summary, self.lower, self.upper)
 
         null = jax.vmap(one)(jax.random.split(key, self.num_null))
         return null_laws.monte_carlo(release.value, null)

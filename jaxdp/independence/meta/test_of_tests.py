@@ -18,7 +18,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders, noise_law
 from jaxdp.independence.continuous.gcm import GCM
-from jaxdp.independence.continuous.level_rule import LevelRule, fit_rule
+from jaxdp.independence.continuous.validity import Validity, fit_rule
 from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows, uses_z
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 from jaxdp.noise.source import FloatNoise
@@ -76,9 +76,9 @@ class TestOfTests(PrivateTest):
         from_domain=_from_domain,
         options=builders.KERNEL_OPTIONS,
         assumption=builders.ACCURATE_FIT,
-        sees="what the block test sees: covariance given Z",
-        fits=on_a_line,
-        planning=Planning("continuous:test_of_tests_power", least=DEFAULT_BLOCKS * MIN_BLOCK),
+        alternatives="what the block test sees: covariance given Z",
+        accepts=on_a_line,
+        planning=Planning("continuous:test_of_tests_power", min_records=DEFAULT_BLOCKS * MIN_BLOCK),
         needs_all="it deals records into blocks at random and runs a test on each",
         theory="docs/theory/votes.md",
     )
@@ -102,12 +102,12 @@ class TestOfTests(PrivateTest):
         """Whether the block test conditions on z."""
         return uses_z(self.test)
 
-    def level_rule(self, data) -> LevelRule:
+    def validity(self, data) -> Validity:
         """What the level of the vote rests on, for data (or shapes) of this size; public."""
         block = data.x.shape[0] // self.num_blocks
         return fit_rule(block, MIN_BLOCK, given=data.z is not None)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Geometric(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
@@ -124,13 +124,13 @@ class TestOfTests(PrivateTest):
 
     def sensitivity(self, num_records):
         require_rows(num_records, self.num_blocks)
-        mechanism = self.budget()
+        mechanism = self.mechanism_in_force()
         one = Sensitivity(VOTE_SENSITIVITY, getattr(mechanism, "norm", Norm.L1), Relation.REPLACE_ONE)
         margin = noise_law.margin(mechanism, one)
         return Sensitivity(one.bound, one.norm, one.relation, 0.0, -margin, self.num_blocks + margin)
 
     def p_value(self, key, release):
-        value, sensitivity, mechanism = release.value, release.sensitivity, self.budget()
+        value, sensitivity, mechanism = release.value, release.sensitivity, self.mechanism_in_force()
         at_least = self._tail(mechanism, value, sensitivity)
         if self.randomized:
             more = self._tail(mechanism, value + 1.0, sensitivity)

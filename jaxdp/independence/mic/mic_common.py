@@ -48,11 +48,11 @@ class MICTest(PrivateTest):
         )
         check.at_least(1, num_null=self.num_null)
 
-    def budget(self):
+    def mechanism_in_force(self):
         epsilon: Any = self.epsilon
         return Laplace(epsilon) if self.mechanism is None else self.mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """This test with B and c pinned: the statistic and its sensitivity must never read two different defaults."""
         for name in ("x", "y"):
             shape = getattr(shapes, name).shape
@@ -92,7 +92,7 @@ class MICTest(PrivateTest):
         """The sensitivity of one coefficient that moves by `bound` between neighbours."""
         return Sensitivity(
             bound=bound,
-            norm=self.budget().norm,
+            norm=self.mechanism_in_force().norm,
             relation=Relation.REPLACE_ONE,
             error=mic_sensitivity.rounding(num_records, self.cells_allowed(num_records)),
             lower=LOWEST,
@@ -111,10 +111,10 @@ class MICTest(PrivateTest):
         """Monte Carlo p-value (1 + #{null >= released})/(1 + num_null); the null carries the same noise."""
         key_null, key_noise = jax.random.split(key)
         null = self.null_statistics(key_null, release.num_records)
-        noise = self.budget().noise(key_noise, release.sensitivity, jnp.shape(null))
+        noise = self.mechanism_in_force().noise(key_noise, release.sensitivity, jnp.shape(null))
         return null_laws.monte_carlo(jnp.clip(release.value, LOWEST, HIGHEST), jnp.clip(null + noise, LOWEST, HIGHEST))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The released coefficient, clipped to [0, 1]."""
         return jnp.clip(release.value, 0.0, 1.0)
 

@@ -31,8 +31,8 @@ class MICeLaplace(MICTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="mice-laplace",
         summary="maximal information coefficient of equipartitions, Laplace noise",
-        sees="any dependence of two columns",
-        fits=without_z,
+        alternatives="any dependence of two columns",
+        accepts=without_z,
         planning=Planning(slow=True, without_z=True),
         needs_all="it ranks each column, which is a sort",
         theory="docs/theory/mic.md",

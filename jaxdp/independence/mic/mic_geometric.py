@@ -47,8 +47,8 @@ class MICrGeometric(MICTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="micr-geometric",
         summary="maximal information coefficient of noisy tables, geometric noise",
-        sees="any dependence of two columns",
-        fits=without_z,
+        alternatives="any dependence of two columns",
+        accepts=without_z,
         planning=Planning(slow=True, without_z=True),
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
@@ -62,11 +62,11 @@ class MICrGeometric(MICTest):
         if self.bounds is not None:
             object.__setattr__(self, "bounds", mic_common.checked_bounds(self.bounds))
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         count = shapes.x.shape[0]
-        return dataclasses.replace(super().resolve(shapes), side=self.lattice_side(count))
+        return dataclasses.replace(super().specialize(shapes), side=self.lattice_side(count))
 
-    def budget(self):
+    def mechanism_in_force(self):
         """The mechanism for the whole vector of counts."""
         epsilon: Any = self.epsilon
         return Geometric(epsilon) if self.mechanism is None else self.mechanism
@@ -101,7 +101,7 @@ class MICrGeometric(MICTest):
         return 1
 
     def sensitivity(self, num_records):
-        mechanism, tables = self.budget(), self.num_tables(num_records)
+        mechanism, tables = self.mechanism_in_force(), self.num_tables(num_records)
         return Sensitivity(
             mic_sensitivity.of_tables(tables, mechanism.norm),
             mechanism.norm,
@@ -118,21 +118,21 @@ class MICrGeometric(MICTest):
         kept = jnp.where(counts >= self.threshold * math.sqrt(2.0) * scale, counts, 0.0)
         return mic_tables.score_of_lattice(kept.reshape(side, side, -1), budget, c, self.grid)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The coefficient of the noisy counts, in [0, 1]."""
-        scale = self.budget().scale(release.sensitivity)
+        scale = self.mechanism_in_force().scale(release.sensitivity)
         return self.score(release.value[:, None], release.num_records, scale)[0]
 
     def p_value(self, key, release):
         """Monte Carlo p-value; null data sets are uniform, with the same noise."""
         null = _null_scores(self, key, release.sensitivity, release.num_records, release.value.shape[0])
-        return null_laws.monte_carlo(self.headline(release), null)
+        return null_laws.monte_carlo(self.estimate(release), null)
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _null_scores(test, key, sensitivity, num_records: int, size: int):
     """Coefficients of `num_null` noisy tables of uniform independent records."""
-    mechanism = test.budget()
+    mechanism = test.mechanism_in_force()
     scale, dtype = mechanism.scale(sensitivity), jnp.result_type(float)
     batch = max(1, min(test.num_null, int(_MAX_ENTRIES // max(size, num_records))))
 

@@ -63,8 +63,8 @@ class MICrLaplace(MICTest):
         summary="maximal information coefficient over public ranges, Laplace noise",
         known_as=("mic",),
         from_domain=for_its_p_value,
-        sees="any dependence of two columns",
-        fits=without_z,
+        alternatives="any dependence of two columns",
+        accepts=without_z,
         planning=Planning(slow=True, without_z=True),
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
@@ -78,14 +78,14 @@ class MICrLaplace(MICTest):
         if self.bounds is not None:
             object.__setattr__(self, "bounds", mic_common.checked_bounds(self.bounds))
 
-    def resolve(self, shapes):
-        pinned = super().resolve(shapes)
+    def specialize(self, shapes):
+        pinned = super().specialize(shapes)
         if self.range_share == 0.0:
             return pinned
         first = MarginalHistograms(
-            mechanism=self.budget().share(self.range_share), bounds=self.bounds, grid=self.range_grid
+            mechanism=self.mechanism_in_force().share(self.range_share), bounds=self.bounds, grid=self.range_grid
         )
-        rest = self.budget().share(1.0 - self.range_share)
+        rest = self.mechanism_in_force().share(1.0 - self.range_share)
         second = dataclasses.replace(pinned, epsilon=None, mechanism=rest, range_share=0.0)
         return Sequential(first=first, second=second, then=transform)
 
@@ -118,10 +118,10 @@ class MICrLaplace(MICTest):
         del key
         return jnp.asarray(self._null_table(num_records))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The released coefficient in [0, 1], corrected for chance unless correct_bias=False."""
         if not self.correct_bias:
-            return super().headline(release)
+            return super().estimate(release)
         return corrected(release.value, self._null_table(release.num_records))
 
     def _null_table(self, num_records: int):

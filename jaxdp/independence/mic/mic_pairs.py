@@ -42,7 +42,7 @@ class MICrPairs(PrivateQuery):
         summary="maximal information coefficient of every pair of many columns",
         publishes=P_VALUE,
         needs=("columns",),
-        sees="any dependence of two columns",
+        alternatives="any dependence of two columns",
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
     )
@@ -57,11 +57,11 @@ class MICrPairs(PrivateQuery):
                 rows = tuple(tuple(row) for row in np.asarray(getattr(self, name)).tolist())
                 object.__setattr__(self, name, rows)
 
-    def budget(self):
+    def mechanism_in_force(self):
         epsilon: Any = self.epsilon
         return Laplace(epsilon) if self.mechanism is None else self.mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         if len(shapes.shape) != 2 or shapes.shape[0] < 4 or shapes.shape[1] < 2:
             raise ValueError(f"MICrPairs takes a table (n, d), n >= 4 and d >= 2, got shape {shapes.shape}.")
         if self.bounds is not None and len(self.bounds) != shapes.shape[1]:
@@ -87,7 +87,7 @@ class MICrPairs(PrivateQuery):
 
     def sensitivity(self, num_records):
         budget, count = self.cells_allowed(num_records), len(self.pairs)
-        norm = self.budget().norm
+        norm = self.mechanism_in_force().norm
         one = mic_sensitivity.range_bound(num_records, budget)
         return Sensitivity(
             one * (count if norm is Norm.L1 else count**0.5),
@@ -140,7 +140,7 @@ def _null_tables(test, key, sensitivity, num_records: int, count: int):
         values = jax.lax.map(one, jnp.arange(count))
     else:
         values = jnp.stack([one(number) for number in range(count)])
-    return values + test.budget().noise(key_noise, sensitivity, values.shape)
+    return values + test.mechanism_in_force().noise(key_noise, sensitivity, values.shape)
 
 
 @frozen_pytree
@@ -156,7 +156,7 @@ class MICrTopPair(MICrPairs):
         summary="the pair of many columns with the largest coefficient",
         publishes=SELECTION,
         needs=("columns",),
-        sees="any dependence of two columns",
+        alternatives="any dependence of two columns",
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
     )
@@ -164,7 +164,7 @@ class MICrTopPair(MICrPairs):
     def p_values(self, key, release, num_null: int = 199):
         raise TypeError("MICrTopPair releases a name, not values: p-values need MICrPairs.")
 
-    def budget(self):
+    def mechanism_in_force(self):
         epsilon: Any = self.epsilon
         return Laplace(epsilon).selector() if self.mechanism is None else self.mechanism
 
@@ -183,4 +183,4 @@ class MICrTopPair(MICrPairs):
 def noise_scale(test: MICrPairs, num_records: int) -> float:
     """Noise standard deviation of each released coefficient: a public number for users to look at first."""
     check.at_least(4, num_records=num_records)
-    return float(jnp.sqrt(test.budget().variance(test.sensitivity(num_records))))
+    return float(jnp.sqrt(test.mechanism_in_force().variance(test.sensitivity(num_records))))

@@ -51,12 +51,12 @@ class MarginalHistograms(PrivateQuery):
     method: ClassVar[str] = "MarginalHistograms"
     reads_missing: ClassVar[bool] = True
 
-    def budget(self):
+    def mechanism_in_force(self):
         epsilon: Any = self.epsilon
         mechanism = Laplace(epsilon) if self.mechanism is None else self.mechanism
         return Geometric(mechanism.epsilon) if isinstance(mechanism, Laplace) else mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         return dataclasses.replace(self, bounds=mic_common.public_bounds(self.bounds, shapes.domain))
 
     @property
@@ -79,7 +79,7 @@ class MarginalHistograms(PrivateQuery):
         return jnp.stack(counts)
 
     def sensitivity(self, num_records):
-        norm = self.budget().norm
+        norm = self.mechanism_in_force().norm
         return Sensitivity(
             HISTOGRAMS_L1 if norm is Norm.L1 else HISTOGRAMS_L2,
             norm,

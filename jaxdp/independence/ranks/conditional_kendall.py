@@ -23,14 +23,14 @@ VARIANCE_BOUNDS = ((1 / 3, 0.357, 0.357), (1 / 3, 0.357, 0.357), (0.25, 0.375, 0
 MAX_LOG_ODDS = 8.0
 
 
-def _told(test, x, y, interval) -> str:
+def _describe_effect(test, x, y, interval) -> str:
     """Which number it is, and what goes with what."""
     del test
     if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
-        told = ": the logarithm of Peto's odds ratio" + effect_sizes.told_ratio("odds ratio", interval)
+        told = ": the logarithm of Peto's odds ratio" + effect_sizes.describe_ratio("odds ratio", interval)
     else:
         told = ": Kendall's tau-a, the share of pairs of records that agree less that of pairs that disagree"
-    return told + effect_sizes.told_direction(x[0], y[0], interval)
+    return told + effect_sizes.describe_direction(x[0], y[0], interval)
 
 
 @frozen_pytree
@@ -58,12 +58,12 @@ class ConditionalKendall(StratifiedRankTest):
         known_as=("kendall", "kendalltau", "mantel-haenszel", "cochran-mantel-haenszel", "cmh"),
         columns=Columns.CODES,
         assumption=builders.WITHIN_CELLS,
-        sees="monotone dependence of X and Y given Z",
+        alternatives="monotone dependence of X and Y given Z",
         effect="association of X and Y given Z",
-        effect_told=_told,
-        fits=on_a_line,
+        describe_effect=_describe_effect,
+        accepts=on_a_line,
         rank=lambda domain: 2 * (given_levels(domain) and on_a_line(domain)),
-        serves=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or given_levels(domain) else {},
+        suitability=lambda domain: {LINEAR: 2, MONOTONE: 2} if not domain.z or given_levels(domain) else {},
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/conditional_kendall.md",

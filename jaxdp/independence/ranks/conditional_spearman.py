@@ -21,10 +21,10 @@ SPEARMAN_BOUNDS = ((5.0, 10.0, 6.0),) * 3
 VARIANCE_BOUNDS = ((3.0, 4.0, 4.0),) * 3
 
 
-def _told(test, x, y, interval) -> str:
+def _describe_effect(test, x, y, interval) -> str:
     """What goes with what."""
     del test
-    return effect_sizes.told_direction(x[0], y[0], interval)
+    return effect_sizes.describe_direction(x[0], y[0], interval)
 
 
 @frozen_pytree
@@ -48,10 +48,10 @@ class ConditionalSpearman(StratifiedRankTest):
         known_as=("spearman", "spearmanr", "spearman-rho"),
         columns=Columns.CODES,
         assumption=builders.WITHIN_CELLS,
-        sees="monotone dependence of X and Y given Z",
+        alternatives="monotone dependence of X and Y given Z",
         effect="Spearman's rho of X and Y given Z, corrected for ties",
-        effect_told=_told,
-        fits=on_a_line,
+        describe_effect=_describe_effect,
+        accepts=on_a_line,
         shown=("u", "released rank statistic U"),
         planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/spearman.md",

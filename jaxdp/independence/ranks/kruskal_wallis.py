@@ -60,7 +60,7 @@ def _of_two_groups(domain: Domain) -> bool:
     return bool(groups) and getattr(domain, groups)[0].levels == PAIR
 
 
-def _told(test, x, y, interval) -> str:
+def _describe_effect(test, x, y, interval) -> str:
     """Of which values, and how they are cut."""
     del test, interval
     domain = Domain(x[0].code_column(), y[0].code_column())
@@ -70,7 +70,7 @@ def _told(test, x, y, interval) -> str:
     return f": {ranked.name} where {group.name} is {high}, above {ranked.name} where it is {low}{ends}"
 
 
-def _serves(domain: Domain) -> dict[str, int]:
+def _suitability(domain: Domain) -> dict[str, int]:
     """Unordered groups: between columns on a line Kendall's test sees the trend with fewer records."""
     return {LINEAR: 2, MONOTONE: 2} if groups_of(domain) and not on_a_line(domain) else {}
 
@@ -114,12 +114,12 @@ class KruskalWallis(PrivateTest):
             "f_oneway",
         ),
         columns=Columns.CODES,
-        sees="groups whose values lie higher or lower than others'",
+        alternatives="groups whose values lie higher or lower than others'",
         effect="chance that a value of one of two groups lies above one of the other, ties half (0.5: no shift)",
-        effect_told=_told,
-        fits=lambda domain: bool(groups_of(domain)),
+        describe_effect=_describe_effect,
+        accepts=lambda domain: bool(groups_of(domain)),
         one_effect=_of_two_groups,
-        serves=_serves,
+        suitability=_suitability,
         needs_all="it ranks a column",
         planning=Planning(without_z=True),
         theory="docs/theory/kruskal_wallis.md",
@@ -129,12 +129,12 @@ class KruskalWallis(PrivateTest):
         super().__post_init__()
         check.at_least(19, num_null=self.num_null)
 
-    def budget(self):
+    def mechanism_in_force(self):
         mechanism = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         public = self.group_counts is not None
         return divide(mechanism, {"ranks": 1.0} if public else {"ranks": 1.0 - COUNTS_SHARE, "counts": COUNTS_SHARE})
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Which column holds the groups, and how many there are; ValueError where none does, or sizes do not fit."""
         if shapes.z is not None:
             raise ValueError("kruskal-wallis has no conditional form: z must be None.")
@@ -166,7 +166,7 @@ class KruskalWallis(PrivateTest):
         return found
 
     def sensitivity(self, num_records):
-        budget, unit = self.budget(), rank_sums.unit(num_records)
+        budget, unit = self.mechanism_in_force(), rank_sums.unit(num_records)
         ranks = Sensitivity(
             bound=RANK_SUMS_MOVE * (num_records - 1.0) * unit,
             norm=budget["ranks"].norm,
@@ -192,10 +192,10 @@ class KruskalWallis(PrivateTest):
         key_ranks, key_noise = jax.random.split(key)
         count = release.num_records
         sums = rank_sums.null_rank_sums(key_ranks, self._shares(release), count, self.num_null)
-        noise = self.budget()["ranks"].noise(key_noise, release.sensitivity["ranks"], (self.num_null,))
+        noise = self.mechanism_in_force()["ranks"].noise(key_noise, release.sensitivity["ranks"], (self.num_null,))
         return null_laws.monte_carlo(release.value["ranks"], rank_sums.unit(count) * sums + noise)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The released KW_abs."""
         return release.value["ranks"]
 
@@ -225,7 +225,7 @@ class KruskalWallis(PrivateTest):
 
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval, of two groups; both 1 where there is none."""
-        test = self.resolve(shapes)
+        test = self.specialize(shapes)
         if test.num_groups != PAIR:
             return None
         centre = jnp.clip(effect - self.no_effect, -0.5, 0.5)
@@ -238,7 +238,7 @@ class KruskalWallis(PrivateTest):
 
     def released_flags(self, shapes, release):
         """Whether the noise hides the smaller of two groups; post-processing."""
-        test = self.resolve(shapes)
+        test = self.specialize(shapes)
         hidden = test.num_groups == PAIR and bool(test._hidden(release))
         return {name: sentence for name, sentence in SENTENCES.items() if hidden}
 
@@ -251,14 +251,16 @@ class KruskalWallis(PrivateTest):
         """P(|the rank sum and its noise are off their mean| >= |off|) of two groups, where theta is 1/2 + centre."""
         count, sensitivity = release.num_records, release.sensitivity["ranks"]
         variance = rank_sums.variance_of_second(centre, count * jnp.min(self._shares(release)), count)
-        return self.budget()["ranks"].null_p_value(off, 2.0 * rank_sums.unit(count) * jnp.sqrt(variance), sensitivity)
+        return self.mechanism_in_force()["ranks"].null_p_value(
+            off, 2.0 * rank_sums.unit(count) * jnp.sqrt(variance), sensitivity
+        )
 
     def _noise_of_size(self, release):
         """Equally likely values of the noise in the size of one of two groups: half the difference of two noises."""
         if self.group_counts is not None:
             return jnp.zeros(1)
         sensitivity = release.sensitivity["counts"]
-        return math.sqrt(0.5) * effect_sizes.noise_quantiles(self.budget()["counts"], sensitivity)
+        return math.sqrt(0.5) * effect_sizes.noise_quantiles(self.mechanism_in_force()["counts"], sensitivity)
 
     def _sizes(self, release):
         """Sizes of the groups (K,): public, or released and made to add up."""
@@ -272,6 +274,6 @@ class KruskalWallis(PrivateTest):
         sizes = self._sizes(release)
         if self.group_counts is not None:
             return sizes / jnp.sum(sizes)
-        scale = self.budget()["counts"].scale(release.sensitivity["counts"])
+        scale = self.mechanism_in_force()["counts"].scale(release.sensitivity["counts"])
         sizes = jnp.maximum(sizes, 0.0) + COUNTS_GUARD * scale
         return sizes / jnp.sum(sizes)

@@ -56,11 +56,11 @@ class StratifiedRankTest(WithinCells):
         check.at_least(1, max_records=self.max_records)
         check.one_of(tuple(Relation), relation=self.relation)
 
-    def budget(self):
+    def mechanism_in_force(self):
         mechanism = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         return divide(mechanism, {"u": STATISTIC_SHARE, "v": 1.0 - STATISTIC_SHARE})
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Adds what is public about the columns; ValueError on shapes the test cannot take.
 
         Errors: `CoarseCells` before anything is spent.
@@ -136,7 +136,7 @@ class StratifiedRankTest(WithinCells):
         """Both sensitivities: a sum of at most m strata, each rounded a few times, in float64."""
         size = num_records if self.relation is Relation.REPLACE_ONE else self.max_records
         sums = min(self.num_strata or size, size) + 8.0
-        norms = {name: self.budget()[name].norm for name in ("u", "v")}
+        norms = {name: self.mechanism_in_force()[name].norm for name in ("u", "v")}
         parts = {"u": (bound_u, sums * size, -1.0 * size), "v": (bound_v, (sums + 2.0 * size) * size, 0.0)}
         return {
             name: Sensitivity(
@@ -157,7 +157,7 @@ class StratifiedRankTest(WithinCells):
 
     def _tail(self, release):
         """(what U is from its mean, effect) -> two-sided p-value."""
-        mechanism, sensitivity = self.budget()["u"], release.sensitivity["u"]
+        mechanism, sensitivity = self.mechanism_in_force()["u"], release.sensitivity["u"]
         variance = self._guarded_variance(release)
 
         def tail(left, effect):
@@ -172,7 +172,7 @@ class StratifiedRankTest(WithinCells):
         largest, records = self.largest_effect(), release.num_records
         return effect_sizes.ratio(
             (release.value["u"], release.value["v"]),
-            effect_sizes.noise_quantiles(self.budget()["v"], release.sensitivity["v"]),
+            effect_sizes.noise_quantiles(self.mechanism_in_force()["v"], release.sensitivity["v"]),
             lambda effect, second: effect * self.sum_per_effect(second, records),
             self._tail(release),
             estimate=lambda first, second: first / self.sum_per_effect(second, records),
@@ -183,8 +183,10 @@ class StratifiedRankTest(WithinCells):
         """The effect that would have been found with power 0.8; NaN where the noise hides V."""
         test = self.settled(shapes, release)
         tail, v = test._tail(release), release.value["v"]
-        noise = jnp.sqrt(test.budget()["v"].variance(release.sensitivity["v"]))
-        spread = jnp.sqrt(test._guarded_variance(release) + test.budget()["u"].variance(release.sensitivity["u"]))
+        noise = jnp.sqrt(test.mechanism_in_force()["v"].variance(release.sensitivity["v"]))
+        spread = jnp.sqrt(
+            test._guarded_variance(release) + test.mechanism_in_force()["u"].variance(release.sensitivity["u"])
+        )
         found = effect_sizes.detectable(lambda value: tail(value, 0.0), spread)
         clear = effect_sizes.CLEAR * noise
         found = found / test.sum_per_effect(jnp.maximum(v, clear), release.num_records)
@@ -204,13 +206,13 @@ class StratifiedRankTest(WithinCells):
         """Limit of the effect."""
         return 1.0
 
-    def headline(self, release):
+    def estimate(self, release):
         """Released z-score: U over the root of V plus the variance of the noise of U."""
-        variance = self._guarded_variance(release) + self.budget()["u"].variance(release.sensitivity["u"])
+        variance = self._guarded_variance(release) + self.mechanism_in_force()["u"].variance(release.sensitivity["u"])
         return release.value["u"] / jnp.sqrt(jnp.maximum(variance, 1e-12))
 
     def _guarded_variance(self, release):
-        noise = self.budget()["v"].variance(release.sensitivity["v"])
+        noise = self.mechanism_in_force()["v"].variance(release.sensitivity["v"])
         guarded = jnp.maximum(release.value["v"], 0.0) + VARIANCE_GUARD * jnp.sqrt(0.5 * noise)
         if release.num_records is None:
             return guarded

@@ -66,7 +66,7 @@ def time_and_event(shapes) -> tuple[int, int]:
     return (0, 1) if shapes.domain is None or not shapes.domain.y[0].levels else (1, 0)
 
 
-def told(test, x, y, interval) -> str:
+def describe_effect(test, x, y, interval) -> str:
     """Which group is compared with which, and what the event is."""
     del test
     (event,) = [rule for rule in y if not rule.is_continuous]
@@ -74,7 +74,7 @@ def told(test, x, y, interval) -> str:
         level if isinstance(level, str) else f"{level:.12g}" for level in (*x[0].levels, event.levels[1])
     )
     told = f" of {event.name} = {came}, {x[0].name} = {second} against {first}"
-    return told + effect_sizes.told_ratio("hazard ratio", interval)
+    return told + effect_sizes.describe_ratio("hazard ratio", interval)
 
 
 def blocks_for(noise_sd, num_records: int) -> int:
@@ -95,7 +95,7 @@ class EventCounts(PrivateQuery):
 
     method: ClassVar[str] = "EventCounts"
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
     def statistic(self, key, data):
@@ -157,10 +157,10 @@ class LogRank(PrivateTest):
         summary="log-rank test of two groups; Y is two columns, a time and whether the event came",
         known_as=("logrank_test", "survdiff", "mantel-cox"),
         columns=Columns.CODES,
-        sees="events that come sooner in one of two groups throughout",
+        alternatives="events that come sooner in one of two groups throughout",
         effect="log hazard ratio",
-        effect_told=told,
-        fits=lambda domain: not refusal(domain),
+        describe_effect=describe_effect,
+        accepts=lambda domain: not refusal(domain),
         why_not=refusal,
         one_effect=lambda domain: not refusal(domain),
         rank=lambda domain: 4 * (not refusal(domain) and any(column.event for column in domain.y)),
@@ -178,11 +178,11 @@ class LogRank(PrivateTest):
         if self.blocks is not None:
             check.one_of([count for count in range(2, BINS + 1) if BINS % count == 0], blocks=self.blocks)
 
-    def budget(self):
+    def mechanism_in_force(self):
         whole = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         return divide(whole, SHARES) if self.stage == SCORES else whole
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The counts, then the scores."""
         if self.stage == SCORES:
             return self
@@ -190,7 +190,7 @@ class LogRank(PrivateTest):
         refused = refusal(domain)
         if refused:
             raise ValueError(f"{refused}.")
-        whole = self.budget()
+        whole = self.mechanism_in_force()
         first = whole.share(CURVES_SHARE)
         scores = dataclasses.replace(
             self,
@@ -236,7 +236,7 @@ class LogRank(PrivateTest):
         return wide, jnp.max(scores**2) - jnp.min(scores**2)
 
     def sensitivity(self, num_records):
-        limit, budget = 1.0 * num_records, self.budget()
+        limit, budget = 1.0 * num_records, self.mechanism_in_force()
         error = 4.0 * math.prod(TABLE) * num_records * UNIT_ROUNDOFF  # scores are at most D in size
 
         def of(name: str, lower: float):
@@ -248,7 +248,7 @@ class LogRank(PrivateTest):
 
     def _law(self, release) -> _Law:
         wide, most = self._ranges()
-        budget, noise = self.budget(), release.sensitivity
+        budget, noise = self.mechanism_in_force(), release.sensitivity
         variance = jnp.maximum(release.value["squares"], 0.0) * most + self.curves.variance
         return _Law(
             curves=self.curves,
@@ -264,7 +264,7 @@ class LogRank(PrivateTest):
         del key
         return self._law(release).p_value(0.0)
 
-    def headline(self, release):
+    def estimate(self, release):
         """O - E: events of the second group less those expected of it."""
         return self._law(release).value
 

@@ -68,13 +68,15 @@ class CaseControlTest(PrivateTest):
     def groups(self) -> Groups:
         """The public group sizes."""
         if self.num_cases is None or self.num_controls is None:
-            raise ValueError("num_cases and num_controls are not known yet; give them, or call resolve with the data.")
+            raise ValueError(
+                "num_cases and num_controls are not known yet; give them, or call specialize with the data."
+            )
         return Groups(self.num_cases, self.num_controls)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Reads the public group sizes from the public y where they are not given."""
         if len(shapes.x.shape) != 1 or len(shapes.y.shape) != 1:
             raise ValueError(f"{method_of(self)} tests one binary x against one public group label y of shape (n,).")
@@ -136,7 +138,7 @@ class CaseControlTest(PrivateTest):
     def sensitivity(self, num_records):
         if num_records != self.groups.total:
             raise ValueError(f"num_cases + num_controls must be the {num_records} rows, got {tuple(self.groups)}.")
-        return self.sensitivity_of(self.budget(), self.move(), self.score_range())
+        return self.sensitivity_of(self.mechanism_in_force(), self.move(), self.score_range())
 
     def sensitivity_of(self, mechanism, move, ends):
         """The sensitivity of a score with this move and public range, in the mechanism's norm."""
@@ -151,7 +153,7 @@ class CaseControlTest(PrivateTest):
 
     def null_tail(self, value, sensitivity, rates=None, mechanism=None):
         """max over null rates of P(score + noise >= value), exact for counts and noise; value of any shape."""
-        mechanism = self.budget() if mechanism is None else mechanism
+        mechanism = self.mechanism_in_force() if mechanism is None else mechanism
         survival = noise_law.survival(mechanism, sensitivity, method_of(self))
         rates = binomial.rates(self.groups) if rates is None else rates
 
@@ -166,7 +168,7 @@ class CaseControlTest(PrivateTest):
     def critical_value(self, level: float | None = None):
         """The value from which on the test rejects at `level` (default: its own), a scalar."""
         sensitivity = self.sensitivity(self.groups.total)
-        survival = noise_law.survival(self.budget(), sensitivity, method_of(self))
+        survival = noise_law.survival(self.mechanism_in_force(), sensitivity, method_of(self))
         bracket = (sensitivity.lower, sensitivity.upper)
         level = self.level if level is None else level
         rates = binomial.rates(self.groups)

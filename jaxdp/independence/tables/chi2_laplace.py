@@ -33,8 +33,8 @@ class ChiSquaredLaplace(CaseControlTest):
         columns=Columns.GROUPS,
         from_domain=at_level,
         options=("level",),
-        sees="any dependence of two binary columns",
-        fits=two_by_two,
+        alternatives="any dependence of two binary columns",
+        accepts=two_by_two,
         planning=Planning("tables:chi2_laplace_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
     )
@@ -66,13 +66,13 @@ class DistanceScore(CaseControlTest):
         columns=Columns.GROUPS,
         from_domain=at_level,
         options=("level",),
-        sees="any dependence of two binary columns",
-        fits=two_by_two,
+        alternatives="any dependence of two binary columns",
+        accepts=two_by_two,
         planning=Planning(table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
     )
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Geometric(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def score(self, exposed_cases, exposed_controls):

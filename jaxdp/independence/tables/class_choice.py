@@ -82,7 +82,7 @@ class ClassChoice(PrivateQuery):
 
     method: ClassVar[str] = "ClassChoice"
 
-    def budget(self):
+    def mechanism_in_force(self):
         names = [f"x{j}_{cut}" for j, one in enumerate(self.classings) for cut in range(one.cuts)]
         mechanism = MaxNorm(self.epsilon) if self.mechanism is None else self.mechanism
         shares = divide(mechanism, dict.fromkeys(names, 1.0)).parts
@@ -124,7 +124,7 @@ class ClassChoice(PrivateQuery):
 
     def sensitivity(self, num_records):
         one = Sensitivity(SCORE_MOVE, Norm.LINF, Relation.REPLACE_ONE, lower=-1.0 * num_records, upper=0.0)
-        return dict.fromkeys(self.budget().parts, one)
+        return dict.fromkeys(self.mechanism_in_force().parts, one)
 
 
 def place_of(one: Classing, values, reference):

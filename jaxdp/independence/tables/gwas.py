@@ -89,7 +89,7 @@ class GenomeTest(PrivateTest):
     num_cases: int | None = jax.tree.static(default=None)
     num_controls: int | None = jax.tree.static(default=None)
     level: float = jax.tree.static(default=0.05)
-    tested: CaseControlTest | None = None  # the test of one table, made by `resolve`: sensitivity and score agree
+    tested: CaseControlTest | None = None  # the test of one table, made by `specialize`: sensitivity and score agree
 
     def __post_init__(self):
         super().__post_init__()
@@ -113,7 +113,7 @@ class GenomeTest(PrivateTest):
     def single(self) -> CaseControlTest:
         """The test of one table."""
         if self.tested is None:
-            raise ValueError(f"{method_of(self)} learns the number of tables from the data: call resolve first.")
+            raise ValueError(f"{method_of(self)} learns the number of tables from the data: call specialize first.")
         return self.tested
 
     def counts(self, tables: Tables):
@@ -126,7 +126,7 @@ _of_tables = functools.partial(
     columns=Columns.GROUPS,
     options=("level",),
     needs=("tables",),
-    sees="any dependence of two binary columns",
+    alternatives="any dependence of two binary columns",
     theory="docs/theory/gwas.md",
 )
 
@@ -149,12 +149,12 @@ class EveryTable(GenomeTest):
         publishes=P_VALUE,
     )
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         num_tables = shapes.exposed_cases.shape[0]
         tested = _single(self.kind, self.epsilon, self.groups, self.level / num_tables)
         return dataclasses.replace(self, num_tables=num_tables, tested=tested)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(check.budget(self.epsilon) * self.num_tables)
 
     def statistic(self, key, data):
@@ -199,7 +199,7 @@ class BestTables(GenomeTest):
         super().__post_init__()
         check.at_least(1, count=self.count)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         num_tables = shapes.exposed_cases.shape[0]
         half = 0.5 * check.budget(self.epsilon)
         shared: dict[str, Any] = {"num_cases": self.num_cases, "num_controls": self.num_controls, "level": self.level}
@@ -229,7 +229,7 @@ class TableSelection(PrivateQuery):
 
     method: ClassVar[str] = "TableSelection"
 
-    def budget(self):
+    def mechanism_in_force(self):
         return TopK(epsilon=check.budget(self.epsilon), count=self.count, law=self.law)
 
     def statistic(self, key, data):
@@ -254,7 +254,7 @@ class ChosenTables(GenomeTest):
 
     method: ClassVar[str] = "ChosenTables"
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(check.budget(self.epsilon))
 
     def statistic(self, key, data):
@@ -350,7 +350,7 @@ class FirstTables(GenomeTest):
         if self.max_outputs is not None:
             check.at_least(self.count, max_outputs=self.max_outputs)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         test = dataclasses.replace(self, num_tables=shapes.exposed_cases.shape[0])
         # Tuned for a budget that gives the noise of a query.
         each = 1.0 / test.noise().scales(1.0)[1]
@@ -369,7 +369,7 @@ class FirstTables(GenomeTest):
         """The noise of threshold and queries."""
         return self.noise_law(epsilon=check.budget(self.epsilon), count=self.count, outputs=self.outputs)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return dataclasses.replace(self.noise(), threshold=self.threshold)
 
     def statistic(self, key, data):
@@ -421,7 +421,7 @@ def null_curve(single: CaseControlTest, values):
     Beyond the last point (p below 1e-12 of it or so) the p-value stays that of the last point.
     """
     sensitivity = single.sensitivity(single.groups.total)
-    scale = single.budget().scale(sensitivity)
+    scale = single.mechanism_in_force().scale(sensitivity)
     low = single.critical_value(0.5)
     high = single.critical_value(0.01) + 28.0 * scale
     grid = low + (high - low) * jnp.linspace(0.0, 1.0, CURVE_POINTS)

@@ -58,8 +58,8 @@ class MarginAdaptive(CaseControlTest):
         columns=Columns.GROUPS,
         from_domain=at_level,
         options=("level",),
-        sees="any dependence of two binary columns",
-        fits=two_by_two,
+        alternatives="any dependence of two binary columns",
+        accepts=two_by_two,
         planning=Planning("tables:margin_adaptive_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/margin_adaptive.md",
     )
@@ -73,15 +73,15 @@ class MarginAdaptive(CaseControlTest):
         del name
         return BISECTED
 
-    def resolve(self, shapes):
-        test = super().resolve(shapes)
+    def specialize(self, shapes):
+        test = super().specialize(shapes)
         return test.prepared()
 
     def prepared(self):
         """This test with its thresholds computed; once per budget and group sizes, then cached."""
         if self.thresholds is not None:
             return self
-        thresholds = _thresholds(self.budget(), self.groups, self.level, self.lipschitz, self.score_kind)
+        thresholds = _thresholds(self.mechanism_in_force(), self.groups, self.level, self.lipschitz, self.score_kind)
         return dataclasses.replace(self, thresholds=thresholds)
 
     def score(self, exposed_cases, exposed_controls):

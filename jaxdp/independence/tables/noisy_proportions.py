@@ -35,8 +35,8 @@ class NoisyProportions(CaseControlTest):
         columns=Columns.GROUPS,
         from_domain=at_level,
         options=("level",),
-        sees="any dependence of two binary columns",
-        fits=two_by_two,
+        alternatives="any dependence of two binary columns",
+        accepts=two_by_two,
         planning=Planning("tables:noisy_proportions_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
     )
@@ -53,13 +53,13 @@ class NoisyProportions(CaseControlTest):
     def sensitivity(self, num_records):
         if num_records != self.groups.total:
             raise ValueError(f"num_cases + num_controls must be the {num_records} rows, got {tuple(self.groups)}.")
-        bare = Sensitivity(1.0, self.budget().norm, Relation.REPLACE_ATTRIBUTE)
-        room = noise_law.margin(self.budget(), bare)
+        bare = Sensitivity(1.0, self.mechanism_in_force().norm, Relation.REPLACE_ATTRIBUTE)
+        room = noise_law.margin(self.mechanism_in_force(), bare)
         return dataclasses.replace(bare, lower=-room, upper=max(self.groups) + room)
 
     def p_value(self, key, release):
         del key
-        scale = self.budget().scale(release.sensitivity)
+        scale = self.mechanism_in_force().scale(release.sensitivity)
         rate = jnp.clip(
             jnp.sum(release.value) / self.groups.total, 0.5 / self.groups.total, 1 - 0.5 / self.groups.total
         )
@@ -67,7 +67,7 @@ class NoisyProportions(CaseControlTest):
         def survival(x):
             return two_laplace_tail(x, scale / self.groups.cases, scale / self.groups.controls)
 
-        value = jnp.abs(self.headline(release))
+        value = jnp.abs(self.estimate(release))
         sides = [
             binomial.tail(lambda a, b, s=sign: s * self._difference(a, b), survival, value, self.groups, rate[None])[0]
             for sign in (1.0, -1.0)
@@ -77,7 +77,7 @@ class NoisyProportions(CaseControlTest):
     def _difference(self, cases, controls):
         return cases / self.groups.cases - controls / self.groups.controls
 
-    def headline(self, release):
+    def estimate(self, release):
         """Noisy difference of the proportions of exposed cases and controls."""
         return self._difference(release.value[0], release.value[1])
 

@@ -22,9 +22,9 @@ MANY_RECORDS = 1 << 17  # from here on null tables are drawn cell by cell
 of_noisy_tables = functools.partial(  # a spec of a test of two coded columns
     TestSpec,
     columns=Columns.CODES,
-    sees="any dependence of two discrete columns",
+    alternatives="any dependence of two discrete columns",
     effect="phi coefficient of a 2 x 2 table",
-    fits=two_columns_of_levels,
+    accepts=two_columns_of_levels,
     theory="docs/theory/table_tests.md",
 )
 MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0), Norm.LINF: 1.0}
@@ -48,7 +48,7 @@ class NoisyCounts(PrivateTest):
         if self.levels is not None:
             check.all_at_least(2, levels=self.levels)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     @property
@@ -59,9 +59,9 @@ class NoisyCounts(PrivateTest):
         return self.levels
 
     def sensitivity(self, num_records):
-        norm = self.budget().norm
+        norm = self.mechanism_in_force().norm
         bare = Sensitivity(MOVE[norm], norm, Relation.REPLACE_ONE)
-        room = noise_law.margin(self.budget(), bare)
+        room = noise_law.margin(self.mechanism_in_force(), bare)
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
     def effect(self, key, release):
@@ -83,7 +83,7 @@ class NoisyTableTest(NoisyCounts):
         super().__post_init__()
         check.non_negative(min_expected=self.min_expected)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """Reads the public numbers of levels from the domain where they are not given."""
         if shapes.z is not None:
             raise ValueError(f"{method_of(self)} has no conditional form: z must be None.")
@@ -121,7 +121,7 @@ class NoisyTableTest(NoisyCounts):
             counts = multinomial_by_binomials(key_counts, release.num_records, flat, self.num_null)
         else:
             counts = jax.lax.map(draw, jnp.arange(self.num_null))
-        noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
+        noise = self.mechanism_in_force().noise(key_noise, release.sensitivity, counts.shape)
         return (counts + noise).reshape(self.num_null, *jnp.shape(probabilities))
 
 

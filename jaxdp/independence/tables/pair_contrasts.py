@@ -63,9 +63,9 @@ class PairContrasts(PrivateTest):
         name="pair-contrasts",
         summary="every pair of many columns of any kind by one joint release; the default of all pairs without Z",
         columns=Columns.CODES,
-        sees="dependence between halves of two columns, or between quarters and levels where the budget is large",
+        alternatives="dependence between halves of two columns, or between quarters and levels at large budgets",
         effect="phi coefficient of two halves, or Cramer's V of several classes",
-        fits=lambda domain: one_of_each(domain) and not domain.z,
+        accepts=lambda domain: one_of_each(domain) and not domain.z,
         needs=("columns",),
         theory="docs/theory/pair_contrasts.md",
     )
@@ -75,17 +75,17 @@ class PairContrasts(PrivateTest):
         check.at_least(19, num_null=self.num_null)
         check.one_of((None, HALVES, QUARTERS), classes=self.classes)
 
-    def budget(self):
+    def mechanism_in_force(self):
         return MaxNorm(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The choice of the classes, then the sums."""
         if self.classings is not None:
             return self
         if shapes.z is not None or len(shapes.x.shape) != 2 or shapes.x.shape[1] < 2:
             raise ValueError("PairContrasts takes x of shape (n, d), d >= 2, and no z.")
         columns = (Column(),) * shapes.x.shape[1] if shapes.domain is None else shapes.domain.x
-        whole = self.budget()
+        whole = self.mechanism_in_force()
         made = self.classed(columns, shapes.x.shape[0])
         cut = sum(one.cuts for one in made)
         reference = partition.default_reference(shapes) if self.reference is None else self.reference
@@ -101,8 +101,10 @@ class PairContrasts(PrivateTest):
         fine, coarse = (tuple(classing(column, most) for column in columns) for most in (QUARTERS, HALVES))
         if self.classes is not None:
             return fine if self.classes == QUARTERS else coarse
-        known = all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(self.budget()))
-        small = known and noise_ratio(self.budget(), fine, num_records) <= FINE_BELOW
+        known = all(
+            check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(self.mechanism_in_force())
+        )
+        small = known and noise_ratio(self.mechanism_in_force(), fine, num_records) <= FINE_BELOW
         return fine if small else coarse
 
     def statistic(self, key, data):
@@ -140,7 +142,7 @@ class PairContrasts(PrivateTest):
         return tuple(one.classes for one in self.classings)
 
     def sensitivity(self, num_records):
-        return sums_move(self.budget(), self.classings, num_records)
+        return sums_move(self.mechanism_in_force(), self.classings, num_records)
 
     def no_gradient(self, name):
         del name
@@ -151,7 +153,7 @@ class PairContrasts(PrivateTest):
         del key
         return self._by_pair(release, _p_value)
 
-    def headline(self, release):
+    def estimate(self, release):
         """The quadratic form of T of each pair, (pairs,): about chi-squared under independence."""
         return self._by_pair(release, _quadratic, draws=False)
 
@@ -170,7 +172,7 @@ class PairContrasts(PrivateTest):
         singles = np.cumsum([0, *(count - 1 for count in counts)])
         means = [values[singles[k] : singles[k + 1]] / total for k in range(len(counts))]
         number = len(counts) * (len(counts) - 1) // 2
-        law = _Noise(self.budget(), release.sensitivity, values.size, self.num_null if draws else 0)
+        law = _Noise(self.mechanism_in_force(), release.sensitivity, values.size, self.num_null if draws else 0)
         # draws of its own for every release, and the same for its p-values and intervals: these then agree
         root = jax.random.fold_in(jax.random.key(NULL_STREAM, impl="threefry2x32"), _bits(values))
         kinds: dict[tuple, list] = {}

@@ -55,7 +55,7 @@ class ProjectedChi2(NoisyTableTest):
 
     def no_gradient(self, name):
         del name
-        return "" if isinstance(self.budget(), Gaussian) else null_laws.RANK
+        return "" if isinstance(self.mechanism_in_force(), Gaussian) else null_laws.RANK
 
     def p_value(self, key, release):
         noisy = jnp.asarray(release.value, float)
@@ -64,7 +64,7 @@ class ProjectedChi2(NoisyTableTest):
 
     def _p_value(self, key, release, value, fitted):
         usable = jnp.min(fitted) * release.num_records > self.min_expected
-        if isinstance(self.budget(), Gaussian):
+        if isinstance(self.mechanism_in_force(), Gaussian):
             return jnp.where(usable, chi_squared_tail(value, self.degrees), 1.0)
         null_tables = self.null_tables(key, release, fitted)
         null = jax.vmap(lambda table: self._distance(table, release)[0])(null_tables)
@@ -92,7 +92,7 @@ class ProjectedChi2(NoisyTableTest):
 
     def _noise_share(self, release):
         """sigma^2/n."""
-        return self.budget().variance(release.sensitivity) / release.num_records
+        return self.mechanism_in_force().variance(release.sensitivity) / release.num_records
 
 
 @frozen_pytree
@@ -111,7 +111,7 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
         summary="projected chi-squared of one discrete column against public probabilities",
         columns=Columns.CODES,
         needs=("probabilities",),
-        sees="any departure from the probabilities",
+        alternatives="any departure from the probabilities",
         theory="docs/theory/table_tests.md",
     )
 
@@ -128,7 +128,7 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
                 )
             object.__setattr__(self, "probabilities", jnp.asarray(law, float))
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         require_one_column(method_of(self), shapes, "x")
         return self
 

@@ -56,7 +56,7 @@ class QuantileCuts(PrivateQuery):
 
     method: ClassVar[str] = "QuantileCuts"
 
-    def budget(self):
+    def mechanism_in_force(self):
         names = [f"{name}{j}" for name, count in zip("xy", self.bins, strict=True) for j in range(1, count)]
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         shares = divide(mechanism, dict.fromkeys(names, 1.0)).parts
@@ -97,7 +97,7 @@ class QuantileCuts(PrivateQuery):
 
     def sensitivity(self, num_records):
         one = Sensitivity(SCORE_MOVE, Norm.LINF, Relation.REPLACE_ONE, lower=-1.0 * num_records, upper=0.0)
-        return dict.fromkeys(self.budget().parts, one)
+        return dict.fromkeys(self.mechanism_in_force().parts, one)
 
 
 def on_cuts(test, query, released):
@@ -118,7 +118,7 @@ def _from_domain(cls, epsilon, domain, options):
     return cls(epsilon=epsilon, num_bins=bins)
 
 
-def _told(test, x, y, interval) -> str:
+def _describe_effect(test, x, y, interval) -> str:
     """Which groups, and what the interval says of the direction."""
     if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
         told = f", which is the phi coefficient of {x[0].name} and {y[0].name}"
@@ -130,7 +130,7 @@ def _told(test, x, y, interval) -> str:
     low, high = (float(end) for end in interval)
     if low <= 0.0 <= high:
         return f"{told}. The interval holds 0: no rise or fall is shown; the p-value is of dependence of any kind"
-    return told + effect_sizes.told_direction(x[0], y[0], interval)
+    return told + effect_sizes.describe_direction(x[0], y[0], interval)
 
 
 def _groups(test, rule) -> str:
@@ -173,12 +173,12 @@ class QuantileTable(NoisyCounts):
         summary="noisy table on private quantile bins; any dependence of two columns without Z",
         columns=Columns.CODES,
         from_domain=_from_domain,
-        sees="any dependence of two columns",
+        alternatives="any dependence of two columns",
         effect="Spearman's rank correlation of groups",
-        effect_told=_told,
-        fits=lambda domain: one_of_each(domain) and not domain.z,
+        describe_effect=_describe_effect,
+        accepts=lambda domain: one_of_each(domain) and not domain.z,
         rank=lambda domain: 2 * (one_of_each(domain) and not domain.z),
-        serves=lambda domain: {ANY: 3},
+        suitability=lambda domain: {ANY: 3},
         planning=Planning(without_z=True),
         theory="docs/theory/quantile_table.md",
     )
@@ -188,7 +188,7 @@ class QuantileTable(NoisyCounts):
         if self.num_bins is not None:
             check.at_least(2, num_bins=self.num_bins)
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The choice of the cuts, then the table on them."""
         if self.cuts is not None:
             return self
@@ -201,7 +201,7 @@ class QuantileTable(NoisyCounts):
         bins = (0 if levels[0] else made, 0 if levels[1] else made)
         ordered = not any(column.kind == CATEGORICAL and column.levels > 2 for column in columns)
         cut = sum(map(bool, bins))
-        whole = self.budget()
+        whole = self.mechanism_in_force()
         table = dataclasses.replace(
             self,
             epsilon=None,
@@ -272,11 +272,11 @@ class QuantileTable(NoisyCounts):
         """
         key_counts, key_noise = jax.random.split(key)
         table = jnp.asarray(release.value, float)
-        total, variance = 1.0 * release.num_records, self.budget().variance(release.sensitivity)
+        total, variance = 1.0 * release.num_records, self.mechanism_in_force().variance(release.sensitivity)
         _, rows, columns = fitted_margins(table, total)
         chances = jnp.ravel(rows[:, None] * columns[None, :])
         counts = multinomial_by_binomials(key_counts, total, chances, self.num_null)
-        noise = self.budget().noise(key_noise, release.sensitivity, counts.shape)
+        noise = self.mechanism_in_force().noise(key_noise, release.sensitivity, counts.shape)
         null = (counts + noise).reshape(self.num_null, *self.shape)
         tables = jnp.concatenate([table[None], null])
         q = chi_squared(tables, total, variance)[None]
@@ -285,7 +285,7 @@ class QuantileTable(NoisyCounts):
         found = rank_correlation(tables, total, variance)
         return jnp.concatenate([found.size[None], q]), RankCorrelation(found.z[0], found.error[0])
 
-    def headline(self, release):
+    def estimate(self, release):
         """Q of the released table."""
-        variance = self.budget().variance(release.sensitivity)
+        variance = self.mechanism_in_force().variance(release.sensitivity)
         return chi_squared(jnp.asarray(release.value, float), 1.0 * release.num_records, variance)

@@ -56,8 +56,8 @@ class UnitCircle(CaseControlTest):
         columns=Columns.GROUPS,
         from_domain=at_level,
         options=("level",),
-        sees="any dependence of two binary columns",
-        fits=two_by_two,
+        alternatives="any dependence of two binary columns",
+        accepts=two_by_two,
         planning=Planning("tables:unit_circle_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/unit_circle.md",
     )
@@ -78,8 +78,8 @@ class UnitCircle(CaseControlTest):
         """tau, the chi-squared quantile with one degree of freedom at `level`."""
         return chi_squared_quantile(self.level)
 
-    def budget(self):
-        mechanism = super().budget()
+    def mechanism_in_force(self):
+        mechanism = super().mechanism_in_force()
         if self.null != ESTIMATED:
             return mechanism
         return divide(mechanism, {"norm": 1.0 - MARGIN_SHARE, "margin": MARGIN_SHARE})
@@ -103,7 +103,7 @@ class UnitCircle(CaseControlTest):
     def sensitivity(self, num_records):
         if self.null != ESTIMATED:
             return super().sensitivity(num_records)
-        budget = self.budget()
+        budget = self.mechanism_in_force()
         total = float(self.groups.total)
         return {
             "norm": self.sensitivity_of(budget["norm"], self.move(), self.score_range()),
@@ -128,7 +128,7 @@ class UnitCircle(CaseControlTest):
         Valid: {p-value <= t} needs a tail of at most (1 - share) t at the true rate, or the smallest interval of a
         level <= t to miss it.
         """
-        budget, sensitivity, value = self.budget(), release.sensitivity, release.value["norm"]
+        budget, sensitivity, value = self.mechanism_in_force(), release.sensitivity, release.value["norm"]
         ends = [
             rate_interval(release.value["margin"], self.groups.total, budget["margin"], sensitivity["margin"], miss)
             for miss in (MISS_SHARE * level for level in LEVELS)
@@ -151,7 +151,7 @@ class UnitCircle(CaseControlTest):
         largest = jax.lax.cummax(tails) / (1.0 - MISS_SHARE)
         return jnp.min(jnp.maximum(jnp.asarray(LEVELS, largest.dtype), largest))
 
-    def headline(self, release):
+    def estimate(self, release):
         """The noisy norm u."""
         return release.value["norm"] if self.null == ESTIMATED else release.value
 

@@ -71,7 +71,7 @@ class Stage(PrivateQuery):
 
     reads_missing: ClassVar[bool] = True
 
-    def budget(self):
+    def mechanism_in_force(self):
         return self.mechanism
 
 

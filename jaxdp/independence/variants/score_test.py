@@ -21,7 +21,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous import level_rule, moment_columns
+from jaxdp.independence.continuous import moment_columns, validity
 from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
 from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
 from jaxdp.mechanisms import Laplace, Split, divide
@@ -122,11 +122,11 @@ class ScoreTest(PrivateTest):
         summary="score test of variants against a phenotype, adjusted for covariates, with effect per allele",
         from_domain=_from_domain,
         assumption=LINEAR_IN_Z,
-        sees="linear dependence of X (of levels) and Y given Z",
+        alternatives="linear dependence of X (of levels) and Y given Z",
         effect=EFFECT,
         own_units=_own_units,
-        fits=_bounded_x,
-        planning=Planning(formula="variants:score_power", gaussian_formula="always", least=50, table=True),
+        accepts=_bounded_x,
+        planning=Planning(formula="variants:score_power", gaussian_formula="always", min_records=50, table=True),
         needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",
         theory="docs/theory/score_test.md",
     )
@@ -151,13 +151,13 @@ class ScoreTest(PrivateTest):
         """What a variant's line is made of: with a public null model its mean alone."""
         return Straight(()) if self.null_model is not None else self.basis
 
-    def budget(self):
+    def mechanism_in_force(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
         if self.parts is not None:
             return Split(parts={name: self.parts[name] for name in SCORES})
         return divide(whole, {name: Fraction(SHARES[name], 50) for name in SCORES}) if self.ahead == () else whole
 
-    def resolve(self, shapes):
+    def specialize(self, shapes):
         """The next stage, or the test itself. Errors: ValueError for several columns of y and too many records."""
         test = self if self.ahead is not None else self.started(shapes)
         if not test.ahead:
@@ -184,7 +184,7 @@ class ScoreTest(PrivateTest):
                 "the budget."
             )
         covariates = () if shapes.z is None else moment_columns.described(shapes, "z")
-        whole, names = self.budget(), (*self.stages(), *SCORES)
+        whole, names = self.mechanism_in_force(), (*self.stages(), *SCORES)
         total = sum(SHARES[name] for name in names)
         parts = {name: self.mechanism_of(name, whole.share(Fraction(SHARES[name], total))) for name in names}
         test = dataclasses.replace(
@@ -251,25 +251,25 @@ class ScoreTest(PrivateTest):
         del name
         return share
 
-    def level_rule(self, data):
+    def validity(self, data):
         """Run, or flag where the noise of the null model hides what the covariates explain."""
         test = self.started(data)
         if test.null_model is not None or not test.basis.columns:
-            return level_rule.LevelRule(level_rule.RUN, LINEAR_IN_Z)
+            return validity.Validity(validity.RUN, LINEAR_IN_Z)
         if isinstance(test.basis, Hats):
             knots, count = max(test.basis.sizes), data.x.shape[0]
             moved = JUMP * count / (knots - 1)
             flags = (JUMPS,) if moved > SEEN_JUMP * math.sqrt(test._typical_spread(count)) else ()
             if not test._clear(test.basis, count):
                 flags = (FEW_RECORDS, *flags)
-            verdict = level_rule.FLAG if flags else level_rule.RUN
-            return level_rule.LevelRule(verdict, STRAIGHT_BETWEEN.format(knots=knots), flags)
+            verdict = validity.FLAG if flags else validity.RUN
+            return validity.Validity(verdict, STRAIGHT_BETWEEN.format(knots=knots), flags)
         count = data.x.shape[0]
         noise = math.sqrt(test._noise_of(MODEL, lambda norm: test.basis.bound(norm is Norm.L2)))
         flags = (STRAIGHT_LINES,) if test._curves() else ()
         if not noise * NEEDED < count * TYPICAL_VARIANCE:
             flags = (FEW_RECORDS, *flags)
-        return level_rule.LevelRule(level_rule.FLAG if flags else level_rule.RUN, LINEAR_IN_Z, flags)
+        return validity.Validity(validity.FLAG if flags else validity.RUN, LINEAR_IN_Z, flags)
 
     def _curves(self) -> bool:
         """Whether a covariate takes more than two values, so that means may bend with it."""
@@ -328,7 +328,7 @@ class ScoreTest(PrivateTest):
         )
 
     def sensitivity(self, num_records):
-        budget, limit = self.budget(), float(num_records)
+        budget, limit = self.mechanism_in_force(), float(num_records)
 
         def of(name: str, bound: float, lower: float):
             norm = budget[name].norm
@@ -345,7 +345,7 @@ class ScoreTest(PrivateTest):
 
     def _sd(self, release):
         """sd of S under its null, noise of S apart, and the variance of the noise in its square."""
-        noise = self.budget()["squares"].variance(release.sensitivity["squares"])
+        noise = self.mechanism_in_force()["squares"].variance(release.sensitivity["squares"])
         variance = self._variance(release) + self.lines.product_variance
         return null_laws.noisy_sd(variance, noise, release.num_records), noise
 
@@ -363,7 +363,7 @@ class ScoreTest(PrivateTest):
 
     def _tail(self, release, value, sd):
         """P(|S + noise| >= |value|) for S of this sd and with the skewness that rare events leave."""
-        mechanism, sensitivity = self.budget()["scores"], release.sensitivity["scores"]
+        mechanism, sensitivity = self.mechanism_in_force()["scores"], release.sensitivity["scores"]
 
         def noise_tail(shift):
             return mechanism.null_p_value(shift, 0.0 * shift, sensitivity)
@@ -375,7 +375,7 @@ class ScoreTest(PrivateTest):
     def pair_p_values(self, key, release):
         """P-value of each tested variant, (m,), not adjusted for the others; noise counted."""
         del key
-        budget, sensitivity = self.budget(), release.sensitivity
+        budget, sensitivity = self.mechanism_in_force(), release.sensitivity
         sd, noise = self._sd(release)
         sd = budget["scores"].widened(self._scores(release), sd, sensitivity["scores"], noise)
         return self._tail(release, self._scores(release), sd)
@@ -389,7 +389,7 @@ class ScoreTest(PrivateTest):
         found = self.pair_p_values(key, release)
         return null_laws.holm(found) if self.each else null_laws.bonferroni(found)
 
-    def headline(self, release):
+    def estimate(self, release):
         """S, noisy, in units of B."""
         return self._scores(release)
 
@@ -398,7 +398,7 @@ class ScoreTest(PrivateTest):
 
         No interval (NaN) where it and the variant's family-wise p-value would contradict each other.
         """
-        budget, sensitivity = self.budget(), release.sensitivity
+        budget, sensitivity = self.mechanism_in_force(), release.sensitivity
         spread_noise = budget["spread"].variance(sensitivity["spread"])
         spread = jnp.maximum(release.value["spread"], jnp.maximum(4.0 * jnp.sqrt(spread_noise), 1e-3))
         slope = self._scores(release) / spread
@@ -438,7 +438,7 @@ class BestVariants(ScoreTest):
         from_domain=_from_domain,
         needs=("variants",),
         assumption=LINEAR_IN_Z,
-        sees="linear dependence of X (of levels) and Y given Z",
+        alternatives="linear dependence of X (of levels) and Y given Z",
         effect=EFFECT,
         own_units=_own_units,
         needs_all="persons are read all at once, variants in blocks by `jaxdp gwas`",

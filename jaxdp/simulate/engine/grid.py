@@ -118,7 +118,7 @@ def _check(settings: Sequence[Setting], folder: Path, chunks: Chunks) -> None:
 
 def _run_setting(setting: Setting, place: int, plan: Plan, chunks: Chunks, writer: _Writer, advance) -> None:
     """The chunks of one setting that are missing and belong to this task, in order, some ahead of the writing."""
-    tally = results.Tally(setting.level, plan.chunk, plan.interval_width)
+    tally = results.RejectionCounts(setting.level, plan.chunk, plan.interval_width)
     done = writer.done.get(setting.hash, [])
     for record in done:
         tally.add(record)

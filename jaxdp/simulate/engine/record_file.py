@@ -207,5 +207,5 @@ def _require_torn_tail(data: bytes, place: int, name: str) -> None:
 
 
 def unpack(p_values: bytes) -> np.ndarray:
-    """Kept p-values as an array."""
+    """Checkpoint p-values as an array."""
     return np.frombuffer(p_values, "<f4")

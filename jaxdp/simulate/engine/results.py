@@ -96,7 +96,7 @@ class Row:
         return {**first, **{name: value for name, value in self.identity.items() if name not in first}, **counts}
 
 
-class Tally:
+class RejectionCounts:
     """Counts of a setting in chunk order, and whether its stopping rule has ended it.
 
     The rule looks at whole chunks in order, from the first on, so that neither resuming nor the number of devices
@@ -217,7 +217,7 @@ def summarise(config: Mapping[str, Any], records: Sequence[Record]) -> list[Row]
 
 def _row(config: Mapping[str, Any], setting: Mapping[str, Any], records: Sequence[Record]) -> Row:
     identity = {name: value for name, value in setting.items() if name != "hash"}
-    tally = Tally(float(identity["level"]), config["chunk"], config.get("interval_width"))
+    tally = RejectionCounts(float(identity["level"]), config["chunk"], config.get("interval_width"))
     for record in records:
         if not tally.add(record):
             records = [earlier for earlier in records if earlier.stop <= tally.stop]

@@ -37,10 +37,10 @@ def built(n, epsilon=1.0):
 def test_an_attack_reaches_the_bound_and_never_passes_it():
     """Cut by a tenth, the bound would be passed."""
     pairs = L1.pairs()
-    query = core.resolve(L1.build(jaxdp.ContrastFeatures, 1.0), pairs[0][0])
+    query = core.specialize(L1.build(jaxdp.ContrastFeatures, 1.0), pairs[0][0])
     assert query.sensitivity(16).bound == 22.0
     assert 0.99 < bounds.reached_by(query, pairs)[""].share <= 1.0
-    gaussian = core.resolve(ZCDP.build(jaxdp.ContrastFeatures, 1.0), pairs[0][0])
+    gaussian = core.specialize(ZCDP.build(jaxdp.ContrastFeatures, 1.0), pairs[0][0])
     assert gaussian.sensitivity(16).bound == 22.0
     assert 0.84 < bounds.reached_by(gaussian, pairs)[""].share <= 1.0
 
@@ -89,13 +89,13 @@ def test_it_serves_the_wish_for_any_dependence_given_several_columns():
 
 
 def test_the_rule_speaks_of_laws_and_flags_every_answer():
-    rule = built(2000).level_rule(core.public_shapes(given_two(jax.random.key(0), 2000)))
+    rule = built(2000).validity(core.public_shapes(given_two(jax.random.key(0), 2000)))
     assert rule.flags == ("curvature",)
     assert "the laws of X and of Y hardly change" in rule.sentence
-    few = built(1000).level_rule(core.public_shapes(given_two(jax.random.key(0), 1000)))
+    few = built(1000).validity(core.public_shapes(given_two(jax.random.key(0), 1000)))
     assert few.flags == ("curvature", "low power")
     assert "Low power" in few.sentence
-    assert built(100).level_rule(core.public_shapes(given_two(jax.random.key(0), 100))).verdict == "refuse"
+    assert built(100).validity(core.public_shapes(given_two(jax.random.key(0), 100))).verdict == "refuse"
 
 
 def test_a_release_costs_the_budget_and_holds_four_sums():

@@ -67,7 +67,7 @@ def test_it_serves_the_wish_for_any_dependence_given_one_z():
 
 def test_private_centres_come_first_and_the_cost_is_the_budget():
     data = given_z(jax.random.key(0), 300)
-    staged = jaxdp.core.resolve(built(300), data)
+    staged = jaxdp.core.specialize(built(300), data)
     assert type(staged.first).__name__ == "QuantileCuts"
     assert float(jaxdp.core.cost_of(built(300), data).epsilon) == pytest.approx(1.0)
     result = jaxdp.run(built(300), jaxdp.fresh_key(), data)

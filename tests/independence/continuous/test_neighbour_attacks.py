@@ -151,7 +151,7 @@ def test_attacks_reach_the_sensitivity_and_never_pass_it(statistic, depth, bound
 def test_the_attacked_bound_is_the_declared_one():
     data = jax.ShapeDtypeStruct((300,), float), jax.ShapeDtypeStruct((300,), float)
     declared = {
-        depth: core.resolve(
+        depth: core.specialize(
             jaxdp.ContrastGCM(epsilon=1.0), jaxdp.Data(*data, jax.ShapeDtypeStruct((300, depth), float))
         )
         .sensitivity(300)

@@ -12,7 +12,7 @@ import pytest
 import jaxdp
 from jaxdp import core
 from jaxdp.data.dataset import Column, Domain
-from jaxdp.independence.continuous import contrast_gcm, contrast_order, level_rule
+from jaxdp.independence.continuous import contrast_gcm, contrast_order, validity
 from jaxdp.statistics.partition import Uniform
 
 
@@ -61,7 +61,7 @@ def test_equal_values_alone_are_compared_where_the_step_leaves_few():
     def rule(values, n=1000, test=None):
         domain = Domain(z=(Column(values=values),) * (2 if test else 1))
         shapes = core.public_shapes(jaxdp.Data(jnp.zeros(n), jnp.zeros(n), jnp.zeros((n, len(domain.z))), domain))
-        return (test or jaxdp.BandGCM(epsilon=1.0)).level_rule(shapes)
+        return (test or jaxdp.BandGCM(epsilon=1.0)).validity(shapes)
 
     assert "equal Z" in rule(250).sentence  # k = 2: 1000/4
     assert rule(251).flags == ("labels",)
@@ -104,7 +104,7 @@ def test_a_release_is_an_exact_sum_plus_lattice_noise():
         assert result.release.certificates
         assert 0.0 <= result.p_value <= 1.0
         with jax.enable_x64(True):
-            exact = core.resolve(test, data).statistic(key(0), data)  # no ties: priorities do not matter
+            exact = core.specialize(test, data).statistic(key(0), data)  # no ties: priorities do not matter
         for released, sum_, bound in zip(
             *(jax.tree.leaves(t) for t in (result.release.value, exact, result.release.sensitivity)), strict=False
         ):
@@ -169,22 +169,22 @@ def test_the_rule_states_how_rough_is_too_rough():
         return jaxdp.Data(*(jax.ShapeDtypeStruct(s, float) for s in ((n,), (n,), (n, d))))
 
     band, contrast = jaxdp.BandGCM(epsilon=1.0), jaxdp.ContrastGCM(epsilon=1.0, scale_x=1.0, scale_y=1.0)
-    rule = band.level_rule(shapes(200, 1))
+    rule = band.validity(shapes(200, 1))
     assert (rule.verdict, rule.flags) == ("run", ())
     assert rule.jumps == pytest.approx(1.2 * math.sqrt(200 * 11 / 36 + 18) / 2)
     assert f"at {math.floor(rule.jumps)} values at most (n = 200, 1 neighbour);" in rule.sentence
-    assert "(n = 1000, 2 neighbours);" in band.level_rule(shapes(1000, 1)).sentence
-    assert "low power" in dataclasses.replace(band, epsilon=0.05).level_rule(shapes(200, 1)).flags
-    rule = contrast.level_rule(shapes(1000, 2))
+    assert "(n = 1000, 2 neighbours);" in band.validity(shapes(1000, 1)).sentence
+    assert "low power" in dataclasses.replace(band, epsilon=0.05).validity(shapes(200, 1)).flags
+    rule = contrast.validity(shapes(1000, 2))
     assert rule.flags == ("curvature",)
     for depth in (2, 3, 4, 5):  # a jump along a surface is harmless at no n
-        assert contrast.level_rule(shapes(1_000_000, depth)).flags == ("curvature",)
-    assert "Z must be a quantity" in band.level_rule(shapes(200, 1)).sentence
+        assert contrast.validity(shapes(1_000_000, depth)).flags == ("curvature",)
+    assert "Z must be a quantity" in band.validity(shapes(200, 1)).sentence
     assert rule.deviation == pytest.approx(0.5 * math.sqrt(0.3 * math.sqrt(1500 + 8 * 49) / 4000))
     assert rule.curvature == pytest.approx(2 * rule.deviation / (2 * rule.side**2 / 4))
-    assert contrast.level_rule(shapes(1000, 3)).flags == ("curvature",)
-    assert contrast.level_rule(shapes(10_000, 6)).verdict == level_rule.REFUSE
-    narrow = dataclasses.replace(band, scale_x=0.1).level_rule(
+    assert contrast.validity(shapes(1000, 3)).flags == ("curvature",)
+    assert contrast.validity(shapes(10_000, 6)).verdict == validity.REFUSE
+    narrow = dataclasses.replace(band, scale_x=0.1).validity(
         dataclasses.replace(shapes(200, 1), domain=Domain(z=(Column(),)))
     )
     assert narrow.flags == ("narrow kernel",)

@@ -68,7 +68,7 @@ def test_contrasts_agree_with_singular_values(depth):
 def test_several_columns_are_their_pairs():
     data = columns(key(7), 120)
     test = jaxdp.BandGCM(epsilon=1.0)
-    together = core.resolve(test, data).statistic(key(0), data)
+    together = core.specialize(test, data).statistic(key(0), data)
     for i, j in itertools.product(range(2), range(3)):
         alone = test.statistic(key(0), jaxdp.Data(data.x[:, i], data.y[:, j], data.z))
         np.testing.assert_allclose(together[i, j], alone, rtol=1e-5)
@@ -180,7 +180,7 @@ def test_missing_and_infinite_values_have_a_place():
             values[:6] = np.array([np.nan, np.nan, np.inf, -np.inf, 1e300, -1e300]).reshape(6, *[1] * (values.ndim - 1))
         with jax.enable_x64(True):
             before, after = (float(test.statistic(key(0), jaxdp.Data(*t))) for t in ((x, y, z), spoiled))
-        assert abs(before - after) <= 6 * core.resolve(test, jaxdp.Data(x, y, z)).sensitivity(250).bound
+        assert abs(before - after) <= 6 * core.specialize(test, jaxdp.Data(x, y, z)).sensitivity(250).bound
 
 
 @pytest.mark.full

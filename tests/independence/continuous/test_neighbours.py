@@ -38,5 +38,5 @@ def test_replay_of_a_configuration(monkeypatch):
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(neighbours.attackable()))
 def test_attacks_of_nightly_size(name):
-    for n in (size for size in neighbours.RECORDS if size >= cases.find(name).example.least):
+    for n in (size for size in neighbours.RECORDS if size >= cases.find(name).example.min_records):
         assert neighbours.attack(name, n, 1_000_000, seed=1)["holds"], n

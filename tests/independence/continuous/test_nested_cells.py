@@ -168,7 +168,7 @@ def test_two_continuous_columns_are_refused_before_anything_is_spent(columns, tm
     with pytest.raises(CoarseCells, match="at most 1 of them"):
         jaxdp.all_pairs(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), np.zeros((400, 2)), data.z)
     for kind in (jaxdp.PartitionGCM, jaxdp.LocalPermutation, jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman):
-        assert core.resolve(kind(epsilon=1.0, accept_coarse_cells=True), data) is not None
+        assert core.specialize(kind(epsilon=1.0, accept_coarse_cells=True), data) is not None
 
 
 CUT = (jaxdp.PartitionGCM, jaxdp.LocalPermutation, jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman)
@@ -177,7 +177,7 @@ CUT = (jaxdp.PartitionGCM, jaxdp.LocalPermutation, jaxdp.ConditionalKendall, jax
 @pytest.mark.parametrize("kind", CUT)
 def test_what_is_known_about_the_level_follows_the_public_columns(kind):
     def rule(columns, **fields):
-        return kind(epsilon=1.0, **fields).level_rule(described(columns, 400))
+        return kind(epsilon=1.0, **fields).validity(described(columns, 400))
 
     assert (rule((CODED, CODED)).verdict, rule((CODED, CODED)).sentence) == ("run", "")
     one = rule((LINE, CODED))
@@ -190,31 +190,33 @@ def test_what_is_known_about_the_level_follows_the_public_columns(kind):
     accepted = rule((LINE, LINE), accept_coarse_cells=True)
     assert (accepted.verdict, accepted.flags) == ("flag", ("coarse cells",))
     without = dataclasses.replace(described((LINE,), 400), z=None, domain=None)
-    assert kind(epsilon=1.0).level_rule(without).verdict == "run"
+    assert kind(epsilon=1.0).validity(without).verdict == "run"
 
 
 def test_whole_numbers_without_a_domain_are_strata_of_a_rank_test():
     z = jax.random.randint(jax.random.key(0), (400, 2), 0, 3)
     data = dataclasses.replace(described((CODED, CODED), 400, domain=False), z=z)
-    assert jaxdp.ConditionalKendall(epsilon=1.0).level_rule(data).verdict == "run"
-    assert core.resolve(jaxdp.ConditionalKendall(epsilon=1.0), data) is not None
+    assert jaxdp.ConditionalKendall(epsilon=1.0).validity(data).verdict == "run"
+    assert core.specialize(jaxdp.ConditionalKendall(epsilon=1.0), data) is not None
 
 
 def test_undeclared_columns_count_as_continuous():
     data = described((CODED,) * 3, 400, domain=False)
     with pytest.raises(CoarseCells, match="no domain"):
-        core.resolve(jaxdp.PartitionGCM(epsilon=1.0), data)
-    assert isinstance(core.resolve(jaxdp.PartitionGCM(epsilon=1.0), described((CODED,) * 3, 400)), jaxdp.PartitionGCM)
+        core.specialize(jaxdp.PartitionGCM(epsilon=1.0), data)
+    assert isinstance(
+        core.specialize(jaxdp.PartitionGCM(epsilon=1.0), described((CODED,) * 3, 400)), jaxdp.PartitionGCM
+    )
 
 
 def test_a_choice_of_axes_is_refused_and_coded_columns_are_cut_whole():
     with pytest.raises(CoarseCells, match="select_axes=False"):
-        core.resolve(jaxdp.PartitionGCM(epsilon=1.0), described((LINE, CODED, CODED, CODED), 400))
-    whole = core.resolve(jaxdp.PartitionGCM(epsilon=1.0), described((CODED,) * 5, 400))
+        core.specialize(jaxdp.PartitionGCM(epsilon=1.0), described((LINE, CODED, CODED, CODED), 400))
+    whole = core.specialize(jaxdp.PartitionGCM(epsilon=1.0), described((CODED,) * 5, 400))
     assert isinstance(whole, jaxdp.PartitionGCM)
     assert whole.cells(described((CODED,) * 5, 400))[1] == 3**5
     with pytest.raises(CoarseCells):
-        core.resolve(jaxdp.PartitionGCM(epsilon=1.0), described((CODED,) * 13, 400))
+        core.specialize(jaxdp.PartitionGCM(epsilon=1.0), described((CODED,) * 13, 400))
 
 
 def test_chosen_cells_refuse_before_their_first_stage():
@@ -263,7 +265,7 @@ def test_a_search_by_partition_stops_at_the_order_that_is_answered(monkeypatch):
     monkeypatch.setattr(choose, "TESTS_PER_PAIR", 8)
 
     def dependent(test, key, data):
-        return SimpleNamespace(p_value=0.0, cost=test.budget().cost(ONE))
+        return SimpleNamespace(p_value=0.0, cost=test.mechanism_in_force().cost(ONE))
 
     monkeypatch.setattr(pc, "run_opened", dependent)
     graph = discovery.partition_pc(jax.random.key(0), chain(5), epsilon=1.0)

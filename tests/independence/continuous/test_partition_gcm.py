@@ -77,12 +77,12 @@ def test_one_cell_moves_by_four_and_no_more():
     x, y, x2, y2, m, k = corners.T
     assert np.abs((x2 - m) * (y2 - k) - (x - m) * (y - k)).max() == partition_gcm.COVARIANCE_ONE_CELL
     data = [jaxdp.Data(np.append(np.full(80, -1.0), 1.0), np.append(np.full(80, -1.0), end)) for end in (1.0, -1.0)]
-    test = jaxdp.core.resolve(jaxdp.PartitionGCM(epsilon=1.0, winsorize=1.0), data[0])
+    test = jaxdp.core.specialize(jaxdp.PartitionGCM(epsilon=1.0, winsorize=1.0), data[0])
     bound = test.sensitivity(81)["covariance"].bound
     with jax.enable_x64(True):
         values = [float(test.statistic(jax.random.key(0), one)["covariance"]) for one in data]
     assert 0.98 * bound < abs(values[0] - values[1]) <= bound == 4.0
-    with_z = jaxdp.core.resolve(test, jaxdp.Data(data[0].x, data[0].y, data[0].x))
+    with_z = jaxdp.core.specialize(test, jaxdp.Data(data[0].x, data[0].y, data[0].x))
     assert with_z.sensitivity(81)["covariance"].bound == 8.0
 
 

@@ -137,14 +137,14 @@ def test_too_few_records_for_private_centres_are_refused_and_public_ones_are_not
     few = linear(jax.random.key(0), 200, dim=0)
     test = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=5.0)
     with pytest.raises(ValueError, match="about 1000 records"):
-        test.resolve(few)
-    assert test.level_rule(few).verdict == "refuse"
-    assert test.level_rule(linear(jax.random.key(0), 1000, dim=0)).verdict == "run"
+        test.specialize(few)
+    assert test.validity(few).verdict == "refuse"
+    assert test.validity(linear(jax.random.key(0), 1000, dim=0)).verdict == "run"
     with pytest.raises(ValueError, match="records are needed"):
-        jaxdp.WinsorisedPartialCorrelation(mechanism=jaxdp.Gaussian(rho=0.01), bound=5.0).resolve(few)
+        jaxdp.WinsorisedPartialCorrelation(mechanism=jaxdp.Gaussian(rho=0.01), bound=5.0).specialize(few)
     public = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=5.0, centres=0.0, scales=1.0)
-    assert public.level_rule(few).verdict == "run"
-    dataclasses.replace(test, enforce_rule=False).resolve(few)
+    assert public.validity(few).verdict == "run"
+    dataclasses.replace(test, enforce_rule=False).specialize(few)
 
 
 def test_a_refusal_for_many_columns_of_z_names_the_way_out():
@@ -218,10 +218,10 @@ def test_an_error_law_without_the_noise_rejects_true_nulls():
         key_data, key_test = jax.random.split(key)
         test = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, bound=8.0, centres=0.0, scales=1.0, clip=0.8)
         data = linear_null(key_data, 1000)
-        test, released = test.resolve(data), jaxdp.release(test, key_test, data)
+        test, released = test.specialize(data), jaxdp.release(test, key_test, data)
         null, _ = jax.tree.map(lambda leaf: leaf[0], test._asked(released))
         counted, ignored = (
-            test.budget().combined_p_value(null.value, null.sd, share * null.noise) for share in (1.0, 0.0)
+            test.mechanism_in_force().combined_p_value(null.value, null.sd, share * null.noise) for share in (1.0, 0.0)
         )
         return counted, ignored
 
@@ -245,8 +245,8 @@ def test_an_answer_given_z_says_that_it_rests_on_normal_columns():
     """With a uniform Z and means linear in it, 0.139 of true nulls were rejected at n = 2000 without a word."""
     test = jaxdp.WinsorisedPartialCorrelation(epsilon=4.0, bound=8.0)
     given, alone = (linear(jax.random.key(0), 4000, dim=dim) for dim in (1, 0))
-    assert test.level_rule(given).flags == ("margins",)
-    assert test.level_rule(alone).flags == ()
+    assert test.validity(given).flags == ("margins",)
+    assert test.validity(alone).flags == ()
 
 
 @pytest.mark.parametrize(
@@ -256,11 +256,11 @@ def test_columns_of_z_are_clipped_wider_where_the_noise_allows(num_records, num_
     shape = jax.ShapeDtypeStruct((num_records,), float)
     z = jax.ShapeDtypeStruct((num_records, num_given), float)
     test = jaxdp.WinsorisedPartialCorrelation(epsilon=1.0, centres=0.0, scales=1.0)
-    made = test.resolve(jaxdp.Data(shape, shape, z))
+    made = test.specialize(jaxdp.Data(shape, shape, z))
     assert float(made.clip_z) >= max(least, float(made.clip))
-    fixed = dataclasses.replace(test, clip=1.0).resolve(jaxdp.Data(shape, shape, z))
+    fixed = dataclasses.replace(test, clip=1.0).specialize(jaxdp.Data(shape, shape, z))
     assert float(fixed.clip_z) == 1.0
-    asked = dataclasses.replace(test, clip_z=2.0).resolve(jaxdp.Data(shape, shape, z))
+    asked = dataclasses.replace(test, clip_z=2.0).specialize(jaxdp.Data(shape, shape, z))
     assert float(asked.clip_z) == 2.0
 
 
@@ -292,7 +292,7 @@ def test_a_skewed_z_hardly_bends_partial_correlations():
 def test_a_difference_of_groups_given_z_says_so_too():
     groups = two_groups(jax.random.key(0), 2000)
     test = jaxdp.WinsorisedMeanDifference(epsilon=4.0)
-    assert test.level_rule(groups).flags == ()
+    assert test.validity(groups).flags == ()
     domain = dataclasses.replace(groups.domain, z=(Column(),))
     given = dataclasses.replace(groups, z=0.5 * groups.x, domain=domain)
-    assert test.level_rule(given).flags == ("margins",)
+    assert test.validity(given).flags == ("margins",)

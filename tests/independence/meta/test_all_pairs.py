@@ -182,13 +182,15 @@ def test_band_gcm_makes_one_release_of_all_pairs(mechanism):
     result = jaxdp.all_pairs(test, key(), table, z)
     assert len(result.releases) == 1
     assert result.p_values.shape == (3, 3)
-    one = jaxdp.core.resolve(test, jaxdp.Data(table[:, 0], table[:, 1], z)).sensitivity(120).bound
+    one = jaxdp.core.specialize(test, jaxdp.Data(table[:, 0], table[:, 1], z)).sensitivity(120).bound
     assert float(result.releases[0].sensitivity.bound) == pytest.approx(
         float(one) * (3 if mechanism is None else 3**0.5)
     )
-    sums = jaxdp.AllPairs(test=test).resolve(jaxdp.Data(table, table, z)).statistic(key(), jaxdp.Data(table, table, z))
+    sums = (
+        jaxdp.AllPairs(test=test).specialize(jaxdp.Data(table, table, z)).statistic(key(), jaxdp.Data(table, table, z))
+    )
     wanted = [
-        float(jaxdp.core.resolve(test, data).statistic(None, data))
+        float(jaxdp.core.specialize(test, data).statistic(None, data))
         for data in (jaxdp.Data(table[:, i], table[:, j], z) for i, j in ((0, 1), (0, 2), (1, 2)))
     ]
     np.testing.assert_allclose(sums, wanted, rtol=1e-5, atol=1e-4)

@@ -109,7 +109,7 @@ def release_of(test, value):
     from jaxdp.core import Release
 
     sensitivity = test.sensitivity(100)
-    return Release(value, sensitivity, test.budget().cost(sensitivity.relation), 100)
+    return Release(value, sensitivity, test.mechanism_in_force().cost(sensitivity.relation), 100)
 
 
 @pytest.mark.full

@@ -270,7 +270,7 @@ def test_table_sensitivity_is_the_move_of_one_record(form):
     """A record that changes its cell in every table moves the counts by exactly the stated L1 and L2."""
     test = form(epsilon=1.0, bounds=BOX, max_cells=10.0, side=8)
     data = unit_data(30)
-    test = test.resolve(public_shapes(data))
+    test = test.specialize(public_shapes(data))
     x, y = data.x.at[0].set(0.01), data.y.at[0].set(0.01)
     far = (x.at[0].set(0.99), y.at[0].set(0.99))
     move = np.asarray(test.counts(*far)) - np.asarray(test.counts(x, y))
@@ -282,8 +282,8 @@ def test_published_noise_has_the_truncated_geometric_law():
     n, epsilon = 3, 1.0
     test = published.PaperMICrGeometric(epsilon=epsilon, bounds=BOX, max_cells=6.0)
     data = jaxdp.Data(jnp.full(4, 0.1), jnp.full(4, 0.1))
-    test = test.resolve(public_shapes(data))
-    noise = test.budget().noise(jax.random.key(0), test.sensitivity(4), (40_000,))
+    test = test.specialize(public_shapes(data))
+    noise = test.mechanism_in_force().noise(jax.random.key(0), test.sensitivity(4), (40_000,))
     drawn = np.clip(2 + np.asarray(noise), 0, n).astype(int)
     expected = truncated_geometric(2, n, epsilon / 2) * len(drawn)
     assert stats.chisquare(np.bincount(drawn, minlength=n + 1), expected).pvalue > 1e-6
@@ -431,7 +431,7 @@ def test_pair_p_values_hold_their_level_each_and_together():
         table = jax.random.uniform(key_data, (n, 4), minval=-1.0)
         table = jnp.concatenate([table, table[:, :1]], axis=1)  # the fifth column copies the first
         released = jaxdp.release(test, key_run, table)
-        return test.resolve(table).p_values(key_null, released, num_null)
+        return test.specialize(table).p_values(key_null, released, num_null)
 
     keys = jax.random.split(jax.random.key(3), replicates)
     each, family = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=50))(keys)

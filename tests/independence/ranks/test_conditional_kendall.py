@@ -138,7 +138,7 @@ def test_random_neighbours_stay_within_the_declared_bounds(kind, relation):
             else:
                 other = [column[1:] for column in other]
             pair = [Data(*arrays, domain=domain(*shape)) for arrays in (columns, other)]
-            resolved = jaxdp.core.resolve(test, pair[0])
+            resolved = jaxdp.core.specialize(test, pair[0])
             declared = resolved.sensitivity(9)
             values = [resolved.statistic(jax.random.key(0), data) for data in pair]
             for name in ("u", "v"):
@@ -150,7 +150,7 @@ def test_declared_constants_follow_the_public_levels():
     def bound(shape, relation=Relation.REPLACE_ONE, n=100):
         test = jaxdp.ConditionalKendall(epsilon=1.0, relation=relation)
         data = Data(*(jnp.zeros(n, int) for _ in shape), domain=domain(*shape))
-        return float(jaxdp.core.resolve(test, data).sensitivity(n)["u"].bound)
+        return float(jaxdp.core.specialize(test, data).sensitivity(n)["u"].bound)
 
     add = Relation.ADD_OR_REMOVE_ONE
     assert (bound((3, 3, 2)), bound((2, 3, 2)), bound((2, 2, 2))) == (3.0, 2.0, 2.0)

@@ -30,7 +30,7 @@ DOCUMENTED = {
 def declared(shape, relation):
     test = jaxdp.ConditionalKendall(epsilon=1.0, relation=relation)
     data = jaxdp.Data(*(np.zeros(50, int) for _ in shape), domain=domain(*shape))
-    return float(jaxdp.core.resolve(test, data).sensitivity(50)["v"].bound)
+    return float(jaxdp.core.specialize(test, data).sensitivity(50)["v"].bound)
 
 
 def general(tables):
@@ -89,5 +89,5 @@ def test_spearman_declares_the_documented_bounds(shape, relation):
     test = jaxdp.ConditionalSpearman(epsilon=1.0, relation=relation)
     columns = [np.zeros(50, int) if levels else None for levels in shape]
     described = [(Column(ORDINAL, levels),) if levels else () for levels in shape]
-    bounds = jaxdp.core.resolve(test, jaxdp.Data(*columns, domain=Domain(*described))).sensitivity(50)
+    bounds = jaxdp.core.specialize(test, jaxdp.Data(*columns, domain=Domain(*described))).sensitivity(50)
     assert (float(bounds["u"].bound), float(bounds["v"].bound)) == SPEARMAN[shape, relation]

@@ -83,7 +83,7 @@ def test_the_bound_is_below_eight_and_reached_almost():
 def test_which_column_holds_the_groups(x, y, groups):
     domain = Domain((x,), (y,))
     assert kruskal_wallis.groups_of(domain) == groups
-    assert catalogue.find("kruskal-wallis").spec.fits(domain) == bool(groups)
+    assert catalogue.find("kruskal-wallis").spec.accepts(domain) == bool(groups)
     assert not kruskal_wallis.groups_of(Domain((x,), (y,), (NUMBER,)))
 
 

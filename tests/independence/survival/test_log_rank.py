@@ -93,7 +93,7 @@ def test_scores_of_two_records_differ_by_the_range_at_most_and_reach_it():
 
 
 def test_a_record_moves_the_counts_by_two():
-    query = jaxdp.LogRank(epsilon=1.0).resolve(survival_examples.times(jax.random.key(0), 50)).first
+    query = jaxdp.LogRank(epsilon=1.0).specialize(survival_examples.times(jax.random.key(0), 50)).first
     before, after = (query.statistic(None, data) for data in survival_examples.worst_pairs()[0])
     assert float(jnp.sum(jnp.abs(before - after))) == float(query.sensitivity(4).bound) == 2.0
 

@@ -30,9 +30,11 @@ def coded(table):
 
 def released(test, table):
     """A release of exactly this table."""
-    test = test.resolve(jaxdp.Data(jnp.zeros(2), jnp.zeros(2)))
+    test = test.specialize(jaxdp.Data(jnp.zeros(2), jnp.zeros(2)))
     sensitivity = test.sensitivity(int(np.sum(table)))
-    return Release(jnp.asarray(table, float), sensitivity, test.budget().cost(sensitivity.relation), int(np.sum(table)))
+    return Release(
+        jnp.asarray(table, float), sensitivity, test.mechanism_in_force().cost(sensitivity.relation), int(np.sum(table))
+    )
 
 
 def table_p_values(test, shares, total, replicates, seed):
@@ -42,7 +44,7 @@ def table_p_values(test, shares, total, replicates, seed):
     def one(key):
         key_table, key_noise, key_null = jax.random.split(key, 3)
         table = multinomial(key_table, total, jnp.ravel(jnp.asarray(shares, float))).reshape(np.shape(shares))
-        noisy = test.budget().perturb(FloatNoise(key_noise), table, blank.sensitivity)
+        noisy = test.mechanism_in_force().perturb(FloatNoise(key_noise), table, blank.sensitivity)
         return test.p_value(key_null, Release(noisy, blank.sensitivity, blank.cost, total))
 
     keys = jax.random.split(jax.random.key(seed), replicates)
@@ -198,9 +200,9 @@ def test_noisy_proportions_size_power_and_effect():
         key_cases, key_controls, key_noise = jax.random.split(key, 3)
         cases = jnp.sum(jax.random.bernoulli(key_cases, rate_cases, (100,)), dtype=float)
         controls = jnp.sum(jax.random.bernoulli(key_controls, rate_controls, (150,)), dtype=float)
-        noisy = test.budget().perturb(FloatNoise(key_noise), jnp.stack([cases, controls]), sensitivity)
-        release = Release(noisy, sensitivity, test.budget().cost(sensitivity.relation), 250)
-        return test.p_value(None, release), test.headline(release)
+        noisy = test.mechanism_in_force().perturb(FloatNoise(key_noise), jnp.stack([cases, controls]), sensitivity)
+        release = Release(noisy, sensitivity, test.mechanism_in_force().cost(sensitivity.relation), 250)
+        return test.p_value(None, release), test.estimate(release)
 
     run = jax.jit(lambda keys, a, b: jax.lax.map(lambda key: one(key, a, b), keys, batch_size=20))
     null, _ = run(jax.random.split(jax.random.key(5), 1000), 0.3, 0.3)

@@ -136,8 +136,8 @@ def test_family_wise_error_of_the_sequential_form():
     """400 families of 60 null tables at level 0.2: at least one report in at most 20 % of them."""
     test = FirstTables(epsilon=2.0, count=2, max_outputs=50, level=0.2, kind=UnitCircle, **SMALL)
     example = null_tables(jax.random.key(3), 60)
-    resolved = test.resolve(example)
-    mechanism, sensitivity = resolved.budget(), resolved.sensitivity(60)
+    resolved = test.specialize(example)
+    mechanism, sensitivity = resolved.mechanism_in_force(), resolved.sensitivity(60)
 
     def any_report(key):
         key_tables, key_noise = jax.random.split(key)
@@ -286,19 +286,19 @@ def test_one_person_moves_every_table_by_one_at_most(kind):
     """Worst case over a whole genotype: K tables move together, L1 distance K move."""
     before = Tables(jnp.array([19, 19, 19, 0]), jnp.array([2, 3, 4, 18]))
     after = Tables(jnp.array([20, 20, 20, 1]), before.exposed_controls)
-    test = EveryTable(epsilon=0.5, kind=kind, **SMALL).resolve(before)
+    test = EveryTable(epsilon=0.5, kind=kind, **SMALL).specialize(before)
     change = float(jnp.sum(jnp.abs(test.statistic(None, before) - test.statistic(None, after))))
     bound = float(test.sensitivity(4).bound)
     assert 0.5 * bound < change <= bound * (1 + 1e-6)
-    assert float(test.budget().epsilon) == pytest.approx(2.0)
+    assert float(test.mechanism_in_force().epsilon) == pytest.approx(2.0)
     single = test.single()
-    scale = float(test.budget().scale(test.sensitivity(4)))
-    assert scale == pytest.approx(float(single.budget().scale(single.sensitivity(40))), rel=1e-6)
+    scale = float(test.mechanism_in_force().scale(test.sensitivity(4)))
+    assert scale == pytest.approx(float(single.mechanism_in_force().scale(single.sensitivity(40))), rel=1e-6)
 
 
 @pytest.mark.full
 def test_shared_null_curve_equals_the_exact_tail():
-    test = EveryTable(epsilon=1.0, kind=UnitCircle, **SMALL).resolve(Tables(jnp.zeros(1), jnp.zeros(1)))
+    test = EveryTable(epsilon=1.0, kind=UnitCircle, **SMALL).specialize(Tables(jnp.zeros(1), jnp.zeros(1)))
     single = test.single()
     values = jnp.linspace(1.2, 6.0, 40)
     from jaxdp.independence.tables.gwas import null_curve
@@ -320,7 +320,7 @@ def test_releases_and_mistakes():
     assert result.p_value.tolist() == [1.0, 0.05, 1.0]
     (facts,) = result.release.certificates
     assert 29.9 < facts.epsilon <= 30
-    assert float(facts.moves * facts.step) >= float(first.resolve(tables).single().move())
+    assert float(facts.moves * facts.step) >= float(first.specialize(tables).single().move())
     printed = jaxdp.run(PaperFirstTables(epsilon=30.0, count=1, kind=UnitCircle, **SMALL), jaxdp.fresh_key(), tables)
     assert (printed.mode, float(printed.cost.epsilon)) == ("release", 30.0 * 3 / 4)
     with pytest.raises(ValueError, match="count must be at most the number of tables"):

@@ -27,7 +27,7 @@ def prepared(epsilon, cases, controls, **kwargs):
 
 def exact_power(test, critical, rate_cases, rate_controls):
     cases, controls = (np.arange(size + 1) for size in test.groups)
-    scale = float(test.budget().scale(test.sensitivity(test.groups.total)))
+    scale = float(test.mechanism_in_force().scale(test.sensitivity(test.groups.total)))
     score = np.asarray(test.score(jnp.asarray(cases, float)[:, None], jnp.asarray(controls, float)[None, :]))
     beyond = laplace.sf(float(critical) - score, scale=scale)
     law = binom.pmf(cases, test.groups.cases, rate_cases)

@@ -128,7 +128,7 @@ def test_sums_of_chunks_are_those_of_all_records(mechanism):
     data = examples.four_columns(jax.random.key(0), 300)
     data = jax.tree.map(np.asarray, data)
     with jax.enable_x64(True):
-        both = PairContrasts(mechanism=mechanism, classes=4).resolve(jax.eval_shape(lambda: data))
+        both = PairContrasts(mechanism=mechanism, classes=4).specialize(jax.eval_shape(lambda: data))
         released = jaxdp.release(both.first, jax.random.key(1), data)
         second = both.then(both.second, both.first, released)
         for query in (both.first, second):

@@ -13,7 +13,7 @@ import jaxdp
 from jaxdp import catalogue, null_laws
 from jaxdp.data import Column, Data, Domain
 from jaxdp.independence.tables import noisy_table, quantile_table
-from jaxdp.spec import ANY, KINDS_SEEN
+from jaxdp.spec import ANY, KINDS_OF_ALTERNATIVES
 from jaxdp.statistics import partition
 from jaxdp.statistics.tables import noisy_table_statistics, quantile_bins
 
@@ -208,12 +208,12 @@ def test_it_sees_what_covariance_misses(kind):
 
 def test_a_coded_column_keeps_its_levels_and_costs_no_cuts():
     data = Data(jnp.arange(40) % 4, jnp.linspace(-1, 1, 40), None, CODED)
-    staged = jaxdp.core.resolve(jaxdp.QuantileTable(epsilon=1.0), data)
+    staged = jaxdp.core.specialize(jaxdp.QuantileTable(epsilon=1.0), data)
     assert staged.first.bins == (0, 3)
     assert staged.second.shape == (4, 3)
     assert not staged.second.ordered  # four unordered levels
     assert float(jaxdp.core.cost_of(jaxdp.QuantileTable(epsilon=1.0), data).epsilon) == pytest.approx(1.0)
-    assert float(staged.second.budget().epsilon) == pytest.approx(0.85)
+    assert float(staged.second.mechanism_in_force().epsilon) == pytest.approx(0.85)
 
 
 @pytest.mark.full
@@ -244,7 +244,7 @@ def test_the_wish_chooses_the_test(sees, given, name):
 def test_every_kind_that_can_be_wished_is_offered_by_the_command_line():
     from jaxdp.cli import test as command
 
-    assert command.SEES == KINDS_SEEN
+    assert command.SEES == KINDS_OF_ALTERNATIVES
 
 
 def test_no_test_for_the_wish_is_a_sentence():

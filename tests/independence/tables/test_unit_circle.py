@@ -58,7 +58,7 @@ def x64():
 def exact_power(test, critical, rate_cases, rate_controls):
     """P(score + Laplace > critical) summed over all tables."""
     cases, controls = (np.arange(size + 1) for size in test.groups)
-    scale = float(test.budget().scale(test.sensitivity(test.groups.total)))
+    scale = float(test.mechanism_in_force().scale(test.sensitivity(test.groups.total)))
     score = np.asarray(test.score(jnp.asarray(cases, float)[:, None], jnp.asarray(controls, float)[None, :]))
     beyond = laplace.sf(float(critical) - score, scale=scale)
     return (
@@ -130,7 +130,7 @@ def test_neighbouring_data_move_the_statistic_by_the_bound_at_most(kind):
     groups = Groups(9, 14)
     tables = list(itertools.product(range(groups.cases + 1), range(groups.controls + 1)))
     data = [rows(*table, groups) for table in tables]
-    test = kind(epsilon=1.0).resolve(data[0])
+    test = kind(epsilon=1.0).specialize(data[0])
     values = jax.vmap(lambda x: test.statistic(None, jaxdp.Data(x, data[0].y)))(jnp.stack([d.x for d in data]))
     found = largest_change(np.asarray(values).reshape(groups.cases + 1, groups.controls + 1))
     bound = float(test.sensitivity(groups.total).bound)
@@ -217,10 +217,10 @@ def test_paper_variant_carries_the_epsilon_that_is_true_for_it():
     for groups, epsilon in ((Groups(20, 80), 1.0),):
         test = PaperUnitCircle(epsilon=epsilon, num_cases=groups.cases, num_controls=groups.controls)
         test = test.prepared()
-        scale = float(test.budget().scale(test.sensitivity(groups.total)))
+        scale = float(test.mechanism_in_force().scale(test.sensitivity(groups.total)))
         assert scale == pytest.approx(unit_circle.paper_sensitivity(groups, test.threshold) / epsilon, rel=1e-9)
         score = np.asarray(test.score(*lattice(groups)))
-        true = float(test.budget().epsilon)
+        true = float(test.mechanism_in_force().epsilon)
         losses = [np.abs(np.diff(bit, axis=axis)).max() for bit in decisions(score, scale) for axis in (0, 1)]
         assert 0.9 * true <= max(losses) <= true * (1 + 1e-9)
 
@@ -343,7 +343,7 @@ def test_public_rate_is_sharper_than_the_supremum():
 def test_groups_come_from_y_and_mistakes_are_named():
     groups = Groups(30, 20)
     data = rows(10, 5, groups)
-    assert UnitCircle(epsilon=1.0).resolve(data).groups == groups
+    assert UnitCircle(epsilon=1.0).specialize(data).groups == groups
     with pytest.raises(ValueError, match=r"say \(20, 30\), y says \(30, 20\)"):
         jaxdp.run(UnitCircle(epsilon=1.0, num_cases=20, num_controls=30), jax.random.key(0), data)
     with pytest.raises(ValueError, match="inside jit unit-circle needs num_cases"):
@@ -351,9 +351,9 @@ def test_groups_come_from_y_and_mistakes_are_named():
     with pytest.raises(ValueError, match="go together"):
         UnitCircle(epsilon=1.0, num_cases=3)
     with pytest.raises(ValueError, match="at least one case"):
-        UnitCircle(epsilon=1.0).resolve(jaxdp.Data(data.x, jnp.zeros(50)))
+        UnitCircle(epsilon=1.0).specialize(jaxdp.Data(data.x, jnp.zeros(50)))
     with pytest.raises(ValueError, match="no conditional form"):
-        UnitCircle(epsilon=1.0).resolve(jaxdp.Data(data.x, data.y, data.x))
+        UnitCircle(epsilon=1.0).specialize(jaxdp.Data(data.x, data.y, data.x))
     with pytest.raises(ValueError, match="rate is the public null rate"):
         UnitCircle(epsilon=1.0, null="public")
     with pytest.raises(ValueError, match="takes epsilon= alone"):
@@ -365,7 +365,7 @@ def test_groups_come_from_y_and_mistakes_are_named():
 def test_missing_and_wild_values_count_as_unexposed_or_exposed():
     groups = Groups(30, 20)
     data = rows(10, 5, groups)
-    test = UnitCircle(epsilon=1.0).resolve(data)
+    test = UnitCircle(epsilon=1.0).specialize(data)
     wild = jaxdp.Data(data.x.at[0].set(jnp.nan).at[1].set(jnp.inf).at[31].set(-7.0), data.y)
     assert [float(c) for c in test.counts(wild)] == [9.0, 4.0]
 

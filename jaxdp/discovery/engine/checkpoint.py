@@ -33,7 +33,7 @@ RELEASED = ("laplace", "geometric", "gaussian", "argmax_exponential", "argmax_gu
 
 
 @dataclasses.dataclass(eq=False)
-class Kept(Tape):
+class Checkpoint(Tape):
     """The answers of one search, for one process at a time; made by `keeping`.
 
     Without a ledger they are lines of a file. With one they lie in the ledger, beside the charge, where each is
@@ -80,13 +80,13 @@ class Kept(Tape):
         """Charges the ledger, once for all runs of the search, and reads what was answered."""
         if not self.paid(cost):
             charge.once(self.ledger, method, cost, key, self.header["txid"])
-        self.answers = _book(self.ledger).kept(self.header["txid"], cost)
+        self.answers = _book(self.ledger).checkpoint(self.header["txid"], cost)
 
     def paid(self, cost=None) -> bool:
         """Whether the ledger holds the charge of this search. Errors: `LedgerError` if it is not of this cost."""
         if self.ledger is None or not self.header:
             return False
-        return _book(self.ledger).kept(self.header["txid"], cost) is not None
+        return _book(self.ledger).checkpoint(self.header["txid"], cost) is not None
 
     def play(self, law: str, value, parameters, key, output):
         """The next answer as it was given before; or this one, which is on disk when this returns."""
@@ -140,7 +140,7 @@ class Kept(Tape):
 
 
 @contextlib.contextmanager
-def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Kept]:
+def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Checkpoint]:
     """The answers kept in a file, made if missing, held while the context lasts; itself an account for the ledger.
 
     Errors: ValueError for a file of something else, or one that another process holds; TypeError for an account that
@@ -156,7 +156,7 @@ def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Kept]:
             file_lock.take(descriptor, wait=False)
         except BlockingIOError:
             raise ValueError(f"{path} is held by another process that runs this search: wait for it.") from None
-        kept = Kept(path=path, descriptor=descriptor, ledger=ledger)
+        kept = Checkpoint(path=path, descriptor=descriptor, ledger=ledger)
         kept.read()
         try:
             yield kept

@@ -66,7 +66,7 @@ _NOTATIONS = (
 
 
 @dataclasses.dataclass
-class ColumnTally:
+class ColumnReport:
     """Counts of one column. cells: all. missing: empty or marked. The rest that is not `plain` is doubtful.
 
     values: how many records have each, of the first `numbers` of them. times: dates with a time of day.
@@ -316,7 +316,7 @@ def texts_of(values: Sequence) -> Counter[str]:
     return found
 
 
-def ties_told(columns: Iterable[ColumnTally]) -> list[str]:
+def describe_ties(columns: Iterable[ColumnReport]) -> list[str]:
     """What it means that numbers repeat where they are conditioned on: a warning of whole numbers, a note of others.
 
     One sentence each without a full stop, whatever the number of columns.
@@ -338,14 +338,14 @@ def ties_told(columns: Iterable[ColumnTally]) -> list[str]:
     return told
 
 
-class Tally:
-    """Counts of every column that is read, and of lines passed over: `Schema.read(..., tally=Tally())`. Private.
+class ParseReport:
+    """Counts of every column that is read, and of lines passed over: `Schema.read(..., report=ParseReport())`. Private.
 
     watch: looks, in the same pass, for identifiers that repeat (`identifiers.Watch`).
     """
 
     def __init__(self, watch: Any = None) -> None:
-        self.columns: dict[str, ColumnTally] = {}
+        self.columns: dict[str, ColumnReport] = {}
         self.watch = watch
         self.faults: Counter[str] = Counter()
         self.drops = False  # whether incomplete records are left out
@@ -353,9 +353,9 @@ class Tally:
 
     def add(self, rule: ColumnRule, values: Any) -> None:
         """Counts some cells of a column."""
-        self.columns.setdefault(rule.name, ColumnTally(rule)).add(values)
+        self.columns.setdefault(rule.name, ColumnReport(rule)).add(values)
 
-    def failing(self) -> list[ColumnTally]:
+    def failing(self) -> list[ColumnReport]:
         """The columns that do not parse."""
         return [column for column in self.columns.values() if not column.parses]
 
@@ -390,7 +390,7 @@ class Tally:
         columns = [self.columns[name] for name in given if name in self.columns]
         return next((text for column in columns for text in (column.untimed, column.piling) if text), "")
 
-    def tied(self, names: Iterable[str]) -> list[ColumnTally]:
+    def tied(self, names: Iterable[str]) -> list[ColumnReport]:
         """Those of the named columns that look like codes without saying so."""
         return [self.columns[name] for name in names if name in self.columns and self.columns[name].tied]
 

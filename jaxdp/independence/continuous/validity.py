@@ -34,7 +34,7 @@ class LevelLost(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class LevelRule:
+class Validity:
     """What is publicly known about the level of one run.
 
     verdict: "run", "flag" or "refuse". flags: why it is flagged ("curvature", "low power", "narrow kernel", "labels",
@@ -72,7 +72,7 @@ def band_rule(
     narrow: bool = False,
     labels: bool = False,
     strata: int = 1,
-) -> LevelRule:
+) -> Validity:
     """The rule for one continuous column of Z.
 
     noise_variance: of the noise on S, for kernel products in [-1, 1]. null_variance: of S where it is not the public
@@ -97,7 +97,7 @@ def band_rule(
     sentence += LABELS if labels else CONTINUITY
     if weak:
         sentence += " Low power: even a correlation of 0.5 given Z may be missed."
-    return LevelRule(FLAG if flags else RUN, sentence, flags, jumps=jumps)
+    return Validity(FLAG if flags else RUN, sentence, flags, jumps=jumps)
 
 
 def contrast_rule(
@@ -115,7 +115,7 @@ def contrast_rule(
     width: float = 0.5,
     laws: bool = False,
     windows: float | None = None,
-) -> LevelRule:
+) -> Validity:
     """The rule for `depth` continuous columns of Z.
 
     noise_variance, null_variance: of the noise on T and of T. side: caliper, as a share of the range.
@@ -144,7 +144,7 @@ def contrast_rule(
         "records, or, in Python, give trend_x and trend_y. "
     )
     sentence += LABELS if labels else CONTINUITY
-    return LevelRule(
+    return Validity(
         FLAG,
         sentence,
         flags,
@@ -154,7 +154,7 @@ def contrast_rule(
     )
 
 
-def law_rule(num_records: int, noise_share: float = 0.0) -> LevelRule:
+def law_rule(num_records: int, noise_share: float = 0.0) -> Validity:
     """The rule for a test that is given the law of X given Z (docs/theory/crt.md#misspecification).
 
     noise_share: smallest variance that noise adds to the statistic, as a share of the statistic's own.
@@ -165,10 +165,10 @@ def law_rule(num_records: int, noise_share: float = 0.0) -> LevelRule:
         f"X's residual sd (root mean square over the {num_records} records, where Y follows the error); three times "
         "that error can reject 15 % of true nulls, ten times most of them."
     )
-    return LevelRule(RUN, sentence, law_error=error)
+    return Validity(RUN, sentence, law_error=error)
 
 
-def fit_rule(block: int, least: int, *, given: bool) -> LevelRule:
+def fit_rule(block: int, least: int, *, given: bool) -> Validity:
     """The rule for a vote of tests over blocks of `block` records; given: whether they condition on columns of Z."""
     flags = _flags(("fit", given), ("small blocks", block < least))
     sentences = []
@@ -179,7 +179,7 @@ def fit_rule(block: int, least: int, *, given: bool) -> LevelRule:
         )
     if block < least:
         sentences.append(f"Blocks of fewer than {least} records are too small for that test's own limit law.")
-    return LevelRule(FLAG if flags else RUN, " ".join(sentences), flags)
+    return Validity(FLAG if flags else RUN, " ".join(sentences), flags)
 
 
 def _contrast_refusal(num_records: int, depth: int, skewed: bool) -> str:
@@ -215,8 +215,8 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _refusal(sentence: str) -> LevelRule:
-    return LevelRule(REFUSE, sentence)
+def _refusal(sentence: str) -> Validity:
+    return Validity(REFUSE, sentence)
 
 
 def _flags(*named: tuple[str, bool]) -> tuple[str, ...]:

@@ -205,7 +205,10 @@ def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:
     return best(setting_of(records.columns, records.num_records, epsilon, delta)).spec.name
 
 
-_SHARED: dict[str, Any] = {"accepts": lambda levels: True, "without_audit": "a sum of audited tests, reserved in advance"}
+_SHARED: dict[str, Any] = {
+    "accepts": lambda levels: True,
+    "without_audit": "a sum of audited tests, reserved in advance",
+}
 
 
 @search(

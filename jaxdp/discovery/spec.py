@@ -108,7 +108,8 @@ class SearchSpec:
 
     name: its only name, that of the exported function. summary: one line for people.
     accepts: whether it takes columns of these levels.
-    error: Setting -> about the weakest dependence of two columns that it finds, as the share of records that would have to move for independence, from public numbers alone; the automatic choice takes the least, and
+    error: Setting -> about the weakest dependence of two columns that it finds, as the share of records that would have
+        to move for independence, from public numbers alone; the automatic choice takes the least, and
     infinity says that the search is there where no other fits; None: only by name. rank: Setting -> 0 to 3;
     searches of a lower rank come first whatever weaker dependence others find. because: Setting -> why, in words for
     people, where the rank decided. takes: those of `ABILITIES` that its function has as arguments; a test tries them.

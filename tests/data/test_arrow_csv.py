@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.data import arrow_csv, readers, report, texts
+from jaxdp.data import arrow_csv, parse_report, readers, texts
 
 pa = pytest.importorskip("pyarrow")
 
@@ -79,7 +79,7 @@ def outcome(path, monkeypatch, arrow):
     """Codes and counts by one of the readers, or the error's text."""
     monkeypatch.setattr(arrow_csv, "MIN_BYTES", 0)
     monkeypatch.setattr(arrow_csv.serves, "__defaults__", (0 if arrow else 1 << 60,))
-    counts = report.ParseReport()
+    counts = parse_report.ParseReport()
     try:
         values, _ = SCHEMA.read_table(path, report=counts)
     except (ValueError, OSError) as error:

@@ -16,7 +16,7 @@ from jaxdp.independence.continuous import chosen_cells
 from jaxdp.mechanisms import random_stopping
 from jaxdp.mechanisms.random_stopping import RandomStopping
 from jaxdp.noise import random_runs
-from jaxdp.noise.source import FloatNoise, LatticeNoise, opened
+from jaxdp.noise.source import FloatNoise, LatticeNoise, source_from_key
 from jaxdp.randomness import chacha, keys
 from jaxdp.simulate.designs.confounder import sine_confounder
 
@@ -210,7 +210,7 @@ def test_costs_and_mistakes():
         (RandomStopping(epsilon=1.0, mean_runs=1e4), ranged, "mean_runs <= 2000"),
     ):
         with keys.precision(keys.RELEASE), pytest.raises(ValueError, match=words):
-            mechanism.perturb(opened(jaxdp.fresh_key()), jnp.zeros(2), bounds)
+            mechanism.perturb(source_from_key(jaxdp.fresh_key()), jnp.zeros(2), bounds)
     with pytest.raises(ValueError, match="tells K"):
         RandomStopping(epsilon=1.0).best_of(jaxdp.fresh_key(), lambda key: (0.0, 0))
     with pytest.raises(ValueError, match="Linf"):

@@ -14,7 +14,7 @@ import jaxdp
 from jaxdp import mechanisms
 from jaxdp._base.rounding import as_fraction
 from jaxdp.core import Cost, Norm, Relation, Sensitivity
-from jaxdp.noise.source import FloatNoise, opened
+from jaxdp.noise.source import FloatNoise, source_from_key
 
 LAW = jaxdp.GaussianLaw(function=lambda z: z, noise_sd=1.0)
 
@@ -67,7 +67,7 @@ def test_max_norm_noise_has_its_law_and_no_other(mode):
     size, draws, bound = 5, 400, Sensitivity(3.0, Norm.LINF, Relation.REPLACE_ONE, lower=-10.0, upper=10.0)
     mechanism = mechanisms.MaxNorm(0.5)
     with jax.enable_x64(True):
-        sources = [opened(jaxdp.fresh_key()) for _ in range(draws)] if mode == "release" else []
+        sources = [source_from_key(jaxdp.fresh_key()) for _ in range(draws)] if mode == "release" else []
         sources = sources or [FloatNoise(key) for key in jax.random.split(jax.random.key(0), draws)]
         noise = np.stack([mechanism.perturb(source, jnp.zeros(size), bound) for source in sources])
         drawn = np.asarray(mechanism.noise(jax.random.key(1), bound, (4000, 2), among=size))

@@ -11,7 +11,7 @@ from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
 from jaxdp.mechanisms import MaxNorm
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise.recorder import Tape
-from jaxdp.noise.source import FloatNoise, LatticeNoise, RecordedNoise, opened
+from jaxdp.noise.source import FloatNoise, LatticeNoise, RecordedNoise, source_from_key
 from jaxdp.randomness.keys import RecordedKey
 
 MECHANISMS = {
@@ -49,14 +49,14 @@ def test_a_tape_holds_every_draw_and_changes_none(law, mode):
 
 def test_a_release_collects_the_certificates_of_its_own_draws():
     with jax.enable_x64(True):
-        source = opened(jaxdp.fresh_key())
+        source = source_from_key(jaxdp.fresh_key())
         first, second = source.split()
         jaxdp.Laplace(1.0).perturb(first, jnp.zeros(()), bound(Norm.L1))
         own = second.collecting()
         jaxdp.Laplace(0.5).perturb(own.fold_in(3), jnp.zeros(()), bound(Norm.L1))
     assert [facts.law for facts in source.certificates] == ["laplace"]
     assert [0.49 < facts.epsilon <= 0.5 for facts in own.certificates] == [True]
-    assert opened(jax.random.key(0)).certificates == ()
+    assert source_from_key(jax.random.key(0)).certificates == ()
 
 
 @pytest.mark.parametrize("law", sorted(MECHANISMS))

@@ -151,7 +151,7 @@ def sums(place: Path, case: str) -> dict:
     from jaxdp import catalogue, core
     from jaxdp.data import streamed
     from jaxdp.data.schema import Schema
-    from jaxdp.noise.source import opened
+    from jaxdp.noise.source import source_from_key
     from jaxdp.spec import Options
 
     asked = dict(CASES[case][0])
@@ -163,10 +163,10 @@ def sums(place: Path, case: str) -> dict:
     with jax.enable_x64(True):
         test = entry.within(1.0, stream, Options(num_records=stream.num_records, **asked))
         first = stream.blank()
-        core.release_opened(test, opened(jax.random.key(0)), first)
+        core.release_opened(test, source_from_key(jax.random.key(0)), first)
         query = core.specialize(test, stream)
         while isinstance(query, core.Sequential):
-            released = core.release_opened(query.first, opened(jax.random.key(0)), stream)
+            released = core.release_opened(query.first, source_from_key(jax.random.key(0)), stream)
             query = core.specialize(query.then(query.second, query.first, released), stream)
         core.summed(query, stream)  # compiles
         turns = [

@@ -25,7 +25,7 @@ KINDS, LOST = rule.records(), rule.lost()
 def better_than_the_default(kind: str, lost=None) -> dict[str, list[str]]:
     """Alternatives of the record -> where they need a fifth fewer records."""
     cells, entry = KINDS[kind], rule.default_of(KINDS[kind])
-    seen = entry.spec.serves(rule.first_shape(cells).domain(True))
+    seen = entry.spec.suitability(rule.first_shape(cells).domain(True))
     return rule.beaten(cells, entry.name, seen, LOST[kind] if lost is None else lost)
 
 
@@ -97,7 +97,9 @@ def test_the_default_needs_no_more_records_than_the_tests_made_for_tables():
     default = catalogue.default(shape.domain(True))
     least = rate(default, shape, 500, 1.0, 200)
     for entry in catalogue.offered().values():
-        if entry.spec.sees == catalogue.find("noisy-table").spec.sees and entry.spec.fits(shape.domain(True)):
+        if entry.spec.alternatives == catalogue.find("noisy-table").spec.alternatives and entry.spec.accepts(
+            shape.domain(True)
+        ):
             assert rate(entry, shape, 400, 1.0, 200) <= least + 0.03, entry.name
 
 

@@ -96,7 +96,7 @@ def main() -> None:
     done = {tuple(row[key] for key in keys) for row in rows(NULLS)}
     for kind, cells in records().items():
         shape, default = first_shape(cells), default_of(cells)
-        better = beaten(cells, default.name, default.spec.serves(shape.domain(True)))
+        better = beaten(cells, default.name, default.spec.suitability(shape.domain(True)))
         for null in NULL_LAWS.get(shape.z, ()):
             for name in (default.name, *better):
                 for epsilon in EPSILONS:

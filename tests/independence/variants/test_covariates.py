@@ -125,7 +125,7 @@ def test_more_records_buy_more_knots_and_few_are_flagged():
     assert taken[0] == Straight((Column(),))
     assert [basis.knots for basis in taken[1:]] == sorted(basis.knots for basis in taken[1:])
     assert taken[-1].knots == KNOTS[0][0]
-    rule = ScoreTest(epsilon=1.0).level_rule
+    rule = ScoreTest(epsilon=1.0).validity
     assert STRAIGHT_LINES in rule(shapes(500, 1)).flags
     assert STRAIGHT_LINES in rule(shapes(10_000, 10)).flags
     assert rule(shapes(200_000, 1)).flags == ()

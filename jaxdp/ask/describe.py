@@ -112,14 +112,14 @@ class DescribeQuery(ColumnsQuery[Description]):
         """The columns, read such that cells without a value are seen."""
         return Selection(dataclasses.replace(table, schema=seeing(table.schema)), self.names)
 
-    def answer(self, data: Any, key: Any, account: Any, begin: Callable[[str], None], **more: Any) -> Description:
+    def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Description:
         """All numbers from one release of counts."""
         import jax
 
         values, columns = data
         rows = values.shape[0]
         self.require_rows(rows)
-        begin("counting")
+        on_stage("counting")
         with jax.enable_x64(True):
             query = ColumnCounts(**self.noise(), levels=tuple(column.levels for column in columns))
             query = dataclasses.replace(query, bins=default_bins(rows, query.noise_sd(rows)))
@@ -160,7 +160,7 @@ class Intervals:
 
         self._rows, self._bins = num_records, query.bins
         most = max(query.sizes)
-        noise = query.budget().noise(jax.random.key(SEED), query.sensitivity(num_records), (DRAWS, most))
+        noise = query.mechanism_in_force().noise(jax.random.key(SEED), query.sensitivity(num_records), (DRAWS, most))
         self._noise = np.asarray(noise, float)
         self._sd = query.noise_sd(num_records)
         self._reach = float(np.quantile(np.abs(self._noise), 1.0 - MISS))

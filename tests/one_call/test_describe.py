@@ -177,7 +177,7 @@ def test_intervals_hold_the_counts_and_the_quantiles(noise, name):
         query = ColumnCounts(**noise, levels=(0,), bins=16, cells=(cells_of(rule, 16),))
         exact = np.asarray(query.statistic(None, rule.scaled_number(values)[:, None]), float)
         intervals = Intervals(query, rows)
-        noises = query.budget().noise(jax.random.key(99), query.sensitivity(rows), (runs, exact.size))
+        noises = query.mechanism_in_force().noise(jax.random.key(99), query.sensitivity(rows), (runs, exact.size))
     held = {"count": 0, 0.25: 0, 0.5: 0, 0.75: 0}
     for noisy in exact + np.asarray(noises, float):
         found = intervals.describe(rule, noisy, query.cells_of(0))

@@ -22,6 +22,8 @@ NODES = 48  # equally likely values of a noise
 HALVINGS = 32
 EVERYTHING = 0.98  # of what is possible: an interval this wide says nothing, and is not given
 MIN_REST = 1e-4  # of a null variance is left at effects next to the limits
+UNCROWDED, MAX_CROWDED = 0.25, 20.0  # (sd/distance from a bound)^2 of columns that do not crowd there; the most taken
+ASSUMED_SPREADS = "; its interval assumes that the spread of neither column follows the other"  # at effect 0 (#pivot)
 CLEAR = 3.0  # noise sds of a second number, from which an estimate divides by it as it is
 
 
@@ -82,6 +84,17 @@ def count_growth(g, s, order):
     """
     g = jnp.minimum(jnp.abs(g), 1.0 / s)  # beyond it no table has these margins
     return 1.0 + g * (1.0 - 4.0 * s) * (1.0 - (4.0 * order - 2.0 * order**2) * g * s + 2.0 * order**2 * (g * s) ** 2)
+
+
+def crowded_growth(effect, ratio):
+    """The variance of a correlation of columns that crowd at a bound, in variances of uncrowded ones (#crowded); >= 1.
+
+    ratio: sd over the mean's distance from the nearest bound, of both columns; negative where they crowd at bounds of
+    unlike sign.
+    """
+    crowd = jnp.clip(ratio**2 - UNCROWDED, 0.0, MAX_CROWDED)
+    size = jnp.where(effect * ratio > 0.0, jnp.abs(effect), 0.0)
+    return 1.0 + 2.0 * size * (1.0 - size) * crowd
 
 
 def with_interval(estimate, interval):
@@ -173,7 +186,8 @@ def describe_correlation(test, x, y, interval) -> str:
 def describe_clipped(test, x, y, interval) -> str:
     """What an interval of a correlation of clipped columns says about that of normal columns (#lower-bounds)."""
     del test
-    return _told_least(0.0 if interval is None else _nearest_to_zero(interval), x, y)
+    told = _told_least(0.0 if interval is None else _nearest_to_zero(interval), x, y)
+    return told + describe_assumption(x[0], y[0], interval)
 
 
 def _told_least(least: float, x, y) -> str:
@@ -192,6 +206,11 @@ def describe_direction(x, y, interval) -> str:
     if is_binary(y):
         return f". {subject} goes with {y.name} = {y.levels[1]} {'more' if rises else 'less'} often"
     return f". {subject} goes with {'higher' if rises else 'lower'} {y.name}"
+
+
+def describe_assumption(x, y, interval) -> str:
+    """What an interval by the null variance assumes where 0 does not mean independence: not of two binary columns."""
+    return "" if interval is None or (is_binary(x) and is_binary(y)) else ASSUMED_SPREADS
 
 
 def describe_ratio(name: str, interval) -> str:

@@ -14,8 +14,9 @@ from scipy import stats
 import jaxdp
 from jaxdp import core
 from jaxdp.cli.main import main
-from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.independence import effect_sizes
+from jaxdp.independence.continuous.partition_stages import Centers
 from jaxdp.statistics.neighbours import bands
 
 
@@ -331,6 +332,76 @@ def test_rank_correlations_of_columns_with_many_zeros_are_covered(test, zeros):
         return Data(x, y, domain=Domain((Column(),), (Column(),)))
 
     assert 0.93 < covered(test, draw, 200, 800) < 0.985
+
+
+def crowded_pair(draws, share: float, r: float):
+    """Two columns of correlated normal ones: 0 in this share of the records, exponential in the others."""
+    first, second = draws
+    both = np.stack([first, r * first + np.sqrt(1.0 - r * r) * second])
+    above = np.maximum(stats.norm.sf(both), 1e-12) / (1.0 - share)
+    return np.where(above < 1.0, -np.log(above), 0.0)
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.0, 1.6), (0.5, 1.8), (0.7, 1.6), (0.8, 1.6)])
+@pytest.mark.parametrize("tau", [1.2, 2.0])
+def test_the_variance_of_columns_that_crowd_at_a_bound_is_seen_in_their_mean_and_spread(share, most, tau):
+    """At least nine tenths of it, and at most `most` times it, on laws of which the variance of none is too small."""
+    pair = crowded_pair(np.random.default_rng(4).normal(size=(2, 200_000)), share, 0.5)
+    distance, reach = pair.mean(), tau * pair.std()
+    clipped = np.clip(pair - distance, -reach, reach)
+    ratio = clipped.std() / distance
+    x, y = (clipped - clipped.mean()) / clipped.std()
+    h = (x * y).mean()
+    found = ((x * y - 0.5 * h * (x**2 + y**2)) ** 2).mean()
+    told = float(effect_sizes.shrunk(1.0, h) * effect_sizes.crowded_growth(h, ratio))
+    assert 0.9 * found < told < most * max(found, 1.0 - h**4)
+    assert float(effect_sizes.crowded_growth(h, -ratio)) == float(effect_sizes.crowded_growth(0.0, ratio)) == 1.0
+    assert float(effect_sizes.crowded_growth(h, 0.25)) == 1.0  # normal columns within bounds of four sds
+
+
+@pytest.mark.full
+def test_correlations_of_columns_that_crowd_at_a_bound_are_covered():
+    """0.91 where the variance is that of columns that do not."""
+    domain = Domain((Column(),), (Column(),), (Column(CATEGORICAL, 2),))
+
+    def draw(key):
+        key_z, key_pair = jax.random.split(key)
+        pair = jax.random.normal(key_pair, (2, 4000))
+        both = jnp.stack([pair[0], 0.5 * pair[0] + np.sqrt(0.75) * pair[1]])
+        above = jnp.maximum(jax.scipy.stats.norm.sf(both), 1e-6) / 0.2  # as in `crowded_pair`
+        x, y = jnp.minimum(jnp.where(above < 1.0, -jnp.log(above), 0.0) / 3.0 - 1.0, 1.0)
+        return Data(x, y, jax.random.randint(key_z, (4000, 1), 0, 2), domain)
+
+    centers = Centers(x=jnp.full((2, 1), -0.933), y=jnp.full((2, 1), -0.933))
+    test = jaxdp.PartitionGCM(epsilon=8.0, scale_x=0.2, scale_y=0.2, winsorize=2.0, centers=centers)
+    assert 0.93 < covered(test, draw, 200, 800) < 0.985
+
+
+@pytest.mark.parametrize(
+    ("method", "assumed"),
+    [("conditional-kendall", 1), ("conditional-spearman", 1), ("partition-gcm", 1), ("kruskal-wallis", 0)],
+)
+def test_an_answer_says_what_its_interval_assumes(method, assumed):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    table = {"a": np.clip(x, -4, 4), "b": np.clip(x + rng.normal(size=600), -4, 4), "arm": (x > 0) * 1}
+    known = {"bounds": {"a": (-4.0, 4.0), "b": (-4.0, 4.0)}, "levels": {"arm": [0, 1]}, "key": jax.random.key(0)}
+    told = (
+        "at 0.5 its interval assumes equal spreads",
+        "its interval assumes that the spread of neither column follows",
+    )
+    query = {"x": "a" if assumed else "arm", "y": "b", "epsilon": 4.0, "method": method}
+    sentences = jaxdp.test(table, **query, **known).sentences()
+    assert any(told[assumed] in line for line in sentences)
+
+
+def test_intervals_of_log_odds_and_answers_without_an_interval_assume_no_spreads():
+    pair = {"x": "arm", "y": "cured", "epsilon": 4.0, "key": jax.random.key(0)}
+    x = np.arange(600) % 2
+    known = {"levels": {"arm": [0, 1], "cured": [0, 1]}, "method": "conditional-kendall"}
+    answer = jaxdp.test({"arm": x, "cured": x * (np.arange(600) % 3 > 0)}, **pair, **known)
+    assert answer.interval is not None
+    assert "assumes" not in answer.content["effect_is"]
 
 
 @pytest.mark.parametrize(("interval", "told"), [((-0.7, 0.0), " (odds ratio 0.497 to 1)"), (None, "")])

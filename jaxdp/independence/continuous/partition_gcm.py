@@ -42,6 +42,7 @@ VARIANCE_REGIONS_L1 = 8.0
 SHARES = {"covariance": 0.85, "variance": 0.15}  # power is nearly flat for 0.85-0.95 and poor below 0.7
 SELECTION_SHARE = 0.15  # of the budget, for each of the two axes (docs/theory/partition_gcm.md#choosing-the-axes)
 STANDARDIZATION_SHARE = 0.2  # for cell centres (docs/theory/partition_gcm.md#cell-means)
+MIN_ROOM = 1e-3  # of a released mean from its bound
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -308,19 +309,41 @@ class PartitionGCM(WithinCells):
         inner, law = self.degrees_within(release.num_records), self._null_law(release)
         noise = effect_sizes.noise_quantiles(self.mechanism_in_force()["variance"], release.sensitivity["variance"])
         miss = effect_sizes.MISS / math.prod(self.num_columns[:2])
+        clip = self.level(release.num_records) * jnp.sqrt(self.scale_x * self.scale_y)
 
-        def one(covariance, variance, sd):
+        def one(covariance, variance, sd, room):
+            spread = clip * jnp.sqrt(jnp.sqrt(jnp.maximum(variance, 1e-12) / inner))  # of both clipped columns
+            ratio = spread / room
+
+            def tail(left, found):
+                there = effect_sizes.shrunk(sd**2, found) * effect_sizes.crowded_growth(found, ratio)
+                return law(left, jnp.sqrt(there))
+
             return effect_sizes.ratio(
                 (covariance, variance),
                 noise,
                 lambda found, second: found * jnp.sqrt(inner * second),
-                lambda left, found: law(left, jnp.sqrt(effect_sizes.shrunk(sd**2, found))),
+                tail,
                 estimate=lambda first, second: first / jnp.sqrt(inner * second),
                 limits=(-1.0, 1.0),
                 miss=miss,
             )
 
-        return effect_sizes.for_pairs(one, release.value["covariance"], release.value["variance"], self._sd(release))
+        covariance = release.value["covariance"]
+        room = jnp.broadcast_to(self._room(), jnp.shape(covariance))
+        return effect_sizes.for_pairs(one, covariance, release.value["variance"], self._sd(release), room)
+
+    def _room(self):
+        """How far the released means of x and y lie from the nearest of the bounds -1 and 1, of each pair.
+
+        Negative where these bounds have unlike signs; infinite without released means.
+        """
+        if self.centers is None:
+            return jnp.inf
+        x, y = (jnp.mean(side, axis=0) for side in (self.centers.x, self.centers.y))
+        to_x, to_y = (jnp.maximum(1.0 - jnp.abs(mean), MIN_ROOM) for mean in (x, y))
+        room = jnp.sqrt(jnp.outer(to_x, to_y)) * jnp.where(jnp.outer(x, y) < 0.0, -1.0, 1.0)
+        return room[0, 0] if room.size == 1 else room
 
     def degrees_within(self, count: int):
         """n - K, at least n/2: of more cells, most hold one record or none."""

@@ -30,6 +30,7 @@ def _describe_effect(test, x, y, interval) -> str:
         told = ": the logarithm of Peto's odds ratio" + effect_sizes.describe_ratio("odds ratio", interval)
     else:
         told = ": Kendall's tau-a, the share of pairs of records that agree less that of pairs that disagree"
+        told += effect_sizes.describe_assumption(x[0], y[0], interval)
     return told + effect_sizes.describe_direction(x[0], y[0], interval)
 
 

@@ -22,9 +22,10 @@ VARIANCE_BOUNDS = ((3.0, 4.0, 4.0),) * 3
 
 
 def _describe_effect(test, x, y, interval) -> str:
-    """What goes with what."""
+    """What its interval assumes, and what goes with what."""
     del test
-    return effect_sizes.describe_direction(x[0], y[0], interval)
+    told = effect_sizes.describe_assumption(x[0], y[0], interval)
+    return told + effect_sizes.describe_direction(x[0], y[0], interval)
 
 
 @frozen_pytree

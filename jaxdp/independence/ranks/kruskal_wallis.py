@@ -61,13 +61,14 @@ def _of_two_groups(domain: Domain) -> bool:
 
 
 def _describe_effect(test, x, y, interval) -> str:
-    """Of which values, and how they are cut."""
-    del test, interval
+    """Of which values, how they are cut, and what the interval assumes."""
+    del test
     domain = Domain(x[0].code_column(), y[0].code_column())
     group, ranked = (x[0], y[0]) if groups_of(domain) == "x" else (y[0], x[0])
     low, high = group.levels
     ends = f", {ranked.name} clipped to [{ranked.lower:g}, {ranked.upper:g}]" if ranked.is_continuous else ""
-    return f": {ranked.name} where {group.name} is {high}, above {ranked.name} where it is {low}{ends}"
+    assumed = "" if interval is None else "; at 0.5 its interval assumes equal spreads"
+    return f": {ranked.name} where {group.name} is {high}, above {ranked.name} where it is {low}{ends}{assumed}"
 
 
 def _suitability(domain: Domain) -> dict[str, int]:

@@ -77,20 +77,39 @@ def test_without_noise_the_p_value_is_scipys():
             assert float(found.effect) == pytest.approx(theta_of(data), abs=1e-3)
 
 
-def test_the_variance_is_exact_where_groups_are_alike_and_of_exponential_laws():
+def test_the_variance_is_that_of_equal_laws_at_a_half_and_the_largest_there_is_elsewhere():
     n, small = 60, 20
-    assert float(rank_sums.variance_of_second(0.0, small, n)) == pytest.approx(small * (n - small) * (n + 1) / 12.0)
+    alike = small * (n - small) * (n + 1) / 12.0
+    assert float(rank_sums.variance_of_second(0.0, small, n)) == pytest.approx(alike)
     rng = np.random.default_rng(0)
-    for ratio in (2.0, 0.5):
-        centre = ratio / (1.0 + ratio) - 0.5
-        sums = []
-        for which in (0, 1):  # the small group is the one with the longer tail, then the other
-            groups = np.repeat([which, 1 - which], [small, n - small])
-            draws = rng.exponential(size=(4000, n)) * np.where(groups == 1, ratio, 1.0)
-            ranks = np.argsort(np.argsort(draws, axis=1), axis=1)
-            sums.append(ranks[:, groups == 1].sum(axis=1).var(ddof=1))
-        stated = float(rank_sums.variance_of_second(centre, small, n))
-        assert max(sums) == pytest.approx(stated, rel=4.0 * np.sqrt(2.0 / 4000))  # the larger of both
+    groups = np.repeat([1, 0], [small, n - small])
+    for share in (0.6, 0.8, 0.95):  # the small group lies on both sides of the other one, or far above it
+        sides = np.where(rng.random((4000, n)) < share, 9.0, -9.0)
+        ranks = np.argsort(np.argsort(np.where(groups == 1, sides, 0.0) + rng.random((4000, n)), axis=1), axis=1)
+        reached = ranks[:, groups == 1].sum(axis=1).var(ddof=1)
+        assert float(rank_sums.variance_of_second(share - 0.5, small, n)) == pytest.approx(reached, rel=0.1)
+        shift = stats.norm.ppf(share) * np.sqrt(2.0)
+        normal = rng.normal(size=(4000, n)) + shift * groups
+        less = np.argsort(np.argsort(normal, axis=1), axis=1)[:, groups == 1].sum(axis=1).var(ddof=1)
+        assert less < reached
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_the_chance_is_covered_where_one_group_is_spread_three_times_as_far(share):
+    """0.85 with the variance of groups whose spreads are alike, where the wide group is a tenth."""
+    n, runs, test = 1000, 300, jaxdp.KruskalWallis(epsilon=4.0)
+    truth = stats.norm.cdf(0.5 / np.sqrt(10.0))
+
+    def run(key):
+        key_data, key_run = jax.random.split(key)
+        keys = jax.random.split(key_data)
+        group = jax.random.uniform(keys[0], (n,)) < share
+        values = jax.random.normal(keys[1], (n,)) * jnp.where(group, 3.0, 1.0) + 0.5 * group
+        return core.run(test, key_run, Data(1 * group, jnp.clip(values / 15.0, -1.0, 1.0), None, PAIR)).interval
+
+    low, high = jax.lax.map(run, jax.random.split(jax.random.key(7), runs), batch_size=50)
+    assert int(((low <= truth) & (truth <= high)).sum()) >= stats.binom.ppf(BINARY_BOUND, runs, 0.95)
+    assert float(jnp.median(high - low)) < 0.25
 
 
 @pytest.mark.parametrize(

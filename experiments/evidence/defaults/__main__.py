@@ -56,7 +56,8 @@ def grid() -> list[Shape]:
     for levels, x in (((2, 0), "nominal"), ((4, 0), "nominal"), ((4, 0), "ordered"), ((0, 0), "number")):
         for balance in (EVEN, TENTH) if levels[0] else (EVEN,):
             found += [Shape(x, "number", levels, balance, "line", 0.15)]
-        found += [Shape(x, "number", levels, EVEN, "spread" if levels[0] == 2 else "bend", 0.4)]
+        laws = ("spread",) if levels[0] == 2 else ("bend", "spread") if levels[0] else ("bend",)
+        found += [Shape(x, "number", levels, EVEN, law, 0.4) for law in laws]
     for z in ("coded", "number"):
         found += [
             Shape("number", "number", (0, 0), EVEN, law, size, z) for law, size in (("line", 0.15), ("bend", 0.4))

@@ -31,8 +31,8 @@ N, EPSILONS = 4000, (1.0, 4.0)
 class Null:
     """What Z does to both columns, which are independent given it. shares: of its strata, none of a continuous Z.
 
-    moves: of what the columns are cut from, or equal to, by stratum; of a continuous Z, how far moves (2 z^2 - 1) goes.
-    spreads: sds about it, by stratum.
+    moves: of what the columns are cut from, or equal to, by stratum; given a continuous Z = 2 u^crowded - 1, u uniform,
+        a parabola of u between this and its negative. spreads: sds about it, by stratum.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Null:
     shares: tuple[float, ...] = ()
     moves: tuple[float, ...] = (0.8,)
     spreads: tuple[float, ...] = (1.0,)
+    crowded: float = 1.0
 
     def domain(self, shape: Shape, coded: bool) -> Domain:
         """The columns of the shape, given this Z."""
@@ -48,7 +49,7 @@ class Null:
     def design(self, shape: Shape, n: int, coded: bool):
         """key -> Data."""
         cuts = {name: cuts_of(count, shape.balance) for name, count in zip(("x", "y"), shape.levels, strict=True)}
-        law = {name: np.float32(getattr(self, name)) for name in ("shares", "moves", "spreads")}
+        law = {name: np.float32(getattr(self, name)) for name in ("shares", "moves", "spreads", "crowded")}
         return functools.partial(sample, n=n, coded=coded, domain=self.domain(shape, coded), shape=shape, **law, **cuts)
 
 
@@ -59,19 +60,20 @@ NULL_LAWS = {
         Null("spread in rare strata", Column(CATEGORICAL, 4), **RARE_STRATA),
         Null("turns with an ordered Z", Column(ORDINAL, 4), **TURN),
     ),
-    "number": (Null("bends with Z", Column()),),
+    "number": (Null("bends with Z", Column()), Null("bends with a crowded Z", Column(), crowded=4.0)),
 }
 
 
-def sample(key, *, n: int, coded: bool, domain: Domain, shape: Shape, shares, moves, spreads, x, y) -> Data:
+def sample(key, *, n: int, coded: bool, domain: Domain, shape: Shape, shares, moves, spreads, crowded, x, y) -> Data:
     """Columns that Z moves alike, and no more. x, y: places at which they are cut."""
     key_z, *keys = jax.random.split(key, 3)
     if shares.size:
         z = jax.random.categorical(key_z, jnp.log(shares), shape=(n,))
         move, spread = jnp.asarray(moves)[z], jnp.asarray(spreads)[z]
     else:
-        z = jax.random.uniform(key_z, (n,), minval=-1.0)
-        move, spread = moves[0] * (2.0 * z**2 - 1.0), spreads[0]
+        u = jax.random.uniform(key_z, (n,))
+        z = 2.0 * u**crowded - 1.0
+        move, spread = moves[0] * (2.0 * (2.0 * u - 1.0) ** 2 - 1.0), spreads[0]
     sides = [
         observed(cut(move + spread * jax.random.normal(own, (n,)), column, at), column, coded)
         for own, column, at in zip(keys, shape.columns, (x, y), strict=True)

@@ -51,7 +51,7 @@ class Entry:
         """The test for this budget and these public columns; the one builder of every command and search.
 
         domain: None for data in natural units, else the columns as `spec.columns` wants them. coded: the same columns
-        as codes, which `spec.fits` is about; default domain.
+        as codes, which `spec.accepts` is about; default domain.
         Errors: ValueError for columns that the test does not fit, for options and fields that it does not have, and for
         what it needs and was not given.
         """

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxdp import catalogue
 from jaxdp._base import check
+from jaxdp._base.printed import printed
 from jaxdp.ask.answer import Answer, answer_of
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_call import table_call
@@ -80,7 +81,7 @@ class Query(TableQuery[Answer]):
                 f"{entry.name} is not private and releases nothing: give --seed (in Python "
                 "key=jax.random.key(8)) to simulate."
             )
-        options = _options(level=level, fields=fields or {}, **settings)
+        options = _options(entry, level, fields, **settings)
         entry.require_settings(options)
         asked: dict[str, Any] = {"chosen": not (method or sees), "taken": entry.instead_of(method)}
         asked |= {"margin": _admitted_margin(margin, entry, domain)}
@@ -218,22 +219,36 @@ def _coded(schema: Schema, x: Sequence[str], y: Sequence[str], given: Sequence[s
 
 
 ARGUMENTS = ("given", "epsilon", "method", "sees", "level", "margin", "fields", *SHARED)
-SETTINGS = ("residual_scale", "num_cells", "ridge", "lengthscale", "law")
+SETTINGS = tuple(one.name for one in dataclasses.fields(Options) if one.name not in ("level", "num_records", "fields"))
 
 
-def _options(**settings: Any) -> Options:
-    """The settings, checked by name. Errors: TypeError with the name that was probably meant."""
+def _options(entry: catalogue.Entry, level: float, fields: Mapping[str, Any] | None, **settings: Any) -> Options:
+    """The settings, checked; `fields` may name those that the test takes.
+
+    Errors: TypeError with the name that was probably meant, ValueError for a number that no test can use.
+    """
+    fields = dict(fields or {})
     for name in settings:
-        if name not in (*SETTINGS, "level", "fields"):
+        if name not in SETTINGS:
             close = difflib.get_close_matches(name, (*SETTINGS, *ARGUMENTS), 1)
             hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(SETTINGS)}."
             if name in ("seed", "random_state", "rng"):
                 hint = "a simulation, which is not private, takes key=jax.random.key(1); a release takes no key."
             raise TypeError(f"there is no setting {name!r}; {hint}")
+    settings |= {name: fields.pop(name) for name in SETTINGS if name in fields and entry.takes(name)}
     scale = settings.get("residual_scale")
     if isinstance(scale, int | float):
-        settings["residual_scale"] = (scale, scale)
-    return Options(**settings)
+        settings["residual_scale"] = scale = (scale, scale)
+    if scale is not None:
+        if not isinstance(scale, tuple | list) or len(scale) != 2:
+            raise ValueError(f"residual_scale takes one number or two, got {printed(scale)}.")
+        check.positive(residual_scale=scale[0])
+        check.positive(residual_scale=scale[1])
+        settings["residual_scale"] = tuple(scale)
+    if settings.get("num_cells") is not None:
+        check.at_least(1, num_cells=settings["num_cells"])
+    check.positive(**{name: settings[name] for name in ("ridge", "lengthscale") if settings.get(name) is not None})
+    return Options(level=level, fields=fields, **settings)
 
 
 def require_size(entry: catalogue.Entry, rows: int) -> None:
@@ -289,7 +304,7 @@ def test(
     kind of dependence that the default must be built to see; the answer says what it could see.
     level: significance level. margin: size of the effect, in its own units, that the answer tests for being beneath, by
     two one-sided tests of the same release (docs/theory/equivalence.md); of tests that have an effect with such a law.
-    fields: further fields of the test. residual_scale, num_cells, ridge, lengthscale, law: settings of single tests.
+    fields: fields of the test's class, as --set. residual_scale, num_cells, ridge, lengthscale, law: of single tests.
     ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
     strict, records, force, missing: as --strict, --records, --force and --missing of the command line;

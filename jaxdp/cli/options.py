@@ -208,14 +208,14 @@ def _whole(text: str, smallest: int, wanted: str) -> int:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """(name, value) of NAME=VALUE; the value is JSON, or a text."""
+    """(name, value) of NAME=VALUE; the value is JSON, numbers separated by commas, or a text."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    try:
-        return name.strip(), json.loads(value)
-    except ValueError:
-        return name.strip(), value.strip()
+    for form in (value, f"[{value}]"):
+        with contextlib.suppress(ValueError):
+            return name.strip(), json.loads(form)
+    return name.strip(), value.strip()
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:

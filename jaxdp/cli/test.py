@@ -60,22 +60,17 @@ def add_parser(subparsers) -> None:
         metavar="M",
         help="is the effect surely less than M in size, in its own units (equivalence)? At no further cost",
     )
-    add_method_options(parser)
-    options.add_run(parser, "out/test")
-
-
-def add_method_options(parser: argparse.ArgumentParser) -> None:
-    """Public settings of single methods."""
     parser.add_argument(
-        "--residual-scale",
-        type=options.positive_numbers,
-        metavar="S",
-        help="public guess of the residual sd of X and Y (or two: SX,SY) where bounds are scaled to [-1, 1]",
+        "--set",
+        type=options.setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a public setting of the test, such as num_cells=8, residual_scale=0.3,0.5 or num_null=9999: any field of "
+        "its class (jaxdp methods M lists them); may be repeated",
     )
-    parser.add_argument("--num-cells", type=options.count, metavar="K", help="public cells that Z is cut into")
     options.add_accept_coarse_cells(parser)
-    parser.add_argument("--ridge", type=options.positive_number, metavar="R", help="ridge of kernel methods")
-    parser.add_argument("--lengthscale", type=options.positive_number, metavar="L", help="kernel length on [-1, 1]")
+    options.add_run(parser, "out/test")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,22 +108,10 @@ def _query(args: argparse.Namespace, schema):
         "sees": args.sees,
         "simulated": args.seed is not None,
         "level": args.level,
-        "residual_scale": _pair(args.residual_scale),
-        "num_cells": args.num_cells,
-        "ridge": args.ridge,
-        "lengthscale": args.lengthscale,
-        "fields": {"accept_coarse_cells": True} if args.accept_coarse_cells else {},
+        "fields": dict(args.set) | ({"accept_coarse_cells": True} if args.accept_coarse_cells else {}),
     }
     if args.all_pairs:
         columns = options.columns(schema, args.columns) if args.columns else None
         return PairsQuery.of(schema, columns=columns, adjust=args.adjust or ADJUST[0], delta=args.delta, **how)
     x, y = options.columns(schema, args.x), options.columns(schema, args.y)
     return Query.of(schema, x=x, y=y, margin=args.margin, **how)
-
-
-def _pair(values: list[float] | None) -> tuple[float, float] | None:
-    if values is None:
-        return None
-    if len(values) > 2:
-        raise options.UserError(f"--residual-scale takes one number or two, got {len(values)}.")
-    return values[0], values[-1]

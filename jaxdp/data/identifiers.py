@@ -190,7 +190,7 @@ class _Column:
 
 
 def repeated(source: Any, delimiter: str = ",", unit: str = "") -> str:
-    """What `Watch.told` says of a table, by a pass of its own. Errors: OSError."""
+    """What `Watch.describe` says of a table, by a pass of its own. Errors: OSError."""
     watch = Watch.of(source, delimiter, unit)
     if watch.names:
         for piece in readers.pieces(source, [], delimiter, also=watch.names):

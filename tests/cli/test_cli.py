@@ -205,15 +205,15 @@ EVERYDAY = ("partition-gcm", "band-gcm", "unit-circle")
     "name", [pytest.param(name, marks=() if name in EVERYDAY else pytest.mark.full) for name in catalogue.offered()]
 )
 def test_every_method_runs(name, files, tmp_path, capsys):
-    fits = catalogue.find(name).spec.fits
+    accepts = catalogue.find(name).spec.accepts
     columns = {}
-    if not fits(GIVEN):
-        columns = {"x": "smoker", "y": "case", "given": None} if fits(TWO_BY_TWO) else {"given": None}
-    if fits(TWO_GIVEN) and not fits(GIVEN):
+    if not accepts(GIVEN):
+        columns = {"x": "smoker", "y": "case", "given": None} if accepts(TWO_BY_TWO) else {"given": None}
+    if accepts(TWO_GIVEN) and not accepts(GIVEN):
         columns = {"x": "smoker", "y": "grade", "given": 'dose,"age, years"'}
     if getattr(catalogue.find(name).cls, "max_continuous", 1) == 0:
         columns = {"x": "smoker", "y": "grade", "given": "clinic"}
-    if fits(EVENTS) and not fits(GIVEN) and not fits(TWO_BY_TWO):
+    if accepts(EVENTS) and not accepts(GIVEN) and not accepts(TWO_BY_TWO):
         columns = {"x": "smoker", "y": "dose,case", "given": None}
     assert main(arguments(files, tmp_path, "--epsilon", "20", "--seed", "2", "--method", name, **columns)) == 0
     result, printed = result_of(tmp_path), capsys.readouterr().out
@@ -242,7 +242,7 @@ def test_discrete_columns_go_to_kendall(files, tmp_path):
 
 @pytest.mark.full
 def test_indicators_and_several_columns(files, tmp_path):
-    more = ("--epsilon", "5", "--seed", "2", "--residual-scale", "0.3,0.5")
+    more = ("--epsilon", "5", "--seed", "2", "--set", "residual_scale=0.3,0.5")
     assert main(arguments(files, tmp_path, *more, x="clinic", y="response,dose", given=None)) == 0
     assert np.shape(result_of(tmp_path)["statistic"]) == (3, 2)
 

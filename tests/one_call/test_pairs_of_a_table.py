@@ -424,5 +424,5 @@ def test_a_table_given_for_a_setting_is_compared_with_nothing():
 
         __hash__ = None
 
-    asked = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, given="z", residual_scale=Table()).asked
-    assert len(asked) == 3
+    with pytest.raises(ValueError, match="residual_scale takes one number or two, got a Table"):
+        PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, given="z", residual_scale=Table())

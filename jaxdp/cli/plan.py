@@ -279,7 +279,13 @@ def check(row, setting, args: argparse.Namespace) -> dict | None:
     if row.n > MAX_SIMULATED_N // (10 if plan.entry.spec.memory else 1):
         return None
     planned = PlannedTest.of(
-        row.method, setting, args.level, SIMULATION, args.replicates, jax.random.key(args.seed), row.delta
+        row.method,
+        setting,
+        level=args.level,
+        engine=SIMULATION,
+        replicates=args.replicates,
+        key=jax.random.key(args.seed),
+        delta=row.delta,
     )
     found, false = (planned.simulated(row.n, row.epsilon, effect) for effect in (row.effect, 0.0))
     return {
@@ -314,14 +320,14 @@ def draw(path: Path, answered, setting, content: dict, args: argparse.Namespace)
     import numpy as np
 
     from jaxdp._base.amounts import spent
-    from jaxdp.plan.solve import AUTO, FORMULA, PlannedTest
+    from jaxdp.plan.solve import FORMULA, PlannedTest
     from jaxdp.report.power_curve import power_curve
 
     best = answered[0]
     grid = sorted({max(20, round(n)) for n in best.n * np.geomspace(0.1, 10.0, CURVE_POINTS)})
     curves, reference = [], None
     for row in answered:
-        planned = PlannedTest.of(row.method, setting, args.level, AUTO, 1, None, row.delta)
+        planned = PlannedTest.of(row.method, setting, level=args.level, delta=row.delta)
         if reference is None:
             reference = (grid, [planned.reference(n, best.effect) for n in grid])
         if planned.engine == FORMULA:

@@ -55,7 +55,15 @@ def changes(row: Row, setting: Setting, *, level: float, replicates: int, key: A
         other = depart(setting)
         if other == setting or (other.confounding != setting.confounding and not setting.z):
             continue
-        planned = PlannedTest.of(row.method, other, level, SIMULATION, min(replicates, REPLICATES), key, row.delta)
+        planned = PlannedTest.of(
+            row.method,
+            other,
+            level=level,
+            engine=SIMULATION,
+            replicates=min(replicates, REPLICATES),
+            key=key,
+            delta=row.delta,
+        )
         counted = planned.simulated(row.n, row.epsilon, row.effect)
         low, high = counted.interval()
         found.append(Change(name, words, counted.rate, (float(low), float(high))))

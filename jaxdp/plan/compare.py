@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from jaxdp import catalogue
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import Compact, Rows, as_html
 from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.independence.continuous.validity import LevelLost
-from jaxdp.plan import solve
 from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
-from jaxdp.plan.solve import LEVEL, PlannedTest
+from jaxdp.plan.solve import LEVEL, Planned, PlannedTest
 
 QUANTITIES = ("n", "epsilon", "effect", "power")
-_SOLVERS: dict[str, Any] = {
-    "n": solve.required_n,
-    "epsilon": solve.minimum_epsilon,
-    "effect": solve.detectable_effect,
-    "power": solve.power,
-}
 SIMULATED_ROW = 400  # replicates of a row that has no formula
 
 
@@ -85,29 +78,18 @@ def answer(
     epsilon: float | None = None,
     effect: float | None = None,
     power: float | None = None,
-    level: float = LEVEL,
     setting: Any = None,
-    delta: float = 0.0,
-    **options: Any,
+    **how: Unpack[Planned],
 ) -> Row:
     """The fourth quantity of a test from the other three; arguments as in `jaxdp.plan.power`."""
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
     wanted, method = unknown(**given), catalogue.own_name(method)
-    planned = PlannedTest.of(
-        method,
-        setting,
-        level,
-        options.get("engine", solve.AUTO),
-        options.get("replicates", solve.REPLICATES),
-        options.get("key"),
-        delta,
-    )
-    rest = {name: value for name, value in given.items() if name != wanted}
-    given[wanted] = _SOLVERS[wanted](method, **rest, level=level, setting=setting, delta=delta, **options)
-    public = solve.public_n(planned, given["effect"], given["power"]) if given["power"] > level else None
+    planned = PlannedTest.of(method, setting, **how)
+    given[wanted] = planned.solved(wanted, {name: value for name, value in given.items() if name != wanted})
+    public = planned.public_n(given["effect"], given["power"]) if given["power"] > planned.level else None
     ratio = given["n"] / public if public else None
-    rho = zcdp_rho(given["epsilon"], delta) if delta else None
-    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=planned.engine, delta=delta, rho=rho)
+    rho = zcdp_rho(given["epsilon"], planned.delta) if planned.delta else None
+    return Row(method, wanted, **given, cost_of_privacy=ratio, engine=planned.engine, delta=planned.delta, rho=rho)
 
 
 def compare(

@@ -148,7 +148,9 @@ def epsilon_curve(
     if not grid or min(grid) <= 0.0 or any(a >= b for a, b in itertools.pairwise(grid)):
         raise ValueError("epsilons must be positive numbers that rise, such as (0.1, 0.3, 1.0).")
     solve.require_numbers(n=n, effect=effect, power=power)
-    planned = PlannedTest.of(method or default_method(setting), setting, level, solve.AUTO, replicates, key, delta)
+    planned = PlannedTest.of(
+        method or default_method(setting), setting, level=level, replicates=replicates, key=key, delta=delta
+    )
     name = planned.plan.name
     if n < planned.plan.smallest_n:
         raise ValueError(f"{name} needs at least {planned.plan.smallest_n} records, got {n}.")

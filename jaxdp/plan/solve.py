@@ -12,8 +12,8 @@ import contextvars
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypedDict, Unpack
 
 import jax
 import numpy as np
@@ -57,6 +57,16 @@ def tell(text: str) -> None:
     _listener.get()(text)
 
 
+class Planned(TypedDict, total=False):
+    """Keywords that the functions of this file share, each with its default: see `power`."""
+
+    level: float
+    engine: str
+    replicates: int
+    key: jax.Array | None
+    delta: float
+
+
 @dataclasses.dataclass(frozen=True)
 class PlannedTest:
     """A test in a setting at a level; `power` is a function of n, epsilon and effect.
@@ -75,11 +85,10 @@ class PlannedTest:
     wanted: float | None = None
 
     @classmethod
-    def of(
-        cls, method: str, setting: Setting | None, level: float, engine: str, replicates: int, key, delta: float = 0.0
-    ) -> PlannedTest:
+    def of(cls, method: str, setting: Setting | None = None, **how: Unpack[Planned]) -> PlannedTest:
         """Checked. Errors: ValueError for names, numbers and columns that do not fit."""
-        plan = plan_of(method)
+        plan, engine, delta = plan_of(method), how.get("engine", AUTO), how.get("delta", 0.0)
+        level, replicates = how.get("level", LEVEL), how.get("replicates", REPLICATES)
         setting = plan.setting if setting is None else setting
         check.in_range(0.0, 0.5, level=level)
         check.one_of((AUTO, FORMULA, SIMULATION), engine=engine)
@@ -95,7 +104,69 @@ class PlannedTest:
         if engine == FORMULA and not has_formula:
             raise ValueError(f"{method} has no power formula for these columns; use engine='simulation'.")
         engine = (FORMULA if has_formula else SIMULATION) if engine == AUTO else engine
+        key = how.get("key")
         return cls(plan, setting, level, engine, replicates, jax.random.key(SEED) if key is None else key, delta)
+
+    def required_n(self, *, epsilon: float, effect: float, power: float) -> int:
+        """`jaxdp.plan.required_n` of this test."""
+        largest = MAX_N if self.engine == FORMULA else MAX_SIMULATED_N
+
+        def reached(n: float, planned: PlannedTest) -> float:
+            return planned.power_or_zero(round(n), epsilon, effect)
+
+        found = self._smallest(reached, power, self.plan.smallest_n, largest, 0.5)
+        if found is None:
+            raise ValueError(
+                f"{self.plan.name} needs more than {largest:g} records for effect {effect:g} at epsilon "
+                f"{spent(epsilon)}; raise epsilon, or plan for a larger effect."
+            )
+        return math.ceil(found - 1e-9)
+
+    def minimum_epsilon(self, *, n: int, effect: float, power: float) -> float:
+        """`jaxdp.plan.minimum_epsilon` of this test."""
+        found = self._smallest(
+            lambda epsilon, planned: planned.power_or_zero(n, epsilon, effect), power, *EPSILONS, 1e-4
+        )
+        if found is None:
+            most = f"at any epsilon up to {EPSILONS[1]:g}"
+            raise ValueError(f"{self.plan.name} cannot find effect {effect:g} in {n} records {most}.")
+        return found
+
+    def detectable_effect(self, *, n: int, epsilon: float, power: float) -> float:
+        """`jaxdp.plan.detectable_effect` of this test."""
+        found = self._smallest(lambda effect, planned: planned.power(n, epsilon, effect), power, *EFFECTS, 1e-4)
+        if found is None:
+            most = f"no effect up to {EFFECTS[1]:g}"
+            raise ValueError(f"{self.plan.name} finds {most} in {n} records at epsilon {spent(epsilon)}.")
+        return found
+
+    def public_n(self, effect: float, power: float) -> int:
+        """Records that the usual non-private test needs."""
+        found = _bisected(lambda n: self.reference(round(n), effect), power, 4, MAX_N, 0.5)
+        if found is None:
+            raise ValueError(f"effect {effect:g} is too small to plan for.")
+        return math.ceil(found - 1e-9)
+
+    def solved(self, wanted: str, given: Mapping[str, Any]) -> Any:
+        """The quantity of this name, "n", "epsilon", "effect" or "power", from the other three.
+
+        Errors: ValueError for numbers that no plan has, and where nothing reaches the wanted power.
+        """
+        require_numbers(**given)
+        solvers: dict[str, Callable[..., Any]] = {
+            "n": self.required_n,
+            "epsilon": self.minimum_epsilon,
+            "effect": self.detectable_effect,
+            "power": self.power,
+        }
+        return solvers[wanted](**given)
+
+    def _smallest(self, function: Callable, wanted: float, low: float, high: float, tolerance: float) -> float | None:
+        """Smallest argument with function(argument, this test) >= wanted; None if there is none up to `high`."""
+        planned = dataclasses.replace(self, wanted=wanted)
+        if self.engine == SIMULATION:
+            return _smallest_simulated(_reported(lambda value: function(value, planned)), wanted, low, high)
+        return _bisected(lambda value: function(value, planned), wanted, low, high, tolerance)
 
     def power(self, n: int, epsilon: float, effect: float) -> float:
         """Probability of rejecting."""
@@ -107,10 +178,6 @@ class PlannedTest:
             budget = laws.Concentrated(renyi.zcdp_rho(float(epsilon), self.delta)) if self.delta else float(epsilon)
             return self.plan.formula(self.setting, int(n), budget, float(effect), self.level)
         return self.simulated(n, epsilon, effect).rate if self.wanted is None else self._raced(n, epsilon, effect)
-
-    def towards(self, wanted: float) -> PlannedTest:
-        """The same for a search of where the power is the wanted one."""
-        return dataclasses.replace(self, wanted=wanted)
 
     def _raced(self, n: int, epsilon: float, effect: float) -> float:
         """`simulated`, stage by stage until it is clear on which side of the wanted power it lies."""
@@ -171,23 +238,19 @@ def power(
     n: int,
     epsilon: float,
     effect: float,
-    level: float = LEVEL,
     setting: Setting | None = None,
-    engine: str = AUTO,
-    replicates: int = REPLICATES,
-    key: jax.Array | None = None,
-    delta: float = 0.0,
+    **how: Unpack[Planned],
 ) -> float:
     """Probability that the test finds an effect, at n records and a budget of epsilon.
 
     method: a name of `jaxdp.plan.METHODS`. effect: how far Y's own part moves with X's own part, in sds
     (`jaxdp.plan.setting`). setting: the columns, default the continuous model of the GCM paper or a 2 x 2 table.
-    engine: "formula", "simulation" (replicates of the real test on made-up data; key: a simulation key), or "auto".
+    level: significance level, default 0.05. engine: "formula", "simulation" (replicates of the real test on made-up
+    data; key: a simulation key), or "auto", the default.
     delta: 0 for the test's own pure noise; else Gaussian noise of the largest rho that is (epsilon, delta)-DP.
     Public numbers only; nothing is read and nothing is spent. Errors: ValueError on numbers out of range.
     """
-    require_numbers(n=n, epsilon=epsilon, effect=effect)
-    return PlannedTest.of(method, setting, level, engine, replicates, key, delta).power(n, epsilon, effect)
+    return PlannedTest.of(method, setting, **how).solved("power", {"n": n, "epsilon": epsilon, "effect": effect})
 
 
 def required_n(
@@ -196,31 +259,14 @@ def required_n(
     epsilon: float,
     effect: float,
     power: float = WANTED_POWER,
-    level: float = LEVEL,
     setting: Setting | None = None,
-    engine: str = AUTO,
-    replicates: int = REPLICATES,
-    key: jax.Array | None = None,
-    delta: float = 0.0,
+    **how: Unpack[Planned],
 ) -> int:
     """Smallest number of records at which the test finds the effect with the wanted power; arguments as in `power`.
 
     Errors: ValueError where more than 10^9 records (50 000 by simulation) would be needed.
     """
-    require_numbers(epsilon=epsilon, effect=effect, power=power)
-    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
-    largest = MAX_N if planned.engine == FORMULA else MAX_SIMULATED_N
-
-    def reached(n: float) -> float:
-        return planned.power_or_zero(round(n), epsilon, effect)
-
-    found = _smallest(reached, power, planned.plan.smallest_n, largest, planned, 0.5)
-    if found is None:
-        raise ValueError(
-            f"{method} needs more than {largest:g} records for effect {effect:g} at epsilon {spent(epsilon)}; "
-            "raise epsilon, or plan for a larger effect."
-        )
-    return math.ceil(found - 1e-9)
+    return PlannedTest.of(method, setting, **how).solved("n", {"epsilon": epsilon, "effect": effect, "power": power})
 
 
 def minimum_epsilon(
@@ -229,24 +275,11 @@ def minimum_epsilon(
     n: int,
     effect: float,
     power: float = WANTED_POWER,
-    level: float = LEVEL,
     setting: Setting | None = None,
-    engine: str = AUTO,
-    replicates: int = REPLICATES,
-    key: jax.Array | None = None,
-    delta: float = 0.0,
+    **how: Unpack[Planned],
 ) -> float:
     """Smallest epsilon at which n records suffice for the wanted power; arguments as in `power`."""
-    require_numbers(n=n, effect=effect, power=power)
-    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
-
-    def reached(epsilon: float) -> float:
-        return planned.power_or_zero(n, epsilon, effect)
-
-    found = _smallest(reached, power, *EPSILONS, planned, 1e-4)
-    if found is None:
-        raise ValueError(f"{method} cannot find effect {effect:g} in {n} records at any epsilon up to {EPSILONS[1]:g}.")
-    return found
+    return PlannedTest.of(method, setting, **how).solved("epsilon", {"n": n, "effect": effect, "power": power})
 
 
 def detectable_effect(
@@ -255,20 +288,11 @@ def detectable_effect(
     n: int,
     epsilon: float,
     power: float = WANTED_POWER,
-    level: float = LEVEL,
     setting: Setting | None = None,
-    engine: str = AUTO,
-    replicates: int = REPLICATES,
-    key: jax.Array | None = None,
-    delta: float = 0.0,
+    **how: Unpack[Planned],
 ) -> float:
     """Smallest effect that n records and epsilon find with the wanted power; arguments as in `power`."""
-    require_numbers(n=n, epsilon=epsilon, power=power)
-    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta).towards(power)
-    found = _smallest(lambda effect: planned.power(n, epsilon, effect), power, *EFFECTS, planned, 1e-4)
-    if found is None:
-        raise ValueError(f"{method} finds no effect up to {EFFECTS[1]:g} in {n} records at epsilon {spent(epsilon)}.")
-    return found
+    return PlannedTest.of(method, setting, **how).solved("effect", {"n": n, "epsilon": epsilon, "power": power})
 
 
 def cost_of_privacy(
@@ -277,54 +301,22 @@ def cost_of_privacy(
     epsilon: float,
     effect: float,
     power: float = WANTED_POWER,
-    level: float = LEVEL,
     setting: Setting | None = None,
-    engine: str = AUTO,
-    replicates: int = REPLICATES,
-    key: jax.Array | None = None,
-    delta: float = 0.0,
+    **how: Unpack[Planned],
 ) -> float:
     """Records that the private test needs over those the usual non-private one needs; arguments as in `power`.
 
     The usual test: the GCM with an exact fit, or Pearson's chi-squared for the tests of tables.
     """
-    planned = PlannedTest.of(method, setting, level, engine, replicates, key, delta)
-    n = required_n(
-        method,
-        epsilon=epsilon,
-        effect=effect,
-        power=power,
-        level=level,
-        setting=setting,
-        engine=engine,
-        replicates=replicates,
-        key=key,
-        delta=delta,
-    )
-    return n / public_n(planned, effect, power)
+    planned = PlannedTest.of(method, setting, **how)
+    n = planned.solved("n", {"epsilon": epsilon, "effect": effect, "power": power})
+    return n / planned.public_n(effect, power)
 
 
-def public_n(planned: PlannedTest, effect: float, power: float) -> int:
-    """Records that the usual non-private test needs."""
-    found = _smallest(
-        lambda n: planned.reference(round(n), effect),
-        power,
-        4,
-        MAX_N,
-        dataclasses.replace(planned, engine=FORMULA),
-        0.5,
-    )
-    if found is None:
-        raise ValueError(f"effect {effect:g} is too small to plan for.")
-    return math.ceil(found - 1e-9)
-
-
-def _smallest(
-    function: Callable[[float], float], wanted: float, low: float, high: float, planned: PlannedTest, tolerance: float
+def _bisected(
+    function: Callable[[float], float], wanted: float, low: float, high: float, tolerance: float
 ) -> float | None:
     """Smallest argument with function >= wanted, by bisection on the logarithm; None if there is none up to `high`."""
-    if planned.engine == SIMULATION:
-        return _smallest_simulated(_told(function), wanted, low, high)
     if function(high) < wanted:
         return None
     if function(low) >= wanted:
@@ -337,10 +329,10 @@ def _smallest(
     return high
 
 
-def _told(function: Callable[[float], float]) -> Callable[..., float]:
+def _reported(function: Callable[[float], float]) -> Callable[..., float]:
     """The function, each of whose values the listener hears of; `left`: the steps that may follow, if that is known."""
 
-    def told(argument: float, left: int | None = None) -> float:
+    def reported(argument: float, left: int | None = None) -> float:
         start = time.perf_counter()
         found = function(argument)
         took = time.perf_counter() - start
@@ -348,7 +340,7 @@ def _told(function: Callable[[float], float]) -> Callable[..., float]:
         tell(f"power {found:.2f} at {argument:.4g}{rest}")
         return found
 
-    return told
+    return reported
 
 
 def _smallest_simulated(function, wanted: float, lowest: float, highest: float) -> float | None:

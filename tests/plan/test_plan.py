@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import dataclasses
 import json
 import os
 import subprocess
@@ -47,7 +48,7 @@ TOML = "\n".join(
 
 
 def simulated(method, n, epsilon, effect, setting=None, replicates=REPLICATES):
-    return PlannedTest.of(method, setting, 0.05, "simulation", replicates, jax.random.key(3)).simulated(
+    return PlannedTest.of(method, setting, engine="simulation", replicates=replicates, key=jax.random.key(3)).simulated(
         n, epsilon, effect
     )
 
@@ -67,7 +68,7 @@ def test_the_planned_records_give_the_planned_power():
 
 @pytest.mark.full
 def test_a_variance_released_with_noise_of_its_own_size_is_planned_as_it_is_judged():
-    planned = PlannedTest.of("partition-gcm", None, 0.05, "formula", 1, None)
+    planned = PlannedTest.of("partition-gcm", engine="formula")
     assert planned.power(38, 8.0, 0.0) < 0.03  # the p-value allows for that noise: level 0.015
     for effect in (0.0, 0.8):
         agree(planned.power(38, 8.0, effect), simulated("partition-gcm", 38, 8.0, effect, replicates=4000))
@@ -186,7 +187,9 @@ def test_gaussian_noise_is_planned_for_epsilon_and_delta():
     assert zcdp_epsilon(rho, 1e-6) <= 1.0 < zcdp_epsilon(1.001 * rho, 1e-6)
     n = plan.required_n("partition-gcm", epsilon=1.0, effect=0.3, delta=1e-6)
     assert n > plan.required_n("partition-gcm", epsilon=1.0, effect=0.3)  # one number gains nothing from delta
-    planned = PlannedTest.of("partition-gcm", None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
+    planned = PlannedTest.of(
+        "partition-gcm", engine="simulation", replicates=REPLICATES, key=jax.random.key(3), delta=1e-6
+    )
     agree(0.8, planned.simulated(n, 1.0, 0.3))
     row = plan.answer("partition-gcm", n=n, epsilon=1.0, effect=0.3, delta=1e-6)
     assert (row.delta, row.rho) == (1e-6, rho)
@@ -210,7 +213,7 @@ def test_every_gaussian_formula_against_simulation(method):
     n = plan.required_n(method, epsilon=4.0, effect=effect, delta=1e-6)
     if n > 20_000 or (method.startswith("private-gcm") and n > 2000):
         pytest.skip("too many records to simulate")
-    planned = PlannedTest.of(method, None, 0.05, "simulation", REPLICATES, jax.random.key(3), 1e-6)
+    planned = PlannedTest.of(method, engine="simulation", replicates=REPLICATES, key=jax.random.key(3), delta=1e-6)
     agree(plan.power(method, n=n, epsilon=4.0, effect=effect, delta=1e-6), planned.simulated(n, 4.0, effect))
 
 
@@ -276,7 +279,9 @@ def test_a_search_stops_a_step_where_the_side_is_clear(monkeypatch):
         return np.where(np.arange(count) < count * fake.rate, 0.01, 0.9)
 
     monkeypatch.setattr(solve.replicates_of, "p_values", fake)
-    planned = PlannedTest.of("margin-adaptive", None, 0.05, "simulation", 250, jax.random.key(1)).towards(0.8)
+    planned = dataclasses.replace(
+        PlannedTest.of("margin-adaptive", engine="simulation", replicates=250, key=jax.random.key(1)), wanted=0.8
+    )
     fake.rate = 0.3
     assert planned.power(200, 1.0, 0.5) == pytest.approx(0.3)
     assert counted == [(0, 100)]
@@ -289,7 +294,7 @@ def test_a_search_stops_a_step_where_the_side_is_clear(monkeypatch):
 def test_a_search_by_simulation_tells_its_steps():
     heard = []
     with solve.listening(heard.append):
-        found = solve._smallest_simulated(solve._told(lambda n: 1.0 - np.exp(-n / 100.0)), 0.8, 20, 1e4)
+        found = solve._smallest_simulated(solve._reported(lambda n: 1.0 - np.exp(-n / 100.0)), 0.8, 20, 1e4)
     assert found == pytest.approx(161, rel=0.03)
     assert heard[0].startswith("power 0.18 at 20")
     assert "steps more at most, about " in heard[-1]
@@ -309,7 +314,7 @@ def test_a_linear_test_that_is_named_is_planned_for_means_linear_in_z():
 
 
 def test_common_random_numbers_make_power_monotone_in_epsilon():
-    planned = PlannedTest.of("partition-gcm", None, 0.05, "simulation", 200, jax.random.key(1))
+    planned = PlannedTest.of("partition-gcm", engine="simulation", replicates=200, key=jax.random.key(1))
     counts = [planned.simulated(120, epsilon, 0.5).rejections for epsilon in (0.5, 0.7, 1.0, 1.4, 2.0, 4.0)]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
@@ -326,7 +331,7 @@ def test_the_non_private_reference_is_the_textbook_formula():
     effect, n = 0.25, 142
     rho = effect / np.hypot(1.0, effect)
     expected = stats.norm.sf(1.959964 - np.sqrt(n) * rho / np.sqrt(1.0 + rho**2))
-    planned = PlannedTest.of("partition-gcm", None, 0.05, "formula", 1, None)
+    planned = PlannedTest.of("partition-gcm", engine="formula")
     assert planned.reference(n, effect) == pytest.approx(expected, abs=1e-4)
 
 

@@ -236,7 +236,7 @@ def test_plans_refuse_where_the_test_does():
     rows = plan.compare(two, **query, methods=["partition-gcm"])
     assert "accept_coarse_cells" in rows[0].reason
     accepted = plan.Setting(scaled=True, z=(LINE,) * 2, accept_coarse_cells=True)
-    asked = PlannedTest.of("partition-gcm", accepted, 0.05, "auto", 4, None)
+    asked = PlannedTest.of("partition-gcm", accepted, replicates=4)
     assert asked.plan.make(accepted, 1.0, 0.05).accept_coarse_cells
 
 

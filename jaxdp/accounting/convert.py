@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxdp.noise.dominating import Pair
 
 # Float64 transforms are wrong by far less than this share of delta, or this much; both count against us.
 _RELATIVE_MARGIN, _ABSOLUTE_MARGIN = 1e-6, 1e-12
@@ -76,16 +79,47 @@ def event_of(rows: Iterable[tuple[float, float, float]], fixed_size: bool) -> An
     return dp_event.ComposedDpEvent(events=events)
 
 
+def tight_event(pairs: Iterable[Pair], fixed_size: bool) -> Any:
+    """A ComposedDpEvent of pairs of laws, one event for each, for `PLDAccountant` under the relation of their costs.
+
+    Under replace-one it reads a `GaussianDpEvent` as if neighbours were twice as far apart as the multiplier says, and
+    `RdpAccountant` does not: half the distance is stated, and the events at the end keep every other accountant away.
+    """
+    from dp_accounting import dp_event
+
+    from jaxdp.noise import dominating  # with JAX, which a ledger does without
+
+    def event(pair: Pair) -> Any:
+        match pair:
+            case dominating.Normal(distance):
+                sds = (2.0 if fixed_size else 1.0) / distance
+                return dp_event.GaussianDpEvent(noise_multiplier=math.nextafter(sds, 0.0))
+            case dominating.Geometric(rate, moves) if not fixed_size:
+                return dp_event.DiscreteLaplaceDpEvent(noise_parameter=rate, sensitivity=moves)
+            case dominating.Geometric(rate, moves):
+                return pure_event(math.nextafter(rate * moves, math.inf), fixed_size)
+            case dominating.Pure(epsilon) if not fixed_size:  # of sensitivity 1 it is binary randomised response
+                return dp_event.DiscreteLaplaceDpEvent(noise_parameter=epsilon, sensitivity=1)
+            case dominating.Pure(epsilon):
+                return pure_event(epsilon, fixed_size)
+
+    # free of cost: what no accountant but PLDAccountant takes, and what that takes under one relation only
+    nobody = dp_event.TruncatedSubsampledGaussianDpEvent(1, 0.0, 1, 1.0)
+    still = dp_event.MixtureOfGaussiansDpEvent(standard_deviation=1.0, sensitivities=[0.0], sampling_probs=[1.0])
+    relation = _free_event(fixed_size) if fixed_size else still
+    return dp_event.ComposedDpEvent(events=[*map(event, pairs), nobody, relation])
+
+
 def _free_event(fixed_size: bool) -> Any:
     """An event without cost that accountants take under one relation only: what is zCDP they take under any.
 
-    An answer drawn without a look at the data is refused under add-or-remove-one; a Poisson sample of nobody under
+    The only answer of a poll that has one is refused under add-or-remove-one; a Poisson sample of nobody under
     replace-one.
     """
     from dp_accounting import dp_event
 
     if fixed_size:
-        return dp_event.RandomizedResponseDpEvent(noise_parameter=1.0, num_buckets=2)
+        return dp_event.RandomizedResponseDpEvent(noise_parameter=0.5, num_buckets=1)
     return dp_event.PoissonSampledDpEvent(0.0, dp_event.GaussianDpEvent(1.0))
 
 

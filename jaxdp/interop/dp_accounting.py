@@ -81,7 +81,7 @@ def _releases(item: Any) -> list[Release]:
 
 def _explained(cost: Cost, drawn: list[Certificate]) -> bool:
     """Whether the draws are what the cost is of: they cost as much together, up to the margin of certificates."""
-    if np.ndim(cost.epsilon) or np.any(np.asarray(cost.delta) > 0.0):
+    if np.ndim(cost.epsilon) or np.ndim(cost.rho) or np.any(np.asarray(cost.delta) > 0.0):
         return False
     for paid, each in ((cost.epsilon, [one.epsilon for one in drawn]), (cost.rho, [one.rho for one in drawn])):
         known = [float(amount) for amount in each if amount is not None]

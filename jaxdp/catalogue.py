@@ -50,7 +50,7 @@ class Entry:
     ):
         """The test for this budget and these public columns; the one builder of every command and search.
 
-        domain: None for data in natural units, else the columns as `spec.columns` wants them. coded: the same columns
+        domain: None for data in natural units, else the columns coded as `spec.columns` says. coded: the same columns
         as codes, which `spec.accepts` is about; default domain.
         Errors: ValueError for columns that the test does not fit, for options and fields that it does not have, and for
         what it needs and was not given.
@@ -163,7 +163,7 @@ def spec_of(test) -> TestSpec:
     if not isinstance(spec, TestSpec):
         name = type(test).__name__
         raise TypeError(
-            f"{name} does not say how it wants its columns; give the class "
+            f"{name} does not say how its columns are coded; give the class "
             f'spec = jaxdp.TestSpec(name="my-test", summary="...", columns=jaxdp.Columns.SCORES).'
         )
     return spec
@@ -184,7 +184,7 @@ def require_any_pair(test) -> None:
     spec = spec_of(test)
     if spec.columns is Columns.GROUPS:
         raise ValueError(
-            f"{spec.name} compares groups that everybody knows: its y is no feature, so it cannot be asked about any "
+            f"{spec.name} compares groups that are public: its y is no feature, so it cannot be asked about any "
             "pair of columns; use conditional-kendall."
         )
     if spec.publishes not in (P_VALUE, DECISION):
@@ -327,7 +327,7 @@ def offered() -> dict[str, Entry]:
 def default(domain: Domain, columns: Columns | None = None, sees: str | None = None) -> Entry:
     """The test that fits columns of this domain best, by the ranks that the specs give.
 
-    domain: with columns as they are coded, or as `columns` wants them: then only tests that want them so.
+    domain: with columns as they are coded, or coded as `columns` says: then only tests that take them so.
     sees: "linear", "monotone" or "any", the kind of dependence that the test must be built to see; None for the test
     that is recommended to a user without a wish. Errors: ValueError where no test sees that kind in such columns.
     """

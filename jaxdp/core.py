@@ -1,8 +1,8 @@
 """The one abstraction: a private test, its release, its result.
 
 A private test is a frozen pytree with three methods, and each signature is a privacy rule:
-`statistic(key, data)` is private, `sensitivity(num_records)` never sees a value, and
-`p_value(key, release)` never sees the data. `release` below is the only place where a
+`statistic(key, data)` is private, `sensitivity(num_records)` never reads a value, and
+`p_value(key, release)` never reads the data. `release` below is the only place where a
 private statistic meets noise, and nothing un-noised leaves it.
 """
 
@@ -201,7 +201,7 @@ class Mechanism(Protocol):
     """
 
     def perturb(self, source: Source, value, sensitivity):
-        """What is released of `value`, whose change between neighbours `sensitivity` bounds."""
+        """A noisy `value`; `sensitivity` bounds its change between neighbours."""
 
     def cost(self, relation: Relation) -> Cost:
         """What one `perturb` costs, known without data."""
@@ -221,7 +221,7 @@ class AdditiveMechanism(Mechanism, Protocol):
     Needed by tests whose p-value draws its null (`num_null`), such as PartitionGCM with regions.
     """
 
-    norm: ClassVar[Norm]  # in which it wants the bound of a sensitivity
+    norm: ClassVar[Norm]  # of the bounds of sensitivities that it takes
 
     def noise(self, key, sensitivity, shape=()):
         """Draws of the noise alone, public post-processing."""
@@ -232,7 +232,7 @@ class AdditiveMechanism(Mechanism, Protocol):
 
 @runtime_checkable
 class NullMechanism(AdditiveMechanism, Protocol):
-    """An additive mechanism that knows the law of a normal statistic plus its noise, so that p-values are exact for it.
+    """An additive mechanism with the law of a normal statistic plus its noise, so that p-values are exact for it.
 
     Needed by tests of one noisy normal statistic: PartitionGCM, BandGCM, ContrastGCM, PrivateGCM, CRTNormal, the rank
     tests. `Laplace`, `Gaussian` and `Exact` offer it.
@@ -365,7 +365,7 @@ class PrivateTest(PrivateQuery):
     pairwise_of_sums: ClassVar[Callable[..., Any] | None] = None  # the same from the sums of all records
 
     def p_value(self, key, release: Release):
-        """Post-processing of the release; never sees the data."""
+        """Post-processing of the release; never reads the data."""
         raise NotImplementedError
 
     def estimate(self, release: Release):
@@ -652,9 +652,7 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
     test = specialize(test, data)
     if isinstance(test, Sequential):
         return _execute_sequential(test, source, data)
-    data = (
-        data.without_names() if hasattr(data, "without_names") else data
-    )  # a name would compile the same program again
+    data = data.without_names() if hasattr(data, "without_names") else data  # column names would trigger recompilation
     streamed = isinstance(data, Chunks)
     for_statistic, noise = source.split()
     count = num_records(data)

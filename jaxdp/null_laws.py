@@ -1,4 +1,4 @@
-"""From a released statistic to a p-value. Null laws live here; nothing here sees data."""
+"""From a released statistic to a p-value. Null laws live here; nothing here reads data."""
 
 import math
 

@@ -16,13 +16,13 @@ from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, Domain
 P_VALUE, DECISION, SELECTION, STAGE = "p-value", "decision", "selection", "stage"
 
 
-# Kinds of dependence that a user can wish to see; each includes the ones before it.
+# Kinds of dependence that a user can ask for; each includes the ones before it.
 LINEAR, MONOTONE, ANY = "linear", "monotone", "any"
 KINDS_OF_ALTERNATIVES = (LINEAR, MONOTONE, ANY)
 
 
 class Columns(enum.Enum):
-    """How a test wants x and y.
+    """The coding of x and y that a test takes.
 
     SCORES: numbers. Continuous columns lie on [-1, 1], coded ones are spread over [-1, 1], unordered levels become
     indicators. CODES: codes 0, ..., levels - 1 of discrete columns. GROUPS: codes, and y is a public group label.
@@ -59,7 +59,7 @@ class Options:
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def given(self) -> tuple[str, ...]:
-        """Names of the settings that a test must know to obey."""
+        """Names of the settings that a test must read to obey."""
         always = ("level", "num_records", "fields")
         named = (field.name for field in dataclasses.fields(self) if field.name not in always)
         return tuple(name for name in named if getattr(self, name) is not None)
@@ -82,7 +82,7 @@ def at_level(cls: type, epsilon: float, domain: Domain | None, options: Options)
 
 @dataclasses.dataclass(frozen=True)
 class Planning:
-    """What the planner knows about a test.
+    """What the planner needs about a test.
 
     formula: power as a function (setting, n, budget, effect, level), or its place "file:function" in `jaxdp.plan`; None
     where only simulation serves. narrow: the formula holds for at most one continuous column of Z. gaussian: whether
@@ -200,7 +200,7 @@ class TestSpec:
 
 
 def on_a_line(domain: Domain) -> bool:
-    """One column of x and of y, none of them unordered with more than two levels."""
+    """One column of x and of y, no nominal column with more than two levels."""
     return all(len(part) == 1 and not _unordered(part[0]) for part in (domain.x, domain.y))
 
 

@@ -1,7 +1,7 @@
 """Privacy filters: budgets for releases whose mechanisms and epsilons depend on earlier answers.
 
 Fully adaptive composition. A filter is asked before every release (`spend`) and refuses the one that
-would break its promise, so that whatever was released up to then keeps `guarantee`. Which rules
+would break its guarantee, so that whatever was released up to then keeps `guarantee`. Which rules
 may be used this way is a theorem for each, stated at its class; privacy loss distributions and
 the exact optimum for equal rounds may not (`privacy_filter` says why).
 """

@@ -293,7 +293,7 @@ class Ledger(Uncopied):
                     "the search again to go on from what is kept."
                 ) from None
 
-    def kept(self, txid: str, cost: Cost | None = None) -> list[str] | None:
+    def checkpoint(self, txid: str, cost: Cost | None = None) -> list[str] | None:
         """The answers kept for a transaction, in order; None if it was never charged.
 
         cost: what the transaction must have been charged. Errors: `LedgerError` if it was charged anything else.

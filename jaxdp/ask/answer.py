@@ -1,4 +1,4 @@
-"""The answer to a query about columns: a Result that knows what was asked, and says it in sentences."""
+"""The answer to a query about columns: a Result with the question that was asked, and says it in sentences."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Answer(TableAnswer, Result):
 
         schema: its path, for the command that is told where the planner needs simulations.
         Returns detectable_effect (None where it needs them) and power, the sentence; {} where dependence was found or
-        the planner does not know the test for such columns.
+        the planner has no formula or design of the test for such columns.
         """
         from jaxdp.plan.methods import MIN_N, plans
 

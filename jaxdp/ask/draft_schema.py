@@ -1,4 +1,4 @@
-"""`jaxdp.draft_schema`: bounds of columns that nobody knows publicly, found privately and paid for."""
+"""`jaxdp.draft_schema`: bounds of columns that are not public knowledge, found privately and paid for."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def draft_schema(
     unit: str = "",
     **how: Unpack[CallOptions],
 ) -> DraftedSchema:
-    """Bounds of columns of numbers that nobody knows publicly, found privately.
+    """Bounds of numeric columns that are not public knowledge, found privately.
 
         found = jaxdp.draft_schema(frame, columns=["income", "age"], epsilon=0.2, ledger=ledger)
         jaxdp.test(frame, x="income", y="age", schema=found.schema, epsilon=0.8, ledger=ledger)

@@ -314,7 +314,7 @@ def test(
         They have no noise, so they are as private as the table; they are deleted once the answer is there.
 
     Returns an `Answer`: p_value, statistic, cost; prints as sentences, `plot()`, `to_dict()`. It holds no record.
-    Privacy: what the test promises, epsilon-DP under the relation that the answer states.
+    Privacy: the test's guarantee, epsilon-DP under the relation that the answer states.
     Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
     """
     call = Call.of(table, how)

@@ -277,7 +277,7 @@ class PairsQuery(TableQuery[PairAnswers]):
         return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, each) if each else None, public)
 
     def _data(self, query: Query, values: Any) -> Any:
-        """The records of one pair, coded as its test wants them."""
+        """The records of one pair, coded as its test takes them."""
         if isinstance(values, _TableInChunks):
             return values.chunks(
                 streamed.Columns(self.schema, query.x, query.y, self.given, query.entry.spec.columns.coded)
@@ -639,8 +639,8 @@ def test_pairs(
     level: of the adjusted p-values. A test that publishes a decision only makes each one at level / number of pairs.
 
     Returns `PairAnswers`: pairs, found, `table()`, `to_dict()`. It holds no record.
-    Privacy: what the tests promise for all pairs together, by one release where the test knows how, else by sequential
-    composition of equal shares. Errors: as `jaxdp.test`, the pair named, before anything is charged.
+    Privacy: the guarantee of the tests for all pairs together, by one release where the test has a joint form, else by
+    sequential composition of equal shares. Errors: as `jaxdp.test`, the pair named, before anything is charged.
     """
     call = Call.of(table, how)
     named: dict[str, Any] = {"columns": columns, "given": given, "epsilon": epsilon, "delta": delta, "adjust": adjust}

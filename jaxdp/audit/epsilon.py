@@ -107,7 +107,7 @@ def _best(events, rates, samples, alpha: float, delta: float) -> Bound:
 
 
 def _guess(p: float, q: float, samples, delta: float) -> float:
-    """What bound the event promises, from rates on the choosing half (five standard errors off)."""
+    """The bound that the event implies, from rates on the choosing half (five standard errors off)."""
     size = min(sample.size for sample in samples)
     low = p - delta - 5 * np.sqrt(p * (1 - p) / size) - 10 / size
     high = q + 5 * np.sqrt(q * (1 - q) / size) + 15 / size

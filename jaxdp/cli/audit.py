@@ -29,7 +29,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--runs", type=_runs, metavar="N", help="runs in all (default 1e6; of a causal search 1e5)")
     parser.add_argument("--seed", type=options.seed, metavar="N", help="seed of the search and of simulated runs")
     parser.add_argument(
-        "--contract", action="store_true", help="check everything that a test promises, on the examples of its spec"
+        "--contract", action="store_true", help="check every guarantee of a test, on the examples of its spec"
     )
     options.add_out(parser, "out/audit")
 

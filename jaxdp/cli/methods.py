@@ -1,4 +1,4 @@
-"""`jaxdp methods`: every test and search: what it sees, how it wants its columns, what leaves, when to use it."""
+"""`jaxdp methods`: every test and search: what it detects, how its columns are coded, what leaves, when to use it."""
 
 from __future__ import annotations
 

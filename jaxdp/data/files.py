@@ -44,7 +44,7 @@ def unpacking(path: str | os.PathLike) -> Iterator[None]:
 
 @contextlib.contextmanager
 def text(path: str | os.PathLike) -> Iterator[Any]:
-    """A text file in UTF-8, as `csv.reader` wants it."""
+    """A text file in UTF-8, as `csv.reader` takes it."""
     with unpacking(path), opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
         yield lines
 

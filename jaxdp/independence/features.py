@@ -14,7 +14,7 @@ from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
 
 @dataclasses.dataclass(frozen=True)
 class Features:
-    """Values (n, d) as a test wants them, z, and the public descriptions of both (None where nothing is known)."""
+    """Values (n, d) as a test takes them, z, and the public descriptions of both (None where nothing is known)."""
 
     values: Any
     z: Any

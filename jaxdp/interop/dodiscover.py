@@ -1,4 +1,4 @@
-"""dodiscover: a private test where it wants a conditional independence test.
+"""dodiscover: a private test where it takes a conditional independence test.
 
     PC(ci_estimator=jaxdp.interop.dodiscover_test(queries)).learn_graph(frame, context)
 

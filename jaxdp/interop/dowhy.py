@@ -1,4 +1,4 @@
-"""dowhy: a private test where it wants a function of arrays.
+"""dowhy: a private test where it takes a function of arrays.
 
     ask = jaxdp.interop.dowhy_test(queries)
     falsify_graph(graph, jaxdp.interop.stand_in(queries), independence_test=ask, conditional_independence_test=ask,

@@ -182,7 +182,7 @@ class PrivateQueries(Readable, Uncopied):
         i, j, given = query
         if len(given) > self._largest:
             if self._exhausted == RAISE:
-                raise ValueError(f"a query given {len(given)} columns, but max_given={self._largest} was promised.")
+                raise ValueError(f"a query given {len(given)} columns, but max_given={self._largest} was declared.")
             return POLICIES[self._exhausted]
         unfitting = refused(self.test, self.records, i, j, given)
         if unfitting:

@@ -224,7 +224,7 @@ class FloatNoise(Source):
 
 @dataclasses.dataclass(eq=False)
 class _Certificates:
-    """Certificates of one release; equal to itself alone, as JAX wants of what stays outside programs."""
+    """Certificates of one release; equal to itself alone, as JAX requires of what stays outside programs."""
 
     found: list = dataclasses.field(default_factory=list)
 

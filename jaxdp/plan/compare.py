@@ -1,4 +1,4 @@
-"""The table of all tests that fit the columns, so that one sees which to use before anything is spent."""
+"""The table of all tests that fit the columns, which shows which one to use before anything is spent."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def form(self) -> str:
-        """How it wants its columns."""
+        """The coding of its columns."""
         return FORMS[self.entry.spec.columns]
 
     @property
@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def smallest_n(self) -> int:
-        """Records below which the test's own limit law is not to be trusted."""
+        """Minimum n for the asymptotic approximation."""
         return self.planning.min_records
 
     @property

@@ -20,7 +20,7 @@ from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, eq
 from jaxdp.simulate.designs.confounder import sine_confounder
 from jaxdp.statistics import partition
 
-SCALED, CODES, GROUPS = "scaled", "codes", "groups"  # how a test wants its columns
+SCALED, CODES, GROUPS = "scaled", "codes", "groups"  # the coding of a test's columns
 NODES, CLASSIC_NODES = 41, 201  # places in Z at which formulas look; more of them resolve a few wide cells
 CLASSIC_Z_SD = 2.0
 CLASSIC_COMPLEXITY = 2.0
@@ -95,7 +95,7 @@ class Setting:
         return functools.partial(maker, n=n, setting=self, form=form, effect=effect)
 
     def domain(self, form: str = SCALED) -> Domain:
-        """Public description of the columns in the form that a test wants."""
+        """Public description of the columns in the form that a test takes."""
         if form != SCALED:
             return Domain((self.x,), (self.y,), self.z)
         return Domain(_scaled_columns(self.x), _scaled_columns(self.y), self.z)

@@ -48,7 +48,7 @@ READABLE = 0.68  # of a picture's own size: its letters are then 11 pixels high
 BANNER = "NOT PRIVATE: this page shows a simulation."
 PROMISES = (
     "A release protects each record by the stated epsilon for the stated neighbouring relation; the number of rows, "
-    "the schema and the settings count as public. Not promised: protection against whoever can watch the run "
+    "the schema and the settings count as public. Not guaranteed: protection against whoever can watch the run "
     "itself (time, memory, power), and correctness of bounds and levels that were not public knowledge."
 )
 

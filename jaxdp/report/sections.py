@@ -29,7 +29,7 @@ RELATIONS = {
 FLAGS = {
     "curvature": "sharp bends in Z (curvature)",
     "low power": "few records for this epsilon (low power)",
-    "narrow kernel": "a kernel that forgives hardly any trend (narrow kernel)",
+    "narrow kernel": "a kernel that removes hardly any trend (narrow kernel)",
     "labels": "numbers that may be labels of groups (labels)",
     "cycles": "hours or weekdays that the schema leaves out of Z (cycles)",
     "heaps": "rounded numbers that the schema does not set apart (heaps)",

@@ -88,7 +88,7 @@ def test_a_test_that_says_nothing_is_refused_where_its_columns_matter():
     class Silent:
         pass
 
-    with pytest.raises(TypeError, match="does not say how it wants its columns"):
+    with pytest.raises(TypeError, match="does not say how its columns are coded"):
         catalogue.wants_scores(Silent())
 
 

@@ -146,7 +146,7 @@ def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Checkpoint]:
     Errors: ValueError for a file of something else, or one that another process holds; TypeError for an account that
     keeps no answers.
     """
-    if ledger is not None and not hasattr(_book(ledger), "kept"):
+    if ledger is not None and not hasattr(_book(ledger), "checkpoint"):
         raise TypeError("answers are kept beside their charge in a jaxdp.Ledger; this account has no place for them.")
     path = Path(path_of("keep", path))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -76,7 +76,7 @@ class BandGCM(BandTest):
     of them if the other does not change; `validity` says how gradually. Records must be independent given Z.
 
     num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8.
-    kernel: "soft"; "sign" (c = 0: local Kendall, forgives no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
+    kernel: "soft"; "sign" (c = 0: local Kendall, removes no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
         needs variance="released").
     caliper: pairs farther apart in z do not count; default 4kV/n of the range, at most all of it, where z has a domain
         or a reference; V joint levels of its coded columns.

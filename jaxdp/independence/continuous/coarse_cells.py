@@ -5,7 +5,7 @@ Inside a cell the means of x and y still move with z. One cell for eight records
 columns or more it outgrows the noise at every n (0.5 to 1.0 of the nulls are rejected), for two it takes more records
 than most data have (0.10 to 0.23 at n = 1000), and for one it takes a law of Z that is far from the public one.
 A column that no cell looks at confounds as a whole. So two columns are refused before anything is spent, and one is
-flagged. Ranks forgive no trend within a cell, however small the residuals: rank tests refuse one column too.
+flagged. Ranks remove no trend within a cell, however small the residuals: rank tests refuse one column too.
 """
 
 import math

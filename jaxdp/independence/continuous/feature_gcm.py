@@ -55,7 +55,7 @@ def on_centres(test, query, released):
 
 @frozen_pytree
 class FeatureGCM(BandTest):
-    """Private test of X independent of Y given one continuous Z that sees sizes too: spread, bends, products.
+    """Private test of X independent of Y given one continuous Z, with power against spread, bends and products.
 
     Statistic: u = clip((x - centre)/tau, -1, 1), v the same of y; records sorted by z as in `BandGCM`; S = 1/(2k) times
     the sum of (phi(x_j) - phi(x_i)) (phi(y_j) - phi(y_i))' over pairs at most k ranks apart, phi(x) = (u, |u|): a 2 x 2

@@ -14,7 +14,7 @@ RUN, FLAG, REFUSE = "run", "flag", "refuse"
 BAND_RECORDS = 100  # fewest for one continuous column
 CONTRAST_RECORDS = {2: 200, 3: 500, 4: 1000, 5: 1000}
 ADMISSIBLE_BIAS = 0.3  # in sd of the released number: moves a level of 0.05 to about 0.06
-SMALL_WIDTH = 1.0 / 16.0  # of the half range: below it a kernel forgives hardly any trend
+SMALL_WIDTH = 1.0 / 16.0  # of the half range: below it a kernel removes hardly any trend
 STRONG_EFFECT = 0.32  # E S per record at a correlation of a half, for kernels much narrower than the residuals
 NEEDED_Z = 6.0  # below it the power at that effect is under 0.8
 

@@ -32,7 +32,7 @@ _NULLS = {
 
 
 DEFAULT_BLOCKS = 101
-MIN_BLOCK, MIN_BLOCKS = 30, 3  # records below which a block's own limit law is not to be trusted
+MIN_BLOCK, MIN_BLOCKS = 30, 3  # minimum records of a block for its asymptotic approximation
 
 
 def blocks_for(num_records: int) -> int:

@@ -28,7 +28,7 @@ VOTE_SENSITIVITY = 1.0  # a replaced record lies in one block, whose vote is 0 o
 
 
 DEFAULT_BLOCKS = 15
-MIN_BLOCK = 30  # records below which a block's own limit law is not to be trusted
+MIN_BLOCK = 30  # minimum records of a block for its asymptotic approximation
 SMALL_BLOCK = 20
 
 
@@ -57,7 +57,7 @@ class TestOfTests(PrivateTest):
     test: `GCM()` and the like (anything `jaxdp.run` takes, used without noise inside), or a function from
         the data of one block to a p-value. No default: the block test decides what is tested.
     num_blocks, block_level: k and a0. The defaults are near the best over normal-theory tests at epsilon
-        1; smaller epsilon wants more blocks (about 40 at 0.3), larger fewer.
+        1; smaller epsilon needs more blocks (about 40 at 0.3), larger fewer.
     batch_size: blocks computed together.
     """
 

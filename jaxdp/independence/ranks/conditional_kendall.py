@@ -42,7 +42,7 @@ class ConditionalKendall(StratifiedRankTest):
     tie-corrected null variance V. Two binary variables: divisor n_i and the exact hypergeometric variance,
     the Cochran-Mantel-Haenszel numerator. x, y: one column each; ties are allowed.
     Strata: joint levels of the coded columns of z, public bins of the continuous ones.
-    Refused unless accept_coarse_cells: a continuous column of z, since ranks forgive no trend within a cell, however
+    Refused unless accept_coarse_cells: a continuous column of z, since ranks remove no trend within a cell, however
     small the residuals. `BandGCM` takes it (kernel="sign" is its Kendall form).
     Sensitivity (docs/theory/conditional_kendall.md#sensitivity, #variance), replace-one: U 3 (2 if x or y is binary or
     z is absent, 1 if both hold for x and y), V 0.357 (3/8 if both are binary); add-or-remove-one: U 3/2 (1 if x or y is

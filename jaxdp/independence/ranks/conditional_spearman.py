@@ -34,7 +34,7 @@ class ConditionalSpearman(StratifiedRankTest):
 
     Statistic: U = sum over strata of (n_i - 1) rho_i with the tie-safe rho_i = 3 sum A B/(n_i (n_i^2 - 1)),
     A, B = numbers of smaller minus larger values, and its exact permutation variance V.
-    Refused unless accept_coarse_cells: a continuous column of z, since ranks forgive no trend within a cell, however
+    Refused unless accept_coarse_cells: a continuous column of z, since ranks remove no trend within a cell, however
     small the residuals. `BandGCM` takes it (kernel="sign" is its Kendall form).
     Sensitivity (docs/theory/spearman.md#sensitivity): U 10 under replace-one (6 without z), 5 under
     add-or-remove-one; V 4 and 3 (docs/theory/spearman.md#variance).

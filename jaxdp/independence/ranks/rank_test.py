@@ -47,7 +47,7 @@ class StratifiedRankTest(WithinCells):
     num_strata: int = jax.tree.static(default=0)
 
     maximal_variance: ClassVar[float] = 1.0  # of V, per record
-    max_continuous: ClassVar[int] = 0  # ranks forgive no trend within a cell, however small
+    max_continuous: ClassVar[int] = 0  # ranks remove no trend within a cell, however small
 
     def __post_init__(self):
         super().__post_init__()

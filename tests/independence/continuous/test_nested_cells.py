@@ -298,7 +298,7 @@ def test_queries_of_other_libraries_refuse_now_or_answer_as_chosen():
         make()
     limited = make(max_given=1)
     assert 0.0 <= limited.p_value(0, 1, (2,)) <= 1.0
-    with pytest.raises(ValueError, match="promised"):
+    with pytest.raises(ValueError, match="declared"):
         limited.p_value(0, 1, (2, 3))
     dependent = make(exhausted="dependent")
     assert dependent.p_value(0, 1, (2, 3)) == 0.0

@@ -30,9 +30,9 @@ DROWNED = "the noise is as large as a tenth of the records or more: fewer column
 MUCH_NOISE = 0.1
 PILE_RATIO, PILE_SDS = 3.0, 4.0  # so many times the records of the bins beside it, and sds of the noise, are a pile
 PILED = (
-    "a quartile lies in a bin with far more records than the bins beside it, as where many share one value: take the "
-    "interval, since where in the bin it lies was not counted (with step in the schema each value is counted by "
-    "itself, if there are no more values than bins)"
+    "a quartile lies in a bin with far more records than the bins beside it, as where many share one value or the "
+    "bounds are wide: take the interval, since where in the bin it lies was not counted (with step in the schema each "
+    "value is counted by itself, if there are no more values than bins)"
 )
 FORGIVEN = "every record is counted, so records without a value are told, not left out"
 

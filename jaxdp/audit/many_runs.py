@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import AdditiveMechanism, Relation, Sensitivity
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness.keys import RecordedKey
 
@@ -36,35 +37,31 @@ class _Path(Tape):
     widths: list[int] = dataclasses.field(default_factory=list)
     given: list[int] = dataclasses.field(default_factory=list)
 
-    def ahead(self, law: str):
+    def ahead(self, law):
         return np.asarray(self.given.pop(0))[()] if self.given else None
 
-    def play(self, law: str, value, parameters, key, output):
-        if law == "sparse_threshold":
+    def play(self, law, value, parameters, key, output):
+        if not law.outputs_released:
             return output  # nobody sees it: each run goes on with its own
-        if law == "sparse_answer":
+        additive = isinstance(law, AdditiveMechanism)
+        if output.dtype == bool and output.ndim == 0:
             answers: tuple = (False, True)
             branch = output
-        elif law in ("laplace", "gaussian") and np.ndim(value) == 0:
+        elif additive and output.ndim == 0:
             answers, branch = SIGNS, output >= 0.0
-        elif law in ("laplace", "gaussian") and np.ndim(value) == 1:
-            scale = _scale(law, *parameters)
+        elif additive and output.ndim == 1:
+            scale = float(law.scale(Sensitivity(float(parameters[0]), law.norm, Relation.REPLACE_ONE)))
             answers = tuple(scale * np.array(sides) for sides in itertools.product(SIGNS, repeat=len(value)))
             branch = jnp.sum((output >= 0.0) * jnp.asarray(2 ** np.arange(len(value))[::-1]))
-        elif law in ("argmax_exponential", "argmax_gumbel"):
+        elif jnp.issubdtype(output.dtype, jnp.integer) and output.ndim == 0:
             answers, branch = tuple(range(len(value))), output
         else:
-            raise NotImplementedError(f"a walk can't branch on {law} of shape {np.shape(value)}.")
+            raise NotImplementedError(f"a walk can't branch on {law.name} of shape {np.shape(value)}.")
         if len(self.drawn) == len(self.script):
             self.script.append(0)
         self.drawn.append(jnp.asarray(branch, jnp.int32))
         self.widths.append(len(answers))
         return np.asarray(answers[self.script[len(self.drawn) - 1]])[()]
-
-
-def _scale(law: str, reach: float, budget: float) -> float:
-    """Scale of Laplace noise, standard deviation of normal noise."""
-    return float(reach) / (float(budget) if law == "laplace" else math.sqrt(2.0 * float(budget)))
 
 
 def walk(search, data, keys, outcome, given: Sequence[int] = ()) -> np.ndarray:

@@ -17,19 +17,6 @@ from jaxdp import core
 from jaxdp.noise.recorder import Tape
 from jaxdp.randomness import keys
 
-NORMS = {
-    "laplace": 1,
-    "geometric": 1,
-    "gaussian": 2,
-    "argmax_exponential": np.inf,
-    "argmax_gumbel": np.inf,
-    "largest_gumbel": np.inf,
-    "best_of_runs": np.inf,
-    "sparse_threshold": np.inf,
-    "sparse_answer": np.inf,
-    "smooth": np.inf,
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
@@ -67,7 +54,7 @@ def replay(test: Any, key: jax.Array, pairs: Iterable[Any], *, tolerance: float 
 
 
 class _Program:
-    """A compiled run that returns its tape; the names of the laws are noted while tracing."""
+    """A compiled run that returns its tape; the laws are noted while tracing."""
 
     def __init__(self, test, frozen: bool):
         self.laws: list[tuple] = []
@@ -75,7 +62,7 @@ class _Program:
         def run(test, key, data, outputs):
             found = Tape(outputs=outputs if frozen else None)
             core.run(test, keys.RecordedKey(key, found), data)
-            self.laws = [(call.law, jax.tree.map(jnp.shape, call.value)) for call in found.calls]
+            self.laws = [(type(call.law), jax.tree.map(jnp.shape, call.value)) for call in found.calls]
             return [
                 {
                     "value": call.value,
@@ -109,16 +96,9 @@ def _compare(laws, other_laws, first, second, tolerance: float):
         if not all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a["parameters"], b["parameters"], strict=True)):
             yield Difference("noise parameters", i)
         reach = float(np.max(a["parameters"][0]))
-        moved = _distance(laws[i][0], a["value"], b["value"])
+        moved = laws[i][0].distance(a["value"], b["value"])
         if not moved <= reach * (1 + tolerance):
             yield Difference("value moved further than declared", i, round(moved / reach, 3))
-
-
-def _distance(law: str, first, second) -> float:
-    if law == "rank_at_most":
-        return float(sum(np.max(np.abs(np.asarray(a) - np.asarray(b))) for a, b in zip(first, second, strict=True)))
-    gap = np.ravel(np.asarray(first, float) - np.asarray(second, float))
-    return float(np.linalg.norm(gap, NORMS[law]))
 
 
 def _reused(calls):

@@ -202,10 +202,9 @@ def _of_numbers(search, pair, key, runs: int, alpha: float, delta: float) -> Bou
     move, (low, high) = np.sign(values[1] - values[0]), np.sort(values, axis=0)
     losses = []
     for part, value in zip(sides, values, strict=True):
-        law = getattr(FloatNoise(part), first.law)
         many = jnp.broadcast_to(jnp.asarray(value, float), (runs // 2, *value.shape))
-        noisy = np.asarray(law(many, Sensitivity(reach, Norm.L1, Relation.REPLACE_ONE), epsilon), float)
-        inside = np.clip(noisy, low, high) * move
+        noisy = FloatNoise(part).draw(first.law, many, Sensitivity(reach, Norm.L1, Relation.REPLACE_ONE))
+        inside = np.clip(np.asarray(noisy, float), low, high) * move
         losses.append(inside.reshape(len(inside), -1).sum(axis=1) * epsilon / reach)
     return lower_bound(*losses, alpha=alpha, delta=delta, low_bits=False)
 

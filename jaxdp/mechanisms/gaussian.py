@@ -10,15 +10,15 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import as_pytree
 from jaxdp.core import Cost, Norm, Relation
+from jaxdp.mechanisms.law import Law
 from jaxdp.mechanisms.noisy_max import ExponentialMechanism
-from jaxdp.noise import floats
+from jaxdp.noise import floats, lattice
 from jaxdp.noise.floats import reach
-from jaxdp.noise.source import Source, require_source
 
 
 @as_pytree
 @dataclasses.dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Law):
     """Adds independent normal noise of sd (bound + 2 error)/sqrt(2 rho).
 
     Privacy: rho-zCDP for the relation of the sensitivity, L2 norm (Bun and Steinke 2016, Prop. 1.6);
@@ -27,14 +27,31 @@ class Gaussian:
 
     rho: ArrayLike
 
+    name: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = Norm.L2
+    outputs_released: ClassVar[bool] = True
 
     def __post_init__(self):
         check.positive(rho=self.rho)
 
+    def float_draw(self, key, value, sensitivity):
+        value = jnp.asarray(value, float)
+        noise = floats.gaussian(key, value.shape, value.dtype)
+        return value + reach(sensitivity) / jnp.sqrt(2.0 * check.budget(self.rho)) * noise
+
+    def lattice_draw(self, key, value, sensitivity):
+        return lattice.gaussian(key, value, sensitivity, check.budget(self.rho))
+
+    def parameters(self, sensitivity) -> tuple:
+        return reach(sensitivity), check.budget(self.rho)
+
+    def require(self, sensitivity) -> None:
+        if sensitivity.norm is Norm.LINF:
+            raise ValueError("Gaussian needs an L2 (or L1) bound, got linf.")
+
     def scale(self, sensitivity):
         """Noise standard deviation."""
-        self._require(sensitivity)
+        self.require(sensitivity)
         return reach(sensitivity) / jnp.sqrt(2.0 * check.positive_or_nan(self.rho))
 
     def variance(self, sensitivity):
@@ -65,18 +82,7 @@ class Gaussian:
         """`sd` enlarged for the noise of this variance in sd^2, so that `null_p_value` keeps its level."""
         return null_laws.widened_for_normal(value, sd, self.scale(sensitivity), variance_noise)
 
-    def perturb(self, source: Source, value, sensitivity):
-        """value + noise."""
-        require_source(source)
-        self._require(sensitivity)
-        return source.gaussian(value, sensitivity, check.budget(self.rho))
-
     def cost(self, relation: Relation) -> Cost:
         """rho-zCDP; no finite pure epsilon."""
         rho = check.budget(self.rho)
         return Cost(epsilon=jnp.inf * jnp.ones_like(rho), delta=0.0, rho=rho, relation=relation)
-
-    @staticmethod
-    def _require(sensitivity) -> None:
-        if sensitivity.norm is Norm.LINF:
-            raise ValueError("Gaussian needs an L2 (or L1) bound, got linf.")

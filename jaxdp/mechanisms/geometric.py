@@ -3,19 +3,19 @@
 import dataclasses
 from typing import ClassVar
 
+import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import as_pytree
-from jaxdp.core import Cost, Norm, Relation
-from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import floats
-from jaxdp.noise.source import Source, require_source
+from jaxdp.core import Norm
+from jaxdp.mechanisms.law import PureLaw
+from jaxdp.noise import floats, lattice
 
 
 @as_pytree
 @dataclasses.dataclass(frozen=True)
-class Geometric:
+class Geometric(PureLaw):
     """Adds integer noise with P(k) proportional to exp(-epsilon |k| / bound) to integer values.
 
     Privacy: epsilon-DP for the relation of the sensitivity, L1 norm (Ghosh et al. 2012, Thm 3.1's mechanism).
@@ -25,36 +25,23 @@ class Geometric:
 
     epsilon: ArrayLike
 
+    name: ClassVar[str] = "geometric"
     norm: ClassVar[Norm] = Norm.L1
+    outputs_released: ClassVar[bool] = True
 
-    def __post_init__(self):
-        check.positive(epsilon=self.epsilon)
+    def float_draw(self, key, value, sensitivity):
+        value = jnp.asarray(value, float)
+        scale = sensitivity.bound / check.budget(self.epsilon)
+        return value + floats.two_sided_geometric(key, scale, value.shape, value.dtype)
+
+    def lattice_draw(self, key, value, sensitivity):
+        return lattice.geometric(key, value, sensitivity, check.budget(self.epsilon))
 
     def scale(self, sensitivity):
         """Scale of the two-sided geometric law, bound/epsilon."""
-        self._require(sensitivity)
+        self.require(sensitivity)
         return sensitivity.bound / check.positive_or_nan(self.epsilon)
-
-    def share(self, fraction: float):
-        """The mechanism that a fraction of this budget buys."""
-        return share_of(self, fraction)
 
     def noise(self, key, sensitivity, shape=()):
         """Float-typed integer draws of the noise alone, for null distributions."""
         return floats.two_sided_geometric(key, self.scale(sensitivity), shape)
-
-    def perturb(self, source: Source, value, sensitivity):
-        """value + noise."""
-        require_source(source)
-        self._require(sensitivity)
-        return source.geometric(value, sensitivity, check.budget(self.epsilon))
-
-    def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP, which is epsilon^2/2-zCDP."""
-        epsilon = check.budget(self.epsilon)
-        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
-
-    @staticmethod
-    def _require(sensitivity) -> None:
-        if sensitivity.norm is not Norm.L1:
-            raise ValueError(f"Geometric needs an L1 bound, got {sensitivity.norm.value}.")

@@ -3,21 +3,22 @@
 import dataclasses
 from typing import ClassVar
 
+import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import as_pytree
-from jaxdp.core import Cost, Norm, Relation
+from jaxdp.core import Norm
+from jaxdp.mechanisms.law import PureLaw
 from jaxdp.mechanisms.noisy_max import ReportNoisyMax
-from jaxdp.noise import floats
+from jaxdp.noise import floats, lattice
 from jaxdp.noise.floats import reach
-from jaxdp.noise.source import Source, require_source
 
 
 @as_pytree
 @dataclasses.dataclass(frozen=True)
-class Laplace:
+class Laplace(PureLaw):
     """Adds independent Laplace noise of scale (bound + 2 error)/epsilon.
 
     Privacy: epsilon-DP for the relation of the sensitivity, L1 norm (Dwork et al. 2006, Prop. 1).
@@ -26,23 +27,26 @@ class Laplace:
 
     epsilon: ArrayLike
 
+    name: ClassVar[str] = "laplace"
     norm: ClassVar[Norm] = Norm.L1
+    instead: ClassVar[str] = "; use Gaussian for L2"
+    outputs_released: ClassVar[bool] = True
 
-    def __post_init__(self):
-        check.positive(epsilon=self.epsilon)
+    def float_draw(self, key, value, sensitivity):
+        value = jnp.asarray(value, float)
+        return value + reach(sensitivity) / check.budget(self.epsilon) * floats.laplace(key, value.shape, value.dtype)
+
+    def lattice_draw(self, key, value, sensitivity):
+        return lattice.laplace(key, value, sensitivity, check.budget(self.epsilon))
 
     def scale(self, sensitivity):
         """Noise scale b (sd sqrt(2) b)."""
-        self._require(sensitivity)
+        self.require(sensitivity)
         return reach(sensitivity) / check.positive_or_nan(self.epsilon)
 
     def variance(self, sensitivity):
         """Variance of the noise, 2 b^2."""
         return 2.0 * self.scale(sensitivity) ** 2
-
-    def share(self, fraction: float):
-        """The mechanism that a fraction of this budget buys."""
-        return Laplace(check.share(self.epsilon, fraction))
 
     def selector(self):
         """The selection mechanism that this budget buys."""
@@ -63,19 +67,3 @@ class Laplace:
     def widened(self, value, sd, sensitivity, variance_noise):
         """`sd` enlarged for the noise of this variance in sd^2, so that `null_p_value` keeps its level."""
         return null_laws.widened_for_laplace(value, sd, self.scale(sensitivity), variance_noise)
-
-    def perturb(self, source: Source, value, sensitivity):
-        """value + noise."""
-        require_source(source)
-        self._require(sensitivity)
-        return source.laplace(value, sensitivity, check.budget(self.epsilon))
-
-    def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP, which is epsilon^2/2-zCDP."""
-        epsilon = check.budget(self.epsilon)
-        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
-
-    @staticmethod
-    def _require(sensitivity) -> None:
-        if sensitivity.norm is not Norm.L1:
-            raise ValueError(f"Laplace needs an L1 bound, got {sensitivity.norm.value}; use Gaussian for L2.")

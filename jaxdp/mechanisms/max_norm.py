@@ -3,20 +3,21 @@
 import dataclasses
 from typing import ClassVar
 
+import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import as_pytree
-from jaxdp.core import Cost, Norm, Relation
+from jaxdp.core import Norm
+from jaxdp.mechanisms.law import PureLaw
 from jaxdp.mechanisms.noisy_max import ReportNoisyMax
-from jaxdp.noise import floats
+from jaxdp.noise import floats, lattice
 from jaxdp.noise.floats import reach
-from jaxdp.noise.source import Source, require_source
 
 
 @as_pytree
 @dataclasses.dataclass(frozen=True)
-class MaxNorm:
+class MaxNorm(PureLaw):
     """Adds noise x of density proportional to exp(-epsilon max_k |x_k|/(bound + 2 error)) to a vector.
 
     Privacy: epsilon-DP for the relation of the sensitivity, Linf norm: the K-norm mechanism of the cube (Hardt and
@@ -27,23 +28,27 @@ class MaxNorm:
 
     epsilon: ArrayLike
 
+    name: ClassVar[str] = "max_norm"
     norm: ClassVar[Norm] = Norm.LINF
+    instead: ClassVar[str] = "; use Laplace for L1"
+    outputs_released: ClassVar[bool] = True
 
-    def __post_init__(self):
-        check.positive(epsilon=self.epsilon)
+    def float_draw(self, key, value, sensitivity):
+        value = jnp.asarray(value, float)
+        noise = floats.max_norm(key, (value.size,), value.size, value.dtype)
+        return value + reach(sensitivity) / check.budget(self.epsilon) * noise.reshape(value.shape)
+
+    def lattice_draw(self, key, value, sensitivity):
+        return lattice.max_norm(key, value, sensitivity, check.budget(self.epsilon))
 
     def scale(self, sensitivity):
         """Mean growth of the radius with a coordinate."""
-        self._require(sensitivity)
+        self.require(sensitivity)
         return reach(sensitivity) / check.positive_or_nan(self.epsilon)
 
     def variance(self, sensitivity, among: int = 1):
         """Variance of one of `among` coordinates."""
         return self.scale(sensitivity) ** 2 * (among + 1.0) * (among + 2.0) / 3.0
-
-    def share(self, fraction: float):
-        """The mechanism that a fraction of this budget buys."""
-        return MaxNorm(check.share(self.epsilon, fraction))
 
     def selector(self):
         """The selection mechanism that this budget buys."""
@@ -53,19 +58,3 @@ class MaxNorm:
         """Float draws (..., k) of the noise alone, of k of `among` coordinates (default: of all), for null laws."""
         shape = shape or (1,)
         return self.scale(sensitivity) * floats.max_norm(key, shape, shape[-1] if among is None else among)
-
-    def perturb(self, source: Source, value, sensitivity):
-        """value + noise, the whole array as one vector."""
-        require_source(source)
-        self._require(sensitivity)
-        return source.max_norm(value, sensitivity, check.budget(self.epsilon))
-
-    def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP, which is epsilon^2/2-zCDP."""
-        epsilon = check.budget(self.epsilon)
-        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
-
-    @staticmethod
-    def _require(sensitivity) -> None:
-        if sensitivity.norm is not Norm.LINF:
-            raise ValueError(f"MaxNorm needs an Linf bound, got {sensitivity.norm.value}; use Laplace for L1.")

@@ -7,7 +7,7 @@ Symbols: K = number of runs, TNB(eta, gamma) = its truncated negative binomial l
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,18 +16,17 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Cost, Norm, Relation
-from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import floats
+from jaxdp.core import Norm
+from jaxdp.mechanisms.law import PureLaw
+from jaxdp.noise import floats, random_runs
 from jaxdp.noise.floats import reach
-from jaxdp.noise.source import Source, require_source
 from jaxdp.randomness import keys
 
 MAX_RUNS = 1 << 20  # ends the search for K where float32 sums no longer grow
 
 
 @frozen_pytree
-class RandomStopping:
+class RandomStopping(PureLaw):
     """Releases the index of the best score seen in K runs; each run looks at one random candidate with Laplace noise.
 
     K follows TNB(eta, gamma) on 1, 2, ...: P(K = k) proportional to (1 - gamma)^k times the product over l < k of
@@ -44,8 +43,12 @@ class RandomStopping:
     eta: float = jax.tree.static(default=1.0)
     mean_runs: float = jax.tree.static(default=20.0)
 
+    name: ClassVar[str] = "best_of_runs"
+    norm: ClassVar[Norm] = Norm.LINF
+    outputs_released: ClassVar[bool] = True
+
     def __post_init__(self):
-        check.positive(epsilon=self.epsilon)
+        super().__post_init__()
         check.non_negative(eta=self.eta)
         check.in_range(1.0, 1e5, mean_runs=self.mean_runs)
 
@@ -53,15 +56,12 @@ class RandomStopping:
         """Budget of one run."""
         return check.budget(self.epsilon) / factor(self.eta)
 
-    def perturb(self, source: Source, value, sensitivity):
-        """Index of the best noisy score seen, int array; scores of shape (k,)."""
-        require_source(source)
-        if sensitivity.norm is not Norm.LINF:
-            raise ValueError(f"RandomStopping needs an Linf bound, got {sensitivity.norm.value}.")
-        return source.best_of_runs(value, sensitivity, self)
+    def lattice_draw(self, key, value, sensitivity):
+        if self.eta != 1.0:
+            raise ValueError(f"RandomStopping has exact noise for eta = 1 only, got eta = {self.eta}.")
+        return random_runs.best_of_runs(key, value, sensitivity, self.epsilon, self.mean_runs)
 
-    def simulated(self, key, value, sensitivity):
-        """Float draws of `perturb`, of a law that may have any eta."""
+    def float_draw(self, key, value, sensitivity):
         scale = reach(sensitivity) / self.each()
 
         def run(key):
@@ -90,15 +90,6 @@ class RandomStopping:
 
         first = run(jax.random.fold_in(key_runs, 0))
         return jax.lax.fori_loop(1, count, step, first)[1]
-
-    def share(self, fraction: float):
-        """The mechanism that a fraction of this budget buys."""
-        return share_of(self, fraction)
-
-    def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP."""
-        epsilon = check.budget(self.epsilon)
-        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 
 def factor(eta: float) -> float:

@@ -25,14 +25,13 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, Relation
-from jaxdp.mechanisms.shares import share_of
-from jaxdp.noise import floats
+from jaxdp.mechanisms.law import Law, PureBudget
+from jaxdp.noise import floats, lattice
 from jaxdp.noise.certificate import exact
 from jaxdp.noise.smooth import ladder, rungs
 from jaxdp.noise.smooth.ladder import SmoothLaw
 from jaxdp.noise.smooth.scaled_cauchy import CauchyLaw, StudentLaw
 from jaxdp.noise.smooth.scaled_normal import GaussianLaw, LaplaceLaw
-from jaxdp.noise.source import Source, require_source
 
 
 def smooth_sensitivity(values, decay, lower, upper):
@@ -63,10 +62,15 @@ def median(values):
 
 
 @frozen_pytree
-class _SmoothNoise:
-    """Base: `perturb` takes a pair (value, smooth sensitivity), both private."""
+class _SmoothNoise(Law):
+    """Base: `perturb` takes a pair (center, smooth sensitivity) of scalars, both private, and a public range.
 
+    Released: center + width S Z, rounded and clipped into the range.
+    """
+
+    name: ClassVar[str] = "smooth"
     norm: ClassVar[Norm] = Norm.L1
+    outputs_released: ClassVar[bool] = True
 
     def decay(self):
         """Smoothness that the sensitivity must have: below that of the ladder by 2^-20 of it, also in float32."""
@@ -92,22 +96,32 @@ class _SmoothNoise:
         """Noise alone, before rounding; smooth broadcasts with shape."""
         return self.width() * smooth * self.draws(key, shape)
 
-    def share(self, fraction: float):
-        """The mechanism that a fraction of this budget buys."""
-        return share_of(self, fraction)
-
     def null(self, key, value, lower, upper):
         """Float draws of the law of `perturb` for public values in a public range: null distributions."""
         return rungs.smooth_draws(key, value, lower, upper, self)
 
-    def perturb(self, source: Source, value, sensitivity):
-        """Rounded and clipped center + width S Z for value = (center, S), scalars; sensitivity gives the range."""
-        require_source(source)
-        return source.smooth(value, sensitivity, self)
+    def require(self, sensitivity) -> None:
+        rungs.require_range(sensitivity)
+
+    def float_draw(self, key, value, sensitivity):
+        return self.null(key, value, sensitivity.lower, sensitivity.upper)
+
+    def lattice_draw(self, key, value, sensitivity):
+        law, (center, scale) = self.law(), value
+        steps, rung, *_ = rungs.smooth_grid(center, scale, sensitivity.lower, sensitivity.upper, self.ladder_decay())
+        return lattice.smooth(key, steps.astype(jnp.int64), rung.astype(jnp.int64), sensitivity, law)
+
+    def parameters(self, sensitivity) -> tuple:
+        """The width of the range, which bounds the moves of both numbers, and epsilon."""
+        return sensitivity.upper - sensitivity.lower, self.epsilon
+
+    @classmethod
+    def distance(cls, first, second) -> float:
+        return float(np.max(np.abs(np.asarray(first, float) - np.asarray(second, float))))
 
 
 @frozen_pytree
-class SmoothCauchy(_SmoothNoise):
+class SmoothCauchy(PureBudget, _SmoothNoise):
     """Cauchy noise, exactly calibrated.
 
     Privacy: epsilon-DP for every `decay`-smooth sensitivity if and only if, with s = 1/width,
@@ -149,14 +163,9 @@ class SmoothCauchy(_SmoothNoise):
     def draws(self, key, shape=()):
         return jax.random.cauchy(key, shape)
 
-    def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP."""
-        epsilon = check.budget(self.epsilon)
-        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
-
 
 @frozen_pytree
-class SmoothStudent(_SmoothNoise):
+class SmoothStudent(PureBudget, _SmoothNoise):
     """Student t noise.
 
     Privacy: epsilon-DP with epsilon = s (nu + 1)/(2 sqrt(nu)) + decay max(1, nu), s = 1/width
@@ -187,11 +196,6 @@ class SmoothStudent(_SmoothNoise):
 
     def draws(self, key, shape=()):
         return jax.random.t(key, self.degrees, shape)
-
-    def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP."""
-        epsilon = check.budget(self.epsilon)
-        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
 
 
 @frozen_pytree

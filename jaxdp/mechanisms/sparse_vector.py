@@ -8,7 +8,7 @@ import dataclasses
 import decimal
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,9 @@ from jax.typing import ArrayLike
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp._base.rounding import as_fraction, round_down, round_up
-from jaxdp.core import Cost, Norm, Relation, Sensitivity
-from jaxdp.noise import certificate, lattice
+from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.mechanisms.law import Law, PureBudget
+from jaxdp.noise import certificate, floats, lattice
 from jaxdp.noise.source import Source, require_source, source_from_key
 from jaxdp.randomness import keys
 from jaxdp.randomness.single_use import SingleUse
@@ -65,13 +66,13 @@ class ReleasedState(SingleUse):
 
 
 @frozen_pytree
-class SparseVector:
+class SparseVector(PureBudget):
     """Answers "is the query at least the threshold?" with noise, for at most R yes-answers.
 
     Privacy: e1 + R e2 = epsilon-DP for queries that each move by at most `bound` between neighbours
     (docs/theory/sparse_vector.md#mechanism), any number of no-answers included; queries may depend on earlier answers.
-    The threshold noise is never refreshed. Split e1 : R e2 = 1 : (2R)^(2/3), which minimises b1^2 + b2^2. Refreshing it
-    after each above-threshold answer instead would cost R(e1 + e2).
+    The cost is fixed before the first query, however few fire. Split e1 : R e2 = 1 : (2R)^(2/3), which minimises
+    b1^2 + b2^2. The threshold noise is never refreshed: after each above-threshold answer that would cost R(e1 + e2).
     noise: "exponential", rho ~ Exp(bound/e1) and nu ~ Exp(2 bound/e2) with their means taken off, or
     "laplace" with the same scales (the textbook form; sd larger by sqrt(2)).
     error: bound on |computed - exact| of every query in float64; counts twice on top of `bound`.
@@ -104,11 +105,6 @@ class SparseVector:
         reach = self.bound + 2.0 * self.error
         return reach / threshold, 2.0 * reach / each
 
-    def cost(self, relation: Relation) -> Cost:
-        """epsilon-DP, fixed before the first query, however few fire."""
-        epsilon = check.budget(self.epsilon)
-        return Cost(epsilon=epsilon, delta=0.0, rho=epsilon**2 / 2, relation=relation)
-
     def init(self, key, threshold=0.0) -> SparseVectorState | ReleasedState:
         """The state before the first query: draws the threshold noise once.
 
@@ -122,7 +118,7 @@ class SparseVector:
     def init_opened(self, source: Source, threshold=0.0) -> SparseVectorState:
         """`init` for a source that an entry point has opened."""
         own, of_queries = source.split()
-        center, noisy = own.sparse_threshold(jnp.asarray(threshold, float), self)
+        center, noisy = self._threshold(own, threshold)
         return SparseVectorState(center, noisy, of_queries, jnp.int32(0), jnp.int32(0))
 
     def step(self, state, query):
@@ -138,7 +134,7 @@ class SparseVector:
         source = state.source
         ask = _SIMULATED if source.quiet().compiles else SparseVector._ask
         after, fired, key_now = ask(self, state._replace(source=source.quiet()), query)
-        fired = source.note("sparse_answer", query, self._parameters(), key_now, fired)
+        fired = self._noted(source, query, key_now, fired)
         return after._replace(source=source.with_noise_of(after.source), above=state.above + fired), fired
 
     def scan(self, state, queries):
@@ -154,7 +150,7 @@ class SparseVector:
 
         source = state.source
         last, fired = jax.lax.scan(one, state._replace(source=source.quiet()), queries)
-        fired = source.note("sparse_answer", queries, self._parameters(), source.key, fired)
+        fired = self._noted(source, queries, source.key, fired)
         after = last._replace(source=source.with_noise_of(last.source))
         return after._replace(above=state.above + jnp.sum(fired, dtype=jnp.int32)), fired
 
@@ -170,10 +166,10 @@ class SparseVector:
         """`answers` for a source that an entry point has opened."""
         require_source(source)
         own, of_queries = source.split()
-        center, noisy = own.sparse_threshold(jnp.asarray(threshold, float), self)
-        fired = of_queries.sparse_answers(queries, center, noisy, self)
+        center, noisy = self._threshold(own, threshold)
+        fired = of_queries.quiet().draw(SparseAnswers(self, center, noisy), queries)
         fired = fired & (jnp.cumsum(fired) <= self.max_above)
-        return source.note("sparse_answer", queries, self._parameters(), of_queries.key, fired)
+        return self._noted(source, queries, of_queries.key, fired)
 
     def _asked(self, ask, state, queries):
         """What `ask` says of an opened state; the state of a release is opened and spent here."""
@@ -186,7 +182,7 @@ class SparseVector:
     def _ask(self, state: SparseVectorState, query):
         """The answer, the state but for its count of above-threshold answers, and the key used up."""
         now, later = state.source.split()
-        fired = now.sparse_answer(query, state.center, state.threshold, self)
+        fired = now.draw(SparseAnswers(self, state.center, state.threshold), query)
         fired = fired & (state.above < self.max_above)
         return state._replace(source=later, asked=state.asked + 1), fired, now.key
 
@@ -201,8 +197,20 @@ class SparseVector:
         threshold = epsilon * certificate.exact(self.budgets()[0] / check.budget(self.epsilon), "epsilon")
         return threshold, (epsilon - threshold) / self.max_above
 
-    def _parameters(self):
-        return self.bound + 2.0 * self.error, self.epsilon
+    def _threshold(self, source: Source, threshold):
+        """(center, noisy threshold); a tape holds the noisy one."""
+        law, threshold = SparseThreshold(self), jnp.asarray(threshold, float)
+        center, noisy = source.quiet().draw(law, threshold)
+        return center, source.note(law, threshold, law.parameters(), source.key, noisy)
+
+    def _noted(self, source: Source, queries, key, fired):
+        """Answers go on a tape once they are capped: before that they are private."""
+        law = SparseAnswers(self)
+        return source.note(law, queries, law.parameters(), key, fired)
+
+    def centred(self, key, shape=()):
+        """Float noise of scale 1 and mean 0."""
+        return floats.laplace(key, shape) if self.noise == "laplace" else floats.exponential(key, shape) - 1.0
 
     def certificate(self):
         """Exact facts about the noise of a release with this budget (`jaxdp.noise.certificate.Certificate`).
@@ -217,6 +225,59 @@ class SparseVector:
 
 
 _SIMULATED = jax.jit(SparseVector._ask)
+
+
+@dataclasses.dataclass(frozen=True)
+class SparseThreshold(Law):
+    """The noise of the threshold: (center, noisy threshold) of a public threshold, in lattice steps in a release.
+
+    The noisy threshold stays secret. The certificate is that of the whole sparse vector.
+    """
+
+    sparse: SparseVector
+
+    name: ClassVar[str] = "sparse_threshold"
+    norm: ClassVar[Norm] = Norm.LINF
+
+    def float_draw(self, key, value, sensitivity=None):
+        center = jnp.asarray(value, float)
+        return center, center + self.sparse.scales()[0] * self.sparse.centred(key)
+
+    def lattice_draw(self, key, value, sensitivity=None):
+        plan = self.sparse.plan()
+        return lattice.sparse_threshold(key, value, plan), plan.facts
+
+    def parameters(self, sensitivity=None) -> tuple:
+        return self.sparse.bound + 2.0 * self.sparse.error, *self.sparse.budgets()
+
+
+@dataclasses.dataclass(frozen=True)
+class SparseAnswers(Law):
+    """Whether each query, (k,) or (), with fresh noise reaches the noisy threshold; to be capped before its release."""
+
+    sparse: SparseVector
+    center: Any = None
+    noisy: Any = None
+
+    name: ClassVar[str] = "sparse_answer"
+    norm: ClassVar[Norm] = Norm.LINF
+    outputs_released: ClassVar[bool] = True
+
+    def float_draw(self, key, value, sensitivity=None):
+        queries = jnp.asarray(value, float)
+        return queries + self.sparse.scales()[1] * self.sparse.centred(key, queries.shape) >= self.noisy
+
+    def lattice_draw(self, key, value, sensitivity=None):
+        given = self.center, self.noisy, self.sparse.plan()
+        if jnp.ndim(value) == 0:  # one small program: searches ask thousands in turn
+            return (_ONE_ANSWER(key, jnp.reshape(value, (1,)), *given)[0],)
+        return (lattice.sparse_answers(key, value, *given),)
+
+    def parameters(self, sensitivity=None) -> tuple:
+        return self.sparse.bound + 2.0 * self.sparse.error, self.sparse.epsilon
+
+
+_ONE_ANSWER = jax.jit(lattice.sparse_answers, static_argnums=4)
 
 
 def amplified(epsilon: float, rate: float | Fraction) -> float:

@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One use of noise: law, un-noised value, public parameters, key and released output."""
+    """One use of noise: its law (a `Law`), un-noised value, public parameters, key and released output."""
 
-    law: str
+    law: Any
     value: Any
     parameters: tuple[float, ...]
     key: Any
@@ -25,13 +25,13 @@ class Tape:
     calls: list[Call] = dataclasses.field(default_factory=list)
     outputs: list | None = None
 
-    def play(self, law: str, value, parameters, key, output):
+    def play(self, law, value, parameters, key, output):
         """Records a call and returns the output that the program shall go on with."""
         if self.outputs is not None and len(self.calls) < len(self.outputs):
             output = self.outputs[len(self.calls)]
         self.calls.append(Call(law, value, parameters, key, output))
         return output
 
-    def ahead(self, law: str):
+    def ahead(self, law):
         """An answer that a program shall go on with without a draw; None: draw. Simulations alone have such tapes."""
         del law

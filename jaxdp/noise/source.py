@@ -1,8 +1,7 @@
 """Where noise comes from: an entry point opens its key once into a source, and every mechanism draws from the source.
 
-`FloatNoise` serves simulations, `LatticeNoise` releases, with the same laws; `RecordedNoise` serves audits, around one
-of these. `bound` and `error` of a sensitivity: the computed statistic moves by at most bound + 2 error (`reach`)
-between neighbours.
+`FloatNoise` serves simulations, `LatticeNoise` releases, with the same laws (`jaxdp.mechanisms.law.Law`), of which each
+knows its draw for either; `RecordedNoise` serves audits, around one of these.
 """
 
 from __future__ import annotations
@@ -12,18 +11,14 @@ import dataclasses
 from typing import Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 
 from jaxdp._base.pytree import as_pytree
-from jaxdp.noise import floats, lattice, random_runs
-from jaxdp.noise.floats import reach
 from jaxdp.noise.recorder import Tape
-from jaxdp.noise.smooth import rungs
 from jaxdp.randomness import keys
 
 
 class Source(abc.ABC):
-    """A stream of noise. Each use of a law draws all it needs; for several draws `split` the source.
+    """A stream of noise. Each `draw` takes all it needs; for several draws `split` the source.
 
     mode: "simulation" or "release". compiles: whether a program around the draws may be compiled as one; a release
     needs its budgets concrete, and a tape every value. certificates: of what this source has drawn in a release.
@@ -61,7 +56,7 @@ class Source(abc.ABC):
         """A source that draws from `quiet`, and has the tape of this one."""
         return quiet
 
-    def note(self, law: str, value, parameters, key, output):
+    def note(self, law, value, parameters, key, output):
         """The output, or what a tape puts in its place."""
         del law, value, parameters, key
         return output
@@ -75,69 +70,8 @@ class Source(abc.ABC):
         del mechanism
 
     @abc.abstractmethod
-    def laplace(self, value, sensitivity, epsilon):
-        """value + Laplace noise of scale reach/epsilon, independent over coordinates (L1 bound)."""
-
-    @abc.abstractmethod
-    def geometric(self, value, sensitivity, epsilon):
-        """Integer value + two-sided geometric noise of scale bound/epsilon (L1 bound)."""
-
-    @abc.abstractmethod
-    def gaussian(self, value, sensitivity, rho):
-        """value + normal noise of sd reach/sqrt(2 rho), independent over coordinates (L2 bound)."""
-
-    @abc.abstractmethod
-    def max_norm(self, value, sensitivity, epsilon):
-        """value + noise with density proportional to exp(-epsilon max_k |x_k|/reach), one vector (Linf bound)."""
-
-    @abc.abstractmethod
-    def argmax_exponential(self, scores, sensitivity, epsilon):
-        """argmax of scores + exponential noise of mean 2 reach/epsilon, over the last axis (Linf bound)."""
-
-    @abc.abstractmethod
-    def argmax_gumbel(self, scores, sensitivity, epsilon):
-        """argmax of scores + Gumbel noise of scale 2 reach/epsilon: the exponential mechanism."""
-
-    @abc.abstractmethod
-    def largest_gumbel(self, scores, sensitivity, epsilon, count: int):
-        """Indices of the `count` largest of scores + Gumbel noise of scale 2 reach/epsilon, best first (Linf bound).
-
-        epsilon: of each of the `count` selections.
-        """
-
-    @abc.abstractmethod
-    def best_of_runs(self, scores, sensitivity, mechanism):
-        """Index of the best noisy score of a random number of runs (Linf bound). mechanism: a `RandomStopping`."""
-
-    @abc.abstractmethod
-    def rank_at_most(self, reference, others, scale_numerator, epsilon, count: int):
-        """Whether at most `count` of the noisy `others` reach the noisy `reference` (scalar, vector).
-
-        All values carry Laplace noise of scale scale_numerator/epsilon.
-        """
-
-    @abc.abstractmethod
-    def sparse_threshold(self, threshold, sparse):
-        """The public threshold of a `SparseVector` with its noise, as (center, noisy threshold).
-
-        The certificate is that of the whole sparse vector. Releases count in lattice steps.
-        """
-
-    @abc.abstractmethod
-    def sparse_answers(self, queries, center, noisy, sparse):
-        """Whether each query (k,) with fresh noise reaches the noisy threshold; to be capped before it is released."""
-
-    @abc.abstractmethod
-    def sparse_answer(self, query, center, noisy, sparse):
-        """`sparse_answers` for one query (), as one small program: searches ask thousands in turn."""
-
-    @abc.abstractmethod
-    def smooth(self, value, sensitivity, mechanism):
-        """Noise of width S around a center, for value = (center, S), both private; on a public lattice.
-
-        mechanism: gives `ladder_decay()`, `noise(key, scale, shape)` and, for releases, its exact `law()`.
-        S is rounded up to the ladder of `rungs.smooth_grid`, outputs to the nearest step, and into the public range.
-        """
+    def draw(self, law, value, sensitivity=None):
+        """What the law (`jaxdp.mechanisms.law.Law`) makes of the value; the caller has checked the sensitivity."""
 
 
 _FOLD_IN = jax.jit(jax.random.fold_in)
@@ -161,65 +95,8 @@ class FloatNoise(Source):
         """The same source, which draws from this JAX key."""
         return FloatNoise(key)
 
-    def laplace(self, value, sensitivity, epsilon):
-        value = jnp.asarray(value, float)
-        return value + reach(sensitivity) / epsilon * floats.laplace(self.key, value.shape, value.dtype)
-
-    def geometric(self, value, sensitivity, epsilon):
-        value = jnp.asarray(value, float)
-        scale = sensitivity.bound / epsilon
-        return value + floats.two_sided_geometric(self.key, scale, value.shape, value.dtype)
-
-    def gaussian(self, value, sensitivity, rho):
-        value = jnp.asarray(value, float)
-        noise = floats.gaussian(self.key, value.shape, value.dtype)
-        return value + reach(sensitivity) / jnp.sqrt(2.0 * rho) * noise
-
-    def max_norm(self, value, sensitivity, epsilon):
-        value = jnp.asarray(value, float)
-        noise = floats.max_norm(self.key, (value.size,), value.size, value.dtype)
-        return value + reach(sensitivity) / epsilon * noise.reshape(value.shape)
-
-    def argmax_exponential(self, scores, sensitivity, epsilon):
-        noise = floats.exponential(self.key, jnp.shape(scores), jnp.asarray(scores).dtype)
-        return jnp.argmax(scores + 2.0 * reach(sensitivity) / epsilon * noise, axis=-1)
-
-    def argmax_gumbel(self, scores, sensitivity, epsilon):
-        noise = floats.gumbel(self.key, jnp.shape(scores), jnp.asarray(scores).dtype)
-        return jnp.argmax(scores + 2.0 * reach(sensitivity) / epsilon * noise, axis=-1)
-
-    def largest_gumbel(self, scores, sensitivity, epsilon, count: int):
-        noise = floats.gumbel(self.key, scores.shape, scores.dtype)
-        return jax.lax.top_k(scores + 2.0 * reach(sensitivity) / epsilon * noise, count)[1]
-
-    def best_of_runs(self, scores, sensitivity, mechanism):
-        return mechanism.simulated(self.key, scores, sensitivity)
-
-    def rank_at_most(self, reference, others, scale_numerator, epsilon, count: int):
-        values = jnp.concatenate([jnp.atleast_1d(reference), others])
-        noisy = values + scale_numerator / epsilon * floats.laplace(self.key, values.shape, values.dtype)
-        return jnp.sum(noisy[1:] >= noisy[0]) <= count
-
-    def sparse_threshold(self, threshold, sparse):
-        center = jnp.asarray(threshold, float)
-        return center, center + sparse.scales()[0] * self._centred((), sparse)
-
-    def sparse_answers(self, queries, center, noisy, sparse):
-        del center
-        queries = jnp.asarray(queries, float)
-        return queries + sparse.scales()[1] * self._centred(queries.shape, sparse) >= noisy
-
-    sparse_answer = sparse_answers
-
-    def _centred(self, shape, sparse):
-        """Noise of scale 1 and mean 0."""
-        if sparse.noise == "laplace":
-            return floats.laplace(self.key, shape)
-        return floats.exponential(self.key, shape) - 1.0
-
-    def smooth(self, value, sensitivity, mechanism):
-        rungs.require_range(sensitivity)
-        return rungs.smooth_draws(self.key, value, sensitivity.lower, sensitivity.upper, mechanism)
+    def draw(self, law, value, sensitivity=None):
+        return law.float_draw(self.key, value, sensitivity)
 
 
 @dataclasses.dataclass(eq=False)
@@ -273,64 +150,13 @@ class LatticeNoise(Source):
         if not self._found.found:
             raise ValueError(
                 f"{type(mechanism).__name__} drew no certified noise, so nothing is released; "
-                "draw it by a law of the source that perturb is given, such as source.laplace."
+                "draw it by a law from the source that perturb is given: jaxdp.Laplace(epsilon).perturb(source, ...)."
             )
 
-    def laplace(self, value, sensitivity, epsilon):
-        return self._certified(lattice.laplace(self.key, value, sensitivity, epsilon))
-
-    def geometric(self, value, sensitivity, epsilon):
-        return self._certified(lattice.geometric(self.key, value, sensitivity, epsilon))
-
-    def gaussian(self, value, sensitivity, rho):
-        return self._certified(lattice.gaussian(self.key, value, sensitivity, rho))
-
-    def max_norm(self, value, sensitivity, epsilon):
-        return self._certified(lattice.max_norm(self.key, value, sensitivity, epsilon))
-
-    def argmax_exponential(self, scores, sensitivity, epsilon):
-        return self._certified(lattice.argmax_exponential(self.key, scores, sensitivity, epsilon))
-
-    def argmax_gumbel(self, scores, sensitivity, epsilon):
-        return self._certified(lattice.argmax_gumbel(self.key, scores, sensitivity, epsilon))
-
-    def largest_gumbel(self, scores, sensitivity, epsilon, count: int):
-        return peeled(self, "argmax_gumbel", scores, sensitivity, epsilon, count)
-
-    def best_of_runs(self, scores, sensitivity, mechanism):
-        if mechanism.eta != 1.0:
-            raise ValueError(f"RandomStopping has exact noise for eta = 1 only, got eta = {mechanism.eta}.")
-        drawn = random_runs.best_of_runs(self.key, scores, sensitivity, mechanism.epsilon, mechanism.mean_runs)
-        return self._certified(drawn)
-
-    def rank_at_most(self, reference, others, scale_numerator, epsilon, count: int):
-        return self._certified(lattice.rank_at_most(self.key, reference, others, scale_numerator, epsilon, count))
-
-    def sparse_threshold(self, threshold, sparse):
-        plan = sparse.plan()
-        return self._certified((lattice.sparse_threshold(self.key, threshold, plan), plan.facts))
-
-    def sparse_answers(self, queries, center, noisy, sparse):
-        return self._once(lattice.sparse_answers(self.key, queries, center, noisy, sparse.plan()))
-
-    def sparse_answer(self, query, center, noisy, sparse):
-        return self._once(_RELEASED_ANSWER(self.key, jnp.reshape(query, (1,)), center, noisy, sparse.plan())[0])
-
-    def smooth(self, value, sensitivity, mechanism):
-        rungs.require_range(sensitivity)
-        law, decay, (center, scale) = mechanism.law(), mechanism.ladder_decay(), value
-        steps, rung, *_ = rungs.smooth_grid(center, scale, sensitivity.lower, sensitivity.upper, decay)
-        steps, rung = steps.astype(jnp.int64), rung.astype(jnp.int64)
-        return self._certified(lattice.smooth(self.key, steps, rung, sensitivity, law))
-
-    def _certified(self, drawn):
-        """The released value; its certificate goes into the release being made."""
-        output, facts = drawn
-        self._found.found.append(facts)
-        return self._once(output)
-
-    def _once(self, output):
-        """The output of this key, unless a program would give it again and again."""
+    def draw(self, law, value, sensitivity=None):
+        """The exact output; its certificates go into the release being made. Refused if a program would repeat it."""
+        output, *facts = law.lattice_draw(self.key, value, sensitivity)
+        self._found.found.extend(facts)
         self._require_plain(output)
         return output
 
@@ -342,9 +168,6 @@ class LatticeNoise(Source):
                 "exact noise can't be added to a traced value: a compiled program would add the same noise in every "
                 "call. Draw it outside jax.jit and other JAX transformations."
             )
-
-
-_RELEASED_ANSWER = jax.jit(lattice.sparse_answers, static_argnums=4)
 
 
 @as_pytree
@@ -386,7 +209,7 @@ class RecordedNoise(Source):
     def with_noise_of(self, quiet: Source) -> RecordedNoise:
         return RecordedNoise(quiet, self.tape)
 
-    def note(self, law: str, value, parameters, key, output):
+    def note(self, law, value, parameters, key, output):
         return self.tape.play(law, value, parameters, key, output)
 
     def require_noise(self, mechanism) -> None:
@@ -395,58 +218,12 @@ class RecordedNoise(Source):
     def require_certificates(self, mechanism) -> None:
         self.inner.require_certificates(mechanism)
 
-    def laplace(self, value, sensitivity, epsilon):
-        return self._draw("laplace", value, sensitivity, epsilon)
-
-    def geometric(self, value, sensitivity, epsilon):
-        return self._draw("geometric", value, sensitivity, epsilon)
-
-    def gaussian(self, value, sensitivity, rho):
-        return self._draw("gaussian", value, sensitivity, rho)
-
-    def max_norm(self, value, sensitivity, epsilon):
-        return self._draw("max_norm", value, sensitivity, epsilon)
-
-    def argmax_exponential(self, scores, sensitivity, epsilon):
-        return self._draw("argmax_exponential", scores, sensitivity, epsilon)
-
-    def argmax_gumbel(self, scores, sensitivity, epsilon):
-        return self._draw("argmax_gumbel", scores, sensitivity, epsilon)
-
-    def largest_gumbel(self, scores, sensitivity, epsilon, count: int):
-        return self._draw("largest_gumbel", scores, sensitivity, epsilon, count)
-
-    def best_of_runs(self, scores, sensitivity, mechanism):
-        output = self.inner.best_of_runs(scores, sensitivity, mechanism)
-        return self.note("best_of_runs", scores, (reach(sensitivity), mechanism.epsilon), self.key, output)
-
-    def rank_at_most(self, reference, others, scale_numerator, epsilon, count: int):
-        output = self.inner.rank_at_most(reference, others, scale_numerator, epsilon, count)
-        return self.note("rank_at_most", (reference, others), (scale_numerator, epsilon), self.key, output)
-
-    def sparse_threshold(self, threshold, sparse):
-        center, noisy = self.inner.sparse_threshold(threshold, sparse)
-        parameters = (sparse.bound + 2.0 * sparse.error, *sparse.budgets())
-        return center, self.note("sparse_threshold", threshold, parameters, self.key, noisy)
-
-    # an answer is private until it is capped: `SparseVector` notes it then
-    def sparse_answers(self, queries, center, noisy, sparse):
-        return self.inner.sparse_answers(queries, center, noisy, sparse)
-
-    def sparse_answer(self, query, center, noisy, sparse):
-        return self.inner.sparse_answer(query, center, noisy, sparse)
-
-    def smooth(self, value, sensitivity, mechanism):
-        output = self.inner.smooth(value, sensitivity, mechanism)
-        width = sensitivity.upper - sensitivity.lower
-        return self.note("smooth", value, (width, mechanism.epsilon), self.key, output)
-
-    def _draw(self, law: str, value, sensitivity, budget, *more):
+    def draw(self, law, value, sensitivity=None):
         known = self.tape.ahead(law) if self.mode == keys.SIMULATION else None
         if known is not None:
             return known
-        output = getattr(self.inner, law)(value, sensitivity, budget, *more)
-        return self.note(law, value, (reach(sensitivity), budget), self.key, output)
+        output = self.inner.draw(law, value, sensitivity)
+        return self.note(law, value, law.parameters(sensitivity), self.key, output)
 
 
 def source_from_key(key) -> Source:
@@ -463,18 +240,3 @@ def require_source(source) -> None:
         return
     keys.mode_of(source)  # knows what to say to a release key
     raise TypeError("a mechanism draws from a source of noise: give it jaxdp.noise.source.FloatNoise(key).")
-
-
-def peeled(source: Source, law: str, scores, sensitivity, epsilon, count: int):
-    """Indices of `count` selections by one law, best first, each at this epsilon from what is left of the scores (k,).
-
-    What is taken is left out by shifting the places, without a shape that depends on the data.
-    """
-    remaining = jnp.arange(scores.shape[-1])
-    chosen = []
-    for part in source.split(count):
-        index = getattr(part, law)(scores[remaining], sensitivity, epsilon)
-        chosen.append(remaining[index])
-        place = jnp.arange(remaining.shape[0] - 1)
-        remaining = remaining[place + (place >= index)]
-    return jnp.stack(chosen)

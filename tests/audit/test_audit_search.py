@@ -63,7 +63,7 @@ class ValueScaled(jaxdp.ReportNoisyMax):
 
     def perturb(self, source, value, sensitivity):
         spread = dataclasses.replace(sensitivity, bound=1.0 + jnp.abs(value))
-        return source.laplace(value, spread, self.epsilon)
+        return jaxdp.Laplace(self.epsilon).perturb(source, value, spread)
 
 
 @frozen_pytree
@@ -71,8 +71,9 @@ class OneKey(jaxdp.ReportNoisyMax):
     """Two draws with one key."""
 
     def perturb(self, source, value, sensitivity):
-        first = source.laplace(value, sensitivity, self.epsilon / 2)
-        return 0.5 * (first + source.laplace(value, sensitivity, self.epsilon / 2))
+        half = jaxdp.Laplace(self.epsilon / 2)
+        first = half.perturb(source, value, sensitivity)
+        return 0.5 * (first + half.perturb(source, value, sensitivity))
 
 
 @frozen_pytree

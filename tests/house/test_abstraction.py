@@ -129,7 +129,7 @@ class NoNorm:
     epsilon: float
 
     def perturb(self, source, value, sensitivity):
-        return source.laplace(value, sensitivity, self.epsilon)
+        return jaxdp.Laplace(self.epsilon).perturb(source, value, sensitivity)
 
     def cost(self, relation):
         return jaxdp.Cost(epsilon=self.epsilon, relation=relation)

@@ -9,6 +9,14 @@ import pytest
 import scipy.stats
 
 from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.mechanisms import (
+    ExponentialMechanism,
+    Gaussian,
+    Geometric,
+    Laplace,
+    RankThreshold,
+    ReportNoisyMax,
+)
 from jaxdp.noise import lattice
 from jaxdp.noise.source import FloatNoise, LatticeNoise
 from jaxdp.randomness import chacha, keys
@@ -17,6 +25,8 @@ pytestmark = pytest.mark.optimised
 
 SIZE = 200_000
 ALPHA = 1e-6
+PURE = {"laplace": Laplace, "geometric": Geometric}
+SELECTIONS = {"argmax_exponential": ReportNoisyMax, "argmax_gumbel": ExponentialMechanism}
 DRAWS = 300_000
 
 
@@ -39,17 +49,17 @@ def released(law: str, size: int = DRAWS):
     with jax.enable_x64(True):
         if law == "gaussian":
             bound = sensitivity(3.0 * size**0.5, Norm.L2)
-            return np.asarray(LatticeNoise(release_key(1)).gaussian(jnp.zeros(size), bound, size / 2.0))
+            return np.asarray(Gaussian(size / 2.0).perturb(LatticeNoise(release_key(1)), jnp.zeros(size), bound))
         bound, zeros = sensitivity(3.0 * size), jnp.zeros(size, int if law == "geometric" else float)
-        return np.asarray(getattr(LatticeNoise(release_key(2)), law)(zeros, bound, 1.0 * size))
+        return np.asarray(PURE[law](1.0 * size).perturb(LatticeNoise(release_key(2)), zeros, bound))
 
 
 @functools.lru_cache
 def simulated(law: str, size: int = DRAWS):
     source = FloatNoise(jax.random.key(5))
     if law == "gaussian":
-        return np.asarray(source.gaussian(jnp.zeros(size), sensitivity(3.0, Norm.L2), 0.5))
-    return np.asarray(getattr(source, law)(jnp.zeros(size), sensitivity(3.0), 1.0))
+        return np.asarray(Gaussian(0.5).perturb(source, jnp.zeros(size), sensitivity(3.0, Norm.L2)))
+    return np.asarray(PURE[law](1.0).perturb(source, jnp.zeros(size), sensitivity(3.0)))
 
 
 LAWS = {"laplace": scipy.stats.laplace(scale=3.0), "gaussian": scipy.stats.norm(scale=3.0)}
@@ -121,14 +131,14 @@ def selections(law: str, release: bool, size: int):
     bound = sensitivity(1.0, Norm.LINF)
 
     def one(key):
-        return getattr(source_of(release)(key), law)(scores, bound, EPSILON)
+        return SELECTIONS[law](epsilon=EPSILON).perturb(source_of(release)(key), scores, bound)
 
     key = release_key(3) if release else jax.random.key(3)
     return np.asarray(jax.jit(lambda key: jax.lax.map(one, jax.random.split(key, size), batch_size=500))(key))
 
 
 @pytest.mark.parametrize("release", [True, False])
-@pytest.mark.parametrize("law", ["argmax_exponential", "argmax_gumbel"])
+@pytest.mark.parametrize("law", sorted(SELECTIONS))
 def test_selection_laws(law, release):
     size = 6_000 if release else 20_000
     with jax.enable_x64(release):
@@ -148,11 +158,12 @@ def test_selection_laws(law, release):
 @pytest.mark.parametrize("release", [True, False])
 def test_rank_decision_law(release):
     size, scale = 20_000, 2.0
+    decision, bounds = RankThreshold(epsilon=1.0, level=0.25), [sensitivity(1.0, Norm.LINF)] * 2
     reference, others = jnp.asarray(3.0), jnp.array([0.0, 1.0, 2.5])
     key = release_key(4) if release else jax.random.key(4)
 
     def one(key):
-        return source_of(release)(key).rank_at_most(reference, others, 2.0, 1.0, 0)
+        return decision.perturb(source_of(release)(key), (reference, others), bounds)
 
     with jax.enable_x64(release):
         reference, others = jnp.asarray(3.0, float), jnp.array([0.0, 1.0, 2.5], float)

@@ -25,10 +25,10 @@ with keys.precision("release"):
     rng = np.random.default_rng(0)
     value = rng.normal(size=40)
     noise = [
-        np.asarray(getattr(LatticeNoise(jax.random.fold_in(root, i)), law)(
-            np.rint(value).astype(np.int64) if law == "geometric" else value, scalar(norm), 0.5))
-        for i, (law, norm) in enumerate((("laplace", Norm.L1), ("geometric", Norm.L1), ("gaussian", Norm.L2),
-                                         ("argmax_exponential", Norm.LINF), ("argmax_gumbel", Norm.LINF)))
+        np.asarray(law.perturb(LatticeNoise(jax.random.fold_in(root, i)),
+            np.rint(value).astype(np.int64) if law.name == "geometric" else value, scalar(law.norm)))
+        for i, law in enumerate((jaxdp.Laplace(0.5), jaxdp.Geometric(0.5), jaxdp.Gaussian(0.5),
+                                 jaxdp.ReportNoisyMax(epsilon=0.5), jaxdp.ExponentialMechanism(epsilon=0.5)))
     ]
     codes = rng.integers(0, 3, size=(2, 5000))
     table = np.asarray(contingency.table(list(jnp.asarray(codes)), (3, 3)))

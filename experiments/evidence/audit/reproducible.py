@@ -19,7 +19,7 @@ import numpy as np
 
 import jaxdp
 from experiments.record import provenance
-from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.core import Relation, Sensitivity
 from jaxdp.noise.source import LatticeNoise
 from jaxdp.randomness import chacha, keys
 from jaxdp.statistics import concordance
@@ -35,21 +35,21 @@ FLAGS = {
     "--xla_backend_optimization_level=0",
 }
 LAWS = (
-    ("laplace", Norm.L1, np.float64),
-    ("geometric", Norm.L1, np.int64),
-    ("gaussian", Norm.L2, np.float64),
-    ("argmax_exponential", Norm.LINF, np.float64),
-    ("argmax_gumbel", Norm.LINF, np.float64),
+    (jaxdp.Laplace(0.5), np.float64),
+    (jaxdp.Geometric(0.5), np.int64),
+    (jaxdp.Gaussian(0.5), np.float64),
+    (jaxdp.ReportNoisyMax(epsilon=0.5), np.float64),
+    (jaxdp.ExponentialMechanism(epsilon=0.5), np.float64),
 )
 LANES = 4
 
 
-def forms(law, norm, root, value) -> list[str]:
+def forms(law, root, value) -> list[str]:
     """Digests of one draw: eager, compiled, and as one lane of a batch."""
-    bound = Sensitivity(1.0, norm, Relation.REPLACE_ONE, lower=-50.0, upper=50.0)
+    bound = Sensitivity(1.0, law.norm, Relation.REPLACE_ONE, lower=-50.0, upper=50.0)
 
     def draw(key, value):
-        return getattr(LatticeNoise(key), law)(value, bound, 0.5)
+        return law.perturb(LatticeNoise(key), value, bound)
 
     each = jax.random.split(root, LANES)
     eager = [draw(each[lane], value) for lane in range(LANES)]
@@ -69,8 +69,8 @@ def measure() -> dict:
     with keys.precision(keys.RELEASE), jax.debug_key_reuse(False), jax.default_device(device):
         value = rng.normal(size=40)
         noise = {
-            law: forms(law, norm, jax.random.fold_in(root, number), jnp.asarray(np.rint(value), dtype))
-            for number, (law, norm, dtype) in enumerate(LAWS)
+            law.name: forms(law, jax.random.fold_in(root, number), jnp.asarray(np.rint(value), dtype))
+            for number, (law, dtype) in enumerate(LAWS)
         }
         codes = jnp.asarray(rng.integers(0, 3, size=(2, 5000)))
         counts = digest(contingency.table(list(codes), (3, 3)), concordance.kendall_s(codes[0], codes[1]))

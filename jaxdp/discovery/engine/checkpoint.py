@@ -29,7 +29,6 @@ from jaxdp.data.records import Records
 from jaxdp.noise.recorder import Tape
 
 FILE = "answers.jsonl"
-RELEASED = ("laplace", "geometric", "gaussian", "argmax_exponential", "argmax_gumbel")  # laws whose outputs all are
 
 
 @dataclasses.dataclass(eq=False)
@@ -88,13 +87,13 @@ class Checkpoint(Tape):
             return False
         return _book(self.ledger).checkpoint(self.header["txid"], cost) is not None
 
-    def play(self, law: str, value, parameters, key, output):
+    def play(self, law, value, parameters, key, output):
         """The next answer as it was given before; or this one, which is on disk when this returns."""
         del value, key
-        if law not in RELEASED:
-            raise NotImplementedError(f"answers of {law} are not kept.")
+        if not law.outputs_released:
+            raise NotImplementedError(f"answers of {law.name} are not kept.")
         number, output = self.given, np.asarray(output)
-        facts = {"law": law, "parameters": [_exact(part) for part in parameters], "shape": list(output.shape)}
+        facts = {"law": law.name, "parameters": [_exact(part) for part in parameters], "shape": list(output.shape)}
         self.given += 1
         if number < len(self.answers):
             answer = json.loads(self.answers[number])

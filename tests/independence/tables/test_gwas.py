@@ -22,10 +22,11 @@ from jaxdp.independence.tables.gwas import (
     first_threshold,
 )
 from jaxdp.independence.tables.unit_circle import UnitCircle
+from jaxdp.mechanisms.noisy_max import ExponentialMechanism
 from jaxdp.mechanisms.sparse_vector import exponential_gap_tail
-from jaxdp.mechanisms.top_k import TopK
+from jaxdp.mechanisms.top_k import TopK, peeled
 from jaxdp.noise.lattice import SELECTION_LIMIT
-from jaxdp.noise.source import FloatNoise, LatticeNoise, peeled
+from jaxdp.noise.source import FloatNoise, LatticeNoise
 from jaxdp.published.unit_circle import PaperFirstTables, PaperThresholdNoise
 
 SMALL = {"num_cases": 20, "num_controls": 20}
@@ -179,7 +180,7 @@ def test_one_shot_gumbel_equals_peeling():
     one_shot = np.asarray(jax.vmap(lambda k: mechanism.perturb(FloatNoise(k), jnp.asarray(scores), sensitivity))(keys))
 
     def one_by_one(k):
-        return peeled(FloatNoise(k), "argmax_gumbel", jnp.asarray(scores), sensitivity, epsilon / 2, 2)
+        return peeled(FloatNoise(k), ExponentialMechanism(epsilon=epsilon / 2), jnp.asarray(scores), sensitivity, 2)
 
     in_turn = np.asarray(jax.vmap(one_by_one)(jax.random.split(jax.random.key(8), 30_000)))
     weight = np.exp(epsilon / 2 * scores / 2)

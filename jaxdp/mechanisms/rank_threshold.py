@@ -45,7 +45,8 @@ class RankThreshold(PureLaw):
         return jnp.sum(noisy[1:] >= noisy[0]) <= self._most(value)
 
     def lattice_draw(self, key, value, sensitivity):
-        return lattice.rank_at_most(key, *value, *self.parameters(sensitivity), self._most(value))
+        moves, epsilon = self.parameters(sensitivity)
+        return lattice.rank_at_most(key, value[0], value[1], moves, epsilon, self._most(value))
 
     def parameters(self, sensitivity) -> tuple:
         return sum(reach(part) for part in sensitivity), check.budget(self.epsilon)

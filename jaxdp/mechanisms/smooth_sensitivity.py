@@ -68,6 +68,8 @@ class _SmoothNoise(Law):
     Released: center + width S Z, rounded and clipped into the range.
     """
 
+    epsilon: Any
+
     name: ClassVar[str] = "smooth"
     norm: ClassVar[Norm] = Norm.L1
     outputs_released: ClassVar[bool] = True

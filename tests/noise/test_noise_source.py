@@ -8,7 +8,10 @@ from test_lattice import key_of
 
 import jaxdp
 from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity
+from jaxdp.discovery.engine.checkpoint import keeping
 from jaxdp.mechanisms import MaxNorm
+from jaxdp.mechanisms.law import Law
+from jaxdp.mechanisms.sparse_vector import SparseThreshold, SparseVector
 from jaxdp.mechanisms.top_k import TopK
 from jaxdp.noise.recorder import Tape
 from jaxdp.noise.source import FloatNoise, LatticeNoise, RecordedNoise, source_from_key
@@ -24,6 +27,42 @@ MECHANISMS = {
     "largest_gumbel": (TopK(epsilon=1.0, count=2), Norm.LINF),
     "best_of_runs": (jaxdp.RandomStopping(epsilon=3.0), Norm.LINF),
 }
+
+
+class Coin(Law):
+    """A law of another package, which leaves a certificate of its own; says nothing about keeping its outputs."""
+
+    name, norm = "coin", Norm.L1
+
+    def float_draw(self, key, value, sensitivity):
+        return value + jax.random.bernoulli(key)
+
+    def lattice_draw(self, key, value, sensitivity):
+        return value + 2.0, "certificate of the coin"
+
+    def parameters(self, sensitivity):
+        return sensitivity.bound, 1.0
+
+
+def test_a_law_of_another_package_is_drawn_taped_and_certified_but_its_outputs_are_not_kept(tmp_path):
+    with jax.enable_x64(True):
+        source, tape = LatticeNoise(key_of(1)), Tape()
+        assert float(Coin().perturb(RecordedNoise(source, tape), 1.0, bound(Norm.L1))) == 3.0
+    assert source.certificates == ("certificate of the coin",)
+    assert [(call.law.name, call.parameters, call.output) for call in tape.calls] == [("coin", (1.0, 1.0), 3.0)]
+    assert float(Coin().perturb(FloatNoise(jax.random.key(0)), 1.0, bound(Norm.L1))) in (1.0, 2.0)
+    with pytest.raises(ValueError, match="Coin needs an L1 bound, got linf"):
+        Coin().perturb(FloatNoise(jax.random.key(0)), 1.0, bound(Norm.LINF))
+    with keeping(tmp_path / "answers") as kept:
+        kept.begin({"search": "a"})
+        source = RecordedNoise(FloatNoise(jax.random.key(0)), kept)
+        for law, norm in MECHANISMS.values():
+            law.perturb(source, jnp.arange(4.0), bound(norm))
+        assert len(kept.answers) == len(MECHANISMS)
+        for refused in (Coin(), SparseThreshold(SparseVector(epsilon=1.0))):
+            with pytest.raises(NotImplementedError, match=f"answers of {refused.name}"):
+                source.note(refused, 0.0, refused.parameters(bound(Norm.L1)), source.key, jnp.zeros(()))
+        assert len(kept.answers) == len(MECHANISMS)
 
 
 def bound(norm):

@@ -194,8 +194,8 @@ class Result(Readable):
 class Mechanism(Protocol):
     """Releases a statistic with noise; built from its budget, calibrated by a sensitivity. Every mechanism offers this.
 
-    A mechanism is a frozen pytree (`jaxdp.private_test` makes one). It is a law of noise (`jaxdp.mechanisms.law.Law`), or
-    draws by others from the source it is given, such as `jaxdp.Laplace(epsilon).perturb(source, value, sensitivity)`;
+    A mechanism is a frozen pytree (`jaxdp.private_test` makes one). It is a law of noise, a `jaxdp.mechanisms.law.Law`,
+    or draws by others from the source it is given, as in `jaxdp.Laplace(epsilon).perturb(source, value, sensitivity)`;
     several draws take `source.split(count)`. In a release a draw leaves a certificate; without one nothing is released.
     A class with `private = False` adds no noise, and only simulations may run it.
     """

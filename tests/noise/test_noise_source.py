@@ -56,8 +56,8 @@ def test_a_law_of_another_package_is_drawn_taped_and_certified_but_its_outputs_a
     with keeping(tmp_path / "answers") as kept:
         kept.begin({"search": "a"})
         source = RecordedNoise(FloatNoise(jax.random.key(0)), kept)
-        for law, norm in MECHANISMS.values():
-            law.perturb(source, jnp.arange(4.0), bound(norm))
+        for (law, norm), own in zip(MECHANISMS.values(), source.split(len(MECHANISMS)), strict=True):
+            law.perturb(own, jnp.arange(4.0), bound(norm))
         assert len(kept.answers) == len(MECHANISMS)
         for refused in (Coin(), SparseThreshold(SparseVector(epsilon=1.0))):
             with pytest.raises(NotImplementedError, match=f"answers of {refused.name}"):

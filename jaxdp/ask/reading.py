@@ -233,8 +233,9 @@ def _checked(load: Callable[..., Any], selection: Selection) -> Any:
     failing = report.failing()
     if failing and not selection.table.reading.force:
         more = f" (and {len(failing) - 1} more: jaxdp check)" if len(failing) > 1 else ""
+        said = "call" if failing[0].rule.drafted else "schema"
         raise ValueError(
-            f"{failing[0].sentence}{more}; nothing was charged: correct the file or the schema, or go on with --force "
+            f"{failing[0].sentence}{more}; nothing was charged: correct the file or the {said}, or go on with --force "
             f"(in Python: force=True) ({OWNER})."
         )
     given = selection.names if selection.all_given else selection.given

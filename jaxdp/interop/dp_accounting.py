@@ -31,7 +31,8 @@ def dp_event(*paid: Any, kind: str = BOUND) -> Any:
     response of anything else that is pure (docs/accounting.md#events).
 
     The event carries its relation: an accountant of the other one refuses it. `REPLACE_SPECIAL` is none of jaxdp's
-    relations; events mean something else to it. What dp-accounting makes of events holds if they were fixed in advance.
+    relations; events mean something else to it. Repeat results in the list: `compose(event, count)` of dp-accounting
+    0.6's `PLDAccountant` counts randomised response once. What it makes of events holds if they were fixed in advance.
     Errors: ValueError for costs of different relations, for what is not private, and, of "tight", for costs with a
     delta and for zCDP without the release that it is of; TypeError for anything else.
     """

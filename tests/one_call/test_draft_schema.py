@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import itertools
 import math
+import re
 import tomllib
 
 import jax
@@ -118,7 +119,7 @@ def test_dates_of_another_form_have_it_in_the_schema_and_bounds_that_it_reads(tm
 def test_a_notation_that_a_draft_does_not_read_is_told_without_a_schema_that_nobody_has(cells, dates, told):
     with pytest.raises((TypeError, ValueError), match=told) as caught:
         jaxdp.draft_schema({"day": cells}, columns=["day"], dates=dates, epsilon=50.0, key=jax.random.key(0))
-    assert "in the schema" not in str(caught.value)
+    assert not re.search("(in|or) the schema", str(caught.value))
 
 
 def test_a_column_without_spread_gets_no_bounds():

@@ -64,7 +64,7 @@ def test_the_record_holds_the_kinds_of_columns_that_are_met_most():
     measured = {"binary x binary", "nominal 3 x nominal 4", "nominal 8 x nominal 8", "ordered 3 x ordered 4"}
     measured |= {"number x number", "ordered 4 x number", "binary x number given a continuous Z"}
     measured |= {f"{pair} given a coded Z" for pair in ("number x number", "binary x number", "binary x binary")}
-    measured |= {"nominal 3 x nominal 4 given a coded Z"}
+    measured |= {f"{kind} 3 x {kind} 4 given a coded Z" for kind in ("nominal", "ordered")}
     missing = measured - set(KINDS)
     assert not missing, f"measure them: python -m experiments.evidence.defaults --kinds {' '.join(map(repr, missing))}"
 

@@ -167,7 +167,7 @@ class SparseVector(PureBudget):
         require_source(source)
         own, of_queries = source.split()
         center, noisy = self._threshold(own, threshold)
-        fired = of_queries.quiet().draw(SparseAnswers(self, center, noisy), queries)
+        fired = of_queries.quiet().draw(_Answers(self, center, noisy), queries)
         fired = fired & (jnp.cumsum(fired) <= self.max_above)
         return self._noted(source, queries, of_queries.key, fired)
 
@@ -182,7 +182,7 @@ class SparseVector(PureBudget):
     def _ask(self, state: SparseVectorState, query):
         """The answer, the state but for its count of above-threshold answers, and the key used up."""
         now, later = state.source.split()
-        fired = now.draw(SparseAnswers(self, state.center, state.threshold), query)
+        fired = now.draw(_Answers(self, state.center, state.threshold), query)
         fired = fired & (state.above < self.max_above)
         return state._replace(source=later, asked=state.asked + 1), fired, now.key
 
@@ -199,13 +199,13 @@ class SparseVector(PureBudget):
 
     def _threshold(self, source: Source, threshold):
         """(center, noisy threshold); a tape holds the noisy one."""
-        law, threshold = SparseThreshold(self), jnp.asarray(threshold, float)
+        law, threshold = _Threshold(self), jnp.asarray(threshold, float)
         center, noisy = source.quiet().draw(law, threshold)
         return center, source.note(law, threshold, law.parameters(), source.key, noisy)
 
     def _noted(self, source: Source, queries, key, fired):
         """Answers go on a tape once they are capped: before that they are private."""
-        law = SparseAnswers(self)
+        law = _Answers(self)
         return source.note(law, queries, law.parameters(), key, fired)
 
     def centred(self, key, shape=()):
@@ -228,7 +228,7 @@ _SIMULATED = jax.jit(SparseVector._ask)
 
 
 @dataclasses.dataclass(frozen=True)
-class SparseThreshold(Law):
+class _Threshold(Law):
     """The noise of the threshold: (center, noisy threshold) of a public threshold, in lattice steps in a release.
 
     The noisy threshold stays secret. The certificate is that of the whole sparse vector.
@@ -252,7 +252,7 @@ class SparseThreshold(Law):
 
 
 @dataclasses.dataclass(frozen=True)
-class SparseAnswers(Law):
+class _Answers(Law):
     """Whether each query, (k,) or (), with fresh noise reaches the noisy threshold; to be capped before its release."""
 
     sparse: SparseVector

@@ -32,7 +32,7 @@ def kinds():
     for module in pkgutil.iter_modules(mechanisms.__path__, "jaxdp.mechanisms."):
         for name, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             here = kind.__module__ == module.name
-            if here and hasattr(kind, "perturb") and not name.startswith("_"):
+            if here and hasattr(kind, "perturb") and not (name.startswith("_") or inspect.isabstract(kind)):
                 yield name, kind
 
 

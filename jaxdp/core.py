@@ -13,7 +13,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -350,6 +350,15 @@ class PrivateQuery:
 NO_SUM = "its statistic is no sum over records"
 
 
+class Interpretation(NamedTuple):
+    """What a release says: public, at no further cost. The estimate is `Result.statistic`."""
+
+    p_value: Any
+    estimate: Any
+    effect: Any = None
+    interval: Any = None
+
+
 @frozen_pytree
 class PrivateTest(PrivateQuery):
     """A private query whose release has a p-value."""
@@ -364,13 +373,37 @@ class PrivateTest(PrivateQuery):
     pairwise: ClassVar[Callable[..., Any] | None] = None
     pairwise_of_sums: ClassVar[Callable[..., Any] | None] = None  # the same from the sums of all records
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        own = [name for name in ("p_value", "estimate") if getattr(cls, name) is not getattr(PrivateTest, name)]
+        if own and cls.interpret is not PrivateTest.interpret:
+            raise TypeError(
+                f"{cls.__name__} has an interpret and a {' and an '.join(own)} of its own, which no answer would read: "
+                "a test with an effect says everything in interpret (docs/abstraction.md)."
+            )
+
+    def interpret(self, key, release: Release) -> Interpretation:
+        """Post-processing of the release; never reads the data. A test with an effect defines this alone.
+
+        Of a test without one: `p_value` and `estimate`. The estimate does not depend on the key.
+        """
+        found = self.effect(jax.random.fold_in(key, 1), release)
+        return Interpretation(self.p_value(key, release), self.estimate(release), *(found or ()))
+
     def p_value(self, key, release: Release):
-        """Post-processing of the release; never reads the data."""
-        raise NotImplementedError
+        """The p-value alone, also for an eager caller: nothing else of `interpret` is computed."""
+        if type(self).interpret is PrivateTest.interpret:
+            raise NotImplementedError(
+                f"{type(self).__name__} has no p-value: define p_value(key, release), or interpret(key, release) for a "
+                "test with an effect (docs/abstraction.md)."
+            )
+        return _part(self, key, _bare(release), "p_value")
 
     def estimate(self, release: Release):
         """The released number people look at: `Result.statistic`."""
-        return release.value
+        if type(self).interpret is PrivateTest.interpret:
+            return release.value
+        return _part(self, jax.random.key(0), _bare(release), "estimate")
 
     def effect(self, key, release: Release):
         """(estimate, (low, high)): an effect size and its 95 % interval, post-processing of the release.
@@ -634,17 +667,23 @@ def _statistic(test, key, data):
 
 
 @jax.jit
-def _answer(test, key, release: Release):
-    """p-value, headline, effect size with its interval (None, None without)."""
-    p_value, headline = test.p_value(key, release), test.estimate(release)
-    found = test.effect(jax.random.fold_in(key, 1), release)
+def _answer(test, key, release: Release) -> Interpretation:
+    found = test.interpret(key, release)
     # A budget that was not > 0 under tracing is NaN in the cost; a decision would hide it.
     spoiled = jnp.isnan(release.cost.epsilon) | jnp.isnan(release.cost.rho)
-    effect, interval = (None, None) if found is None else found
-    p_value, effect, interval = jax.tree.map(
-        lambda number: jnp.where(spoiled, jnp.nan, number), (p_value, effect, interval)
-    )
-    return p_value, headline, effect, interval
+    spoil = functools.partial(jax.tree.map, lambda number: jnp.where(spoiled, jnp.nan, number))
+    return found._replace(p_value=spoil(found.p_value), effect=spoil(found.effect), interval=spoil(found.interval))
+
+
+@functools.partial(jax.jit, static_argnames="name")
+def _part(test, key, release: Release, name: str):
+    # compiled, so that what the other parts would take is left out
+    return getattr(test.interpret(key, release), name)
+
+
+def _bare(release: Release) -> Release:
+    """Without certificates and earlier stages: no input of an answer, and static, so that they would recompile it."""
+    return dataclasses.replace(release, certificates=(), earlier=())
 
 
 def _execute(test, source: Source, data) -> tuple[Any, Release]:
@@ -733,15 +772,13 @@ def run_opened(test, source: Source, data) -> Result:
     mode = source.mode
     for_release, for_null = source.split()
     resolved, released = _execute(test, for_release, _widened(mode, data))
-    # certificates and earlier stages are no input of a p-value; as static fields they would recompile it
-    bare = dataclasses.replace(released, certificates=(), earlier=())
     with naming_the_rule(test):
-        p_value, headline, effect, interval = _answer(resolved, for_null.key, bare)
+        found = _answer(resolved, for_null.key, _bare(released))
     result = Result(
-        p_value=p_value,
-        statistic=headline,
-        effect=effect,
-        interval=interval,
+        p_value=found.p_value,
+        statistic=found.estimate,
+        effect=found.effect,
+        interval=found.interval,
         release=released,
         cost=released.cost,
         mode=mode,

@@ -162,6 +162,46 @@ def test_a_broken_rule_is_named_in_one_sentence(test, rule):
     assert float(jaxdp.run(Plain(epsilon=1.0), jax.random.key(0), DATA).p_value) <= 1.0
 
 
+@jaxdp.private_test
+class Shared(Bare):
+    """`Bare` without a p-value of its own: it has an effect."""
+
+    p_value = jaxdp.PrivateTest.p_value
+
+    def interpret(self, key, release):
+        del key
+        p_value = self.mechanism_in_force().null_p_value(release.value, 5.0, release.sensitivity)
+        share = release.value / release.num_records
+        return core.Interpretation(p_value, 2.0 * share, share, (share - 1.0, share + 1.0))
+
+
+def test_a_test_with_an_effect_says_everything_in_interpret():
+    simple, told = (jaxdp.run(kind(epsilon=1.0), jax.random.key(0), DATA) for kind in (Plain, Shared))
+    assert (simple.effect, simple.interval) == (None, None)
+    assert float(told.p_value) == float(simple.p_value)
+    assert float(told.statistic) == pytest.approx(float(simple.statistic) / 15)
+    assert 2.0 * float(told.effect) == float(told.statistic)
+    parts = Shared(epsilon=1.0)
+    assert float(parts.p_value(None, told.release)) == float(told.p_value)
+    assert float(parts.estimate(told.release)) == float(told.statistic)
+
+
+def test_the_p_value_alone_takes_nothing_else_of_interpret():
+    def program(test):
+        shapes = jax.eval_shape(lambda: jaxdp.release(test, jax.random.key(0), DATA))
+        return jax.jit(lambda release: test.p_value(None, release)).lower(shapes).compile().as_text()
+
+    assert program(Shared(epsilon=1.0)).count(" = ") <= program(Plain(epsilon=1.0)).count(" = ") + 2
+
+
+def test_what_no_answer_would_read_is_refused_where_it_is_written():
+    with pytest.raises(TypeError, match=r"Both has an interpret and a p_value of its own.*docs/abstraction\.md"):
+        type("Both", (Shared,), {"p_value": Bare.p_value})
+    neither = jaxdp.private_test(type("Neither", (Bare,), {"p_value": jaxdp.PrivateTest.p_value}))
+    with pytest.raises(NotImplementedError, match=r"Neither has no p-value: define p_value"):
+        jaxdp.run(neither(epsilon=1.0), jax.random.key(0), DATA)
+
+
 def test_a_fault_of_a_test_itself_stays_what_it_is():
     class Faulty(Bare):
         def sensitivity(self, num_records):

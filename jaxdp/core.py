@@ -387,8 +387,7 @@ class PrivateTest(PrivateQuery):
 
         Of a test without one: `p_value` and `estimate`. The estimate does not depend on the key.
         """
-        found = self.effect(jax.random.fold_in(key, 1), release)
-        return Interpretation(self.p_value(key, release), self.estimate(release), *(found or ()))
+        return Interpretation(self.p_value(key, release), self.estimate(release))
 
     def p_value(self, key, release: Release):
         """The p-value alone, also for an eager caller: nothing else of `interpret` is computed."""
@@ -404,14 +403,6 @@ class PrivateTest(PrivateQuery):
         if type(self).interpret is PrivateTest.interpret:
             return release.value
         return _part(self, jax.random.key(0), _bare(release), "estimate")
-
-    def effect(self, key, release: Release):
-        """(estimate, (low, high)): an effect size and its 95 % interval, post-processing of the release.
-
-        None where the test offers none; `spec.effect` says what it is.
-        """
-        del key, release
-        return None
 
     def validity(self, shapes) -> Any:
         """What is publicly known about the level for data of these shapes, a `Validity`; None: nothing is."""
@@ -449,7 +440,7 @@ class PrivateTest(PrivateQuery):
     def one_sided(self, shapes, release: Release, effect: float) -> Any:
         """P-values of the hypotheses that the effect is at most this one, and that it is at least this one.
 
-        By the law of the interval of `effect` and in its units, of the test as given to `run`; None: it has none. A
+        By the law of the interval of `interpret` and in its units, of the test as given to `run`; None: it has none. A
         margin is for tests that define it.
         """
         del shapes, release, effect

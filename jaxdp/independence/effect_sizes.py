@@ -109,14 +109,14 @@ def agreeing(interval, p_value, miss=MISS):
     return jnp.where(agrees, low, jnp.nan), jnp.where(agrees, high, jnp.nan)
 
 
-def ratio(released, noise, expected, tail, *, estimate, limits, miss=MISS):
+def ratio(released, null_p_value, noise, expected, tail, *, estimate, limits, miss=MISS):
     """(estimate, interval) of a ratio of a sum and a second sum, both released with noise (#ratio).
 
-    released: both numbers. noise: equally likely values of the noise of the second. expected: (effect, second) -> the
-    first. tail: (what the first is from that, effect) -> its two-sided p-value, noise of the first counted. estimate:
-    (first, second) -> the ratio. Errors of the second are integrated: p(g) = 2 min(m, 1 - m) of the mean m of the
-    one-sided p-values of first - expected(g, second - noise), negative seconds counting as 0. Nothing is known where
-    noise hides the second (below `CLEAR` sds of it).
+    released: both numbers. null_p_value: that of effect 0, as the test gives it. noise: equally likely values of the
+    noise of the second. expected: (effect, second) -> the first. tail: (what the first is from that, effect) -> its
+    two-sided p-value, noise of the first counted. estimate: (first, second) -> the ratio. Errors of the second are
+    integrated: p(g) = 2 min(m, 1 - m) of the mean m of the one-sided p-values of first - expected(g, second - noise),
+    negative seconds counting as 0. Nothing is known where noise hides the second (below `CLEAR` sds of it).
     """
     first, second = released
     seconds = jnp.maximum(second - noise, 0.0)
@@ -130,7 +130,7 @@ def ratio(released, noise, expected, tail, *, estimate, limits, miss=MISS):
     low, high = limits
     clear = CLEAR * jnp.sqrt(jnp.mean(noise**2))
     found = jnp.clip(estimate(first, jnp.maximum(second, clear)), low, high)
-    ends = inverted(p_value, tail(first, 0.0), found, limits, miss)
+    ends = inverted(p_value, null_p_value, found, limits, miss)
     return with_interval(found, [jnp.where(second >= clear, end, jnp.nan) for end in ends])
 
 
@@ -142,19 +142,18 @@ def detectable(tail, spread, miss=MISS):
 # --- mean kernel products
 
 
-def concordance(value, most, variance, mechanism, sensitivity, miss=MISS):
+def concordance(value, null_p_value, most, variance, mechanism, sensitivity, miss=MISS):
     """(estimate, interval) of the mean of a sum of kernel products in [-1, 1] (#concordance).
 
-    value: the noisy sum. most: its largest size. variance: of the sum under the null hypothesis, as the p-value takes
-    it; at mean c, (1 - c^4) times that.
+    value: the noisy sum. null_p_value: that of mean 0, as the test gives it. most: its largest size. variance: of the
+    sum under the null hypothesis, as the p-value takes it; at mean c, (1 - c^4) times that.
     """
 
     def p_value(mean):
         return mechanism.null_p_value(value - most * mean, jnp.sqrt(shrunk(variance, mean)), sensitivity)
 
     found = jnp.clip(value / most, -1.0, 1.0)
-    null = mechanism.null_p_value(value, jnp.sqrt(variance), sensitivity)
-    return with_interval(found, inverted(p_value, null, found, (-1.0, 1.0), miss))
+    return with_interval(found, inverted(p_value, null_p_value, found, (-1.0, 1.0), miss))
 
 
 def detectable_concordance(most, variance, mechanism, sensitivity):

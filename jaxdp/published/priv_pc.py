@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Account, Norm, Relation, Sensitivity
+from jaxdp.core import Account, Interpretation, Norm, Relation, Sensitivity
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import batches
 from jaxdp.discovery.engine.decision_query import Z, rounding
@@ -120,17 +120,11 @@ class PaperKendall(ConditionalKendall):
             upper=1.5 * math.sqrt(num_records),
         )
 
-    def effect(self, key, release):
-        """None: the sum is weighted, so that it estimates no tau."""
-        del key, release
-
-    def p_value(self, key, release):
+    def interpret(self, key, release):
+        """The released statistic, without an effect: the sum is weighted, so that it estimates no tau."""
         del key
-        return self.mechanism_in_force().null_p_value(release.value, 1.0, release.sensitivity)
-
-    def estimate(self, release):
-        """The released statistic."""
-        return release.value
+        p_value = self.mechanism_in_force().null_p_value(release.value, 1.0, release.sensitivity)
+        return Interpretation(p_value, release.value)
 
 
 def published_round(epsilon: float, num_records: int, subset: int) -> RoundPlan:

@@ -105,8 +105,8 @@ def plain(table):
 def answered(test, key, table, records: int):
     """p-value, estimate and interval of `released`."""
     second, last = released(test, key, table, records)
-    estimate, (low, high) = second.effect(None, last)
-    return second.p_value(None, last), estimate, low, high
+    found = second.interpret(None, last)
+    return found.p_value, found.effect, *found.interval
 
 
 @functools.partial(jax.jit, static_argnames="records")

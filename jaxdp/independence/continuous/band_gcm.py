@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.band_order import BandTest
@@ -205,26 +206,30 @@ class BandGCM(BandTest):
         shared = jnp.minimum(largest / 9.0, mean / 4.0) * (2 * k - 1) / (2 * k)
         return count * (mean / (4 * k) + shared)
 
-    def effect(self, key, release):
-        """The mean of psi(dx) psi(dy) over neighbours, with its interval; pairs that do not count are 0.
+    def interpret(self, key, release):
+        """S, and the mean of psi(dx) psi(dy) over neighbours, with its interval; pairs that do not count are 0.
 
-        kernel="sign" with variance="released": Goodman and Kruskal's gamma of neighbours. None for kernel="plain".
+        kernel="sign" with variance="released": Goodman and Kruskal's gamma of neighbours. kernel="plain": no effect.
         Several pairs of columns: their intervals hold together with probability 0.95.
         """
-        del key
-        if self.kernel == "plain":
-            return None
+        p_values = self.pair_p_values(key, release)
+        effect = () if self.kernel == "plain" else self._effect(release, p_values)
+        return Interpretation(null_laws.bonferroni(p_values), self.pair_statistics(release), *effect)
+
+    def _effect(self, release, p_values):
+        """(estimate, interval) of each pair."""
         total, mechanism, sensitivity = self._sum(release)
         variance, miss = self._null_variance(release) + self._poison(), self._miss()
         if self._is_gamma():
             noise = effect_sizes.noise_quantiles(self.mechanism_in_force()["squares"], release.sensitivity["squares"])
 
-            def gamma(total, squares, variance):
+            def gamma(total, null_p_value, squares, variance):
                 def tail(left, found):
                     return mechanism.null_p_value(left, jnp.sqrt(effect_sizes.shrunk(variance, found)), sensitivity)
 
                 return effect_sizes.ratio(
                     (total, squares),
+                    null_p_value,
                     noise,
                     lambda found, second: 0.5 * found * second,
                     tail,
@@ -233,11 +238,14 @@ class BandGCM(BandTest):
                     miss=miss,
                 )
 
-            return effect_sizes.for_pairs(gamma, total, release.value["squares"], variance)
+            return effect_sizes.for_pairs(gamma, total, p_values, release.value["squares"], variance)
         most = self._most(release.num_records)
         return effect_sizes.for_pairs(
-            lambda total, variance: effect_sizes.concordance(total, most, variance, mechanism, sensitivity, miss),
+            lambda total, null, variance: effect_sizes.concordance(
+                total, null, most, variance, mechanism, sensitivity, miss
+            ),
             total,
+            p_values,
             variance,
         )
 
@@ -258,6 +266,6 @@ class BandGCM(BandTest):
             most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)
         return effect_sizes.detectable_concordance(most, test._null_variance(release), mechanism, sensitivity)
 
-    def estimate(self, release):
+    def pair_statistics(self, release):
         """The noisy sum S over pairs of neighbours."""
-        return release.value if self.variance == "public" else release.value["band"]
+        return self._sum(release)[0]

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
@@ -172,23 +173,29 @@ class ContrastGCM(ContrastTest):
         sd = jnp.sqrt(self._null_variance(release.num_records)) + self._poison()
         return self.mechanism_in_force().null_p_value(release.value, sd, release.sensitivity)
 
+    def pair_statistics(self, release):
+        """The noisy sum T over windows of neighbours."""
+        return release.value
+
     def _null_variance(self, num_records: int):
         return self._rate(self.depth, num_records) * self.most_windows(num_records)
 
-    def effect(self, key, release):
-        """The mean of psi(a'x) psi(a'y) over the windows that may count, with its interval; 0 for those too wide.
+    def interpret(self, key, release):
+        """T, and the mean of psi(a'x) psi(a'y) over the windows that may count, with its interval; too wide ones are 0.
 
         Several pairs of columns: their intervals hold together with probability 0.95.
         """
-        del key
+        p_values = self.pair_p_values(key, release)
         count, miss = release.num_records, self._miss()
         most, variance = self._most(count), self._null_variance(count) + self._poison()
-        return effect_sizes.for_pairs(
-            lambda total: effect_sizes.concordance(
-                total, most, variance, self.mechanism_in_force(), release.sensitivity, miss
+        effect = effect_sizes.for_pairs(
+            lambda total, null: effect_sizes.concordance(
+                total, null, most, variance, self.mechanism_in_force(), release.sensitivity, miss
             ),
             release.value,
+            p_values,
         )
+        return Interpretation(null_laws.bonferroni(p_values), release.value, *effect)
 
     def _most(self, num_records: int):
         """The largest size of T."""
@@ -202,7 +209,3 @@ class ContrastGCM(ContrastTest):
         return effect_sizes.detectable_concordance(
             test._most(count), test._null_variance(count), test.mechanism_in_force(), release.sensitivity
         )
-
-    def estimate(self, release):
-        """The noisy sum T over windows of neighbours."""
-        return release.value

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Domain
 from jaxdp.independence.continuous import moment_columns, score_law
 from jaxdp.independence.continuous.moment_test import from_domain
@@ -264,21 +264,13 @@ class MeanDifference(PrivateTest):
     def no_gradient(self, name):
         return moments.ROUNDED if name == "bound" else ""
 
-    def p_value(self, key, release):
+    def interpret(self, key, release):
+        """The estimated difference, in half ranges, and as an effect with an interval of 95 %; NaN where none is."""
         del key
-        found = self._found(release)
-        return jnp.where(self.groups.unknown, 1.0, found.p_value(0.0))
-
-    def estimate(self, release):
-        """The estimated difference, in half ranges."""
-        return self._found(release).estimate
-
-    def effect(self, key, release):
-        """(estimate, (low, high)): with an interval of 95 %; NaN where there is none."""
-        del key
-        found = self._found(release)
-        estimate = jnp.where(self.groups.unknown, jnp.nan, found.estimate)
-        return jax.tree.map(lambda value: value * self._unit, (estimate, found.interval()))
+        found, unknown = self._found(release), self.groups.unknown
+        effect = (jnp.where(unknown, jnp.nan, found.estimate), found.interval())
+        p_value = jnp.where(unknown, 1.0, found.p_value(0.0))
+        return Interpretation(p_value, found.estimate, *jax.tree.map(lambda value: value * self._unit, effect))
 
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval; both 1 where there is none."""

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, validity
 from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE, PrivateCentres, PrivateScales
@@ -283,9 +283,11 @@ class MomentTest(PrivateTest):
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: (p, q), (pairs,) of features, a scalar for one pair; noise counted."""
         del key
-        null = self._asked(release)[0]
-        found = self.mechanism_in_force().combined_p_value(null.value, null.sd, null.noise)
+        found = self._null_p_values(self._asked(release)[0])
         return self._shaped(jnp.where(self.is_narrow(release), 1.0, found))
+
+    def _null_p_values(self, null):
+        return self.mechanism_in_force().combined_p_value(null.value, null.sd, null.noise)
 
     def is_narrow(self, release):
         """Whether a clipped column hardly varies within its clip, by the release, so that unclipping reads noise.
@@ -309,31 +311,25 @@ class MomentTest(PrivateTest):
         del name
         return moments.ROUNDED
 
-    def p_value(self, key, release):
-        return null_laws.bonferroni(self.pair_p_values(key, release))
-
     def pair_statistics(self, release):
         """The estimate of each pair."""
         return self._shaped(self._asked(release)[1].value)
 
-    def estimate(self, release):
-        """The estimates, noise in them."""
-        return self.pair_statistics(release)
-
-    def effect(self, key, release):
-        """(estimate, (low, high)): with an interval of 95 % that counts the noise; arrays (p, q) or scalars.
+    def interpret(self, key, release):
+        """The estimates, noise in them, with an interval of 95 % that counts it; arrays (p, q) or scalars.
 
         No interval (NaN) where it and the p-value, which takes the null's variance, would contradict each other, and
         for clipped columns that nobody says to be `normal`. Nothing (NaN) where a column is narrow.
         """
         del key
         null, estimate = self._asked(release)
-        narrow = self.is_narrow(release)
-        p_value = self.mechanism_in_force().combined_p_value(null.value, null.sd, null.noise)
-        low, high = effect_sizes.agreeing(self.interval(estimate), p_value)
+        narrow, p_values = self.is_narrow(release), self._null_p_values(null)
+        low, high = effect_sizes.agreeing(self.interval(estimate), p_values)
         hidden = narrow | (not (self.has_interval or self.num_clipped == 0))
-        low, high = (self._shaped(jnp.where(hidden, jnp.nan, end)) for end in (low, high))
-        return self._shaped(jnp.where(narrow, jnp.nan, estimate.value)), (low, high)
+        interval = tuple(jnp.where(hidden, jnp.nan, end) for end in (low, high))
+        told = (estimate.value, jnp.where(narrow, jnp.nan, estimate.value), interval)
+        p_value = null_laws.bonferroni(jnp.where(narrow, 1.0, p_values))
+        return Interpretation(p_value, *jax.tree.map(self._shaped, told))
 
     @property
     def has_interval(self) -> bool:

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest
@@ -92,10 +91,6 @@ class NeighbourTest(PrivateTest):
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         raise NotImplementedError
-
-    def p_value(self, key, release):
-        del key
-        return null_laws.bonferroni(self.pair_p_values(None, release))
 
     def _matrix(self, total):
         """(p, q), or a scalar for one pair."""

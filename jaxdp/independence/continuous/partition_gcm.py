@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders, effect_sizes
 from jaxdp.independence.continuous.coarse_cells import WithinCells, needs_axes
 from jaxdp.independence.continuous.partition_stages import (
@@ -297,21 +297,22 @@ class PartitionGCM(WithinCells):
     def _covariance_bound(self) -> float:
         return COVARIANCE_ONE_CELL if self.total_cells == 1 else COVARIANCE_L1
 
-    def effect(self, key, release):
-        """The correlation of the clipped columns within cells, S over the root of m V, with its interval.
+    def interpret(self, key, release):
+        """S, and the correlation of the clipped columns within cells: S over the root of m V, with its interval.
 
-        m = n - K degrees of freedom. None for regions. Several pairs: their intervals hold together with
+        m = n - K degrees of freedom. No effect for regions. Several pairs: their intervals hold together with
         probability 0.95.
         """
-        del key
+        p_values, covariance = self.pair_p_values(key, release), release.value["covariance"]
+        p_value = null_laws.bonferroni(p_values)
         if self.num_regions > 1 or self.weights is not None:
-            return None
+            return Interpretation(p_value, covariance)
         inner, law = self.degrees_within(release.num_records), self._null_law(release)
         noise = effect_sizes.noise_quantiles(self.mechanism_in_force()["variance"], release.sensitivity["variance"])
         miss = effect_sizes.MISS / math.prod(self.num_columns[:2])
         clip = self.level(release.num_records) * jnp.sqrt(self.scale_x * self.scale_y)
 
-        def one(covariance, variance, sd, room):
+        def one(covariance, null_p_value, variance, sd, room):
             spread = clip * jnp.sqrt(jnp.sqrt(jnp.maximum(variance, 1e-12) / inner))  # of both clipped columns
             ratio = spread / room
 
@@ -321,6 +322,7 @@ class PartitionGCM(WithinCells):
 
             return effect_sizes.ratio(
                 (covariance, variance),
+                null_p_value,
                 noise,
                 lambda found, second: found * jnp.sqrt(inner * second),
                 tail,
@@ -329,9 +331,9 @@ class PartitionGCM(WithinCells):
                 miss=miss,
             )
 
-        covariance = release.value["covariance"]
         room = jnp.broadcast_to(self._room(), jnp.shape(covariance))
-        return effect_sizes.for_pairs(one, covariance, release.value["variance"], self._sd(release), room)
+        pairs = (covariance, p_values, release.value["variance"], self._sd(release), room)
+        return Interpretation(p_value, covariance, *effect_sizes.for_pairs(one, *pairs))
 
     def _room(self):
         """How far the released means of x and y lie from the nearest of the bounds -1 and 1, of each pair.
@@ -367,9 +369,6 @@ class PartitionGCM(WithinCells):
     def no_gradient(self, name):
         del name
         return null_laws.RANK if self.num_regions > 1 else ""
-
-    def p_value(self, key, release):
-        return null_laws.bonferroni(self.pair_p_values(key, release))
 
     def _sd(self, release):
         """Null sd of S, from the noisy V."""
@@ -409,8 +408,8 @@ class PartitionGCM(WithinCells):
         observed = jnp.sum((covariance / total(sd)) ** 2, axis=0)
         return null_laws.monte_carlo(observed, jnp.moveaxis(jnp.sum((null / total(null_sd)) ** 2, axis=1), 0, -1))
 
-    def estimate(self, release):
-        """The noisy within-cell covariance sum(s)."""
+    def pair_statistics(self, release):
+        """The noisy within-cell covariance sums."""
         return release.value["covariance"]
 
     def level(self, num_records: int):

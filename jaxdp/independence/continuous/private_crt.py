@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous.local_permutation import enough_copies
 from jaxdp.independence.continuous.resampling import RandomizationTest, column, from_law
@@ -139,10 +139,6 @@ class CRTNormal(RandomizationTest):
         }
         return {name: _sum_sensitivity(bound, budget[name], num_records) for name, bound in bounds.items()}
 
-    def p_value(self, key, release):
-        del key
-        return self._tail(release)(release.value["statistic"], 0.0)
-
     def _tail(self, release):
         """(what T_0 is from its mean, correlation) -> two-sided p-value; noise counted."""
         budget = self.mechanism_in_force()
@@ -155,22 +151,21 @@ class CRTNormal(RandomizationTest):
 
         return tail
 
-    def effect(self, key, release):
-        """The correlation of X's clipped residual with Y's, T_0 over the root of n V, with its interval."""
+    def interpret(self, key, release):
+        """T_0, and the correlation of X's clipped residual with Y's: T_0 over the root of n V, with its interval."""
         del key
-        count = release.num_records
-        return effect_sizes.ratio(
-            (release.value["statistic"], release.value["variance"]),
+        count, tail, statistic = release.num_records, self._tail(release), release.value["statistic"]
+        p_value = tail(statistic, 0.0)
+        effect = effect_sizes.ratio(
+            (statistic, release.value["variance"]),
+            p_value,
             effect_sizes.noise_quantiles(self.mechanism_in_force()["variance"], release.sensitivity["variance"]),
             lambda found, second: found * jnp.sqrt(count * second),
-            self._tail(release),
+            tail,
             estimate=lambda first, second: first / jnp.sqrt(count * second),
             limits=(-1.0, 1.0),
         )
-
-    def estimate(self, release):
-        """The noisy T_0."""
-        return release.value["statistic"]
+        return Interpretation(p_value, statistic, *effect)
 
     def _noise_share(self, num_records):
         noise = self.mechanism_in_force()["statistic"].variance(self.sensitivity(num_records)["statistic"])

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence.continuous import moment_columns, moment_test, score_law, validity
 from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
@@ -270,25 +270,15 @@ class ResidualTest(PrivateTest):
         del name
         return moments.ROUNDED
 
-    def pair_p_values(self, key, release):
-        """Of each x and y, (p, q), a scalar for one pair; noise counted."""
+    def interpret(self, key, release):
+        """Estimates of each x and y, noise in them, with intervals of 95 %; NaN where there is none."""
         del key
-        return self._shaped(jnp.where(self.about.hidden, 1.0, self._each(release, lambda found: found.p_value(0.0))))
-
-    def p_value(self, key, release):
-        return null_laws.bonferroni(self.pair_p_values(key, release))
-
-    def estimate(self, release):
-        """The estimates, noise in them."""
-        return self._shaped(self._each(release, lambda found: found.estimate) * self.units())
-
-    def effect(self, key, release):
-        """(estimate, (low, high)): with intervals of 95 %; NaN where there is none."""
-        del key
-        units = self.units()
-        estimate = jnp.where(self.about.unknown, jnp.nan, self._each(release, lambda found: found.estimate))
-        low, high = self._each(release, lambda found: found.interval())
-        return self._shaped(estimate * units), (self._shaped(low * units), self._shaped(high * units))
+        p_values, estimate, interval = self._each(
+            release, lambda found: (found.p_value(0.0), found.estimate, found.interval())
+        )
+        effect, units = jnp.where(self.about.unknown, jnp.nan, estimate), self.units()
+        told = jax.tree.map(lambda values: self._shaped(values * units), (estimate, effect, interval))
+        return Interpretation(null_laws.bonferroni(jnp.where(self.about.hidden, 1.0, p_values)), *told)
 
     def one_sided(self, shapes, release, effect):
         """By the pivot of the intervals, of each x and y; both 1 where there is none."""

@@ -110,20 +110,21 @@ class Found:
 
     def interval(self):
         """The targets whose p-value is at least 0.05, within what is possible; NaN where nothing is known."""
-        low, high = self.about.limits
         mean, _ = self.about.products(self.num_records, self._variance_per_scale)
-        centre = jnp.clip(self.estimate - mean, low, high)
-        return tuple(jnp.where(self.about.unknown, jnp.nan, self._end(centre, end)) for end in (low, high))
+        low, high, value = jnp.broadcast_arrays(*self.about.limits, self.estimate - mean)
+        limits = jnp.stack([low, high])
+        many = jax.vmap(self.p_value)  # both ends by one program: its size is that of the law, written once
 
-    def _end(self, inside, outside):
         def halve(_, ends):
             inside, outside = ends
             middle = 0.5 * (inside + outside)
-            kept = self.p_value(middle) >= MISS
+            kept = many(middle) >= MISS
             return jnp.where(kept, middle, inside), jnp.where(kept, outside, middle)
 
-        found = jax.lax.fori_loop(0, STEPS, halve, (inside, jnp.full_like(inside, outside)))
-        return jnp.where(self.p_value(outside) >= MISS, outside, found[0])
+        inside = jnp.broadcast_to(jnp.clip(value, low, high), limits.shape)
+        found, _ = jax.lax.fori_loop(0, STEPS, halve, (inside, limits))
+        ends = jnp.where(many(limits) >= MISS, limits, found)
+        return tuple(jnp.where(self.about.unknown, jnp.nan, end) for end in ends)
 
     def detectable(self):
         """The target that a test at level 0.05 would find with power 0.8; infinite where nothing is known."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
+from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF
@@ -187,24 +187,20 @@ class KruskalWallis(PrivateTest):
         del name
         return null_laws.RANK
 
-    def p_value(self, key, release):
+    def interpret(self, key, release):
+        """KW_abs; of two groups the rank sum and theta with its interval, by the law of the p-value."""
         if self.num_groups == PAIR:
-            return self._p_value_of_pair(release, release.value["ranks"], 0.0)
+            p_value = self._p_value_of_pair(release, release.value["ranks"], 0.0)
+            return Interpretation(p_value, release.value["ranks"], *self._effect_of_pair(release, p_value))
         key_ranks, key_noise = jax.random.split(key)
         count = release.num_records
         sums = rank_sums.null_rank_sums(key_ranks, self._shares(release), count, self.num_null)
         noise = self.mechanism_in_force()["ranks"].noise(key_noise, release.sensitivity["ranks"], (self.num_null,))
-        return null_laws.monte_carlo(release.value["ranks"], rank_sums.unit(count) * sums + noise)
+        p_value = null_laws.monte_carlo(release.value["ranks"], rank_sums.unit(count) * sums + noise)
+        return Interpretation(p_value, release.value["ranks"])
 
-    def estimate(self, release):
-        """The released KW_abs."""
-        return release.value["ranks"]
-
-    def effect(self, key, release):
-        """(theta, interval) of two groups, by the law of the p-value; NaN where the noise hides the smaller group."""
-        del key
-        if self.num_groups != PAIR:
-            return None
+    def _effect_of_pair(self, release, null_p_value):
+        """(theta, interval) of two groups; NaN where the noise hides the smaller one."""
         count, small = release.num_records, jnp.min(self._sizes(release))
         twice = 2.0 * rank_sums.unit(count)
 
@@ -216,6 +212,7 @@ class KruskalWallis(PrivateTest):
 
         estimate, (low, high) = effect_sizes.ratio(
             (release.value["ranks"], small),
+            null_p_value,
             self._noise_of_size(release),
             expected,
             tail,

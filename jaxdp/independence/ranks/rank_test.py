@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Relation, Sensitivity
+from jaxdp.core import Interpretation, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import strata
 from jaxdp.independence.continuous.coarse_cells import WithinCells
@@ -150,11 +150,6 @@ class StratifiedRankTest(WithinCells):
             for name, (bound, roundings, lower) in parts.items()
         }
 
-    def p_value(self, key, release):
-        """P(|N(0, V) + noise of U| >= |U released|), with V guarded as the module says."""
-        del key
-        return self._tail(release)(release.value["u"], 0.0)
-
     def _tail(self, release):
         """(what U is from its mean, effect) -> two-sided p-value."""
         mechanism, sensitivity = self.mechanism_in_force()["u"], release.sensitivity["u"]
@@ -166,18 +161,25 @@ class StratifiedRankTest(WithinCells):
 
         return tail
 
-    def effect(self, key, release):
-        """The effect on the scale that the spec names, with its interval."""
+    def interpret(self, key, release):
+        """The effect on the scale that the spec names, with its interval, and the released z-score.
+
+        P-value: P(|N(0, V) + noise of U| >= |U released|), with V guarded as the module says.
+        """
         del key
-        largest, records = self.largest_effect(), release.num_records
-        return effect_sizes.ratio(
-            (release.value["u"], release.value["v"]),
+        largest, records, tail, u = self.largest_effect(), release.num_records, self._tail(release), release.value["u"]
+        p_value = tail(u, 0.0)
+        effect = effect_sizes.ratio(
+            (u, release.value["v"]),
+            p_value,
             effect_sizes.noise_quantiles(self.mechanism_in_force()["v"], release.sensitivity["v"]),
             lambda effect, second: effect * self.sum_per_effect(second, records),
-            self._tail(release),
+            tail,
             estimate=lambda first, second: first / self.sum_per_effect(second, records),
             limits=(-largest, largest),
         )
+        variance = self._guarded_variance(release) + self.mechanism_in_force()["u"].variance(release.sensitivity["u"])
+        return Interpretation(p_value, u / jnp.sqrt(jnp.maximum(variance, 1e-12)), *effect)
 
     def detectable_effect(self, shapes, release):
         """The effect that would have been found with power 0.8; NaN where the noise hides V."""
@@ -205,11 +207,6 @@ class StratifiedRankTest(WithinCells):
     def largest_effect(self) -> float:
         """Limit of the effect."""
         return 1.0
-
-    def estimate(self, release):
-        """Released z-score: U over the root of V plus the variance of the noise of U."""
-        variance = self._guarded_variance(release) + self.mechanism_in_force()["u"].variance(release.sensitivity["u"])
-        return release.value["u"] / jnp.sqrt(jnp.maximum(variance, 1e-12))
 
     def _guarded_variance(self, release):
         noise = self.mechanism_in_force()["v"].variance(release.sensitivity["v"])

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.tables.noisy_table import MOVE
@@ -260,17 +260,15 @@ class LogRank(PrivateTest):
             sensitivity=noise["scores"],
         )
 
-    def p_value(self, key, release):
+    def interpret(self, key, release):
+        """O - E: events of the second group less those expected of it; and the log hazard ratio with its interval.
+
+        NaN where the release says nothing about the ratio.
+        """
         del key
-        return self._law(release).p_value(0.0)
-
-    def estimate(self, release):
-        """O - E: events of the second group less those expected of it."""
-        return self._law(release).value
-
-    def effect(self, key, release):
-        """(estimate, (low, high)) of the log hazard ratio; NaN where the release says nothing about it."""
-        return self._law(release).effect(self.p_value(key, release))
+        law = self._law(release)
+        p_value = law.p_value(0.0)
+        return Interpretation(p_value, law.value, *law.effect(p_value))
 
     def detectable_effect(self, shapes, release):
         """The log hazard ratio that would have been found with power 0.8, at this release's information."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, method_of
+from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.mechanisms import Laplace
 from jaxdp.spec import Columns, TestSpec, two_columns_of_levels
@@ -64,11 +64,6 @@ class NoisyCounts(PrivateTest):
         room = noise_law.margin(self.mechanism_in_force(), bare)
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
-    def effect(self, key, release):
-        """The phi coefficient of a 2 x 2 table, without interval: the p-value is a rank. None for other shapes."""
-        del key
-        return (effect_sizes.noisy_phi(jnp.asarray(release.value, float)), None) if self.shape == (2, 2) else None
-
 
 @frozen_pytree
 class NoisyTableTest(NoisyCounts):
@@ -95,6 +90,16 @@ class NoisyTableTest(NoisyCounts):
         if len(counts) != 2 or min(counts) < 2:
             raise ValueError(f"{method_of(self)} needs the public numbers of levels: give levels=(r, c).")
         return dataclasses.replace(self, levels=tuple(counts))
+
+    def interpret(self, key, release):
+        """The noisy table; of a 2 x 2 table its phi coefficient, without interval: the p-value is a rank."""
+        table = jnp.asarray(release.value, float)
+        effect = effect_sizes.noisy_phi(table) if self.levels == (2, 2) else None
+        return Interpretation(self.table_p_value(key, release, table), release.value, effect)
+
+    def table_p_value(self, key, release, table):
+        """The p-value of the released table, as floats."""
+        raise NotImplementedError
 
     def statistic(self, key, data):
         """Counts (r, c) as floats."""

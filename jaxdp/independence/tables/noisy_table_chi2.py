@@ -36,9 +36,9 @@ class NoisyTableChi2(NoisyTableTest):
         del name
         return null_laws.RANK
 
-    def p_value(self, key, release):
+    def table_p_value(self, key, release, table):
         total = 1.0 * release.num_records
-        value, fitted = self._distance(jnp.asarray(release.value, float), total)
+        value, fitted = self._distance(table, total)
         null_tables = self.null_tables(key, release, fitted)
         null = jax.vmap(lambda table: self._distance(table, total)[0])(null_tables)
         return jnp.where(value < 0, 1.0, null_laws.monte_carlo(value, null))

@@ -16,7 +16,7 @@ import numpy as np
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Column
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.tables import class_choice
@@ -148,31 +148,25 @@ class PairContrasts(PrivateTest):
         del name
         return null_laws.RANK
 
-    def p_value(self, key, release):
-        """One p-value for each pair, array (pairs,), in the order of `numpy.triu_indices`."""
-        del key
-        return self._by_pair(release, _p_value)
+    def interpret(self, key, release):
+        """Of each pair, (pairs,) in the order of `numpy.triu_indices`: p-value, and the quadratic form of T, which is
+        about chi-squared under independence; phi of two halves with its interval, else Cramer's V with its lower end
+        and 1.
 
-    def estimate(self, release):
-        """The quadratic form of T of each pair, (pairs,): about chi-squared under independence."""
-        return self._by_pair(release, _quadratic, draws=False)
-
-    def effect(self, key, release):
-        """Phi of two halves with its interval, else Cramer's V with its lower end and 1: (pairs,) each.
-
-        By the draws of the p-value: a pair of halves has an interval without 0 exactly where p is at most 0.05. No
-        interval (NaN) of a pair where it and the p-value would contradict each other.
+        All by the same draws: a pair of halves has an interval without 0 exactly where p is at most 0.05. No interval
+        (NaN) of a pair where it and the p-value would contradict each other.
         """
-        found = self._by_pair(release, _effect)
-        return found[:, 0], effect_sizes.agreeing((found[:, 1], found[:, 2]), self.p_value(key, release))
+        del key
+        p_value, quadratic, (effect, *interval) = self._by_pair(release)
+        return Interpretation(p_value, quadratic, effect, effect_sizes.agreeing(interval, p_value))
 
-    def _by_pair(self, release, answer, draws: bool = True):
-        """What `answer` says of every pair; pairs of one kind share a program."""
+    def _by_pair(self, release):
+        """`_interpreted` of every pair; pairs of one kind share a program."""
         values, counts, total = jnp.asarray(release.value, float), self._counts, 1.0 * release.num_records
         singles = np.cumsum([0, *(count - 1 for count in counts)])
         means = [values[singles[k] : singles[k + 1]] / total for k in range(len(counts))]
         number = len(counts) * (len(counts) - 1) // 2
-        law = _Noise(self.mechanism_in_force(), release.sensitivity, values.size, self.num_null if draws else 0)
+        law = _Noise(self.mechanism_in_force(), release.sensitivity, values.size, self.num_null)
         # draws of its own for every release, and the same for its p-values and intervals: these then agree
         root = jax.random.fold_in(jax.random.key(NULL_STREAM, impl="threefry2x32"), _bits(values))
         kinds: dict[tuple, list] = {}
@@ -193,12 +187,12 @@ class PairContrasts(PrivateTest):
             def one(inputs, kind=kind):
                 own, (products, first, second) = inputs
                 key = jax.random.wrap_key_data(own, impl="threefry2x32")
-                return answer(_Pair(kind, total, products, first, second, law), key)
+                return _interpreted(_Pair(kind, total, products, first, second, law), key)
 
             told = jax.lax.map(one, (words, asked))
             for number_in_kind, pair in enumerate(places):
-                found[pair] = told[number_in_kind]
-        return jnp.stack(found)
+                found[pair] = jax.tree.map(lambda part, place=number_in_kind: part[place], told)
+        return jax.tree.map(lambda *parts: jnp.stack(parts), *found)
 
 
 NULL_STREAM = 7  # of the draws of null tables, which a fold of the released sums makes one of its own each
@@ -305,12 +299,6 @@ class _Pair:
         return products - self.total * row_means[:, :, None] * column_means[:, None, :]
 
 
-def _quadratic(pair: _Pair, key=None):
-    """T' V^-1 T of the release."""
-    del key
-    return _forms(pair, pair.excess()[None])[0, 0]
-
-
 def _forms(pair: _Pair, excess):
     """The statistics (1 or 2, draws) of T (draws, k, l): the quadratic form, and the linear one of ordered classes."""
     sampling, noise = pair.spread()
@@ -323,15 +311,12 @@ def _forms(pair: _Pair, excess):
     return jnp.stack([quadratic, jnp.abs(jnp.einsum("bkl,k,l->b", excess, *weights))])
 
 
-def _p_value(pair: _Pair, key):
-    everything = jnp.concatenate([pair.excess()[None], pair.null_excess(key)])
-    return null_laws.smallest_rank(_forms(pair, everything))
-
-
-def _effect(pair: _Pair, key):
-    """(estimate, low, high)."""
+def _interpreted(pair: _Pair, key):
+    """p-value, T' V^-1 T of the release, and (estimate, low, high)."""
     null = pair.null_excess(key)
-    return _phi(pair, null) if null.shape[1] * null.shape[2] == 1 else _cramer(pair, null)
+    forms = _forms(pair, jnp.concatenate([pair.excess()[None], null]))
+    ends = _phi(pair, null) if null.shape[1] * null.shape[2] == 1 else _cramer(pair, null)
+    return null_laws.smallest_rank(forms), forms[0, 0], tuple(ends)
 
 
 def _phi(pair: _Pair, null):

@@ -57,12 +57,8 @@ class ProjectedChi2(NoisyTableTest):
         del name
         return "" if isinstance(self.mechanism_in_force(), Gaussian) else null_laws.RANK
 
-    def p_value(self, key, release):
-        noisy = jnp.asarray(release.value, float)
-        value, fitted = self._distance(noisy, release)
-        return self._p_value(key, release, value, fitted)
-
-    def _p_value(self, key, release, value, fitted):
+    def table_p_value(self, key, release, table):
+        value, fitted = self._distance(table, release)
         usable = jnp.min(fitted) * release.num_records > self.min_expected
         if isinstance(self.mechanism_in_force(), Gaussian):
             return jnp.where(usable, chi_squared_tail(value, self.degrees), 1.0)
@@ -131,10 +127,6 @@ class ProjectedGoodnessOfFit(ProjectedChi2):
     def specialize(self, shapes):
         require_one_column(method_of(self), shapes, "x")
         return self
-
-    def effect(self, key, release):
-        """None: one column has no effect size."""
-        del key, release
 
     @property
     def degrees(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateQuery, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, PrivateQuery, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
@@ -33,7 +33,7 @@ FEW_BINS, MORE_BINS = 3, 4
 DISCRETE = (ORDINAL, CATEGORICAL, BINARY)
 MORE_FROM = 1000.0  # n epsilon from which the larger table is sharper
 MISS = 0.05  # one minus the coverage
-KEY_OF_EFFECT = 1  # `core.run` folds it in for effects: p-value and interval read the same null tables
+NULL_STREAM = 1  # of the draws of null tables
 SCORE_MOVE = 1.0  # of the number of values at or below a place, when one value is replaced
 
 
@@ -251,24 +251,21 @@ class QuantileTable(NoisyCounts):
         del name
         return null_laws.RANK
 
-    def p_value(self, key, release):
-        return null_laws.smallest_rank(self._with_null(jax.random.fold_in(key, KEY_OF_EFFECT), release)[0])
-
-    def effect(self, key, release):
-        """R with its interval, by the null tables of the p-value; None where a column is unordered."""
-        statistics, found = self._with_null(key, release)
+    def interpret(self, key, release):
+        """Q; and R with its interval, by the null tables of the p-value, where both columns are ordered."""
+        statistics, found = self._with_null(jax.random.fold_in(key, NULL_STREAM), release)
+        p_value, q = null_laws.smallest_rank(statistics), statistics[-1, 0]
         if found is None:
-            return None
+            return Interpretation(p_value, q)
         ends = found.interval(null_laws.critical_of_smallest_rank(statistics[:, 1:], MISS))
         if self.shape == (2, 2):  # such a dependence has a direction, so the interval must say what the p-value says
-            p_value = null_laws.smallest_rank(statistics)
             ends = effect_sizes.agreeing(ends, p_value, MISS * (1.0 + 1e-6))  # a rank of 0.05 is significant
-        return jnp.tanh(found.z), tuple(ends)
+        return Interpretation(p_value, q, jnp.tanh(found.z), tuple(ends))
 
     def _with_null(self, key, release) -> tuple[jax.Array, RankCorrelation | None]:
         """The statistics (k, 1 + num_null) of the release, first, and of the null tables; its rank correlation.
 
-        Where both columns are ordered the first statistic is that of the rank correlation.
+        Q is the last statistic; where both columns are ordered the first is that of the rank correlation.
         """
         key_counts, key_noise = jax.random.split(key)
         table = jnp.asarray(release.value, float)
@@ -284,8 +281,3 @@ class QuantileTable(NoisyCounts):
             return q, None
         found = rank_correlation(tables, total, variance)
         return jnp.concatenate([found.size[None], q]), RankCorrelation(found.z[0], found.error[0])
-
-    def estimate(self, release):
-        """Q of the released table."""
-        variance = self.mechanism_in_force().variance(release.sensitivity)
-        return chi_squared(jnp.asarray(release.value, float), 1.0 * release.num_records, variance)

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, validity
 from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
@@ -384,24 +384,23 @@ class ScoreTest(PrivateTest):
         del name
         return moments.ROUNDED
 
-    def p_value(self, key, release):
-        """Of the whole family: K times the least; with `each` (K,), Holm's."""
-        found = self.pair_p_values(key, release)
-        return null_laws.holm(found) if self.each else null_laws.bonferroni(found)
+    def _of_family(self, found):
+        """Family-wise p-values of the tested variants (m,), and what is published: K times the least, or with `each`
+        all of them, Holm's."""
+        if self.each:
+            return (null_laws.holm(found),) * 2
+        return jnp.minimum(1.0, self.num_variants * found), null_laws.bonferroni(found)
 
-    def estimate(self, release):
-        """S, noisy, in units of B."""
-        return self._scores(release)
-
-    def effect(self, key, release):
-        """(slopes (m,), (low, high)): intervals that hold for all K variants together with probability 0.95.
+    def interpret(self, key, release):
+        """S, noisy, in units of B; and slopes (m,) with intervals that hold for all K variants together, 0.95.
 
         No interval (NaN) where it and the variant's family-wise p-value would contradict each other.
         """
         budget, sensitivity = self.mechanism_in_force(), release.sensitivity
         spread_noise = budget["spread"].variance(sensitivity["spread"])
         spread = jnp.maximum(release.value["spread"], jnp.maximum(4.0 * jnp.sqrt(spread_noise), 1e-3))
-        slope = self._scores(release) / spread
+        scores = self._scores(release)
+        slope = scores / spread
         sd, noise = self._sd(release)
         sd = jnp.sqrt(sd**2 + jnp.sqrt(noise) + slope**2 * spread_noise)
         total = jnp.sqrt(sd**2 + budget["scores"].variance(sensitivity["scores"]))
@@ -411,10 +410,9 @@ class ScoreTest(PrivateTest):
 
         half = null_laws.two_sided_quantile(tail, total, 0.05 / self.num_variants) / spread
         unit = self._limits()[0] * (1.0 if self.binary else self.bound)
-        found = self.pair_p_values(key, release)
-        family = null_laws.holm(found) if self.each else jnp.minimum(1.0, self.num_variants * found)
+        family, p_value = self._of_family(self.pair_p_values(key, release))
         low, high = effect_sizes.agreeing((slope - half, slope + half), family)
-        return unit * slope, (unit * low, unit * high)
+        return Interpretation(p_value, scores, unit * slope, (unit * low, unit * high))
 
 
 @frozen_pytree
@@ -471,9 +469,9 @@ class BestVariants(ScoreTest):
     def tested(self, data):
         return jnp.take(self.variants(data), self.indices, axis=1)
 
-    def p_value(self, key, release):
+    def _of_family(self, found):
         """Of each chosen variant, times K."""
-        return jnp.minimum(1.0, self.num_variants * self.pair_p_values(key, release))
+        return (jnp.minimum(1.0, self.num_variants * found),) * 2
 
     @staticmethod
     def chosen(result):

@@ -104,6 +104,7 @@ def asked(call, prefix, traced, number):
     for name, parameter in own.items():
         plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if plain and parameter.default is parameter.empty:
+            assert name in values, f"{call.__name__}({name}=): give this parameter a value in arguments() of this file"
             given[name] = values[name]
     if "data" in own and "levels" not in own:
         given["data"] = jaxdp.Data(*values["data"].T)

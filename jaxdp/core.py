@@ -263,7 +263,7 @@ class PrivateQuery:
     method: ClassVar[str] = ""  # name of a query without a spec, in results and ledgers
     one_program: ClassVar[bool] = True  # False: the statistic compiles its own parts, to use all cores or show progress
     many_columns: ClassVar[bool] = False  # True: x and y may both have more columns than records
-    lattice: ClassVar[float] = 0.0  # by how much each record may move what `finish` gives away from `statistic`
+    lattice: ClassVar[float] = 0.0  # largest difference between `finish` and `statistic`, per record
     public_columns: ClassVar[tuple[str, ...]] = ()  # columns whose values, not only shapes, are public to this test
     reads_missing: ClassVar[bool] = False  # True: NaN has a meaning; else `statistic` gets finite numbers
     uses_z: ClassVar[bool] = False  # True: the statistic conditions on `data.z`; data with a z are refused otherwise
@@ -272,8 +272,8 @@ class PrivateQuery:
     settled_by: ClassVar[Callable[[Any], Mapping[str, Any]] | None] = None  # values of the public column -> fields
     enforce_rule = False  # a field of some tests; True: `validity` refuses to run where the level is lost
 
-    # relative change of a number below which the p-value is a staircase: the statistic rounds values to a grid, and the
-    # gradient is that of the values before rounding
+    # relative change of a number below which the p-value is piecewise constant: the statistic rounds values to a grid,
+    # and the gradient is that of the values before rounding
     smooth_above: ClassVar[float] = 0.0
 
     def __post_init__(self):
@@ -418,7 +418,7 @@ class PrivateTest(PrivateQuery):
         return ()
 
     def settled(self, shapes, release: Release) -> Any:
-        """The last stage of this test, with what a release of it says of the earlier ones: public."""
+        """The final stage of this test, with the values it had in this release: public."""
         query = specialize(self, shapes)
         for earlier in release.earlier:
             query = specialize(query.then(query.second, query.first, earlier), shapes)
@@ -446,7 +446,7 @@ class PrivateTest(PrivateQuery):
         del shapes, release, effect
 
     def among(self) -> PrivateTest:
-        """This test as one of many pairs, which share what it chooses privately."""
+        """This test for use on many pairs that share one private choice (such as cells)."""
         return self
 
     def pair_p_values(self, key, release: Release):

@@ -196,7 +196,7 @@ class TestSpec:
         )
 
 
-# Predicates of a coded domain (`Setting.domain("codes")`, the rules of a schema), for `fits` and `rank`.
+# Predicates of a coded domain (`Setting.domain("codes")`, the rules of a schema), for `accepts` and `rank`.
 
 
 def on_a_line(domain: Domain) -> bool:

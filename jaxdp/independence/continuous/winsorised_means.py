@@ -36,7 +36,7 @@ def _describe_effect(test, x, y, interval) -> str:
 
 @frozen_pytree
 class WinsorisedMeanDifference(MomentTest):
-    """Private t-test of winsorised means: narrower than `MeanDifference` where bounds are wide, of another number.
+    """Private t-test of winsorised means: narrower than `MeanDifference` for wide bounds, but a different estimand.
 
     The response is winsorised at a private centre and scale, and both groups are taken for normals with one sd: where
     they are skewed, or spread differently, the difference of their plain means may lie outside of every interval.

@@ -27,7 +27,7 @@ class WinsorisedPartialCorrelation(MomentTest):
     """Private partial correlation of winsorised columns: finds more than `PartialCorrelation` where bounds are wide.
 
     Fisher's z of columns winsorised at private centres and scales and unclipped as normal ones: where they are not
-    normal it is another number, its level given Z is not kept, and it has no interval unless `normal` says so.
+    normal the estimand differs, its level given Z is not kept, and it has no interval unless `normal` says so.
     Statistic: continuous columns clipped at T sds about private centres, w in [-1, 1]; M = sum w w' over records and
     t0 sum w, for all columns of z, x and y together. Everything else is post-processing: Pearson's correlations of the
     unclipped columns, partial correlations, intervals.

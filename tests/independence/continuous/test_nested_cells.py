@@ -181,7 +181,7 @@ def test_what_is_known_about_the_level_follows_the_public_columns(kind):
 
     assert (rule((CODED, CODED)).verdict, rule((CODED, CODED)).sentence) == ("run", "")
     one = rule((LINE, CODED))
-    ranks = kind in (jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman)  # they forgive no trend within a cell
+    ranks = kind in (jaxdp.ConditionalKendall, jaxdp.ConditionalSpearman)  # they tolerate no trend within a cell
     assert (one.verdict, one.flags) == (("refuse", ()) if ranks else ("flag", ("cells",)))
     assert "band-gcm" in one.sentence
     two = rule((LINE, LINE))

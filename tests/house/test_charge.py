@@ -1,11 +1,13 @@
 """One place charges: what fails on blank records fails before it is paid, and what fails later says what was paid."""
 
+import inspect
 import re
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+import queries
 
 import jaxdp
 from jaxdp import catalogue, charge, core, discovery
@@ -39,6 +41,9 @@ class Account:
 
     def charge(self, method, cost, key):
         self.charges.append(method)
+
+
+RELEASING = ((core, "_execute"), (session.Session, "graph"))  # what every answer needs, of tests and of searches
 
 
 class Fault(MemoryError):
@@ -127,60 +132,37 @@ def test_queries_of_other_libraries(monkeypatch):
     assert float(budget.spent.epsilon) == 0.0
 
 
-TABLE = {name: np.random.default_rng(place).uniform(0, 1, 60) for place, name in enumerate("abc")}
-BOUNDS = dict.fromkeys(TABLE, (0, 1))
-
-
-def asked(call, **how):
-    return call(TABLE, epsilon=1.0, bounds=BOUNDS, **how)
-
-
-CALLS = {
-    "test": lambda **how: asked(jaxdp.test, x="a", y="b", method="partition-gcm", **how),
-    "pairs": lambda **how: asked(jaxdp.test_pairs, method="conditional-spearman", **how),
-    "describe": lambda **how: asked(jaxdp.describe, **how),
-    "mic": lambda **how: asked(jaxdp.mic, x="a", y="b", max_cells=4, **how),
-    "mic-pairs": lambda **how: asked(jaxdp.mic, max_cells=4, **how),
-    "draft": lambda **how: jaxdp.draft_schema(TABLE, columns=["a"], epsilon=2.0, **how),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call_about_a_table(name, monkeypatch):
+@pytest.mark.parametrize("name", queries.EVERY)
+def test_every_call_about_a_table(name, monkeypatch, tmp_path):
     account = Account()
-    monkeypatch.setattr(core, "_execute", failing)
+    for module, part in RELEASING:
+        monkeypatch.setattr(module, part, failing)
     with pytest.raises(Fault):
-        CALLS[name](ledger=account)
+        queries.EVERY[name].ask(tmp_path, ledger=account)
     assert account.charges == []
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call_says_what_a_ledger_is(name):
+@pytest.mark.parametrize("name", queries.EVERY)
+def test_every_call_says_what_a_ledger_is(name, tmp_path):
     with pytest.raises(TypeError, match=r"such as jaxdp.Ledger.open.*got str"):
-        CALLS[name](ledger="study.db")
+        queries.EVERY[name].ask(tmp_path, ledger="study.db")
 
 
-def test_a_run_says_what_a_ledger_is():
-    data = jaxdp.Data(TABLE["a"], TABLE["b"])
+def test_a_run_says_what_a_ledger_is(pair):
     with pytest.raises(TypeError, match=r"such as jaxdp.Ledger.open.*got PosixPath"):
-        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jaxdp.fresh_key(), data, ledger=Path("study.db"))
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jaxdp.fresh_key(), pair, ledger=Path("study.db"))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call_explains_a_charge_that_gave_nothing(name, monkeypatch):
+@pytest.mark.parametrize("name", queries.EVERY)
+def test_every_call_explains_a_charge_that_gave_nothing(name, monkeypatch, tmp_path):
     """What fails in the words or pictures of an answer, after the release."""
-    account = Account()
-    for place in (
-        "answer.Answer",
-        "describe.Description",
-        "coefficients.Coefficients",
-        "pairs.PairAnswers",
-        "draft_schema.DraftedSchema",
-    ):
-        monkeypatch.setattr(f"jaxdp.ask.{place}", failing)
+    account, asked = Account(), queries.EVERY[name]
+    for module in {inspect.getmodule(asked.answer), inspect.getmodule(asked.query)}:
+        if hasattr(module, asked.answer.__name__):
+            monkeypatch.setattr(module, asked.answer.__name__, failing)
     with pytest.raises(Fault) as found:
-        CALLS[name](ledger=account)
+        asked.ask(tmp_path, ledger=account)
     assert len(account.charges) == 1
     assert f"{account.charges[0]} was charged" in charge.describe(found.value)
 

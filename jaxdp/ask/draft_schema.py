@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxdp import charge, core
 from jaxdp._base import amounts, check
+from jaxdp._base.printed import is_setting, printed, printed_name
 from jaxdp.ask import reading
 from jaxdp.ask.column_quantiles import LARGEST, SMALLEST, ColumnQuantiles
 from jaxdp.ask.reading import Reading, Selection, Table
@@ -26,7 +27,7 @@ from jaxdp.data import draft
 from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
-from jaxdp.data.schema import Schema, notation_of
+from jaxdp.data.schema import Schema, as_names, notation_of
 
 WIDEST, LEAST = 2.0 ** (LARGEST + 1), 2.0**SMALLEST  # what lies beyond the grid is told from its last cell
 QUARTILES, CENTRE = "quartiles", "centre-spread"
@@ -107,12 +108,18 @@ class DraftQuery(TableQuery[DraftedSchema]):
 
         Errors: ValueError, before a table is opened.
         """
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = as_names("columns", columns)
         if not names or duplicates(names):
             raise ValueError("columns must name at least one column, each once: those with numbers or dates.")
-        stray = [name for name in _formats(dates) if name not in names]
-        if stray:
-            raise ValueError(f"dates names {stray[0]!r}, which is not among the columns.")
+        long = next((name for name in names if not is_setting(name)), None)
+        if long is not None:
+            raise ValueError(f"columns names {printed(long)}, which is no name of a column.")
+        dated = list(_formats(dates))
+        for place, name in enumerate(dated):
+            if name not in names:
+                raise ValueError(f"dates names {printed_name(dated, place, names)}, which is not among the columns.")
+        if not (isinstance(unit, str) and is_setting(unit)):
+            raise TypeError(f"unit must be the name of a column, got {printed(unit)}.")
         if not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {amounts.spent(delta)}.")
         forms = {name: _form(name, form) for name, form in _formats(dates).items()}
@@ -267,7 +274,7 @@ def _formats(dates: Any) -> dict[str, str]:
     """name -> format of the columns that hold dates."""
     if isinstance(dates, Mapping):
         return dict(dates)
-    return dict.fromkeys([dates] if isinstance(dates, str) else dates, ISO)
+    return dict.fromkeys(as_names("dates", dates), ISO)
 
 
 def _form(name: str, form: Any) -> Notation:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import queries
 
 import jaxdp
 from jaxdp import data
@@ -82,6 +83,14 @@ CALLS = {  # name -> (call, arguments that are right); the call must fail before
     "run": (jaxdp.run, {"test": jaxdp.PartitionGCM(epsilon=1.0), "key": KEY, "data": None}),
     "audit": (jaxdp.audit.audit, {"name": "absent"}),
 }  # fmt: skip
+CALLS |= {  # queries of a table that are not written out above
+    name: (
+        asked.call,
+        {next(iter(inspect.signature(asked.call).parameters)): queries.table(), **asked.keywords, "key": KEY},
+    )
+    for name, asked in queries.EVERY.items()
+    if asked.call not in [call for call, _ in CALLS.values()]
+}
 
 
 def fields_of(*names):

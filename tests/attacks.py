@@ -57,12 +57,16 @@ def caught(case):
     return [path for path, share in declared(case).items() if not isinstance(share, BestKnown)]
 
 
-def understate(case, factor, setattr):
-    """Every stage of the case declares `factor` times its sensitivity; setattr: (class, name, value)."""
+def stages(case):
+    """class -> query of every stage that an attack of the case looks at."""
     with jax.enable_x64(True):
         data = case.example.pairs()[0][0] if _sample(case) is None else _sample(case)
-        queries = {type(query): query for _, query in attacks.stages(case.test, data, jax.random.key(STAGE_KEY))}
-    for kind, query in queries.items():
+        return {type(query): query for _, query in attacks.stages(case.test, data, jax.random.key(STAGE_KEY))}
+
+
+def understate(case, factor, setattr):
+    """Every stage of the case declares `factor` times its sensitivity; setattr: (class, name, value)."""
+    for kind, query in stages(case).items():
         if hasattr(query.mechanism_in_force(), "decay"):  # a smooth sensitivity is part of the statistic
             setattr(kind, "statistic", _with_less_noise(kind.statistic, factor))
             bounds._statistics.clear_cache()

@@ -1,4 +1,4 @@
-"""Every private query that the package defines, exported or not, is attacked: as a case, as a stage of one, or by a file.
+"""Every private query that the package defines, exported or not, is attacked: as a case, as a stage, or by a file.
 
 The classes are found by walking the package. A class is left out where a subclass of it is attacked.
 """

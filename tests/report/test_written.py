@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+import queries
 
 import jaxdp
 from jaxdp.cli import demo
@@ -16,58 +17,40 @@ from jaxdp.report import figures, written
 from jaxdp.report.html import rebuild_report, write_report
 
 CANARIES = ("8675309.25", "canary-8675309")
-SCHEMA = """
-[columns.dose]
-kind = "continuous"
-bounds = [-1, 1]
-[columns.response]
-kind = "continuous"
-bounds = [-1, 1]
-[columns.sex]
-kind = "binary"
-levels = ["f", "m"]
-[columns.grade]
-kind = "binary"
-levels = ["a", "b"]
-"""
-DATA = ("data.csv", "--schema", "s.toml", "--epsilon", "1", "--seed", "1", "--out", ".")
+FILES_OF_A_QUERY = {"DATA": "data.csv", "SCHEMA": "s.toml"}
 PLAN = ("--epsilon", "1", "--effect", "0.25", "--power", "0.8", "--replicates", "0", "--out", ".")
 SMALL = ("--design", "sine", "--n", "50", "--replicates", "20", "--chunk", "20", "--out", ".")
-PAID = ("test", "discover", "mic")  # whose answers are not overwritten unless that is asked for
+ASKED = {  # whose answers are not overwritten unless that is asked for
+    name: (*(FILES_OF_A_QUERY.get(word, word) for word in asked.words.split()), "--epsilon", "1", "--seed", "1")
+    for name, asked in queries.WRITTEN.items()
+}
 COMMANDS = {
-    "test": ("test", *DATA, "--x", "dose", "--y", "response"),
-    "discover": ("discover", *DATA, "--columns", "sex,grade"),
-    "mic": ("mic", *DATA, "--x", "dose", "--y", "response"),
-    "mic pairs": ("mic", *DATA, "--all-pairs", "--columns", "dose,response"),
+    **{name: (*words, "--out", ".") for name, words in ASKED.items()},
     "plan": ("plan", "--method", "partition-gcm", *PLAN),
     "simulate": ("simulate", "--method", "partition-gcm", *SMALL),
     "ledger": ("ledger", "export", "study.db", "--out", "."),
     "demo": ("demo", "--seed", "1", "--out", "."),
     "report": ("report", "."),
 }
-# what each command writes beside the record
-FILES = {
+# what each command writes beside the record; a new query all files of its answer
+FILES = {name: set(asked.query.form.files) for name, asked in queries.WRITTEN.items()} | {
     "test": {"result.json", "picture.png", "report.html"},
     "discover": {"graph.json", "result.json", "edges.csv", "graph.dot", "graph.png", "report.html"},
     "mic": {"result.json", "picture.png", "report.html"},
-    "mic pairs": {"result.json", "matrix.csv", "top_pairs.csv", "heatmap.png", "report.html"},
+    "mic of all pairs": {"result.json", "matrix.csv", "top_pairs.csv", "heatmap.png", "report.html"},
     "plan": {"plan.json", "power.png", "report.html"},
     "simulate": {"results.csv", "result.json", "null_p_values.png", "null_qq.png", "report.html"},
     "ledger": {"ledger.csv", "ledger.json", "dp_event.json", "waterfall.png"},
     "demo": {"report.html"},
     "report": {"report.html"},
 }
-LONG = ("mic", "mic pairs")
+LONG = {"mic": pytest.mark.nightly, "mic of all pairs": pytest.mark.nightly, "pairs": pytest.mark.full}
 SLOW = ("audit", "bench")  # refused before they begin
 
 
-def rows(seed=0, count=60):
-    draw = np.random.default_rng(seed)
-    body = [
-        f"{a:.4f},{b:.4f},{'fm'[c]},{'ab'[d]}"
-        for a, b, c, d in zip(*draw.random((2, count)), *draw.integers(0, 2, (2, count)), strict=True)
-    ]
-    return "\n".join(["dose,response,sex,grade", f"{CANARIES[0]},0,f,a", f"0,0,{CANARIES[1]},b", *body]) + "\n"
+def rows():
+    spoiled = [f"no,0,{CANARIES[0]}", f"{CANARIES[1]},0,0.5"]
+    return "\n".join(["a,b,c", *spoiled, *(line.decode() for line in queries.records())]) + "\n"
 
 
 @pytest.fixture
@@ -75,7 +58,7 @@ def study(tmp_path, monkeypatch):
     """The working folder: data in files and folders of many names, none of which a command writes."""
     monkeypatch.chdir(tmp_path)
     table = rows()
-    (tmp_path / "s.toml").write_text(SCHEMA)
+    (tmp_path / "s.toml").write_text(queries.SCHEMA_FILE)
     (tmp_path / "data.csv").write_text(table)
     (tmp_path / "edges_old.csv").write_text(table)
     (tmp_path / "Edges.csv").write_text(table)
@@ -116,9 +99,7 @@ def assert_nothing_of(before, folder):
     return after.keys() - before.keys()
 
 
-@pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=pytest.mark.nightly if name in LONG else ()) for name in COMMANDS]
-)
+@pytest.mark.parametrize("command", [pytest.param(name, marks=LONG.get(name, ())) for name in COMMANDS])
 def test_no_page_shows_what_lies_beside_it(command, study, monkeypatch, capsys):
     small_demo(monkeypatch)
     before = contents(study)
@@ -131,7 +112,7 @@ def test_no_page_shows_what_lies_beside_it(command, study, monkeypatch, capsys):
     printed = capsys.readouterr()
     assert not any(canary in printed.out + printed.err for canary in CANARIES)
     if command in ("discover", "ledger", "report"):  # its own files it replaces
-        assert main([*COMMANDS[command], *(["--overwrite"] if command in PAID else [])]) == 0
+        assert main([*COMMANDS[command], *(["--overwrite"] if command in ASKED else [])]) == 0
 
 
 def test_the_demo_shows_no_row_of_its_data_and_deletes_no_ledger(tmp_path, monkeypatch):
@@ -200,7 +181,7 @@ def test_a_planted_record_shows_nothing(study):
             (study / written.RECORD).write_text(content)
             before = contents(study)
             assert main(["report", "."]) == 2
-            assert main(["test", *DATA[:-4], "--seed", "1", "--out", ".", "--x", "dose", "--y", "response"]) == 2
+            assert main(list(COMMANDS["test"])) == 2
             assert contents(study) == before
     for content in ("", "[]", "{}", "null", '{"version": 2, "files": {}, "shown": []}', record({"a.csv": ["00"]})):
         (study / written.RECORD).write_text(content)

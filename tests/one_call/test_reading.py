@@ -6,6 +6,7 @@ import inspect
 import jax
 import numpy as np
 import pytest
+import queries
 
 import jaxdp
 from jaxdp.ask.reading import READING, Reading, Table
@@ -20,7 +21,6 @@ CALLS = {
     "mic": lambda table, **how: jaxdp.mic(table, x="a", y="b", max_cells=4, **how),
     "describe": lambda table, **how: jaxdp.describe(table, **how),
     "discover": lambda table, **how: jaxdp.discover(table, **how),
-    "gwas": lambda table, schema, **how: jaxdp.gwas("study", **how),
 }
 SESSION = {
     "test": lambda session: session.test("a", "b"),
@@ -30,7 +30,12 @@ SESSION = {
     "discover": lambda session: session.discover(),
 }
 MANY = ("pairs", "mic", "discover")
-REFUSED = {("mic", "keep_sums"), ("describe", "keep_sums"), ("describe", "missing")} | {("gwas", way) for way in VALUES}
+REFUSED = {
+    (name, way)
+    for name, asked in queries.EVERY.items()
+    for way in VALUES
+    if asked.in_a_folder and way not in asked.query.ways
+}
 
 
 def table(size=200):
@@ -52,9 +57,9 @@ def test_the_ways_are_the_fields_of_reading():
 
 
 @pytest.mark.parametrize(("name", "way"), sorted(REFUSED))
-def test_what_a_query_can_not_read_is_refused_in_one_sentence(name, way):
+def test_what_a_query_can_not_read_is_refused_in_one_sentence(name, way, tmp_path):
     with pytest.raises(ValueError, match=f"leave out {way}.$"):
-        CALLS[name](table(), epsilon=1.0, schema=SCHEMA, key=jax.random.key(0), **{way: VALUES[way]})
+        queries.EVERY[name].ask(tmp_path, key=jax.random.key(0), **{way: VALUES[way]})
 
 
 @pytest.mark.full

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+import queries
 from test_gwas_cli import files as fileset
 
 import jaxdp
@@ -76,6 +77,16 @@ def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
     shown = " ".join(repr(found).split())
     assert all(sentence in shown for sentence in expected)
     assert list(found.to_dict()["cautions"]) == expected
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [name for name, asked in queries.EVERY.items() if asked.in_a_folder])
+def test_the_answer_of_every_query_has_them(name, tmp_path):
+    found = queries.EVERY[name].ask(tmp_path, epsilon=9.0)
+    expected = cautions(queries.ROWS, 9.0, released=True, recorded=False)
+    assert len(expected) >= 2
+    assert list(found.to_dict()["cautions"]) == expected
+    assert all(sentence in " ".join(repr(found).split()) for sentence in expected)
 
 
 @pytest.mark.parametrize("kind", QUICK)

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
+import jaxdp
 from experiments.evidence.audit import neighbours
-from jaxdp.audit import cases, record
+from jaxdp.audit import cases
 from jaxdp.independence.tables.unit_circle import UnitCircle
 
 
@@ -29,7 +30,7 @@ def test_a_bound_cut_by_a_tenth_is_caught(monkeypatch):
 
 def test_replay_of_a_configuration(monkeypatch):
     assert neighbours.replayed("goodness-of-fit", 30)["holds"]
-    monkeypatch.setattr(record, "_distance", lambda *rest: float("inf"))
+    monkeypatch.setattr(jaxdp.Laplace, "distance", classmethod(lambda cls, *rest: float("inf")))
     row = neighbours.replayed("goodness-of-fit", 2)
     assert not row["holds"]
     assert row["differences"][0]["what"] == "value moved further than declared"

@@ -33,10 +33,10 @@ def _check(values, accept, wanted: str, hint: str) -> None:
         if isinstance(value, str | bool | bytes) or not numeric:
             raise TypeError(f"{name} must be {wanted}, got {printed(value)}{hint}.")
         if is_concrete(value) and not _every(value, accept):
-            raise ValueError(f"{name} must be {wanted}, got {_told(value)}{hint}.")
+            raise ValueError(f"{name} must be {wanted}, got {_shown(value)}{hint}.")
 
 
-def _told(value) -> str:
+def _shown(value) -> str:
     return f"others in an array of shape {np.shape(value)}" if np.ndim(value) else f"{value}"
 
 

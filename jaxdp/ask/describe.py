@@ -72,7 +72,7 @@ class Description(TableAnswer):
         """The numbers as lines of a screen."""
         lines, last = [], ""
         for name, what, *numbers in self.rows():
-            estimate, low, high = (_told(number) for number in numbers)
+            estimate, low, high = (_shown(number) for number in numbers)
             lines.append(f"{'' if name == last else name:<20.20} {what:<24.24} {estimate:>12}  {low} to {high}")
             last = name
         return lines
@@ -298,7 +298,7 @@ def _rows(column: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
             yield f"({words})", column[key]["count"], column[key]["low"], column[key]["high"]
 
 
-def _told(number: float | str) -> str:
+def _shown(number: float | str) -> str:
     if isinstance(number, float):
         return f"{number:.4g}" if abs(number) < 1e4 else f"{number:.0f}"
     return str(number)

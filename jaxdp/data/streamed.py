@@ -112,7 +112,7 @@ def stream(
     if count is None:
         rules = {name: columns.schema.rule(name) for name in columns.names}
         count = 0
-        for piece in _told(pieces(report), "checking", None):
+        for piece in _with_progress(pieces(report), "checking", None):
             count += len(piece[columns.names[0]])
             if report is not None:
                 report.add_piece(rules, piece)
@@ -169,7 +169,7 @@ def codes(
     counted = {} if report is None else report.reading
     how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
     parts: list[np.ndarray] = []
-    for piece in _told(readers.pieces(source, names, schema.delimiter, **how), "reading", None):
+    for piece in _with_progress(readers.pieces(source, names, schema.delimiter, **how), "reading", None):
         if report is not None:
             report.add_piece(rules, piece)
         parts.append(schema.coded_table(piece, names).astype(kind))
@@ -220,7 +220,7 @@ def _chunks(pieces: Callable, columns: Columns | AllColumns, count: int | None) 
     """Pieces of at least `MIN_ROWS` rows, but for the last."""
     waiting: list[Data] = []
     held = 0
-    for piece in _told(pieces(), "reading", count):
+    for piece in _with_progress(pieces(), "reading", count):
         waiting.append(columns.coded(piece))
         held += len(waiting[-1].x)
         if held >= MIN_ROWS:
@@ -230,7 +230,7 @@ def _chunks(pieces: Callable, columns: Columns | AllColumns, count: int | None) 
         yield joined(waiting)
 
 
-def _told(pieces: Iterator[Mapping[str, Any]], what: str, count: int | None) -> Iterator[Mapping[str, Any]]:
+def _with_progress(pieces: Iterator[Mapping[str, Any]], what: str, count: int | None) -> Iterator[Mapping[str, Any]]:
     """The pieces, with a bar of rows per second on a terminal where they take longer than two seconds."""
     from tqdm import tqdm
 

@@ -167,7 +167,7 @@ def _section(
     for head in heads:
         for part, sentences in narrative(head):
             told = [sentence for sentence in sentences if sentence != heading]
-            yield _told(part, told, str(head.get("command", ""))) if told else ""
+            yield _part(part, told, str(head.get("command", ""))) if told else ""
             yield _bar(waterfall(head)) if part == COST else ""
     yield from (_folded(name, value_table(result)) for name, result in results.items())
     yield from (_folded(name, table) for name, table in tables.items() if name not in UNFOLDED)
@@ -175,7 +175,7 @@ def _section(
         yield f'<p class="small">{html.escape(name)} was changed since it was written and is not shown.</p>'
 
 
-def _told(heading: str, sentences: Sequence[str], command: str) -> str:
+def _part(heading: str, sentences: Sequence[str], command: str) -> str:
     """A part of the story: its heading and a paragraph for each sentence; a command as code."""
     tags = (
         f"<p><code>{_kept_together(text)}</code></p>" if text == command else f"<p>{_kept_together(text)}</p>"

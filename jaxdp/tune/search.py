@@ -172,7 +172,7 @@ def ranked_options(objective, test, sample, grid: Mapping[str, Sequence[Any]]) -
     options = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     scored = [
         (option, float(_score(objective, dataclasses.replace(test, **option), sample)))
-        for option in _told(options, "tuning: choices")
+        for option in _with_progress(options, "tuning: choices")
     ]
     return sorted(scored, key=lambda pair: -pair[1])
 
@@ -213,7 +213,7 @@ def _checked(test, tuned, designs, alternatives, level, key, effort, *, objectiv
 def _paired(tests, design, key, replicates: int, seconds: float):
     """P-values of both tests on the same fresh replicates, (r,) each: as many as fit into the time."""
     chunk, found, began = min(replicates, CHUNK), [], None
-    for start in _told(range(0, replicates, chunk), "tuning: fresh replicates"):
+    for start in _with_progress(range(0, replicates, chunk), "tuning: fresh replicates"):
         if began is not None and start >= 2 * CHUNK and time.perf_counter() - began > seconds:
             break
         each = [power.p_values(test, design, jax.random.clone(key), chunk, start=start) for test in tests]
@@ -222,7 +222,7 @@ def _paired(tests, design, key, replicates: int, seconds: float):
     return np.concatenate(found, axis=1)[:, :replicates]
 
 
-def _told(items, what: str):
+def _with_progress(items, what: str):
     """The items, with a progress bar on a terminal once they take longer than two seconds."""
     from tqdm import tqdm
 

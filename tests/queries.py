@@ -1,6 +1,6 @@
 """Every query of a table, asked once by its command and once in Python: what the guards of privacy are tried on.
 
-A new subclass of `TableQuery` gets its example here, and `tests/one_call/test_every_table_query.py` fails until it has
+A new subclass of `TableQuery` gets its example here, and `tests/ask/test_every_table_query.py` fails until it has
 one. The files that read this list try it without a word of theirs.
 """
 

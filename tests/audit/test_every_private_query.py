@@ -22,7 +22,7 @@ from jaxdp.independence.recommended import Recommended
 
 TESTS = Path(__file__).parents[1]
 # Of a query that no case attacks: the file that does, or why there is nothing to attack.
-ELSEWHERE = {ColumnCounts: "one_call/test_describe.py", ColumnQuantiles: "one_call/test_draft_schema.py"}
+ELSEWHERE = {ColumnCounts: "ask/test_describe.py", ColumnQuantiles: "ask/test_draft_schema.py"}
 NEVER_RELEASED = {
     ByName: "becomes the test that it names once the shapes are known, and that one is released",
     Recommended: "becomes the test of the catalogue that fits the shapes, and that one is released",

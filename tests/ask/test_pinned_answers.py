@@ -1,6 +1,6 @@
 """What the commands that answer write and print, pinned: a change of the code that answers shows here.
 
-`python tests/one_call/test_pinned_answers.py` records the answers anew, where a change is meant. Numbers of result.json
+`python tests/ask/test_pinned_answers.py` records the answers anew, where a change is meant. Numbers of result.json
 are pinned to 1e-6, whole numbers and names exactly, the screen by its lines. Sentences that other rooms write, such as
 cautions and what a test says of itself, are pinned by their presence alone.
 """

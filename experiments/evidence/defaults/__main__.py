@@ -24,7 +24,19 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import jaxdp
-from experiments.evidence.defaults.shapes import EVEN, HALVING, LEVEL, TENTH, WANTED, Shape, noncentrality
+from experiments.evidence.defaults.shapes import (
+    CODED,
+    EVEN,
+    HALVING,
+    LEVEL,
+    MIXED,
+    NUMBER,
+    TENTH,
+    TWO,
+    WANTED,
+    Shape,
+    noncentrality,
+)
 from experiments.record import provenance
 from jaxdp import catalogue, core
 from jaxdp.spec import P_VALUE, Columns, Options
@@ -58,15 +70,19 @@ def grid() -> list[Shape]:
             found += [Shape(x, "number", levels, balance, "line", 0.15)]
         laws = ("spread",) if levels[0] == 2 else ("bend", "spread") if levels[0] else ("bend",)
         found += [Shape(x, "number", levels, EVEN, law, 0.4) for law in laws]
-    for z in ("coded", "number"):
+    for z in (CODED, NUMBER):
         found += [
             Shape("number", "number", (0, 0), EVEN, law, size, z) for law, size in (("line", 0.15), ("bend", 0.4))
         ]
         found += [Shape("nominal", "number", (2, 0), EVEN, "line", 0.15, z)]
         found += [Shape("nominal", "nominal", levels, EVEN, "line", 0.3, z) for levels in ((3, 4), (2, 2), (2, 3))]
         found += [Shape("ordered", "ordered", (3, 4), EVEN, "line", 0.3, z)]
-        found += [Shape("nominal", "number", (4, 0), EVEN, "line", 0.3, z)]
-    return [*found, Shape("nominal", "nominal", (3, 4), EVEN, "diffuse", 300.0, "coded")]
+        found += [Shape("nominal", "number", (levels, 0), EVEN, "line", 0.3, z) for levels in (3, 4)]
+        found += [Shape("ordered", "number", (4, 0), EVEN, "line", 0.15, z)]
+    for z in (MIXED, TWO):
+        found += [Shape("number", "number", (0, 0), EVEN, "line", 0.15, z)]
+        found += [Shape("nominal", "number", (2, 0), EVEN, "line", 0.15, z)]
+    return [*found, Shape("nominal", "nominal", (3, 4), EVEN, "diffuse", 300.0, CODED)]
 
 
 def fitting(shape: Shape) -> list[catalogue.Entry]:

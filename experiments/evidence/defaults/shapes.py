@@ -22,15 +22,19 @@ from jaxdp.spec import ANY, LINEAR, MONOTONE
 LEVEL, WANTED = 0.05, 0.8
 EVEN, TENTH, HALVING = "even", "10/90", "halving"
 STRATA = 4  # of a coded Z
+CODED, NUMBER, TWO, MIXED = "coded", "number", "two numbers", "coded and number"
+Z_KINDS = {"": (), CODED: (CODED,), NUMBER: (NUMBER,), TWO: (NUMBER, NUMBER), MIXED: (CODED, NUMBER)}
+Z_COLUMNS = {CODED: Column(CATEGORICAL, STRATA), NUMBER: Column()}
+Z_WORDS = {CODED: "a coded Z", NUMBER: "a continuous Z", TWO: "two continuous Z", MIXED: "a coded and a continuous Z"}
 BOUND = 4.0  # sds, of the public bounds of continuous columns
-Z_SHIFT = 0.5  # sds by which Z moves the means of continuous columns and of what levels are cut from
+Z_SHIFT = 0.5  # sds by which Z, or the mean of two, moves the means of numbers and of what levels are cut from
 
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
     """One query and its law. x, y: "nominal", "ordered" or "number"; levels: of x and of y, 0 for numbers.
 
-    balance: of the levels. z: "", "coded" or "number". law: of the dependence, a name of `TABLES` or `CURVES`.
+    balance: of the levels. z: a name of `Z_KINDS`. law: of the dependence, a name of `TABLES` or `CURVES`.
     """
 
     x: str
@@ -45,9 +49,7 @@ class Shape:
     def kind(self) -> str:
         """What is public about the columns, in a few words: what a default may depend on."""
         words = [_word(*side) for side in ((self.x, self.levels[0]), (self.y, self.levels[1]))]
-        return " x ".join(words) + (
-            f" given {'a coded Z' if self.z == 'coded' else 'a continuous Z'}" if self.z else ""
-        )
+        return " x ".join(words) + (f" given {Z_WORDS[self.z]}" if self.z else "")
 
     @property
     def columns(self) -> tuple[Column, Column]:
@@ -58,7 +60,7 @@ class Shape:
     def domain(self, coded: bool) -> Domain:
         """The public description in the form that a test wants."""
         x, y = self.columns
-        z = {"": (), "coded": (Column(CATEGORICAL, STRATA),), "number": (Column(),)}[self.z]
+        z = tuple(Z_COLUMNS[kind] for kind in Z_KINDS[self.z])
         return Domain((x,), (y,), z) if coded else Domain(_scaled(x), _scaled(y), z)
 
     def design(self, n: int, coded: bool, effect: float = 1.0):
@@ -73,11 +75,11 @@ class Shape:
         }
         scores = _scores(shares(self.levels[0], self.balance)) if self.levels[0] else np.zeros(1, np.float32)
         numbers = {**cuts, "scores": scores, "effect": float(effect * self.strength)}
-        return functools.partial(curve, **how, z_kind=self.z, law=self.law, **numbers)
+        return functools.partial(curve, **how, z_kinds=Z_KINDS[self.z], law=self.law, **numbers)
 
     def places(self) -> list[float]:
-        """Where the strata of a coded Z lie on [-1, 1]; one at 0 without Z. Errors: ValueError for a continuous Z."""
-        if self.z == "number":
+        """Where the strata of a coded Z lie on [-1, 1]; one at 0 without Z. Errors: ValueError for other Z."""
+        if self.z not in ("", CODED):
             raise ValueError(f"the law {self.law} is one of strata: z must be coded or absent.")
         return [2.0 * z / (STRATA - 1) - 1.0 for z in range(STRATA)] if self.z else [0.0]
 
@@ -160,21 +162,29 @@ def table(key, *, n: int, coded: bool, domain: Domain, columns, cells, given: bo
     return Data(observed(cell // count, columns[0], coded), observed(cell % count, columns[1], coded), z, domain)
 
 
-def curve(key, *, n: int, coded: bool, domain, columns, z_kind, law, x_cuts, y_cuts, scores, effect) -> Data:
+def curve(key, *, n: int, coded: bool, domain, columns, z_kinds, law, x_cuts, y_cuts, scores, effect) -> Data:
     """Columns cut from, or equal to, residuals a and effect f(a) + e; Z moves both means, x up and y down."""
     key_z, key_x, key_y = jax.random.split(key, 3)
     z, place = None, jnp.zeros(n)
-    if z_kind == "coded":
-        z = jax.random.randint(key_z, (n,), 0, STRATA)
-        place = 2.0 * z / (STRATA - 1) - 1.0
-    elif z_kind:
-        z = place = jax.random.uniform(key_z, (n,), minval=-1.0)
+    if z_kinds:
+        own = jax.random.split(key_z, len(z_kinds)) if len(z_kinds) > 1 else [key_z]
+        found, places = zip(*(_given(*one, n) for one in zip(own, z_kinds, strict=True)), strict=True)
+        z, place = jnp.stack(found, axis=1) if len(z_kinds) > 1 else found[0], sum(places) / len(places)
     a, e = jax.random.normal(key_x, (n,)), jax.random.normal(key_y, (n,))
     x = cut(a + Z_SHIFT * place, columns[0], x_cuts)
     own = jnp.asarray(scores)[x] if columns[0].levels else a  # levels act by their number, no matter the cuts
     y = cut(CURVES[law](own, e, effect) - Z_SHIFT * place, columns[1], y_cuts)
     x, y = (observed(side, column, coded) for side, column in zip((x, y), columns, strict=True))
     return Data(x, y, z, domain)
+
+
+def _given(key, kind: str, n: int):
+    """A column of Z, and where its values lie on [-1, 1]."""
+    if kind == CODED:
+        z = jax.random.randint(key, (n,), 0, STRATA)
+        return z, 2.0 * z / (STRATA - 1) - 1.0
+    z = jax.random.uniform(key, (n,), minval=-1.0)
+    return z, z
 
 
 def cut(values, column: Column, cuts):

@@ -1,6 +1,6 @@
 """Records needed for power 0.8 by every private test that fits, on the public grid of shapes.
 
-    python -m experiments.evidence.defaults [--replicates 200] [--kinds NAME ...] [--fast] [--level]
+    python -m experiments.evidence.defaults [--replicates 200] [--kinds NAME ...] [--fast | --tests NAME ...] [--level]
 
 Writes one JSON line per (shape, epsilon, test) into defaults.jsonl and goes on where the file ends; --level measures
 the rejections of true nulls of the same shapes by the default alone, into level.jsonl. Tests are built as `jaxdp test`
@@ -163,11 +163,11 @@ def likely(entry: catalogue.Entry) -> bool:
     return not (entry.spec.memory or entry.spec.true_epsilon or entry.cls.__module__.startswith(VOTES))
 
 
-def measure(shape: Shape, replicates: int, done: dict, unlikely_too: bool = True):
-    """Rows of one shape that are not done. done: head of a row -> its records."""
+def measure(shape: Shape, replicates: int, done: dict, wanted=lambda entry: True):
+    """Rows of one shape that are not done. done: head of a row -> its records. wanted: which tests."""
     reached: dict[float, int] = {}  # epsilon -> the step at which the default has the power
     for entry in fitting(shape):
-        if not (unlikely_too or likely(entry)):
+        if not wanted(entry):
             continue
         for epsilon in sorted(EPSILONS, reverse=True):
             head = {"shape": dataclasses.asdict(shape), "epsilon": epsilon, "test": entry.name}
@@ -225,7 +225,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--kinds", nargs="+", help="these kinds of columns alone, e.g. 'nominal 3 x nominal 4'")
-    parser.add_argument("--fast", action="store_true", help="only tests that may beat a default")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--fast", action="store_true", help="only tests that may beat a default")
+    which.add_argument("--tests", nargs="+", help="only these tests; the default is among them")
     parser.add_argument("--level", action="store_true", help="true nulls instead of power")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -233,11 +235,12 @@ def main() -> None:
     keys = ("shape", "epsilon", "test", *(("n",) if args.level else ()))
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     done = {json.dumps({key: line[key] for key in keys}): line.get("records") for line in lines}
+    wanted = likely if args.fast else lambda entry: not args.tests or entry.name in args.tests
     nulls = list({(shape.kind, shape.balance): shape for shape in grid()}.values())
     for shape in nulls if args.level else grid():
         if args.kinds and shape.kind not in args.kinds:
             continue
-        found = levels(shape, args.replicates) if args.level else measure(shape, args.replicates, done, not args.fast)
+        found = levels(shape, args.replicates) if args.level else measure(shape, args.replicates, done, wanted)
         for row in found:
             with out.open("a") as file:
                 file.write(json.dumps(row) + "\n")

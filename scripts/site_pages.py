@@ -244,6 +244,13 @@ def tuning() -> str:
     return (ROOT / "experiments" / "evidence" / "tuning" / "results" / "gains.md").read_text(encoding="utf-8")
 
 
+def kinds_measured() -> str:
+    """The default of each pair of kinds of columns, and where it is measured."""
+    from experiments.evidence.defaults import page
+
+    return page.kinds_measured()
+
+
 def records_needed() -> str:
     """Records for power 0.8 by every test that fits, on the public grid of shapes."""
     from experiments.evidence.defaults import page
@@ -436,6 +443,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "power": power,
     "one_table": one_table,
     "tuning": tuning,
+    "kinds_measured": kinds_measured,
     "records_needed": records_needed,
     "level_given_z": level_given_z,
     "level_of_defaults": level_of_defaults,

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import jaxdp
-from experiments.evidence.defaults import rule
+from experiments.evidence.defaults import page, rule
 from experiments.evidence.defaults.__main__ import rate
 from experiments.evidence.defaults.nulls import NULL_LAWS
 from experiments.evidence.defaults.nulls import rate as null_rate
@@ -60,9 +60,34 @@ def test_the_former_default_of_tables_would_be_found():
     assert rule.beaten(KINDS["nominal 3 x nominal 4"], "partition-gcm", {ANY})
 
 
+@pytest.mark.parametrize(("share", "elsewhere", "found"), [(0.7, 1.0, True), (0.7, 1.3, True), (0.7, 1.5, False)])
+def test_a_planted_row_is_found_unless_it_loses_as_much_elsewhere(share, elsewhere, found):
+    cells = KINDS["binary x binary given a continuous Z"]
+    default = rule.default_of(cells).name
+    shares = dict.fromkeys(cells, elsewhere) | {next(iter(cells)): share}
+    planted = {place: needed | {"planted": shares[place] * needed[default]} for place, needed in cells.items()}
+    assert ("planted" in rule.beaten(planted, default, {ANY})) == found
+
+
+def test_of_a_nominal_column_and_a_number_given_levels_neither_test_is_better():
+    """`band-gcm` needs fewer records where the noise counts, `partition-gcm` where it does not."""
+    cells = KINDS["nominal 3 x number given a coded Z"]
+    tests = ("partition-gcm", "band-gcm")
+    assert rule.default_of(cells).name == tests[0]
+    assert all(rule.saved(cells, one, other) > 1 / rule.FEWER for one, other in (tests, tests[::-1]))
+    assert "band-gcm" not in better_than_the_default("nominal 3 x number given a coded Z")
+
+
+def test_the_page_has_the_tables_of_the_records():
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.filled(text) == text, "run python -m experiments.evidence.defaults.page"
+
+
 def test_the_record_holds_the_kinds_of_columns_that_are_met_most():
     measured = {"binary x binary", "nominal 3 x nominal 4", "nominal 8 x nominal 8", "ordered 3 x ordered 4"}
-    measured |= {"number x number", "ordered 4 x number", "binary x number given a continuous Z"}
+    measured |= {"number x number", "ordered 4 x number"}
+    measured |= {f"{pair} given a continuous Z" for pair in ("number x number", "binary x number", "binary x binary")}
+    measured |= {f"{side} x number given a coded Z" for side in ("nominal 3", "nominal 4", "ordered 4")}
     measured |= {f"{pair} given a coded Z" for pair in ("number x number", "binary x number", "binary x binary")}
     measured |= {f"{kind} 3 x {kind} 4 given a coded Z" for kind in ("nominal", "ordered")}
     missing = measured - set(KINDS)

@@ -82,6 +82,7 @@ def grid() -> list[Shape]:
     for z in (MIXED, TWO):
         found += [Shape("number", "number", (0, 0), EVEN, "line", 0.15, z)]
         found += [Shape("nominal", "number", (2, 0), EVEN, "line", 0.15, z)]
+    found += [Shape("nominal", "number", (3, 0), EVEN, "line", 0.15, CODED)]  # where noise counts for less
     return [*found, Shape("nominal", "nominal", (3, 4), EVEN, "diffuse", 300.0, CODED)]
 
 

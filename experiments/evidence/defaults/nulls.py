@@ -1,9 +1,10 @@
 """True nulls given Z on which a test must keep its level before it may be a default.
 
-    python -m experiments.evidence.defaults.nulls [--replicates 400]
+    python -m experiments.evidence.defaults.nulls [--replicates 400] [--kinds NAME ...] [--tests NAME ...]
 
-For each kind of columns with Z of the record: rejections by the default, and by every test that needs a fifth fewer
-records somewhere. Writes one JSON line per (kind, null, epsilon, test) into nulls.jsonl and goes on where it ends.
+For each kind of columns with Z of the record: rejections by the default, by every test that needs a fifth fewer
+records, and by those that are named. Writes one JSON line per (kind, null, epsilon, test) into nulls.jsonl and goes on
+where it ends.
 """
 
 import argparse
@@ -93,14 +94,18 @@ def rate(entry: catalogue.Entry, null: Null, shape: Shape, epsilon: float, repli
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=400)
+    parser.add_argument("--kinds", nargs="+", help="these kinds of columns alone")
+    parser.add_argument("--tests", nargs="+", default=(), help="these tests too")
     args = parser.parse_args()
     keys = ("kind", "null", "epsilon", "test")
     done = {tuple(row[key] for key in keys) for row in rows(NULLS)}
     for kind, cells in records().items():
+        if args.kinds and kind not in args.kinds:
+            continue
         shape, default = first_shape(cells), default_of(cells)
         better = beaten(cells, default.name, default.spec.suitability(shape.domain(True)))
         for null in NULL_LAWS.get(shape.z, ()):
-            for name in (default.name, *better):
+            for name in dict.fromkeys((default.name, *better, *args.tests)):
                 for epsilon in EPSILONS:
                     if (kind, null.name, epsilon, name) in done:
                         continue

@@ -5,11 +5,14 @@ from pathlib import Path
 
 from experiments.evidence.defaults import directions, groups
 from experiments.evidence.defaults.rule import NULLS, RECORD, lost, rows, shape_of
+from experiments.evidence.defaults.shapes import EVEN, Z_KINDS, Z_WORDS, Shape
 from jaxdp import catalogue
+from jaxdp.data import Column
+from jaxdp.data.dataset import CONTINUOUS, ORDINAL
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[2] / "docs" / "evidence" / "defaults.md"
-TABLES = "records_needed|level_given_z|level_of_defaults|level_of_groups|coverage_of_directions"
+TABLES = "kinds_measured|records_needed|level_given_z|level_of_defaults|level_of_groups|coverage_of_directions"
 MARKED = re.compile(rf"(<!-- made: ({TABLES}) -->\n).*?(\n?<!-- end -->)", flags=re.S)
 
 
@@ -22,6 +25,36 @@ AFTER = {  # tests of published work, for people who look for the best of them
     "projected-chi2": "Rogers and Kifer 2017",
     "test-of-tests": "Kazan and others 2023",
 }
+
+
+SIDES = {"two levels": ("nominal", 2), "nominal": ("nominal", 3), "ordered": ("ordered", 3), "number": ("number", 0)}
+
+
+def kinds_measured() -> str:
+    """The default of each pair of kinds of columns and of Z, and the numbers of levels for which it is measured."""
+    measured: dict[tuple, set[str]] = {}
+    for row in rows(RECORD):
+        shape = shape_of(row["shape"])
+        counts = "x".join(str(count) for count in shape.levels if count)
+        measured.setdefault((frozenset(map(_side, shape.columns)), shape.z), set()).add(counts or "measured")
+    lines = [f"| columns | {' | '.join(['no Z', *Z_WORDS.values()])} |", "|---|" + "---|" * len(Z_KINDS)]
+    names = list(SIDES)
+    for i, first in enumerate(names):
+        for second in names[i:]:
+            kinds, levels = zip(SIDES[first], SIDES[second], strict=True)
+            cells = []
+            for z in Z_KINDS:
+                default = catalogue.default(Shape(*kinds, levels, EVEN, "line", 0.3, z).domain(True)).name
+                told = measured.get((frozenset((first, second)), z))
+                cells.append(f"`{default}`: {', '.join(sorted(told))}" if told else f"`{default}`, not measured")
+            lines.append(f"| {first}, {second} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _side(column: Column) -> str:
+    if column.kind == CONTINUOUS:
+        return "number"
+    return "two levels" if column.levels == 2 else "ordered" if column.kind == ORDINAL else "nominal"
 
 
 def records_needed() -> str:
@@ -78,7 +111,8 @@ def level_of_defaults() -> str:
 
 def filled(text: str) -> str:
     """The page with its tables as the records have them."""
-    makers = {"records_needed": records_needed, "level_given_z": level_given_z, "level_of_defaults": level_of_defaults}
+    makers = {"kinds_measured": kinds_measured, "records_needed": records_needed, "level_given_z": level_given_z}
+    makers |= {"level_of_defaults": level_of_defaults}
     makers |= {"level_of_groups": groups.table, "coverage_of_directions": directions.table}
     return MARKED.sub(lambda mark: mark[1] + makers[mark[2]]() + mark[3], text)
 

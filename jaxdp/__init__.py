@@ -131,7 +131,7 @@ _MODULES = {
     "noise": "noise",
     "plan": "plan",
     "power": "simulate.power",
-    "programs": "_base.programs",
+    "programs": "programs",
     "published": "published",
     "simulate": "simulate",
     "statistics": "statistics",

@@ -12,11 +12,11 @@ from jaxdp import mechanisms as mechanisms
 from jaxdp import noise as noise
 from jaxdp import null_laws as null_laws
 from jaxdp import plan as plan
+from jaxdp import programs as programs
 from jaxdp import published as published
 from jaxdp import simulate as simulate
 from jaxdp import statistics as statistics
 from jaxdp import tune as tune
-from jaxdp._base import programs as programs
 from jaxdp._base.pytree import private_test as private_test
 from jaxdp.accounting.ledger import BudgetExhausted as BudgetExhausted
 from jaxdp.accounting.ledger import Ledger as Ledger

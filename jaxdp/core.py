@@ -22,6 +22,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import charge
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, listed, shown, titled, unrounded
 from jaxdp._base.layout import automatic_layout
 from jaxdp._base.pytree import frozen_pytree
@@ -651,13 +652,13 @@ def _finite_array(values):
     return jnp.nan_to_num(values, nan=0.0)
 
 
-@jax.jit
+@bounded_jit
 def _statistic(test, key, data):
     # compiled as one program: dozens of small ones cost an eager caller seconds
     return exact_statistic(test, key, data)
 
 
-@jax.jit
+@bounded_jit
 def _answer(test, key, release: Release) -> Interpretation:
     found = test.interpret(key, release)
     # A budget that was not > 0 under tracing is NaN in the cost; a decision would hide it.
@@ -666,7 +667,7 @@ def _answer(test, key, release: Release) -> Interpretation:
     return found._replace(p_value=spoil(found.p_value), effect=spoil(found.effect), interval=spoil(found.interval))
 
 
-@functools.partial(jax.jit, static_argnames="name")
+@functools.partial(bounded_jit, static_argnames="name")
 def _part(test, key, release: Release, name: str):
     # compiled, so that what the other parts would take is left out
     return getattr(test.interpret(key, release), name)
@@ -783,20 +784,20 @@ def rehearse(test, data) -> None:
 
     Of a query without a p-value, its release.
     """
-    blank, source = _blank(test, data), source_from_key(keys.fresh_key())
+    zeros, source = blank(test, data), source_from_key(keys.fresh_key())
     if isinstance(test, PrivateTest):
-        run_opened(test, source, blank)
+        run_opened(test, source, zeros)
     else:
-        _execute(test, source, _widened(keys.RELEASE, blank))
+        _execute(test, source, _widened(keys.RELEASE, zeros))
 
 
-def _blank(test, data):
+def blank(test, data):
     """Zeros in place of every value that is not public."""
     if isinstance(data, Chunks):
         return data.blank()
     public = {name: getattr(data, name) for name in test.public_columns}
-    blank = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf), jnp.result_type(leaf)), data)
-    return dataclasses.replace(blank, **public) if public else blank
+    zeros = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf), jnp.result_type(leaf)), data)
+    return dataclasses.replace(zeros, **public) if public else zeros
 
 
 def method_of(test) -> str:

@@ -34,9 +34,9 @@ def replicated(method: str, n: int, count: int, batch: int):
     """Replicates of a power cell: draw data, statistic, noise, p-value."""
     test = catalogue.find(method).cls(epsilon=1.0)
     design = replicates.Design.of(functools.partial(sine_confounder, n=n, effect=0.25))
-    ids = np.arange(count, dtype=np.uint32)
-    program, given = jax.jit(replicates.spread, static_argnums=(4, 5)), (test, design, jax.random.key(0), ids)
-    return lambda where: (program.lower(*given, batch, (where,)), given)
+    given = test, design, jax.random.key(0), np.uint32(0), np.uint32(count)
+    program = jax.jit(replicates.spread, static_argnums=(5, 6, 7))
+    return lambda where: (program.lower(*given, count, batch, (where,)), given)
 
 
 def residuals(n: int, count: int):

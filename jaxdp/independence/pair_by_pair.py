@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxdp import charge, core
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.rounding import as_fraction
 from jaxdp.accounting.composition import compose
 from jaxdp.catalogue import ROUNDING, described
@@ -153,7 +154,7 @@ def _mapped(test, source: Source, features: Features) -> list[core.Result]:
     return [results[place] for place in range(len(features.pairs))]
 
 
-@functools.partial(jax.jit, static_argnums=5)
+@functools.partial(bounded_jit, static_argnums=5)
 def _map(test, root, values, z, pairs, domain):
     def one(asked):
         key, (i, j) = asked

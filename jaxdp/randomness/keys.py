@@ -153,7 +153,8 @@ def widen(mode: str, data):
     def leaf(array):
         array = array if isinstance(array, jax.Array) else np.asarray(array)
         if jnp.issubdtype(array.dtype, jnp.floating):
-            return jnp.asarray(array, np.float64)
+            # NumPy's is widened by NumPy: on the device every number of records would be a program
+            return jnp.asarray(array if isinstance(array, jax.Array) else array.astype(np.float64), np.float64)
         return jnp.asarray(array) if array.dtype != object else array
 
     return jax.tree.map(leaf, data)

@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
+from jaxdp._base.bounded import bounded_jit
+
 GRID = 2.0**17  # values in [-1, 1] are rounded to its multiples; products of two of them to 2^-34
 GRID_ERROR = 2.0**-15  # of second moments within cells, per record (docs/theory/sums.md#grid)
 MAX_RECORDS = 2**27  # sums of such products stay below 2^62
@@ -59,7 +61,7 @@ def _blocks(query: Any, name: str, chunk: Any, num_records: int) -> Iterator[Any
             yield tuple(np.asarray(leaf)[:size] for leaf in (found if isinstance(found, tuple) else (found,)))
 
 
-@functools.partial(jax.jit, static_argnames=("name", "num_records"))
+@functools.partial(bounded_jit, static_argnames=("name", "num_records"))
 def _program(query, block, name: str, num_records: int):
     return getattr(query, name)(block, num_records)
 

@@ -87,9 +87,9 @@ def test_memory_does_not_grow_with_the_replicates(place):
     test, design = built("partition-gcm", 200)
     where = (device(place),)
     taken = []
-    for count in (128, 1024):
-        ids = np.arange(count, dtype=np.uint32)
-        program = replicates._p_values.lower(test, replicates.Design.of(design), jax.random.key(0), ids, 64, where)
+    for capacity in (128, 1024):
+        given = test, replicates.Design.of(design), jax.random.key(0), np.uint32(0), np.uint32(capacity)
+        program = jax.jit(replicates.spread, static_argnums=(5, 6, 7)).lower(*given, capacity, 64, where)
         taken.append(program.compile().memory_analysis().temp_size_in_bytes)
     assert taken[1] <= taken[0] + 64 * 1024
 

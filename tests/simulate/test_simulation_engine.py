@@ -121,7 +121,7 @@ def test_few_replicates_are_not_computed_as_a_whole_chunk(tmp_path):
         return uniforms(key, n=n, effect=0.0)
 
     setting = Setting({"design": "counted"}, NoisyMean(epsilon=1.0), functools.partial(counted, n=12))
-    assert engine.run([setting], tmp_path, Plan(30))[0].replicates == 30
+    assert engine.run([setting], tmp_path, Plan(30), batch_size=1)[0].replicates == 30
     jax.effects_barrier()
     assert 30 <= len(drawn) < 60  # the last batch of each device is filled up
 

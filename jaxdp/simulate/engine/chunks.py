@@ -50,11 +50,9 @@ class Program(NamedTuple):
 def _chunk(test, design, key_data, start, stop, level, *, size: int, batch_size: int, devices) -> Counts:
     # the key is made inside: a key on one device could not be an argument of a program on several processes
     key = jax.random.wrap_key_data(key_data)
-    share = -(-size // len(devices))
-    ids = start + jnp.arange(share * len(devices), dtype=jnp.uint32)
-    p = replicates.spread(test, design, key, ids, batch_size, devices)
-    p = jax.lax.with_sharding_constraint(p, NamedSharding(replicates.mesh_of(devices), PartitionSpec()))[:size]
-    wanted = ids[:size] < stop
+    p = replicates.spread(test, design, key, start, stop - start, size, batch_size, devices)
+    p = jax.lax.with_sharding_constraint(p, NamedSharding(replicates.mesh_of(devices), PartitionSpec()))
+    wanted = jnp.arange(size, dtype=jnp.uint32) < stop - start
     failed = wanted & jnp.isnan(p)
     bins = jnp.clip(jnp.ceil(BINS * p), 1, BINS).astype(jnp.int32) - 1
     return Counts(

@@ -26,6 +26,7 @@ from jaxdp.report import written
 from jaxdp.simulate.engine import record_file, results
 from jaxdp.simulate.engine.chunks import AHEAD, Chunks
 from jaxdp.simulate.engine.record_file import Record, RecordFile
+from jaxdp.simulate.engine.replicates import power_of_two
 from jaxdp.simulate.engine.settings import Setting, require_distinct
 
 DEFAULT_CHUNK = 1000
@@ -80,7 +81,7 @@ def run(
     Errors: ValueError on public mistakes, before anything is simulated.
     """
     folder, devices = Path(folder), device_list(devices) or tuple(jax.devices())
-    size = min(plan.chunk, plan.replicates)  # a program computes whole chunks, wanted or not
+    size = min(plan.chunk, power_of_two(plan.replicates))  # room for a chunk; a launch computes what is wanted of it
     chunks = Chunks(size, batch_size=batch_size, memory=memory, devices=devices)
     _check(settings, folder, chunks)
     path = folder / results.RECORDS / f"task_{plan.task}_of_{plan.of}"

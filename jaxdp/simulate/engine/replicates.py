@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
-from jax.sharding import AxisType, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxdp import core
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.layout import device_list, in_mesh, on_host
 from jaxdp._base.traced import largest, uses_its_inputs
 from jaxdp.data.dataset import Data
@@ -71,7 +72,7 @@ class Design:
         def is_number(value):
             return isinstance(value, float | jax.Array | np.ndarray | np.floating)
 
-        numbers = {name: value for name, value in design.keywords.items() if is_number(value)}
+        numbers = {name: _plain(value) for name, value in design.keywords.items() if is_number(value)}
         settings = tuple(item for item in design.keywords.items() if not is_number(item[1]))
         return cls(numbers, design.func, settings)
 
@@ -95,23 +96,43 @@ def p_values(
     design: callable key -> Data, best `functools.partial(jaxdp.simulate.sine_confounder, n=1000, effect=0.2)`: its
         floats and arrays become arguments of the program too, everything else is static.
     key: simulation key. batch_size: replicates in flight per device (memory), default from the data's shapes.
+        The number of replicates is an argument of the program, from one whole batch a device on.
     devices: devices that share the replicates (a sequence, or a mesh whatever its axes), default the first one.
     """
     check.at_least(1, replicates=replicates)
     keys.require_simulation(key)
-    design = Design.of(design)
+    test, design = jax.tree.map(_plain, (test, Design.of(design)))
     devices = device_list(devices) or tuple(jax.devices()[:1])
-    share = -(-replicates // len(devices))
-    ids = start + np.arange(share * len(devices), dtype=np.uint32)
+    most = min(batch_size or MOST, power_of_two(-(-replicates // len(devices))))
     with in_mesh(mesh_of(devices)) as replaced:
-        found = _p_values(*on_host((test, design, key)), ids, batch_size, devices)[:replicates]
-    return jnp.asarray(np.asarray(found)) if replaced else found  # an array of our mesh has no place in the caller's
+        given = on_host((test, design, key))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(given)):
+            return spread(*given, start, replicates, replicates, most, devices, fixed=batch_size is not None)
+        found = []
+        for done in range(0, replicates, CAPACITY):
+            count = min(CAPACITY, replicates - done)
+            place = np.uint32(start + done), np.uint32(count)
+            # sliced on the host: there every number of replicates would be a program
+            found.append(np.asarray(_p_values(*given, *place, most, devices, batch_size is not None))[:count])
+    values = np.concatenate(found)
+    return jnp.asarray(values) if replaced or len(devices) > 1 else jax.device_put(values, devices[0])
+
+
+def _plain(leaf):
+    """A NumPy number as Python's: other kinds of the same number would be other programs."""
+    return leaf.item() if isinstance(leaf, np.floating) else leaf
+
+
+def power_of_two(count: int) -> int:
+    """The least power of two that is not below: a size that serves several counts."""
+    return 1 << (count - 1).bit_length()
 
 
 RECORDS = 150_000  # in flight on a device: 7 MB for PartitionGCM
 RECORDS_WIDE = 20_000  # of programs that are wider than WIDE numbers a record: kernels, permutations
 WIDE = 16
 MOST = 1024  # replicates
+CAPACITY = 2**16  # p-values that a launch has room for: how many it computes is an argument of its program
 
 
 def default_batch(program, num_records: int) -> int:
@@ -132,9 +153,10 @@ def batch_of(test, design, key) -> int:
     return found[-1]
 
 
-@functools.partial(jax.jit, static_argnums=(4, 5))
-def _p_values(test, design, key, ids, batch_size, devices):
-    return spread(test, design, key, ids, batch_size, devices)
+@functools.partial(bounded_jit, static_argnums=(5, 6, 7))
+def _p_values(test, design, key, start, count, batch_size, devices, fixed):
+    p = spread(test, design, key, start, count, CAPACITY, batch_size, devices, fixed=fixed)
+    return jax.lax.with_sharding_constraint(p, NamedSharding(mesh_of(devices), PartitionSpec()))
 
 
 def mesh_of(devices) -> jax.sharding.Mesh:
@@ -142,25 +164,35 @@ def mesh_of(devices) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(np.array(devices), ("replicate",), axis_types=(AxisType.Auto,))
 
 
-def spread(test, design, key, ids, batch_size: int | None, devices):
-    """P-values of the replicates `ids` (r,), r a multiple of the devices: a share each, a batch at a time.
+def spread(test, design, key, start, count, capacity: int, batch_size: int, devices, *, fixed: bool = True):
+    """P-values of `count` replicates from `start` on, in the first places of an array (capacity,); 0 in the others.
 
-    To be traced. Whole batches only: the last one is filled up with replicates that are thrown away, so that every
-    replicate goes through the same program. batch_size: default `default_batch`.
+    To be traced; start and count may be. Whole batches only, dealt to the devices in turn: the last one is filled up
+    with replicates that are thrown away, so that every replicate goes through the same program, and batches beyond
+    `count` are not computed. fixed: batch_size is the batch, otherwise a bound of `default_batch`.
     """
 
-    def share(key, ids):
+    def share(key, start):
         program, num_records = _traced(test, design, key)
-        batch = min(batch_size or default_batch(program, num_records), ids.shape[0])
-        blocks = -(-ids.shape[0] // batch)
-        padded = jnp.pad(ids, (0, blocks * batch - ids.shape[0]), mode="edge").reshape(blocks, batch)
-        one = jaxpr_as_fun(program)
-        return jax.lax.map(jax.vmap(lambda replicate: one(replicate)[0]), padded).reshape(-1)[: ids.shape[0]]
+        batch = min(capacity, batch_size if fixed else min(batch_size, default_batch(program, num_records)))
+        together = len(devices) * batch
+        one, first = jaxpr_as_fun(program), jax.lax.axis_index("replicate") * batch
 
-    replicate = PartitionSpec("replicate")
-    return jax.shard_map(
-        share, mesh=mesh_of(devices), in_specs=(PartitionSpec(), replicate), out_specs=replicate, check_vma=False
-    )(key, ids)
+        def block(number, found):
+            ids = start + jnp.asarray(number * together + first, jnp.uint32) + jnp.arange(batch, dtype=jnp.uint32)
+            return jax.lax.dynamic_update_index_in_dim(found, jax.vmap(lambda i: one(i)[0])(ids), number, 0)
+
+        rounds = (count + together - 1) // together
+        if not isinstance(rounds, int):  # a known number of rounds can be differentiated in reverse
+            rounds = rounds.astype(jnp.int32)
+        found = jnp.zeros((-(-capacity // together), batch), program.out_avals[0].dtype)
+        return jax.lax.fori_loop(0, rounds, block, found)[:, None]
+
+    whole, replicate = PartitionSpec(), PartitionSpec(None, "replicate")
+    dealt = jax.shard_map(share, mesh=mesh_of(devices), in_specs=(whole, whole), out_specs=replicate, check_vma=False)(
+        key, start
+    )
+    return dealt.reshape(-1)[:capacity]
 
 
 def _traced(test, design, key):

@@ -1,6 +1,6 @@
 """Compiled programs: where they are kept between processes, and compiling before the data are there.
 
-    jaxdp.programs.keep()                            # from here on, in ~/.cache/jaxdp/programs; the command line does this
+    jaxdp.programs.keep()                            # in ~/.cache/jaxdp/programs; the command line does this
     jaxdp.programs.keep("folder")                    # elsewhere
     jaxdp.programs.forget()                          # from here on, nowhere
     jaxdp.programs.compile(test, jaxdp.Data(x, y))   # a release of data of these shapes compiles nothing more
@@ -13,10 +13,10 @@ from typing import Any
 import jax
 
 from jaxdp import core
-from jaxdp._base.programs import fault, folder, forget, is_off, keep
+from jaxdp._base.programs import folder, forget, keep
 from jaxdp.randomness import keys
 
-__all__ = ["compile", "fault", "folder", "forget", "is_off", "keep"]
+__all__ = ["compile", "folder", "forget", "keep"]
 
 
 def compile(test: Any, shapes: Any, *, simulation: bool = False) -> None:

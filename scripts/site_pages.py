@@ -392,6 +392,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "data": ("data",),
     "simulate": ("simulate", "simulate.power"),
     "published": ("published",),
+    "programs": ("programs",),
 }
 
 

@@ -15,7 +15,7 @@ MOST = 64  # programs of a function; a sweep over more shapes than this compiles
 
 def bounded_jit[**P, R](function: Callable[P, R], **options: Any) -> Callable[P, R]:
     """`jax.jit(function, **options)`, which drops its programs when it has compiled more than `MOST`."""
-    program = jax.jit(function, **options)
+    program: Any = jax.jit(function, **options)
 
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:

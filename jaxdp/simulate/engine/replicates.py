@@ -105,7 +105,7 @@ def p_values(
     devices = device_list(devices) or tuple(jax.devices()[:1])
     most = min(batch_size or MOST, power_of_two(-(-replicates // len(devices))))
     with in_mesh(mesh_of(devices)) as replaced:
-        given = on_host((test, design, key))
+        given: Any = on_host((test, design, key))
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(given)):
             return spread(*given, start, replicates, replicates, most, devices, fixed=batch_size is not None)
         found = []

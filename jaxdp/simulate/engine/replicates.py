@@ -105,15 +105,16 @@ def p_values(
     devices = device_list(devices) or tuple(jax.devices()[:1])
     most = min(batch_size or MOST, power_of_two(-(-replicates // len(devices))))
     with in_mesh(mesh_of(devices)) as replaced:
-        given: Any = on_host((test, design, key))
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(given)):
-            return spread(*given, start, replicates, replicates, most, devices, fixed=batch_size is not None)
+        test, design, key = on_host((test, design, key))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((test, design, key))):
+            fixed = batch_size is not None
+            return spread(test, design, key, start, replicates, replicates, most, devices, fixed=fixed)
         found = []
         for done in range(0, replicates, CAPACITY):
             count = min(CAPACITY, replicates - done)
-            place = np.uint32(start + done), np.uint32(count)
-            # sliced on the host: there every number of replicates would be a program
-            found.append(np.asarray(_p_values(*given, *place, most, devices, batch_size is not None))[:count])
+            first = np.uint32(start + done)
+            launched = _p_values(test, design, key, first, np.uint32(count), most, devices, batch_size is not None)
+            found.append(np.asarray(launched)[:count])  # on the device, every number of replicates would be a program
     values = np.concatenate(found)
     return jnp.asarray(values) if replaced or len(devices) > 1 else jax.device_put(values, devices[0])
 

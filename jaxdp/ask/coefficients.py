@@ -6,16 +6,18 @@ import dataclasses
 import itertools
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from jaxdp._base import csv_files, p_values
+from jaxdp._base.keywords import complete
+from jaxdp.ask.questions import MICOptions
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget
+from jaxdp.ask.table_query import ColumnsQuery, asked, budget
 from jaxdp.core import Cost
 from jaxdp.data.schema import Schema
 
@@ -83,7 +85,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
 
     form: ClassVar = Coefficients
     name: ClassVar = "mic"
-    ways: ClassVar = tuple(way for way in TableQuery.ways if way != "keep_sums")
+    keywords: ClassVar = MICOptions
     lacks: ClassVar = "MIC takes no sums of records"
 
     schema: Schema
@@ -95,19 +97,11 @@ class MICQuery(ColumnsQuery[Coefficients]):
     range_share: float = 0.0
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        *,
-        x: str | None = None,
-        y: str | None = None,
-        columns: Sequence[str] | None = None,
-        epsilon: float,
-        delta: float = 0.0,
-        max_cells: float | None = None,
-        range_share: float = 0.0,
-    ) -> MICQuery:
+    def of(cls, schema: Schema, /, **given: Unpack[MICOptions]) -> MICQuery:
         """x and y for one pair, neither for all pairs of `columns`. Errors: ValueError, before a table is opened."""
+        own = complete(MICOptions, given)
+        x, y, columns = own["x"], own["y"], own["columns"]
+        delta, max_cells, range_share = own["delta"], own["max_cells"], own["range_share"]
         if (x is None) != (y is None):
             raise ValueError("give x and y for one pair, or neither for all pairs of the columns.")
         if x is not None and columns is not None:
@@ -126,7 +120,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
             raise ValueError("range_share goes with one pair, x and y.")
         if max_cells is not None and max_cells < 4:
             raise ValueError(f"max_cells must be at least 4, got {max_cells:g}.")
-        return cls(schema, tuple(names), x is None, budget(epsilon), delta, max_cells, range_share)
+        return cls(schema, tuple(names), x is None, budget(own["epsilon"]), delta, max_cells, range_share)
 
     @property
     def short(self) -> str:
@@ -167,19 +161,8 @@ class MICQuery(ColumnsQuery[Coefficients]):
         )
 
 
-@table_call(CallOptions, without=("keep_sums",), strict=False, force=False)
-def mic(
-    table: Any,
-    *,
-    x: str | None = None,
-    y: str | None = None,
-    columns: Sequence[str] | None = None,
-    epsilon: float,
-    delta: float = 0.0,
-    max_cells: float | None = None,
-    range_share: float = 0.0,
-    **how: Unpack[CallOptions],
-) -> Coefficients:
+@table_call(MICOptions)
+def mic(table: Any, **how: Unpack[MICOptions]) -> Coefficients:
     """How strongly are x and y related, or all pairs of columns? MICr: 0 = unrelated, 1 = one determines the other.
 
         jaxdp.mic(frame, x="dose", y="response", epsilon=1.0, bounds={"dose": (0, 10), "response": (-5, 5)})
@@ -193,11 +176,7 @@ def mic(
     Returns `Coefficients`: pairs, matrix, p_value (one pair), `plot()`, `to_dict()`. It holds no record.
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
     """
-    call = Call.of(table, how)
-    own: dict[str, Any] = {"x": x, "y": y, "columns": columns, "epsilon": epsilon, "delta": delta}
-    own |= {"max_cells": max_cells, "range_share": range_share}
-    call.require_no_settings(*own)
-    return call.ask(MICQuery.of(call.schema, **own))
+    return asked(MICQuery, table, how)
 
 
 def _one_pair(query: MICQuery, values, columns, key, account) -> tuple:

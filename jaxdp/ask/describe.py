@@ -5,18 +5,20 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from jaxdp._base import amounts, csv_files
+from jaxdp._base.keywords import complete
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
+from jaxdp.ask.questions import DescribeOptions
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import Call, CallOptions, ColumnsQuery, TableQuery, budget, listing
+from jaxdp.ask.table_query import ColumnsQuery, asked, budget, listing
 from jaxdp.ask.value_cells import ValueCells, points_of, values_of
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
@@ -84,7 +86,7 @@ class DescribeQuery(ColumnsQuery[Description]):
 
     form: ClassVar = Description
     name: ClassVar = "describe"
-    ways: ClassVar = tuple(way for way in TableQuery.ways if way not in ("keep_sums", "missing"))
+    keywords: ClassVar = DescribeOptions
     lacks: ClassVar = f"describe takes no sums of records, and {FORGIVEN}"
 
     schema: Schema
@@ -93,16 +95,16 @@ class DescribeQuery(ColumnsQuery[Description]):
     delta: float = 0.0
 
     @classmethod
-    def of(
-        cls, schema: Schema, *, columns: Sequence[str] | None = None, epsilon: float, delta: float = 0.0
-    ) -> DescribeQuery:
+    def of(cls, schema: Schema, /, **given: Unpack[DescribeOptions]) -> DescribeQuery:
         """columns: default all that the schema describes. Errors: ValueError, before a table is opened."""
+        own = complete(DescribeOptions, given)
+        columns, delta = own["columns"], own["delta"]
         names = list(schema.names) if columns is None else schema.named("columns", columns)
         if not names or len(set(names)) < len(names):
             raise ValueError("columns must name at least one column, each once.")
         if not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {amounts.spent(delta)}.")
-        return cls(schema, tuple(names), budget(epsilon), delta)
+        return cls(schema, tuple(names), budget(own["epsilon"]), delta)
 
     @property
     def short(self) -> str:
@@ -304,15 +306,8 @@ def _shown(number: float | str) -> str:
     return str(number)
 
 
-@table_call(CallOptions, without=("keep_sums", "missing"), strict=False, force=False)
-def describe(
-    table: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    epsilon: float,
-    delta: float = 0.0,
-    **how: Unpack[CallOptions],
-) -> Description:
+@table_call(DescribeOptions)
+def describe(table: Any, **how: Unpack[DescribeOptions]) -> Description:
     """What do the columns hold? Counts of levels, quartiles and missing values with intervals, from one release.
 
         jaxdp.describe(frame, epsilon=0.5, bounds={"dose": (0, 10)}, levels={"clinic": ["north", "south"]})
@@ -326,6 +321,4 @@ def describe(
     records, not about a population; each holds with probability 0.95.
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
     """
-    call = Call.of(table, how)
-    call.require_no_settings("columns", "epsilon", "delta")
-    return call.ask(DescribeQuery.of(call.schema, columns=columns, epsilon=epsilon, delta=delta))
+    return asked(DescribeQuery, table, how)

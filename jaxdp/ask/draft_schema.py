@@ -7,7 +7,7 @@ import datetime
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -16,12 +16,14 @@ import numpy as np
 
 from jaxdp import charge, core
 from jaxdp._base import amounts, check
+from jaxdp._base.keywords import complete
 from jaxdp._base.printed import is_setting, printed, printed_name
 from jaxdp.ask import reading
 from jaxdp.ask.column_quantiles import LARGEST, SMALLEST, ColumnQuantiles
-from jaxdp.ask.reading import Reading, Selection, Table
+from jaxdp.ask.questions import DraftOptions
+from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import CallOptions, TableQuery, account_of, budget, own_key
+from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.core import Cost
 from jaxdp.data import draft
 from jaxdp.data.coding import ColumnRule, duplicates
@@ -85,7 +87,7 @@ class DraftedSchema:
 class DraftQuery(TableQuery[DraftedSchema]):
     """Columns whose bounds are wanted, at what budget; `DraftQuery.of` checks it."""
 
-    ways: ClassVar = tuple(way for way in TableQuery.ways if way not in ("keep_sums", "missing"))
+    keywords: ClassVar = DraftOptions
     lacks: ClassVar = "private bounds need no sums of records, and cells without a value do no harm to them"
 
     schema: Schema
@@ -93,21 +95,10 @@ class DraftQuery(TableQuery[DraftedSchema]):
     delta: float = 0.0
 
     @classmethod
-    def of(
-        cls,
-        columns: Sequence[str],
-        *,
-        epsilon: float,
-        delta: float = 0.0,
-        dates: Sequence[str] | Mapping[str, str] = (),
-        delimiter: str = ",",
-        decimal: str = ".",
-        unit: str = "",
-    ) -> DraftQuery:
-        """dates: those of the columns that hold dates, 2024-12-31, or a mapping of them to formats of `strptime`.
-
-        Errors: ValueError, before a table is opened.
-        """
+    def of(cls, notation: Notation = PLAIN, delimiter: str = ",", **given: Unpack[DraftOptions]) -> DraftQuery:
+        """notation: of numbers. Errors: ValueError, before a table is opened."""
+        own = complete(DraftOptions, given)
+        columns, dates, unit, delta = own["columns"], own["dates"], own["unit"], own["delta"]
         names = as_names("columns", columns)
         if not names or duplicates(names):
             raise ValueError("columns must name at least one column, each once: those with numbers or dates.")
@@ -123,9 +114,8 @@ class DraftQuery(TableQuery[DraftedSchema]):
         if not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {amounts.spent(delta)}.")
         forms = {name: _form(name, form) for name, form in _formats(dates).items()}
-        number = dataclasses.replace(PLAIN, decimal=decimal)
-        rules = {name: _everything(name, forms.get(name, number)) for name in names}
-        return cls(Schema(rules, delimiter, unit), budget(epsilon), delta)
+        rules = {name: _everything(name, forms.get(name, notation)) for name in names}
+        return cls(Schema(rules, delimiter, unit), budget(own["epsilon"]), delta)
 
     @property
     def short(self) -> str:
@@ -293,17 +283,8 @@ def _plain(number: float) -> float:
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
-@table_call(CallOptions, without=("keep_sums", "missing", "schema", "bounds", "levels"), strict=False, force=False)
-def draft_schema(
-    table: Any,
-    *,
-    columns: Sequence[str],
-    epsilon: float,
-    delta: float = 0.0,
-    dates: Sequence[str] | Mapping[str, str] = (),
-    unit: str = "",
-    **how: Unpack[CallOptions],
-) -> DraftedSchema:
+@table_call(DraftOptions)
+def draft_schema(table: Any, **how: Unpack[DraftOptions]) -> DraftedSchema:
     """Bounds of numeric columns that are not public knowledge, found privately.
 
         found = jaxdp.draft_schema(frame, columns=["income", "age"], epsilon=0.2, ledger=ledger)
@@ -323,10 +304,4 @@ def draft_schema(
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`. Source:
     docs/theory/private_bounds.md.
     """
-    stray = sorted(set(how) - {"ledger", "key", "strict", "records", "force", "memory"})
-    if stray:
-        raise TypeError(f"there is no keyword {stray[0]!r} in draft_schema.")
-    query = DraftQuery.of(columns, epsilon=epsilon, delta=delta, dates=dates, unit=unit)
-    ledger, key = how.get("ledger"), how.get("key")
-    read: dict[str, Any] = {name: value for name, value in how.items() if name not in ("ledger", "key")}
-    return query.ask(Table(table, query.schema, Reading(**read)), own_key(key), account_of(ledger, table, query.short))
+    return asked(DraftQuery, table, how)

@@ -5,46 +5,38 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from jaxdp._base import amounts, csv_files, json_files
+from jaxdp._base.keywords import complete
 from jaxdp.ask.cautions import cautions
+from jaxdp.ask.questions import SearchOptions
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import Call, CallOptions, TableQuery, budget, silent
+from jaxdp.ask.table_query import TableQuery, asked, budget, silent
 from jaxdp.data import streamed
 from jaxdp.data.records import RecordsInChunks, as_records, levels_of
 from jaxdp.data.schema import Schema
 from jaxdp.discovery import metrics
-from jaxdp.discovery.choose import AUTO, keeps, named, require_known, require_taken, setting_of
+from jaxdp.discovery.abilities import ABILITIES
+from jaxdp.discovery.choose import AUTO, keeps, named, require_taken, setting_of
 from jaxdp.discovery.choose import discover as search
 from jaxdp.discovery.engine import checkpoint, knowledge
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
-from jaxdp.discovery.spec import Abilities, Search, asked_for, best, searches
+from jaxdp.discovery.spec import asked_for, best, searches
 from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 2
 
 
-class SearchOptions(CallOptions, Abilities, total=False):
-    """The keywords of `jaxdp.discover` beside its own: the call's, and those that not every search has."""
-
-
-@table_call(SearchOptions, strict=False, force=False, delta=0.0, accept_coarse_cells=False)
-def discover(
-    table: Any,
-    *,
-    epsilon: float,
-    columns: Sequence[str] | None = None,
-    method: str | Search = AUTO,
-    **how: Unpack[SearchOptions],
-) -> Graph:
+@table_call(SearchOptions)
+def discover(table: Any, **how: Unpack[SearchOptions]) -> Graph:
     """Which columns are directly related, and in which direction? A partially directed graph, at a total budget.
 
         jaxdp.discover(frame, epsilon=1.0, levels={"smoker": ["no", "yes"], "cough": ["no", "yes"]})
@@ -62,10 +54,9 @@ def discover(
     Privacy: (epsilon, delta)-DP under replace-one for the whole search.
     Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
     """
-    call = Call.of(table, how)
-    own: dict[str, Any] = {"columns": columns, "epsilon": epsilon, "method": method}
-    found = call.ask(GraphQuery.of(call.schema, **own, **call.settings)).graph
-    return dataclasses.replace(found, note=" ".join(text for text in (found.note, call.schema.protects) if text))
+    found = asked(GraphQuery, table, how)
+    note = " ".join(text for text in (found.graph.note, found.protects) if text)
+    return dataclasses.replace(found.graph, note=note)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -184,6 +175,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
     """
 
     form: ClassVar = GraphAnswer
+    keywords: ClassVar = SearchOptions
     unfinished: ClassVar = (checkpoint.FILE,)
 
     schema: Schema
@@ -198,26 +190,19 @@ class GraphQuery(TableQuery[GraphAnswer]):
         return dataclasses.replace(self, keep=folder / checkpoint.FILE) if keeps(self.settings["method"]) else self
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        *,
-        columns: str | Sequence[str] | None = None,
-        epsilon: float,
-        method: str | Search = AUTO,
-        keep: Any = None,
-        **settings: Any,
-    ) -> GraphQuery:
+    def of(cls, schema: Schema, /, **given: Unpack[SearchOptions]) -> GraphQuery:
         """The query. Errors: ValueError or TypeError that names the wrong column or setting, before data are read."""
+        own = complete(SearchOptions, given)
+        columns, method = own["columns"], own["method"]
         names = list(schema.names) if columns is None else schema.named("columns", columns)
         if len(names) < 2:
             raise ValueError(f"a graph needs at least two columns, got {len(names)}.")
-        require_known(settings)
+        settings: dict[str, Any] = {name: value for name, value in given.items() if name in set(ABILITIES) - {"keep"}}
         if method != AUTO:
             require_taken(named(method), asked_for(settings), levels_of(schema.columns_of(names)))
         knowledge.known(settings.get("knowledge"), names)
         settings = {name: value for name, value in settings.items() if value is not None}
-        return cls(schema, tuple(names), budget(epsilon), {"method": method, **settings}, keep)
+        return cls(schema, tuple(names), budget(own["epsilon"]), {"method": method, **settings}, own["keep"])
 
     @property
     def short(self) -> str:

@@ -1,25 +1,24 @@
 """`jaxdp.test`: is X independent of Y (given Z)? One private answer about columns of a table, in one call."""
 
-# ruff: noqa: PT028 (no test of the suite, whatever its name)
-
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from jaxdp import catalogue
 from jaxdp._base import check
+from jaxdp._base.keywords import complete
 from jaxdp._base.printed import printed
 from jaxdp.ask.answer import Answer, answer_of
+from jaxdp.ask.questions import TestOptions, TestsOptions
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import SHARED, Call, CallOptions, TableQuery, budget, listing
+from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
@@ -35,6 +34,7 @@ class Query(TableQuery[Answer]):
     """X, Y, Z, the test that answers, its budget and its public settings; `Query.of` checks and completes them."""
 
     form: ClassVar = Answer
+    keywords: ClassVar = TestOptions
 
     schema: Schema
     x: tuple[str, ...]
@@ -48,44 +48,32 @@ class Query(TableQuery[Answer]):
     taken: str = ""  # which test answers for a classical one that was named, as a sentence
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        *,
-        x: str | Sequence[str],
-        y: str | Sequence[str],
-        given: str | Sequence[str] = (),
-        epsilon: float,
-        method: str | None = None,
-        sees: str | None = None,
-        simulated: bool = False,
-        level: float = 0.05,
-        margin: float | None = None,
-        fields: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> Query:
+    def of(cls, schema: Schema, /, **how: Unpack[TestOptions]) -> Query:
         """The query, with the test that fits its columns unless `method` names one.
 
-        sees: "linear", "monotone" or "any", the kind of dependence that the chosen test must be built to see.
-        settings: of `jaxdp.spec.Options`. fields: further fields of the test's class.
         Errors: ValueError for columns and tests that do not exist or do not fit, all before a table is opened.
         """
-        x, y, given = (tuple(schema.named(role, value)) for role, value in (("x", x), ("y", y), ("given", given)))
+        own = complete(TestOptions, how)
+        method, sees = own["method"], own["sees"]
+        x, y, given = (tuple(schema.named(role, own[role])) for role in ("x", "y", "given"))
         domain = _coded(schema, x, y, given)
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
         entry.require_fits(domain)
-        if not simulated and not entry.spec.private:
+        options = _options(entry, own)
+        entry.require_settings(options)
+        found: dict[str, Any] = {"chosen": not (method or sees), "taken": entry.instead_of(method)}
+        found |= {"margin": _admitted_margin(own["margin"], entry, domain)}
+        return cls(schema, x, y, given, budget(own["epsilon"]), entry, options, **found)
+
+    def require_key(self, key: Any) -> None:
+        """Raises ValueError for a release by a test that is not private."""
+        if is_release(key) and not self.entry.spec.private:
             raise ValueError(
-                f"{entry.name} is not private and releases nothing: give --seed (in Python "
+                f"{self.entry.name} is not private and releases nothing: give --seed (in Python "
                 "key=jax.random.key(8)) to simulate."
             )
-        options = _options(entry, level, fields, **settings)
-        entry.require_settings(options)
-        asked: dict[str, Any] = {"chosen": not (method or sees), "taken": entry.instead_of(method)}
-        asked |= {"margin": _admitted_margin(margin, entry, domain)}
-        return cls(schema, x, y, given, budget(epsilon), entry, options, **asked)
 
     @property
     def domain(self) -> Domain:
@@ -218,23 +206,16 @@ def _coded(schema: Schema, x: Sequence[str], y: Sequence[str], given: Sequence[s
     return Domain(first, second, tuple(c for name in given for c in conditioning.columns(schema.rule(name))))
 
 
-ARGUMENTS = ("given", "epsilon", "method", "sees", "level", "margin", "fields", *SHARED)
 SETTINGS = tuple(one.name for one in dataclasses.fields(Options) if one.name not in ("level", "num_records", "fields"))
 
 
-def _options(entry: catalogue.Entry, level: float, fields: Mapping[str, Any] | None, **settings: Any) -> Options:
+def _options(entry: catalogue.Entry, asked: TestsOptions) -> Options:
     """The settings, checked; `fields` may name those that the test takes.
 
-    Errors: TypeError with the name that was probably meant, ValueError for a number that no test can use.
+    Errors: ValueError for a number that no test can use.
     """
-    fields = dict(fields or {})
-    for name in settings:
-        if name not in SETTINGS:
-            close = difflib.get_close_matches(name, (*SETTINGS, *ARGUMENTS), 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(SETTINGS)}."
-            if name in ("seed", "random_state", "rng"):
-                hint = "a simulation, which is not private, takes key=jax.random.key(1); a release takes no key."
-            raise TypeError(f"there is no setting {name!r}; {hint}")
+    fields = dict(asked["fields"] or {})
+    settings: dict[str, Any] = {name: value for name, value in asked.items() if name in SETTINGS}
     settings |= {name: fields.pop(name) for name in SETTINGS if name in fields and entry.takes(name)}
     scale = settings.get("residual_scale")
     if isinstance(scale, int | float):
@@ -248,7 +229,7 @@ def _options(entry: catalogue.Entry, level: float, fields: Mapping[str, Any] | N
     if settings.get("num_cells") is not None:
         check.at_least(1, num_cells=settings["num_cells"])
     check.positive(**{name: settings[name] for name in ("ridge", "lengthscale") if settings.get(name) is not None})
-    return Options(level=level, fields=fields, **settings)
+    return Options(level=asked["level"], fields=fields, **settings)
 
 
 def require_size(entry: catalogue.Entry, rows: int) -> None:
@@ -263,31 +244,8 @@ def require_size(entry: catalogue.Entry, rows: int) -> None:
         )
 
 
-class TestOptions(CallOptions, total=False):
-    """The keywords of tests that `jaxdp.test` and `jaxdp.test_pairs` share: the call's, and `jaxdp.spec.Options`."""
-
-    residual_scale: Any
-    num_cells: int | None
-    ridge: float | None
-    lengthscale: float | None
-    law: Any
-
-
-@table_call(TestOptions, strict=False, force=False)
-def test(
-    table: Any,
-    *,
-    x: str | Sequence[str],
-    y: str | Sequence[str],
-    given: str | Sequence[str] = (),
-    epsilon: float,
-    method: str | None = None,
-    sees: str | None = None,
-    level: float = 0.05,
-    margin: float | None = None,
-    fields: Mapping[str, Any] | None = None,
-    **how: Unpack[TestOptions],
-) -> Answer:
+@table_call(TestOptions)
+def test(table: Any, **how: Unpack[TestOptions]) -> Answer:
     """Is X independent of Y (given Z)? One call, the same builder and checks as `jaxdp test` on the command line.
 
         jaxdp.test(frame, x="dose", y="response", given="age", epsilon=1.0,
@@ -317,10 +275,7 @@ def test(
     Privacy: the test's guarantee, epsilon-DP under the relation that the answer states.
     Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
     """
-    call = Call.of(table, how)
-    named: dict[str, Any] = {"x": x, "y": y, "given": given, "epsilon": epsilon, "method": method, "sees": sees}
-    settings = {"simulated": call.simulated, "level": level, "margin": margin, "fields": fields, **call.settings}
-    return call.ask(Query.of(call.schema, **named, **settings))
+    return asked(Query, table, how)
 
 
 test.__test__ = False  # type: ignore[attr-defined]  # `from jaxdp import test` in a test file is no test

@@ -13,7 +13,6 @@ from jaxdp._base.json_files import plain
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.core import Cost
 
-ADJUSTMENTS = {"holm": "Holm (family-wise error)", "bh": "Benjamini-Hochberg (false discovery rate)"}
 MAX_PRINTED = 20
 STRONGEST = 4.0  # decimal places of an adjusted p-value beyond which colours do not differ
 COLUMNS = (

@@ -1,7 +1,5 @@
 """`jaxdp.test_pairs`: which pairs of columns are dependent (given Z)? All pairs of a table under one budget."""
 
-# ruff: noqa: PT028 (no test of the suite, whatever its name)
-
 from __future__ import annotations
 
 import dataclasses
@@ -19,7 +17,9 @@ import numpy as np
 from jaxdp import catalogue, charge
 from jaxdp._base import check, p_values
 from jaxdp._base.amounts import spent
+from jaxdp._base.arguments import MIN_EPSILON
 from jaxdp._base.display import duration
+from jaxdp._base.keywords import complete
 from jaxdp._base.printed import printed_name
 from jaxdp.ask import reading
 from jaxdp.ask.answer import (
@@ -31,12 +31,13 @@ from jaxdp.ask.answer import (
     without_z,
 )
 from jaxdp.ask.cautions import cautions
-from jaxdp.ask.independence import Query, TestOptions, require_size
-from jaxdp.ask.pair_answers import ADJUSTMENTS, COLUMNS, PairAnswers
+from jaxdp.ask.independence import Query, require_size
+from jaxdp.ask.pair_answers import COLUMNS, PairAnswers
+from jaxdp.ask.questions import ADJUSTMENTS, PairsOptions
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import versions
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import MIN_EPSILON, Call, TableQuery, budget, listing
+from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.core import Cost
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
@@ -62,6 +63,7 @@ class PairsQuery(TableQuery[PairAnswers]):
     """
 
     form: ClassVar = PairAnswers
+    keywords: ClassVar = PairsOptions
 
     schema: Schema
     columns: tuple[str, ...]
@@ -73,66 +75,43 @@ class PairsQuery(TableQuery[PairAnswers]):
     delta: float = 0.0
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        *,
-        columns: Sequence[str] | None = None,
-        given: str | Sequence[str] = (),
-        epsilon: float,
-        adjust: str = "holm",
-        method: str | None = None,
-        level: float = 0.05,
-        law: Any = None,
-        delta: float = 0.0,
-        **how: Any,
-    ) -> PairsQuery:
+    def of(cls, schema: Schema, /, **how: Unpack[PairsOptions]) -> PairsQuery:
         """The query: one joint release of three columns and more without Z, else each pair with the test that fits it.
 
-        columns: default all described ones that are not given. how: as `Query.of`; a method, a kind of dependence or a
-        setting leads to tests of single pairs. delta: of the joint release.
-        law: of X given Z for tests that need it, one for all columns or a mapping of column -> law.
+        A method, a kind of dependence or a setting leads to tests of single pairs.
         Errors: ValueError that names the pair, for columns and tests that do not fit, before a table is opened.
         """
+        own = complete(PairsOptions, how)
+        adjust, method, level, law = own["adjust"], own["method"], own["level"], own["law"]
         check.one_of(tuple(ADJUSTMENTS), adjust=adjust)
         check.in_range(0.0, 1.0, level=level)
-        whole = budget(epsilon)
-        given = tuple(schema.named("given", given))
+        whole = budget(own["epsilon"])
+        given = tuple(schema.named("given", own["given"]))
         rest = [name for name in schema.names if name not in given]
-        names = tuple(rest if columns is None else schema.named("columns", columns))
+        names = tuple(rest if own["columns"] is None else schema.named("columns", own["columns"]))
         _require_columns(names, given)
         pairs = list(itertools.combinations(names, 2))
-        own = {name: value for name, value in how.items() if name != "simulated"} | {"given": given, "law": law}
-        if method is None and len(pairs) > 1 and not any(map(_is_said, own.values())):
+        of_all = ("columns", "adjust", "delta")
+        each: dict[str, Any] = {name: value for name, value in how.items() if name not in of_all} | {"given": given}
+        settings = [value for name, value in each.items() if name not in ("epsilon", "level")]
+        if method is None and len(pairs) > 1 and not any(map(_is_said, settings)):
             method = JOINT
-        delta = _admitted_delta(delta, method)
+        delta = _admitted_delta(own["delta"], method)
         share = check.share(whole, Fraction(1, len(pairs)))
         if share < MIN_EPSILON:
             raise ValueError(f"epsilon {spent(whole)} over {len(pairs)} pairs is next to nothing: name fewer columns.")
-        test_level = level
+        each |= {"epsilon": share, "method": method}
         if method and catalogue.find(method).spec.publishes == DECISION:
-            test_level = level / len(pairs)  # a decision has no p-value to adjust; each is made at its share
-        asked = [
-            Query.of(
-                schema,
-                x=x,
-                y=y,
-                given=given,
-                epsilon=share,
-                method=method,
-                level=test_level,
-                law=law.get(x) if isinstance(law, Mapping) else law,
-                **how,
-            )
-            for x, y in pairs
-        ]
-        _require_laws(law, names, asked[0].entry)
-        asked = [_with_more_draws(query, level / len(pairs)) for query in asked]
+            each["level"] = level / len(pairs)  # a decision has no p-value to adjust; each is made at its share
+        laws = {x: law.get(x) if isinstance(law, Mapping) else law for x in names}
+        queries = [Query.of(schema, **each | {"x": x, "y": y, "law": laws[x]}) for x, y in pairs]
+        _require_laws(law, names, queries[0].entry)
+        queries = [_with_more_draws(query, level / len(pairs)) for query in queries]
         if method == JOINT and given:
             raise ValueError(f"{JOINT} does not condition: leave given out, or the method.")
-        for query in asked if method != JOINT else []:
+        for query in queries if method != JOINT else []:
             _require_pair(query)
-        return cls(schema, names, given, whole, adjust, level, tuple(asked), delta)
+        return cls(schema, names, given, whole, adjust, level, tuple(queries), delta)
 
     @property
     def parts(self) -> int:  # type: ignore[override]
@@ -160,6 +139,11 @@ class PairsQuery(TableQuery[PairAnswers]):
         """The query in words."""
         given = f" given {listing(self.given)}" if self.given else ""
         return f"Which of the {len(self.asked)} pairs of {listing(self.columns)} are dependent{given}?"
+
+    def require_key(self, key: Any) -> None:
+        """As of each pair."""
+        for query in self.asked:
+            query.require_key(key)
 
     def selection(self, table: Table) -> Selection:
         """All columns and Z."""
@@ -606,21 +590,8 @@ def _built(query: Query, data: Data, rows: int) -> Any:
         raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None
 
 
-@table_call(TestOptions, strict=False, force=False)
-def test_pairs(
-    table: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    given: str | Sequence[str] = (),
-    epsilon: float,
-    delta: float = 0.0,
-    adjust: str = "holm",
-    method: str | None = None,
-    sees: str | None = None,
-    level: float = 0.05,
-    fields: Mapping[str, Any] | None = None,
-    **how: Unpack[TestOptions],
-) -> PairAnswers:
+@table_call(PairsOptions)
+def test_pairs(table: Any, **how: Unpack[PairsOptions]) -> PairAnswers:
     """Which pairs of columns are dependent (given Z)? Every pair, one total budget, p-values adjusted for their number.
 
         jaxdp.test_pairs(frame, columns=["dose", "response", "age"], epsilon=2.0, bounds={...}, adjust="bh")
@@ -642,10 +613,7 @@ def test_pairs(
     Privacy: the guarantee of the tests for all pairs together, by one release where the test has a joint form, else by
     sequential composition of equal shares. Errors: as `jaxdp.test`, the pair named, before anything is charged.
     """
-    call = Call.of(table, how)
-    named: dict[str, Any] = {"columns": columns, "given": given, "epsilon": epsilon, "delta": delta, "adjust": adjust}
-    named |= {"method": method, "sees": sees, "level": level, "fields": fields}
-    return call.ask(PairsQuery.of(call.schema, **named, simulated=call.simulated, **call.settings))
+    return asked(PairsQuery, table, how)
 
 
 test_pairs.__test__ = False  # type: ignore[attr-defined]  # no test of a test file

@@ -10,34 +10,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from jaxdp import charge
+from jaxdp._base.arguments import bytes_of
 from jaxdp._base.owner import warn_owner
-from jaxdp._base.printed import printed
+from jaxdp.ask.questions import ReadingOptions
 from jaxdp.data import batches, identifiers, kept_sums, streamed
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema
 
 _TOLD: set[str] = set()  # remarks on columns that the owner has read in this process
-MIN_MEMORY = 10**8  # bytes: a chunk and its sums take that much
-
-
-class ReadingOptions(TypedDict, total=False):
-    """The keywords of `Reading`, as calls take them."""
-
-    strict: bool
-    records: int | None
-    force: bool
-    missing: str | None
-    memory: int | str | None
-    keep_sums: str | os.PathLike | None
-
-
-READING = tuple(ReadingOptions.__annotations__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,16 +154,6 @@ class Selection:
             f"Of these columns about {low} records fit into {most / 1e9:.3g} GB (--memory), and the table has about "
             f"{rows}"
         )
-
-
-def bytes_of(memory: int | str) -> int:
-    """Bytes of a text such as "2GB" or "500 MB", or of a number. Errors: ValueError for anything else."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)i?B?\s*", str(memory), re.IGNORECASE)
-    units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-    size = int(float(found[1]) * units[found[2].lower()]) if found else 0
-    if isinstance(memory, bool) or size < MIN_MEMORY:
-        raise ValueError(f'memory must be a size such as "2GB", 100 MB at least, got {printed(memory)}.')
-    return size
 
 
 def is_release(key: Any) -> bool:

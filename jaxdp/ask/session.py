@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
+from jaxdp._base.keywords import complete
 from jaxdp._base.printed import printed
 from jaxdp.accounting.filters import PureFilter
 from jaxdp.accounting.ledger import BudgetExhausted
@@ -20,11 +21,13 @@ from jaxdp.ask.answer import Answer
 from jaxdp.ask.coefficients import Coefficients
 from jaxdp.ask.describe import Description
 from jaxdp.ask.pair_answers import PairAnswers
-from jaxdp.ask.reading import READING
+from jaxdp.ask.questions import READING, SHARED, SessionOptions
+from jaxdp.ask.reading import Table
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import SHARED, Call, CallOptions, budget
+from jaxdp.ask.table_query import budget
 from jaxdp.core import Cost
 from jaxdp.discovery.graph import Graph
+from jaxdp.randomness import keys
 
 ROUNDING = 1.0 - 2.0**-48  # shares are rounded down, so that their sum stays within the total
 
@@ -56,29 +59,21 @@ class Session(Readable, Uncopied):
     query that would exceed it raises `BudgetExhausted` and learns nothing.
     """
 
-    @table_call(CallOptions, strict=False, force=False)
-    def __init__(
-        self,
-        table: Any,
-        *,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        queries: int | None = None,
-        **how: Unpack[CallOptions],
-    ):
-        call = Call.of(table, how)
-        call.require_no_settings("epsilon", "delta", "queries")
-        ledger, key = call.ledger, call.key
+    @table_call(SessionOptions)
+    def __init__(self, table: Any, **how: Unpack[SessionOptions]):
+        own = complete(SessionOptions, how)
+        epsilon, queries, ledger, key = own["epsilon"], own["queries"], own["ledger"], own["key"]
+        known: dict[str, Any] = {name: value for name, value in how.items() if name in {*SHARED} - {"ledger", "key"}}
         if (epsilon is None) == (ledger is None):
             raise ValueError("give epsilon=1.0, the total budget of all queries, or ledger=, one of them.")
-        if call.simulated and ledger is not None:
-            raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
-        if key is not None and not call.simulated:
+        if key is not None and keys.admit(key) == keys.RELEASE:
             raise ValueError("a release key works once; leave key out, and every query draws its own.")
-        self.schema = call.schema
+        if key is not None and ledger is not None:
+            raise ValueError("a simulation (key=jax.random.key(seed)) can't be charged to a ledger; leave one out.")
+        self.schema = Table.of(table, **known).schema
         self.asked: Rows[Asked] = Rows()
         self._table, self._key, self._ledger = table, key, ledger
-        self._purse = None if epsilon is None else _Purse(budget(epsilon), delta)
+        self._purse = None if epsilon is None else _Purse(budget(epsilon), own["delta"])
         self._reading = {name: value for name, value in how.items() if name in READING}
         self._share = None if queries is None else _share(self._total_epsilon(), queries)
 

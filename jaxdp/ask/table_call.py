@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, cast
 
 from jaxdp._base.keywords import flat
@@ -15,7 +15,7 @@ WAY_OUT = (
 )
 
 
-def table_call[F: Callable](options: Any, *, without: Collection[str] = (), **defaults: Any) -> Callable[[F], F]:
+def table_call[F: Callable](options: Any) -> Callable[[F], F]:
     """Decorator of such a call: arguments as of `keywords.flat`. The call refuses a trace of JAX, first of all."""
 
     def decorate(function: F) -> F:
@@ -26,6 +26,6 @@ def table_call[F: Callable](options: Any, *, without: Collection[str] = (), **de
             require_host(name, *arguments, *how.values(), way_out=WAY_OUT)
             return function(*arguments, **how)
 
-        return cast(F, flat(options, without=without, **defaults)(called))
+        return cast(F, flat(options)(called))
 
     return decorate

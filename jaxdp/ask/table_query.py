@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import difflib
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from jaxdp import charge
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
+from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON
 from jaxdp.ask import reading
 from jaxdp.ask.cautions import cautions
-from jaxdp.ask.reading import READING, ReadingOptions, Selection, Table
+from jaxdp.ask.questions import READING, SHARED, CallOptions
+from jaxdp.ask.reading import Reading, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.core import Cost
 from jaxdp.data import batches, conditioning
@@ -30,21 +30,7 @@ from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
 from jaxdp.randomness.keys import RELEASE
 
-MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
 MIN_ROWS = 10  # of a `ColumnsQuery`
-
-
-class CallOptions(ReadingOptions, total=False):
-    """The keywords that every call about a table has: what is known of it, how it is read, the account and the key."""
-
-    schema: Schema | str | os.PathLike | Mapping | None
-    bounds: Mapping[str, Sequence[float]] | None
-    levels: Mapping[str, Sequence[Any]] | None
-    ledger: Any
-    key: Any
-
-
-SHARED = tuple(CallOptions.__annotations__)
 
 
 def silent(stage: str) -> None:
@@ -54,16 +40,21 @@ def silent(stage: str) -> None:
 class TableQuery[Answer](abc.ABC):
     """What is asked of the columns of a table, at what budget; everything in it is public.
 
-    form: the class of its answer, where a command writes it into a folder. ways: the ways of reading that it has,
-    fields of `Reading`; what it says of the others is `lacks`. unfinished: files with which an interrupted
-    run of a command goes on. parts: of a long run.
+    form: the class of its answer, where a command writes it into a folder. keywords: of its call. ways: those of them
+    that are ways of reading, fields of `Reading`; what it says of the others is `lacks`. unfinished: files with which
+    an interrupted run of a command goes on. parts: of a long run.
     """
 
     form: ClassVar[type[TableAnswer]]
-    ways: ClassVar[tuple[str, ...]] = READING
+    keywords: ClassVar[Any] = CallOptions
+    ways: ClassVar[tuple[str, ...]]
     lacks: ClassVar[str] = ""
     unfinished: ClassVar[tuple[str, ...]] = ()
     parts: int = 1
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.ways = tuple(way for way in READING if way in cls.keywords.__annotations__)
 
     def in_folder(self, folder: Path) -> TableQuery[Answer]:
         """The query whose unfinished files lie in this folder."""
@@ -98,6 +89,10 @@ class TableQuery[Answer](abc.ABC):
     def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Answer:
         """The answer from what was loaded, charged to the account before a value is used."""
 
+    def require_key(self, key: Any) -> None:
+        """Raises ValueError for a key with which it must not be asked."""
+        del key
+
     def ask(
         self, table: Table, key: Any, account: Any = None, *, on_stage: Callable[[str], None] = silent, **more: Any
     ) -> Answer:
@@ -106,6 +101,7 @@ class TableQuery[Answer](abc.ABC):
         more: further callbacks, of `answer`.
         Errors: ValueError in one sentence, before anything is charged; `BudgetExhausted` from the account.
         """
+        self.require_key(key)
         how = table.reading
         how.require_only(*self.ways, why=self.lacks)
         selection = self.selection(table)
@@ -185,44 +181,19 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
         }
 
 
-@dataclasses.dataclass(frozen=True)
-class Call:
-    """The shared keywords of a call: the table, the account, the key. settings: its other keywords."""
-
-    table: Table
-    ledger: Any
-    key: Any
-    settings: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, table: Any, how: Mapping[str, Any]) -> Call:
-        """The call. Errors: as `Table.of`."""
-        own = {name: value for name, value in how.items() if name in SHARED and name not in ("ledger", "key")}
-        settings = {name: value for name, value in how.items() if name not in SHARED}
-        return cls(Table.of(table, **own), how.get("ledger"), how.get("key"), settings)
-
-    @property
-    def schema(self) -> Schema:
-        """Of the table."""
-        return self.table.schema
-
-    @property
-    def simulated(self) -> bool:
-        """Whether its key makes a simulation. Errors: TypeError for what is no key."""
-        from jaxdp.randomness import keys
-
-        return self.key is not None and keys.admit(self.key) != keys.RELEASE
-
-    def ask[Answer: TableAnswer](self, query: TableQuery[Answer]) -> Answer:
-        """The answer."""
-        return query.ask(self.table, own_key(self.key), account_of(self.ledger, self.table.source, query.short))
-
-    def require_no_settings(self, *known: str) -> None:
-        """Raises TypeError for a keyword that the call does not have. known: its own ones."""
-        for name in self.settings:
-            close = difflib.get_close_matches(name, (*known, *SHARED), 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join((*known, *SHARED))}."
-            raise TypeError(f"there is no keyword {name!r}; {hint}")
+def asked[Answer](query: type[TableQuery[Answer]], table: Any, how: Mapping[str, Any]) -> Answer:
+    """The answer to a query, as a public call asks it. how: the keywords of the call."""
+    described = "schema" in query.keywords.__annotations__  # else the query itself says what is known of its columns
+    shared = SHARED if described else (*READING, "ledger", "key")
+    reading = {name: value for name, value in how.items() if name in shared and name not in ("ledger", "key")}
+    of = functools.partial(cast(Any, query).of, **{name: value for name, value in how.items() if name not in shared})
+    if described:
+        table = Table.of(table, **reading)
+        question = of(table.schema)
+    else:
+        question = of()
+        table = Table(table, question.schema, Reading(**reading))
+    return question.ask(table, own_key(how.get("key")), account_of(how.get("ledger"), table.source, question.short))
 
 
 def own_key(key: Any) -> Any:

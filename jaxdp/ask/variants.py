@@ -15,13 +15,15 @@ import numpy as np
 from jaxdp import catalogue, core
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.json_files import plain
+from jaxdp._base.keywords import complete
 from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed, printed_name
 from jaxdp.ask.cautions import cautions
-from jaxdp.ask.reading import READING, Reading, ReadingOptions, Selection, Table
+from jaxdp.ask.questions import GwasOptions
+from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import Call, TableQuery, budget
+from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.core import Cost
 from jaxdp.data import identifiers, plink
 from jaxdp.data.readers import OWNER
@@ -31,7 +33,6 @@ from jaxdp.randomness.keys import RELEASE
 from jaxdp.report import sections
 
 LEVEL = 0.05
-COUNT = 4
 NO_SCHEMA = Schema({})  # a fileset is typed; what else is public are the bounds
 
 
@@ -91,7 +92,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
     """
 
     form: ClassVar = VariantAnswers
-    ways: ClassVar = ()
+    keywords: ClassVar = GwasOptions
     lacks: ClassVar = "a fileset is read whole, and its persons are those of .fam"
 
     schema: Schema
@@ -100,12 +101,14 @@ class GwasQuery(TableQuery[VariantAnswers]):
     bounds: Mapping[str, tuple[float, float]]
     phenotype: str
     epsilon: float
-    count: int | None = COUNT
+    count: int | None
 
     @classmethod
-    def of(cls, persons, covariates, bounds, phenotype, epsilon, count) -> GwasQuery:
+    def of(cls, schema: Schema = NO_SCHEMA, **given: Unpack[GwasOptions]) -> GwasQuery:
         """Errors: ValueError for covariates without bounds and bounds that are none."""
-        names = tuple(as_names("covariates", covariates))
+        own = complete(GwasOptions, given)
+        bounds, phenotype, count = own["bounds"] or {}, own["phenotype"], own["count"]
+        names = tuple(as_names("covariates", own["names"]))
         if len(set(names)) < len(names) or phenotype in names:
             raise ValueError("every column is named once, as a covariate or as the phenotype.")
         for place, name in enumerate(names):
@@ -118,7 +121,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
             raise ValueError(f"bounds of {unknown[0]!r}, which is neither a covariate nor the phenotype.")
         if count is not None and count < 1:
             raise ValueError(f"count must be at least 1, got {count}.")
-        return cls(NO_SCHEMA, persons, names, checked, phenotype or "", budget(epsilon), count)
+        return cls(schema, own["covariates"], names, checked, phenotype, budget(own["epsilon"]), count)
 
     @property
     def short(self) -> str:
@@ -211,20 +214,8 @@ def _bounds(name: str, pair: Any) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-@table_call(ReadingOptions, without=READING)
-def gwas(
-    genotypes: str | os.PathLike,
-    *,
-    covariates: str | os.PathLike | None = None,
-    names: Sequence[str] = (),
-    bounds: Mapping[str, Sequence[float]] | None = None,
-    phenotype: str = "",
-    epsilon: float,
-    count: int | None = COUNT,
-    ledger: Any = None,
-    key: Any = None,
-    **reading: Unpack[ReadingOptions],
-) -> VariantAnswers:
+@table_call(GwasOptions)
+def gwas(genotypes: str | os.PathLike, **how: Unpack[GwasOptions]) -> VariantAnswers:
     """Which variants go with a phenotype, given covariates? Score tests of a PLINK fileset, the best of all variants.
 
         jaxdp.gwas("study", covariates="study.cov", names=["age", "pc1"], bounds={"age": (18, 90), "pc1": (-0.1, 0.1)},
@@ -239,5 +230,4 @@ def gwas(
     Returns `VariantAnswers`. Privacy: epsilon-DP under replace-one: one person's genotypes, phenotype and covariates
     together. Errors: ValueError and OSError about names, bounds and files, before anything is charged.
     """
-    query = GwasQuery.of(covariates, names, bounds or {}, phenotype, epsilon, count)
-    return Call(Table(genotypes, NO_SCHEMA, Reading(**reading)), ledger, key, {}).ask(query)
+    return asked(GwasQuery, genotypes, how)

@@ -7,6 +7,7 @@ import math
 import time
 from pathlib import Path
 
+from jaxdp._base import arguments
 from jaxdp.cli import options
 
 
@@ -25,9 +26,9 @@ def add_parser(subparsers) -> None:
         epilog="example: jaxdp audit laplace --epsilon 1 --runs 1e7",
     )
     parser.add_argument("method", metavar="METHOD", help="what to audit (see above)")
-    options.add_epsilon(parser, default=1.0)
+    options.add_epsilon(parser)
     parser.add_argument("--runs", type=_runs, metavar="N", help="runs in all (default 1e6; of a causal search 1e5)")
-    parser.add_argument("--seed", type=options.seed, metavar="N", help="seed of the search and of simulated runs")
+    parser.add_argument("--seed", type=arguments.seed, metavar="N", help="seed of the search and of simulated runs")
     parser.add_argument(
         "--contract", action="store_true", help="check every guarantee of a test, on the examples of its spec"
     )

@@ -6,6 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
+from jaxdp._base import arguments
 from jaxdp.cli import options
 
 SECONDS = 3.0  # aimed at for each timing
@@ -22,11 +23,18 @@ def add_parser(subparsers) -> None:
         epilog="example: jaxdp bench --method partition-gcm,private-gcm --n 300,1000 --out out/bench",
     )
     parser.add_argument(
-        "--method", type=options.names, metavar="M", help="tests, or package.module:Class (default: those recommended)"
+        "--method",
+        type=arguments.names,
+        metavar="M",
+        help="tests, or package.module:Class (default: those recommended)",
     )
-    parser.add_argument("--n", type=options.counts, default=[300, 1000], metavar="N", help="records (default 300,1000)")
-    parser.add_argument("--replicates", type=options.count, metavar="R", help="replicates per run (default: about 3 s)")
-    options.add_epsilon(parser, default=1.0)
+    parser.add_argument(
+        "--n", type=arguments.counts, default=[300, 1000], metavar="N", help="records (default 300,1000)"
+    )
+    parser.add_argument(
+        "--replicates", type=arguments.count, metavar="R", help="replicates per run (default: about 3 s)"
+    )
+    options.add_epsilon(parser)
     options.add_out(parser, "out/bench")
 
 

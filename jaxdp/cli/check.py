@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from jaxdp._base import arguments
 from jaxdp.cli import options
 
 COUNTS = ("cells", "missing", "unreadable", "unknown", "outside")
@@ -22,7 +23,7 @@ def add_parser(subparsers) -> None:
     )
     options.add_data(parser)
     parser.add_argument(
-        "--columns", type=options.names, metavar="A,B,C", help="columns to check (default: all of the schema)"
+        "--columns", type=arguments.names, metavar="A,B,C", help="columns to check (default: all of the schema)"
     )
     options.add_json(parser)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdp._base import csv_files
+from jaxdp._base import arguments, csv_files
 from jaxdp.cli import options
 
 DATA_SEED = 20_240_229  # the data are made up and public; only the noise is fresh
@@ -57,9 +57,9 @@ def add_parser(subparsers) -> None:
         description="Makes up data, runs private tests on them at the stated epsilon each, writes DIR/report.html.",
         epilog="example: jaxdp demo --out out/demo",
     )
-    options.add_epsilon(parser, default=1.0)
+    options.add_epsilon(parser)
     options.add_out(parser, "out/demo")
-    parser.add_argument("--seed", type=options.seed, metavar="N", help="repeatable simulation, NOT PRIVATE")
+    parser.add_argument("--seed", type=arguments.seed, metavar="N", help="repeatable simulation, NOT PRIVATE")
 
 
 def run(args: argparse.Namespace) -> int:

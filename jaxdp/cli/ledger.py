@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from jaxdp._base import arguments
 from jaxdp.cli import options
 
 # Where no delta was granted, composed totals are shown at this one.
@@ -27,9 +28,9 @@ def add_parser(subparsers) -> None:
         "create", help="make a new ledger", epilog="example: jaxdp ledger create study.db --epsilon 1 --delta 1e-6"
     )
     create.add_argument("path", metavar="L.db", help="file to make; must not exist")
-    create.add_argument("--epsilon", type=options.positive_number, metavar="E", help="total pure epsilon")
-    create.add_argument("--delta", type=options.probability, default=0.0, metavar="D", help="total delta (default 0)")
-    create.add_argument("--rho", type=options.positive_number, metavar="R", help="total rho of zCDP (Gaussian noise)")
+    create.add_argument("--epsilon", type=arguments.positive_number, metavar="E", help="total pure epsilon")
+    create.add_argument("--delta", type=arguments.probability, default=0.0, metavar="D", help="total delta (default 0)")
+    create.add_argument("--rho", type=arguments.positive_number, metavar="R", help="total rho of zCDP (Gaussian noise)")
     create.add_argument(
         "--relation",
         choices=("replace_one", "add_or_remove_one", "replace_attribute"),

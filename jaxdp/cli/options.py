@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import difflib
 import itertools
-import json
-import math
 import os
 import shlex
 import sys
@@ -18,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-MAX_SEED = 2**32 - 1  # a simulation key keeps 32 bits of its seed
-MIN_EPSILON, MAX_EPSILON = 1e-6, 1e3
+from jaxdp._base import arguments
+from jaxdp._base.arguments import Names
 
 BOLD, RED = "1", "31"  # what terminals draw, by ANSI
 
@@ -81,68 +78,13 @@ def note(text: str) -> None:
     tqdm.write(line, file=sys.stderr)
 
 
-def positive_number(text: str) -> float:
-    """argparse type: a finite number > 0, such as a privacy budget."""
-    value = _number(text)
-    if not (value > 0 and math.isfinite(value)) or value < sys.float_info.min:
-        raise argparse.ArgumentTypeError(f"must be a finite number > 0, got {text!r}")
-    return value
-
-
-def budget(text: str) -> float:
-    """argparse type: an epsilon for which a release exists and means something."""
-    value = positive_number(text)
-    if not MIN_EPSILON <= value <= MAX_EPSILON:
-        raise argparse.ArgumentTypeError(
-            f"must lie between {MIN_EPSILON:g} and {MAX_EPSILON:g}, got {text!r}: "
-            "below, noise drowns everything; above, nothing is protected"
-        )
-    return value
-
-
-def probability(text: str) -> float:
-    """argparse type: a number strictly between 0 and 1."""
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must be strictly between 0 and 1, got {text!r}")
-    return value
-
-
-def count(text: str) -> int:
-    """argparse type: a whole number >= 1."""
-    return _whole(text, 1, "a whole number >= 1")
-
-
-def seed(text: str) -> int:
-    """argparse type: a seed of a simulation."""
-    value = _whole(text, 0, f"a whole number from 0 to {MAX_SEED}")
-    if value > MAX_SEED:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {MAX_SEED}, got {text!r}")
-    return value
-
-
-class Names(list[str]):
-    """Column names of one argument, and the argument as it was written: it may be one name with commas in it."""
-
-    text = ""
-
-
-def names(text: str) -> Names:
-    """argparse type: column names separated by commas (`columns` finds names with commas in them)."""
-    found = Names(name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row)
-    if not found or not all(found):
-        raise argparse.ArgumentTypeError(f"must be column names separated by commas, got {text!r}")
-    found.text = text.strip()
-    return found
-
-
-def columns(schema, *arguments: Names) -> list[str]:
+def columns(schema, *named: Names) -> list[str]:
     """The columns of one or more arguments; "dose, mg" is one column where the schema has one of that name.
 
     Errors: ValueError for a column that the schema does not describe.
     """
     found: list[str] = []
-    for argument in arguments:
+    for argument in named:
         whole = getattr(argument, "text", "")
         if set(argument) <= set(schema.names):
             found += argument
@@ -175,49 +117,6 @@ def require_known(args: argparse.Namespace) -> None:
             columns(schema, one if isinstance(one, Names) else Names([one]))
 
 
-def numbers(text: str) -> list[float]:
-    """argparse type: numbers separated by commas."""
-    return [_number(part) for part in text.split(",")]
-
-
-def positive_numbers(text: str) -> list[float]:
-    """argparse type: finite numbers > 0 separated by commas."""
-    return [positive_number(part) for part in text.split(",")]
-
-
-def counts(text: str) -> list[int]:
-    """argparse type: whole numbers >= 1 separated by commas."""
-    return [count(part) for part in text.split(",")]
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
-
-
-def _whole(text: str, smallest: int, wanted: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = smallest - 1
-    if value < smallest:
-        raise argparse.ArgumentTypeError(f"must be {wanted}, got {text!r}")
-    return value
-
-
-def setting(text: str) -> tuple[str, Any]:
-    """(name, value) of NAME=VALUE; the value is JSON, numbers separated by commas, or a text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    for form in (value, f"[{value}]"):
-        with contextlib.suppress(ValueError):
-            return name.strip(), json.loads(form)
-    return name.strip(), value.strip()
-
-
 def add_data(parser: argparse.ArgumentParser) -> None:
     """DATA.csv and --schema."""
     parser.add_argument(
@@ -231,90 +130,10 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_reading(parser: argparse.ArgumentParser, sums: bool = True, drops: bool = True) -> None:
-    """The fields of `jaxdp.ask.reading.Reading`. sums: whether what is asked may be answered from sums.
-
-    drops: whether records without a value may be left out.
-    """
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="for callers who are not trusted: charge first, never refuse because of what a record holds (one line is "
-        "one record, a malformed one counts as missing)",
-    )
-    parser.add_argument("--records", type=count, metavar="N", help="the number of records, where that is public")
-    parser.add_argument(
-        "--force", action="store_true", help="go on although a column does not parse (see `jaxdp check`)"
-    )
-    if drops:
-        parser.add_argument(
-            "--missing",
-            choices=("refuse", "drop"),
-            help="records without a value in a column that is asked about: refuse where they would be taken for "
-            "dependence or drop them, which makes the number of complete records public (default: as the schema says, "
-            "else refuse)",
-        )
-    parser.add_argument(
-        "--memory",
-        type=memory,
-        metavar="SIZE",
-        help="what reading may take, such as 2GB; a larger table is "
-        + ("read in chunks, if the test has sums" if sums else "refused")
-        + " (default: half of this machine)",
-    )
-    if not sums:
-        return
-    parser.add_argument(
-        "--keep-sums",
-        metavar="DIR",
-        help="keep the sums of files that were read in this folder, so that an interrupted pass goes on with the same "
-        "line; they are PRIVATE (no noise), in a folder of mode 0700, and deleted once the answer is there",
-    )
-
-
-def table(args: argparse.Namespace) -> Any:
-    """The table that the arguments name, with its schema and how it is read."""
-    from jaxdp.ask.reading import READING, Table
-
-    ways = {name: getattr(args, name) for name in READING if hasattr(args, name)}  # those that the command has
-    return Table.of(args.data, args.schema, **ways)  # type: ignore[misc]
-
-
-def memory(text: str) -> int:
-    """argparse type: bytes of a text such as 2GB."""
-    from jaxdp.ask.reading import bytes_of
-
-    try:
-        return bytes_of(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def add_epsilon(parser: argparse.ArgumentParser, default: float | None = None) -> None:
-    """--epsilon, required unless a default is given."""
-    note = "" if default is None else f" (default {default:g})"
-    parser.add_argument(
-        "--epsilon",
-        type=budget,
-        required=default is None,
-        default=default,
-        metavar="E",
-        help=f"privacy budget of this run, a number > 0{note}",
-    )
-
-
-def add_given(parser: argparse.ArgumentParser, text: str) -> None:
-    """--given, which may be repeated: a list of `Names`."""
-    parser.add_argument("--given", type=names, action="append", default=[], metavar="C,D", help=text)
-
-
-def add_accept_coarse_cells(parser: argparse.ArgumentParser) -> None:
-    """--accept-coarse-cells, off by default."""
-    parser.add_argument(
-        "--accept-coarse-cells",
-        action="store_true",
-        help="run tests that cut Z into cells given 2 or more continuous columns too, at the price of false findings",
-    )
+def add_epsilon(parser: argparse.ArgumentParser) -> None:
+    """--epsilon of what reads no data, 1 by default."""
+    told = "privacy budget of this run, a number > 0 (default 1)"
+    parser.add_argument("--epsilon", type=arguments.budget, default=1.0, metavar="E", help=told)
 
 
 def add_run(parser: argparse.ArgumentParser, out: str) -> None:
@@ -326,7 +145,10 @@ def add_run(parser: argparse.ArgumentParser, out: str) -> None:
     parser.set_defaults(usual_out=out)
     add_json(parser)
     parser.add_argument(
-        "--seed", type=seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE (default: fresh key)"
+        "--seed",
+        type=arguments.seed,
+        metavar="N",
+        help="make the run a repeatable simulation, NOT PRIVATE (default: fresh key)",
     )
     parser.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
 

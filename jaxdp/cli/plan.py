@@ -6,8 +6,9 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from jaxdp._base import csv_files
+from jaxdp._base import arguments, csv_files
 from jaxdp.cli import options, plan_epsilon
+from jaxdp.discovery.abilities import COARSE_CELLS
 
 DEFAULT_REPLICATES = 1000
 QUICK_REPLICATES = 200
@@ -53,29 +54,36 @@ def add_parser(subparsers) -> None:
         metavar="M",
         help="test to plan (with --schema: all that fit; else the default for one continuous Z)",
     )
-    parser.add_argument("--n", type=options.count, metavar="N", help="number of records")
-    parser.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget")
+    parser.add_argument("--n", type=arguments.count, metavar="N", help="number of records")
+    parser.add_argument("--epsilon", type=arguments.budget, metavar="E", help="privacy budget")
     parser.add_argument(
         "--delta",
-        type=options.probability,
+        type=arguments.probability,
         default=0.0,
         metavar="D",
         help="Gaussian noise that is (epsilon, D)-DP (default: pure epsilon)",
     )
-    parser.add_argument("--effect", type=options.positive_number, metavar="B", help="effect to find")
-    parser.add_argument("--power", type=options.probability, metavar="P", help="wanted probability of finding it")
-    parser.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
+    parser.add_argument("--effect", type=arguments.positive_number, metavar="B", help="effect to find")
+    parser.add_argument("--power", type=arguments.probability, metavar="P", help="wanted probability of finding it")
+    parser.add_argument("--level", type=arguments.probability, default=0.05, help="significance level (default 0.05)")
     parser.add_argument("--schema", metavar="S.toml", help="public knowledge about the columns (no data are read)")
     parser.add_argument("--x", metavar="A", help="column X of the schema")
     parser.add_argument("--y", metavar="B", help="column Y of the schema")
-    options.add_given(parser, "columns Z of the schema; may be repeated")
+    parser.add_argument(
+        "--given",
+        type=arguments.names,
+        action="append",
+        default=[],
+        metavar="C,D",
+        help="columns Z of the schema; may be repeated",
+    )
     parser.add_argument(
         "--residual-sd",
-        type=options.positive_number,
+        type=arguments.positive_number,
         metavar="S",
         help="sd of continuous columns about what Z explains, on [-1, 1] (default 0.2; with --schema)",
     )
-    options.add_accept_coarse_cells(parser)
+    parser.add_argument("--accept-coarse-cells", action="store_true", help=COARSE_CELLS)
     parser.add_argument(
         "--replicates",
         type=_replicates,
@@ -89,14 +97,14 @@ def add_parser(subparsers) -> None:
         help=f"{QUICK_REPLICATES} made-up data sets instead: powers to about 0.03, in a fifth of the time at most",
     )
     parser.add_argument(
-        "--seed", type=options.seed, default=8, metavar="N", help="seed of the made-up data (default 8)"
+        "--seed", type=arguments.seed, default=8, metavar="N", help="seed of the made-up data (default 8)"
     )
     options.add_json(parser)
     options.add_out(parser, "out/plan")
 
 
 def _replicates(text: str) -> int:
-    return 0 if text == "0" else options.count(text)
+    return 0 if text == "0" else arguments.count(text)
 
 
 def run(args: argparse.Namespace) -> int:

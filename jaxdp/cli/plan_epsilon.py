@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxdp._base import csv_files
+from jaxdp._base import arguments, csv_files
 from jaxdp.cli import options
 
 FILES = ("epsilon_curve.png", "epsilon_curve.csv")
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default 0.8)",
     )
     parser.add_argument(
-        "--studies", type=options.count, metavar="R", help="with --epsilon-curve: so many tests share each epsilon"
+        "--studies", type=arguments.count, metavar="R", help="with --epsilon-curve: so many tests share each epsilon"
     )
 
 

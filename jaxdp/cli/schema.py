@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shlex
 
-from jaxdp.cli import options
+from jaxdp._base import arguments
+from jaxdp.ask.questions import DraftOptions
+from jaxdp.cli import asking, options
 
 EXAMPLE = """examples:
   jaxdp schema draft trial.csv --out trial.toml
@@ -38,37 +41,18 @@ def add_parser(subparsers) -> None:
         help="CSV file with a header line (.gz too), Parquet, Arrow, Excel; folder or glob; a query",
     )
     draft.add_argument("--kind", help="kind of every column, where they are all alike, as coded answers are")
-    draft.add_argument("--levels", type=options.names, metavar="A,B,C", help="public levels of every column")
-    draft.add_argument("--bounds", type=options.names, metavar="LOW,HIGH", help="public limits of every column")
+    draft.add_argument("--levels", type=arguments.names, metavar="A,B,C", help="public levels of every column")
+    draft.add_argument("--bounds", type=arguments.names, metavar="LOW,HIGH", help="public limits of every column")
     draft.add_argument("--out", metavar="S.toml", help="file to write; it must not exist (default: print)")
     private = draft.add_argument_group("private bounds")
     private.add_argument(
         "--private", action="store_true", help="find the bounds of --columns in the records, for --epsilon"
     )
-    private.add_argument(
-        "--columns", type=options.names, metavar="A,B,C", help="columns of numbers, which share epsilon"
-    )
-    private.add_argument(
-        "--dates",
-        type=options.names,
-        metavar="A,B",
-        default=[],
-        help="those of them that hold dates (2024-12-31), or A=%%d.%%m.%%Y",
-    )
-    private.add_argument("--epsilon", type=options.budget, metavar="E", help="privacy budget of the bounds")
-    private.add_argument(
-        "--delta",
-        type=options.probability,
-        metavar="D",
-        default=0.0,
-        help="spent where it means less noise, for many columns",
-    )
+    asking.add_keywords(private, DraftOptions, required=False)
     private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
-    private.add_argument("--unit", metavar="COLUMN", default="", help="column that says whose a row is")
     private.add_argument("--decimal", choices=(".", ","), default=".", help="decimal mark of the numbers")
-    private.add_argument("--force", action="store_true", help="go on although a column does not parse")
     private.add_argument(
-        "--seed", type=options.seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE"
+        "--seed", type=arguments.seed, metavar="N", help="make the run a repeatable simulation, NOT PRIVATE"
     )
 
 
@@ -80,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.private:
         _require_not_private(args)
     found = _private(args) if args.private else None
-    text = draft(args.data, every, found, unit=args.unit)
+    text = draft(args.data, every, found, unit=args.unit or "")
     for line in [line for line in text.splitlines() if line.startswith("# unit = ")]:
         unit = line.removeprefix("# ").partition("    #")[0]
         options.note(f"if a person may have several rows, the schema must say {unit}; jaxdp check looks for repeats.")
@@ -108,13 +92,10 @@ def _require_writable(out: str | None) -> None:
         raise options.UserError(f"{out} cannot be written: there is no such folder, or it is read-only.")
 
 
-PRIVATE = ("columns", "dates", "epsilon", "delta", "ledger", "unit", "force", "seed")
-
-
 def _require_not_private(args: argparse.Namespace) -> None:
     """Refuses what only private bounds need."""
-    for name in PRIVATE:
-        if getattr(args, name):
+    for name in (*DraftOptions.__annotations__, "seed"):
+        if getattr(args, name, None):
             raise options.UserError(f"--{name} goes with --private, which finds bounds in the records.")
 
 
@@ -125,6 +106,7 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
     from jaxdp.ask.reading import Reading, Table
     from jaxdp.ask.table_query import account_of, listing
     from jaxdp.data import batches, draft
+    from jaxdp.data.notation import PLAIN
 
     if not args.columns or args.epsilon is None:
         raise options.UserError("--private goes with --columns, the columns of numbers, and --epsilon.")
@@ -135,22 +117,17 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
         )
     options.keep_programs()
     names, delimiter = draft.header_of(args.data)
-    dates = dict(_date(text, names) for text in args.dates)
+    dates = dict(_date(text, names) for text in args.dates or ())
     for name in (*args.columns, *dates, *([args.unit] if args.unit else [])):
         if name not in names:
             raise options.UserError(f"{batches.called(args.data)} has no column {name!r}.")
-    query = DraftQuery.of(
-        args.columns,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        dates=dates,
-        delimiter=delimiter,
-        decimal=args.decimal,
-        unit=args.unit,
-    )
+    notation = dataclasses.replace(PLAIN, decimal=args.decimal)
+    query = DraftQuery.of(notation, delimiter, **asking.given(args, DraftOptions) | {"dates": dates})
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
     account = None if ledger is None else account_of(ledger, args.data, query.short)
-    found = query.ask(Table(args.data, query.schema, Reading(force=args.force)), options.make_key(args.seed), account)
+    found = query.ask(
+        Table(args.data, query.schema, Reading(**asking.ways(args))), options.make_key(args.seed), account
+    )
     left = "" if ledger is None else f"; {ledger.remaining} left in {ledger.path.name}"
     options.note(f"the bounds of {listing(query.schema.names)} cost {found.cost}{left}")
     for name, told in found.flags.items():

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from jaxdp._base import arguments
 from jaxdp.cli import options
 
 EXAMPLE = (
@@ -35,24 +36,28 @@ def add_parser(subparsers) -> None:
     )
     grid = parser.add_argument_group("grid")
     grid.add_argument(
-        "--method", type=options.names, default=[], metavar="M", help="tests, or package.module:Class (see --list)"
+        "--method", type=arguments.names, default=[], metavar="M", help="tests, or package.module:Class (see --list)"
     )
     grid.add_argument(
-        "--design", type=options.names, default=[], metavar="D", help="designs, or package.module:function (see --list)"
+        "--design",
+        type=arguments.names,
+        default=[],
+        metavar="D",
+        help="designs, or package.module:function (see --list)",
     )
-    grid.add_argument("--n", type=options.counts, default=[1000], metavar="N", help="records (default 1000)")
+    grid.add_argument("--n", type=arguments.counts, default=[1000], metavar="N", help="records (default 1000)")
     grid.add_argument("--epsilon", type=_budgets, default=[1.0], metavar="E", help="budgets (default 1)")
     grid.add_argument("--effect", type=_effects, default=[0.0], metavar="F", help="effects (default 0, the null)")
-    grid.add_argument("--level", type=options.probability, default=0.05, help="significance level (default 0.05)")
-    grid.add_argument("--seed", type=options.seed, default=0, metavar="S", help="seed of the root key (default 0)")
+    grid.add_argument("--level", type=arguments.probability, default=0.05, help="significance level (default 0.05)")
+    grid.add_argument("--seed", type=arguments.seed, default=0, metavar="S", help="seed of the root key (default 0)")
     grid.add_argument("--precision", choices=("float32", "float64"), default="float32", help="of all arrays")
     grid.add_argument("--schema", metavar="S.toml", help="simulate data shaped like this schema, in place of --design")
     for role in ("x", "y", "given"):
-        grid.add_argument(f"--{role}", type=options.names, default=[], metavar="A,B", help=f"with --schema: {role}")
+        grid.add_argument(f"--{role}", type=arguments.names, default=[], metavar="A,B", help=f"with --schema: {role}")
     for kind in ("method", "design"):
         grid.add_argument(
             f"--{kind}-option",
-            type=options.setting,
+            type=arguments.setting,
             action="append",
             default=[],
             metavar="NAME=VALUE",
@@ -66,12 +71,14 @@ def add_parser(subparsers) -> None:
 def add_run(group) -> None:
     """How long, how much memory, where to."""
     group.add_argument("--replicates", type=_replicates, default=1000, metavar="R", help="per setting (default 1000)")
-    group.add_argument("--chunk", type=options.count, metavar="C", help="replicates per record (default 1000)")
-    group.add_argument("--interval-width", type=options.probability, metavar="W", help="stop a setting at this width")
+    group.add_argument("--chunk", type=arguments.count, metavar="C", help="replicates per record (default 1000)")
+    group.add_argument("--interval-width", type=arguments.probability, metavar="W", help="stop a setting at this width")
     group.add_argument("--keep-p-values", action="store_true", help="store every p-value, 4 bytes each")
     group.add_argument("--memory", type=_bytes, metavar="BYTES", help="limit, such as 2GB (default: cache-sized)")
-    group.add_argument("--batch-size", type=options.count, metavar="B", help="replicates in flight (default: auto)")
-    group.add_argument("--devices", type=options.count, metavar="K", help="devices (default: all; on a CPU two a core)")
+    group.add_argument("--batch-size", type=arguments.count, metavar="B", help="replicates in flight (default: auto)")
+    group.add_argument(
+        "--devices", type=arguments.count, metavar="K", help="devices (default: all; on a CPU two a core)"
+    )
     group.add_argument("--resume", action="store_true", help="go on with the results in --out")
     options.add_out(group, "out/simulate")
 
@@ -79,10 +86,10 @@ def add_run(group) -> None:
 def add_cluster(group) -> None:
     """Job arrays and meshes of several processes."""
     group.add_argument("--task", type=_index, default=0, metavar="I", help="this task of a job array, from 0")
-    group.add_argument("--of", type=options.count, default=1, metavar="N", help="tasks of the job array")
+    group.add_argument("--of", type=arguments.count, default=1, metavar="N", help="tasks of the job array")
     group.add_argument("--distributed", action="store_true", help="one mesh over the processes of the cluster's job")
     group.add_argument("--coordinator", metavar="HOST:PORT", help="address of process 0, outside a known cluster")
-    group.add_argument("--processes", type=options.count, metavar="P", help="with --coordinator")
+    group.add_argument("--processes", type=arguments.count, metavar="P", help="with --coordinator")
     group.add_argument("--process", type=_index, metavar="I", help="with --coordinator: this process, from 0")
     add_submit(group)
 
@@ -92,11 +99,11 @@ def add_submit(group) -> None:
     group.add_argument(
         "--submit", choices=("slurm", "local"), help="run as --tasks jobs through submitit: slurm, or this machine"
     )
-    group.add_argument("--tasks", type=options.count, metavar="N", help="with --submit: how many")
+    group.add_argument("--tasks", type=arguments.count, metavar="N", help="with --submit: how many")
     group.add_argument("--wait", action="store_true", help="with --submit: wait for them, then draw and print as usual")
     group.add_argument(
         "--submit-option",
-        type=options.setting,
+        type=arguments.setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -347,11 +354,11 @@ def listing() -> str:
 
 
 def _budgets(text: str) -> list[float]:
-    return [options.budget(part) for part in text.split(",")]
+    return [arguments.budget(part) for part in text.split(",")]
 
 
 def _effects(text: str) -> list[float]:
-    values = options.numbers(text)
+    values = arguments.numbers(text)
     if not all(math.isfinite(value) for value in values):
         raise argparse.ArgumentTypeError(f"must be finite numbers, got {text!r}")
     return values
@@ -369,7 +376,7 @@ def _replicates(text: str) -> int:
 
 
 def _index(text: str) -> int:
-    return int(text) if text.isdecimal() else options.count(text) - 1
+    return int(text) if text.isdecimal() else arguments.count(text) - 1
 
 
 def _bytes(text: str) -> int:

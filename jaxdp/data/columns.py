@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import numpy as np
-
 CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical", "binary"
 
 
@@ -34,6 +32,8 @@ class Column:
 
 def equally_spaced(codes, levels):
     """Codes 0, ..., levels - 1 as equally spaced numbers on [-1, 1]; one level stays at -1. levels: int, or (d,)."""
+    import numpy as np  # only here, so that commands start without it
+
     steps = max(levels - 1, 1) if isinstance(levels, int) else np.maximum(np.asarray(levels) - 1, 1)
     return 2.0 * codes / steps - 1.0
 

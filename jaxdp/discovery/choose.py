@@ -14,18 +14,17 @@ import jax
 from jaxdp import catalogue
 from jaxdp._base import check
 from jaxdp._base.amounts import spent
-from jaxdp._base.keywords import flat
+from jaxdp._base.keywords import complete, flat
 from jaxdp._base.printed import is_setting, printed
 from jaxdp.core import Account
 from jaxdp.data.dataset import Column
 from jaxdp.data.known import schema_of
 from jaxdp.data.records import Records, RecordsInChunks, as_records, levels_of
+from jaxdp.discovery.abilities import ABILITIES, Abilities
 from jaxdp.discovery.engine.answerable import fitting_order, largest_order, unfit
 from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import (
-    ABILITIES,
-    Abilities,
     Forecast,
     Search,
     SearchSpec,
@@ -46,7 +45,7 @@ TEST_LEVEL = 0.01
 TESTS_PER_PAIR = 3
 
 
-@flat(Abilities, delta=0.0, accept_coarse_cells=False)
+@flat(Abilities)
 def discover(
     key: Key,
     data: Any,
@@ -73,7 +72,7 @@ def discover(
     require_outside("discover", key, data, levels, epsilon, *settings.values())
     keys.admit(key, data)
     records = as_records(data, levels)
-    require_known(settings)
+    complete(Abilities, settings)
     delta, in_chunks = settings.get("delta", 0.0), isinstance(records, RecordsInChunks)
     setting = setting_of(records.columns, records.num_records, epsilon, delta, in_chunks)
     search = best(setting) if method == AUTO else named(method)
@@ -102,13 +101,6 @@ def _within_reach(search: Search, options: Mapping[str, Any]) -> tuple[dict[str,
     if not search.takes("delta") and reach.pop("delta", None):
         told = f"Its cost is pure epsilon: {search.spec.name} leaves the delta of {spent(options['delta'])} unspent."
     return reach, told
-
-
-def require_known(settings: Mapping[str, Any]) -> None:
-    """Raises TypeError for a setting that no search has."""
-    for name in settings:
-        if name not in ABILITIES:
-            raise TypeError(f"searches have no setting {name!r}; they have {', '.join(ABILITIES)}.")
 
 
 def require_taken(search: Search, options: Mapping[str, Any], levels: Sequence[int]) -> None:

@@ -8,40 +8,19 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 import jax
 
 from jaxdp._base import check
 from jaxdp._base.printed import printed
+from jaxdp.discovery.abilities import ABILITIES
 from jaxdp.discovery.graph import Graph
 from jaxdp.randomness import keys, traces
 from jaxdp.randomness.host import ON_HOST, require_host
 
 Levels = tuple[int, ...]  # of each column, 0 for a continuous one
 HOPELESS = 0.5  # no two columns are further from independence than this share of the records, or little
-
-
-class Abilities(TypedDict, total=False):
-    """The arguments that not every search has, as calls take them."""
-
-    keep: Any
-    directions: float | None
-    knowledge: Any
-    delta: float
-    max_order: int | None
-    accept_coarse_cells: bool
-
-
-# Each of them -> what is said of a search without it, where somebody asks it for one.
-ABILITIES: Mapping[str, str] = {
-    "keep": "keeps no answers",
-    "directions": "pays nothing for directions, which follow from its other answers",
-    "knowledge": "takes no background knowledge",
-    "delta": "takes no delta",
-    "max_order": "takes no largest conditioning set",
-    "accept_coarse_cells": "has no coarse cells to accept",
-}
 
 
 def asked_for(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def test_mic_and_discover_in_one_call(tmp_path):
     graph = jaxdp.discover(table, epsilon=1.0, levels=LEVELS, key=key())
     assert graph.names == ("clinic", "grade")
     assert graph.plot()._repr_png_().startswith(b"\x89PNG")
-    with pytest.raises(TypeError, match="no setting 'orders'"):
+    with pytest.raises(TypeError, match="no keyword 'orders'"):
         jaxdp.discover(table, epsilon=1.0, levels=LEVELS, orders=2)
     with pytest.raises(ValueError, match="at least two columns"):
         jaxdp.discover(table, epsilon=1.0, levels=LEVELS, columns="clinic")

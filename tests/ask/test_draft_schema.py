@@ -156,7 +156,7 @@ def test_a_release_is_charged_once_and_has_certificates(tmp_path, epsilon, delta
 @pytest.mark.parametrize("method", [QUARTILES, CENTRE])
 @pytest.mark.parametrize(("columns", "delta"), [(1, 0.0), (3, 0.0), (40, 1e-6)])
 def test_what_is_released_costs_no_more_than_what_is_charged(method, columns, delta):
-    query = DraftQuery.of([f"c{place}" for place in range(columns)], epsilon=0.3, delta=delta)
+    query = DraftQuery.of(columns=[f"c{place}" for place in range(columns)], epsilon=0.3, delta=delta)
     cost = jaxdp.core.cost_of(query.query(method), np.zeros((5, columns)))
     assert query.paid_delta(method) == delta
     if delta:

@@ -18,8 +18,9 @@ from jaxdp._base.display import duration
 from jaxdp._base.rounding import as_fraction
 from jaxdp.ask import pairs as pairs_query
 from jaxdp.ask import pairs_power
-from jaxdp.ask.pair_answers import ADJUSTMENTS, COLUMNS
+from jaxdp.ask.pair_answers import COLUMNS
 from jaxdp.ask.pairs import PairsQuery
+from jaxdp.ask.questions import ADJUSTMENTS
 from jaxdp.ask.reading import Table
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Domain
@@ -406,7 +407,7 @@ def test_the_rest_of_the_pairs_is_told_by_what_most_of_them_took(monkeypatch):
 
 def test_a_simulation_foretells_nothing():
     told = []
-    query = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0, simulated=True)
+    query = PairsQuery.of(schema_of(SCHEMA), columns=LINE, epsilon=6.0)
     query.ask(Table.of(table(60), SCHEMA), jax.random.key(1), on_estimate=told.append)
     assert not told
 

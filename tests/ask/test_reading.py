@@ -9,8 +9,8 @@ import pytest
 import queries
 
 import jaxdp
-from jaxdp.ask.reading import READING, Reading, Table
-from jaxdp.ask.table_query import CallOptions
+from jaxdp.ask.questions import READING, CallOptions
+from jaxdp.ask.reading import Reading, Table
 from jaxdp.cli.main import main
 
 SCHEMA = {"columns": {name: {"kind": "binary", "levels": [0, 1]} for name in "abc"}}
@@ -120,7 +120,7 @@ def test_a_command_has_the_ways_of_reading_that_it_accepts(name, capsys):
     refused = {way for call, way in REFUSED if call == name}
     assert {way for way in READING if f"--{way.replace('_', '-')} " in told} == set(READING) - refused
     assert set(READING).intersection(inspect.signature(getattr(jaxdp, name)).parameters) == set(READING) - refused
-    assert ("in chunks" in told) == (name in ("test", "discover"))
+    assert ("in chunks" in told) == (name in ("test", "discover"))  # of --keep-sums
 
 
 def test_a_misspelt_keyword_is_told():

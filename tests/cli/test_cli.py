@@ -11,6 +11,7 @@ import pytest
 
 import jaxdp
 from jaxdp import catalogue
+from jaxdp._base import arguments as texts
 from jaxdp._base import json_files
 from jaxdp.cli import main as door
 from jaxdp.cli import options
@@ -314,9 +315,9 @@ def test_as_a_process(files, tmp_path):
 
 
 def test_column_lists_and_numbers():
-    assert options.names('a, "b, c" ,d') == ["a", "b, c", "d"]
-    assert options.positive_numbers("1,0.5") == [1.0, 0.5]
-    assert options.counts("100,1000") == [100, 1000]
+    assert texts.names('a, "b, c" ,d') == ["a", "b, c", "d"]
+    assert texts.positive_numbers("1,0.5") == [1.0, 0.5]
+    assert texts.counts("100,1000") == [100, 1000]
     assert list(options.progress([1, 2], "x")) == [1, 2]
 
 

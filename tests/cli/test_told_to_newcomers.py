@@ -21,7 +21,7 @@ def refused(capsys, *arguments):
 
 
 def test_a_seed_in_python_is_told_the_key():
-    with pytest.raises(TypeError, match=r"no setting 'seed'.*key=jax\.random\.key\(1\)"):
+    with pytest.raises(TypeError, match=r"no keyword 'seed'.*key=jax\.random\.key\(1\)"):
         jaxdp.test({}, x="a", y="b", epsilon=1.0, bounds={"a": (0, 1), "b": (0, 1)}, seed=1)
 
 
@@ -101,7 +101,7 @@ def test_every_pair_is_told_before_it_is_tested():
     columns = {name: {"kind": kinds[name], "levels": list(range(2 + k))} for k, name in enumerate("abc")}
     schema = jaxdp.Schema.from_dict({"columns": columns})
     told: list[str] = []
-    query = PairsQuery.of(schema, epsilon=3.0, method="partition-gcm", simulated=True)
+    query = PairsQuery.of(schema, epsilon=3.0, method="partition-gcm")
     answer = query.ask(Table.of(table, schema), jax.random.key(1), on_stage=told.append)
     assert answer.content["sees"] == "covariance of X and Y"
     assert any("a run that is stopped loses its answers" in text for text in told)

@@ -15,7 +15,8 @@ from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, CONTINUOUS, Column
 from jaxdp.data.records import Records, RecordsInChunks
 from jaxdp.discovery import choose
-from jaxdp.discovery.spec import ABILITIES, Abilities, SearchSpec, search, searches
+from jaxdp.discovery.abilities import ABILITIES, Abilities
+from jaxdp.discovery.spec import SearchSpec, search, searches
 
 DELTA = 1e-6
 KNOWLEDGE = discovery.Knowledge(forbidden=[("v0", "v1")])

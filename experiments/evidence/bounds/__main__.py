@@ -57,7 +57,7 @@ def usable(values: np.ndarray, bounds) -> bool:
 
 def measured(records: int, columns: int, delta: float, replicates: int) -> dict:
     """One row: method and shares of usable bounds."""
-    query = DraftQuery.of([f"c{place}" for place in range(columns)], epsilon=EPSILON, delta=delta)
+    query = DraftQuery.of(columns=[f"c{place}" for place in range(columns)], epsilon=EPSILON, delta=delta)
     method = query.method(records)
     each = query.column_epsilon(method)
     found = dict.fromkeys(KINDS, 0)
@@ -80,7 +80,7 @@ def table() -> str:
         "|" + "---|" * (len(KINDS) + 6),
     ]
     for row in rows:
-        query = DraftQuery.of([f"c{k}" for k in range(row["columns"])], epsilon=EPSILON, delta=row["delta"])
+        query = DraftQuery.of(columns=[f"c{k}" for k in range(row["columns"])], epsilon=EPSILON, delta=row["delta"])
         shares = list(row["usable"].values())
         cells = [f"{share:.2f}" for share in (*shares, sum(shares) / len(shares))]
         size = row["records"] * query.column_epsilon(row["method"])

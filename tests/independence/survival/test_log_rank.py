@@ -225,16 +225,17 @@ def test_the_command_takes_a_declared_outcome_as_y_and_as_nothing_else(tmp_path,
 def test_declared_times_and_events_are_ordinary_columns_elsewhere():
     schema = jaxdp.Schema.from_dict({"columns": OUTCOME})
     assert schema.names == ("arm", "died", "days")
-    of = {"schema": schema, "epsilon": 1.0}
     for y in ("died", "days"):
         undeclared = jaxdp.Schema.from_dict({"columns": {k: v for k, v in OUTCOME.items() if k != "survival"}})
-        assert Query.of(x="arm", y=y, **of).entry is Query.of(undeclared, x="arm", y=y, epsilon=1.0).entry
+        assert (
+            Query.of(schema, x="arm", y=y, epsilon=1.0).entry is Query.of(undeclared, x="arm", y=y, epsilon=1.0).entry
+        )
     assert Query.of(undeclared, x="arm", y=["days", "died"], epsilon=1.0).entry.name != "log-rank"
     for said in ({"x": "survival", "y": "arm"}, {"x": "arm", "y": ["survival", "died"]}):
         with pytest.raises(
             ValueError, match="'survival' stands for the times 'days' and the events 'died': name it as"
         ):
-            Query.of(**said, **of)
+            Query.of(schema, **said, epsilon=1.0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""What not every search can do: the arguments, declared once, and what is said of a search without them. No JAX."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
+
+from jaxdp._base import arguments
+from jaxdp._base.keywords import Keyword
+
+COARSE_CELLS = "run tests that cut Z into cells given 2 or more continuous columns too, at the price of false findings"
+
+Count = Annotated[int | None, Keyword("N", arguments.count)]
+Share = Annotated[float, Keyword("D", arguments.probability, 0.0)]
+
+
+class Abilities(TypedDict, total=False):
+    """The arguments that not every search has, as calls take them."""
+
+    max_order: Annotated[Count, "largest conditioning set (default: no limit)"]
+    delta: Annotated[Share, "(epsilon, D)-DP (default: pure epsilon)"]
+    directions: Annotated[
+        float | None,
+        Keyword("S", arguments.share),
+        "share of the budget for the arrows, 0 to below 1 (default: what the search chooses; 0 draws none)",
+    ]
+    knowledge: Any
+    keep: Any
+    accept_coarse_cells: Annotated[bool, Keyword(default=False), COARSE_CELLS]
+
+
+# Each of them -> what is said of a search without it, where somebody asks it for one.
+ABILITIES: Mapping[str, str] = {
+    "keep": "keeps no answers",
+    "directions": "pays nothing for directions, which follow from its other answers",
+    "knowledge": "takes no background knowledge",
+    "delta": "takes no delta",
+    "max_order": "takes no largest conditioning set",
+    "accept_coarse_cells": "has no coarse cells to accept",
+}

@@ -60,7 +60,7 @@ def complete[Options](options: type[Options], given: Mapping[str, Any]) -> Optio
 
     Errors: TypeError for one that there is not, with what was probably meant, and for a required one that is missing.
     """
-    known: dict[str, Any] = declared(options)
+    known: dict[str, Any] = declared(typing.cast(Any, options))
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)

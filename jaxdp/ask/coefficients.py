@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxdp._base import csv_files, p_values
 from jaxdp._base.keywords import complete
-from jaxdp.ask.questions import MICOptions
+from jaxdp.ask.calls import MICOptions
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import ColumnsQuery, asked, budget

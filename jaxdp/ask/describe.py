@@ -13,8 +13,8 @@ import numpy as np
 
 from jaxdp._base import amounts, csv_files
 from jaxdp._base.keywords import complete
+from jaxdp.ask.calls import DescribeOptions
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
-from jaxdp.ask.questions import DescribeOptions
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.ask.table_call import table_call

@@ -19,8 +19,8 @@ from jaxdp._base import amounts, check
 from jaxdp._base.keywords import complete
 from jaxdp._base.printed import is_setting, printed, printed_name
 from jaxdp.ask import reading
+from jaxdp.ask.calls import DraftOptions
 from jaxdp.ask.column_quantiles import LARGEST, SMALLEST, ColumnQuantiles
-from jaxdp.ask.questions import DraftOptions
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget

@@ -13,8 +13,8 @@ import numpy as np
 
 from jaxdp._base import amounts, csv_files, json_files
 from jaxdp._base.keywords import complete
+from jaxdp.ask.calls import SearchOptions
 from jaxdp.ask.cautions import cautions
-from jaxdp.ask.questions import SearchOptions
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call

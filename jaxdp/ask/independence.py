@@ -15,7 +15,7 @@ from jaxdp._base import check
 from jaxdp._base.keywords import complete
 from jaxdp._base.printed import printed
 from jaxdp.ask.answer import Answer, answer_of
-from jaxdp.ask.questions import TestOptions, TestsOptions
+from jaxdp.ask.calls import TestOptions, TestsOptions
 from jaxdp.ask.reading import Selection, Table, is_release
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget, listing

@@ -30,10 +30,10 @@ from jaxdp.ask.answer import (
     with_flags,
     without_z,
 )
+from jaxdp.ask.calls import ADJUSTMENTS, PairsOptions
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.independence import Query, require_size
 from jaxdp.ask.pair_answers import COLUMNS, PairAnswers
-from jaxdp.ask.questions import ADJUSTMENTS, PairsOptions
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import versions
 from jaxdp.ask.table_call import table_call

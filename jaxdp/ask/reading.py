@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from jaxdp import charge
 from jaxdp._base.arguments import bytes_of
 from jaxdp._base.owner import warn_owner
-from jaxdp.ask.questions import ReadingOptions
+from jaxdp.ask.calls import ReadingOptions
 from jaxdp.data import batches, identifiers, kept_sums, streamed
 from jaxdp.data.known import schema_of
 from jaxdp.data.schema import Schema

@@ -18,10 +18,10 @@ from jaxdp.ask import describe as descriptions
 from jaxdp.ask import graph as graphs
 from jaxdp.ask import independence as tests
 from jaxdp.ask.answer import Answer
+from jaxdp.ask.calls import READING, SHARED, SessionOptions
 from jaxdp.ask.coefficients import Coefficients
 from jaxdp.ask.describe import Description
 from jaxdp.ask.pair_answers import PairAnswers
-from jaxdp.ask.questions import READING, SHARED, SessionOptions
 from jaxdp.ask.reading import Table
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import budget

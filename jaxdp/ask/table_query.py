@@ -20,8 +20,8 @@ from jaxdp._base import check
 from jaxdp._base.amounts import spent
 from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON
 from jaxdp.ask import reading
+from jaxdp.ask.calls import READING, SHARED, CallOptions
 from jaxdp.ask.cautions import cautions
-from jaxdp.ask.questions import READING, SHARED, CallOptions
 from jaxdp.ask.reading import Reading, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.core import Cost
@@ -189,11 +189,11 @@ def asked[Answer](query: type[TableQuery[Answer]], table: Any, how: Mapping[str,
     of = functools.partial(cast(Any, query).of, **{name: value for name, value in how.items() if name not in shared})
     if described:
         table = Table.of(table, **reading)
-        question = of(table.schema)
+        asking = of(table.schema)
     else:
-        question = of()
-        table = Table(table, question.schema, Reading(**reading))
-    return question.ask(table, own_key(how.get("key")), account_of(how.get("ledger"), table.source, question.short))
+        asking = of()
+        table = Table(table, asking.schema, Reading(**reading))
+    return asking.ask(table, own_key(how.get("key")), account_of(how.get("ledger"), table.source, asking.short))
 
 
 def own_key(key: Any) -> Any:

@@ -18,8 +18,8 @@ from jaxdp._base.json_files import plain
 from jaxdp._base.keywords import complete
 from jaxdp._base.owner import warn_owner
 from jaxdp._base.printed import printed, printed_name
+from jaxdp.ask.calls import GwasOptions
 from jaxdp.ask.cautions import cautions
-from jaxdp.ask.questions import GwasOptions
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call

@@ -10,14 +10,14 @@ from typing import Any
 
 from jaxdp._base.arguments import Names
 from jaxdp._base.keywords import Keyword, declared
-from jaxdp.ask.questions import READING
+from jaxdp.ask.calls import READING
 from jaxdp.cli import options
 
 EVERY = 10.0  # seconds between two lines about a run of many parts, where there is no terminal
 
 
 def add_parser(subparsers: Any, name: str, *calls: Any, **texts: str) -> argparse.ArgumentParser:
-    """Registers a command about a table whose options are the keywords of calls, TypedDicts of `jaxdp.ask.questions`.
+    """Registers a command about a table whose options are the keywords of calls, TypedDicts of `jaxdp.ask.calls`.
 
     texts: help, description and epilog of `add_parser`.
     """
@@ -74,7 +74,7 @@ def require_one_kind(args: argparse.Namespace, one: Any, all_pairs: Any) -> None
 def run(args: argparse.Namespace, place: str) -> int:
     """Asks the query at a place, package.module:Class, about the table; the schema is read before JAX is imported."""
     options.require_known(args)
-    return ask(args, *question(args, place))
+    return ask(args, *query_of(args, place))
 
 
 def ways(args: argparse.Namespace) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def ways(args: argparse.Namespace) -> dict[str, Any]:
     return {way: value for way in READING if (value := getattr(args, way, None)) is not None}
 
 
-def question(args: argparse.Namespace, place: str, **more: Any) -> tuple[Any, Any]:
+def query_of(args: argparse.Namespace, place: str, **more: Any) -> tuple[Any, Any]:
     """The table and the query of the arguments. more: keywords that are no options."""
     from jaxdp.ask.reading import Table
 

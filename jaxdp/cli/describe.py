@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from jaxdp.ask.questions import DescribeOptions
+from jaxdp.ask.calls import DescribeOptions
 from jaxdp.cli import asking
 
 EXAMPLE = """examples:

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from jaxdp._base import arguments
-from jaxdp.ask.questions import SearchOptions
+from jaxdp.ask.calls import SearchOptions
 from jaxdp.cli import asking, options
 
 EXAMPLE = "example: jaxdp discover survey.csv --schema survey.toml --epsilon 1 --out out/graph"
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     options.require_known(args)
     from jaxdp import discovery
 
-    table, query = asking.question(args, "jaxdp.ask.graph:GraphQuery", **knowledge_of(args))
+    table, query = asking.query_of(args, "jaxdp.ask.graph:GraphQuery", **knowledge_of(args))
     truth = discovery.read_graph(args.truth) if args.truth else None
     _require_same_columns(truth, list(query.names))
     return asking.ask(args, table, dataclasses.replace(query, truth=truth))

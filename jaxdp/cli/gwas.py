@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from jaxdp.ask.questions import GwasOptions
+from jaxdp.ask.calls import GwasOptions
 from jaxdp.cli import asking, options
 
 EXAMPLE = """examples:

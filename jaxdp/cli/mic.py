@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from jaxdp.ask.questions import MICOptions
+from jaxdp.ask.calls import MICOptions
 from jaxdp.cli import asking
 
 EXAMPLE = """examples:

@@ -8,7 +8,7 @@ import os
 import shlex
 
 from jaxdp._base import arguments
-from jaxdp.ask.questions import DraftOptions
+from jaxdp.ask.calls import DraftOptions
 from jaxdp.cli import asking, options
 
 EXAMPLE = """examples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from jaxdp.ask.questions import PairsOptions, TestOptions
+from jaxdp.ask.calls import PairsOptions, TestOptions
 from jaxdp.cli import asking
 from jaxdp.discovery.abilities import COARSE_CELLS
 

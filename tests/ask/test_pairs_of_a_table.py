@@ -18,9 +18,9 @@ from jaxdp._base.display import duration
 from jaxdp._base.rounding import as_fraction
 from jaxdp.ask import pairs as pairs_query
 from jaxdp.ask import pairs_power
+from jaxdp.ask.calls import ADJUSTMENTS
 from jaxdp.ask.pair_answers import COLUMNS
 from jaxdp.ask.pairs import PairsQuery
-from jaxdp.ask.questions import ADJUSTMENTS
 from jaxdp.ask.reading import Table
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import Domain

@@ -9,7 +9,7 @@ import pytest
 import queries
 
 import jaxdp
-from jaxdp.ask.questions import READING, CallOptions
+from jaxdp.ask.calls import READING, CallOptions
 from jaxdp.ask.reading import Reading, Table
 from jaxdp.cli.main import main
 

@@ -120,6 +120,15 @@ def test_links_out_of_the_site_become_text():
     assert kept(link("[x](https://example.org)"), "claims.md", inside) == "[x](https://example.org)"
 
 
+def test_the_reference_shows_the_keywords_of_a_call():
+    griffe = pytest.importorskip("griffe")
+    import site_docstrings
+
+    module = griffe.load("jaxdp.ask.coefficients", search_paths=[str(ROOT)])
+    assert "`range_share=0.0`, `epsilon`, `missing=None`" in site_docstrings.keywords(module["mic"])
+    assert site_docstrings.keywords(module["MICQuery.answer"]) == ""
+
+
 def test_docstrings_keep_their_lines_and_their_signs():
     pytest.importorskip("griffe")
     import site_docstrings

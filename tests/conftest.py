@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
-pytest_plugins = ["compiled_programs", "cpu_times", "entropy"]
+pytest_plugins = ["compiled_programs", "cpu_times", "entropy", "exact_noise"]
 
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -29,6 +29,20 @@ def _compile_quickly(request):
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.fixture
+def some_checks(monkeypatch):
+    """`check_contract` with the named checks alone: a fault that one check must find needs none of the others."""
+    from jaxdp.audit import contract
+
+    every = contract.CHECKS
+
+    def checked(test, *names):
+        monkeypatch.setattr(contract, "CHECKS", {name: every[name] for name in names})
+        return contract.check_contract(test)
+
+    return checked
+
+
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="also run what takes long: every guard there is, as in CI")
     parser.addoption("--interop", action="store_true", help="run the plug-ins in the real libraries, and nothing else")

@@ -221,9 +221,7 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
         "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",
         "level_rule": rule,
         "sees": without_z(query.entry.spec.alternatives, query),
-        "cautions": cautions(
-            data.x.shape[0], float(cost.epsilon), released=result.mode == "release", recorded=recorded
-        ),
+        "cautions": cautions(data.x.shape[0], float(cost.epsilon), result.mode, recorded),
         "released": released_values(result.release),
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),

@@ -4,6 +4,7 @@ import math
 
 from jaxdp._base import risk
 from jaxdp._base.amounts import spent
+from jaxdp.randomness.keys import RELEASE
 
 FEW_RECORDS, MUCH = 50, 5.0
 NO_LEDGER = (
@@ -12,9 +13,9 @@ NO_LEDGER = (
 )
 
 
-def cautions(num_records: int, epsilon: float, *, released: bool, recorded: bool) -> list[str]:
-    """Sentences for the content of an answer. released: not simulated. recorded: an account was charged."""
-    found = []
+def cautions(num_records: int, epsilon: float, mode: str, recorded: bool) -> list[str]:
+    """Sentences for the content of an answer. mode: of the release. recorded: whether an account was charged."""
+    found, released = [], mode == RELEASE
     if num_records < FEW_RECORDS:
         found.append(f"Few records ({num_records}): only what is strong, or common, shows above the noise.")
     if released and MUCH < epsilon < math.inf:

@@ -30,7 +30,6 @@ from jaxdp.discovery.engine import checkpoint, knowledge
 from jaxdp.discovery.engine.skeleton import terminal_progress
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import asked_for, best, searches
-from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 2
 
@@ -268,7 +267,6 @@ class GraphQuery(TableQuery[GraphAnswer]):
             raise ValueError(f"the data have {size} rows; a search needs at least {MIN_ROWS}.")
         with terminal_progress():
             found = search(key, data, ledger=account, epsilon=self.epsilon, keep=self.keep, **self.settings)
-        released, recorded = found.mode == RELEASE, account is not None
-        against = cautions(size, float(found.cost.epsilon), released=released, recorded=recorded)
+        against = cautions(size, float(found.cost.epsilon), found.mode, account is not None)
         found = dataclasses.replace(found, cautions=tuple(against))
         return GraphAnswer(found, size, self.schema.protects, self.truth)

@@ -43,7 +43,6 @@ from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema
-from jaxdp.randomness import keys
 from jaxdp.report.sections import describe_doubts
 from jaxdp.spec import DECISION, Options
 
@@ -217,9 +216,9 @@ class PairsQuery(TableQuery[PairAnswers]):
             on_stage(f"testing {len(self.asked)} pairs of {rows} rows; {stopped}")
             together = self._jointly(data, rows) if self.joint else self._together(tests, data, rows)
             # in strict mode the pairs are charged in a first turn and answered in a second one
-            told = (
-                None if on_estimate is None or isinstance(account, charge.Paid) else _Foretold(self, rows, on_estimate)
-            )
+            told = None
+            if on_estimate is not None and not isinstance(account, charge.Paid):
+                told = self._foretold(rows, on_estimate)
             # public, and slow for many pairs: before the time is told and before anything is charged
             power = functools.cache(lambda: self._power(tests[0] if together is None else together[0], rows))
             if together is None:
@@ -256,8 +255,7 @@ class PairsQuery(TableQuery[PairAnswers]):
                 tests = tests or [test] * len(self.asked)
                 rows_of = self._rows_together(result, tests)
             public = power()
-        released = mode == keys.RELEASE
-        public["cautions"] = cautions(rows, float(cost.epsilon), released=released, recorded=account is not None)
+        public["cautions"] = cautions(rows, float(cost.epsilon), mode, account is not None)
         return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, each) if each else None, public)
 
     def _data(self, query: Query, values: Any) -> Any:
@@ -326,6 +324,12 @@ class PairsQuery(TableQuery[PairAnswers]):
         if not self.delta or math.isfinite(float(cost.epsilon)):
             return None
         return dataclasses.replace(cost, epsilon=self.epsilon, delta=self.delta)
+
+    def _foretold(self, rows: int, tell: Callable[[str], None]) -> Callable[[float], None]:
+        """Puts the time that all pairs will take into words, before they are charged."""
+        what = f"{len(self.asked)} pairs of {rows} records by {listing(self.methods)}"
+        done = "timed on zeros in place of the records. Nothing is spent yet."
+        return lambda seconds: tell(f"{what}: about {duration(seconds)}, {done}")
 
     def _power(self, test: Any, rows: int) -> dict[str, Any]:
         """How small an effect would have been found in a pair, and what a delta would change: public."""
@@ -485,21 +489,6 @@ class _FeatureColumns:
         """The whole data, with shapes for arrays."""
         one = self.coded({name: np.zeros(1) for name in self.names})
         return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_records, *leaf.shape[1:]), np.float64), one)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Foretold:
-    """Puts the time that all pairs will take into words, before they are charged."""
-
-    query: PairsQuery
-    rows: int
-    tell: Callable[[str], None]
-
-    def __call__(self, seconds: float) -> None:
-        self.tell(
-            f"{len(self.query.asked)} pairs of {self.rows} records by {listing(self.query.methods)}: "
-            f"about {duration(seconds)}, timed on zeros in place of the records. Nothing is spent yet."
-        )
 
 
 class _Turns:

@@ -28,7 +28,6 @@ from jaxdp.core import Cost
 from jaxdp.data import batches, conditioning
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.schema import Schema
-from jaxdp.randomness.keys import RELEASE
 
 MIN_ROWS = 10  # of a `ColumnsQuery`
 
@@ -170,14 +169,13 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
 
     def common(self, rows: int, released: Any, account: Any) -> dict[str, Any]:
         """What the content of every answer holds. released: with its cost and mode."""
-        found = cautions(rows, self.epsilon, released=released.mode == RELEASE, recorded=account is not None)
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
             "relation": released.cost.relation.value,
             "mode": released.mode,
             "n": rows,
-            "cautions": found,
+            "cautions": cautions(rows, self.epsilon, released.mode, account is not None),
         }
 
 
@@ -203,11 +201,15 @@ def own_key(key: Any) -> Any:
     return fresh_key() if key is None else key
 
 
-def account_of(ledger: Any, table: Any, asked: str) -> Any:
-    """The ledger as an account that writes down what was asked, where it is a `Ledger`; any other account as it is."""
+def account_of(ledger: Any, table: Any, asked: str, folder: Path | None = None) -> Any:
+    """The ledger as an account that writes down what was asked, where it is a `Ledger`; any other account as it is.
+
+    folder: where the result is written.
+    """
     if not hasattr(ledger, "asked"):
         return ledger
-    return ledger.asked(columns=short(asked), source=short(batches.called(table)))
+    told = {} if folder is None else {"result": short(str(folder.resolve()))}
+    return ledger.asked(columns=short(asked), source=short(batches.called(table)), **told)
 
 
 def short(text: str) -> str:

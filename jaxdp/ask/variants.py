@@ -29,7 +29,6 @@ from jaxdp.data import identifiers, plink
 from jaxdp.data.readers import OWNER
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.independence.variants.score_test import BestVariants, ScoreTest
-from jaxdp.randomness.keys import RELEASE
 from jaxdp.report import sections
 
 LEVEL = 0.05
@@ -186,7 +185,6 @@ class GwasQuery(TableQuery[VariantAnswers]):
             }
             for i, (j, p) in enumerate(zip(places, p_values, strict=True))
         ]
-        released = result.mode == RELEASE
         hits = sum(one["p_value"] <= LEVEL for one in found)
         content = {
             "title": f"Which of {len(genotypes.names)} variants go with {self.phenotype or 'the phenotype'}"
@@ -201,7 +199,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
             "mode": result.mode,
             "assumption": rule.sentence,
             "flags": list(rule.flags),
-            "cautions": cautions(len(genotypes.persons), self.epsilon, released=released, recorded=account is not None),
+            "cautions": cautions(len(genotypes.persons), self.epsilon, result.mode, account is not None),
         }
         return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)
 

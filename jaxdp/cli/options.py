@@ -191,16 +191,6 @@ def open_ledger(path: str | None, seed: int | None, epsilon: float):
     return ledger
 
 
-def account(ledger, data: str, folder: Path, columns: str):
-    """The ledger as an account that writes down what was asked; None without a ledger."""
-    if ledger is None:
-        return None
-    from jaxdp.ask.table_query import short
-    from jaxdp.data.batches import called
-
-    return ledger.asked(columns=short(columns), source=short(called(data)), result=short(str(folder.resolve())))
-
-
 def for_the_page(args: argparse.Namespace, ledger) -> dict:
     """What the page says beside the result: the command as typed, and what is left of the budget (None: no ledger)."""
     budget = None

@@ -124,10 +124,8 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
     notation = dataclasses.replace(PLAIN, decimal=args.decimal)
     query = DraftQuery.of(notation, delimiter, **asking.given(args, DraftOptions) | {"dates": dates})
     ledger = options.open_ledger(args.ledger, args.seed, args.epsilon)
-    account = None if ledger is None else account_of(ledger, args.data, query.short)
-    found = query.ask(
-        Table(args.data, query.schema, Reading(**asking.ways(args))), options.make_key(args.seed), account
-    )
+    table = Table(args.data, query.schema, Reading(**asking.ways(args)))
+    found = query.ask(table, options.make_key(args.seed), account_of(ledger, args.data, query.short))
     left = "" if ledger is None else f"; {ledger.remaining} left in {ledger.path.name}"
     options.note(f"the bounds of {listing(query.schema.names)} cost {found.cost}{left}")
     for name, told in found.flags.items():

@@ -72,7 +72,7 @@ def command(kind, folder):
 @pytest.mark.parametrize("kind", KINDS)
 def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
     found = call(kind, tmp_path, epsilon=9.0)
-    expected = cautions(ROWS, 9.0, released=True, recorded=False)
+    expected = cautions(ROWS, 9.0, "release", recorded=False)
     assert len(expected) == 3
     shown = " ".join(repr(found).split())
     assert all(sentence in shown for sentence in expected)
@@ -83,7 +83,7 @@ def test_python_says_few_records_much_epsilon_and_no_ledger(kind, tmp_path):
 @pytest.mark.parametrize("name", [name for name, asked in queries.EVERY.items() if asked.in_a_folder])
 def test_the_answer_of_every_query_has_them(name, tmp_path):
     found = queries.EVERY[name].ask(tmp_path, epsilon=9.0)
-    expected = cautions(queries.ROWS, 9.0, released=True, recorded=False)
+    expected = cautions(queries.ROWS, 9.0, "release", recorded=False)
     assert len(expected) >= 2
     assert list(found.to_dict()["cautions"]) == expected
     assert all(sentence in " ".join(repr(found).split()) for sentence in expected)
@@ -91,7 +91,7 @@ def test_the_answer_of_every_query_has_them(name, tmp_path):
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_a_ledger_and_a_simulation_need_no_sentence_about_ledgers(kind, tmp_path):
-    expected = cautions(ROWS, 9.0, released=True, recorded=False)
+    expected = cautions(ROWS, 9.0, "release", recorded=False)
     recorded = call(kind, tmp_path, epsilon=9.0, ledger=jaxdp.Ledger.create(tmp_path / "l.db", epsilon=9.0))
     assert list(recorded.to_dict()["cautions"]) == expected[:2]
     assert NO_LEDGER not in " ".join(repr(recorded).split())
@@ -103,7 +103,7 @@ def test_a_ledger_and_a_simulation_need_no_sentence_about_ledgers(kind, tmp_path
 def test_the_command_says_the_same(kind, tmp_path, capsys):
     out = tmp_path / "out"
     assert main([*command(kind, tmp_path), "--epsilon", "9", "--out", str(out)]) == 0
-    expected = cautions(ROWS, 9.0, released=True, recorded=False)
+    expected = cautions(ROWS, 9.0, "release", recorded=False)
     shown, page = (" ".join(text.split()) for text in (capsys.readouterr().out, (out / "report.html").read_text()))
     assert all(sentence in shown for sentence in expected)
     assert shown.count(NO_LEDGER) == 1
@@ -112,10 +112,10 @@ def test_the_command_says_the_same(kind, tmp_path, capsys):
 
 
 def test_an_ordinary_answer_has_no_cautions():
-    assert cautions(500, 1.0, released=True, recorded=True) == []
+    assert cautions(500, 1.0, "release", recorded=True) == []
 
 
 @pytest.mark.parametrize(("epsilon", "told"), [(6.0, "in up to 99.8 of 100"), (8.0, "in more than 99.9 of 100")])
 def test_no_guess_is_called_certain_at_a_finite_epsilon(epsilon, told):
-    found = cautions(1000, epsilon, released=True, recorded=True)
+    found = cautions(1000, epsilon, "release", recorded=True)
     assert told in " ".join(found)

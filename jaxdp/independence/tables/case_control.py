@@ -6,6 +6,7 @@ each person's private attribute, 0 or 1. Neighbours differ in one person's x. A 
 """
 
 import dataclasses
+import functools
 from typing import ClassVar
 
 import jax
@@ -18,8 +19,18 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import noise_law
 from jaxdp.mechanisms import Laplace
+from jaxdp.spec import Columns, TestSpec, at_level, two_by_two
 from jaxdp.statistics.tables import binomial
 from jaxdp.statistics.tables.unit_circle import Groups
+
+of_groups = functools.partial(
+    TestSpec,
+    columns=Columns.GROUPS,
+    from_domain=at_level,
+    options=("level",),
+    alternatives="any dependence of two binary columns",
+    accepts=two_by_two,
+)  # the spec of such a test
 
 
 @frozen_pytree

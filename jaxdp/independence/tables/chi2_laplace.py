@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
-from jaxdp.independence.tables.case_control import CaseControlTest
+from jaxdp.independence.tables.case_control import CaseControlTest, of_groups
 from jaxdp.independence.tables.margin_adaptive import distance_table
 from jaxdp.mechanisms import Geometric
-from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics.tables import unit_circle
 
 
@@ -27,14 +27,9 @@ class ChiSquaredLaplace(CaseControlTest):
     P-value: the largest exact tail over null rates (not the chi-squared limit law).
     """
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = of_groups(
         name="chi2-laplace",
         summary="noise on chi-squared itself, y a public group label; weak",
-        columns=Columns.GROUPS,
-        from_domain=at_level,
-        options=("level",),
-        alternatives="any dependence of two binary columns",
-        accepts=two_by_two,
         planning=Planning("tables:chi2_laplace_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
     )
@@ -60,14 +55,9 @@ class DistanceScore(CaseControlTest):
     P-value: the largest exact tail over null rates. Needs a table of all counts (N1 N0 up to 1.6e7).
     """
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = of_groups(
         name="distance-score",
         summary="distance of a table from a decision, y a public group label",
-        columns=Columns.GROUPS,
-        from_domain=at_level,
-        options=("level",),
-        alternatives="any dependence of two binary columns",
-        accepts=two_by_two,
         planning=Planning(table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
     )

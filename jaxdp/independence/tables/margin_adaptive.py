@@ -17,8 +17,8 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.independence import noise_law
-from jaxdp.independence.tables.case_control import CaseControlTest
-from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
+from jaxdp.independence.tables.case_control import CaseControlTest, of_groups
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics.tables import binomial, unit_circle
 from jaxdp.statistics.tables.taxicab import flip_score, flip_scores_at
 from jaxdp.statistics.tables.unit_circle import Groups
@@ -52,14 +52,9 @@ class MarginAdaptive(CaseControlTest):
     lipschitz: float = jax.tree.static(default=0.06)
     thresholds: ArrayLike | None = None
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = of_groups(
         name="margin-adaptive",
         summary="two binary columns, y a public group label; recommended for 2x2",
-        columns=Columns.GROUPS,
-        from_domain=at_level,
-        options=("level",),
-        alternatives="any dependence of two binary columns",
-        accepts=two_by_two,
         planning=Planning("tables:margin_adaptive_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/margin_adaptive.md",
     )

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence import noise_law
-from jaxdp.independence.tables.case_control import CaseControlTest
+from jaxdp.independence.tables.case_control import CaseControlTest, of_groups
 from jaxdp.mechanisms import Laplace
-from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics.tables import binomial
 
 
@@ -29,14 +29,9 @@ class NoisyProportions(CaseControlTest):
     noisy difference of proportions, an effect size.
     """
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = of_groups(
         name="noisy-proportions",
         summary="difference of noisy proportions, y a public group label",
-        columns=Columns.GROUPS,
-        from_domain=at_level,
-        options=("level",),
-        alternatives="any dependence of two binary columns",
-        accepts=two_by_two,
         planning=Planning("tables:noisy_proportions_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
     )

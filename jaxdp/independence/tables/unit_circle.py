@@ -16,9 +16,9 @@ from jaxdp._base import check
 from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import noise_law
-from jaxdp.independence.tables.case_control import CaseControlTest
+from jaxdp.independence.tables.case_control import CaseControlTest, of_groups
 from jaxdp.mechanisms import divide
-from jaxdp.spec import Columns, Planning, TestSpec, at_level, two_by_two
+from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics.tables import unit_circle
 
 SUPREMUM, ESTIMATED, PUBLIC = "supremum", "estimated", "public"
@@ -50,14 +50,9 @@ class UnitCircle(CaseControlTest):
     null: str = jax.tree.static(default=SUPREMUM)
     rate: ArrayLike | None = None
 
-    spec: ClassVar[TestSpec] = TestSpec(
+    spec: ClassVar[TestSpec] = of_groups(
         name="unit-circle",
         summary="chi-squared of two binary columns, y a public group label",
-        columns=Columns.GROUPS,
-        from_domain=at_level,
-        options=("level",),
-        alternatives="any dependence of two binary columns",
-        accepts=two_by_two,
         planning=Planning("tables:unit_circle_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/unit_circle.md",
     )

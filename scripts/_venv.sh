@@ -4,6 +4,7 @@
 VENV=.venv
 LOCK=requirements.lock
 STAMP=$VENV/.installed
+SHARED=  # where packages lie that are read from another environment
 
 # Whether $1 starts, is Python 3.12 or newer, and can make virtual environments.
 is_suitable() {
@@ -28,6 +29,17 @@ find_python() {
     return 1
 }
 
+# Prints where the packages of the interpreter $1 lie.
+packages_of() {
+    "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+}
+
+# The interpreter $1 finds the packages that lie in $2 too, after its own. A path in a .pth file adds packages, and not
+# the .pth files beside them, of which one is this checkout.
+share_packages() {
+    echo "$2" >"$(packages_of "$1")/shared.pth"
+}
+
 # Makes .venv if it is missing or unusable, and installs the project with pinned versions if they changed.
 prepare_venv() {
     VENV_PYTHON=$PWD/$VENV/bin/python
@@ -36,9 +48,10 @@ prepare_venv() {
         echo "making $VENV with $python" >&2
         "$python" -m venv --clear "$VENV" || return 1
     fi
-    wanted=$(cat "$LOCK" pyproject.toml | cksum)
+    wanted=$(cat "$LOCK" pyproject.toml ${SHARED:+requirements.lock} | cksum)
     if [ "$(cat "$STAMP" 2>/dev/null)" != "$wanted" ]; then
         echo "installing the pinned packages of $LOCK into $VENV (once)" >&2
+        [ -z "$SHARED" ] || share_packages "$VENV_PYTHON" "$SHARED" || return 1
         "$VENV_PYTHON" -m pip install --quiet --no-compile --disable-pip-version-check -r "$LOCK" || return 1
         "$VENV_PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps -e . || return 1
         # by all cores, where pip takes one; without byte code every command takes twice as long as it needs

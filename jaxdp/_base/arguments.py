@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from jaxdp._base.printed import printed
@@ -132,6 +133,18 @@ def bytes_of(memory: int | str) -> int:
     if isinstance(memory, bool) or size < MIN_MEMORY:
         raise ValueError(f'memory must be a size such as "2GB", 100 MB at least, got {printed(memory)}.')
     return size
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """argparse type: a whole number between these; 1e6 is one."""
+
+    def read(text: str) -> int:
+        value = _number(text)
+        if not (least <= value <= most and value == int(value)):
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {most:g}, got {text!r}")
+        return int(value)
+
+    return read
 
 
 def share(text: str) -> float:

@@ -25,11 +25,11 @@ def of_joint_release(query: Any, test: Any, columns: tuple, rows: int, delta: fl
         else "No effect, however strong, is found with power 0.8 in so few records at this budget: name fewer columns, "
         "or spend more."
     )
-    told = _told_delta(query, test, columns, rows, level, delta, worth)
+    told = _told_delta(query, columns, rows, level, delta, worth)
     return {"detectable_effect": found if found < 1.0 else None, "power": f"{power} {told}"}
 
 
-def _told_delta(query: Any, test: Any, columns: tuple, rows: int, level: float, usual: float, worth: float) -> str:
+def _told_delta(query: Any, columns: tuple, rows: int, level: float, usual: float, worth: float) -> str:
     """What a delta changes, between two halves."""
     from jaxdp.accounting.renyi import zcdp_rho
     from jaxdp.independence.tables.pair_contrasts_power import effect_between_halves

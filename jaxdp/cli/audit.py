@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from pathlib import Path
 
@@ -27,23 +26,17 @@ def add_parser(subparsers) -> None:
     )
     parser.add_argument("method", metavar="METHOD", help="what to audit (see above)")
     options.add_epsilon(parser)
-    parser.add_argument("--runs", type=_runs, metavar="N", help="runs in all (default 1e6; of a causal search 1e5)")
+    parser.add_argument(
+        "--runs",
+        type=arguments.whole_number(400, 10**9),
+        metavar="N",
+        help="runs in all (default 1e6; of a causal search 1e5)",
+    )
     parser.add_argument("--seed", type=arguments.seed, metavar="N", help="seed of the search and of simulated runs")
     parser.add_argument(
         "--contract", action="store_true", help="check every guarantee of a test, on the examples of its spec"
     )
     options.add_out(parser, "out/audit")
-
-
-def _runs(text: str) -> int:
-    """A whole number, 1e7 allowed."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not (math.isfinite(value) and value == int(value) and 400 <= value <= 1e9):
-        raise argparse.ArgumentTypeError(f"must be a whole number between 400 and 1e9, got {text}")
-    return int(value)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -70,7 +70,13 @@ def add_parser(subparsers) -> None:
 
 def add_run(group) -> None:
     """How long, how much memory, where to."""
-    group.add_argument("--replicates", type=_replicates, default=1000, metavar="R", help="per setting (default 1000)")
+    group.add_argument(
+        "--replicates",
+        type=arguments.whole_number(1, MAX_REPLICATES),
+        default=1000,
+        metavar="R",
+        help="per setting (default 1000)",
+    )
     group.add_argument("--chunk", type=arguments.count, metavar="C", help="replicates per record (default 1000)")
     group.add_argument("--interval-width", type=arguments.probability, metavar="W", help="stop a setting at this width")
     group.add_argument("--keep-p-values", action="store_true", help="store every p-value, 4 bytes each")
@@ -362,17 +368,6 @@ def _effects(text: str) -> list[float]:
     if not all(math.isfinite(value) for value in values):
         raise argparse.ArgumentTypeError(f"must be finite numbers, got {text!r}")
     return values
-
-
-def _replicates(text: str) -> int:
-    """A whole number; 1e6 is one."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}") from None
-    if not (1 <= value <= MAX_REPLICATES and value == int(value)):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MAX_REPLICATES}, got {text!r}")
-    return int(value)
 
 
 def _index(text: str) -> int:

@@ -1,7 +1,7 @@
 """What not every search can do: the arguments, declared once, and what is said of a search without them. No JAX."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Required, TypedDict
 
 from jaxdp._base import arguments
 from jaxdp._base.keywords import Keyword
@@ -27,7 +27,17 @@ class Abilities(TypedDict, total=False):
     accept_coarse_cells: Annotated[bool, Keyword(default=False), COARSE_CELLS]
 
 
-# Each of them -> what is said of a search without it, where somebody asks it for one.
+class PCOptions(TypedDict, total=False):
+    """The arguments of PC with tests at equal shares of a total budget."""
+
+    epsilon: Required[float]
+    max_order: int | None
+    knowledge: Any
+    levels: Sequence[int] | None
+    ledger: Any
+
+
+# Each of the abilities -> what is said of a search without it, where somebody asks it for one.
 ABILITIES: Mapping[str, str] = {
     "keep": "keeps no answers",
     "directions": "pays nothing for directions, which follow from its other answers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Unpack
 
@@ -20,9 +20,8 @@ from jaxdp.core import Account
 from jaxdp.data.dataset import Column
 from jaxdp.data.known import schema_of
 from jaxdp.data.records import Records, RecordsInChunks, as_records, levels_of
-from jaxdp.discovery.abilities import ABILITIES, Abilities
+from jaxdp.discovery.abilities import ABILITIES, Abilities, PCOptions
 from jaxdp.discovery.engine.answerable import fitting_order, largest_order, unfit
-from jaxdp.discovery.engine.knowledge import Knowledge
 from jaxdp.discovery.graph import Graph
 from jaxdp.discovery.spec import (
     Forecast,
@@ -211,17 +210,8 @@ _SHARED: dict[str, Any] = {
         **_SHARED,
     )
 )
-def partition_pc(
-    key: Key,
-    data: Any,
-    *,
-    epsilon: float,
-    max_order: int | None = None,
-    knowledge: Knowledge | None = None,
-    levels: Sequence[int] | None = None,
-    ledger: Account | None = None,
-    accept_coarse_cells: bool = False,
-) -> Graph:
+@flat(PCOptions)
+def partition_pc(key: Key, data: Any, *, accept_coarse_cells: bool = False, **how: Unpack[PCOptions]) -> Graph:
     """PC on continuous, coded or mixed columns with `PartitionGCM`; see `recommended_pc` for what is shared.
 
     accept_coarse_cells lifts the limit on conditioning sets, and a larger max_order needs it.
@@ -230,7 +220,7 @@ def partition_pc(
     from jaxdp.independence.continuous.partition_gcm import PartitionGCM
 
     make = functools.partial(PartitionGCM, accept_coarse_cells=accept_coarse_cells)
-    return _within(key, data, make, epsilon, levels, max_order, knowledge=knowledge, ledger=ledger)
+    return _within(key, data, make, how)
 
 
 @search(
@@ -243,16 +233,8 @@ def partition_pc(
         **_SHARED,
     )
 )
-def recommended_pc(
-    key: Key,
-    data: Any,
-    *,
-    epsilon: float,
-    max_order: int | None = None,
-    knowledge: Knowledge | None = None,
-    levels: Sequence[int] | None = None,
-    ledger: Account | None = None,
-) -> Graph:
+@flat(PCOptions)
+def recommended_pc(key: Key, data: Any, **how: Unpack[PCOptions]) -> Graph:
     """PC on continuous, coded or mixed columns with the test that fits each query, three per pair of columns in all.
 
     One continuous column in the conditioning set: `BandGCM`; two to five: `ContrastGCM`; none: `PartitionGCM`.
@@ -263,24 +245,26 @@ def recommended_pc(
     """
     from jaxdp.independence.recommended import Recommended
 
-    return _within(key, data, Recommended, epsilon, levels, max_order, knowledge=knowledge, ledger=ledger)
+    return _within(key, data, Recommended, how)
 
 
-def _within(key, data, make, epsilon, levels, max_order, limit=None, **settings: Any) -> Graph:
+def _within(key: Key, data: Any, make: Callable[..., Any], how: PCOptions, limit: int | None = None) -> Graph:
     """PC with the tests that make(epsilon=share) builds, each at an equal share of a total budget.
 
-    limit: largest conditioning set that the tests are made for. settings: of `pc`.
+    limit: largest conditioning set that the tests are made for.
     """
     from jaxdp.discovery.methods.pc import pc
 
-    records = as_records(data, levels)
+    own = complete(PCOptions, how)
+    records, order = as_records(data, own["levels"]), own["max_order"]
     d = len(records.columns)
     tests = max(1, TESTS_PER_PAIR * d * (d - 1) // 2)
-    test = make(epsilon=float(epsilon) / tests)
+    test = make(epsilon=float(own["epsilon"]) / tests)
     last = largest_order(test, records, d - 2 if limit is None else min(d - 2, limit))
-    settings |= {"max_order": last if max_order is None else max_order, "max_tests": tests}
+    settings: dict[str, Any] = {"max_order": last if order is None else order, "max_tests": tests}
+    settings |= {name: own[name] for name in ("knowledge", "ledger")}  # type: ignore[literal-required]
     graph = pc(key, records, test=test, level=TEST_LEVEL, stable=False, **settings)
-    return graph if max_order is not None or last >= d - 2 else dataclasses.replace(graph, note=limited(last))
+    return graph if order is not None or last >= d - 2 else dataclasses.replace(graph, note=limited(last))
 
 
 def pc_with(entry: catalogue.Entry) -> Search:
@@ -300,22 +284,22 @@ def pc_with(entry: catalogue.Entry) -> Search:
             **_SHARED,
         )
     )
-    def pc_with_test(
-        key, data, *, epsilon, max_order=None, knowledge=None, levels=None, ledger=None, accept_coarse_cells=False
-    ) -> Graph:
+    @flat(PCOptions)
+    def pc_with_test(key, data, *, accept_coarse_cells=False, **how: Unpack[PCOptions]) -> Graph:
         from jaxdp.independence.by_name import ByName
 
+        own = complete(PCOptions, how)
         fields = (("accept_coarse_cells", True),) if accept_coarse_cells else ()
         make = functools.partial(ByName, entry=entry, level=TEST_LEVEL, fields=fields)
         catalogue.require_any_pair(make(epsilon=1.0))
         catalogue.require_buildable(entry)
-        records = as_records(data, levels)
+        records = as_records(data, own["levels"])
         pair = unfit(entry.spec, records.columns, 0)
         if pair:
             i, j = (records.names[k] for k in pair)
             raise ValueError(f"{entry.name} takes no query about {i!r} and {j!r} alone.")
         limit = fitting_order(entry.spec, records.columns, len(records.columns) - 2)
-        return _within(key, records, make, epsilon, None, max_order, limit, knowledge=knowledge, ledger=ledger)
+        return _within(key, records, make, own, limit)
 
     return pc_with_test
 

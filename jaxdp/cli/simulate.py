@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import math
 import os
 import sys
@@ -22,6 +21,7 @@ EXAMPLE = (
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 MAX_REPLICATES = 2**31 - 1
 SCREEN_ROWS = 24
+AUTO = "auto"
 
 
 def add_parser(subparsers) -> None:
@@ -77,7 +77,13 @@ def add_run(group) -> None:
         metavar="R",
         help="per setting (default 1000)",
     )
-    group.add_argument("--chunk", type=arguments.count, metavar="C", help="replicates per record (default 1000)")
+    group.add_argument(
+        "--chunk",
+        type=_chunk,
+        default=AUTO,
+        metavar="C",
+        help="replicates per record and launch (default auto: 1000 or more on a CPU, 100000 on an accelerator)",
+    )
     group.add_argument("--interval-width", type=arguments.probability, metavar="W", help="stop a setting at this width")
     group.add_argument("--keep-p-values", action="store_true", help="store every p-value, 4 bytes each")
     group.add_argument("--memory", type=_bytes, metavar="BYTES", help="limit, such as 2GB (default: cache-sized)")
@@ -85,6 +91,7 @@ def add_run(group) -> None:
     group.add_argument(
         "--devices", type=arguments.count, metavar="K", help="devices (default: all; on a CPU two a core)"
     )
+    group.add_argument("--estimate", action="store_true", help="programs, launches, bytes and time of it, and stop")
     group.add_argument("--resume", action="store_true", help="go on with the results in --out")
     options.add_out(group, "out/simulate")
 
@@ -133,12 +140,17 @@ def run(args: argparse.Namespace) -> int:
     settings = make_settings(args)
     plan = engine.Plan(
         replicates=args.replicates,
-        chunk=args.chunk or _chunk_of(args),
+        chunk=_chunk_of(args, len(settings)),
         interval_width=args.interval_width,
         keep_p_values=args.keep_p_values,
         task=args.task,
         of=args.of,
     )
+    if args.estimate:
+        from jaxdp.simulate.engine.estimate import estimated
+
+        print(estimated(settings, args.out, plan, **_how(args)))
+        return 0
     folder, started = options.output_folder(args.out, pages.FILES), time.monotonic()
     first = _is_first_process()
     if args.submit:
@@ -169,11 +181,14 @@ def simulate(args: argparse.Namespace, settings: list, folder: Path, plan, first
             folder,
             plan,
             resume=args.resume,
-            batch_size=args.batch_size or "auto",
-            memory=args.memory,
-            devices=_devices(args),
             advance=advance,
+            **_how(args),
         )
+
+
+def _how(args: argparse.Namespace) -> dict[str, Any]:
+    """Batch, memory and devices of a run."""
+    return {"batch_size": args.batch_size or AUTO, "memory": args.memory, "devices": _devices(args)}
 
 
 def prepare_devices(args: argparse.Namespace) -> None:
@@ -212,84 +227,42 @@ def _is_first_process() -> bool:
 
 def make_settings(args: argparse.Namespace) -> list:
     """The settings of the grid, in the order of the options."""
-    import jax
-
-    from jaxdp import catalogue
-    from jaxdp.simulate.designs import by_name as designs
-    from jaxdp.simulate.engine.replicates import Design
-    from jaxdp.simulate.engine.settings import Setting
-    from jaxdp.spec import Options
+    from jaxdp.data.schema import Schema
+    from jaxdp.simulate import grids
 
     if not args.method:
         raise options.UserError("--method is missing: `jaxdp simulate --list` shows the names.")
     if bool(args.schema) == bool(args.design):
         raise options.UserError("give --design (see --list) or --schema S.toml with --x and --y, one of the two.")
-    constants = {"method": dict(args.method_option), "design": dict(args.design_option)}
-    shape_of = remember_last(lambda design: jax.eval_shape(design, jax.eval_shape(jax.random.key, 0)))
-    settings = []
-    methods = [options.own_name(method) for method in args.method]
-    axes = (methods, args.design or ["schema"], args.n, args.epsilon, args.effect)
-    for method, design, n, epsilon, effect in itertools.product(*axes):
-        entry = catalogue.find(method)
-        if design == "schema":
-            built, law, told = _schema_design(args, method, n, effect, constants["design"])
-        else:
-            found = designs.design(design)
-            built, told = found.build(n, effect, constants["design"]), {}
-            law = found.law(found.settings(constants["design"])) if found.law else None
-        design_at_n = built if isinstance(built, Design) else Design.of(built)
-        with jax.enable_x64(args.precision == "float64"):
-            law = law if entry.takes("law") else None
-            options_of_test = Options(level=args.level, law=law, num_records=n, fields=constants["method"])
-            test = entry.build(epsilon, shape_of(design_at_n).domain, options_of_test)
-            test = catalogue.with_balanced_groups(test, n)
-        if not entry.spec.private and epsilon != args.epsilon[0]:
-            continue  # a test without noise has no budget to sweep
-        config = {"method": method, "design": design, "n": n, "epsilon": epsilon, "effect": effect, **told}
-        config |= {f"{kind}_options": values for kind, values in constants.items() if values}
-        if not entry.spec.private:
-            config["epsilon"] = None
-        settings.append(Setting(config, test, design_at_n, args.level, args.precision, args.seed))
-    return settings
+    constants = dict(args.design_option)
+    if args.schema:
+        unknown = sorted(constants.keys() - {"strength", "residual_sd", "complexity"})
+        if unknown:
+            raise options.UserError(f"--design-option {unknown[0]}: a schema has strength, residual_sd and complexity.")
+        roles = {"x": args.x, "y": args.y, "given": args.given}
+        designs = [grids.shaped(Schema.load(args.schema), roles, constants)]
+    else:
+        designs = [grids.named(design, constants) for design in args.design]
+    return grids.make_settings(
+        [options.own_name(method) for method in args.method],
+        designs,
+        n=args.n,
+        epsilon=args.epsilon,
+        effect=args.effect,
+        level=args.level,
+        seed=args.seed,
+        precision=args.precision,
+        fields=dict(args.method_option),
+    )
 
 
-def remember_last(function):
-    """The last answer, kept while the argument stays the same object."""
-    kept: list[Any] = [None, None]
-
-    def call(argument):
-        if kept[0] is not argument:
-            kept[:] = [argument, function(argument)]
-        return kept[1]
-
-    return call
-
-
-def _schema_design(args, method: str, n: int, effect: float, constants: dict):
-    """(design, None, what the configuration says) of --schema."""
-    from jaxdp import catalogue
-    from jaxdp.data.schema import Schema
-    from jaxdp.simulate.designs.shaped import from_schema
-
-    schema = Schema.load(args.schema)
-    roles = {"x": args.x, "y": args.y, "given": args.given}
-    unknown = sorted(constants.keys() - {"strength", "residual_sd", "complexity"})
-    if unknown:
-        raise options.UserError(f"--design-option {unknown[0]}: a schema has strength, residual_sd and complexity.")
-    codes = catalogue.find(method).spec.columns.coded
-    design = from_schema(schema, n, effect=effect, codes=codes, **roles, **constants)
-    rules = {name: repr(schema.rule(name)) for names in roles.values() for name in names}
-    return design, None, {**roles, "columns": rules}
-
-
-def _chunk_of(args: argparse.Namespace) -> int:
-    """The chunk of the folder that is resumed, else the default."""
+def _chunk_of(args: argparse.Namespace, settings: int) -> int:
+    """As asked; else that of the folder that is resumed, or the one for this platform."""
     from jaxdp.simulate.engine import grid as engine
-    from jaxdp.simulate.engine import results
 
-    if args.resume and results.is_simulation(args.out):
-        return results.read_config(args.out)["chunk"]
-    return engine.DEFAULT_CHUNK
+    if args.chunk not in (None, AUTO):
+        return args.chunk
+    return engine.auto_chunk(args.replicates, settings, args.out, _devices(args)[0].platform)
 
 
 @contextlib.contextmanager
@@ -368,6 +341,10 @@ def _effects(text: str) -> list[float]:
     if not all(math.isfinite(value) for value in values):
         raise argparse.ArgumentTypeError(f"must be finite numbers, got {text!r}")
     return values
+
+
+def _chunk(text: str) -> int | str:
+    return AUTO if text.strip().lower() == AUTO else arguments.count(text)
 
 
 def _index(text: str) -> int:

@@ -23,7 +23,7 @@ from jaxdp._base import file_lock
 
 RECORD = "jaxdp-files.json"
 VERSION = 1
-_NAME = re.compile(r"[a-z][a-z0-9_]*\.(json|csv|png|dot|html|toml|yaml)")
+_NAME = re.compile(r"[a-z][a-z0-9_]*\.(json|csv|parquet|png|dot|html|toml|yaml)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 

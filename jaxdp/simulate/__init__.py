@@ -9,6 +9,7 @@ _EXPORTS = {
     "discrete_confounder": "designs.discrete",
     "from_schema": "designs.shaped",
     "functional_relation": "designs.functions21",
+    "grid": "grids",
     "heavy_tailed_confounder": "designs.confounder",
     "heteroscedastic_confounder": "designs.confounder",
     "mixed_confounder": "designs.discrete",

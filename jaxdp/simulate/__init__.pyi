@@ -20,3 +20,4 @@ from jaxdp.simulate.designs.functions21 import functional_relation as functional
 from jaxdp.simulate.designs.functions21 import relation as relation
 from jaxdp.simulate.designs.networks import sample_network as sample_network
 from jaxdp.simulate.designs.shaped import from_schema as from_schema
+from jaxdp.simulate.grids import grid as grid

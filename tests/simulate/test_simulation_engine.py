@@ -369,7 +369,7 @@ def test_the_array_template_runs_a_task(tmp_path):
 )
 def test_the_automatic_batch_is_smaller_for_programs_that_are_wide(test, n, batch):
     design = Design.of(functools.partial(jaxdp.simulate.sine_confounder, n=n))
-    assert batch_of(test, design, jax.random.key(0)) == batch
+    assert batch_of(test, design, jax.random.key(0), jax.devices()[0]) == batch
 
 
 def _drawn_by_numpy(key, n=60):

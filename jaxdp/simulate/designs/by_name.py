@@ -138,7 +138,12 @@ def design(name: str) -> Entry:
 
 
 def _imported(place: str) -> Entry:
-    function = load(place)
+    return of_function(load(place), place)
+
+
+def of_function(function: Any, place: str = "") -> Entry:
+    """A design from a function (key, n, effect, ...) -> Data, named by its place."""
+    place = place or f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', repr(function))}"
     parameters = inspect.signature(function).parameters if callable(function) else {}
     if not {"n", "effect"} <= set(parameters):
         raise ValueError(f"{place} is no design: it must be a function (key, n, effect) -> Data; effect 0 is the null.")

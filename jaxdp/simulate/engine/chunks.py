@@ -7,7 +7,7 @@ import functools
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -25,8 +25,6 @@ ROUNDING = 1e-6  # float32 p-values of rank tests may sit a rounding above the l
 CACHE = 8_000_000  # bytes; kernel methods at n = 300 and 1000 are slower above, PartitionGCM does not care
 AHEAD = 2  # chunks in flight: the device computes one while the host writes another
 MAX_DEVICES_FILLED = 16  # host devices that a chunk keeps busy with whole batches
-ACCELERATOR_SHARE = 0.25  # of a device's memory, where no limit is given
-ACCELERATOR_BATCH = 4096  # first guess there; on the CPU the batch that stays in a core's cache wins
 
 
 class Counts(NamedTuple):
@@ -63,6 +61,7 @@ def _chunk(test, design, key_data, start, stop, level, *, size: int, batch_size:
     )
 
 
+MOST_PROGRAMS = 64  # kept; a program of PartitionGCM is some 15 MB
 _PROGRAMS: dict[Any, Program] = {}
 _BATCHES: dict[Any, int] = {}
 
@@ -83,6 +82,7 @@ class Chunks:
         self.size, self.batch_size, self.memory = size, batch_size, memory
         self.devices = device_list(devices) or tuple(jax.devices()[:1])
         self._free = 0.0
+        self._most = size  # replicates in flight; halved where the memory of a batch could not be allocated
 
     def check(self, settings: Sequence[Setting]) -> None:
         """Traces the test of every kind of setting on its design; raises what they raise."""
@@ -99,14 +99,30 @@ class Chunks:
 
     def start(self, setting: Setting, start: int, stop: int):
         """Begins a chunk, at most `size` replicates; `finish` waits for it."""
+        return time.perf_counter(), self._within_memory(lambda: self._launch(setting, start, stop))
+
+    def _launch(self, setting: Setting, start: int, stop: int) -> Counts:
         with precision(setting), in_mesh(replicates.mesh_of(self.devices)):
-            program, arguments = self.program(setting), _arguments(setting, start, stop)
-            return time.perf_counter(), program.compiled(*arguments)
+            return self.program(setting).compiled(*_arguments(setting, start, stop))
+
+    def _within_memory[T](self, launch: Callable[[], T]) -> T:
+        """launch(), again with half the batch for as long as a device cannot allocate its memory."""
+
+        def at_most(batch: int) -> T:
+            self._most = batch
+            return launch()
+
+        return replicates.halving(at_most, self._most)[0]
 
     def finish(self, setting: Setting, start: int, stop: int, running, keep_p_values: bool) -> Record:
         """The record of a chunk that `start` began."""
         began, counts = running
-        counts = Counts(*(np.asarray(part.addressable_data(0)) for part in counts))
+        try:
+            counts = _on_host(counts)
+        except jax.errors.JaxRuntimeError as error:  # launches return before their memory is allocated
+            if not replicates.is_out_of_memory(error):
+                raise
+            counts = self._within_memory(lambda: _on_host(self._launch(setting, start, stop)))
         now = time.perf_counter()
         # chunks in flight wait for each other: each counts from when the one before it was done
         seconds, self._free = now - max(began, self._free), now
@@ -130,7 +146,7 @@ class Chunks:
     def _fit(self, setting: Setting, arguments) -> Program:
         """Compiles with the wanted batch, and again with smaller ones while the program needs too much memory."""
         limit, comfortable = self._limit(), self._working_set()
-        most = -(-self.size // len(self.devices))
+        most = min(self._most, -(-self.size // len(self.devices)))
         batch = min(most, self._first_batch(setting, arguments) if self.batch_size == "auto" else int(self.batch_size))
         while True:
             program = self._compile(arguments, batch)
@@ -155,18 +171,19 @@ class Chunks:
         memory = compiled.memory_analysis()
         parts = ("temp_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes")
         used = 0 if memory is None else sum(getattr(memory, part) for part in parts)
+        while len(_PROGRAMS) >= MOST_PROGRAMS:  # the oldest: settings of one program follow one another
+            _PROGRAMS.pop(next(iter(_PROGRAMS)))
         _PROGRAMS[name] = Program(compiled, batch, used)
         return _PROGRAMS[name]
 
     def _first_batch(self, setting: Setting, arguments) -> int:
-        if self.devices[0].platform != "cpu":
-            return ACCELERATOR_BATCH
         # Not a function of the number of devices: a program of another batch may round differently in the last bit.
-        name = _shape_of(arguments)
+        name = (_shape_of(arguments), self.devices[0])
         if name not in _BATCHES:
             test, design, key_data, *_ = arguments
-            _BATCHES[name] = replicates.batch_of(test, design, jax.random.wrap_key_data(key_data))
-        return max(1, min(_BATCHES[name], self.size // MAX_DEVICES_FILLED))
+            _BATCHES[name] = replicates.batch_of(test, design, jax.random.wrap_key_data(key_data), self.devices[0])
+        filled = MAX_DEVICES_FILLED if self.devices[0].platform == "cpu" else len(self.devices)
+        return max(1, min(_BATCHES[name], self.size // filled))
 
     def _working_set(self) -> float:
         """Bytes that the automatic batch aims at: what a core's caches hold."""
@@ -179,8 +196,11 @@ class Chunks:
             return math.inf if self.memory is None else self.memory // (max(1, here) * AHEAD)
         if self.memory is not None:
             return self.memory // AHEAD
-        statistics = self.devices[0].memory_stats() or {}
-        return int(ACCELERATOR_SHARE * statistics["bytes_limit"]) if "bytes_limit" in statistics else math.inf
+        return replicates.share_of_memory(self.devices[0])
+
+
+def _on_host(counts: Counts) -> Counts:
+    return Counts(*(np.asarray(part.addressable_data(0)) for part in counts))
 
 
 def _arguments(setting: Setting, start: int, stop: int) -> tuple:

@@ -29,7 +29,8 @@ from jaxdp.simulate.engine.record_file import Record, RecordFile
 from jaxdp.simulate.engine.replicates import power_of_two
 from jaxdp.simulate.engine.settings import Setting, require_distinct
 
-DEFAULT_CHUNK = 1000
+DEFAULT_CHUNK, ACCELERATOR_CHUNK = 1000, 100_000
+MOST_RECORDS = 100_000  # of a folder: beyond, reading and merging take longer than most grids
 SECONDS_BETWEEN_WRITES = 0.5
 
 
@@ -61,6 +62,18 @@ class Plan:
             check.in_range(0.0, 1.0, interval_width=self.interval_width)
 
 
+def auto_chunk(replicates: int, settings: int, folder: str | os.PathLike, platform: str) -> int:
+    """Replicates per record: that of a folder which is resumed, else by platform and number of records.
+
+    A chunk is one launch, which is short on a CPU and must be long on an accelerator; whole thousands, so that a
+    folder has at most `MOST_RECORDS`.
+    """
+    if results.is_simulation(folder):
+        return int(results.read_config(folder)["chunk"])
+    least = DEFAULT_CHUNK if platform == "cpu" else min(ACCELERATOR_CHUNK, replicates)
+    return max(least, 1000 * -(-replicates * settings // (1000 * MOST_RECORDS)))
+
+
 def run(
     settings: Sequence[Setting],
     folder: str | os.PathLike,
@@ -81,8 +94,7 @@ def run(
     Errors: ValueError on public mistakes, before anything is simulated.
     """
     folder, devices = Path(folder), device_list(devices) or tuple(jax.devices())
-    size = min(plan.chunk, power_of_two(plan.replicates))  # room for a chunk; a launch computes what is wanted of it
-    chunks = Chunks(size, batch_size=batch_size, memory=memory, devices=devices)
+    chunks = Chunks(size_of(plan), batch_size=batch_size, memory=memory, devices=devices)
     _check(settings, folder, chunks)
     path = folder / results.RECORDS / f"task_{plan.task}_of_{plan.of}"
     with _writer(path, folder, settings, plan, resume) as writer:
@@ -95,6 +107,11 @@ def run(
     rows = results.read_rows(folder)
     results.write_table(folder, rows)
     return rows
+
+
+def size_of(plan: Plan) -> int:
+    """Room for the replicates of a launch, which computes as many of them as are wanted."""
+    return min(plan.chunk, power_of_two(plan.replicates))
 
 
 def prepare(settings: Sequence[Setting], folder: str | os.PathLike, plan: Plan, *, resume: bool = False) -> None:
@@ -112,7 +129,7 @@ def prepare(settings: Sequence[Setting], folder: str | os.PathLike, plan: Plan, 
 def _check(settings: Sequence[Setting], folder: Path, chunks: Chunks) -> None:
     """Raises before anything is written: a test that does not fit its design leaves no folder."""
     require_distinct(settings)
-    written.claim(folder, [results.TABLE])
+    written.claim(folder, [results.TABLE, results.PARQUET])
     if not (folder / results.CONFIG).exists():
         chunks.check(settings)
 
@@ -216,6 +233,11 @@ def _writer(path: Path, folder: Path, settings: Sequence[Setting], plan: Plan, r
     plain = [dataclasses.asdict(record) for record in done] if jax.process_count() > 1 else []
     _broadcast({"records": [{name: fields[name] for name in fields if name != "p_values"} for fields in plain]})
     return _Writer(file, _grouped(done))
+
+
+def of_cell(records: Sequence[Record], setting: Setting) -> list[Record]:
+    """Those of one setting."""
+    return [record for record in records if record.cell == setting.hash]
 
 
 def _grouped(records: Sequence[Record]) -> dict[str, list[Record]]:

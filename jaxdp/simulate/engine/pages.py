@@ -18,7 +18,7 @@ from jaxdp.simulate.engine.results import Row
 AXES = ("effect", "n", "epsilon")  # what a curve may run along, in this order of preference
 RESULT, COMPARISON = "result.json", "comparison"
 PICTURES = P_VALUES, QUANTILES, RATES = "null_p_values.png", "null_qq.png", "rejection_rates.png"
-FILES = (*PICTURES, f"{COMPARISON}.png", RESULT, results.TABLE, f"{COMPARISON}.csv", REPORT_NAME)
+FILES = (*PICTURES, f"{COMPARISON}.png", RESULT, results.TABLE, results.PARQUET, f"{COMPARISON}.csv", REPORT_NAME)
 
 
 def write_pages(folder: str | os.PathLike, title: str = "jaxdp simulation") -> Path:

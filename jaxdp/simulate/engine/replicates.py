@@ -103,18 +103,22 @@ def p_values(
     keys.require_simulation(key)
     test, design = jax.tree.map(_plain, (test, Design.of(design)))
     devices = device_list(devices) or tuple(jax.devices()[:1])
-    most = min(batch_size or MOST, power_of_two(-(-replicates // len(devices))))
+    most = min(batch_size or most_of(devices[0]), power_of_two(-(-replicates // len(devices))))
+    fixed = batch_size is not None
     with in_mesh(mesh_of(devices)) as replaced:
         test, design, key = on_host((test, design, key))
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((test, design, key))):
-            fixed = batch_size is not None
             return spread(test, design, key, start, replicates, replicates, most, devices, fixed=fixed)
         found = []
         for done in range(0, replicates, CAPACITY):
             count = min(CAPACITY, replicates - done)
             first = np.uint32(start + done)
-            launched = _p_values(test, design, key, first, np.uint32(count), most, devices, batch_size is not None)
-            found.append(np.asarray(launched)[:count])  # on the device, every number of replicates would be a program
+
+            def launched(batch: int, first=first, count=count):
+                return np.asarray(_p_values(test, design, key, first, np.uint32(count), batch, devices, fixed))
+
+            values, most = halving(launched, most)
+            found.append(values[:count])  # on the device, every number of replicates would be a program
     values = np.concatenate(found)
     return jnp.asarray(values) if replaced or len(devices) > 1 else jax.device_put(values, devices[0])
 
@@ -136,21 +140,58 @@ MOST = 1024  # replicates
 CAPACITY = 2**16  # p-values that a launch has room for: how many it computes is an argument of its program
 
 
-def default_batch(program, num_records: int) -> int:
-    """Replicates in flight on a device, for the traced program of one.
+MOST_ACCELERATED = 4096  # replicates in flight on an accelerator, which is idle below a few thousand
+ACCELERATOR_SHARE = 0.25  # of a device's memory, where no limit is given
+LIVE = 8  # arrays as large as the largest that a program may hold at once: a first guess
 
-    XLA cuts each step of a batch into as many tasks as it has threads, whatever the cores: what a step costs to begin
-    is shared by the batch, and the batch must still stay in a core's caches.
+
+def default_batch(program, num_records: int, device) -> int:
+    """Replicates in flight on a device, for the traced program of one: the one rule, by platform and memory.
+
+    On a CPU XLA cuts each step of a batch into as many tasks as it has threads, whatever the cores: what a step costs
+    to begin is shared by the batch, and the batch must still stay in a core's caches. On an accelerator a step is a
+    launch, so as many as its memory holds.
     """
-    wide = largest(program.jaxpr) > WIDE * num_records
-    return max(1, min(MOST, (RECORDS_WIDE if wide else RECORDS) // max(1, num_records)))
+    most, elements = most_of(device), largest(program.jaxpr)
+    if device.platform != "cpu":
+        held = share_of_memory(device) / (LIVE * np.dtype(jnp.result_type(float)).itemsize * max(1, elements))
+        return int(max(1, min(most, held)))
+    wide = elements > WIDE * num_records
+    return max(1, min(most, (RECORDS_WIDE if wide else RECORDS) // max(1, num_records)))
 
 
-def batch_of(test, design, key) -> int:
+def most_of(device) -> int:
+    """The largest batch that is chosen on such a device."""
+    return MOST if device.platform == "cpu" else MOST_ACCELERATED
+
+
+def share_of_memory(device) -> float:
+    """Bytes of an accelerator's memory that a program may take by itself; infinite where it does not say."""
+    told = device.memory_stats() or {}
+    return int(ACCELERATOR_SHARE * told["bytes_limit"]) if "bytes_limit" in told else math.inf
+
+
+def halving[T](launch: Callable[[int], T], batch: int) -> tuple[T, int]:
+    """launch(batch) and the batch, which is halved for as long as its memory cannot be allocated."""
+    while True:
+        try:
+            return launch(batch), batch
+        except jax.errors.JaxRuntimeError as error:
+            if batch == 1 or not is_out_of_memory(error):
+                raise
+        batch //= 2
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a device refused to allocate memory."""
+    return "RESOURCE_EXHAUSTED" in str(error)
+
+
+def batch_of(test, design, key, device) -> int:
     """`default_batch` of a test on a design."""
     found = []
     # traced as in the program of a chunk: numbers are not known
-    jax.eval_shape(lambda *arguments: found.append(default_batch(*_traced(*arguments))), test, design, key)
+    jax.eval_shape(lambda *arguments: found.append(default_batch(*_traced(*arguments), device)), test, design, key)
     return found[-1]
 
 
@@ -175,7 +216,7 @@ def spread(test, design, key, start, count, capacity: int, batch_size: int, devi
 
     def share(key, start):
         program, num_records = _traced(test, design, key)
-        batch = min(capacity, batch_size if fixed else min(batch_size, default_batch(program, num_records)))
+        batch = min(capacity, batch_size if fixed else min(batch_size, default_batch(program, num_records, devices[0])))
         together = len(devices) * batch
         one, first = jaxpr_as_fun(program), jax.lax.axis_index("replicate") * batch
 

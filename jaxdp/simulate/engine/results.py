@@ -10,6 +10,7 @@ Rows, pictures and the page are functions of the first two.
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from jaxdp.simulate.engine import record_file
 from jaxdp.simulate.engine.record_file import Record
 from jaxdp.simulate.engine.replicates import RejectionRate
 
-CONFIG, RECORDS, TABLE = "config.json", "records", "results.csv"
+CONFIG, RECORDS, TABLE, PARQUET = "config.json", "records", "results.csv", "results.parquet"
 IDENTITY = ("method", "design", "n", "epsilon", "effect")  # columns that every table starts with
 
 
@@ -246,9 +247,24 @@ def read_rows(folder: str | os.PathLike) -> list[Row]:
 
 
 def write_table(folder: str | os.PathLike, rows: Sequence[Row]) -> Path:
-    """results.csv: one line per setting."""
+    """results.csv, and where pyarrow is installed results.parquet: one line per setting."""
     lines = [row.as_dict() for row in rows]
+    if importlib.util.find_spec("pyarrow"):
+        histograms = [row.histogram.tolist() for row in rows]
+        written.put(Path(folder), PARQUET, _write_parquet, lines, histograms)
+    else:
+        written.drop(Path(folder), PARQUET)
     return write_csv(Path(folder), TABLE, lines)
+
+
+def _write_parquet(path: Path, lines: Sequence[Mapping[str, Any]], histograms: Sequence[Sequence[int]]) -> None:
+    """Typed columns: numbers stay numbers, what a setting lacks is null, lists and tables are JSON as in the CSV."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    columns = {name: [_text(line.get(name)) for line in lines] for name in names}
+    parquet.write_table(pa.table({**columns, "histogram": pa.array(histograms, pa.list_(pa.int64()))}), path)
 
 
 def write_csv(folder: Path, name: str, lines: Sequence[Mapping[str, Any]]) -> Path:

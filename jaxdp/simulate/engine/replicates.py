@@ -190,8 +190,12 @@ def is_out_of_memory(error: Exception) -> bool:
 def batch_of(test, design, key, device) -> int:
     """`default_batch` of a test on a design."""
     found = []
-    # traced as in the program of a chunk: numbers are not known
-    jax.eval_shape(lambda *arguments: found.append(default_batch(*_traced(*arguments), device)), test, design, key)
+
+    def note(*arguments):  # traced as in the program of a chunk: numbers are not known
+        program, num_records = _traced(*arguments)
+        found.append(default_batch(program, num_records, device))
+
+    jax.eval_shape(note, test, design, key)
     return found[-1]
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import jax
 
-MOST = 64  # programs of a function; a sweep over more shapes than this compiles them anew
+MAX_PROGRAMS = 64  # programs of a function; a sweep over more shapes than this compiles them anew
 
 
 def bounded_jit[**P, R](function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    """`jax.jit(function, **options)`, which drops its programs when it has compiled more than `MOST`."""
+    """`jax.jit(function, **options)`, which drops its programs when it has compiled more than `MAX_PROGRAMS`."""
     program: Any = jax.jit(function, **options)
 
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
-        if program._cache_size() > MOST:
+        if program._cache_size() > MAX_PROGRAMS:
             program.clear_cache()
         return program(*arguments, **named)
 

@@ -109,7 +109,7 @@ def test_calls_with_varying_numbers_of_records_compile_each_once(key, calls, siz
 @pytest.mark.skipif(not MAPS.exists(), reason="memory is read from Linux's files")
 def test_memory_stays_flat_over_ever_new_numbers_of_records(monkeypatch):
     most = 12
-    monkeypatch.setattr(bounded, "MOST", most)
+    monkeypatch.setattr(bounded, "MAX_PROGRAMS", most)
     test, taken = Mean(epsilon=1.0), []
     for number in range(6 * most):
         _run(test, jaxdp.fresh_key, 1000 + number)

@@ -61,7 +61,7 @@ def _chunk(test, design, key_data, start, stop, level, *, size: int, batch_size:
     )
 
 
-MOST_PROGRAMS = 64  # kept; a program of PartitionGCM is some 15 MB
+MAX_PROGRAMS = 64  # kept; a program of PartitionGCM is some 15 MB
 _PROGRAMS: dict[Any, Program] = {}
 _BATCHES: dict[Any, int] = {}
 
@@ -171,7 +171,7 @@ class Chunks:
         memory = compiled.memory_analysis()
         parts = ("temp_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes")
         used = 0 if memory is None else sum(getattr(memory, part) for part in parts)
-        while len(_PROGRAMS) >= MOST_PROGRAMS:  # the oldest: settings of one program follow one another
+        while len(_PROGRAMS) >= MAX_PROGRAMS:  # the oldest: settings of one program follow one another
             _PROGRAMS.pop(next(iter(_PROGRAMS)))
         _PROGRAMS[name] = Program(compiled, batch, used)
         return _PROGRAMS[name]

@@ -30,7 +30,7 @@ from jaxdp.simulate.engine.replicates import power_of_two
 from jaxdp.simulate.engine.settings import Setting, require_distinct
 
 DEFAULT_CHUNK, ACCELERATOR_CHUNK = 1000, 100_000
-MOST_RECORDS = 100_000  # of a folder: beyond, reading and merging take longer than most grids
+MAX_RECORDS = 100_000  # of a folder: beyond, reading and merging take longer than most grids
 SECONDS_BETWEEN_WRITES = 0.5
 
 
@@ -66,12 +66,12 @@ def auto_chunk(replicates: int, settings: int, folder: str | os.PathLike, platfo
     """Replicates per record: that of a folder which is resumed, else by platform and number of records.
 
     A chunk is one launch, which is short on a CPU and must be long on an accelerator; whole thousands, so that a
-    folder has at most `MOST_RECORDS`.
+    folder has at most `MAX_RECORDS`.
     """
     if results.is_simulation(folder):
         return int(results.read_config(folder)["chunk"])
     least = DEFAULT_CHUNK if platform == "cpu" else min(ACCELERATOR_CHUNK, replicates)
-    return max(least, 1000 * -(-replicates * settings // (1000 * MOST_RECORDS)))
+    return max(least, 1000 * -(-replicates * settings // (1000 * MAX_RECORDS)))
 
 
 def run(

@@ -136,11 +136,11 @@ def power_of_two(count: int) -> int:
 RECORDS = 150_000  # in flight on a device: 7 MB for PartitionGCM
 RECORDS_WIDE = 20_000  # of programs that are wider than WIDE numbers a record: kernels, permutations
 WIDE = 16
-MOST = 1024  # replicates
+MAX_BATCH = 1024  # replicates
 CAPACITY = 2**16  # p-values that a launch has room for: how many it computes is an argument of its program
 
 
-MOST_ACCELERATED = 4096  # replicates in flight on an accelerator, which is idle below a few thousand
+MAX_ACCELERATED = 4096  # replicates in flight on an accelerator, which is idle below a few thousand
 ACCELERATOR_SHARE = 0.25  # of a device's memory, where no limit is given
 LIVE = 8  # arrays as large as the largest that a program may hold at once: a first guess
 
@@ -162,7 +162,7 @@ def default_batch(program, num_records: int, device) -> int:
 
 def most_of(device) -> int:
     """The largest batch that is chosen on such a device."""
-    return MOST if device.platform == "cpu" else MOST_ACCELERATED
+    return MAX_BATCH if device.platform == "cpu" else MAX_ACCELERATED
 
 
 def share_of_memory(device) -> float:

@@ -39,7 +39,7 @@ FILES = {name: set(asked.query.form.files) for name, asked in queries.WRITTEN.it
     "mic": {"result.json", "picture.png", "report.html"},
     "mic of all pairs": {"result.json", "matrix.csv", "top_pairs.csv", "heatmap.png", "report.html"},
     "plan": {"plan.json", "power.png", "report.html"},
-    "simulate": {"results.csv", "result.json", "null_p_values.png", "null_qq.png", "report.html"},
+    "simulate": {"results.csv", "results.parquet", "result.json", "null_p_values.png", "null_qq.png", "report.html"},
     "ledger": {"ledger.csv", "ledger.json", "dp_event.json", "waterfall.png"},
     "demo": {"report.html"},
     "report": {"report.html"},

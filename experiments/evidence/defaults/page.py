@@ -33,7 +33,7 @@ SIDES = {"two levels": ("nominal", 2), "nominal": ("nominal", 3), "ordered": ("o
 def kinds_measured() -> str:
     """The default of each pair of kinds of columns and of Z, and the numbers of levels for which it is measured."""
     measured: dict[tuple, set[str]] = {}
-    for row in rows(RECORD):
+    for row in (row for row in rows(RECORD) if "refused" not in row):
         shape = shape_of(row["shape"])
         counts = "x".join(str(count) for count in shape.levels if count)
         measured.setdefault((frozenset(map(_side, shape.columns)), shape.z), set()).add(counts or "measured")

@@ -116,15 +116,19 @@ def run(args: argparse.Namespace) -> int:
         from jaxdp.cli import plan_discover
 
         return plan_discover.run(args)
-    if args.epsilon_curve or args.studies is not None:
+    from jaxdp._base.quantities import QUANTITIES, unknown
+
+    given = {name: getattr(args, name) for name in QUANTITIES}
+    curve = args.epsilon_curve or args.studies is not None
+    plan_epsilon.require(args) if curve else unknown(**given)
+    require_columns(args)
+    if curve:
         return plan_epsilon.run(args, setting_of(args), check)
     from jaxdp.plan import answer, compare
-    from jaxdp.plan.compare import Row, unknown
+    from jaxdp.plan.compare import Row
     from jaxdp.plan.methods import default_method, plan_of
     from jaxdp.plan.solve import listening
 
-    given = {name: getattr(args, name) for name in ("n", "epsilon", "effect", "power")}
-    unknown(**given)
     if args.method is not None:
         args.method = options.own_name(args.method)
         plan_of(args.method)
@@ -179,19 +183,26 @@ def _most(rows, args: argparse.Namespace) -> int | None:
     return SIMULATED_ROW if len(rows) > 1 else _step(args)
 
 
-def setting_of(args: argparse.Namespace):
-    """The setting that the schema describes; None without one."""
-    from jaxdp.data.schema import Schema
-    from jaxdp.plan import SurvivalSetting
-    from jaxdp.plan.methods import plan_of
-
+def require_columns(args: argparse.Namespace) -> None:
+    """Raises on columns without a schema, a schema without columns, and columns that it does not have."""
     if args.schema is None:
         stray = [f"--{name.replace('_', '-')}" for name in ("x", "y", "given", "residual_sd") if getattr(args, name)]
         if stray:
             raise options.UserError(f"{', '.join(stray)} belongs to --schema: give the schema too.")
-        return None
+        return
     if args.x is None or args.y is None:
         raise options.UserError("--schema needs --x and --y: name the two columns that are to be tested.")
+    options.require_known(args)
+
+
+def setting_of(args: argparse.Namespace):
+    """The setting that the schema describes; None without one."""
+    if args.schema is None:
+        return None
+    from jaxdp.data.schema import Schema
+    from jaxdp.plan import SurvivalSetting
+    from jaxdp.plan.methods import plan_of
+
     fields = {} if args.residual_sd is None else {"residual_sd": args.residual_sd}
     fields["accept_coarse_cells"] = args.accept_coarse_cells
     schema = Schema.load(args.schema)

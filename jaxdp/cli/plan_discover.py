@@ -12,16 +12,17 @@ FILES = ("plan.json",)
 
 def run(args: argparse.Namespace) -> int:
     """Answers from a schema, --n, --epsilon and --delta."""
-    from jaxdp.discovery.choose import planned, why
-    from jaxdp.discovery.spec import forecasts
-    from jaxdp.report import written
-
     for name in ("schema", "n", "epsilon"):
         if getattr(args, name) is None:
             raise options.UserError(f"--discover needs --{name}: give --schema S.toml --n N --epsilon E.")
     for name in ("method", "effect", "power", "x", "y", "residual_sd", "epsilon_curve", "studies"):
         if getattr(args, name) not in (None, False):
             raise options.UserError(f"--{name.replace('_', '-')} is of tests, not of --discover: leave it out.")
+    options.require_known(args)
+    from jaxdp.discovery.choose import planned, why
+    from jaxdp.discovery.spec import forecasts
+    from jaxdp.report import written
+
     setting = planned(args.schema, n=args.n, epsilon=args.epsilon, delta=args.delta)
     rows = forecasts(setting)
     folder = options.output_folder(args.out, FILES)

@@ -29,6 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def require(args: argparse.Namespace) -> None:
+    """Raises on options that do not go together."""
+    if not args.epsilon_curve:
+        raise options.UserError("--studies belongs to --epsilon-curve: give both.")
+    if args.epsilon is not None:
+        raise options.UserError("--epsilon-curve runs over epsilon: leave out --epsilon.")
+    if args.n is None or args.effect is None:
+        raise options.UserError("--epsilon-curve needs --n and --effect: how many records, and which effect to find?")
+
+
 def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None]) -> int:
     """Draws and tells the curve. check(row, setting, args): replicates of the test with and without the effect."""
     from jaxdp.plan.epsilon_curve import GRID, epsilon_curve
@@ -36,12 +46,6 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
     from jaxdp.report import written
     from jaxdp.report.html import write_report
 
-    if not args.epsilon_curve:
-        raise options.UserError("--studies belongs to --epsilon-curve: give both.")
-    if args.epsilon is not None:
-        raise options.UserError("--epsilon-curve runs over epsilon: leave out --epsilon.")
-    if args.n is None or args.effect is None:
-        raise options.UserError("--epsilon-curve needs --n and --effect: how many records, and which effect to find?")
     if args.method is not None:
         args.method = options.own_name(args.method)
     folder = options.output_folder(args.out, (*SHOWN, *OTHERS))

@@ -131,6 +131,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.cli import submit
 
     submit.check(args)
+    require_axes(args)
     if not args.submit:  # each task looks for the cores of its own machine
         prepare_devices(args)
     options.keep_programs()
@@ -225,20 +226,25 @@ def _is_first_process() -> bool:
     return jax.process_index() == 0
 
 
+def require_axes(args: argparse.Namespace) -> None:
+    """Raises on what is missing or does not go together, and on columns that the schema does not have."""
+    if not args.method:
+        raise options.UserError("--method is missing: `jaxdp simulate --list` shows the names.")
+    if bool(args.schema) == bool(args.design):
+        raise options.UserError("give --design (see --list) or --schema S.toml with --x and --y, one of the two.")
+    unknown = sorted(dict(args.design_option).keys() - {"strength", "residual_sd", "complexity"})
+    if args.schema and unknown:
+        raise options.UserError(f"--design-option {unknown[0]}: a schema has strength, residual_sd and complexity.")
+    options.require_known(args)
+
+
 def make_settings(args: argparse.Namespace) -> list:
     """The settings of the grid, in the order of the options."""
     from jaxdp.data.schema import Schema
     from jaxdp.simulate import grids
 
-    if not args.method:
-        raise options.UserError("--method is missing: `jaxdp simulate --list` shows the names.")
-    if bool(args.schema) == bool(args.design):
-        raise options.UserError("give --design (see --list) or --schema S.toml with --x and --y, one of the two.")
     constants = dict(args.design_option)
     if args.schema:
-        unknown = sorted(constants.keys() - {"strength", "residual_sd", "complexity"})
-        if unknown:
-            raise options.UserError(f"--design-option {unknown[0]}: a schema has strength, residual_sd and complexity.")
         roles = {"x": args.x, "y": args.y, "given": args.given}
         designs = [grids.shaped(Schema.load(args.schema), roles, constants)]
     else:

@@ -9,13 +9,13 @@ from typing import Any, Unpack
 from jaxdp import catalogue
 from jaxdp._base.amounts import spent
 from jaxdp._base.display import Compact, Rows, as_html
+from jaxdp._base.quantities import unknown
 from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.independence.continuous.validity import LevelLost
 from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import LEVEL, Planned, PlannedTest
 
-QUANTITIES = ("n", "epsilon", "effect", "power")
 SIMULATED_ROW = 400  # replicates of a row that has no formula
 
 
@@ -60,15 +60,6 @@ class Row(Compact):
         named = ("method", "n", "epsilon", "effect", "power", "cost_of_privacy")
         values = {name.replace("_", " "): getattr(self, name) for name in named}
         return as_html(self.sentence, {name: value for name, value in values.items() if value is not None})
-
-
-def unknown(**given) -> str:
-    """The one quantity that is None. Errors: ValueError unless exactly one of four is."""
-    missing = [name for name in QUANTITIES if given[name] is None]
-    if len(missing) != 1:
-        have = ", ".join(name for name in QUANTITIES if given[name] is not None) or "none of them"
-        raise ValueError(f"give three of {', '.join(QUANTITIES)}, the fourth is the answer; got {have}.")
-    return missing[0]
 
 
 def answer(

@@ -34,11 +34,35 @@ MISTAKES = {
 }
 
 
+WITHOUT_DATA = {
+    "plan --epsilon 1 --effect 0.2": "give three of n, epsilon, effect, power",
+    "plan --epsilon 1 --effect 0.2 --power 0.8 --x dose": "--x belongs to --schema",
+    "plan --schema examples/trial.toml --epsilon 1 --effect 0.2 --power 0.8 --x dosage --y response": "column 'dosage'",
+    "plan --schema examples/trial.toml --epsilon 1 --effect 0.2 --power 0.8": "--schema needs --x and --y",
+    "plan --epsilon-curve --n 1000": "--epsilon-curve needs --n and --effect",
+    "plan --discover --n 1000": "--discover needs --schema",
+    "simulate --design sine": "--method is missing",
+    "simulate --method gcm": "give --design",
+    "simulate --method gcm --schema examples/trial.toml --x dosage --y response": "column 'dosage'",
+    "simulate --method gcm --design sine --submit slurm": "needs --tasks",
+}
+
+
 @pytest.mark.parametrize("command", ["test", "mic"])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_what_the_schema_refuses_is_refused_before_jax_is_imported(mistake, command):
     named, data, told = MISTAKES[mistake]
-    asked = [command, f"examples/{data}", "--schema", "examples/trial.toml", "--epsilon", "1", *named]
+    refused_without_jax(
+        [command, f"examples/{data}", "--schema", "examples/trial.toml", "--epsilon", "1", *named], told
+    )
+
+
+@pytest.mark.parametrize("line", WITHOUT_DATA)
+def test_what_the_options_say_is_refused_before_jax_is_imported(line):
+    refused_without_jax(line.split(), WITHOUT_DATA[line])
+
+
+def refused_without_jax(asked, told):
     code = f"import sys\nfrom jaxdp.cli.main import main\nprint(main({asked}), *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=1500, check=True)
     status, *modules = done.stdout.split()

@@ -45,8 +45,9 @@ class Options:
 
     level: significance level of tests that release a decision. residual_scale: (x, y) guesses of the residual sd in
     units of the [-1, 1] scaling. num_cells: cells of Z. ridge, lengthscale: of kernel methods. law: the known law of X
-    given Z, for model-X tests. num_records: public number of records, for defaults that grow with it. fields: any
-    further fields of the test's class, by name.
+    given Z, for model-X tests. num_records: public number of records, for defaults that grow with it. of_many: one of
+    many questions, whose answers show no doubts that a single release raises. fields: any further fields of the
+    test's class, by name.
     """
 
     level: float = 0.05
@@ -56,11 +57,12 @@ class Options:
     lengthscale: float | None = None
     law: Any = None
     num_records: int | None = None
+    of_many: bool = False
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def given(self) -> tuple[str, ...]:
         """Names of the settings that a test must read to obey."""
-        always = ("level", "num_records", "fields")
+        always = ("level", "num_records", "of_many", "fields")
         named = (field.name for field in dataclasses.fields(self) if field.name not in always)
         return tuple(name for name in named if getattr(self, name) is not None)
 

@@ -286,7 +286,7 @@ class PairsQuery(TableQuery[PairAnswers]):
             return None
         columns = _FeatureColumns(self.schema, self.columns, self.given, tests[0])
         data: Any = values.chunks(columns) if isinstance(values, _TableInChunks) else columns.of_values(values)
-        settings = dataclasses.replace(first.settings, num_records=rows)
+        settings = dataclasses.replace(first.settings, num_records=rows, of_many=True)
         domain = self._data(first, values).domain
 
         def build(epsilon):
@@ -573,7 +573,7 @@ def _require_pair(query: Query) -> None:
 def _built(query: Query, data: Data, rows: int) -> Any:
     """The test of one pair. Errors: ValueError that names the pair."""
     try:
-        settings = dataclasses.replace(query.settings, num_records=rows)
+        settings = dataclasses.replace(query.settings, num_records=rows, of_many=True)
         return query.entry.within(query.epsilon, data, settings, coded=query.domain)
     except ValueError as error:
         raise ValueError(f"{query.x[0]} and {query.y[0]}: {error}") from None

@@ -35,7 +35,7 @@ class Recommended(PrivateTest):
         """The chosen test, with what it needs for these shapes. Errors: those of the chosen test."""
         entry = catalogue.default(domain_of(shapes), Columns.SCORES)
         epsilon = 1.0 if self.epsilon is None else self.epsilon
-        test = entry.build(epsilon, shapes.domain, Options(num_records=shapes.x.shape[0]))
+        test = entry.build(epsilon, shapes.domain, Options(num_records=shapes.x.shape[0], of_many=True))
         if self.mechanism is not None:
             test = dataclasses.replace(test, epsilon=None, mechanism=self.mechanism)
         return test.specialize(shapes)

@@ -62,6 +62,16 @@ def test_the_defaults_keep_their_level_on_a_few_nulls(tmp_path):
     assert (lost["verdict"], lost["flags"]) == (suite.FLAGGED, ["cells"])
 
 
+@pytest.mark.full
+def test_flags_of_releases_are_counted_in_releases_that_reject():
+    """Steps: rejected in nearly every data set, and flagged by the release in nearly every one of these."""
+    (row,) = [suite.measure(suite.Cell("steps", 2, 1000, 8.0, "contrast-gcm"), 40)]
+    assert row["flags"] == ["curvature"]
+    assert row["verdict"] == suite.FLAGGED
+    assert row["rejections"] >= 30
+    assert row["unflagged"] <= 2
+
+
 def test_nulls_of_a_real_table_keep_its_means_and_break_the_dependence():
     rng = np.random.default_rng(0)
     z = rng.uniform(-1, 1, (600, 1))

@@ -28,7 +28,7 @@ def raised(row: dict, flag: str) -> float:
     """Share of a cell's answers that carry the flag."""
     if flag not in row["flags"]:
         return 0.0
-    return row["rejections"] / row["replicates"] if flag in DOUBTS else 1.0
+    return (row["rejections"] - row.get("unflagged", 0)) / row["replicates"] if flag in DOUBTS else 1.0
 
 
 def of_suite() -> dict[tuple[str, str], dict[str, list[float]]]:

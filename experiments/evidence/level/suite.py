@@ -8,7 +8,8 @@ on the data), tests share data sets. Verdicts: `refused` (before anything is spe
 (above it, and the answer carries a flag of the public rule), and `OUTSIDE` (above it without a word). The window: a
 rate of at most 0.06, what a bias of 0.3 sd makes of a level of 0.05;
 a cell is above it where so many rejections have a probability below 1e-4 at that rate. A flag is also that the owner
-of the file is warned of ties in Z before the charge (the command line without --strict).
+of the file is warned of ties in Z before the charge (the command line without --strict). Flags that releases raise are
+counted in releases that reject: without them the rejections must fit the window (`unflagged`).
 """
 
 import argparse
@@ -21,6 +22,7 @@ import zlib
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.stats import beta, binom
 
@@ -31,6 +33,7 @@ from jaxdp.data import Data
 from jaxdp.data.coding import ColumnRule
 from jaxdp.data.dataset import CONTINUOUS
 from jaxdp.data.parse_report import ParseReport
+from jaxdp.report.sections import DOUBTS
 from jaxdp.spec import DECISION, P_VALUE, Options
 
 LEVEL, WINDOW, SURPRISE = 0.05, 0.06, 1e-4
@@ -49,6 +52,7 @@ WITHOUT_Z = (
     "outliers",
     "mostly zero",
 )
+FLAGGED_RELEASES = 40  # of a cell, that are asked for their flags
 LOW_POWER = "low power"  # a flag that says nothing about the level
 INSIDE, FLAGGED, REFUSED, OUTSIDE = "inside", "flagged", "refused", "OUTSIDE"
 RECORD = Path(__file__).parent / "suite.jsonl"
@@ -151,6 +155,7 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
         flags[cell] = [] if rule is None else list(rule.flags)
         flags[cell] += ["owner is warned of ties"] * owner_is_warned(first.z, null)
     counts: dict[Cell, int] = dict.fromkeys(flags, 0)
+    raised: dict[Cell, list[frozenset[str]]] = {cell: [] for cell in flags}  # by releases that reject
     size = max(1, min(replicates, MAX_VALUES // (n * (depth + 2))))
     for start in range(0, replicates if asked else 0, size):
         numbers = range(start, start + size)  # beyond the last replicate are drawn, so that one program serves all
@@ -166,8 +171,13 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
                     *several, jax.random.key(cells[0].seed), np.asarray(numbers), *drawn[coded[name]], domain
                 )
                 chosen = built if len(together) == 1 else [list(built)[together.index(several)]]
-                for cell, rejected in zip(chosen, np.asarray(found).T <= LEVEL, strict=True):
-                    counts[cell] += int(np.sum(rejected[:used]))
+                found, releases = found
+                for place, (cell, p_value) in enumerate(zip(chosen, np.asarray(found).T, strict=True)):
+                    rejected = np.flatnonzero(p_value[:used] <= LEVEL)
+                    counts[cell] += len(rejected)
+                    for one in rejected[: FLAGGED_RELEASES - len(raised[cell])]:
+                        release = jax.tree.map(lambda leaf, at=(one, place): leaf[at], releases)
+                        raised[cell].append(frozenset(built[cell].released_flags(core.public_shapes(first), release)))
     rows = []
     for cell in cells:
         default = catalogue.default(domain).name == cell.test
@@ -176,16 +186,21 @@ def measure_together(cells: list[Cell], replicates: int) -> list[dict]:
             rows.append({**row, "verdict": REFUSED, "because": refused[cell]})
             continue
         low, high = exact_interval(counts[cell], replicates)
-        rows.append(
-            {
-                **row,
-                "verdict": verdict(counts[cell], replicates, flags[cell]),
-                "flags": flags[cell],
-                "rejections": counts[cell],
-                "replicates": replicates,
-                "interval": [round(low, 4), round(high, 4)],
-            }
-        )
+        told = {
+            "verdict": verdict(counts[cell], replicates, flags[cell]),
+            "flags": flags[cell],
+            "rejections": counts[cell],
+            "replicates": replicates,
+            "interval": [round(low, 4), round(high, 4)],
+        }
+        released = sorted(frozenset().union(*raised[cell]))
+        if released:
+            plain = sum(not set(those) & set(DOUBTS) for those in raised[cell]) / len(raised[cell])
+            told["flags"] = [*flags[cell], *released]
+            told["unflagged"] = round(plain * counts[cell])
+            if told["verdict"] == OUTSIDE and verdict(told["unflagged"], replicates, []) == INSIDE:
+                told["verdict"] = FLAGGED
+        rows.append({**row, **told})
     return rows
 
 
@@ -218,16 +233,19 @@ def owner_is_warned(z, null: nulls.Null) -> bool:
 
 @functools.partial(jax.jit, static_argnums=(0, 2, 8))
 def p_values(structure, leaves, axes, key, numbers, x, y, z, domain):
-    """One p-value for each sample and budget, (replicates, budgets); arguments of the tests as from `budgets`."""
+    """P-values of each sample and budget, (replicates, budgets), and releases; arguments of tests as from `budgets`."""
 
     def one(sample):
         r, x, y, z = sample
 
         def of(leaves):
-            return core.run(structure.unflatten(leaves), jax.random.fold_in(key, r), Data(x, y, z, domain)).p_value
+            result = core.run(structure.unflatten(leaves), jax.random.fold_in(key, r), Data(x, y, z, domain))
+            return result.p_value, result.release
 
         stacked = any(axis == 0 for axis in axes)
-        return jax.vmap(of, in_axes=(list(axes),))(leaves) if stacked else of(leaves)[None]
+        if stacked:
+            return jax.vmap(of, in_axes=(list(axes),))(leaves)
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], of(leaves))
 
     size = max(1, min(64, 60_000 // x.shape[1]))
     return jax.lax.map(one, (numbers, x, y, z), batch_size=size)

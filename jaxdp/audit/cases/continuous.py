@@ -137,6 +137,18 @@ contrast_gcm = (
         min_records=20,
         bounds_only=True,
     ),
+    Example(
+        functools.partial(examples.continuous, dim=2),
+        null=functools.partial(examples.gradual, dim=2),
+        fields={"num_rotations": 1, "check_roughness": True, "enforce_rule": False},
+        label="roughness",
+        attack_tightness={
+            "windows": BestKnown(0.5, _WINDOWS),
+            "coarse": BestKnown(0.28, "16 classes need 300 records; tests/independence/continuous attacks two of 12"),
+        },
+        search=PairSearch(records=80),
+        min_records=80,
+    ),
 )
 
 crt = (

@@ -8,6 +8,7 @@ import dataclasses
 import math
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -16,12 +17,15 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
+from jaxdp.data.dataset import Data
 from jaxdp.independence import effect_sizes
-from jaxdp.independence.continuous import validity
+from jaxdp.independence.continuous import roughness, validity
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
 from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
+from jaxdp.mechanisms import divide
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
-from jaxdp.statistics.neighbours import contrasts
+from jaxdp.statistics import partition
+from jaxdp.statistics.neighbours import contrasts, neighbour_order
 
 # Measured on simulated nulls, not proved: the null variance per record (#null-rate).
 NULL_RATE = {2: 1.7, 3: 2.2, 4: 2.2, 5: 2.2}
@@ -41,11 +45,16 @@ def closest_share(num_records: int, depth: int, epsilon: float) -> float | None:
 
 
 def _from_domain(cls, epsilon, domain, options):
-    """The share of windows depends on n and epsilon, which a simulation's traced budget could not tell."""
-    closest = None  # then pinned when the shapes are known
-    if options.num_records is not None and domain is not None:
-        closest = closest_share(options.num_records, continuous_columns_of_z(domain), epsilon)
-    return cls(epsilon=epsilon, closest=closest, **scales(domain, options))
+    """What depends on n and epsilon is settled here, where a simulation's traced budget could not tell."""
+    test = cls(epsilon=epsilon, **scales(domain, options))
+    if options.of_many:
+        test = test.among()
+    if options.num_records is None or domain is None:  # then pinned when the shapes are known
+        return test
+    count, depth = options.num_records, continuous_columns_of_z(domain)
+    x, y, z = (jax.ShapeDtypeStruct((count, len(part)), float) for part in (domain.x, domain.y, domain.z))
+    checked = test._checks(Data(x, y, z, domain), depth)
+    return dataclasses.replace(test, closest=closest_share(count, depth, epsilon), check_roughness=checked)
 
 
 @frozen_pytree
@@ -56,7 +65,7 @@ class ContrastGCM(ContrastTest):
     other, a = unit vector orthogonal to (1, z); T = sum over windows of psi(a'x) psi(a'y), psi(t) = clip(t/c, -1, 1).
     Linear trends of X and Y in z cancel exactly. m = d + 2, or 2 (d + 1) in the symmetric form from 20000 records.
     Sensitivity: 2 (2m - 1), for replace-one neighbours, whatever n and the law of Z; p q times that in L1 for p and q
-    columns of x and y, sqrt(p q) times in L2.
+    columns of x and y, sqrt(p q) times in L2. The same for the sum that `check_roughness` releases.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
     P-value: exact for the noise; normal null of variance v n, v measured over many laws (bounded by 2m - 1). Level:
     trends must be close to planes within a window; `validity` says how close, and refuses too few records.
@@ -75,10 +84,15 @@ class ContrastGCM(ContrastTest):
         default 4 for two and three columns, 1 for more.
     skewed: a column of Z is known to be skewed on linear bounds (refused for three columns and more).
     reference: default for data without a domain is a standard Cauchy law for every column.
+    check_roughness: a quarter of the budget releases the same sum over windows four times as wide, and "curvature" is
+        flagged only where that sum leaves open that X and Y jump with Z; two columns of Z. Default: where the noise of
+        the whole budget has at most an eighth of the null variance (n epsilon^2 from about 2100; a traced epsilon
+        counts as 1). Without it every answer is flagged; one of many questions (searches, all pairs) has none.
     Missing z have the lowest place, missing x or y count as 0; infinite values are cut to large finite ones.
     """
 
     null_rate: ArrayLike | None = None
+    check_roughness: bool | None = jax.tree.static(default=None)
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="contrast-gcm",
@@ -102,12 +116,22 @@ class ContrastGCM(ContrastTest):
         if self.null_rate is not None:
             check.positive(null_rate=self.null_rate)
 
+    def among(self):
+        """This test for all pairs of the columns of x, of which no release says anything by itself."""
+        return dataclasses.replace(self, check_roughness=False)
+
+    def mechanism_in_force(self):
+        mechanism = super().mechanism_in_force()
+        return divide(mechanism, roughness.SHARES) if self.check_roughness else mechanism
+
     def validity(self, data):
         depth, _ = count_columns(data)
         count = data.x.shape[0]
         if depth not in DEPTHS:
             return self.too_deep(data)
-        noise = self.mechanism_in_force().variance(dataclasses.replace(self, depth=depth).sensitivity(count))
+        checked = self._checks(data, depth)
+        test = dataclasses.replace(self, depth=depth, check_roughness=checked)
+        noise = test._of_windows(test.mechanism_in_force()).variance(test._of_windows(test.sensitivity(count)))
         known = (noise, self._rate(depth, count), self._side(depth, count, num_strata(data)), self.scale_x)
         noise, rate, side, scale = map(as_number, known)
         return validity.contrast_rule(
@@ -122,11 +146,32 @@ class ContrastGCM(ContrastTest):
             narrow=self._narrow(data),
             skewed=self.skewed,
             labels=num_values(data) > 0,
+            checked=checked,
         )
+
+    def _checks(self, data, depth: int) -> bool:
+        """Whether a part of the budget looks for roughness; public."""
+        if self.check_roughness is not None:
+            return self.check_roughness
+        count = data.x.shape[0]
+        plain = dataclasses.replace(partition.with_column_counts(self, data), depth=depth, check_roughness=False)
+        with jax.ensure_compile_time_eval():  # what is public is not traced
+            noise = as_number(plain.mechanism_in_force().variance(plain.sensitivity(count)))
+            if math.isnan(noise):  # a traced budget
+                plain = dataclasses.replace(plain, epsilon=1.0, mechanism=None)
+                noise = as_number(plain.mechanism_in_force().variance(plain.sensitivity(count)))
+        null = as_number(self._rate(depth, count) * self.most_windows(count))
+        size = contrasts.window_size(depth, self.is_symmetric(count))
+        return roughness.is_worth_it(count, depth, num_strata(data), size, noise / null)
 
     def specialize(self, shapes):
         """With its columns counted and the share of its windows. Errors: ValueError where the public rule refuses."""
         test = super().specialize(shapes)
+        test = dataclasses.replace(test, check_roughness=test._checks(shapes, test.depth))
+        if test.check_roughness and test.depth not in roughness.RATIOS:
+            raise ValueError(
+                f"check_roughness is for {min(roughness.RATIOS)} continuous columns of z, got {test.depth}."
+            )
         if test.closest is not None:
             return test
         known = test.epsilon is not None and check.is_concrete(test.epsilon) and np.ndim(test.epsilon) == 0
@@ -157,25 +202,55 @@ class ContrastGCM(ContrastTest):
         few = NULL_RATE_OF_FOUR.get(depth, NULL_RATE[depth])
         return NULL_RATE_OF_MANY.get(depth, few) if num_records >= MANY else few
 
+    def statistic(self, key, data):
+        """T, (p, q) or a scalar for one pair; with `check_roughness` a dict of `windows` (T) and `coarse` (T_s)."""
+        priority = neighbour_order.priorities(key, data.x.shape[0])
+        fine = self.total(priority, data)
+        if not self.check_roughness:
+            return fine
+        return {"windows": fine, "coarse": self.total(priority, data, roughness.num_classes(self.depth))}
+
     def sensitivity(self, num_records):
-        pairs, norm = math.prod(self.num_columns[:2]), self.mechanism_in_force().norm
+        mechanism = self.mechanism_in_force()
+        if not self.check_roughness:
+            return self._bound(mechanism, num_records)
+        return {name: self._bound(mechanism[name], num_records) for name in roughness.SHARES}
+
+    def _bound(self, mechanism, num_records: int) -> Sensitivity:
+        """Of one sum over windows, the same in classes."""
+        pairs = math.prod(self.num_columns[:2])
         return Sensitivity(
-            bound=self.largest_change(num_records) * (pairs if norm is Norm.L1 else math.sqrt(pairs)),
-            norm=norm,
+            bound=self.largest_change(num_records) * (pairs if mechanism.norm is Norm.L1 else math.sqrt(pairs)),
+            norm=mechanism.norm,
             relation=Relation.REPLACE_ONE,
             lower=-1.0 * num_records,
             upper=1.0 * num_records,
         )
 
+    def _of_windows(self, parts):
+        """The part of T: of values, mechanisms or sensitivities of a release."""
+        return parts["windows"] if self.check_roughness else parts
+
+    def _released(self, release):
+        """T, its mechanism and its sensitivity."""
+        parts = release.value, self.mechanism_in_force(), release.sensitivity
+        return tuple(map(self._of_windows, parts))
+
+    def settled(self, shapes, release):
+        """With the check that this release has, whatever a traced budget was taken for."""
+        made = dataclasses.replace(self, check_roughness=isinstance(release.value, dict))
+        return super(ContrastGCM, made).settled(shapes, release)
+
     def pair_p_values(self, key, release):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
+        total, mechanism, sensitivity = self._released(release)
         sd = jnp.sqrt(self._null_variance(release.num_records)) + self._poison()
-        return self.mechanism_in_force().null_p_value(release.value, sd, release.sensitivity)
+        return mechanism.null_p_value(total, sd, sensitivity)
 
     def pair_statistics(self, release):
         """The noisy sum T over windows of neighbours."""
-        return release.value
+        return self._released(release)[0]
 
     def _null_variance(self, num_records: int):
         return self._rate(self.depth, num_records) * self.most_windows(num_records)
@@ -186,16 +261,15 @@ class ContrastGCM(ContrastTest):
         Several pairs of columns: their intervals hold together with probability 0.95.
         """
         p_values = self.pair_p_values(key, release)
+        total, mechanism, sensitivity = self._released(release)
         count, miss = release.num_records, self._miss()
         most, variance = self._most(count), self._null_variance(count) + self._poison()
         effect = effect_sizes.for_pairs(
-            lambda total, null: effect_sizes.concordance(
-                total, null, most, variance, self.mechanism_in_force(), release.sensitivity, miss
-            ),
-            release.value,
+            lambda total, null: effect_sizes.concordance(total, null, most, variance, mechanism, sensitivity, miss),
+            total,
             p_values,
         )
-        return Interpretation(null_laws.bonferroni(p_values), release.value, *effect)
+        return Interpretation(null_laws.bonferroni(p_values), total, *effect)
 
     def _most(self, num_records: int):
         """The largest size of T."""
@@ -206,6 +280,22 @@ class ContrastGCM(ContrastTest):
         """The concordance of one pair that would have been found with power 0.8; public."""
         test = self.settled(shapes, release)
         count = release.num_records
+        _, mechanism, sensitivity = test._released(release)
         return effect_sizes.detectable_concordance(
-            test._most(count), test._null_variance(count), test.mechanism_in_force(), release.sensitivity
+            test._most(count), test._null_variance(count), mechanism, sensitivity
         )
+
+    def released_flags(self, shapes, release) -> dict[str, str]:
+        """ "curvature", where a finding could be jumps of X and Y: of several pairs the one with the least p-value."""
+        test = self.settled(shapes, release)
+        if not test.check_roughness:
+            return {}
+        p_values = np.ravel(test.pair_p_values(None, release))
+        found = roughness.doubt(
+            jax.tree.map(lambda value: jnp.ravel(value)[int(np.argmin(p_values))], release.value),
+            test.mechanism_in_force(),
+            release.sensitivity,
+            test._null_variance(release.num_records),
+            test.depth,
+        )
+        return roughness.flag(found, p_values.size, test.depth)

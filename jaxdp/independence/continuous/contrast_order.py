@@ -86,16 +86,22 @@ class ContrastTest(NeighbourTest):
 
     def statistic(self, key, data):
         """`window_sums`, the mean over the curves: (p, q), or a scalar for one pair."""
+        return self.total(neighbour_order.priorities(key, data.x.shape[0]), data)
+
+    def total(self, priority, data, classes: int = 1):
+        """The statistic; classes: windows hold records of one of so many classes, chosen by the records' priorities."""
         x, y = sides(data, self.trend_x, self.trend_y)
         plain, codes = split_columns(data)
         count, depth = plain.shape
         reference = partition.default_reference(data) if self.reference is None else self.reference
         place = mass(reference, plain)
         known = _known(place, continuous_columns(data))
-        priority = neighbour_order.priorities(key, count)
+        if classes > 1:
+            own = neighbour_order.classes(priority, classes)
+            codes = own if codes is None else codes * classes + own
         scores = neighbour_order.normal_scores(priority, plain.dtype)
         table = (x, y, coordinates(reference, plain), scores, place, known)
-        side = self._side(depth, count, num_strata(data))
+        side = self._side(depth, count, num_strata(data) * classes)
         bits = min(hilbert.KEY_BITS // depth, hilbert.WORD_BITS, neighbour_order.spare_bits(count) // depth)
 
         def along_curve(rotation, shift):

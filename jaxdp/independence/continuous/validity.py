@@ -115,13 +115,14 @@ def contrast_rule(
     width: float = 0.5,
     laws: bool = False,
     windows: float | None = None,
+    checked: bool = False,
 ) -> Validity:
     """The rule for `depth` continuous columns of Z.
 
     noise_variance, null_variance: of the noise on T and of T. side: caliper, as a share of the range.
     scale: of X, as given to the test. skewed: a column of Z is known to be skewed and has linear bounds.
     labels: a column of Z takes whole steps and may be a label of groups. width: of the kernel, in units of the scale.
-    windows: how many of them count; default all.
+    windows: how many of them count; default all. checked: the release says itself where it may be trends.
     laws: planes do not cancel in the statistic, so that the whole laws of X and Y must hardly change.
     """
     refusal = _contrast_refusal(num_records, depth, skewed)
@@ -133,7 +134,8 @@ def contrast_rule(
     share = math.sqrt(ADMISSIBLE_BIAS * math.sqrt(null_variance + noise_variance) / (size * windows))
     deviation, radius = width * scale * share, 0.5 * math.sqrt(depth) * side
     # a jump along a surface meets n^(1 - 1/d) windows, against a deviation of n^(1/2): no n makes it harmless
-    flags = _flags(("curvature", True), ("narrow kernel", narrow), ("labels", labels))
+    # so that every answer is flagged, or a part of the budget looks for them and flags those that they may explain
+    flags = _flags(("curvature", not checked), ("narrow kernel", narrow), ("labels", labels))
     box = f"in any box that spans {side:.3f} of the range of each column of Z"
     change = f"the means of X and of Y are nearly flat or straight over short distances: {box} they stray from a plane"
     if laws:
@@ -143,9 +145,11 @@ def contrast_rule(
         f"(n = {num_records}, {depth} columns of Z). Sharper trends give false findings: drop columns of Z, use more "
         "records, or, in Python, give trend_x and trend_y. "
     )
+    if checked:
+        sentence += "A quarter of the budget checks this: a finding that jumps of X and Y could explain is flagged. "
     sentence += LABELS if labels else CONTINUITY
     return Validity(
-        FLAG,
+        FLAG if flags else RUN,
         sentence,
         flags,
         deviation=deviation,

@@ -26,6 +26,12 @@ def normal_scores(priority, dtype=float):
     return np.sqrt(2.0).astype(dtype) * erfinv(2.0 * middle - 1.0)
 
 
+def classes(priority, count: int):
+    """A class 0, ..., count - 1 for each record number, int32 (n,): of equal sizes, chosen by the priorities."""
+    order = _order_of_operands(priority)
+    return jnp.zeros_like(order).at[order].set(jnp.arange(order.shape[0], dtype=order.dtype) % count)
+
+
 def order_by_value(values, priority, codes=None):
     """Record numbers sorted by (code, value, priority, number), int32 (n,).
 

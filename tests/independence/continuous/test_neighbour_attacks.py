@@ -1,5 +1,6 @@
 """BandGCM and ContrastGCM: attacks on their sensitivities, and the inequalities of the proofs."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -24,10 +25,10 @@ def key(seed):
 
 
 @functools.cache
-def largest_change(statistic, depth=1, grid_z=False, steps=400, climbers=64):
+def largest_change(statistic, depth=1, grid_z=False, steps=400, climbers=64, size=SIZE):
     """The largest |change| of a statistic (x, y, z, priority) that hill climbing over neighbours finds, in float64.
 
-    One climb: SIZE records and a replacement of the first; each step redraws one entry and is kept if it does no harm.
+    One climb: `size` records and a replacement of the first; a step redraws one entry and is kept if it does no harm.
     """
 
     def change(table, priority):
@@ -43,15 +44,15 @@ def largest_change(statistic, depth=1, grid_z=False, steps=400, climbers=64):
 
     def climb(key_climb):
         keys = jax.random.split(key_climb, 3)
-        priority = jax.random.bits(keys[0], (SIZE,), jnp.uint32)
-        table = jax.random.uniform(keys[1], (SIZE + 1, 2 + depth), minval=-1.0, maxval=1.0)
+        priority = jax.random.bits(keys[0], (size,), jnp.uint32)
+        table = jax.random.uniform(keys[1], (size + 1, 2 + depth), minval=-1.0, maxval=1.0)
         table = jnp.round(table * 4) / 4 if grid_z else table.at[:, :2].set(jnp.round(table[:, :2] * 4) / 4)
 
         def step(state, key_step):
             table, best = state
             key_row, key_column, key_value = jax.random.split(key_step, 3)
             column = jax.random.randint(key_column, (), 0, 2 + depth)
-            row = jax.random.randint(key_row, (), 0, SIZE + 1)
+            row = jax.random.randint(key_row, (), 0, size + 1)
             moved = table.at[row, column].set(drawn(key_value, column))
             found = change(moved, priority)
             better = found >= best
@@ -101,17 +102,21 @@ def blocks_of_ranks(x, y, z, priority):
     return jnp.sum(psi[0] * psi[1]) / 2 / 4
 
 
-def contrast(x, y, z, priority, per_place=False, symmetric=False, which=lambda wide, x, y: jnp.ones(wide.shape)):
+def contrast(
+    x, y, z, priority, per_place=False, symmetric=False, which=lambda wide, x, y: jnp.ones(wide.shape), codes=None
+):
     """T of records sorted by their Hilbert keys (d = 1: by z); per_place is the flawed start.
 
-    which: the windows that count, from their widths and the sorted x and y.
+    which: the windows that count, from their widths and the sorted x and y. codes: levels that no window mixes.
     """
     depth = z.shape[1]
     high, low = hilbert.hilbert_key(0.5 + 0.5 * z, 30 // depth)
-    order = neighbour_order.order_by_words(high, low, 30, priority)
+    order = neighbour_order.order_by_words(high, low, 30, priority, codes)
     scores = neighbour_order.normal_scores(priority if per_place else priority[order], x.dtype)
     size = contrasts.window_size(depth, symmetric)
     kept = which(contrasts.ranges(z[order], size), x[order], y[order])
+    if codes is not None:
+        kept = kept * (contrasts.ranges(codes[order][:, None], size) == 0)
     table = (x[order][:, None], y[order][:, None], z[order], scores, kept)
     return contrasts.contrast_sum(*table, (0.01, 0.01), symmetric)[0, 0]
 
@@ -122,6 +127,17 @@ def contrast_per_place(x, y, z, priority):
 
 def contrast_of_the_closest(x, y, z, priority):
     return contrast(x, y, z, priority, which=lambda wide, x, y: contrasts.closest(wide, wide.shape[0] // 2))
+
+
+def contrast_in_classes(x, y, z, priority):
+    return contrast(x, y, z, priority, codes=neighbour_order.classes(priority, 2))
+
+
+def contrast_in_strides(x, y, z, priority):
+    """Flawed: every second record of the order, whose class changes for all that follow an arrival."""
+    order = neighbour_order.order_by_value(z[:, 0], priority)
+    place = jnp.zeros_like(order).at[order].set(jnp.arange(order.shape[0], dtype=order.dtype))
+    return contrast(x, y, z, priority, codes=place % 2)
 
 
 def contrast_of_the_narrow(x, y, z, priority):
@@ -159,6 +175,8 @@ def test_the_attacked_bound_is_the_declared_one():
         for depth in (2,)
     }
     assert declared == {2: 14.0}
+    checked = dataclasses.replace(jaxdp.ContrastGCM(epsilon=1.0), check_roughness=True).sensitivity(2000)
+    assert {name: part.bound for name, part in checked.items()} == {"windows": 14.0, "coarse": 14.0}
     assert jaxdp.BandGCM(epsilon=1.0).sensitivity(300).bound == 3.0
     released = jaxdp.BandGCM(epsilon=1.0, kernel="plain", variance="released").sensitivity(300)
     assert (released["band"].bound, released["squares"].bound) == (8.0, 48.0)
@@ -176,6 +194,14 @@ def test_the_attacked_bound_is_the_declared_one():
 def test_the_search_refutes_what_a_record_moves_for_all(statistic, sound, depth, bound):
     assert largest_change(statistic, depth, grid_z=True, steps=800) > 1.05 * bound
     assert largest_change(sound, depth, grid_z=True, steps=800, climbers=32) <= bound
+
+
+@pytest.mark.full
+def test_classes_of_records_keep_the_sensitivity_and_classes_of_places_break_it():
+    """Both classes hold 12 records, so that a record has all its windows."""
+    found = largest_change(contrast_in_classes, size=2 * SIZE, steps=1200)
+    assert 0.95 * 10.0 <= found <= 10.0
+    assert largest_change(contrast_in_strides, size=2 * SIZE, steps=1200) > 1.05 * 10.0
 
 
 @pytest.mark.full

@@ -66,6 +66,7 @@ _EXPORTS = {
     "Norm": "core",
     "PairContrasts": "independence.tables.pair_contrasts",
     "PartialCorrelation": "independence.continuous.partial_correlation",
+    "StratifiedTable": "independence.tables.stratified_table",
     "WinsorisedPartialCorrelation": "independence.continuous.winsorised_rho",
     "PartitionGCM": "independence.continuous.partition_gcm",
     "PermuteAndFlip": "mechanisms",

@@ -89,6 +89,7 @@ from jaxdp.independence.tables.pair_contrasts import PairContrasts as PairContra
 from jaxdp.independence.tables.projected_chi2 import ProjectedChi2 as ProjectedChi2
 from jaxdp.independence.tables.projected_chi2 import ProjectedGoodnessOfFit as ProjectedGoodnessOfFit
 from jaxdp.independence.tables.quantile_table import QuantileTable as QuantileTable
+from jaxdp.independence.tables.stratified_table import StratifiedTable as StratifiedTable
 from jaxdp.independence.tables.unit_circle import UnitCircle as UnitCircle
 from jaxdp.independence.variants.score_test import BestVariants as BestVariants
 from jaxdp.independence.variants.score_test import ScoreTest as ScoreTest

@@ -55,6 +55,7 @@ levels = [0, 1]
 GIVEN = Domain((Column(),), (Column(),), (Column(),))
 TWO_GIVEN = Domain((Column(),), (Column(),), (Column(), Column()))
 TWO_BY_TWO = Domain((Column("binary", 2),), (Column("binary", 2),))
+LEVELS_GIVEN = Domain((Column("binary", 2),), (Column("ordinal", 3),), (Column("categorical", 3),))
 EVENTS = Domain((Column("binary", 2),), (Column(), Column("binary", 2)))  # a time, and whether the event came
 CANARY_TEXTS = ("xyzzyplugh", "31337.0625", "-27182.8125", "\u2603snow")
 
@@ -212,7 +213,7 @@ def test_every_method_runs(name, files, tmp_path, capsys):
         columns = {"x": "smoker", "y": "case", "given": None} if accepts(TWO_BY_TWO) else {"given": None}
     if accepts(TWO_GIVEN) and not accepts(GIVEN):
         columns = {"x": "smoker", "y": "grade", "given": 'dose,"age, years"'}
-    if getattr(catalogue.find(name).cls, "max_continuous", 1) == 0:
+    if getattr(catalogue.find(name).cls, "max_continuous", 1) == 0 or (accepts(LEVELS_GIVEN) and not accepts(GIVEN)):
         columns = {"x": "smoker", "y": "grade", "given": "clinic"}
     if accepts(EVENTS) and not accepts(GIVEN) and not accepts(TWO_BY_TWO):
         columns = {"x": "smoker", "y": "dose,case", "given": None}

@@ -1,4 +1,4 @@
-"""The rule that docs/which_test.md states in five lines is the one by which the catalogue takes a test."""
+"""The rule that docs/which_test.md states in six lines is the one by which the catalogue takes a test."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,8 @@ CASES = [
     (4, "site", "answer", []),
     (3, "number", "other", ["site"]),
     (3, "number", "answer", ["grade", "site"]),
-    (5, "site", "other", ["grade"]),
+    (5, "site", "answer", ["grade"]),
+    (6, "site", "other", ["grade"]),
 ]
 
 

@@ -1,0 +1,172 @@
+"""StratifiedTable: dependence of two columns of levels given columns of levels, by a noisy table in each stratum.
+
+Symbols: K strata of r x c cells, n records, v = noise variance of a cell (docs/theory/stratified_table.md).
+"""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Interpretation, method_of
+from jaxdp.independence.continuous.validity import FLAG, REFUSE, RUN, Validity
+from jaxdp.independence.tables.noisy_table import (
+    NoisyCounts,
+    multinomial_by_binomials,
+    require_one_column,
+)
+from jaxdp.spec import ANY, Columns, Planning, TestSpec, discrete, given_levels, on_a_line
+from jaxdp.statistics import sums
+from jaxdp.statistics.tables import contingency
+from jaxdp.statistics.tables.association_in_strata import association, expected_counts
+
+MAX_CELLS = 4096  # of a table: its null tables are drawn cell by cell
+FEW_CELLS = 512  # up to here it is the default for nominal columns
+MIN_CLEARANCE = 5.0  # records of an average stratum, in sds of the noise of its total
+FEW_RECORDS = "few records"
+
+
+def cells(domain) -> int:
+    """Cells of the table of x, y and z."""
+    return math.prod(column.levels for column in (*domain.x, *domain.y, *domain.z))
+
+
+def _accepts(domain) -> bool:
+    return discrete(domain) and given_levels(domain) and cells(domain) <= MAX_CELLS
+
+
+def _why_not(domain) -> str:
+    if not (discrete(domain) and given_levels(domain)) or cells(domain) <= MAX_CELLS:
+        return ""
+    return (
+        f"stratified-table takes at most {MAX_CELLS} cells, and the levels of x, y and z make {cells(domain)}: "
+        "condition on fewer columns, or use partition-gcm"
+    )
+
+
+@frozen_pytree
+class StratifiedTable(NoisyCounts):
+    """Private test of dependence of x and y (one column of levels each) given columns z of levels.
+
+    Statistic: the table of counts of (z, x, y), a stratum for each combination of levels of z; released with noise per
+    cell, everything else is post-processing.
+    Sensitivity: 2 in L1, sqrt(2) in L2 (a replaced record leaves one cell and enters another). Relation REPLACE_ONE.
+    Privacy: epsilon-DP by Laplace noise of scale 2/epsilon, or rho-zCDP with mechanism=Gaussian(rho).
+    P-value: differences from independence are added up over the strata, as in the generalized Cochran-Mantel-Haenszel
+    test, in a form whose mean under independence is zero for all margins and all noise; the sum of their squares over
+    their variances is ranked among `num_null` tables drawn from the noisy margins of the strata with fresh noise. Exact
+    up to the error of these margins (measured level: docs/theory/stratified_table.md#level). The smallest p-value is
+    1/(num_null + 1). Differences that cancel over the strata are not found.
+    Errors: `LevelLost` where an average stratum has fewer records than five standard deviations of the noise of its
+    total, 5 sqrt(v r c).
+
+    levels, strata: public numbers of levels of (x, y) and of the columns of z; default from the data's domain.
+    enforce_rule: False runs the test even with so few records; true nulls are then rejected more often than the level.
+    """
+
+    num_null: int = jax.tree.static(default=999)
+    strata: tuple[int, ...] | None = jax.tree.static(default=None)
+    enforce_rule: bool = jax.tree.static(default=True)
+
+    uses_z: ClassVar[bool] = True
+    spec: ClassVar[TestSpec] = TestSpec(
+        name="stratified-table",
+        summary="noisy tables in the strata of coded Z; dependence of two discrete columns given Z",
+        known_as=("generalized-cochran-mantel-haenszel",),
+        columns=Columns.CODES,
+        alternatives="any dependence of two discrete columns given Z that does not cancel over the strata",
+        accepts=_accepts,
+        why_not=_why_not,
+        rank=lambda domain: 2 * (_accepts(domain) and not on_a_line(domain) and cells(domain) <= FEW_CELLS),
+        suitability=lambda domain: {ANY: 4} if _accepts(domain) else {},
+        planning=Planning(reference="tables:chi_squared_power"),
+        theory="docs/theory/stratified_table.md",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.strata is not None:
+            check.all_at_least(1, strata=self.strata)
+
+    def specialize(self, shapes):
+        """Reads the public numbers of levels from the domain where they are not given.
+
+        Errors: `LevelLost` where the records are too few for the strata.
+        """
+        require_one_column(method_of(self), shapes, "x", "y")
+        if shapes.z is None:
+            raise ValueError("StratifiedTable conditions on z: give it, or use QuantileTable.")
+        test = self._with_levels(shapes.domain)
+        if self.enforce_rule:
+            test.validity(shapes).require()
+        return test
+
+    def _with_levels(self, domain):
+        if self.levels is not None and self.strata is not None:
+            return self
+        if domain is None or not _accepts(domain):
+            raise ValueError(
+                (_why_not(domain) if domain is not None else "")
+                or "StratifiedTable needs the public numbers of levels: give levels=(r, c) and strata=(k, ...)."
+            )
+        levels = tuple(column.levels for column in (*domain.x, *domain.y))
+        return dataclasses.replace(self, levels=levels, strata=tuple(column.levels for column in domain.z))
+
+    def validity(self, shapes) -> Validity:
+        """Enough records for the strata at this budget, by public numbers."""
+        test, n = self._with_levels(shapes.domain), shapes.x.shape[0]
+        variance = test.mechanism_in_force().variance(test.sensitivity(n))
+        if not check.is_concrete(variance):
+            return Validity(RUN, "")
+        (r, c), strata = test.shape, math.prod(test._all_levels[:-2])
+        needed = math.ceil(MIN_CLEARANCE * strata * math.sqrt(float(variance) * r * c))
+        if n >= needed:
+            return Validity(RUN, "")
+        told = (
+            f"{n} records are too few for noisy tables of {r} x {c} levels in {strata} strata: at this budget "
+            f"stratified-table needs {needed}; give a larger epsilon, merge levels, or use partition-gcm"
+        )
+        return Validity(REFUSE if self.enforce_rule else FLAG, told, () if self.enforce_rule else (FEW_RECORDS,))
+
+    @property
+    def _all_levels(self) -> tuple[int, ...]:
+        assert self.strata is not None
+        return (*self.strata, *self.shape)
+
+    def _columns(self, data) -> list:
+        z = data.z if data.z.ndim == 2 else data.z[:, None]
+        return [*(z[:, j] for j in range(z.shape[1])), data.x, data.y]
+
+    def statistic(self, key, data):
+        """Counts (K, r, c) as floats, K the number of strata."""
+        del key
+        return self.finish(contingency.table(self._columns(data), self._all_levels))
+
+    def partial(self, chunk, num_records=None):
+        """The table of a chunk."""
+        del num_records
+        return sums.table(self._columns(chunk), self._all_levels)
+
+    def finish(self, totals):
+        return totals.reshape(-1, *self.shape).astype(float)
+
+    def no_gradient(self, name):
+        del name
+        return null_laws.RANK
+
+    def interpret(self, key, release):
+        """The sum of squared differences of the release, and its rank."""
+        key_counts, key_noise, key_split = jax.random.split(key, 3)
+        table = jnp.asarray(release.value, float)
+        mechanism, sensitivity = self.mechanism_in_force(), release.sensitivity
+        counts = multinomial_by_binomials(
+            key_counts, 1.0 * release.num_records, jnp.ravel(expected_counts(table)), self.num_null
+        )
+        null = (counts + mechanism.noise(key_noise, sensitivity, counts.shape)).reshape(self.num_null, *table.shape)
+        found = association(key_split, jnp.concatenate([table[None], null]), mechanism.variance(sensitivity))
+        return Interpretation(null_laws.monte_carlo(found[0], found[1:]), found[0])

@@ -17,6 +17,7 @@ from scipy import stats
 import jaxdp
 from jaxdp import cluster
 from jaxdp.cli.main import main
+from jaxdp.simulate import examples
 from jaxdp.simulate.designs import by_name
 from jaxdp.simulate.engine import grid as engine
 from jaxdp.simulate.engine import pages, results
@@ -182,6 +183,18 @@ def test_a_setting_stops_at_its_width_wherever_it_was_interrupted(tmp_path):
             settings(), tmp_path / "tasks", Plan(100_000, chunk=100, interval_width=0.03, task=task, of=2)
         )
     assert table(tmp_path / "tasks") == table(tmp_path / "calm")
+
+
+def test_the_p_values_of_many_pairs_follow_each_other_whatever_the_batch():
+    """Written into a row of one number a replicate, those beyond it would stay 0 and count as rejections."""
+    design = functools.partial(examples.four_separate_columns, n=300)
+    test, key = jaxdp.PairContrasts(epsilon=1.0, num_null=19, classes=2), jax.random.key(4)
+    few, many = (jaxdp.power.p_values(test, design, key, 30, batch_size=batch) for batch in (4, 16))
+    assert few.shape == (30,)
+    np.testing.assert_array_equal(few, many)
+    first = jaxdp.power.p_values(test, design, key, 6, batch_size=1)
+    np.testing.assert_array_equal(few[:6], first)
+    assert np.all(np.asarray(few) > 0)
 
 
 def test_p_values_that_are_nan_are_counted_and_never_rejections(tmp_path):

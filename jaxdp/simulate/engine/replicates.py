@@ -215,7 +215,8 @@ def spread(test, design, key, start, count, capacity: int, batch_size: int, devi
 
     To be traced; start and count may be. Whole batches only, dealt to the devices in turn: the last one is filled up
     with replicates that are thrown away, so that every replicate goes through the same program, and batches beyond
-    `count` are not computed. fixed: batch_size is the batch, otherwise a bound of `default_batch`.
+    `count` are not computed. Where a replicate has several p-values they follow each other, and the first `count` are
+    kept. fixed: batch_size is the batch, otherwise a bound of `default_batch`.
     """
 
     def share(key, start):
@@ -231,7 +232,8 @@ def spread(test, design, key, start, count, capacity: int, batch_size: int, devi
         rounds = (count + together - 1) // together
         if not isinstance(rounds, int):  # a known number of rounds can be differentiated in reverse
             rounds = rounds.astype(jnp.int32)
-        found = jnp.zeros((-(-capacity // together), batch), program.out_avals[0].dtype)
+        one_p = program.out_avals[0]  # a test of many pairs has several p-values for each replicate
+        found = jnp.zeros((-(-capacity // together), batch, *one_p.shape), one_p.dtype)
         return jax.lax.fori_loop(0, rounds, block, found)[:, None]
 
     whole, replicate = PartitionSpec(), PartitionSpec(None, "replicate")

@@ -1,4 +1,4 @@
-"""Several processes as one mesh: on a cluster by auto-detection, elsewhere by an address; nothing on one machine."""
+"""Joins several processes into one mesh: detected on a cluster, by an address elsewhere; no effect on one machine."""
 
 from __future__ import annotations
 

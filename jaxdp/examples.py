@@ -62,7 +62,7 @@ class AuditSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """Data that a test can run on, and one configuration of it: what the contract suite, audits and level checks draw.
+    """Data for a test and one configuration of the test, as used by the contract suite, audits and level checks.
 
     data: (key, n) -> Data on which the test has something to find.
     null: the same under its hypothesis; without_null: why there is none.

@@ -1,4 +1,4 @@
-"""Compiled programs: where they are kept between processes, and compiling before the data are there.
+"""Compiled programs: keeping them between processes, and compiling them before the data are there.
 
     jaxdp.programs.keep()                            # in ~/.cache/jaxdp/programs; the command line does this
     jaxdp.programs.keep("folder")                    # elsewhere

@@ -1,4 +1,4 @@
-"""What releases cost together: composition, subsampling, filters, the ledger. Host only, float64 and fractions."""
+"""The joint cost of releases: composition, subsampling, filters, the ledger. Host only, float64 and fractions."""
 
 from jaxdp._base import lazy
 

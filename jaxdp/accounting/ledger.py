@@ -42,7 +42,7 @@ _UNITS = {"epsilon": UNIT, "delta": DELTA_UNIT, "rho": UNIT}
 
 
 class BudgetExhausted(RuntimeError):
-    """A charge that does not fit into what is left. Nothing was charged and no data were read."""
+    """A charge exceeds the remaining budget. Nothing was charged and no data were read."""
 
 
 class LedgerError(ValueError):

@@ -28,15 +28,15 @@ class InMemory(TypedDict, total=False):
 
     strict: Annotated[
         Switch,
-        "for callers who are not trusted: charge first, never refuse because of what a record holds (one line is one "
-        "record, a malformed one counts as missing)",
+        "for callers who are not trusted: charge first and never refuse because of what a record holds (each line is "
+        "one record, and a malformed line counts as missing)",
     ]
-    records: Annotated[Count, "the number of records, where that is public"]
-    force: Annotated[Switch, "go on although a column does not parse (see `jaxdp check`)"]
+    records: Annotated[Count, "the number of records, if it is public"]
+    force: Annotated[Switch, "continue although a column does not parse (see `jaxdp check`)"]
     memory: Annotated[
         int | str | None,
         Keyword("SIZE", arguments.memory),
-        "what reading may take, such as 2GB (default: half of this machine)",
+        "memory limit of reading, such as 2GB (default: half of this machine's memory)",
     ]
 
 
@@ -46,8 +46,9 @@ class Complete(InMemory, total=False):
     missing: Annotated[
         str | None,
         Keyword(choices=("refuse", "drop")),
-        "records without a value in a column that is asked about: refuse where they would be taken for dependence or "
-        "drop them, which makes the number of complete records public (default: as the schema says, else refuse)",
+        "how to treat records without a value in a column of the query: refuse if they could be mistaken for "
+        "dependence, or drop them, which makes the number of complete records public (default: as the schema says, "
+        "else refuse)",
     ]
 
 
@@ -57,9 +58,9 @@ class ReadingOptions(Complete, total=False):
     keep_sums: Annotated[
         str | os.PathLike | None,
         Keyword("DIR"),
-        "of a table beyond --memory, which is read in chunks if the test has sums: keep the sums of files that were "
-        "read in this folder, so that an interrupted pass goes on with the same line; they are PRIVATE (no noise), in "
-        "a folder of mode 0700, and deleted once the answer is there",
+        "for a table larger than --memory, which is read in chunks if the test can be computed from sums: keep the "
+        "sums of the files already read in this folder, so that the same command continues an interrupted pass; the "
+        "sums are PRIVATE (no noise), the folder has mode 0700, and they are deleted once the answer is there",
     ]
 
 
@@ -103,12 +104,12 @@ class TestsOptions(Budgeted, CallOptions, total=False):
     method: Annotated[
         str | None,
         Keyword("M"),
-        "name of the test, or of a classical one that it answers for (default: what fits the columns)",
+        "test to use, by its own name or that of a classical test (default: chosen by the kinds of columns)",
     ]
     sees: Annotated[
         str | None,
         Keyword("KIND", choices=KINDS_OF_ALTERNATIVES),
-        "kind of dependence that the test must be built to see: linear, monotone or any",
+        "kind of dependence that the test must be built to detect: linear, monotone or any",
     ]
     level: Annotated[float, Keyword("LEVEL", arguments.probability, 0.05), "significance level (default 0.05)"]
     fields: Annotated[
@@ -132,7 +133,7 @@ class TestOptions(TestsOptions, total=False):
     margin: Annotated[
         float | None,
         Keyword("M", arguments.positive_number),
-        "is the effect surely less than M in size, in its own units (equivalence)? At no further cost",
+        "also test, at no further cost, whether the effect is smaller than M in size, in its own units (equivalence)",
     ]
 
 
@@ -143,10 +144,10 @@ class PairsOptions(TestsOptions, total=False):
     adjust: Annotated[
         str,
         Keyword(default="holm", choices=tuple(ADJUSTMENTS)),
-        "with --all-pairs: how p-values are adjusted for the number of pairs, holm (family-wise error, the default) or "
+        "with --all-pairs: how p-values are adjusted for the number of pairs: holm (family-wise error, the default) or "
         "bh (false discovery rate)",
     ]
-    delta: Annotated[Share, "with --all-pairs: (epsilon, D)-DP where that has less noise (default: pure epsilon)"]
+    delta: Annotated[Share, "with --all-pairs: use (epsilon, D)-DP if that needs less noise (default: pure epsilon)"]
 
 
 class MICOptions(Budgeted, Complete, Known, Paid, total=False):
@@ -167,8 +168,8 @@ class MICOptions(Budgeted, Complete, Known, Paid, total=False):
 class DescribeOptions(Budgeted, InMemory, Known, Paid, total=False):
     """The keywords of `jaxdp.describe`."""
 
-    columns: Annotated[Columns, "columns to describe, which share epsilon (default: all)"]
-    delta: Annotated[Share, "Gaussian noise under (epsilon, D)-DP, for many columns"]
+    columns: Annotated[Columns, "columns to describe; they share epsilon (default: all)"]
+    delta: Annotated[Share, "use Gaussian noise under (epsilon, D)-DP, for many columns"]
 
 
 class SearchOptions(Abilities, Budgeted, CallOptions, total=False):
@@ -178,7 +179,8 @@ class SearchOptions(Abilities, Budgeted, CallOptions, total=False):
     method: Annotated[
         Any,
         Keyword("M", default="auto"),
-        "search, such as table_pc, or a test for PC, package.module:Class too (default: what fits the columns)",
+        "search, such as table_pc, or a test for PC, also as package.module:Class (default: chosen by the kinds of "
+        "columns)",
     ]
 
 

@@ -19,8 +19,8 @@ def add_parser(subparsers) -> None:
         DescribeOptions,
         help="counts of levels, quartiles and missing values of columns",
         description=(
-            "Releases noisy counts of all columns at once: of every level, of cells without a value and of unknown "
-            "levels, and quartiles of numbers and dates, each with a 95 % interval for these records."
+            "Releases noisy counts for all columns at once: of each level, of cells without a value and of cells with "
+            "an unknown level; also the quartiles of numbers and dates. Each has a 95 % interval for these records."
         ),
         epilog=EXAMPLE,
     )

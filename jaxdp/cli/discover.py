@@ -23,19 +23,21 @@ def add_parser(subparsers) -> None:
         epilog=EXAMPLE,
     )
     add_knowledge(parser)
-    parser.add_argument("--compare", "--truth", dest="truth", metavar="GRAPH.json", help="a graph to compare with")
+    parser.add_argument(
+        "--compare", "--truth", dest="truth", metavar="GRAPH.json", help="a graph to compare the result with"
+    )
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
     """--require, --forbid and --tiers: what is known before data are read."""
-    for name, meaning in (("require", "are joined by an edge in any case"), ("forbid", "are joined by no edge")):
+    for name, meaning in (("require", "must be joined by an edge"), ("forbid", "must not be joined by an edge")):
         parser.add_argument(
             f"--{name}",
             type=arguments.names,
             action="append",
             default=[],
             metavar="A,B",
-            help=f"two columns that {meaning} (may be given again)",
+            help=f"two columns that {meaning}; may be repeated",
         )
     parser.add_argument(
         "--tiers",

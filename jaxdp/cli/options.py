@@ -122,7 +122,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
-        help="CSV file with a header line, UTF-8 (.gz too), Parquet, Arrow, Excel; folder or glob; "
+        help="CSV file with a header line (UTF-8, also as .gz), Parquet, Arrow or Excel file; a folder or glob; or "
         "\"duckdb:select ... from 'visits/*.parquet'\"",
     )
     parser.add_argument(
@@ -139,7 +139,7 @@ def add_epsilon(parser: argparse.ArgumentParser) -> None:
 def add_run(parser: argparse.ArgumentParser, out: str) -> None:
     """--out, --overwrite, --json, --seed and --ledger."""
     parser.add_argument(
-        "--out", metavar="DIR", help=f"folder for the results (default {out}, {out}-2, ...: the next free)"
+        "--out", metavar="DIR", help=f"folder for the results (default: the first free of {out}, {out}-2, ...)"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in --out")
     parser.set_defaults(usual_out=out)
@@ -155,7 +155,9 @@ def add_run(parser: argparse.ArgumentParser, out: str) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json."""
-    parser.add_argument("--json", action="store_true", help="print what the result file holds, instead of a screen")
+    parser.add_argument(
+        "--json", action="store_true", help="print the content of the result file (JSON) in place of text"
+    )
 
 
 def add_out(parser: argparse.ArgumentParser, default: str) -> None:

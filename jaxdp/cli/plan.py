@@ -36,9 +36,10 @@ def add_parser(subparsers) -> None:
         "plan",
         help="records, budget or effect needed, before anything is spent",
         description=(
-            "Three of --n, --epsilon, --effect and --power are given, the fourth is the answer. No data are read. With "
-            "--schema all tests that fit its columns are compared. An effect B says: given Z, Y's own part is noise "
-            "plus B times X's own part, in standard deviations; columns with levels are cut from such values."
+            "Give three of --n, --epsilon, --effect and --power; the fourth is the answer. No data are read. With "
+            "--schema, all tests that fit its columns are compared. An effect B means that the part of Y that Z does "
+            "not explain is noise plus B times that part of X, in standard deviations; columns with levels are cut "
+            "from such values."
         ),
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -46,13 +47,14 @@ def add_parser(subparsers) -> None:
     parser.add_argument(
         "--discover",
         action="store_true",
-        help="plan a causal graph instead: which search, and which edges will it miss? With --schema, --n, --epsilon",
+        help="plan a search for a causal graph instead: which search to use and which edges it will miss; needs "
+        "--schema, --n and --epsilon",
     )
     plan_epsilon.add_arguments(parser)
     parser.add_argument(
         "--method",
         metavar="M",
-        help="test to plan (with --schema: all that fit; else the default for one continuous Z)",
+        help="test to plan (default: with --schema all tests that fit, else the default for one continuous Z)",
     )
     parser.add_argument("--n", type=arguments.count, metavar="N", help="number of records")
     parser.add_argument("--epsilon", type=arguments.budget, metavar="E", help="privacy budget")
@@ -61,10 +63,12 @@ def add_parser(subparsers) -> None:
         type=arguments.probability,
         default=0.0,
         metavar="D",
-        help="Gaussian noise that is (epsilon, D)-DP (default: pure epsilon)",
+        help="use Gaussian noise that is (epsilon, D)-DP (default: pure epsilon)",
     )
     parser.add_argument("--effect", type=arguments.positive_number, metavar="B", help="effect to find")
-    parser.add_argument("--power", type=arguments.probability, metavar="P", help="wanted probability of finding it")
+    parser.add_argument(
+        "--power", type=arguments.probability, metavar="P", help="wanted probability of finding the effect"
+    )
     parser.add_argument("--level", type=arguments.probability, default=0.05, help="significance level (default 0.05)")
     parser.add_argument("--schema", metavar="S.toml", help="public knowledge about the columns (no data are read)")
     parser.add_argument("--x", metavar="A", help="column X of the schema")
@@ -81,20 +85,22 @@ def add_parser(subparsers) -> None:
         "--residual-sd",
         type=arguments.positive_number,
         metavar="S",
-        help="sd of continuous columns about what Z explains, on [-1, 1] (default 0.2; with --schema)",
+        help="with --schema: sd of the part of a continuous column that Z does not explain, for columns scaled to "
+        "[-1, 1] (default 0.2)",
     )
     parser.add_argument("--accept-coarse-cells", action="store_true", help=COARSE_CELLS)
     parser.add_argument(
         "--replicates",
         type=_replicates,
         metavar="R",
-        help=f"made-up data sets that check the answer, and the most at each step of a search by simulation (default "
-        f"{DEFAULT_REPLICATES}; 0: no check)",
+        help="number of made-up data sets that check the answer, also the largest number in a step of a search by "
+        f"simulation (default {DEFAULT_REPLICATES}; 0: no check)",
     )
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{QUICK_REPLICATES} made-up data sets instead: powers to about 0.03, in a fifth of the time at most",
+        help=f"use {QUICK_REPLICATES} made-up data sets: powers are accurate to about 0.03, in at most a fifth of the "
+        "time",
     )
     parser.add_argument(
         "--seed", type=arguments.seed, default=8, metavar="N", help="seed of the made-up data (default 8)"

@@ -21,11 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--epsilon-curve",
         action="store_true",
-        help="power beside risk over a grid of epsilons, for --n and --effect; the knee is the smallest with --power "
-        "(default 0.8)",
+        help="power and risk over a grid of epsilons, for --n and --effect; the knee is the smallest epsilon with "
+        "--power (default 0.8)",
     )
     parser.add_argument(
-        "--studies", type=arguments.count, metavar="R", help="with --epsilon-curve: so many tests share each epsilon"
+        "--studies",
+        type=arguments.count,
+        metavar="R",
+        help="with --epsilon-curve: number of tests that share each epsilon",
     )
 
 

@@ -30,7 +30,7 @@ def add_parser(subparsers) -> None:
         help="rejection rates of tests on simulated designs (type-I error, power)",
         description=(
             "Simulates a grid: every method on every design at every n, epsilon and effect. Effect 0 is the null "
-            "hypothesis. Interrupt it at any time and go on with --resume. Everything it shows is simulated."
+            "hypothesis. A run may be interrupted at any time and continued with --resume. All results are simulated."
         ),
         epilog=EXAMPLE,
     )
@@ -45,15 +45,19 @@ def add_parser(subparsers) -> None:
         metavar="D",
         help="designs, or package.module:function (see --list)",
     )
-    grid.add_argument("--n", type=arguments.counts, default=[1000], metavar="N", help="records (default 1000)")
+    grid.add_argument(
+        "--n", type=arguments.counts, default=[1000], metavar="N", help="numbers of records (default 1000)"
+    )
     grid.add_argument("--epsilon", type=_budgets, default=[1.0], metavar="E", help="budgets (default 1)")
     grid.add_argument("--effect", type=_effects, default=[0.0], metavar="F", help="effects (default 0, the null)")
     grid.add_argument("--level", type=arguments.probability, default=0.05, help="significance level (default 0.05)")
     grid.add_argument("--seed", type=arguments.seed, default=0, metavar="S", help="seed of the root key (default 0)")
-    grid.add_argument("--precision", choices=("float32", "float64"), default="float32", help="of all arrays")
+    grid.add_argument("--precision", choices=("float32", "float64"), default="float32", help="precision of all arrays")
     grid.add_argument("--schema", metavar="S.toml", help="simulate data shaped like this schema, in place of --design")
     for role in ("x", "y", "given"):
-        grid.add_argument(f"--{role}", type=arguments.names, default=[], metavar="A,B", help=f"with --schema: {role}")
+        grid.add_argument(
+            f"--{role}", type=arguments.names, default=[], metavar="A,B", help=f"with --schema: columns {role}"
+        )
     for kind in ("method", "design"):
         grid.add_argument(
             f"--{kind}-option",
@@ -75,52 +79,70 @@ def add_run(group) -> None:
         type=arguments.whole_number(1, MAX_REPLICATES),
         default=1000,
         metavar="R",
-        help="per setting (default 1000)",
+        help="replicates of each setting (default 1000)",
     )
     group.add_argument(
         "--chunk",
         type=_chunk,
         default=AUTO,
         metavar="C",
-        help="replicates per record and launch (default auto: 1000 or more on a CPU, 100000 on an accelerator)",
+        help="replicates in one launch and record (default auto: 1000 or more on a CPU, 100000 on an accelerator)",
     )
-    group.add_argument("--interval-width", type=arguments.probability, metavar="W", help="stop a setting at this width")
+    group.add_argument(
+        "--interval-width",
+        type=arguments.probability,
+        metavar="W",
+        help="end a setting when its interval is this narrow",
+    )
     group.add_argument("--keep-p-values", action="store_true", help="store every p-value, 4 bytes each")
-    group.add_argument("--memory", type=_bytes, metavar="BYTES", help="limit, such as 2GB (default: cache-sized)")
+    group.add_argument(
+        "--memory",
+        type=_bytes,
+        metavar="BYTES",
+        help="memory limit, such as 2GB (default: none on a CPU, a quarter of an accelerator's)",
+    )
     group.add_argument("--batch-size", type=arguments.count, metavar="B", help="replicates in flight (default: auto)")
     group.add_argument(
-        "--devices", type=arguments.count, metavar="K", help="devices (default: all; on a CPU two a core)"
+        "--devices", type=arguments.count, metavar="K", help="number of devices (default: all; on a CPU two per core)"
     )
-    group.add_argument("--estimate", action="store_true", help="programs, launches, bytes and time of it, and stop")
-    group.add_argument("--resume", action="store_true", help="go on with the results in --out")
+    group.add_argument(
+        "--estimate", action="store_true", help="print the programs, launches, bytes and time that are needed, and stop"
+    )
+    group.add_argument("--resume", action="store_true", help="continue with the results in --out")
     options.add_out(group, "out/simulate")
 
 
 def add_cluster(group) -> None:
     """Job arrays and meshes of several processes."""
-    group.add_argument("--task", type=_index, default=0, metavar="I", help="this task of a job array, from 0")
-    group.add_argument("--of", type=arguments.count, default=1, metavar="N", help="tasks of the job array")
-    group.add_argument("--distributed", action="store_true", help="one mesh over the processes of the cluster's job")
-    group.add_argument("--coordinator", metavar="HOST:PORT", help="address of process 0, outside a known cluster")
-    group.add_argument("--processes", type=arguments.count, metavar="P", help="with --coordinator")
-    group.add_argument("--process", type=_index, metavar="I", help="with --coordinator: this process, from 0")
+    group.add_argument("--task", type=_index, default=0, metavar="I", help="number of this task in a job array, from 0")
+    group.add_argument("--of", type=arguments.count, default=1, metavar="N", help="number of tasks in the job array")
+    group.add_argument(
+        "--distributed", action="store_true", help="use one mesh over the processes of the cluster's job"
+    )
+    group.add_argument(
+        "--coordinator", metavar="HOST:PORT", help="address of process 0, if the cluster is not detected"
+    )
+    group.add_argument("--processes", type=arguments.count, metavar="P", help="with --coordinator: number of processes")
+    group.add_argument("--process", type=_index, metavar="I", help="with --coordinator: number of this process, from 0")
     add_submit(group)
 
 
 def add_submit(group) -> None:
     """Options of a submission."""
     group.add_argument(
-        "--submit", choices=("slurm", "local"), help="run as --tasks jobs through submitit: slurm, or this machine"
+        "--submit", choices=("slurm", "local"), help="run as --tasks jobs through submitit, by slurm or on this machine"
     )
-    group.add_argument("--tasks", type=arguments.count, metavar="N", help="with --submit: how many")
-    group.add_argument("--wait", action="store_true", help="with --submit: wait for them, then draw and print as usual")
+    group.add_argument("--tasks", type=arguments.count, metavar="N", help="with --submit: number of jobs")
+    group.add_argument(
+        "--wait", action="store_true", help="with --submit: wait for the jobs, then draw and print as usual"
+    )
     group.add_argument(
         "--submit-option",
         type=arguments.setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of the jobs, by submitit's name, such as timeout_min=600, cpus_per_task=4 or slurm_partition=long",
+        help="option of the jobs by submitit's name, such as timeout_min=600, cpus_per_task=4 or slurm_partition=long",
     )
 
 

@@ -23,7 +23,7 @@ def add_parser(subparsers) -> None:
         description="Tests whether X is independent of Y given Z, or every pair of columns, at a stated privacy cost.",
         epilog=EXAMPLE,
     )
-    parser.add_argument("--all-pairs", action="store_true", help="every pair of columns, under one total epsilon")
+    parser.add_argument("--all-pairs", action="store_true", help="test every pair of columns under one total epsilon")
     coarse = ("accept_coarse_cells", True)  # a field of tests, as of --set
     parser.add_argument("--accept-coarse-cells", dest="fields", action="append_const", const=coarse, help=COARSE_CELLS)
 

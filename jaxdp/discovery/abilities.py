@@ -6,7 +6,9 @@ from typing import Annotated, Any, Required, TypedDict
 from jaxdp._base import arguments
 from jaxdp._base.keywords import Keyword
 
-COARSE_CELLS = "run tests that cut Z into cells given 2 or more continuous columns too, at the price of false findings"
+COARSE_CELLS = (
+    "also run tests that cut Z into cells if Z has 2 or more continuous columns, at the price of false findings"
+)
 
 Count = Annotated[int | None, Keyword("N", arguments.count)]
 Share = Annotated[float, Keyword("D", arguments.probability, 0.0)]
@@ -15,12 +17,13 @@ Share = Annotated[float, Keyword("D", arguments.probability, 0.0)]
 class Abilities(TypedDict, total=False):
     """The arguments that not every search has, as calls take them."""
 
-    max_order: Annotated[Count, "largest conditioning set (default: no limit)"]
-    delta: Annotated[Share, "(epsilon, D)-DP (default: pure epsilon)"]
+    max_order: Annotated[Count, "largest number of columns to condition on (default: no limit)"]
+    delta: Annotated[Share, "search under (epsilon, D)-DP (default: pure epsilon)"]
     directions: Annotated[
         float | None,
         Keyword("S", arguments.share),
-        "share of the budget for the arrows, 0 to below 1 (default: what the search chooses; 0 draws none)",
+        "share of the budget for the arrows, from 0 to below 1 (default: chosen by the search; 0: nothing is spent on "
+        "arrows)",
     ]
     knowledge: Any
     keep: Any

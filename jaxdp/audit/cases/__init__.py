@@ -1,4 +1,4 @@
-"""Every example of every test by its name: what the contract suite, audits and level checks run; no list is kept here.
+"""Every example of every test by its name, as run by the contract suite, audits and level checks; no list is kept here.
 
 The examples of the package's own tests are in the files of this folder, each under the name of its test
 (`partition_gcm = (Example(...), ...)`); a test of another package carries its own, `TestSpec(examples=...)`.

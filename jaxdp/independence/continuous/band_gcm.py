@@ -64,7 +64,7 @@ def _describe_effect(test, x, y, interval) -> str:
 
 @frozen_pytree
 class BandGCM(BandTest):
-    """Private test of X independent of Y given Z (one continuous column, any number of coded ones), no law of Z known.
+    """Private test of X independent of Y given Z of unknown law: one continuous column, any number of coded ones.
 
     Statistic: records sorted by z (ties by random priorities of their numbers); S = 1/(2k) times the sum of
     psi(x_j - x_i) psi(y_j - y_i) over pairs at most k ranks apart, psi(t) = clip(t/c, -1, 1). Coded columns of z

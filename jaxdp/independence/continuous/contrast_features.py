@@ -33,7 +33,7 @@ STRONG_EFFECT, NEEDED_Z = 0.08, 3.0  # E T per record of a parabola of 0.8 sd (#
 
 @frozen_pytree
 class ContrastFeatures(ContrastTest):
-    """Private test of X independent of Y given two to five continuous columns of Z, with power against changes of size.
+    """Private test of X independent of Y given two to five continuous Z, with power against spread, bends and products.
 
     Statistic: windows of m = 2 (d + 1) records along Hilbert curves and their contrasts a as in `ContrastGCM`, its
     symmetric form; s = distances from the window's mean beyond 3/4 of the scale; g = (4/3 a'x, 10/3 a's)/scale, scaled

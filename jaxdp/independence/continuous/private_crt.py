@@ -27,7 +27,7 @@ SHARES = {"statistic": 0.85, "variance": 0.15}
 
 @frozen_pytree
 class PrivateCRT(RandomizationTest):
-    """Noisy-CRT decision: is T_0 among the largest, all T_j carrying Laplace noise of scale 2 Delta/epsilon?
+    """Noisy-CRT decision: is T_0 among the largest T_j if each has Laplace noise of scale 2 Delta/epsilon?
 
     Sensitivity: Delta = 2 for y without regression, 2 (1 + N(ridge)/sqrt2)^2 for kernel ridge residuals
     (docs/theory/crt.md#statistic, tight), Linf over (T_0, ..., T_m), replace-one neighbours of (x, resamples, y, z)
@@ -84,7 +84,7 @@ class PrivateCRT(RandomizationTest):
 
 @frozen_pytree
 class CRTNormal(RandomizationTest):
-    """Laplace release of T_0 and of its null variance; the p-value is post-processing, no resamples.
+    """Laplace release of T_0 and of its null variance; the p-value is post-processing, without resamples.
 
     Statistic: T_0 = sum r_i y_i and V = sum Var(r | z_i) y_i^2; a record whose x or mean is missing is left out.
     Sensitivity: 2 for T_0 (4 if the law is not symmetric, because the public mean of the clipped residual is

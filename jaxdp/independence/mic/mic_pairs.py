@@ -145,7 +145,7 @@ def _null_tables(test, key, sensitivity, num_records: int, count: int):
 
 @frozen_pytree
 class MICrTopPair(MICrPairs):
-    """Privately names the pair with about the largest MICr: an index into `pairs`.
+    """Privately selects a pair whose MICr is close to the largest; releases its index in `pairs`.
 
     Sensitivity: that of one coefficient, Linf over the pairs, replace-one (docs/theory/mic.md#many-pairs).
     Privacy: epsilon-DP by permute-and-flip, whatever the number of pairs.

@@ -127,7 +127,7 @@ _curves = jax.jit(Curves.of)  # one program: between two stages of a release not
 
 @frozen_pytree
 class LogRank(PrivateTest):
-    """Private log-rank test: times to an event in two groups, censored ones too, with the log hazard ratio.
+    """Private log-rank test of times to an event, censored or not, in two groups, with the log hazard ratio.
 
     x: the group, two levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is the
     event; a time at the upper bound counts as censored there, whatever its event says. No z.

@@ -417,7 +417,7 @@ class ScoreTest(PrivateTest):
 
 @frozen_pytree
 class BestVariants(ScoreTest):
-    """The `count` variants of many that go with y most, and `ScoreTest` of each, adjusted for covariates.
+    """Selects the `count` variants most associated with y and runs `ScoreTest` on each, adjusted for covariates.
 
     As `ScoreTest`, with a stage before the lines: `count` selections (`TopK`) choose among
     the scores |sum x r| of all K variants, each of sensitivity 2 in Linf; the rest is about the chosen ones alone.

@@ -91,7 +91,7 @@ def read_persons(
     watch: gets the columns beside FID and IID, named or not.
     Errors: ValueError for a missing header or column, and for a person with two rows.
     """
-    header, *rows = (line.split() for line in Path(path).read_text().splitlines() if line.strip())
+    header, *rows = _fields(path) or [[]]
     if [name.lstrip("#").upper() for name in header[:2]] != ["FID", "IID"]:
         raise ValueError(f"{path} must begin with a header FID IID and the names of its columns.")
     absent = [name for name in names if name not in header[2:]]
@@ -154,8 +154,17 @@ def _number(text: str) -> float:
         return float("nan")
 
 
+def _fields(path) -> list[list[str]]:
+    """The fields of each line that is not empty."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:  # which quotes a byte of the file, and holds all of them
+        raise ValueError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
 def _rows(path: str, width: int) -> list[list[str]]:
-    rows = [line.split() for line in Path(path).read_text().splitlines() if line.strip()]
+    rows = _fields(path)
     if not rows or any(len(row) != width for row in rows):
         raise ValueError(f"{path} must have rows of {width} columns.")
     return rows

@@ -94,7 +94,7 @@ class Schema:
             spec = _parse_json(text) if Path(path).suffix.lower() == ".json" else tomllib.loads(text)
         except UnicodeDecodeError:
             raise ValueError(f"schema {name} is not UTF-8 text: save it as UTF-8.") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"schema {name} cannot be read: {error}.") from None
         return cls.from_dict(spec)
 

@@ -185,8 +185,8 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
         raise ValueError("a graph needs different names, got a repeated one.")
     arcs = np.zeros((len(names), len(names)), bool)
     for key in ("directed", "undirected"):
-        for pair in content.get(key, []):
-            if not isinstance(pair, list | tuple) or len(pair) != 2:
+        for pair in _list(content, key):
+            if not isinstance(pair, list | tuple) or [type(name) for name in pair] != [str, str]:
                 raise ValueError(f'"{key}" must hold pairs of names, got {printed(pair)}.')
             unknown = [name for name in pair if name not in position]
             if unknown or pair[0] == pair[1]:
@@ -195,8 +195,11 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
             arcs[i, j] = True
             if key == "undirected":
                 arcs[j, i] = True
-    epsilon = content.get("epsilon", "inf")
-    cost = Cost(epsilon=float(epsilon), rho=float("inf"), relation=Relation.REPLACE_ONE)
+    try:
+        epsilon = float(content.get("epsilon", "inf"))
+    except (TypeError, ValueError):
+        raise ValueError(f'"epsilon" must be a number, got {printed(content["epsilon"])}.') from None
+    cost = Cost(epsilon=epsilon, rho=float("inf"), relation=Relation.REPLACE_ONE)
     return graph_from_arcs(
         names,
         arcs,
@@ -204,14 +207,24 @@ def graph_from_dict(content: Mapping[str, Any]) -> Graph:
         cost=cost,
         mode=str(content.get("mode", "")),
         note=str(content.get("note", "")),
-        cautions=tuple(map(str, content.get("cautions", ()))),
+        cautions=tuple(map(str, _list(content, "cautions"))),
     )
+
+
+def _list(content: Mapping[str, Any], key: str) -> Sequence[Any]:
+    """What stands under the key, no entries where nothing does."""
+    values = content.get(key, [])
+    if not isinstance(values, list | tuple):
+        raise ValueError(f'"{key}" must be a list, got {printed(values)}.')
+    return values
 
 
 def read_graph(path: str | os.PathLike) -> Graph:
     """A graph from graph.json. Errors: OSError, or ValueError with one sentence."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except UnicodeDecodeError:
+        raise ValueError(f"graph {os.fspath(path)} is not UTF-8 text: save it as UTF-8.") from None
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"graph {os.fspath(path)} is not JSON: {error}.") from None
     return graph_from_dict(content)

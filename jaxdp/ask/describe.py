@@ -16,7 +16,7 @@ from jaxdp._base.keywords import complete
 from jaxdp.ask.calls import DescribeOptions
 from jaxdp.ask.column_counts import MISSING, UNKNOWN, ColumnCounts, default_bins
 from jaxdp.ask.reading import Selection, Table
-from jaxdp.ask.table_answer import TableAnswer, versions
+from jaxdp.ask.table_answer import TableAnswer
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import ColumnsQuery, asked, budget, listing
 from jaxdp.ask.value_cells import ValueCells, points_of, values_of
@@ -150,7 +150,6 @@ class DescribeQuery(ColumnsQuery[Description]):
             "bins": query.bins,
             "columns": described,
             "unit": self.schema.protects if self.schema.unit else "",
-            "versions": versions(),
         }
         return Description(described, released.cost, released.mode, query.method, content)
 

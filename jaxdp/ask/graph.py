@@ -16,7 +16,7 @@ from jaxdp._base.keywords import complete
 from jaxdp.ask.calls import SearchOptions
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.reading import Selection, Table, is_release
-from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget, silent
 from jaxdp.data import streamed
@@ -92,6 +92,7 @@ class GraphAnswer(TableAnswer):
             "num_tests": graph.num_tests,
             "cautions": list(graph.cautions),
             "unit": self.protects,
+            "versions": versions(),
         } | ({"note": graph.note} if graph.note else {})
         if truth is not None:
             content["skeleton_f1"] = metrics.skeleton_f1(graph, truth)

@@ -57,6 +57,9 @@ class Query(TableQuery[Answer]):
         method, sees = own["method"], own["sees"]
         x, y, given = (tuple(schema.named(role, own[role])) for role in ("x", "y", "given"))
         domain = _coded(schema, x, y, given)
+        for name, value in (("method", method), ("sees", sees)):
+            if value is not None and not isinstance(value, str):
+                raise ValueError(f"{name} must be a name, got {type(value).__name__}.")
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)

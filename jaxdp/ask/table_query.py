@@ -23,7 +23,7 @@ from jaxdp.ask import reading
 from jaxdp.ask.calls import READING, SHARED, CallOptions
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.reading import Reading, Selection, Table
-from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Cost
 from jaxdp.data import batches, conditioning
 from jaxdp.data.kept_sums import KeptSums
@@ -176,6 +176,7 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
             "mode": released.mode,
             "n": rows,
             "cautions": cautions(rows, self.epsilon, released.mode, account is not None),
+            "versions": versions(),
         }
 
 

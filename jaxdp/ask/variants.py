@@ -21,7 +21,7 @@ from jaxdp._base.printed import printed, printed_name
 from jaxdp.ask.calls import GwasOptions
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.reading import Selection, Table
-from jaxdp.ask.table_answer import TableAnswer
+from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget
 from jaxdp.core import Cost
@@ -200,6 +200,7 @@ class GwasQuery(TableQuery[VariantAnswers]):
             "assumption": rule.sentence,
             "flags": list(rule.flags),
             "cautions": cautions(len(genotypes.persons), self.epsilon, result.mode, account is not None),
+            "versions": versions(),
         }
         return VariantAnswers(sorted(found, key=lambda one: one["p_value"]), result.cost, result.mode, content)
 

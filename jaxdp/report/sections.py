@@ -40,7 +40,6 @@ FLAGS = {
     "coarse cells": "cells that are too wide (coarse cells)",
     "fit": "a fit of X and Y on Z that may be poor (fit)",
     "small blocks": "blocks of few records (small blocks)",
-    "few records": "few records for the noise of their counts (few records)",
     "margins": "columns that may be far from normal, Z among them (margins)",
     "few records for intervals": "few records for intervals",
     "narrow column": "a column far narrower than its bounds (narrow column)",
@@ -62,7 +61,6 @@ DOUBTS = {  # what a flagged test takes for a dependence; a flag about power alo
     "coarse cells": "X and Y vary with Z within a cell",
     "fit": "the fits of X and Y on Z are poor",
     "small blocks": "the blocks are too small for their test",
-    "few records": "the margins of the strata are mostly noise",
     "margins": "X and Y bend with Z, or a column is far from normal",
 }
 

@@ -209,3 +209,26 @@ def test_the_planner_is_a_module_that_may_be_called(monkeypatch):
 
 def test_the_function_called_test_is_no_test():
     assert jaxdp.test.__test__ is False
+
+
+def test_an_answer_without_a_finding_is_not_flagged_by_what_doubts_findings():
+    """The released check of roughness is in doubt about nearly every null: only a finding has something to doubt."""
+    random = np.random.default_rng(3)
+    a, b = random.uniform(-1, 1, (2, 2500))
+    table = {
+        "a": a,
+        "b": b,
+        "x": 0.5 * a + 0.2 * random.normal(size=2500),
+        "y": 0.5 * b + 0.2 * random.normal(size=2500),
+    }
+    bounds = dict.fromkeys("abxy", (-1.5, 1.5))
+    answer = jaxdp.test(table, x="x", y="y", given=["a", "b"], bounds=bounds, epsilon=4.0, key=jax.random.key(5))
+    assert answer.content["built"].get("check_roughness", True)
+    assert answer.p_value > 0.05
+    assert "curvature" not in answer.content["level_rule"]["flags"]
+
+
+@pytest.mark.parametrize("how", [{"method": np.arange(3)}, {"sees": 3}])
+def test_a_method_that_is_no_name_is_refused_in_one_sentence(how):
+    with pytest.raises(ValueError, match="must be a name, got (ndarray|int)"):
+        jaxdp.test(columns(), bounds=BOUNDS, key=jax.random.key(0), **(QUERY | how))

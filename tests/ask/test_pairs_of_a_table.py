@@ -77,13 +77,13 @@ def test_mixed_columns_get_their_own_tests_and_one_exact_charge(tmp_path):
     ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=0.7)
     answers = ask(None, columns=["two", "other", "clinic"], given="grade", epsilon=0.7, ledger=ledger)
     (row,) = ledger.rows()
-    assert row.method == "all-pairs[conditional-kendall, partition-gcm]"
+    assert row.method == "all-pairs[conditional-kendall, stratified-table]"
     assert row.columns.startswith("all pairs of two, other, clinic")
     assert float(ledger.spent.epsilon) == 0.7
     assert as_fraction(float(answers.cost.epsilon)) <= as_fraction(0.7)
     assert answers.mode == "release"
     assert by_pair(answers, "method")[("two", "other")] == "conditional-kendall"
-    assert by_pair(answers, "method")[("two", "clinic")] == "partition-gcm"
+    assert by_pair(answers, "method")[("two", "clinic")] == "stratified-table"
 
 
 @pytest.mark.full

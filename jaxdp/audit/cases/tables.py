@@ -178,7 +178,7 @@ stratified_table = (
     Example(
         functools.partial(examples.codes, levels=(3, 3, 2)),
         null=functools.partial(examples.leaning_codes, levels=(3, 3, 2)),
-        fields={"num_null": 39, "enforce_rule": False},
+        fields={"num_null": 39},
         attack_tightness=1.0,
         audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 2))),
     ),

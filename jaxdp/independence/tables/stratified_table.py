@@ -14,7 +14,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, method_of
-from jaxdp.independence.continuous.validity import FLAG, REFUSE, RUN, Validity
+from jaxdp.independence.continuous.validity import FLAG, RUN, Validity
 from jaxdp.independence.tables.noisy_table import (
     NoisyCounts,
     multinomial_by_binomials,
@@ -23,12 +23,10 @@ from jaxdp.independence.tables.noisy_table import (
 from jaxdp.spec import ANY, Columns, Planning, TestSpec, discrete, given_levels, on_a_line
 from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
-from jaxdp.statistics.tables.association_in_strata import association, expected_counts
+from jaxdp.statistics.tables.association_in_strata import TINY, association, expected_counts
 
 MAX_CELLS = 4096  # of a table: its null tables are drawn cell by cell
-FEW_CELLS = 512  # up to here it is the default for nominal columns
 MIN_CLEARANCE = 5.0  # records of an average stratum, in sds of the noise of its total
-FEW_RECORDS = "few records"
 
 
 def cells(domain) -> int:
@@ -62,16 +60,15 @@ class StratifiedTable(NoisyCounts):
     their variances is ranked among `num_null` tables drawn from the noisy margins of the strata with fresh noise. Exact
     up to the error of these margins (measured level: docs/theory/stratified_table.md#level). The smallest p-value is
     1/(num_null + 1). Differences that cancel over the strata are not found.
-    Errors: `LevelLost` where an average stratum has fewer records than five standard deviations of the noise of its
-    total, 5 sqrt(v r c).
+    Where an average stratum has fewer records than five standard deviations of the noise of its total, 5 sqrt(v r c),
+    the statistic of the release is multiplied by the ratio of the two numbers, so that the level is kept; such answers
+    are flagged "low power".
 
     levels, strata: public numbers of levels of (x, y) and of the columns of z; default from the data's domain.
-    enforce_rule: False runs the test even with so few records; true nulls are then rejected more often than the level.
     """
 
     num_null: int = jax.tree.static(default=999)
     strata: tuple[int, ...] | None = jax.tree.static(default=None)
-    enforce_rule: bool = jax.tree.static(default=True)
 
     uses_z: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
@@ -82,7 +79,7 @@ class StratifiedTable(NoisyCounts):
         alternatives="any dependence of two discrete columns given Z that does not cancel over the strata",
         accepts=_accepts,
         why_not=_why_not,
-        rank=lambda domain: 2 * (_accepts(domain) and not on_a_line(domain) and cells(domain) <= FEW_CELLS),
+        rank=lambda domain: 2 * (_accepts(domain) and not on_a_line(domain)),
         suitability=lambda domain: {ANY: 4} if _accepts(domain) else {},
         planning=Planning(reference="tables:chi_squared_power"),
         theory="docs/theory/stratified_table.md",
@@ -94,21 +91,13 @@ class StratifiedTable(NoisyCounts):
             check.all_at_least(1, strata=self.strata)
 
     def specialize(self, shapes):
-        """Reads the public numbers of levels from the domain where they are not given.
-
-        Errors: `LevelLost` where the records are too few for the strata.
-        """
+        """Reads the public numbers of levels from the domain where they are not given."""
         require_one_column(method_of(self), shapes, "x", "y")
         if shapes.z is None:
             raise ValueError("StratifiedTable conditions on z: give it, or use QuantileTable.")
-        test = self._with_levels(shapes.domain)
-        if self.enforce_rule:
-            test.validity(shapes).require()
-        return test
-
-    def _with_levels(self, domain):
         if self.levels is not None and self.strata is not None:
             return self
+        domain = shapes.domain
         if domain is None or not _accepts(domain):
             raise ValueError(
                 (_why_not(domain) if domain is not None else "")
@@ -118,20 +107,25 @@ class StratifiedTable(NoisyCounts):
         return dataclasses.replace(self, levels=levels, strata=tuple(column.levels for column in domain.z))
 
     def validity(self, shapes) -> Validity:
-        """Enough records for the strata at this budget, by public numbers."""
-        test, n = self._with_levels(shapes.domain), shapes.x.shape[0]
-        variance = test.mechanism_in_force().variance(test.sensitivity(n))
-        if not check.is_concrete(variance):
-            return Validity(RUN, "")
-        (r, c), strata = test.shape, math.prod(test._all_levels[:-2])
-        needed = math.ceil(MIN_CLEARANCE * strata * math.sqrt(float(variance) * r * c))
-        if n >= needed:
+        """Flags records that are too few for the strata at this budget, by public numbers."""
+        test, n = self.specialize(shapes), shapes.x.shape[0]
+        clearance = test._clearance(n, test.sensitivity(n))
+        if not check.is_concrete(clearance) or clearance >= MIN_CLEARANCE:
             return Validity(RUN, "")
         told = (
-            f"{n} records are too few for noisy tables of {r} x {c} levels in {strata} strata: at this budget "
-            f"stratified-table needs {needed}; give a larger epsilon, merge levels, or use partition-gcm"
+            f"{n} records are few for noisy tables of {test.shape[0]} x {test.shape[1]} levels in {test._num_strata} "
+            f"strata: at this budget {math.ceil(n * MIN_CLEARANCE / float(clearance))} are needed for the full power"
         )
-        return Validity(REFUSE if self.enforce_rule else FLAG, told, () if self.enforce_rule else (FEW_RECORDS,))
+        return Validity(FLAG, told + "; a larger epsilon or fewer levels help.", ("low power",))
+
+    def _clearance(self, num_records, sensitivity):
+        """Records of an average stratum, in standard deviations of the noise of its total."""
+        noise = self.mechanism_in_force().variance(sensitivity) * math.prod(self.shape)
+        return num_records / (self._num_strata * noise**0.5 + TINY)
+
+    @property
+    def _num_strata(self) -> int:
+        return math.prod(self._all_levels[:-2])
 
     @property
     def _all_levels(self) -> tuple[int, ...]:
@@ -169,4 +163,5 @@ class StratifiedTable(NoisyCounts):
         )
         null = (counts + mechanism.noise(key_noise, sensitivity, counts.shape)).reshape(self.num_null, *table.shape)
         found = association(key_split, jnp.concatenate([table[None], null]), mechanism.variance(sensitivity))
-        return Interpretation(null_laws.monte_carlo(found[0], found[1:]), found[0])
+        share = jnp.minimum(self._clearance(release.num_records, sensitivity) / MIN_CLEARANCE, 1.0)
+        return Interpretation(null_laws.monte_carlo(share * found[0], found[1:]), found[0])

@@ -1,6 +1,5 @@
 """StratifiedTable: its counts and bound, its statistics, its level and its power given columns of levels."""
 
-import dataclasses
 import itertools
 
 import jax
@@ -11,8 +10,8 @@ from scipy.stats import binom
 
 import jaxdp
 from jaxdp import catalogue
+from jaxdp.core import public_shapes
 from jaxdp.data.dataset import CATEGORICAL, ORDINAL, Column, Data, Domain
-from jaxdp.independence.continuous.validity import LevelLost
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
 from jaxdp.statistics.tables.association_in_strata import association, differences_in_strata
 
@@ -119,12 +118,16 @@ def test_it_is_the_default_of_nominal_columns_given_few_levels_and_says_what_els
         jaxdp.run(jaxdp.StratifiedTable(epsilon=1.0), jax.random.key(0), Data(jnp.zeros(9, int), jnp.zeros(9, int)))
 
 
-def test_too_few_records_for_the_strata_are_refused():
-    few, test = data(jax.random.key(1), 190, 0.0), jaxdp.StratifiedTable(epsilon=1.0)
-    with pytest.raises(LevelLost, match=r"190 records are too few .* 3 x 4 levels in 4 strata: .* needs 196"):
-        jaxdp.run(test, jax.random.key(0), few)
-    accepted = jaxdp.run(dataclasses.replace(test, enforce_rule=False), jax.random.key(0), few)
-    assert 0 < accepted.p_value <= 1
+def test_too_few_records_for_the_strata_keep_the_level_and_are_flagged():
+    """60 records of 3 x 4 levels in four strata at epsilon 1: unscaled, 0.07 to 0.10 would be rejected."""
+    test = jaxdp.StratifiedTable(epsilon=1.0, num_null=199)
+    few = data(jax.random.key(1), 60, 0.0)
+    found = test.validity(public_shapes(few))
+    assert found.flags == ("low power",)
+    assert "60 records are few" in found.sentence
+    assert "196 are needed" in found.sentence
+    assert test.validity(public_shapes(data(jax.random.key(1), 196, 0.0))).flags == ()
+    assert np.mean(p_values(test, 60, 0.0, 400, seed=5, shares=(0.1, 0.1, 0.1, 0.7)) <= 0.05) <= 0.05
 
 
 def test_a_dependence_that_turns_with_the_stratum_is_not_found():

@@ -206,6 +206,8 @@ def connection(path: Path, error: type[Exception]) -> Iterator[sqlite3.Connectio
             raise
         except sqlite3.DatabaseError as problem:
             raise error(f"ledger {path} cannot be used: {reason(problem)}.") from problem
+        except UnicodeDecodeError:  # SQLite quotes what is damaged, and that is no text any more
+            raise error(f"ledger {path} cannot be used: the file is damaged.") from None
 
 
 def _require_version(path: Path, connected: sqlite3.Connection, error: type[Exception]) -> None:
@@ -324,5 +326,5 @@ def first_problem(connected: sqlite3.Connection) -> str | None:
     connected.execute("BEGIN")  # one moment for all reads
     verdict = connected.execute("PRAGMA integrity_check").fetchone()[0]
     if verdict != "ok":
-        return f"the file is damaged ({verdict})"
+        return f"the file is damaged ({'; '.join(verdict.splitlines())})"
     return quick_problem(connected) or ledger_chain.first_break(budget(connected), charges(connected), whole=True)

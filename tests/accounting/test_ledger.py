@@ -391,6 +391,25 @@ def test_a_damaged_file_is_one_clear_error(ledger):
         Ledger.open(ledger.path).verify()
 
 
+@pytest.mark.parametrize(
+    ("place", "damage"),
+    [
+        (b"CREATE TABLE budget", b"CREATE TA\xe2LE budget"),
+        (b"CREATE TRIGGER", b"CREATE\xffTRIGGER"),
+        (32, b"\0\0\1\0\0\0\0\1"),
+    ],
+    ids=["table", "trigger", "free pages"],
+)
+def test_a_damaged_file_is_one_line_without_its_bytes(ledger, place, damage):
+    """SQLite's own words quote damaged text, fail to where it is no text, and list the pages on lines of their own."""
+    content = ledger.path.read_bytes()
+    start = place if isinstance(place, int) else content.index(place)
+    ledger.path.write_bytes(content[:start] + damage + content[start + len(damage) :])
+    with pytest.raises(LedgerError, match="the file is damaged") as refused:
+        Ledger.open(ledger.path).verify()
+    assert "\n" not in str(refused.value)
+
+
 def test_the_file_itself_keeps_keys_unique(ledger):
     spend(ledger, 0.1)
     connected = sqlite3.connect(ledger.path)

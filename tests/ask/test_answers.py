@@ -230,5 +230,5 @@ def test_an_answer_without_a_finding_is_not_flagged_by_what_doubts_findings():
 
 @pytest.mark.parametrize("how", [{"method": np.arange(3)}, {"sees": 3}])
 def test_a_method_that_is_no_name_is_refused_in_one_sentence(how):
-    with pytest.raises(ValueError, match="must be a name, got (ndarray|int)"):
+    with pytest.raises(ValueError, match=r"must be a name, got (ndarray|int)"):
         jaxdp.test(columns(), bounds=BOUNDS, key=jax.random.key(0), **(QUERY | how))

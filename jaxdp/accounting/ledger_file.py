@@ -149,7 +149,10 @@ def reason(problem: Exception) -> str:
     """What went wrong with the file, in words of the file's owner."""
     if isinstance(problem, OSError):
         return (problem.strerror or str(problem)).lower()
-    return _REASONS.get(getattr(problem, "sqlite_errorcode", 0) & 0xFF, str(problem))
+    text = str(problem)
+    if text.startswith("Could not decode"):  # it goes on with the text of the file
+        return _REASONS[sqlite3.SQLITE_CORRUPT]
+    return _REASONS.get(getattr(problem, "sqlite_errorcode", 0) & 0xFF, text)
 
 
 def _flush_folder(folder: Path) -> None:

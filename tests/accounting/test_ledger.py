@@ -410,6 +410,17 @@ def test_a_damaged_file_is_one_line_without_its_bytes(ledger, place, damage):
     assert "\n" not in str(refused.value)
 
 
+def test_a_value_that_is_no_text_any_more_is_not_quoted(ledger):
+    spend(ledger, 0.1)
+    connected = sqlite3.connect(ledger.path)
+    ((chain,),) = connected.execute("SELECT chain FROM charge")
+    connected.close()
+    content = ledger.path.read_bytes()
+    ledger.path.write_bytes(content.replace(chain[1:].encode(), b"\xff" + chain[2:].encode()))
+    with pytest.raises(LedgerError, match=r"cannot be used: the file is damaged\.$"):
+        Ledger.open(ledger.path).rows()
+
+
 def test_the_file_itself_keeps_keys_unique(ledger):
     spend(ledger, 0.1)
     connected = sqlite3.connect(ledger.path)

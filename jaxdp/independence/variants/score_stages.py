@@ -30,6 +30,7 @@ class Model:
     pseudo-inverse. limit: B, what a residual is divided by. fit_limit: fitted means are clipped there.
     gram_noise, moment_noise: variances of the noise in the entries of the Gram matrix and in design'y.
     residual_variance: of the phenotype. skewness: third moment of r as a share of its second, at most.
+    hidden: (w,), the part of the function 1 that lies in those directions; means are fitted there.
     """
 
     theta: Any
@@ -41,6 +42,7 @@ class Model:
     moment_noise: Any
     residual_variance: Any
     skewness: Any
+    hidden: Any
 
 
 @jax.tree_util.register_dataclass
@@ -105,11 +107,12 @@ class NullModel(Stage):
         p, weights = basis.width, jnp.asarray(basis.weights(self._euclidean))
         noise = self.mechanism.variance(release.sensitivity)
         whole, spread = basis.matrix(release.value / weights, n), basis.matrix(noise / weights**2, 0.0)
-        gram, inverse = _known(whole[:p, :p], jnp.minimum(LEAST * jnp.sqrt(noise), 0.25 * n))
-        theta = inverse @ whole[:p, p]
+        constant = jnp.asarray(basis.constant)
+        gram, inverse, hidden = _known(whole[:p, :p], jnp.minimum(LEAST * jnp.sqrt(noise), 0.25 * n), constant)
+        mean = constant @ whole[:p, p] / n
+        theta = inverse @ whole[:p, p] + mean * hidden
         explained = theta @ gram @ theta / n
         left = jnp.clip((1.0 if self.of.binary else whole[p, p] / n) - explained, 1e-3, 1.0)
-        mean = jnp.asarray(basis.constant) @ whole[:p, p] / n
         between = jnp.sqrt(jnp.maximum(explained - mean**2, 0.0))
         binary_fit = jnp.clip(jnp.abs(mean) + SPREAD_OF_FIT * between, 0.0, 1.0)
         if self.of.binary:
@@ -118,19 +121,32 @@ class NullModel(Stage):
             limit, fit_limit = jnp.minimum(self.of.winsorize * jnp.sqrt(left), 2.0), jnp.ones_like(left)
             skewness = jnp.ones_like(left)
         return Model(
-            theta, gram, inverse, limit, fit_limit, spread[:p, :p], spread[:p, p], left, jnp.minimum(skewness, 1.0)
+            theta=theta,
+            gram=gram,
+            inverse=inverse,
+            limit=limit,
+            fit_limit=fit_limit,
+            gram_noise=spread[:p, :p],
+            moment_noise=spread[:p, p],
+            residual_variance=left,
+            skewness=jnp.minimum(skewness, 1.0),
+            hidden=hidden,
         )
 
 
-def _known(gram, least):
-    """A noisy Gram matrix without the directions whose eigenvalues are below `least`, and its pseudo-inverse.
+def _known(gram, least, constant):
+    """A noisy Gram matrix without the directions whose eigenvalues are below `least`, its pseudo-inverse, and the part
+    of `constant` in those directions.
 
-    What is left out, hats where hardly a record lies, is fitted by nothing and adds no noise.
+    What is left out, hats where hardly a record lies, adds no noise; the mean of all records is fitted there. With
+    nothing in its place, residuals there would be as far from zero as that mean is: for rare alleles and rare cases
+    a common sign, and a false finding.
     """
     values, vectors = jnp.linalg.eigh(gram)
     kept = values > least
     inverse = jnp.where(kept, 1.0 / jnp.where(kept, values, 1.0), 0.0)
-    return (vectors * (kept * values)[None]) @ vectors.T, (vectors * inverse[None]) @ vectors.T
+    hidden = constant - vectors @ (kept * (vectors.T @ constant))
+    return (vectors * (kept * values)[None]) @ vectors.T, (vectors * inverse[None]) @ vectors.T, hidden
 
 
 @frozen_pytree

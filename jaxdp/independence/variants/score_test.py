@@ -506,7 +506,8 @@ def with_lines(test, query, released):
         )
     model, constant = test.model, jnp.asarray(test.basis.constant)
     inverse = model.inverse
-    coefficients = released.value @ inverse
+    means = released.value @ constant / count
+    coefficients = released.value @ inverse + means[:, None] * model.hidden[None]
     errors = noise + coefficients**2 @ model.gram_noise  # of the normal equations of each variant, (m, w)
     left = model.moment_noise + model.gram_noise @ model.theta**2  # of those of the phenotype, (w,)
     mean_noise = 2.0 * test.parts[MEAN].variance(_mean_sensitivity(test, count)) * model.limit**2
@@ -515,7 +516,7 @@ def with_lines(test, query, released):
     joint = centred @ (left[:, None] * centred.T) + mean_noise * jnp.outer(share, share)
     variance = errors @ jnp.diagonal(inverse @ joint @ inverse) / model.limit**2
     mean, more = _shared_noise(coefficients, model, inverse - jnp.outer(constant, constant) / count)
-    jump = _jump(released.value @ constant / count, model.skewness)
+    jump = _jump(means, model.skewness)
     return dataclasses.replace(test, lines=Lines(coefficients, variance + more, jump, mean))
 
 

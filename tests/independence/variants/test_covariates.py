@@ -17,7 +17,7 @@ from jaxdp import null_laws
 from jaxdp.audit import bounds
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.independence.variants.covariates import KNOTS, Hats, Straight
-from jaxdp.independence.variants.score_stages import Model, NullModel, VariantLines
+from jaxdp.independence.variants.score_stages import Model, NullModel, VariantLines, _known
 from jaxdp.independence.variants.score_test import STRAIGHT_LINES, ScoreTest
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "theory" / "score_test.md"
@@ -177,7 +177,7 @@ def test_noise_that_both_lines_share_gives_the_scores_no_mean():
 def test_a_released_variance_of_nothing_is_no_evidence():
     """Few carriers among few cases leave a small V with a small S: D times the mean of r^2 bounds it from below."""
     nothing = jnp.zeros((1, 1))
-    model = Model(nothing, nothing, nothing, 2.0, 1.0, nothing, nothing, 0.19, 0.9)
+    model = Model(nothing, nothing, nothing, 2.0, 1.0, nothing, nothing, 0.19, 0.9, nothing[0])
     test = dataclasses.replace(ScoreTest(epsilon=8.0), model=model)
     for squares, expected in ((0.0, 3.8), (-5.0, 3.8), (9.0, 9.0)):
         release = SimpleNamespace(value={"squares": jnp.array([squares]), "spread": jnp.array([80.0])})
@@ -210,3 +210,26 @@ def test_the_table_of_the_page_is_that_of_the_record():
     smooth = [row for row in rows if row["cell"]["shape"] in ("square", "abs") and not row["flags"]]
     after = [row["rejected 0.05"] for row in smooth if row["code"] == "after"]
     assert max(after) <= binom.ppf(0.999, 400, LEVEL) / 400
+
+
+def test_where_hardly_a_record_lies_the_mean_of_all_records_is_fitted():
+    gram, inverse, hidden = _known(jnp.diag(jnp.array([100.0, 200.0, 0.5])), 4.0, jnp.ones(3))
+    np.testing.assert_allclose(gram, np.diag([100.0, 200.0, 0.0]), atol=1e-5)
+    np.testing.assert_allclose(inverse, np.diag([0.01, 0.005, 0.0]), atol=1e-7)
+    np.testing.assert_allclose(hidden, [0.0, 0.0, 1.0], atol=1e-6)
+
+
+@pytest.mark.full
+def test_rare_alleles_and_rare_cases_keep_the_level_where_the_covariate_has_empty_ends():
+    """With nothing fitted at the ends both residuals have a large mean there: 14 of 15 such nulls were rejected."""
+    columns = {"x": {"kind": "ordinal", "levels": [0, 1, 2]}, "y": {"kind": "binary", "levels": [0, 1]}}
+    schema = {"columns": columns | {"z": {"kind": "continuous", "bounds": [-3.5, 3.5]}}}
+    rejected = 0
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        table = {"x": random.binomial(2, 0.015, 20_000), "y": (random.random(20_000) < 0.03).astype(int)}
+        table["z"] = random.normal(size=20_000)
+        key = jax.random.key(seed)
+        answer = jaxdp.test(table, x="x", y="y", given="z", schema=schema, epsilon=2.0, method="score-test", key=key)
+        rejected += answer.p_value <= 0.05
+    assert rejected <= 2

@@ -6,8 +6,8 @@
 Margins: `tilt`, both lean with the number of the stratum, against each other; `turn`, one level of each has 0.95 of the
 stratum's records, another level in each stratum; `rare`, all levels but one share 0.02; `random`, drawn for each
 stratum. Strata: `even`; `tenth`, half of them share a tenth of the records; `lone`, one has six tenths of them. The
-number of records is given by the clearance: records of an average stratum, in sds of the noise of its total. The test
-refuses below 5.
+number of records is given by the clearance: records of an average stratum, in sds of the noise of its total. Below 5
+the statistic is scaled, and the answer flagged.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Rejections of `stratified-table` at level 0.05 where X and Y are independent within each stratum, into strata.jsonl.
 
-    python -m experiments.evidence.defaults.strata [--replicates 1000]
+    python -m experiments.evidence.defaults.strata [--replicates 500]
     python -m experiments.evidence.defaults.strata --table      # the table of the theory page, from the record
 
 Margins: `tilt`, both lean with the number of the stratum, against each other; `turn`, one level of each has 0.95 of the

@@ -116,7 +116,7 @@ class TestsOptions(Budgeted, CallOptions, total=False):
         Mapping[str, Any] | None,
         Keyword("NAME=VALUE", arguments.setting, gather=dict, flag="--set", more={"action": "append"}),
         "a public setting of the test, such as num_cells=8, residual_scale=0.3,0.5 or num_null=9999: any field of its "
-        "class (jaxdp methods M lists them); may be repeated",
+        "class (the refusal of an unknown name lists them); may be repeated",
     ]
     residual_scale: Any
     num_cells: int | None

@@ -143,6 +143,11 @@ def with_gaussian_noise(cls: type, rho, **fields):
     return cls(mechanism=Gaussian(rho), **fields)
 
 
+def in_zcdp(example: Example, **changes: Any) -> Example:
+    """The same with Gaussian noise, labelled "zcdp" and off the record of audits. changes: further fields."""
+    return dataclasses.replace(example, make=with_gaussian_noise, **{"label": "zcdp", "audit": None, **changes})
+
+
 def without_noise(cls: type, epsilon, **fields):
     """`Example.make` of a test that is not private."""
     del epsilon

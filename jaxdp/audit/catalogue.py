@@ -19,14 +19,12 @@ from jaxdp.audit.pairs import MECHANISMS, Pair, project
 from jaxdp.audit.searches import FLAWED_SEARCHES, SEARCHES, Search, sampled_bound, worst_neighbours
 from jaxdp.audit.sensitivity import Attack, falsify, neighbour
 from jaxdp.core import Relation
-from jaxdp.mechanisms import Geometric, Laplace
 from jaxdp.noise import lattice
 from jaxdp.noise.source import FloatNoise, LatticeNoise
 from jaxdp.published import true_losses
 from jaxdp.randomness import keys
 
 BATCH = 1 << 18
-_BARE: dict[str, Any] = {"laplace": Laplace, "geometric": Geometric}  # audited by many draws of one plan
 LANES = 1 << 11  # runs of one compiled batch
 RUNS, SEARCH_RUNS = 1_000_000, 100_000
 CANDIDATES = 12  # neighbours of a pilot, for tests that resample
@@ -100,7 +98,7 @@ def audit(
     of an attack of its own, of a causal search they are the best of one attack.
     generate: key -> Data, the domain in which a test is attacked. attack: what `attacked` found, instead of a new one.
     release: exact noise from a fresh release key, or simulated noise, which has the same law;
-    default: exact for laplace and geometric, whose exact draws are fast.
+    default: exact for mechanisms with a plan of many draws, whose exact draws are fast.
     """
     check.positive(epsilon=epsilon)
     epsilon = float(epsilon)
@@ -115,11 +113,12 @@ def audit(
     key = jax.random.key(int.from_bytes(np.random.default_rng().bytes(4), "little")) if key is None else key
     keys.require_simulation(key)
     key_search, key_runs = jax.random.split(key)
-    bare = method in ("laplace", "geometric")
-    mode = keys.RELEASE if (bare if release is None else release) else keys.SIMULATION
+    pairs = MECHANISMS[method](epsilon) if method in MECHANISMS else []
+    planned = any(each.plan for each in pairs)
+    mode = keys.RELEASE if (planned if release is None else release) else keys.SIMULATION
     if mode == keys.RELEASE:
         keys.require_releasable()
-    if method not in MECHANISMS and attack is None:
+    if not pairs and attack is None:
         attack = attacked(method, jax.random.fold_in(key_search, pair) if search is None else key_search, generate)
     share, delta = None, 0.0
     if search is not None:
@@ -127,7 +126,7 @@ def audit(
         exact = mode == keys.RELEASE
         found = sampled_bound(search, search.build(epsilon), neighbours, key_runs, runs, alpha=alpha, release=exact)
         delta = search.delta
-    elif method not in MECHANISMS and cases.find(method).whole:
+    elif not pairs and cases.find(method).whole:
         test, view = cases.find(method).audited(epsilon), loaded(cases.find(method).settings.view)
         sides = zip(jax.random.split(key_runs), attack, strict=True)
         found = lower_bound(
@@ -136,8 +135,8 @@ def audit(
             low_bits=False,
         )
     else:
-        if method in MECHANISMS:
-            chosen = _numbered(MECHANISMS[method](epsilon), pair)
+        if pairs:
+            chosen = _numbered(pairs, pair)
         else:
             test = cases.find(method).audited(epsilon)
             if cases.find(method).settings.neighbours is None:
@@ -145,7 +144,7 @@ def audit(
             else:
                 chosen, share = _pair_between(test, *attack)
         delta = chosen.delta
-        found = _of_pair(method, chosen, key_runs, runs, epsilon, mode, alpha)
+        found = _of_pair(chosen, key_runs, runs, epsilon, mode, alpha)
     return Audit(method, epsilon, found.epsilon, alpha, runs, found.event, mode, share, pair, delta)
 
 
@@ -180,13 +179,11 @@ def _numbered(pairs, number: int):
     return pairs[number]
 
 
-def _of_pair(method: str, chosen: Pair, key, runs: int, epsilon: float, mode: str, alpha: float) -> Bound:
+def _of_pair(chosen: Pair, key, runs: int, epsilon: float, mode: str, alpha: float) -> Bound:
     """Lower bound from a mechanism's outputs on two un-noised values."""
     if mode == keys.RELEASE:
-        first, second = _released(method, chosen, runs // 2, epsilon)
+        first, second = _released(chosen, runs // 2, epsilon)
     else:
-        mechanism = _BARE[method](epsilon) if method in _BARE else chosen.mechanism
-        chosen = dataclasses.replace(chosen, mechanism=mechanism)
         first, second = (
             sample(chosen, part, value, runs // 2)
             for part, value in zip(jax.random.split(key), (chosen.first, chosen.second), strict=True)
@@ -239,17 +236,14 @@ def _whole(test, key, data, count: int, lanes: int, view):
     return jax.lax.map(one, jax.random.split(key, count * lanes), batch_size=lanes)
 
 
-def _released(method: str, pair: Pair, runs: int, epsilon: float):
+def _released(pair: Pair, runs: int, epsilon: float):
     """Projected outputs of exact releases on both neighbours, arrays (runs,)."""
     roots = keys.fresh_key().split(2)
     values = (pair.first, pair.second)
-    if method in _BARE:
-        plan = getattr(lattice, f"plan_{method}")
-        return tuple(
-            _repeated(plan, part, value, pair.sensitivity, epsilon, runs)
-            for part, value in zip(roots, values, strict=True)
-        )
-    return tuple(_released_one_by_one(pair, part, value, runs) for part, value in zip(roots, values, strict=True))
+    sides = zip(roots, values, strict=True)
+    if pair.plan is not None:
+        return tuple(_repeated(pair.plan, part, value, pair.sensitivity, epsilon, runs) for part, value in sides)
+    return tuple(_released_one_by_one(pair, part, value, runs) for part, value in sides)
 
 
 def _released_one_by_one(pair: Pair, root, value, runs: int):
@@ -337,21 +331,13 @@ def _flawed_rank(epsilon: float) -> tuple[float, str]:
     return max(losses), "whole noisy rank, m = 5"
 
 
-def _flawed_sieve(epsilon: float) -> tuple[float, str]:
-    return true_losses.algorithm_2_loss(epsilon, 20.0), "one above-threshold answer after a refresh, n/m = 20"
-
-
-def _flawed_threshold(epsilon: float) -> tuple[float, str]:
-    return true_losses.algorithm_3_loss(epsilon, 16), "16 accepted tests"
-
-
-def _flawed_mic(epsilon: float) -> tuple[float, str]:
-    return true_losses.published_mic_loss(epsilon), "coefficient 0, n = 8, three tables"
-
-
+# claimed epsilon -> the true loss, and where it is attained
 FLAWED: dict[str, Callable[[float], tuple[float, str]]] = {
-    "micr-geom": _flawed_mic,
+    "micr-geom": lambda epsilon: (true_losses.published_mic_loss(epsilon), "coefficient 0, n = 8, three tables"),
     "noisy-permutation": _flawed_rank,
-    "algorithm-2": _flawed_sieve,
-    "algorithm-3": _flawed_threshold,
+    "algorithm-2": lambda epsilon: (
+        true_losses.algorithm_2_loss(epsilon, 20.0),
+        "one above-threshold answer after a refresh, n/m = 20",
+    ),
+    "algorithm-3": lambda epsilon: (true_losses.algorithm_3_loss(epsilon, 16), "16 accepted tests"),
 }

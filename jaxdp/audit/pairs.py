@@ -17,11 +17,20 @@ import jax.numpy as jnp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, Relation, Sensitivity
 from jaxdp.discovery.spec import AUDITED_DELTA
-from jaxdp.mechanisms import ExponentialMechanism, Gaussian, MaxNorm, RankThreshold, ReportNoisyMax
+from jaxdp.mechanisms import (
+    ExponentialMechanism,
+    Gaussian,
+    Geometric,
+    Laplace,
+    MaxNorm,
+    RankThreshold,
+    ReportNoisyMax,
+)
 from jaxdp.mechanisms.random_stopping import RandomStopping
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy, SmoothGaussian, SmoothLaplace, SmoothStudent
 from jaxdp.mechanisms.sparse_vector import SparseVector
 from jaxdp.mechanisms.top_k import TopK
+from jaxdp.noise import lattice
 
 FAR = 100.0  # half width of the public range, in units of the bound
 
@@ -32,6 +41,7 @@ class Pair:
     """Worst-case neighbours of a mechanism: un-noised values, their sensitivity, the mechanism.
 
     delta: of the claim. view: output -> the number that tells the neighbours apart (default `project`).
+    plan: (size, sensitivity, epsilon) -> plan of many exact draws at once, where the law has one.
     """
 
     first: Any
@@ -40,6 +50,7 @@ class Pair:
     mechanism: Any
     delta: float = jax.tree.static(default=0.0)
     view: Callable | None = jax.tree.static(default=None)
+    plan: Callable | None = jax.tree.static(default=None)
 
 
 def project(output, pair: Pair):
@@ -71,26 +82,25 @@ def _scalar(bound: float, norm: Norm) -> Sensitivity:
     return Sensitivity(bound, norm, Relation.REPLACE_ONE, lower=-FAR * bound, upper=FAR * bound)
 
 
-def _additive(bound: float, norm: Norm, mechanism=None, delta: float = 0.0, fraction: float = 0.3) -> list[Pair]:
+def _additive(bound: float, norm: Norm, mechanism, *, fraction: float = 0.3, **more) -> list[Pair]:
     """A step of the whole bound: from zero, back, at both ends of the public range, and off the lattice."""
     end = FAR * bound
     starts = ((0.0, bound), (bound, 0.0), (-end, bound - end), (end - bound, end), (fraction, bound + fraction))
-    return [Pair(first, second, _scalar(bound, norm), mechanism, delta) for first, second in starts]
+    return [Pair(first, second, _scalar(bound, norm), mechanism, **more) for first, second in starts]
 
 
 def _laplace(epsilon: float) -> list[Pair]:
-    return _additive(2.0, Norm.L1)
+    return _additive(2.0, Norm.L1, Laplace(epsilon), plan=lattice.plan_laplace)
 
 
 def _geometric(epsilon: float) -> list[Pair]:
-    return _additive(3.0, Norm.L1, fraction=1.0)
+    return _additive(3.0, Norm.L1, Geometric(epsilon), fraction=1.0, plan=lattice.plan_geometric)
 
 
 def _gaussian(epsilon: float) -> list[Pair]:
     """rho whose exact curve passes through (epsilon, AUDITED_DELTA); the cost says rho alone."""
     mechanism = Gaussian(rho=gaussian_rho(epsilon, AUDITED_DELTA))
-    raw = [dataclasses.replace(pair, view=_itself) for pair in _additive(2.0, Norm.L2, mechanism, AUDITED_DELTA)]
-    return raw
+    return _additive(2.0, Norm.L2, mechanism, delta=AUDITED_DELTA, view=_itself)
 
 
 def _max_norm(epsilon: float) -> list[Pair]:
@@ -226,24 +236,9 @@ def _sparse_vector(epsilon: float) -> list[Pair]:
     ]
 
 
-def _cauchy(epsilon: float) -> list[Pair]:
-    return _smooth(SmoothCauchy(epsilon=epsilon))
-
-
-def _student(epsilon: float) -> list[Pair]:
-    return _smooth(SmoothStudent(epsilon=epsilon))
-
-
-def _smooth_laplace(epsilon: float) -> list[Pair]:
-    return _smooth(SmoothLaplace(epsilon=epsilon, delta=AUDITED_DELTA), AUDITED_DELTA)
-
-
-def _smooth_gaussian(epsilon: float) -> list[Pair]:
-    return _smooth(SmoothGaussian(epsilon=epsilon, delta=AUDITED_DELTA), AUDITED_DELTA)
-
-
-def _smooth(mechanism, delta: float = 0.0) -> list[Pair]:
+def _smooth(law: Callable, epsilon: float, **delta: Any) -> list[Pair]:
     """(value, smooth sensitivity): apart by the smaller sensitivity, the sensitivities by a factor e^decay."""
+    mechanism = law(epsilon=epsilon, **delta)
     grow = float(jnp.exp(mechanism.decay()))
     bounds = Sensitivity(1.0, Norm.L1, Relation.REPLACE_ONE, lower=0.0, upper=1.0)
     size = 1.0 / 64.0
@@ -254,7 +249,7 @@ def _smooth(mechanism, delta: float = 0.0) -> list[Pair]:
         ((0.5, size), (0.5, size * grow)),
         ((1.0, size), (1.0 - size, size)),
     )
-    return [Pair(first, second, bounds, mechanism, delta, _itself) for first, second in values]
+    return [Pair(first, second, bounds, mechanism, view=_itself, **delta) for first, second in values]
 
 
 def _random_stopping(epsilon: float) -> list[Pair]:
@@ -285,9 +280,9 @@ MECHANISMS: dict[str, Callable[[float], list[Pair]]] = {
     "top-k": _top,
     "rank": _rank,
     "sparse-vector": _sparse_vector,
-    "cauchy": _cauchy,
-    "student": _student,
-    "smooth-laplace": _smooth_laplace,
-    "smooth-gaussian": _smooth_gaussian,
+    "cauchy": functools.partial(_smooth, SmoothCauchy),
+    "student": functools.partial(_smooth, SmoothStudent),
+    "smooth-laplace": functools.partial(_smooth, SmoothLaplace, delta=AUDITED_DELTA),
+    "smooth-gaussian": functools.partial(_smooth, SmoothGaussian, delta=AUDITED_DELTA),
     "random-stopping": _random_stopping,
 }

@@ -1,9 +1,10 @@
 """Configurations of the continuous tests for audits and the contract: one tuple a test, by the test's name."""
 
+import dataclasses
 import functools
 import math
 
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise, without_noise
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp, without_noise
 from jaxdp.independence.continuous import mean_examples, moment_examples, partition_examples, residual_examples
 from jaxdp.independence.continuous.chosen_cells import CellChoice
 from jaxdp.simulate import examples
@@ -15,33 +16,29 @@ EXAMPLE = {"enforce_rule": False}
 
 WORST = "jaxdp.independence.continuous.worst_pairs_neighbours"
 
+_BAND = Example(
+    examples.continuous,
+    null=examples.gradual,
+    fields=EXAMPLE,
+    attack_tightness=1.0,
+    worst_pairs=f"{WORST}:between",
+    search=PairSearch(records=13),
+)
+
 band_gcm = (
-    Example(
-        examples.continuous,
-        null=examples.gradual,
-        fields=EXAMPLE,
-        attack_tightness=1.0,
-        worst_pairs=f"{WORST}:between",
-        search=PairSearch(records=13),
-    ),
-    Example(
-        examples.several_columns,
+    _BAND,
+    dataclasses.replace(
+        _BAND,
+        data=examples.several_columns,
         null=functools.partial(examples.gradual, count=(2, 3)),
-        fields=EXAMPLE,
         label="columns",
-        attack_tightness=1.0,
         worst_pairs=f"{WORST}:between_columns",
-        search=PairSearch(records=13),
     ),
-    Example(
-        examples.continuous,
-        null=examples.gradual,
+    in_zcdp(
+        _BAND,
         fields={"variance": "released", **EXAMPLE},
-        make=with_gaussian_noise,
         label="released-zcdp",
         attack_tightness={"band": 1.0, "squares": 1.0},
-        worst_pairs=f"{WORST}:between",
-        search=PairSearch(records=13),
     ),
 )
 
@@ -81,27 +78,24 @@ FIELDS = {"num_rotations": 1, "enforce_rule": False, "caliper": math.inf}
 
 WORST_contrast_features = "jaxdp.independence.continuous.worst_pairs_windows"
 
+_CONTRAST_FEATURES = Example(
+    functools.partial(examples.continuous, dim=2),
+    null=functools.partial(examples.gradual, dim=2),
+    fields=FIELDS,
+    attack_tightness=0.99,
+    worst_pairs=f"{WORST_contrast_features}:found",
+    search=PairSearch(records=16),
+    min_records=16,
+)
+
 contrast_features = (
-    Example(
-        functools.partial(examples.continuous, dim=2),
-        null=functools.partial(examples.gradual, dim=2),
-        fields=FIELDS,
-        attack_tightness=0.99,
-        worst_pairs=f"{WORST_contrast_features}:found",
-        search=PairSearch(records=16),
-        min_records=16,
-    ),
-    Example(
-        functools.partial(examples.continuous, dim=2),
-        fields=FIELDS,
-        make=with_gaussian_noise,
-        label="zcdp",
+    _CONTRAST_FEATURES,
+    in_zcdp(
+        _CONTRAST_FEATURES,
+        null=None,
         attack_tightness=BestKnown(
             0.84, "found by search alone: every window would have to see the linear entry alone"
         ),
-        worst_pairs=f"{WORST_contrast_features}:found",
-        search=PairSearch(records=16),
-        min_records=16,
         bounds_only=True,
     ),
 )
@@ -110,35 +104,29 @@ _WINDOWS = "found by search alone: no pair is known in which all windows of a re
 
 _CURVES = "found by search alone: windows of four curves would all have to change sign together"
 
+_contrasts = functools.partial(
+    Example, functools.partial(examples.continuous, dim=2), search=PairSearch(records=20), min_records=20
+)
+
 contrast_gcm = (
-    Example(
-        functools.partial(examples.continuous, dim=2),
+    _contrasts(
         null=functools.partial(examples.gradual, dim=2),
         fields={"num_rotations": 1, "enforce_rule": False},
         attack_tightness=BestKnown(0.84, _WINDOWS),
-        search=PairSearch(records=20),
-        min_records=20,
     ),
-    Example(
-        functools.partial(examples.continuous, dim=2),
+    _contrasts(
         fields={"enforce_rule": False},
         label="curves",
         attack_tightness=BestKnown(0.54, _CURVES),
-        search=PairSearch(records=20),
-        min_records=20,
         bounds_only=True,
     ),
-    Example(
-        functools.partial(examples.continuous, dim=2),
+    _contrasts(
         fields={"num_rotations": 1, "closest": 0.5, "enforce_rule": False},
         label="closest",
         attack_tightness=BestKnown(0.5, _WINDOWS),
-        search=PairSearch(records=20),
-        min_records=20,
         bounds_only=True,
     ),
-    Example(
-        functools.partial(examples.continuous, dim=2),
+    _contrasts(
         null=functools.partial(examples.gradual, dim=2),
         fields={"num_rotations": 1, "check_roughness": True, "enforce_rule": False},
         label="roughness",
@@ -160,33 +148,24 @@ crt = (
     ),
 )
 
-FIELDS_feature_gcm = {"enforce_rule": False}
-
 WORST_feature_gcm = "jaxdp.independence.continuous.worst_pairs_features"
 
+_FEATURES = Example(
+    examples.continuous,
+    null=examples.gradual,
+    fields={"enforce_rule": False},
+    attack_tightness={"sums": 1.0, "squares": 0.98},
+    worst_pairs=f"{WORST_feature_gcm}:between",
+    search=PairSearch(records=13),
+)
+
 feature_gcm = (
-    Example(
-        examples.continuous,
-        null=examples.gradual,
-        fields=FIELDS_feature_gcm,
-        attack_tightness={"sums": 1.0, "squares": 0.98},
-        worst_pairs=f"{WORST_feature_gcm}:between",
-        search=PairSearch(records=13),
-    ),
-    Example(
-        examples.continuous,
-        null=examples.gradual,
-        fields=FIELDS_feature_gcm,
-        make=with_gaussian_noise,
-        label="zcdp",
-        attack_tightness={"sums": 1.0, "squares": 0.98},
-        worst_pairs=f"{WORST_feature_gcm}:between",
-        search=PairSearch(records=13),
-    ),
-    Example(
-        examples.in_a_schema,
+    _FEATURES,
+    in_zcdp(_FEATURES),
+    dataclasses.replace(
+        _FEATURES,
+        data=examples.in_a_schema,
         null=examples.gradual_in_a_schema,
-        fields=FIELDS_feature_gcm,
         label="centred",
         attack_tightness={
             "QuantileCuts.x1": 1.0,
@@ -195,7 +174,6 @@ feature_gcm = (
             "FeatureGCM.squares": BestKnown(0.9, "noisy centres are in nobody's hands; 0.98 about known ones"),
         },
         worst_pairs=f"{WORST_feature_gcm}:between_in_a_schema",
-        search=PairSearch(records=13),
         coupled=True,
     ),
 )
@@ -261,15 +239,11 @@ private_crt = (
 )
 
 private_crt_normal = (
-    Example(
-        examples.continuous,
-        null=confounder.sine_confounder,
+    dataclasses.replace(
+        private_crt[0],
         fields={"law": examples.LAW},
         attack_tightness={"statistic": 1.0, "variance": 1.0},
-        worst_pairs=f"{_WORST_private_crt}:rows_turned",
-        search=PairSearch(records=13),
         audit=AuditSettings(examples.strong),
-        coupled=True,
     ),
 )
 

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-from typing import Any
 
 from jaxdp.audit.cases import mic, tables
 from jaxdp.examples import AuditSettings, BestKnown, Example
@@ -24,59 +23,28 @@ conditional_kendall_paper = (
 
 first_tables_paper = tuple(dataclasses.replace(example, cost_ratio=(1.5, math.inf)) for example in tables.first_tables)
 
-unit_circle_paper = (
-    Example(
-        examples.groups,
-        null=examples.equal_groups,
-        attack_tightness=0.99,
-        audit=AuditSettings(examples.attacked_groups),
-        cost_ratio=(0.5, 0.9),
-    ),
-)
-
-_CORNER = "jaxdp.independence.mic.worst_pairs_mic:corner"
-
-_FEW_CELLS: dict[str, Any] = {"max_cells": 6, "num_null": 39}
+unit_circle_paper = (dataclasses.replace(tables.unit_circle[0], cost_ratio=(0.5, 0.9)),)
 
 _LOOSE = "the published constant is true but too large"
 
 mice_laplace_paper = (
-    Example(
-        examples.pair,
-        null=examples.uniform,
-        fields=_FEW_CELLS,
-        attack_tightness=BestKnown(0.05, _LOOSE),
-        audit=AuditSettings(examples.uniform),
-        min_records=6,
-    ),
+    dataclasses.replace(mic.mice_laplace[0], attack_tightness=BestKnown(0.05, _LOOSE), min_records=6),
 )
 
 micr_geometric_paper = tuple(dataclasses.replace(example, cost_ratio=(1.5, math.inf)) for example in mic.micr_geometric)
 
 micr_geometric_split = mic.micr_geometric
 
-micr_laplace_paper = (
-    Example(
-        examples.pair,
-        null=examples.uniform,
-        fields={"num_null": 39},
-        attack_tightness=BestKnown(0.24, _LOOSE),
-        worst_pairs=_CORNER,
-        audit=AuditSettings(examples.uniform, fields=_FEW_CELLS),
-        min_records=4,
-    ),
-)
+micr_laplace_paper = (dataclasses.replace(mic.micr_laplace[0], attack_tightness=BestKnown(0.24, _LOOSE)),)
 
 _WORST = "jaxdp.independence.continuous.worst_pairs_ridge:clusters"
-
-_TOO_LARGE = BestKnown(0.23, "the published constant is true but too large")
 
 private_crt_paper = (
     Example(
         examples.continuous,
         null=confounder.sine_confounder,
         fields={"law": examples.LAW},
-        attack_tightness=BestKnown(0.45, "the published constant is true but too large"),
+        attack_tightness=BestKnown(0.45, _LOOSE),
         worst_pairs=_WORST,
         audit=AuditSettings(examples.strong, fields={"law": examples.LAW, "num_resamples": 19}),
         coupled=True,
@@ -84,5 +52,10 @@ private_crt_paper = (
 )
 
 private_gcm_paper = (
-    Example(examples.bounded, null=confounder.sine_confounder, attack_tightness=_TOO_LARGE, worst_pairs=_WORST),
+    Example(
+        examples.bounded,
+        null=confounder.sine_confounder,
+        attack_tightness=BestKnown(0.23, _LOOSE),
+        worst_pairs=_WORST,
+    ),
 )

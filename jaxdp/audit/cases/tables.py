@@ -1,9 +1,10 @@
 """Configurations of the tables tests for audits and the contract: one tuple a test, by the test's name."""
 
+import dataclasses
 import functools
 import math
 
-from jaxdp.examples import AuditSettings, Example, PairSearch, with_gaussian_noise
+from jaxdp.examples import AuditSettings, Example, PairSearch, in_zcdp
 from jaxdp.independence.tables.gwas import Tables
 from jaxdp.independence.tables.unit_circle import UnitCircle
 from jaxdp.simulate import examples
@@ -41,65 +42,33 @@ _GENOTYPES = PairSearch(replace=f"{_WORST}:genotype")
 
 _GROUPS = {"num_cases": examples.GROUP, "num_controls": examples.GROUP, "kind": UnitCircle}
 
+_tables = functools.partial(Example, _counts, null=_equal_counts, search=_GENOTYPES, coupled=True)
+
 best_tables = (
-    Example(
-        _counts,
-        null=_equal_counts,
+    _tables(
         fields={**_GROUPS, "count": 2},
         attack_tightness={"TableSelection": 1.0, "ChosenTables": 0.99},
-        search=_GENOTYPES,
-        audit=AuditSettings(
-            _equal_counts_of_an_audit,
-            records=4,
-            neighbours=f"{_WORST}:one_rare_genotype",
-            view=f"{_WORST}:chosen",
-        ),
-        coupled=True,
+        audit=_audit("one_rare_genotype", "chosen"),
     ),
 )
 
-every_table = (
-    Example(
-        _counts,
-        null=_equal_counts,
-        fields=_GROUPS,
-        attack_tightness=1.0,
-        search=_GENOTYPES,
-        audit=_audit("one_genotype"),
-        coupled=True,
-        cost_ratio=(1.5, math.inf),
-    ),
-)
+every_table = (_tables(fields=_GROUPS, attack_tightness=1.0, audit=_audit("one_genotype"), cost_ratio=(1.5, math.inf)),)
 
 first_tables = (
-    Example(
-        _counts,
-        null=_equal_counts,
+    _tables(
         fields={**_GROUPS, "count": 2},
         attack_tightness=0.99,
-        search=_GENOTYPES,
-        audit=AuditSettings(
-            _equal_counts_of_an_audit,
-            records=4,
-            neighbours=f"{_WORST}:one_genotype",
-            view=f"{_WORST}:answers",
-            fields={**_GROUPS, "count": 1},
-        ),
-        coupled=True,
+        audit=_audit("one_genotype", "answers", count=1),
     ),
 )
 
-chi2_laplace = (
-    Example(
-        examples.groups, null=examples.equal_groups, attack_tightness=1.0, audit=AuditSettings(examples.attacked_groups)
-    ),
+_TWO_GROUPS = Example(
+    examples.groups, null=examples.equal_groups, attack_tightness=1.0, audit=AuditSettings(examples.attacked_groups)
 )
 
-distance_score = (
-    Example(
-        examples.groups, null=examples.equal_groups, attack_tightness=1.0, audit=AuditSettings(examples.attacked_groups)
-    ),
-)
+chi2_laplace = (_TWO_GROUPS,)
+
+distance_score = (_TWO_GROUPS,)
 
 goodness_of_fit = (
     Example(
@@ -111,117 +80,70 @@ goodness_of_fit = (
     ),
 )
 
-projected_chi2 = (
-    Example(
-        functools.partial(examples.codes, levels=(2, 3, 0)),
-        null=functools.partial(examples.leaning_codes, levels=(2, 3, 0)),
+
+def _coded(levels: tuple[int, int, int], audited: tuple[int, int, int]) -> Example:
+    """Columns of so many levels. audited: those of an audit."""
+    return Example(
+        functools.partial(examples.codes, levels=levels),
+        null=functools.partial(examples.leaning_codes, levels=levels),
         fields={"num_null": 39},
         attack_tightness=1.0,
-        audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
-    ),
-)
+        audit=AuditSettings(functools.partial(examples.equal_strata, levels=audited)),
+    )
 
-margin_adaptive = (
-    Example(
-        examples.groups,
-        null=examples.equal_groups,
-        attack_tightness=0.99,
-        audit=AuditSettings(examples.attacked_groups),
-    ),
-)
 
-noisy_proportions = (
-    Example(
-        examples.groups, null=examples.equal_groups, attack_tightness=1.0, audit=AuditSettings(examples.attacked_groups)
-    ),
-)
+projected_chi2 = (_coded((2, 3, 0), audited=(3, 3, 0)),)
 
-noisy_table = (
-    Example(
-        functools.partial(examples.codes, levels=(3, 3, 0)),
-        null=functools.partial(examples.leaning_codes, levels=(3, 3, 0)),
-        fields={"num_null": 39},
-        attack_tightness=1.0,
-        audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 0))),
-    ),
-)
+margin_adaptive = (dataclasses.replace(_TWO_GROUPS, attack_tightness=0.99),)
+
+noisy_proportions = (_TWO_GROUPS,)
+
+noisy_table = (_coded((3, 3, 0), audited=(3, 3, 0)),)
 
 _WORST_pair_contrasts = "jaxdp.independence.tables.worst_pairs_contrasts"
 
-pair_contrasts = (
-    Example(
-        examples.four_columns,
-        null=examples.four_separate_columns,
-        fields={"num_null": 39, "classes": 4},
-        attack_tightness={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
-        worst_pairs=f"{_WORST_pair_contrasts}:opposite_records",
-        coupled=True,
-        audit=AuditSettings(
-            fields={"num_null": 19, "classes": 2},
-            neighbours=f"{_WORST_pair_contrasts}:one_of_two_corners",
-            view=f"{_WORST_pair_contrasts}:loss",
-        ),
-    ),
-    Example(
-        examples.four_columns,
-        null=examples.four_separate_columns,
-        fields={"num_null": 39, "classes": 4},
-        make=with_gaussian_noise,
-        label="zcdp",
-        attack_tightness={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
-        worst_pairs=f"{_WORST_pair_contrasts}:opposite_records",
-        coupled=True,
+_PAIRS = Example(
+    examples.four_columns,
+    null=examples.four_separate_columns,
+    fields={"num_null": 39, "classes": 4},
+    attack_tightness={**{f"ClassChoice.x0_{cut}": 1.0 for cut in range(3)}, "PairContrasts": 1.0},
+    worst_pairs=f"{_WORST_pair_contrasts}:opposite_records",
+    coupled=True,
+    audit=AuditSettings(
+        fields={"num_null": 19, "classes": 2},
+        neighbours=f"{_WORST_pair_contrasts}:one_of_two_corners",
+        view=f"{_WORST_pair_contrasts}:loss",
     ),
 )
 
-stratified_table = (
-    Example(
-        functools.partial(examples.codes, levels=(3, 3, 2)),
-        null=functools.partial(examples.leaning_codes, levels=(3, 3, 2)),
-        fields={"num_null": 39},
-        attack_tightness=1.0,
-        audit=AuditSettings(functools.partial(examples.equal_strata, levels=(3, 3, 2))),
-    ),
-)
+pair_contrasts = (_PAIRS, in_zcdp(_PAIRS))
+
+stratified_table = (_coded((3, 3, 2), audited=(3, 3, 2)),)
 
 _WORST_quantile_table = "jaxdp.independence.tables.worst_pairs_bins"
 
-quantile_table = (
-    Example(
-        examples.without_z,
-        null=examples.normal,
-        fields={"num_null": 39, "num_bins": 3},
-        attack_tightness={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
-        coupled=True,
-        audit=AuditSettings(
-            fields={"num_null": 19, "num_bins": 2},
-            neighbours=f"{_WORST_quantile_table}:opposite_corners",
-            view=f"{_WORST_quantile_table}:loss",
-        ),
-    ),
-    Example(
-        examples.without_z,
-        null=examples.normal,
-        fields={"num_null": 39, "num_bins": 3},
-        make=with_gaussian_noise,
-        label="zcdp",
-        attack_tightness={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
-        coupled=True,
+_QUANTILES = Example(
+    examples.without_z,
+    null=examples.normal,
+    fields={"num_null": 39, "num_bins": 3},
+    attack_tightness={**{f"QuantileCuts.{cut}": 1.0 for cut in ("x1", "x2", "y1", "y2")}, "QuantileTable": 1.0},
+    coupled=True,
+    audit=AuditSettings(
+        fields={"num_null": 19, "num_bins": 2},
+        neighbours=f"{_WORST_quantile_table}:opposite_corners",
+        view=f"{_WORST_quantile_table}:loss",
     ),
 )
 
+quantile_table = (_QUANTILES, in_zcdp(_QUANTILES))
+
 unit_circle = (
-    Example(
-        examples.groups,
-        null=examples.equal_groups,
-        attack_tightness=0.99,
-        audit=AuditSettings(examples.attacked_groups),
-    ),
-    Example(
-        examples.groups,
-        null=examples.equal_groups,
+    dataclasses.replace(_TWO_GROUPS, attack_tightness=0.99),
+    dataclasses.replace(
+        _TWO_GROUPS,
         fields={"null": "estimated"},
         label="estimated",
         attack_tightness={"norm": 0.99, "margin": 1.0},
+        audit=None,
     ),
 )

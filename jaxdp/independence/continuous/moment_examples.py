@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
-from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, with_gaussian_noise
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
 
 TWO_GROUPS = Domain((Column(),), (Column(CONTINUOUS, 2),))
 
@@ -82,47 +83,6 @@ RANKS = {f"{stage}.{j:03d}": 1.0 for stage in ("PrivateCentres", "PrivateScales"
 SEARCH = PairSearch(records=9)
 ITS_LEVEL = "its level is that of the first example"
 
-PARTIAL = (
-    Example(
-        linear,
-        null=linear_null,
-        fields={"bound": 8.0, "enforce_rule": False},  # few records, too few for private centres
-        attack_tightness={**RANKS, "WinsorisedPartialCorrelation": STAGED},
-        search=SEARCH,
-        audit=AuditSettings(fields=PUBLIC, neighbours=f"{WORST}:worst_pairs"),
-    ),
-    Example(
-        linear,
-        without_null=ITS_LEVEL,
-        fields=PUBLIC,
-        label="public-scale",
-        attack_tightness=0.98,
-        worst_pairs=f"{WORST}:worst_pairs",
-        search=SEARCH,
-        bounds_only=True,
-    ),
-    Example(
-        linear,
-        null=linear_null,
-        fields=PUBLIC,
-        make=with_gaussian_noise,
-        label="zcdp",
-        attack_tightness=0.97,
-        worst_pairs=f"{WORST}:worst_pairs_in_length",
-        search=SEARCH,
-    ),
-    Example(
-        functools.partial(linear, dim=3),
-        without_null=ITS_LEVEL,
-        fields=PUBLIC,
-        label="three-z",
-        attack_tightness=0.98,
-        worst_pairs=f"{WORST}:worst_pairs_of_five",
-        search=PairSearch(records=9, rounds=4),
-        bounds_only=True,
-    ),
-)
-
 SLOPES = (
     Example(
         linear,
@@ -132,6 +92,31 @@ SLOPES = (
         worst_pairs=f"{WORST}:worst_pairs",
         search=SEARCH,
         audit=AuditSettings(neighbours=f"{WORST}:worst_pairs"),
+    ),
+)
+
+PARTIAL = (
+    Example(
+        linear,
+        null=linear_null,
+        fields={"bound": 8.0, "enforce_rule": False},  # few records, too few for private centres
+        attack_tightness={**RANKS, "WinsorisedPartialCorrelation": STAGED},
+        search=SEARCH,
+        audit=AuditSettings(fields=PUBLIC, neighbours=f"{WORST}:worst_pairs"),
+    ),
+    dataclasses.replace(
+        SLOPES[0], null=None, without_null=ITS_LEVEL, label="public-scale", audit=None, bounds_only=True
+    ),
+    in_zcdp(SLOPES[0], attack_tightness=0.97, worst_pairs=f"{WORST}:worst_pairs_in_length"),
+    Example(
+        functools.partial(linear, dim=3),
+        without_null=ITS_LEVEL,
+        fields=PUBLIC,
+        label="three-z",
+        attack_tightness=0.98,
+        worst_pairs=f"{WORST}:worst_pairs_of_five",
+        search=PairSearch(records=9, rounds=4),
+        bounds_only=True,
     ),
 )
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
-from jaxdp.examples import AuditSettings, Example, PairSearch, with_gaussian_noise
+from jaxdp.examples import AuditSettings, Example, PairSearch, in_zcdp
 
 PLACE = "jaxdp.independence.ranks.kruskal_examples"
 LEVELS = 3
@@ -57,25 +57,18 @@ def worst_pairs_of_two():
     return worst_pairs(num_groups=2, domain=PAIR)
 
 
+SHIFTED = Example(
+    shifted,
+    null=alike,
+    fields={"num_null": 39},
+    attack_tightness=REACHED,
+    worst_pairs=f"{PLACE}:worst_pairs",
+    audit=AuditSettings(fields={"num_null": 19}, neighbours=f"{PLACE}:worst_pairs"),
+)
+
 EXAMPLES = (
-    Example(
-        shifted,
-        null=alike,
-        fields={"num_null": 39},
-        attack_tightness=REACHED,
-        worst_pairs=f"{PLACE}:worst_pairs",
-        audit=AuditSettings(fields={"num_null": 19}, neighbours=f"{PLACE}:worst_pairs"),
-    ),
-    Example(
-        shifted,
-        null=alike,
-        fields={"num_null": 39},
-        make=with_gaussian_noise,
-        label="zcdp",
-        attack_tightness=REACHED,
-        worst_pairs=f"{PLACE}:worst_pairs",
-        search=PairSearch(rounds=None),
-    ),
+    SHIFTED,
+    in_zcdp(SHIFTED, search=PairSearch(rounds=None)),
     Example(
         two_groups,
         null=two_alike,

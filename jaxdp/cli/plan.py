@@ -7,8 +7,9 @@ import dataclasses
 from pathlib import Path
 
 from jaxdp._base import arguments, csv_files
-from jaxdp.cli import options, plan_epsilon
-from jaxdp.discovery.abilities import COARSE_CELLS
+from jaxdp._base.keywords import declared
+from jaxdp._base.quantities import QUANTITIES, PlanOptions, SettingOptions, unknown
+from jaxdp.cli import asking, options, plan_epsilon
 
 DEFAULT_REPLICATES = 1000
 QUICK_REPLICATES = 200
@@ -56,39 +57,9 @@ def add_parser(subparsers) -> None:
         metavar="M",
         help="test to plan (default: with --schema all tests that fit, else the default for one continuous Z)",
     )
-    parser.add_argument("--n", type=arguments.count, metavar="N", help="number of records")
-    parser.add_argument("--epsilon", type=arguments.budget, metavar="E", help="privacy budget")
-    parser.add_argument(
-        "--delta",
-        type=arguments.probability,
-        default=0.0,
-        metavar="D",
-        help="use Gaussian noise that is (epsilon, D)-DP (default: pure epsilon)",
-    )
-    parser.add_argument("--effect", type=arguments.positive_number, metavar="B", help="effect to find")
-    parser.add_argument(
-        "--power", type=arguments.probability, metavar="P", help="wanted probability of finding the effect"
-    )
-    parser.add_argument("--level", type=arguments.probability, default=0.05, help="significance level (default 0.05)")
-    parser.add_argument("--schema", metavar="S.toml", help="public knowledge about the columns (no data are read)")
-    parser.add_argument("--x", metavar="A", help="column X of the schema")
-    parser.add_argument("--y", metavar="B", help="column Y of the schema")
-    parser.add_argument(
-        "--given",
-        type=arguments.names,
-        action="append",
-        default=[],
-        metavar="C,D",
-        help="columns Z of the schema; may be repeated",
-    )
-    parser.add_argument(
-        "--residual-sd",
-        type=arguments.positive_number,
-        metavar="S",
-        help="with --schema: sd of the part of a continuous column that Z does not explain, for columns scaled to "
-        "[-1, 1] (default 0.2)",
-    )
-    parser.add_argument("--accept-coarse-cells", action="store_true", help=COARSE_CELLS)
+    asking.add_keywords(parser, PlanOptions)
+    defaults = {name: said.default for name, (_, said) in declared(PlanOptions).items()}
+    parser.set_defaults(**{name: value for name, value in defaults.items() if value not in (None, ())})
     parser.add_argument(
         "--replicates",
         type=_replicates,
@@ -122,8 +93,6 @@ def run(args: argparse.Namespace) -> int:
         from jaxdp.cli import plan_discover
 
         return plan_discover.run(args)
-    from jaxdp._base.quantities import QUANTITIES, unknown
-
     given = {name: getattr(args, name) for name in QUANTITIES}
     curve = args.epsilon_curve or args.studies is not None
     plan_epsilon.require(args) if curve else unknown(**given)
@@ -209,11 +178,9 @@ def setting_of(args: argparse.Namespace):
     from jaxdp.plan import SurvivalSetting
     from jaxdp.plan.methods import plan_of
 
-    fields = {} if args.residual_sd is None else {"residual_sd": args.residual_sd}
-    fields["accept_coarse_cells"] = args.accept_coarse_cells
     schema = Schema.load(args.schema)
-    args.given = options.columns(schema, *args.given)
-    setting = SurvivalSetting.of_schema(schema, args.x, args.y, args.given, **fields)
+    args.given = options.columns(schema, *(args.given or ()))
+    setting = SurvivalSetting.of_schema(schema, args.x, args.y, args.given, **asking.given(args, SettingOptions))
     return setting if args.method is None else plan_of(args.method).granted(setting)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from jaxdp._base.quantities import COARSE_CELLS
 from jaxdp.ask.calls import PairsOptions, TestOptions
 from jaxdp.cli import asking
-from jaxdp.discovery.abilities import COARSE_CELLS
 
 EXAMPLE = """examples:
   jaxdp test trial.csv --schema trial.toml --x dose --y response --given age,clinic --epsilon 1

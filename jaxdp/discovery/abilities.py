@@ -5,10 +5,7 @@ from typing import Annotated, Any, Required, TypedDict
 
 from jaxdp._base import arguments
 from jaxdp._base.keywords import Keyword
-
-COARSE_CELLS = (
-    "also run tests that cut Z into cells if Z has 2 or more continuous columns, at the price of false findings"
-)
+from jaxdp._base.quantities import COARSE_CELLS
 
 Count = Annotated[int | None, Keyword("N", arguments.count)]
 Share = Annotated[float, Keyword("D", arguments.probability, 0.0)]

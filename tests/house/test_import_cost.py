@@ -10,8 +10,8 @@ STARTS = {
     "import jaxdp": 3,
     "import jaxdp; dir(jaxdp)": 3,
     "import jaxdp.interop, jaxdp.accounting": 5,
-    "from jaxdp.cli.main import main; main(['--help'])": 34,  # a file for each command
-    "from jaxdp.cli.main import main; main(['test', '--help'])": 34,
+    "from jaxdp.cli.main import main; main(['--help'])": 35,  # a file for each command
+    "from jaxdp.cli.main import main; main(['test', '--help'])": 35,
 }
 
 

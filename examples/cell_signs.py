@@ -52,9 +52,7 @@ class CellSigns(jaxdp.PrivateTest):
         planning=jaxdp.Planning(gaussian=False),
         examples=(jaxdp.Example(example, null=null, attack_tightness=1.0),),
     )
-
-    def mechanism_in_force(self):
-        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+    default_mechanism = Laplace
 
     def statistic(self, key, data):
         """Private: S, a number."""

@@ -260,6 +260,7 @@ class PrivateQuery:
     epsilon: Any = None  # ArrayLike; None when `mechanism` is given
     mechanism: Any = None
 
+    default_mechanism: ClassVar[type | None] = None  # what `epsilon` buys where `mechanism` is not given
     spec: ClassVar[TestSpec | None] = None  # what commands read; a query without one is for Python alone
     method: ClassVar[str] = ""  # name of a query without a spec, in results and ledgers
     one_program: ClassVar[bool] = True  # False: the statistic compiles its own parts, to use all cores or show progress
@@ -292,7 +293,10 @@ class PrivateQuery:
 
     def mechanism_in_force(self):
         """The mechanism in force: `mechanism`, or what `epsilon` buys."""
-        raise NotImplementedError
+        buys = type(self).default_mechanism
+        if self.mechanism is not None or buys is None:
+            return self.mechanism
+        return buys(epsilon=self.epsilon)
 
     def specialize(self, shapes) -> PrivateQuery | Sequential:
         """The query to run for data of these public shapes (`jax.ShapeDtypeStruct` leaves)."""

@@ -51,15 +51,13 @@ class ColumnCounts(PrivateQuery):
 
     method: ClassVar[str] = "describe"
     reads_missing: ClassVar[bool] = True
+    default_mechanism = Laplace
 
     def __post_init__(self):
         super().__post_init__()
         check.at_least(1, bins=self.bins)
         if not self.levels:
             raise ValueError("levels must hold the number of levels of at least one column, 0 for a continuous one.")
-
-    def mechanism_in_force(self):
-        return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     @property
     def sizes(self) -> tuple[int, ...]:

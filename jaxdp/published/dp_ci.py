@@ -67,9 +67,7 @@ class PaperCRT(RandomizationTest):
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
     )
-
-    def mechanism_in_force(self):
-        return ReportNoisyMax(epsilon=self.epsilon) if self.mechanism is None else self.mechanism
+    default_mechanism = ReportNoisyMax
 
     def default_winsorize(self, num_records):
         # The paper scales by a Gaussian concentration bound, so that nothing is clipped.

@@ -48,9 +48,6 @@ class NoisyMarginals(PrivateQuery):
 
     method: ClassVar[str] = "NoisyMarginals"
 
-    def mechanism_in_force(self):
-        return self.mechanism
-
     def statistic(self, key, data):
         """Exact counts, int32: one padded histogram per table, cut to its cells."""
         del key

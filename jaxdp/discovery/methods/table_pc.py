@@ -52,9 +52,7 @@ class NoisyHistogram(PrivateQuery):
     max_records: int = jax.tree.static(default=10**9)
 
     method: ClassVar[str] = "NoisyHistogram"
-
-    def mechanism_in_force(self):
-        return Geometric(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+    default_mechanism = Geometric
 
     def statistic(self, key, data):
         """Exact integer table of shape `levels`."""

@@ -164,6 +164,7 @@ class ChosenCells(WithinCells):
         describe_effect=PartitionGCM.spec.describe_effect,
         theory="docs/theory/partition_gcm.md",
     )
+    default_mechanism = Laplace
 
     def __post_init__(self):
         super().__post_init__()
@@ -171,9 +172,6 @@ class ChosenCells(WithinCells):
         check.all_at_least(1, candidates=bins)
         if len(bins) < 2 or list(bins) != sorted(set(bins)):
             raise ValueError(f"candidates must be two or more increasing numbers of bins, got {printed(bins)}.")
-
-    def mechanism_in_force(self):
-        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
     def specialize(self, shapes):
         depth = partition.num_columns(shapes.z)

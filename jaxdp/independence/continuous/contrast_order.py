@@ -57,6 +57,7 @@ class ContrastTest(NeighbourTest):
     leaves_out_clipped_z: ClassVar[bool] = True  # so that the owner of a file need not be refused for them
 
     for_one_column: ClassVar[str] = "BandGCM"  # the test that takes one column of z
+    default_mechanism = Laplace
 
     def __post_init__(self):
         super().__post_init__()
@@ -65,9 +66,6 @@ class ContrastTest(NeighbourTest):
             check.one_of((1, 2, 4, 8), num_rotations=self.num_rotations)  # powers of two: their mean is exact
         if self.closest is not None:
             check.in_range(0.0, 1.0, closest=self.closest)
-
-    def mechanism_in_force(self):
-        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
     def specialize(self, shapes):
         depth, _ = count_columns(shapes)

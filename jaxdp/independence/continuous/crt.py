@@ -36,9 +36,6 @@ class CRT(RandomizationTest):
         theory="docs/theory/crt.md",
     )
 
-    def mechanism_in_force(self):
-        return self.mechanism
-
     def default_winsorize(self, num_records):
         del num_records
         return 1e3

@@ -68,9 +68,6 @@ class GCM(PrivateTest):
         check.one_of(("in_sample", "leave_one_out"), residuals=self.residuals)
         check.at_least(1, num_null=self.num_null)
 
-    def mechanism_in_force(self):
-        return self.mechanism
-
     def ridge_of(self, num_records: int):
         """The ridge in force for so many records."""
         return 2.0 / num_records if self.ridge is None else self.ridge

@@ -93,9 +93,6 @@ class GroupSizes(PrivateQuery):
     method: ClassVar[str] = "GroupSizes"
     reads_missing: ClassVar[bool] = True
 
-    def mechanism_in_force(self):
-        return self.mechanism
-
     def statistic(self, key, data):
         """(2,)."""
         del key

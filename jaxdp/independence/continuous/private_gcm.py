@@ -82,13 +82,11 @@ class PrivateGCM(PrivateTest):
         planning=Planning("continuous:private_gcm_tight_power", gaussian_formula="always"),
         theory="docs/theory/private_gcm.md",
     )
+    default_mechanism = Laplace
 
     def __post_init__(self):
         super().__post_init__()
         check.positive(ridge=self.ridge, scale_x=self.scale_x, scale_y=self.scale_y)
-
-    def mechanism_in_force(self):
-        return Laplace(self.epsilon) if self.mechanism is None else self.mechanism
 
     def specialize(self, shapes):
         """Notes how many columns there are; refuses data without z."""

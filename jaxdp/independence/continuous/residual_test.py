@@ -60,9 +60,6 @@ class MomentMatrix(PrivateQuery):
     method: ClassVar[str] = "MomentMatrix"
     reads_missing: ClassVar[bool] = True
 
-    def mechanism_in_force(self):
-        return self.mechanism
-
     @property
     def euclidean(self) -> bool:
         """Whether the bound is one in L2."""

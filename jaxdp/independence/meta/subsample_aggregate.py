@@ -87,6 +87,7 @@ class SubsampleAggregate(PrivateTest):
         needs_all="it deals records into blocks at random and computes a statistic on each",
         theory="docs/theory/medians.md",
     )
+    default_mechanism = SmoothCauchy
 
     def __post_init__(self):
         super().__post_init__()
@@ -109,9 +110,6 @@ class SubsampleAggregate(PrivateTest):
     def uses_z(self) -> bool:  # type: ignore[override]
         """Whether the block statistic conditions on z."""
         return uses_z(self.statistic_of)
-
-    def mechanism_in_force(self):
-        return SmoothCauchy(epsilon=check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def blocks(self, num_records: int) -> int:
         """m for this public number of records."""

@@ -82,6 +82,7 @@ class TestOfTests(PrivateTest):
         needs_all="it deals records into blocks at random and runs a test on each",
         theory="docs/theory/votes.md",
     )
+    default_mechanism = Geometric
 
     def __post_init__(self):
         super().__post_init__()
@@ -106,9 +107,6 @@ class TestOfTests(PrivateTest):
         """What the level of the vote rests on, for data (or shapes) of this size; public."""
         block = data.x.shape[0] // self.num_blocks
         return fit_rule(block, MIN_BLOCK, given=data.z is not None)
-
-    def mechanism_in_force(self):
-        return Geometric(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def statistic(self, key, data):
         """The number of blocks that reject, a float scalar holding an integer."""

@@ -40,6 +40,7 @@ class MICTest(PrivateTest):
     num_null: int = jax.tree.static(default=499)
 
     reads_missing: ClassVar[bool] = True  # NaN lies in the lowest bin
+    default_mechanism: ClassVar[type] = Laplace
 
     def __post_init__(self):
         super().__post_init__()
@@ -47,10 +48,6 @@ class MICTest(PrivateTest):
             4 if self.max_cells is None else self.max_cells, 1 if self.c is None else self.c, self.grid, "max_cells"
         )
         check.at_least(1, num_null=self.num_null)
-
-    def mechanism_in_force(self):
-        epsilon: Any = self.epsilon
-        return Laplace(epsilon) if self.mechanism is None else self.mechanism
 
     def specialize(self, shapes):
         """This test with B and c pinned: the statistic and its sensitivity must never read two different defaults."""

@@ -53,6 +53,7 @@ class MICrGeometric(MICTest):
         needs_all="it looks for the best cuts between sorted records",
         theory="docs/theory/mic.md",
     )
+    default_mechanism = Geometric  # for the whole vector of counts
 
     def __post_init__(self):
         super().__post_init__()
@@ -65,11 +66,6 @@ class MICrGeometric(MICTest):
     def specialize(self, shapes):
         count = shapes.x.shape[0]
         return dataclasses.replace(super().specialize(shapes), side=self.lattice_side(count))
-
-    def mechanism_in_force(self):
-        """The mechanism for the whole vector of counts."""
-        epsilon: Any = self.epsilon
-        return Geometric(epsilon) if self.mechanism is None else self.mechanism
 
     def cells_allowed(self, num_records):
         if self.max_cells is not None:

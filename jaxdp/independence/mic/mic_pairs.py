@@ -48,6 +48,7 @@ class MICrPairs(PrivateQuery):
     )
     one_program: ClassVar[bool] = False
     reads_missing: ClassVar[bool] = True
+    default_mechanism = Laplace
 
     def __post_init__(self):
         super().__post_init__()
@@ -56,10 +57,6 @@ class MICrPairs(PrivateQuery):
             if getattr(self, name) is not None:
                 rows = tuple(tuple(row) for row in np.asarray(getattr(self, name)).tolist())
                 object.__setattr__(self, name, rows)
-
-    def mechanism_in_force(self):
-        epsilon: Any = self.epsilon
-        return Laplace(epsilon) if self.mechanism is None else self.mechanism
 
     def specialize(self, shapes):
         if len(shapes.shape) != 2 or shapes.shape[0] < 4 or shapes.shape[1] < 2:

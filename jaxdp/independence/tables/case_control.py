@@ -46,6 +46,7 @@ class CaseControlTest(PrivateTest):
     level: float = jax.tree.static(default=0.05)
 
     public_columns: ClassVar[tuple[str, ...]] = ("y",)
+    default_mechanism: ClassVar[type] = Laplace
 
     def __post_init__(self):
         super().__post_init__()
@@ -83,9 +84,6 @@ class CaseControlTest(PrivateTest):
                 "num_cases and num_controls are not known yet; give them, or call specialize with the data."
             )
         return Groups(self.num_cases, self.num_controls)
-
-    def mechanism_in_force(self):
-        return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def specialize(self, shapes):
         """Reads the public group sizes from the public y where they are not given."""

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.tables.case_control import CaseControlTest, of_groups
 from jaxdp.independence.tables.margin_adaptive import distance_table
@@ -61,9 +60,7 @@ class DistanceScore(CaseControlTest):
         planning=Planning(table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/table_tests.md",
     )
-
-    def mechanism_in_force(self):
-        return Geometric(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
+    default_mechanism = Geometric
 
     def score(self, exposed_cases, exposed_controls):
         table = jnp.asarray(distance_table(self.groups, self.level), float)

@@ -41,15 +41,13 @@ class NoisyCounts(PrivateTest):
     num_null: int = jax.tree.static(default=199)
 
     norm_of_default: ClassVar[Norm] = Norm.L1
+    default_mechanism = Laplace
 
     def __post_init__(self):
         super().__post_init__()
         check.at_least(19, num_null=self.num_null)
         if self.levels is not None:
             check.all_at_least(2, levels=self.levels)
-
-    def mechanism_in_force(self):
-        return Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -69,14 +69,12 @@ class PairContrasts(PrivateTest):
         needs=("columns",),
         theory="docs/theory/pair_contrasts.md",
     )
+    default_mechanism = MaxNorm
 
     def __post_init__(self):
         super().__post_init__()
         check.at_least(19, num_null=self.num_null)
         check.one_of((None, HALVES, QUARTERS), classes=self.classes)
-
-    def mechanism_in_force(self):
-        return MaxNorm(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
 
     def specialize(self, shapes):
         """The choice of the classes, then the sums."""

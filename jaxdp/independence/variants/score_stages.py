@@ -73,9 +73,6 @@ class Stage(PrivateQuery):
 
     reads_missing: ClassVar[bool] = True
 
-    def mechanism_in_force(self):
-        return self.mechanism
-
 
 @frozen_pytree
 class NullModel(Stage):

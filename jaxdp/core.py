@@ -450,6 +450,14 @@ class PrivateTest(PrivateQuery):
         """
         del shapes, release, effect
 
+    def released_curves(self, shapes, release: Release, x, y) -> Mapping[str, Any]:
+        """Curves that the release gives besides, as `curves` of result.json has them (`report/curves.py`); {}: none.
+
+        Of the test as given to `run`. x, y: the schema's rules of the columns, whose names and units they are told in.
+        """
+        del shapes, release, x, y
+        return {}
+
     def among(self) -> PrivateTest:
         """This test for use on many pairs that share one private choice (such as cells)."""
         return self

@@ -43,11 +43,14 @@ class Answer(TableAnswer, Result):
         return self.content["dependence_found"]
 
     def draw(self, path: Path) -> None:
-        """The released statistic against its null law, or the p-value on its scale; below it the effect's interval."""
+        """The curves of the release, the released statistic against its null law, or the p-value on its scale.
+
+        Below it the effect's interval.
+        """
         import jax
 
         from jaxdp.independence.null_curve import null_curve
-        from jaxdp.report import figures
+        from jaxdp.report import curves, figures
 
         content = self.content
         shared = {
@@ -57,6 +60,9 @@ class Answer(TableAnswer, Result):
             "effect": _drawn_effect(content, self.test.no_effect),
             "simulation": content["mode"] == "simulation",
         }
+        if "curves" in content:
+            curves.draw(path, content["curves"], **shared)
+            return
         with jax.enable_x64(True):  # as the p-value was computed
             curve = null_curve(self.test, self)
             if curve is None:
@@ -226,6 +232,7 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
         "released": released_values(result.release),
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),
+        **_curves(result, query, test, data),
         **({"taken": query.taken} if query.taken else {}),
         **({} if query.margin is None else {"equivalence": _equivalence(result, query, test, data)}),
     }
@@ -256,11 +263,25 @@ def _equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, 
     }
 
 
+def _curves(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:
+    """The curves that the test's release gives besides, in the columns' own units."""
+    from jaxdp.core import public_shapes
+
+    x, y = _rules(query)
+    found = test.released_curves(public_shapes(data), result.release, x, y)
+    return {"curves": dict(found)} if found else {}
+
+
+def _rules(query: Any) -> tuple[tuple, tuple]:
+    """The schema's rules of the columns of x, and of those of y."""
+    x, y = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
+    return x, y
+
+
 def _own_unit(query: Any) -> float:
     """What 1 of the test's effect means in the columns' own units."""
     factor = query.entry.spec.own_units
-    rules = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
-    return 1.0 if factor is None else factor(*rules)
+    return 1.0 if factor is None else factor(*_rules(query))
 
 
 def _effect_is(result: Result, query: Any, test: Any) -> str:
@@ -270,8 +291,7 @@ def _effect_is(result: Result, query: Any, test: Any) -> str:
         return ""
     told = spec.effect
     if spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
-        x, y = (tuple(query.schema.rule(name) for name in part) for part in (query.x, query.y))
-        told += spec.describe_effect(test, x, y, result.interval)
+        told += spec.describe_effect(test, *_rules(query), result.interval)
     return without_z(told, query)
 
 

@@ -279,10 +279,7 @@ def seeing(schema: Schema) -> Schema:
 
 def in_own_units(rule: ColumnRule, place: float, known: float | None = None) -> float | str:
     """A place on [-1, 1] as a value of the column; of dates the day. known: the value, where it is known."""
-    lower, upper = (math.log(end) if rule.logarithmic else end for end in (rule.lower, rule.upper))
-    value = 0.5 * (lower + upper) + 0.5 * (upper - lower) * float(place)
-    value = math.exp(value) if rule.logarithmic else value
-    value = min(max(value, rule.lower), rule.upper) if known is None else known
+    value = rule.unscaled(place) if known is None else known
     if rule.is_date:
         return datetime.date.fromordinal(math.floor(value) + DAYS_TO_1970).isoformat()
     return value

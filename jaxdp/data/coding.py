@@ -87,6 +87,12 @@ class ColumnRule:
             return 0.5 * upper - 0.5 * lower
         return 0.5 if self.needs_indicators else 0.5 * (len(self.levels) - 1)
 
+    def unscaled(self, place: float) -> float:
+        """The number of a continuous column at a place on [-1, 1]; of dates their day since 1970."""
+        lower, upper = (math.log(end) if self.logarithmic else end for end in (self.lower, self.upper))
+        value = 0.5 * (lower + upper) + 0.5 * (upper - lower) * float(place)
+        return min(max(math.exp(value) if self.logarithmic else value, self.lower), self.upper)
+
     def codes(self, values: Sequence) -> np.ndarray:
         """Levels as codes 0, ..., L - 1; continuous values scaled to [-1, 1]. float64, (n,)."""
         return self._scaled_numbers(values) if self.is_continuous else self._level_codes(values)

@@ -124,7 +124,7 @@ def null_law(
     middle = 0.5 * (edges[1:] + edges[:-1])
     t, height = np.concatenate([-middle[::-1], middle]), np.concatenate([density[::-1], density])
 
-    figure, axes = _over_effect(4.4, effect)
+    figure, axes = over_effect(4.4, effect)
     axes.plot(t, height, color=BLUE, label="law under independence, noise included")
     axes.fill_between(t, height, where=np.abs(t) < critical, color=BLUE, alpha=0.15)
     axes.fill_between(
@@ -157,7 +157,7 @@ def p_value_scale(
 ) -> Path:
     """The p-value on a logarithmic scale with its level, for statistics without a one-dimensional null law."""
     smallest = 10.0 ** np.floor(np.log10(max(min(p_value, level), 1e-16)) - 1)
-    figure, axes = _over_effect(2.4, effect)
+    figure, axes = over_effect(2.4, effect)
     axes.axvspan(smallest, level, color=RED, alpha=0.2, label=f"critical region, level {level:g}")
     axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
     axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"{p_values.describe(p_value)}")
@@ -167,7 +167,7 @@ def p_value_scale(
     return save(figure, path, simulation)
 
 
-def _over_effect(height: float, effect: Effect | None):
+def over_effect(height: float, effect: Effect | None):
     """A figure and the axes of its upper part; the lower part shows the effect, where there is one."""
     if effect is None:
         return canvas(height=height)

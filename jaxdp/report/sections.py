@@ -192,6 +192,7 @@ def _strength(result: Mapping[str, Any]) -> Iterator[Section]:
     yield Section("effect", STRENGTH, [f"{effect}." if effect else ""])
     if effect and result["interval"] is not None:
         yield Section("", STRENGTH, ["The noise that was added is counted in the interval."])
+    yield Section("curves", STRENGTH, result.get("curves", {}).get("sentences", ()))
     yield Section("margin", STRENGTH, [str(result.get("equivalence", {}).get("sentence", ""))])
 
 

@@ -19,6 +19,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
+from jaxdp.independence.survival import kaplan_meier
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.spec import Columns, Planning, TestSpec
@@ -277,6 +278,15 @@ class LogRank(PrivateTest):
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio."""
         return self.settled(shapes, release)._law(release).one_sided(effect)
+
+    def released_curves(self, shapes, release, x, y):
+        """The Kaplan-Meier curve of each group with its band, from the counts."""
+        counts, query = release.earlier[0], self.specialize(shapes).first
+        with jax.enable_x64(True):
+            found = kaplan_meier.estimated(
+                dataclasses.replace(query, of=None), counts.sensitivity, counts.value, counts.num_records
+            )
+        return kaplan_meier.told(found, x, y)
 
     def released_flags(self, shapes, release):
         """Whether the events are too few; post-processing."""

@@ -39,15 +39,18 @@ def draw(
         value = np.array([np.nan if one is None else one for one in group["value"]], float)
         stairs = np.repeat(at, 2)[1:-1]
         axes.fill_between(stairs, np.repeat(low[1:], 2), np.repeat(high[:-1], 2), color=colour, alpha=0.16, linewidth=0)
+        for edge in (np.repeat(low[1:], 2), np.repeat(high[:-1], 2)):
+            axes.plot(stairs, edge, color=colour, linewidth=0.6, alpha=0.7)
         axes.plot(at, value, dash, color=colour, marker="o", markersize=3.0, label=plain(group["name"]))
     axes.set(title=plain(title), xlabel=plain(curves["over"]), ylabel=plain(curves["of"]), ylim=(0.0, 1.02))
     axes.set_xlim(curves["groups"][0]["at"][0], curves["groups"][0]["at"][-1])
+    told = f"each band holds its whole curve with 95 % confidence, noise included; {p_values.describe(p_value)}"
     figure.legend(
         loc="outside lower left",
         ncols=2,
         frameon=False,
         fontsize=9,
-        title=f"bands hold whole curves with 95 % confidence, noise included; {p_values.describe(p_value)}",
+        title=told,
         title_fontsize=9,
         alignment="left",
     )

@@ -43,20 +43,21 @@ class SurvivalCurves:
 
 
 def survival_curves(counts, num_records, noise) -> SurvivalCurves:
-    """From `log_rank.blocked` counts with noise; n is public. noise: (DRAWS, *counts), draws of the law of the noise."""
+    """From `log_rank.blocked` counts with noise; n is public. noise: (DRAWS, *counts), draws of its law."""
     groups, blocks = counts.shape[0], counts.shape[1] // 2
     noise_variance = jnp.mean(noise**2)
     counts, noise = (part - jnp.mean(part, axis=(-2, -1), keepdims=True) for part in (counts, noise))
     counts = counts + num_records / counts.size  # n is known
     at_risk = _at_risk(counts)
-    noise_sd = jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1))))
+    noise_sd = jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1))))[None, :]
     known = jnp.cumprod(1.0 * (at_risk > CLEAR * noise_sd), axis=1)[:, 1:]
     hazards = _hazards(counts)
     slopes = jax.vmap(jax.jacfwd(lambda own: _hazards(own[None])[0]))(counts)
     scatter = jnp.sqrt(jnp.maximum(counts[:, :blocks], 0.0) + 1.0) / _exposed(at_risk)
     normal = jax.random.normal(jax.random.key(SEED), (len(noise), groups, blocks))
     too_many = (noise_sd / jnp.maximum(at_risk, noise_sd + 1e-9))[:, 1:]
-    off = (jnp.einsum("bkc,kjc->bkj", noise, slopes) + scatter * normal) * (1.0 + 0.5 * too_many) * known
+    wider = (1.0 + 0.5 * too_many) * known
+    off = (jnp.einsum("bkc,kjc->bkj", noise, slopes) + scatter[None] * normal) * wider[None]
     low, high = _bands(jnp.cumsum(hazards * known, axis=1), jnp.cumsum(off, axis=2), known)
     survival = jnp.where(known > 0, jnp.exp(-jnp.cumsum(hazards, axis=1)), jnp.nan)
     all_known = jnp.prod(known, axis=0)
@@ -93,7 +94,7 @@ def _hazards(counts):
 def _bands(total, off, known):
     """(low, high) of S, (K, J): from H, draws of its error (DRAWS, K, J), and what is known."""
     sd = jnp.sqrt(jnp.mean(off**2, axis=0)) + 1e-12
-    reach = sd * jnp.quantile(jnp.max(jnp.abs(off) / sd * known, axis=2), 1.0 - MISS, axis=0)[:, None]
+    reach = sd * jnp.quantile(jnp.max(jnp.abs(off) * (known / sd)[None], axis=2), 1.0 - MISS, axis=0)[:, None]
     low = jnp.where(known > 0, jnp.exp(-total - reach), 0.0)
     high = jnp.where(known > 0, jnp.exp(-total + reach), 1.0)
     return jax.lax.cummax(low, axis=1, reverse=True), jax.lax.cummin(jnp.minimum(high, 1.0), axis=1)
@@ -101,6 +102,7 @@ def _bands(total, off, known):
 
 def _areas(hazards, until):
     """Below curves of these hazards, constant within a block, over the blocks where `until` is 1, (K,)."""
+    until = until[None, :]
     hazards = hazards * until
     before = jnp.exp(hazards - jnp.cumsum(hazards, axis=1))
     flat = jnp.abs(hazards) < 1e-6

@@ -87,10 +87,16 @@ class Design:
 
 DESIGNS = {
     "uniform, one law": Design((uniform, uniform), (lost(0.5), lost(0.5))),
-    "Weibull 1.5 and .8, crossing, unequal censoring": Design((weibull(1.5, 1.2), weibull(0.8, 0.9)), (lost(0.2), lost(1.0))),
+    "Weibull 1.5 and .8, crossing, unequal censoring": Design(
+        (weibull(1.5, 1.2), weibull(0.8, 0.9)), (lost(0.2), lost(1.0))
+    ),
     "late effect, crossing, staggered entry": Design((weibull(1.0, 0.9), late), (entered, entered), 0.4),
-    "Weibull 1.2 and .9, 10 % in one group": Design((weibull(1.2, 0.8), weibull(0.9, 1.3)), (lost(1.0), lost(0.3)), 0.1),
-    "uniform and Weibull 1.5, 25 %, unequal censoring": Design((uniform, weibull(1.5, 0.5)), (lost(0.1), lost(1.5)), 0.25),
+    "Weibull 1.2 and .9, 10 % in one group": Design(
+        (weibull(1.2, 0.8), weibull(0.9, 1.3)), (lost(1.0), lost(0.3)), 0.1
+    ),
+    "uniform and Weibull 1.5, 25 %, unequal censoring": Design(
+        (uniform, weibull(1.5, 0.5)), (lost(0.1), lost(1.5)), 0.25
+    ),
     "6 and 4 % with events": Design((weibull(1.0, 0.06), weibull(1.0, 0.04)), (lost(0.1), lost(0.6))),
 }
 
@@ -117,7 +123,9 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
     shapes = Data(*(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2))), None, DOMAIN)
     test = jaxdp.LogRank(epsilon=epsilon).specialize(shapes)
     tables = jnp.asarray(drawn.reshape(-1, 2, BINS + 1, 2), float)
-    found = jax.tree.map(np.asarray, _released(test, jax.random.split(jax.random.key(seed), replicates), tables, records))
+    found = jax.tree.map(
+        np.asarray, _released(test, jax.random.split(jax.random.key(seed), replicates), tables, records)
+    )
     blocks = test.second.blocks
     step, place = len(GRID) // blocks, np.arange(len(GRID))
     truth = np.stack([alive(GRID) for alive in design.alive])

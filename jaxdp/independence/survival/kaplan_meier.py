@@ -27,32 +27,32 @@ def told(found: SurvivalCurves, x, y) -> dict[str, Any]:
     (group,) = x
     (time,) = (rule for rule in y if rule.is_continuous)
     (event,) = (rule for rule in y if not rule.is_continuous)
-    survival, low, high = (np.asarray(part, float) for part in (found.survival, found.low, found.high))
-    at = [time.unscaled(place) for place in np.linspace(-1.0, 1.0, survival.shape[1])]
-    names = [f"{group.name} = {level}" for level in group.levels]
-    came = f"{event.name} = {event.levels[1]}"
+    found = jax.tree.map(lambda part: np.asarray(part, float), found)
+    at = [time.unscaled(place) for place in np.linspace(-1.0, 1.0, found.survival.shape[1])]
+    came = f"{event.name} = {level_name(event.levels[1])}"
     groups = [
         {
-            "name": name,
+            "name": f"{group.name} = {level_name(level)}",
             "at": at,
-            "value": [None if math.isnan(one) else one for one in survival[k].tolist()],
-            "low": low[k].tolist(),
-            "high": high[k].tolist(),
+            "value": [None if math.isnan(one) else one for one in found.survival[place].tolist()],
+            "low": found.low[place].tolist(),
+            "high": found.high[place].tolist(),
         }
-        for k, name in enumerate(names)
+        for place, level in enumerate(group.levels)
     ]
-    half = survival.shape[1] // 2
-    shares = ", ".join(_at(one, half) for one in groups)
-    return {
-        "over": time.name,
-        "of": f"share without {came}",
-        "groups": groups,
-        "sentences": [
-            f"Share without {came} at {time.name} {at[half]:.4g}: {shares}.",
-            "In the picture each band holds the whole true curve of its group with 95 % confidence, noise counted "
-            "(Kaplan-Meier, from the counts that the test released; no further cost).",
-        ],
-    }
+    middle = len(at) // 2
+    shares = ", ".join(_at(one, middle) for one in groups)
+    sentences = [
+        f"Share without {came} at {time.name} {at[middle]:.4g}: {shares}.",
+        "In the picture each band holds the whole true curve of its group with 95 % confidence, noise counted "
+        "(Kaplan-Meier, from the counts that the test released; no further cost).",
+    ]
+    return {"over": time.name, "of": f"share without {came}", "groups": groups, "sentences": sentences}
+
+
+def level_name(level) -> str:
+    """A level as sentences name it."""
+    return level if isinstance(level, str) else f"{level:.12g}"
 
 
 def _at(group, place: int) -> str:

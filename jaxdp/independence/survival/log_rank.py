@@ -71,9 +71,7 @@ def describe_effect(test, x, y, interval) -> str:
     """Which group is compared with which, and what the event is."""
     del test
     (event,) = [rule for rule in y if not rule.is_continuous]
-    first, second, came = (
-        level if isinstance(level, str) else f"{level:.12g}" for level in (*x[0].levels, event.levels[1])
-    )
+    first, second, came = map(kaplan_meier.level_name, (*x[0].levels, event.levels[1]))
     told = f" of {event.name} = {came}, {x[0].name} = {second} against {first}"
     return told + effect_sizes.describe_ratio("hazard ratio", interval)
 

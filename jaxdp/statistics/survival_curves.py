@@ -59,7 +59,9 @@ def survival_curves(counts, num_records, noise) -> SurvivalCurves:
     wider = (1.0 + 0.5 * too_many) * known
     off = (jnp.einsum("bkc,kjc->bkj", noise, slopes) + scatter[None] * normal) * wider[None]
     low, high = _bands(jnp.cumsum(hazards * known, axis=1), jnp.cumsum(off, axis=2), known)
-    survival = jnp.where(known > 0, jnp.exp(-jnp.cumsum(hazards, axis=1)), jnp.nan)
+    survival = jnp.where(
+        known > 0, jnp.clip(_falling(jnp.exp(-jnp.cumsum(hazards * known, axis=1))), low, high), jnp.nan
+    )
     all_known = jnp.prod(known, axis=0)
     means = _areas(hazards, all_known)
     of_difference = jnp.einsum("bkj,kj->b", off, jax.jacfwd(lambda h: jnp.diff(_areas(h, all_known)[:2])[0])(hazards))
@@ -98,6 +100,12 @@ def _bands(total, off, known):
     low = jnp.where(known > 0, jnp.exp(-total - reach), 0.0)
     high = jnp.where(known > 0, jnp.exp(-total + reach), 1.0)
     return jax.lax.cummax(low, axis=1, reverse=True), jax.lax.cummin(jnp.minimum(high, 1.0), axis=1)
+
+
+def _falling(survival):
+    """Halfway between the largest falling curve below this one and the smallest above it, (K, J)."""
+    below = jax.lax.cummin(jnp.minimum(survival, 1.0), axis=1)
+    return 0.5 * (below + jax.lax.cummax(jnp.minimum(survival, 1.0), axis=1, reverse=True))
 
 
 def _areas(hazards, until):

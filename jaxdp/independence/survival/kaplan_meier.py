@@ -47,7 +47,38 @@ def told(found: SurvivalCurves, x, y) -> dict[str, Any]:
         "In the picture each band holds the whole true curve of its group with 95 % confidence, noise counted "
         "(Kaplan-Meier, from the counts that the test released; no further cost).",
     ]
-    return {"over": time.name, "of": f"share without {came}", "groups": groups, "sentences": sentences}
+    found_means = _restricted_means(found, time)
+    if found_means:
+        sentences.insert(1, _means_told(found_means, groups, time, came))
+    return {
+        "over": time.name,
+        "of": f"share without {came}",
+        "groups": groups,
+        **({"restricted_means": found_means} if found_means else {}),
+        "sentences": sentences,
+    }
+
+
+def _restricted_means(found: SurvivalCurves, time) -> dict[str, Any]:
+    """Means of the time or `until`, whichever comes first, and the second less the first; {} where not known."""
+    if time.logarithmic or math.isnan(found.difference):
+        return {}
+    length = 2.0 * time.half_range
+    return {
+        "until": time.unscaled(2.0 * float(found.until) - 1.0),
+        "means": [time.lower + length * one for one in found.means.tolist()],
+        "difference": length * float(found.difference),
+        "interval": [length * float(end) for end in (found.low_difference, found.high_difference)],
+    }
+
+
+def _means_told(means, groups, time, came: str) -> str:
+    low, high = means["interval"]
+    own = ", ".join(f"{group['name']} {mean:.4g}" for group, mean in zip(groups, means["means"], strict=True))
+    return (
+        f"Restricted mean {time.name} without {came}, up to {means['until']:.4g}: {own}; the second less the first "
+        f"{means['difference']:.3g}, 95 % interval {low:.3g} to {high:.3g}."
+    )
 
 
 def level_name(level) -> str:

@@ -392,3 +392,36 @@ def test_the_curves_are_a_function_of_the_release_alone():
     found = jaxdp.LogRank(epsilon=1.0).released_curves(blank, answer.release, *columns)
     assert found["groups"] == answer.content["curves"]["groups"]
     assert found["groups"] != again.content["curves"]["groups"]
+
+
+def test_without_noise_the_difference_is_that_of_areas_below_the_curves():
+    table, textbook = kept_table(20_000)
+    with jax.enable_x64(True):
+        counts = log_rank.blocked(jnp.asarray(table), 24)
+        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)))
+    steps = np.concatenate([np.ones((2, 1)), textbook], axis=1)
+    areas = 0.5 * (steps[:, 1:] + steps[:, :-1]).sum(1) / BINS
+    assert float(found.until) == 1.0
+    assert np.asarray(found.means) == pytest.approx(areas, abs=0.002)
+    assert float(found.difference) == pytest.approx(areas[1] - areas[0], abs=0.002)
+    assert float(found.low_difference) < float(found.difference) < float(found.high_difference)
+
+
+def test_an_answer_has_the_difference_of_restricted_means_in_days():
+    answer = asked(trial(3000, 0.6), 2.0)
+    found = answer.to_dict()["curves"]["restricted_means"]
+    control, drug = (365.0 * (1.0 - np.exp(-rate * 730.0 / 365.0)) / rate for rate in (1.0, 0.6))
+    low, high = found["interval"]
+    assert found["until"] == 730.0
+    assert low < drug - control < high
+    assert 10.0 < high - low < 120.0
+    assert found["difference"] == pytest.approx(found["means"][1] - found["means"][0])
+    told = " ".join("\n".join(answer.sentences()).split())
+    assert "Restricted mean days without died = yes, up to 730: arm = control" in told
+    assert f"95 % interval {low:.3g} to {high:.3g}." in told
+
+
+def test_no_difference_is_given_where_a_curve_ends_early():
+    found = asked(trial(400, 1.0), 0.5).to_dict()["curves"]
+    assert "restricted_means" not in found
+    assert not any("Restricted" in sentence for sentence in found["sentences"])

@@ -199,7 +199,7 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
     given = [query.schema.rule(name) for name in query.given]
     rule = of_verdict(_level_rule(test, data, query), found)
     released = {flag: told for flag, told in _released_flags(test, data, result).items() if found or flag not in DOUBTS}
-    rule = with_flags(rule, conditioning.flags(given) | released)
+    rule = with_flags(rule, conditioning.flags(given, data.x.shape[0], bool(found)) | released)
     return {
         "title": query.sentence,
         "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else ()),

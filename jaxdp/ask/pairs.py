@@ -404,7 +404,7 @@ class PairsQuery(TableQuery[PairAnswers]):
             if spec.alternatives
         ]
         given = [self.schema.rule(name) for name in self.given]
-        rule = with_flags(of_verdict(rule, bool(found)), conditioning.flags(given))
+        rule = with_flags(of_verdict(rule, bool(found)), conditioning.flags(given, rows, bool(found)))
         continuous = any(column.is_continuous for column in given)
         assumptions = dict.fromkeys(spec.assumption for spec in specs.values() if continuous and spec.assumption)
         method = listing(self.methods)

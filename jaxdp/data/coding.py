@@ -45,7 +45,8 @@ class ColumnRule:
     other: code of an unknown level; collects: whether the schema says so. notation: how the cells of numbers and dates
     are written. truth: the two levels are truth values, in any usual spelling.
     cycles, heaps, labels: what conditioning on the column adds to it, and whether values are compared with equal ones
-    alone; ignored: what the schema switches off; times: what is public about times of day (`conditioning`).
+    alone; ignored: what the schema switches off; times: what is public about times of day; days: of dates without times
+    whose days are compared, how many the bounds hold; unsaid: cycles that the schema says nothing of (`conditioning`).
     event: the schema says that it tells whether the event came at a time in another column.
     drafted: nobody has described it yet, and its bounds are being looked for: what is said of it names no schema.
     """
@@ -68,6 +69,8 @@ class ColumnRule:
     labels: bool = False
     ignored: tuple[str, ...] = ()
     times: str = ""
+    days: int = 0
+    unsaid: tuple[str, ...] = ()
     event: bool = False
     drafted: bool = False
 

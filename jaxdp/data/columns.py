@@ -3,6 +3,7 @@
 import dataclasses
 
 CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical", "binary"
+RECORDS_A_DAY = 2  # of dates without times, from so many on records of one day are compared with each other alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,6 +15,8 @@ class Column:
     values: of a continuous column that is declared to take whole steps only, how many values that leaves; 0 if it may
     take any.
     labels: whether the values of a continuous column may label groups, so that only records of equal value are alike.
+    days: of a continuous column of dates without times of day, how many days its bounds hold; 0 for any other.
+    repeats: whether the codes repeat with the days of the column of dates before it.
     event: whether the column is declared to say, of a time in another column, that its event came.
     """
 
@@ -23,6 +26,8 @@ class Column:
     values: int = 0
     labels: bool = False
     event: bool = False
+    days: int = 0
+    repeats: bool = False
 
     @property
     def spread(self) -> "Column":
@@ -36,6 +41,16 @@ def equally_spaced(codes, levels):
 
     steps = max(levels - 1, 1) if isinstance(levels, int) else np.maximum(np.asarray(levels) - 1, 1)
     return 2.0 * codes / steps - 1.0
+
+
+def with_repeats(drawn, columns):
+    """Drawn columns (n,) of Z with those that repeat with the days of the dates before them, as in `conditioning`."""
+    found, day = [], None
+    for values, column in zip(drawn, columns, strict=True):
+        if column.days:
+            day = (0.5 * (values + 1.0) * (column.days - 1)).round()
+        found.append(day % column.levels if column.repeats else values)
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Records that are neighbours in time may lie in different hours of a day and on different days of a week, and records of
 neighbouring amounts may or may not be rounded. Where X and Y follow the hour, the weekday or the rounding, no order of
 the column itself shows it (docs/theory/ordered_neighbours.md#cycles). So a date is conditioned on with its time of day
-and its weekday, an amount with its roundness: functions of the record's own value, with public levels.
+and its weekday or day of the fortnight, an amount with its roundness: functions of the record's own value, with public
+levels. Records of one day are alike in every cycle, so dates without times say how many days there are.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 
 from jaxdp._base.printed import printed
 from jaxdp.data.coding import ColumnRule
-from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, Column
+from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, RECORDS_A_DAY, Column
 from jaxdp.data.notation import ISO
 
-DAY, WEEK = "day", "week"
+DAY, WEEK, FORTNIGHT, MONTH = "day", "week", "fortnight", "month"
 KNOWN, UNSAID, NONE = "known", "unsaid", "none"  # what is public about times of day in a column of dates
-CYCLES = {DAY: 1.0, WEEK: 7.0}  # with their lengths in days
-NAMES = {DAY: "time of day", WEEK: "weekday"}
+CYCLES = {DAY: 1, WEEK: 7, FORTNIGHT: 14, MONTH: 31}  # with their lengths in days, the most of a month
+NAMES = {DAY: "time of day", WEEK: "weekday", FORTNIGHT: "day of the fortnight", MONTH: "day of the month"}
 FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
 MARGIN = 1.0 / 1440.0  # of a day: midnight lies inside the bounds of the time of day, where values are known
 TIME_FORMATS = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%R")
@@ -34,11 +35,14 @@ MULTIPLES = 20  # at least so many multiples of a heap lie within the bounds
 def columns(rule: ColumnRule) -> tuple[Column, ...]:
     """Public descriptions of `values`."""
     (own,) = rule.code_column()
-    found = [Column(own.kind, own.levels, own.name, own.values, rule.labels)]
-    if DAY in rule.cycles:
-        found.append(Column(CONTINUOUS, name=f"{rule.name} ({NAMES[DAY]})"))
-    if WEEK in rule.cycles:
-        found.append(Column(CATEGORICAL, 7, f"{rule.name} ({NAMES[WEEK]})"))
+    found = [Column(own.kind, own.levels, own.name, own.values, rule.labels, days=rule.days)]
+    for cycle in rule.cycles:
+        name = f"{rule.name} ({NAMES[cycle]})"
+        found.append(
+            Column(CONTINUOUS, name=name)
+            if cycle == DAY
+            else Column(CATEGORICAL, CYCLES[cycle], name, repeats=rule.days > 0)
+        )
     if rule.heaps:
         found.append(Column(CATEGORICAL, len(rule.heaps) + 1, f"{rule.name} (roundness)"))
     return tuple(found)
@@ -51,10 +55,14 @@ def values(rule: ColumnRule, cells: Sequence) -> np.ndarray:
         return own[:, None]
     found, numbers = [own], rule.filled(cells)
     day = np.floor(numbers)
-    if DAY in rule.cycles:
-        found.append(2.0 * (numbers - day + MARGIN) / (1.0 + 2.0 * MARGIN) - 1.0)
-    if WEEK in rule.cycles:
-        found.append((day + FIRST_WEEKDAY) % 7.0)
+    for cycle in rule.cycles:
+        if cycle == DAY:
+            found.append(2.0 * (numbers - day + MARGIN) / (1.0 + 2.0 * MARGIN) - 1.0)
+        elif cycle == MONTH:
+            dates = day.astype("datetime64[D]")
+            found.append((dates - dates.astype("datetime64[M]")).astype(float))
+        else:
+            found.append((day + FIRST_WEEKDAY) % CYCLES[cycle])
     if rule.heaps:
         found.append(roundness(numbers, rule.heaps))
     return np.stack(found, axis=1)
@@ -84,19 +92,29 @@ def _cycles(where: str, entry: Mapping[str, Any], date: str, lower: float, upper
     """As the schema says, else those that its format and bounds leave room for.
 
     A cycle that the bounds hold only once is no cycle. Times of day are known publicly where a format or a bound has
-    one, or where the schema says that the day is a cycle.
+    one, or where the schema says that the day is a cycle. A fortnight holds the weekdays too. `cycles = []` says that
+    neighbouring days are alike.
     """
     said = entry.get("cycles")
     if said is not None and (not isinstance(said, list | tuple) or not set(said) <= set(CYCLES)):
-        raise ValueError(f'{where}: cycles must be a list of "day" and "week", or [], got {printed(said)}.')
+        raise ValueError(
+            f'{where}: cycles must be a list of "day", "week", "fortnight" and "month", or [], got {printed(said)}.'
+        )
     times = any(mark in date for mark in TIME_FORMATS) or any(map(_has_time, entry["bounds"])) or DAY in (said or ())
     perhaps = date == ISO and said is not None and not said  # switched off, whether or not cells have times
-    possible = [cycle for cycle in ((DAY, WEEK) if times or perhaps else (WEEK,)) if upper - lower > CYCLES[cycle]]
-    wanted = possible if said is None else [cycle for cycle in possible if cycle in said]
+    possible = [cycle for cycle in CYCLES if upper - lower > CYCLES[cycle] and (cycle != DAY or times or perhaps)]
+    usual = {DAY, WEEK} if times else {WEEK, FORTNIGHT}
+    wanted = [cycle for cycle in possible if cycle in (usual if said is None else said)]
+    ignored = [cycle for cycle in (DAY, WEEK) if cycle in possible and cycle not in wanted]
+    if FORTNIGHT in wanted:
+        wanted, ignored = [cycle for cycle in wanted if cycle != WEEK], [cycle for cycle in ignored if cycle != WEEK]
+    whole_days = not (times or perhaps) and (said is None or bool(said))
     return {
         "cycles": tuple(wanted),
-        "ignored": tuple(NAMES[cycle] for cycle in possible if cycle not in wanted),
+        "ignored": tuple(NAMES[cycle] for cycle in ignored),
         "times": KNOWN if times or perhaps else UNSAID if date == ISO and said is None else NONE,
+        "days": 1 + math.floor(upper) - math.floor(lower) if whole_days else 0,
+        "unsaid": (NAMES[MONTH],) if whole_days and said is None and MONTH in possible else (),
     }
 
 
@@ -156,9 +174,25 @@ def _described(rule: ColumnRule) -> str:
     return ""
 
 
-def flags(rules: Iterable[ColumnRule]) -> dict[str, str]:
-    """Flags of an answer by name, with their sentences: what the schema switches off."""
+def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[str, str]:
+    """Flags of an answer by name, with their sentences: what the schema switches off, or says nothing of.
+
+    num_records: public. found: whether a dependence was found, which alone can be a cycle that nobody spoke of.
+    """
     rules = list(rules)
+    raised = _switched_off(rules)
+    sparse = [rule for rule in rules if rule.unsaid and num_records < RECORDS_A_DAY * rule.days]
+    if found and sparse:
+        raised["few records a day"] = " ".join(
+            f"{rule.days} days of {rule.name} are too many to compare only records of one day (n = {num_records}), so "
+            f"the {' and the '.join(rule.unsaid)} is not conditioned on: use more records, or write in the schema "
+            'what X and Y may follow, cycles = ["month"] or cycles = ["fortnight"].'
+            for rule in sparse
+        )
+    return raised
+
+
+def _switched_off(rules: list[ColumnRule]) -> dict[str, str]:
     found = {}
     for name, dates in (("cycles", True), ("heaps", False)):
         off = [f"{rule.name} ({', '.join(rule.ignored)})" for rule in rules if rule.ignored and dates == rule.is_date]

@@ -185,12 +185,12 @@ def _body(kind: str) -> list[str]:
     if kind == "bool":
         return ['kind = "binary"', "boolean = true"]
     if kind.startswith(("date", "timestamp")):
-        cycles = ("day", "week") if kind.startswith("timestamp") else ("week",)
+        times = kind.startswith("timestamp")
         return [
             'kind = "continuous"',
             "date = true",
             _BOUNDS,
-            f"{_cycles(*cycles)} # [] if X and Y follow none of them",
+            _cycles("day", "week") if times else f"# {_cycles('fortnight')}",
         ]
     if kind.startswith(("float", "double", "halffloat", "decimal")):
         return ['kind = "continuous"', _BOUNDS]

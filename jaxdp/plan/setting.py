@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp.data import conditioning
+from jaxdp.data.columns import with_repeats
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Data, Domain, equally_spaced
 from jaxdp.simulate.designs.confounder import sine_confounder
 from jaxdp.statistics import partition
@@ -167,9 +168,10 @@ def columns(key, *, n: int, setting: Setting, form: str, effect) -> Data:
     key_x, key_y, *keys_z = jax.random.split(key, 2 + len(setting.z))
     places = [jax.random.uniform(k, (n,)) for k in keys_z]
     # whole steps as the schema declares them: tests that compare equal values only would find none otherwise
-    places = [_on_steps(place, column.values) for place, column in zip(places, setting.z, strict=True)]
+    places = [_on_steps(u, column.values or column.days) for u, column in zip(places, setting.z, strict=True)]
     bins = [c.levels if c.levels > 1 else 0 for c in setting.z]
     codes = [jnp.floor(u * levels) if levels else 2.0 * u - 1.0 for u, levels in zip(places, bins, strict=True)]
+    codes = with_repeats(codes, setting.z)
     mean = jnp.zeros(n)
     if setting.z:
         first = (codes[0] + 0.5) / bins[0] if bins[0] else places[0]

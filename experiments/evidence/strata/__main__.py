@@ -3,7 +3,7 @@
     python -m experiments.evidence.strata --quick | --full [--ccpp CCPP.csv] [--only NAME ...] [--out DIR]
 
 Tables: a year of timestamps (season, a wave of the hour of 1.5 sd, weekday effects; or steps at rush hours, or during
-working hours), dates with weekday effects, a day beside its hour in 24 levels, incomes of which 30 % are rounded to
+working hours), dates with weekday effects, with effects of every other week, or of the turn of the month, a day beside its hour in 24 levels, incomes of which 30 % are rounded to
 1000 and 15 % to 500 by people who differ by 1.2 sd in X and Y; the same without effects of cycles or rounding; and the
 column V of CCPP (--ccpp) with X and Y of the group means of AT and of PE by its value and noise of their sd within
 groups. X and Y are independent given Z where effect = 0, else correlated by it. `schema`: what the schema says of Z;
@@ -48,6 +48,7 @@ CELLS = [
         for cycles in ([], ["day", "week"])
     ),
     Cell("dates", DATE | {"cycles": []}),
+    *(Cell(name, DATE | more) for name in ("fortnights", "month ends") for more in ({"cycles": ["week"]}, {})),
     Cell("dates", DATE),
     Cell("day and hour", {"bounds": [0, 365]}, HOUR, {"caliper": "4k/n"}),
     Cell("day and hour", {"bounds": [0, 365]}, HOUR),
@@ -79,7 +80,7 @@ def times(name: str, rng, n: int):
     days = rng.uniform(0.0, 365.0, n)
     if name == "working hours":
         days = np.floor(days) + (8.0 + 10.0 * rng.beta(2.0, 2.0, n)) / 24.0
-    if name.endswith("dates"):
+    if name.endswith("dates") or name in ("fortnights", "month ends"):
         days = np.floor(days)
     hour = 24.0 * (days % 1.0)
     trend = np.sin(2.0 * np.pi * days / 365.0)
@@ -87,6 +88,12 @@ def times(name: str, rng, n: int):
         return days, trend + 1.5 * np.sin(2.0 * np.pi * np.floor(hour) / 24.0)
     if name.startswith("no cycle"):
         return days, trend
+    if name == "fortnights":
+        return days, 1.5 * (days % 14.0 < 7.0)
+    if name == "month ends":
+        date = START.astype("datetime64[D]") + days.astype(int)
+        of_month = (date - date.astype("datetime64[M]")).astype(int)
+        return days, 1.5 * ((of_month >= 27) | (of_month < 2))
     trend += WEEKDAYS[np.floor(days).astype(int) % 7]
     if name in ("timestamps", "working hours"):
         trend += 1.5 * np.sin(2.0 * np.pi * hour / 24.0 + 0.7)

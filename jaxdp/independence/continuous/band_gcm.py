@@ -46,6 +46,8 @@ FEW_LEVELS = 5  # up to here every difference of levels is at least c = WIDE_SCA
 
 def _from_domain(cls, epsilon, domain, options):
     fields: dict = scales(domain, options)
+    if domain is not None and any(column.days for column in domain.z):
+        fields["variance"] = "released"  # pairs of one day are a part of all pairs, and only the data say how large
     leveled = domain is not None and all(column.levels for part in (domain.x, domain.y) for column in part)
     if leveled and options.residual_scale is None:
         fields = {"scale_x": WIDE_SCALE, "scale_y": WIDE_SCALE, "variance": "released"}
@@ -81,9 +83,11 @@ class BandGCM(BandTest):
         needs variance="released").
     caliper: pairs farther apart in z do not count; default 4kV/n of the range, at most all of it, where z has a domain
         or a reference; V joint levels of its coded columns.
-    variance: "public", or "released": more power where c is wide against the residuals, or n epsilon is large.
+    variance: "public", or "released": more power where c is wide against the residuals, few pairs count, or n epsilon
+        is large; default "public", for dates without times "released".
     same_value: only pairs of equal z count, for a whole-number z with many records per value, whose effects may jump
-        between values (labels); default where the schema declares a `step` that leaves at most n/2k values, or labels.
+        between values (labels); default where the schema declares a `step` that leaves at most n/2k values, labels, or
+        dates without times of at most n/2 days.
     Missing z sort first, missing x or y count as 0; infinite values are cut to large finite ones. Pairs without z, and
     pairs at one bound of a schema (where all values beyond it lie), do not count, but for same_value.
     """

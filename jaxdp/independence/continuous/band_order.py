@@ -12,11 +12,13 @@ import jax.numpy as jnp
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import method_of
+from jaxdp.data.columns import RECORDS_A_DAY
 from jaxdp.independence.continuous.neighbour_test import (
     NeighbourTest,
     continuous_columns,
     count_columns,
     mass,
+    num_days,
     num_strata,
     num_values,
     split_columns,
@@ -61,6 +63,8 @@ class BandTest(NeighbourTest):
         if any(column.labels for column in continuous_columns(data)):
             return True
         count = data.x.shape[0]
+        if num_days(data):
+            return count >= RECORDS_A_DAY * num_days(data)
         return 0 < num_values(data) <= count / (2 * self.neighbors(count))
 
     def _near(self, key, data):
@@ -78,8 +82,8 @@ class BandTest(NeighbourTest):
         codes = None if codes is None else codes[order]
         (values,) = neighbour_order.in_order(order, z)
         equal = self._compares_equal(data)
-        labels = any(column.labels for column in continuous_columns(data))
-        unknown = None if equal and not labels else _unknown(values, data, largest)
+        at_bounds = num_days(data) > 0 or any(column.labels for column in continuous_columns(data))
+        unknown = None if equal and not at_bounds else _unknown(values, data, largest)
         place, caliper = None if equal else self._places(values, data), self._caliper(data)
 
         def near(first, second):

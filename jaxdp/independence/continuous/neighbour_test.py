@@ -174,6 +174,11 @@ def num_values(data) -> int:
     return math.prod(found) if found else 0
 
 
+def num_days(data) -> int:
+    """Days that a column of dates without times in z can take; 0 without one. Public."""
+    return 0 if data.z is None else max((column.days for column in continuous_columns(data)), default=0)
+
+
 def continuous_columns(data) -> list:
     """Public descriptions of the continuous columns of z."""
     return [column for column in partition.columns_of_z(data) if column.kind == CONTINUOUS]

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxdp._base import check
 from jaxdp.data import conditioning
 from jaxdp.data.coding import ColumnRule
+from jaxdp.data.columns import with_repeats
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain, equally_spaced
 from jaxdp.data.schema import Schema, as_names
 from jaxdp.randomness import normals
@@ -65,7 +66,7 @@ def shaped(
     key_z, key_x, key_y = jax.random.split(key, 3)
     columns_z = tuple(column for rule in rules_z for column in conditioning.columns(rule))
     place = jax.random.uniform(key_z, (n, len(columns_z)), minval=-1.0, maxval=1.0)
-    z = [_given(column, place[:, j]) for j, column in enumerate(columns_z)]
+    z = with_repeats([_given(column, place[:, j]) for j, column in enumerate(columns_z)], columns_z)
     position = [_position(column, values) for column, values in zip(columns_z, z, strict=True)]
     noise_x = normals.normal(key_x, (len(rules_x), n))
     noise_y = normals.normal(key_y, (len(rules_y), n))
@@ -91,9 +92,11 @@ def shaped(
 
 def _given(column: Column, place):
     """A given column as `schema.read` codes it, from a uniform place in [-1, 1]."""
-    if column.kind == CONTINUOUS:
+    count = column.days if column.kind == CONTINUOUS else column.levels
+    if not count:
         return place
-    return jnp.clip(jnp.floor(0.5 * (place + 1.0) * column.levels), 0.0, column.levels - 1.0)
+    codes = jnp.clip(jnp.floor(0.5 * (place + 1.0) * count), 0.0, count - 1.0)
+    return equally_spaced(codes, count) if column.days else codes
 
 
 def _position(column: Column, values):

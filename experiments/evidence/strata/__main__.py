@@ -3,11 +3,12 @@
     python -m experiments.evidence.strata --quick | --full [--ccpp CCPP.csv] [--only NAME ...] [--out DIR]
 
 Tables: a year of timestamps (season, a wave of the hour of 1.5 sd, weekday effects; or steps at rush hours, or during
-working hours), dates with weekday effects, with those of every other week, or of the turn of the month, a day beside its
-hour in 24 levels, incomes of which 30 % are rounded to 1000 and 15 % to 500 by people who differ by 1.2 sd in X and Y;
-the same without effects of cycles or rounding; and the column V of CCPP (--ccpp) with X and Y of the group means of AT and of PE by its value and noise of their sd within
-groups. X and Y are independent given Z where effect = 0, else correlated by it. `schema`: what the schema says of Z;
-what switches an expansion off (`cycles = []`, `heaps = []`, caliper = 4k/n) is what the package did before it knew of
+working hours), dates with weekday effects, with those of every other week, or of the turn of the month, a day beside
+its hour in 24 levels, incomes of which 30 % are rounded to 1000 and 15 % to 500 by people who differ by 1.2 sd in X and
+Y; the same without effects of cycles or rounding; and the column V of CCPP (--ccpp) with X and Y of the group means of
+AT and of PE by its value and noise of their sd within groups. X and Y are independent given Z where effect = 0, else
+correlated by it. `schema`: what the schema says of Z; what switches an expansion off (`cycles = []`, `heaps = []`,
+caliper = 4k/n) is what the package did before it knew of
 it. Writes strata.jsonl.
 """
 

@@ -8,8 +8,7 @@ its hour in 24 levels, incomes of which 30 % are rounded to 1000 and 15 % to 500
 Y; the same without effects of cycles or rounding; and the column V of CCPP (--ccpp) with X and Y of the group means of
 AT and of PE by its value and noise of their sd within groups. X and Y are independent given Z where effect = 0, else
 correlated by it. `schema`: what the schema says of Z; what switches an expansion off (`cycles = []`, `heaps = []`,
-caliper = 4k/n) is what the package did before it knew of
-it. Writes strata.jsonl.
+caliper = 4k/n) is what the package did before it knew of it. Writes strata.jsonl.
 """
 
 import argparse

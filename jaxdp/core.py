@@ -272,6 +272,7 @@ class PrivateQuery:
     cuts_z: ClassVar[bool] = False  # True: columns of z are cut into cells, and too coarse ones are refused
     leaves_out_clipped_z: ClassVar[bool] = False  # True: records whose z lies outside its bounds do not count
     settled_by: ClassVar[Callable[[Any], Mapping[str, Any]] | None] = None  # values of the public column -> fields
+    gradient_free: ClassVar[str] = ""  # why the p-value has no gradient in any number, in half a sentence
     enforce_rule = False  # a field of some tests; True: `validity` refuses to run where the level is lost
 
     # relative change of a number below which the p-value is piecewise constant: the statistic rounds values to a grid,
@@ -310,7 +311,7 @@ class PrivateQuery:
         others the contract compares gradients with finite differences.
         """
         del name
-        return ""
+        return self.gradient_free
 
     def statistic(self, key, data):
         """Private: a pytree of arrays."""

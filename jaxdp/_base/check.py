@@ -93,6 +93,12 @@ def _positive_or_nan(value):
     return jnp.where((value > 0) & jnp.isfinite(value), value, jnp.nan)
 
 
+def delta(value) -> None:
+    """Raises unless it is a delta of (epsilon, delta)-DP."""
+    if not 0 <= value < 1:
+        raise ValueError(f"delta must be at least 0 and less than 1, got {value}.")
+
+
 def budget(value):
     """A budget as mechanisms use it: concrete numbers stay exact, traced ones become NaN if not > 0.
 

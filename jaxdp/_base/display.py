@@ -215,9 +215,10 @@ def _text(value: Any, digits: int = 6) -> str:
 def _html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table with its title as caption; every cell is escaped."""
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    body = "".join(_html_row(row, "td") for row in rows)
-    return f"<table>{caption}{_html_row(header, 'th') if header else ''}{body}</table>"
+    body = "".join(html_row(row, "td") for row in rows)
+    return f"<table>{caption}{html_row(header, 'th') if header else ''}{body}</table>"
 
 
-def _html_row(cells: Sequence[str], tag: str) -> str:
+def html_row(cells: Iterable[str], tag: str) -> str:
+    """A row of a table; every cell is escaped."""
     return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"

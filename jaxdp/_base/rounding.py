@@ -5,6 +5,7 @@ and what a user typed is what is counted.
 """
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 
@@ -13,6 +14,11 @@ def as_fraction(value) -> Fraction:
     if isinstance(value, int | Fraction):
         return Fraction(value)
     return Fraction(repr(float(value)))
+
+
+def as_decimal(value: Fraction) -> Decimal:
+    """The fraction, rounded to the digits of the decimal context."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def round_up(value: Fraction) -> float:

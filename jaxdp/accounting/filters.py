@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from jaxdp._base import check
-from jaxdp._base.rounding import as_fraction, round_up
+from jaxdp._base.rounding import as_decimal, as_fraction, round_up
 from jaxdp.accounting import renyi
 from jaxdp.accounting.ledger import BudgetExhausted
 from jaxdp.accounting.parts import INFINITE, Part, parts_of, total
@@ -128,7 +128,7 @@ class PureFilter(_Accountant):
     def __init__(self, *, epsilon: float, delta: float = 0.0, relation: Relation = Relation.REPLACE_ONE):
         super().__init__(relation)
         check.positive(epsilon=epsilon)
-        _check_delta(delta)
+        check.delta(delta)
         self._epsilon, self._delta = as_fraction(epsilon), as_fraction(delta)
 
     @property
@@ -242,13 +242,13 @@ class ApproximateFilter(_Accountant):
         super().__init__(relation)
         check.positive(epsilon=epsilon)
         check.in_range(0.0, 1.0, delta=delta)
-        _check_delta(delta_sum)
+        check.delta(delta_sum)
         self._epsilon, self._delta, self._delta_sum = map(as_fraction, (epsilon, delta, delta_sum))
         slack = self._delta - self._delta_sum
         if slack <= 0:
             raise ValueError(f"delta_sum must be less than delta={delta}, got {delta_sum}.")
         with localcontext(Context(prec=_DIGITS)):
-            self._log_term = -2 * _decimal(slack).ln() + _TINY
+            self._log_term = -2 * as_decimal(slack).ln() + _TINY
 
     @property
     def guarantee(self) -> Cost:
@@ -261,9 +261,9 @@ class ApproximateFilter(_Accountant):
     def _within(self, used: tuple[Fraction, ...]) -> bool:
         squares, deltas = used
         with localcontext(Context(prec=_DIGITS)):
-            square = _decimal(squares)
+            square = as_decimal(squares)
             spent = (self._log_term * square).sqrt() + square / 2 + _TINY
-            return deltas <= self._delta_sum and spent <= _decimal(self._epsilon)
+            return deltas <= self._delta_sum and spent <= as_decimal(self._epsilon)
 
     def __repr__(self) -> str:
         return f"ApproximateFilter(epsilon={float(self._epsilon)}, delta={float(self._delta)})"
@@ -305,12 +305,3 @@ def _best_order(epsilon: float, delta: float) -> float:
 def _cost(part: Part, relation: Relation) -> Cost:
     epsilon, delta, rho = (INFINITE if value == INFINITE else round_up(Fraction(value)) for value in part)
     return Cost(epsilon=epsilon, delta=delta, rho=rho, relation=relation)
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def _check_delta(delta: float) -> None:
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be at least 0 and less than 1, got {delta}.")

@@ -17,7 +17,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 from jaxdp._base import check
-from jaxdp._base.rounding import as_fraction, round_up
+from jaxdp._base.rounding import as_decimal, as_fraction, round_up
 
 # 70 digits leave 1e-60 for sums of up to 1e8 terms below 1; anything under this margin counts against us.
 _DIGITS = 70
@@ -30,17 +30,17 @@ def optimal_epsilon(epsilon: float, count: int, delta: float) -> float:
     Work: O(count) decimal operations (about 3e4 rounds per second). Errors: ValueError on bad numbers.
     """
     _validate(epsilon, count)
-    _check_delta(delta)
+    check.delta(delta)
     each = as_fraction(epsilon)
     if delta == 0:
         return round_up(count * each)
     with localcontext(Context(prec=_DIGITS)):
-        allowed = _decimal(as_fraction(delta))
+        allowed = as_decimal(as_fraction(delta))
         largest = round_up(count * each)
         found = min(round_up(max(_root(each, count, allowed), Fraction(0))), largest)
         step = math.ulp(found)
         # The root is right to dozens of digits; this says so instead of trusting it.
-        while found < largest and _delta(each, count, _decimal(as_fraction(found))) + _MARGIN > allowed:
+        while found < largest and _delta(each, count, as_decimal(as_fraction(found))) + _MARGIN > allowed:
             found, step = min(found + step, largest), 2 * step
     return found
 
@@ -53,14 +53,14 @@ def optimal_delta(epsilon: float, count: int, total_epsilon: float) -> float:
     if total >= count * each:
         return 0.0
     with localcontext(Context(prec=_DIGITS)):
-        return round_up(Fraction(_delta(each, count, _decimal(total)) + _MARGIN))
+        return round_up(Fraction(_delta(each, count, as_decimal(total)) + _MARGIN))
 
 
 def largest_count(epsilon: float, *, total_epsilon: float, delta: float) -> int:
     """The largest number of rounds of pure `epsilon` that stays within (total_epsilon, delta)."""
     _validate(epsilon, 1)
     check.non_negative(total_epsilon=total_epsilon)
-    _check_delta(delta)
+    check.delta(delta)
     fits, over = int(as_fraction(total_epsilon) / as_fraction(epsilon)), None
     if delta == 0:
         return fits
@@ -75,7 +75,7 @@ def largest_count(epsilon: float, *, total_epsilon: float, delta: float) -> int:
 
 def _terms(each: Fraction, count: int) -> Iterator[tuple[Decimal, Decimal]]:
     """For l = 0, 1, ...: the probabilities of l lies in `count` randomised responses, under both inputs."""
-    growth = _decimal(each).exp()
+    growth = as_decimal(each).exp()
     likely = (growth / (1 + growth)) ** count
     unlikely = (1 / (1 + growth)) ** count
     for lies in range(count + 1):
@@ -86,7 +86,7 @@ def _terms(each: Fraction, count: int) -> Iterator[tuple[Decimal, Decimal]]:
 
 def _delta(each: Fraction, count: int, total: Decimal) -> Decimal:
     """delta(total): the terms l with (count - 2 l) each > total."""
-    growth, step, total_growth, found = count * _decimal(each), 2 * _decimal(each), total.exp(), Decimal(0)
+    growth, step, total_growth, found = count * as_decimal(each), 2 * as_decimal(each), total.exp(), Decimal(0)
     for likely, unlikely in _terms(each, count):
         if growth <= total:
             break
@@ -97,7 +97,7 @@ def _delta(each: Fraction, count: int, total: Decimal) -> Decimal:
 
 def _root(each: Fraction, count: int, delta: Decimal) -> Fraction:
     """The epsilon with delta(epsilon) = delta: exp(epsilon) is linear between the losses (count - 2 l) each."""
-    first, second, loss, step = Decimal(0), Decimal(0), count * _decimal(each), 2 * _decimal(each)
+    first, second, loss, step = Decimal(0), Decimal(0), count * as_decimal(each), 2 * as_decimal(each)
     for likely, unlikely in _terms(each, count):
         first, second, loss = first + likely, second + unlikely, loss - step
         if loss <= 0 or first - loss.exp() * second >= delta:
@@ -105,15 +105,6 @@ def _root(each: Fraction, count: int, delta: Decimal) -> Fraction:
     return Fraction(((first - delta) / second).ln()) if first - delta > second else Fraction(0)
 
 
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
 def _validate(epsilon, count) -> None:
     check.positive(epsilon=epsilon)
     check.at_least(1, count=count)
-
-
-def _check_delta(delta) -> None:
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be at least 0 and less than 1, got {delta}.")

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp.data.dataset import CONTINUOUS, Column, Data, Domain
 from jaxdp.data.identifiers import Watch
+from jaxdp.data.texts import as_number
 
 MAGIC = b"\x6c\x1b\x01"  # a .bed file, variant by variant
 MISSING = -9  # allele count less one of a genotype that was not read
@@ -143,15 +144,8 @@ def cohort(
 def scaled(texts: Sequence[str], bounds: tuple[float, float]) -> np.ndarray:
     """Numbers on [-1, 1] by bounds, clipped; NaN for what is no number."""
     low, high = bounds
-    values = np.array([_number(text) for text in texts])
+    values = np.array([as_number(text) for text in texts])
     return np.clip(2.0 * (values - low) / (high - low) - 1.0, -1.0, 1.0)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 def _fields(path) -> list[list[str]]:

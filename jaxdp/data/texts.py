@@ -46,9 +46,9 @@ class TextColumn(Sequence):
         try:
             found = _floats(pc.cast(pc.if_else(plain, self._cells, None), pa.float64()))
         except pa.ArrowInvalid:  # out of range, which Python reads as infinite
-            return np.fromiter(map(_number, self), float, len(self))
+            return np.fromiter(map(as_number, self), float, len(self))
         places = np.flatnonzero(~plain.to_numpy(zero_copy_only=False))
-        found[places] = [_number(text) for text in self._cells.take(pa.array(places)).to_pylist()]
+        found[places] = [as_number(text) for text in self._cells.take(pa.array(places)).to_pylist()]
         return found
 
     @functools.cached_property
@@ -91,7 +91,8 @@ def _floats(cells: Any) -> np.ndarray:
     return np.array(cells.to_numpy(zero_copy_only=False), float)
 
 
-def _number(text: str) -> float:
+def as_number(text: str) -> float:
+    """The number that Python reads in a text; NaN where there is none."""
     try:
         return float(text)
     except ValueError:

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from jaxdp._base import amounts, check
+from jaxdp._base.rounding import as_decimal
 
 RESOLUTION = 10  # bits of the lattice below the noise scale: rounding costs at most 2^-10 of the noise
 ESCAPE_BITS = 50  # with probability 2^-50 a coordinate is uniform on the window (what makes delta zero)
@@ -86,10 +87,6 @@ def floor_log2(value: Fraction) -> int:
     return exponent if Fraction(2) ** exponent <= value else exponent - 1
 
 
-def _decimal(value: Fraction) -> decimal.Decimal:
-    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
-
-
 def _context():
     return decimal.localcontext(decimal.Context(prec=DIGITS, Emin=-999999, Emax=999999))
 
@@ -117,13 +114,13 @@ def geometric_digits(rate: Fraction, count: int) -> DigitTable:
     with _context():
         for i in range(count):
             bits = _bits_for(rate * 2**i)
-            wanted = _decimal(rate * 2**i)
+            wanted = as_decimal(rate * 2**i)
             threshold = _threshold(1 / (1 + wanted.exp()), bits)
             if not 0 < threshold < 2**bits:
                 raise ValueError(f"rate {float(rate)} is too large for a digit sampler.")
             digits.append((threshold, bits))
             error += abs(Fraction(_log_odds(threshold, bits) + wanted)) + _SLACK
-        decay = (-_decimal(rate)).exp()
+        decay = (-as_decimal(rate)).exp()
         bits = 2 * LIMB
         zero = _threshold((1 - decay) / (1 + decay), bits)
         if not 0 < zero < 2**bits:
@@ -138,7 +135,7 @@ def acceptance_digits(rate: Fraction, count: int) -> DigitTable:
     digits, error = [], Fraction(0)
     with _context():
         for i in range(count):
-            bits, wanted = _bits_for(rate * 2**i), -_decimal(rate * 2**i)
+            bits, wanted = _bits_for(rate * 2**i), -as_decimal(rate * 2**i)
             threshold = _threshold(wanted.exp(), bits)
             digits.append((threshold, bits))
             error += abs(Fraction((decimal.Decimal(threshold) / 2**bits).ln() - wanted)) + _SLACK
@@ -175,14 +172,19 @@ def additive(law: str, moves: Fraction, epsilon: Fraction, step: Fraction, low: 
 
     table, spent = _largest_rate(attempt, epsilon, moves, epsilon)
     reach = 2 ** len(table.digits)
-    bits = window_bits(low - reach, high + reach)
+    return _certified(law, step, table, moves, spent, low - reach, high + reach), table
+
+
+def _certified(law: str, step: Fraction, table: DigitTable, moves: Fraction, spent: Fraction, low: int, high: int):
+    """The certificate of outputs low..high. Errors: ValueError where floats do not hold them exactly."""
+    bits = window_bits(low, high)
     if bits > EXACT_FLOAT:
         raise ValueError(
             f"the public range spans 2^{bits} lattice steps, more than 2^{EXACT_FLOAT}; "
             "give the sensitivity a narrower range (lower, upper)."
         )
     spent = dyadic_above(spent)
-    return Certificate(law, step, table.rate, moves, spent, spent**2 / 2, low - reach, high + reach), table
+    return Certificate(law, step, table.rate, moves, spent, spent**2 / 2, low, high)
 
 
 def least_radius(coordinates: int) -> int:
@@ -206,14 +208,7 @@ def max_norm(moves: Fraction, epsilon: Fraction, step: Fraction, low: int, high:
 
     table, spent = _largest_rate(attempt, epsilon, moves, epsilon)
     reach = shift + 2 ** len(table.digits) - 1
-    bits = window_bits(low - reach, high + reach)
-    if bits > EXACT_FLOAT:
-        raise ValueError(
-            f"the public range spans 2^{bits} lattice steps, more than 2^{EXACT_FLOAT}; "
-            "give the sensitivity a narrower range (lower, upper)."
-        )
-    spent = dyadic_above(spent)
-    return Certificate("max_norm", step, table.rate, moves, spent, spent**2 / 2, low - reach, high + reach), table
+    return _certified("max_norm", step, table, moves, spent, low - reach, high + reach), table
 
 
 def _radius_digits(rate: Fraction, low: int, high: int, coordinates: int) -> int:

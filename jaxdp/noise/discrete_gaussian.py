@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from jaxdp._base.rounding import as_decimal
 from jaxdp.noise import certificate, samplers
 from jaxdp.noise.certificate import Certificate, floor_log2, window_bits
 
@@ -38,7 +39,7 @@ def _table(variance: Fraction) -> tuple[np.ndarray, int]:
     """Cumulative thresholds of |x|, P(x) proportional to exp(-x^2/(2 variance)), and its last value."""
     last = math.isqrt(math.ceil(REACH**2 * variance)) + 1
     with certificate._context():
-        first = (-1 / (2 * certificate._decimal(variance))).exp()
+        first = (-1 / (2 * as_decimal(variance))).exp()
         weights, ratio, square = [decimal.Decimal(1)], first, first * first
         for _ in range(last):
             weights.append(weights[-1] * ratio)

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.data.dataset import CATEGORICAL, Column
-from jaxdp.independence.continuous import moment_test, residual_test, score_law
+from jaxdp.data.dataset import Column
+from jaxdp.independence.continuous import moment_columns, moment_test, residual_test, score_law
 from jaxdp.plan import continuous, laws
 from jaxdp.plan.setting import Setting
 from jaxdp.statistics import moments, residual_scores
@@ -89,7 +89,7 @@ def second_moments(setting: Setting, effect: float):
     mean_x, mean_y = unit_x * seen["mean_x"], unit_y * seen["mean_y"]
     place = (np.arange(len(mean_x)) + 0.5) / len(mean_x)
     blocks = [_columns(column, place) for column in setting.z]
-    more_x, more_y = (_width(column) - 1 for column in (setting.x, setting.y))
+    more_x, more_y = (moment_columns.width(column) - 1 for column in (setting.x, setting.y))
     x = sum(block.shape[1] for block in blocks)
     y = x + 1 + more_x
     means = np.concatenate([[1.0], *(np.mean(block, axis=0) for block in blocks), np.zeros(2 + more_x + more_y)])
@@ -113,7 +113,11 @@ def second_moments(setting: Setting, effect: float):
 
 def levelled(setting: Setting) -> list[bool]:
     """Of each column of these moments whether it is one of levels."""
-    return [bool(column.levels) for column in (*setting.z, setting.x, setting.y) for _ in range(_width(column))]
+    return [
+        bool(column.levels)
+        for column in (*setting.z, setting.x, setting.y)
+        for _ in range(moment_columns.width(column))
+    ]
 
 
 def _columns(column: Column, place) -> np.ndarray:
@@ -121,10 +125,6 @@ def _columns(column: Column, place) -> np.ndarray:
     if not column.levels:
         return (2.0 * place - 1.0)[:, None]
     code = np.floor(place * column.levels)
-    if _width(column) > 1:
+    if moment_columns.width(column) > 1:
         return np.where(code[:, None] == np.arange(1, column.levels)[None], 1.0, -1.0)
     return (2.0 * code / (column.levels - 1.0) - 1.0)[:, None]
-
-
-def _width(column: Column) -> int:
-    return column.levels - 1 if column.kind == CATEGORICAL and column.levels > 2 else 1

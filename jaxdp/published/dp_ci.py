@@ -10,7 +10,6 @@ from typing import Any, ClassVar, final
 import jax
 import jax.numpy as jnp
 
-from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.continuous.private_crt import PLAIN_BOUND, rank_sensitivity
 from jaxdp.independence.continuous.private_gcm import PrivateGCM
@@ -81,10 +80,6 @@ class PaperCRT(RandomizationTest):
     def sensitivity(self, num_records):
         delta = PLAIN_BOUND if self.kernel is None else ridge_bounds.paper_delta_one(self.ridge)
         return rank_sensitivity(self, num_records, 2.0 * delta, lower=-4.0)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def p_value(self, key, release):
         del key

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxdp._base import amounts, csv_files
+from jaxdp._base.display import html_row
 from jaxdp.report import written
 from jaxdp.report.sections import COST, narrative, waterfall
 
@@ -259,10 +260,10 @@ def _csv_table(content: bytes, unshown: Sequence[str] = ()) -> str:
         kept = [k for k, name in enumerate(header) if name not in same | set(unshown)]
         header, *rows = ([line[k] for k in kept] for line in (header, *rows))
     costs = [amounts.is_cost(name) for name in header]
-    body = "".join(_row(map(_shortened, row, costs), "td") for row in rows)
+    body = "".join(html_row(map(_shortened, row, costs), "td") for row in rows)
     more = sum(1 for _ in lines)
     rest = f'<p class="small">{more} rows more are in the file.</p>' if more else ""
-    return f"<table>{_row((name.replace('_', ' ') for name in header), 'th')}{body}</table>{rest}"
+    return f"<table>{html_row((name.replace('_', ' ') for name in header), 'th')}{body}</table>{rest}"
 
 
 def _shortened(cell: str, is_cost: bool) -> str:
@@ -270,7 +271,3 @@ def _shortened(cell: str, is_cost: bool) -> str:
     if LONG_NUMBER.fullmatch(cell):
         return amounts.spent(cell, 4) if is_cost else f"{float(cell):.4g}"
     return TRUTH.get(cell, cell)
-
-
-def _row(cells: Iterable[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -35,6 +35,7 @@ class CRT(RandomizationTest):
         needs_all="it resamples the whole column X many times",
         theory="docs/theory/crt.md",
     )
+    gradient_free = null_laws.RANK
 
     def default_winsorize(self, num_records):
         del num_records
@@ -43,10 +44,6 @@ class CRT(RandomizationTest):
     def sensitivity(self, num_records):
         del num_records
         return Sensitivity(jnp.inf, Norm.LINF, Relation.REPLACE_ONE)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def p_value(self, key, release):
         del key

@@ -68,6 +68,7 @@ class LocalPermutation(WithinCells):
         planning=Planning("continuous:local_permutation_power", narrow=True, gaussian=False),
         theory="docs/theory/local_permutation.md",
     )
+    gradient_free = null_laws.DECISION
 
     def __post_init__(self):
         super().__post_init__()
@@ -116,10 +117,6 @@ class LocalPermutation(WithinCells):
             for bound in (REFERENCE_BOUND, PERMUTED_BOUND)
         )
         return dict.fromkeys(self._sides(), parts)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.DECISION
 
     def p_value(self, key, release):
         del key

@@ -53,6 +53,7 @@ class PrivateCRT(RandomizationTest):
         planning=Planning("continuous:crt_threshold_power", gaussian=False),
         theory="docs/theory/crt.md",
     )
+    gradient_free = null_laws.DECISION
 
     def __post_init__(self):
         super().__post_init__()
@@ -68,10 +69,6 @@ class PrivateCRT(RandomizationTest):
     def sensitivity(self, num_records):
         one = rank_sensitivity(self, num_records, _delta(self))
         return (one, one)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.DECISION
 
     def p_value(self, key, release):
         del key

@@ -129,6 +129,7 @@ class ResidualTest(PrivateTest):
     lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
     correlation: ClassVar[bool] = False
     spec: ClassVar[TestSpec]
+    gradient_free = moments.ROUNDED
 
     def __post_init__(self):
         super().__post_init__()
@@ -262,10 +263,6 @@ class ResidualTest(PrivateTest):
             )
 
         return jax.vmap(of)(self.about, release.value["scores"], release.value["squares"])
-
-    def no_gradient(self, name):
-        del name
-        return moments.ROUNDED
 
     def interpret(self, key, release):
         """Estimates of each x and y, noise in them, with intervals of 95 %; NaN where there is none."""

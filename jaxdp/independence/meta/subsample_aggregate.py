@@ -88,6 +88,7 @@ class SubsampleAggregate(PrivateTest):
         theory="docs/theory/medians.md",
     )
     default_mechanism = SmoothCauchy
+    gradient_free = null_laws.RANK
 
     def __post_init__(self):
         super().__post_init__()
@@ -146,10 +147,6 @@ class SubsampleAggregate(PrivateTest):
         require_rows(num_records, self.blocks(num_records))
         width = jnp.asarray(self.upper) - jnp.asarray(self.lower)
         return Sensitivity(width, Norm.L1, Relation.REPLACE_ONE, 0.0, self.lower, self.upper)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def p_value(self, key, release):
         draw = self.null if callable(self.null) else _NULLS[self.null]

@@ -41,6 +41,7 @@ class MICTest(PrivateTest):
 
     reads_missing: ClassVar[bool] = True  # NaN lies in the lowest bin
     default_mechanism: ClassVar[type] = Laplace
+    gradient_free = null_laws.RANK
 
     def __post_init__(self):
         super().__post_init__()
@@ -99,10 +100,6 @@ class MICTest(PrivateTest):
     def null_statistics(self, key, num_records: int):
         """Statistics of `num_null` independent data sets under independence, before noise."""
         raise NotImplementedError
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def p_value(self, key, release):
         """Monte Carlo p-value (1 + #{null >= released})/(1 + num_null); the null carries the same noise."""

@@ -49,6 +49,7 @@ class MICrPairs(PrivateQuery):
     one_program: ClassVar[bool] = False
     reads_missing: ClassVar[bool] = True
     default_mechanism = Laplace
+    gradient_free = null_laws.RANK
 
     def __post_init__(self):
         super().__post_init__()
@@ -94,10 +95,6 @@ class MICrPairs(PrivateQuery):
             lower=mic_common.LOWEST,
             upper=mic_common.HIGHEST,
         )
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def p_values(self, key, release, num_null: int = 199) -> "PairPValues":
         """P-values of a release, post-processing: no further budget.

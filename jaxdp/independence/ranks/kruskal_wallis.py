@@ -125,6 +125,7 @@ class KruskalWallis(PrivateTest):
         planning=Planning(without_z=True),
         theory="docs/theory/kruskal_wallis.md",
     )
+    gradient_free = null_laws.RANK
 
     def __post_init__(self):
         super().__post_init__()
@@ -182,10 +183,6 @@ class KruskalWallis(PrivateTest):
         bare = Sensitivity(COUNTS_MOVE[norm], norm, Relation.REPLACE_ONE)
         room = noise_law.margin(budget["counts"], bare)
         return {"ranks": ranks, "counts": dataclasses.replace(bare, lower=-room, upper=num_records + room)}
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def interpret(self, key, release):
         """KW_abs; of two groups the rank sum and theta with its interval, by the law of the p-value."""

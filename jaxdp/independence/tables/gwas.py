@@ -90,6 +90,7 @@ class GenomeTest(PrivateTest):
     num_controls: int | None = jax.tree.static(default=None)
     level: float = jax.tree.static(default=0.05)
     tested: CaseControlTest | None = None  # the test of one table, made by `specialize`: sensitivity and score agree
+    gradient_free = BISECTED
 
     def __post_init__(self):
         super().__post_init__()
@@ -100,10 +101,6 @@ class GenomeTest(PrivateTest):
         check.in_range(0.0, 0.5, level=self.level)
         if self.epsilon is None:
             raise ValueError(f"{method_of(self)} takes epsilon=.")
-
-    def no_gradient(self, name):
-        del name
-        return BISECTED
 
     @property
     def groups(self) -> Groups:

@@ -58,15 +58,12 @@ class MarginAdaptive(CaseControlTest):
         planning=Planning("tables:margin_adaptive_power", table=True, reference="tables:chi_squared_power"),
         theory="docs/theory/margin_adaptive.md",
     )
+    gradient_free = BISECTED
 
     def __post_init__(self):
         super().__post_init__()
         check.one_of((DIFFERENCE, DISTANCE), score_kind=self.score_kind)
         check.positive(lipschitz=self.lipschitz)
-
-    def no_gradient(self, name):
-        del name
-        return BISECTED
 
     def specialize(self, shapes):
         test = super().specialize(shapes)

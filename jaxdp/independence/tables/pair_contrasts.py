@@ -70,6 +70,7 @@ class PairContrasts(PrivateTest):
         theory="docs/theory/pair_contrasts.md",
     )
     default_mechanism = MaxNorm
+    gradient_free = null_laws.RANK
 
     def __post_init__(self):
         super().__post_init__()
@@ -141,10 +142,6 @@ class PairContrasts(PrivateTest):
 
     def sensitivity(self, num_records):
         return sums_move(self.mechanism_in_force(), self.classings, num_records)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def interpret(self, key, release):
         """Of each pair, (pairs,) in the order of `numpy.triu_indices`: p-value, and the quadratic form of T, which is

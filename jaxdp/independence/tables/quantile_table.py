@@ -182,6 +182,7 @@ class QuantileTable(NoisyCounts):
         planning=Planning(without_z=True),
         theory="docs/theory/quantile_table.md",
     )
+    gradient_free = null_laws.RANK
 
     def __post_init__(self):
         super().__post_init__()
@@ -246,10 +247,6 @@ class QuantileTable(NoisyCounts):
 
     def _bins(self, values, cuts):
         return values if cuts is None else quantile_bins.bins(quantile_bins.steps(values, self.reference), cuts)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def interpret(self, key, release):
         """Q; and R with its interval, by the null tables of the p-value, where both columns are ordered."""

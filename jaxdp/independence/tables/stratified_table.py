@@ -84,6 +84,7 @@ class StratifiedTable(NoisyCounts):
         planning=Planning(reference="tables:chi_squared_power"),
         theory="docs/theory/stratified_table.md",
     )
+    gradient_free = null_laws.RANK
 
     def __post_init__(self):
         super().__post_init__()
@@ -148,10 +149,6 @@ class StratifiedTable(NoisyCounts):
 
     def finish(self, totals):
         return totals.reshape(-1, *self.shape).astype(float)
-
-    def no_gradient(self, name):
-        del name
-        return null_laws.RANK
 
     def interpret(self, key, release):
         """The sum of squared differences of the release, and its rank."""

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from jaxdp._base.rounding import as_decimal
 from jaxdp.noise.certificate import Certificate, dyadic_above, floor_log2
 
 RESOLUTION = 11  # bits of the lattice below the public range
@@ -119,11 +120,6 @@ def half_steps(scale: decimal.Decimal, entries: int) -> np.ndarray:
 def context(digits: int = 120):
     """Decimal arithmetic of so many digits, without overflow."""
     return decimal.localcontext(decimal.Context(prec=digits, Emin=-999999, Emax=999999))
-
-
-def as_decimal(value: Fraction) -> decimal.Decimal:
-    """The fraction, rounded to the context's digits."""
-    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
 
 
 def smallest_atom(table: np.ndarray) -> int:

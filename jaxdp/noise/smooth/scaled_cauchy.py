@@ -13,8 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from jaxdp._base.rounding import as_decimal
 from jaxdp.noise.certificate import dyadic_above
-from jaxdp.noise.smooth.ladder import BITS, FIXED, as_decimal, context, half_steps, rungs_per_decay, smallest_atom
+from jaxdp.noise.smooth.ladder import BITS, FIXED, context, half_steps, rungs_per_decay, smallest_atom
 
 NODES = 256
 _SHRINK = (30, 24, 18, 12)

@@ -13,8 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from jaxdp._base.rounding import as_decimal
 from jaxdp.noise.certificate import dyadic_above
-from jaxdp.noise.smooth.ladder import BITS, FIXED, as_decimal, context, half_steps, rungs_per_decay
+from jaxdp.noise.smooth.ladder import BITS, FIXED, context, half_steps, rungs_per_decay
 
 PRECISION = 60  # decimal digits of a divergence
 SLACK = decimal.Decimal(10) ** -30  # covers their rounding

@@ -60,8 +60,48 @@ def _safe_sqrt(value):
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, value, 1.0)), 0.0)
 
 
+class _Pairwise:
+    """What kernels with a Gram matrix have in common."""
+
+    def gram(self, z, other=None):
+        """Matrix k(z_i, other_j), (n, m); z: (n,) or (n, d), other: default z."""
+        raise NotImplementedError
+
+    def __call__(self, a, b):
+        """k(a, b) for two points of shape () or (d,)."""
+        return self.gram(jnp.atleast_1d(a)[None, :], jnp.atleast_1d(b)[None, :])[0, 0]
+
+
+class _OfDistances(_Pairwise):
+    """Kernels of the distance of two points alone."""
+
+    lengthscale: ArrayLike
+
+    def __post_init__(self):
+        check.positive(lengthscale=self.lengthscale)
+
+    def gram(self, z, other=None):
+        return self.of_squared_distances(squared_distances(z, other))
+
+    def of_squared_distances(self, squared):
+        """Kernel values of given squared distances, elementwise."""
+        raise NotImplementedError
+
+
+class OfFeatures(_Pairwise):
+    """Kernels phi(z).phi(other) of finitely many features, |phi(z)| <= 1."""
+
+    def features(self, z):
+        """phi(z), a row for each point."""
+        raise NotImplementedError
+
+    def gram(self, z, other=None):
+        phi = self.features(z)
+        return jnp.matmul(phi, (phi if other is None else self.features(other)).T, precision=HIGHEST)
+
+
 @frozen_pytree
-class RBF:
+class RBF(_OfDistances):
     """Gaussian kernel k(a, b) = exp(-|a - b|^2 / (2 lengthscale^2)); k(z, z) = 1.
 
     lengthscale: > 0, in the units of z; scikit-learn's gamma is 1/(2 lengthscale^2).
@@ -69,25 +109,13 @@ class RBF:
 
     lengthscale: ArrayLike = 1.0
 
-    def __post_init__(self):
-        check.positive(lengthscale=self.lengthscale)
-
     @classmethod
     def from_gamma(cls, gamma: ArrayLike) -> "RBF":
         """The kernel exp(-gamma |a - b|^2)."""
         check.positive(gamma=gamma)
         return cls(lengthscale=(2.0 * gamma) ** -0.5)
 
-    def __call__(self, a, b):
-        """k(a, b) for two points of shape () or (d,)."""
-        return _between(self, a, b)
-
-    def gram(self, z, other=None):
-        """Matrix k(z_i, other_j), (n, m); z: (n,) or (n, d), other: default z."""
-        return self.of_squared_distances(squared_distances(z, other))
-
     def of_squared_distances(self, squared):
-        """Kernel values of given squared distances, elementwise."""
         return jnp.exp(-squared / (2.0 * check.positive_or_nan(self.lengthscale) ** 2))
 
     def entry_error(self, depth: int) -> float:
@@ -97,7 +125,7 @@ class RBF:
 
 
 @frozen_pytree
-class LaplaceKernel:
+class LaplaceKernel(_OfDistances):
     """Exponential kernel k(a, b) = exp(-|a - b|_2 / lengthscale); k(z, z) = 1, any dimension.
 
     lengthscale: > 0, in the units of z.
@@ -105,19 +133,7 @@ class LaplaceKernel:
 
     lengthscale: ArrayLike = 1.0
 
-    def __post_init__(self):
-        check.positive(lengthscale=self.lengthscale)
-
-    def __call__(self, a, b):
-        """k(a, b) for two points of shape () or (d,)."""
-        return _between(self, a, b)
-
-    def gram(self, z, other=None):
-        """Matrix k(z_i, other_j), (n, m); z: (n,) or (n, d), other: default z."""
-        return self.of_squared_distances(squared_distances(z, other))
-
     def of_squared_distances(self, squared):
-        """Kernel values of given squared distances, elementwise."""
         return jnp.exp(-_safe_sqrt(squared) / check.positive_or_nan(self.lengthscale))
 
     def entry_error(self, depth: int) -> float:
@@ -126,7 +142,7 @@ class LaplaceKernel:
 
 
 @frozen_pytree
-class Linear:
+class Linear(OfFeatures):
     """Linear kernel k(a, b) = a.b / radius^2 on the public ball |z| <= radius; k(z, z) <= 1.
 
     radius: public bound of |z|_2; points outside are projected onto the ball, each on its own.
@@ -138,10 +154,6 @@ class Linear:
     def __post_init__(self):
         check.positive(radius=self.radius)
 
-    def __call__(self, a, b):
-        """k(a, b) for two points of shape () or (d,)."""
-        return _between(self, a, b)
-
     def features(self, z):
         """Points scaled into the unit ball, (n, d); z: (n,) or (n, d)."""
         # in units of the largest entry, so that squares cannot overflow
@@ -152,15 +164,6 @@ class Linear:
         norm = _safe_sqrt(jnp.sum(inner**2, axis=1, keepdims=True))
         return inner * jnp.minimum(largest, 1.0 / jnp.where(norm > 0, norm, 1.0))
 
-    def gram(self, z, other=None):
-        """Matrix k(z_i, other_j), (n, m); z: (n,) or (n, d), other: default z."""
-        features = self.features(z)
-        return jnp.matmul(features, (features if other is None else self.features(other)).T, precision=HIGHEST)
-
     def entry_error(self, depth: int) -> float:
         """Bound on |computed - exact| of a Gram entry in units of roundoff, for z with `depth` columns."""
         return 2.0 * (depth + LIBRARY_ULPS + 6.0)
-
-
-def _between(kernel, a, b):
-    return kernel.gram(jnp.atleast_1d(a)[None, :], jnp.atleast_1d(b)[None, :])[0, 0]

@@ -25,7 +25,7 @@ SHRINK = {"float32": 1.0 - 2.0**-18, "float64": 1.0 - 2.0**-48}  # more than the
 
 
 @frozen_pytree
-class FourierFeatures:
+class FourierFeatures(kernels.OfFeatures):
     """Random Fourier features in pairs cos, sin over sqrt(number of pairs): |phi(z)| <= 1 for every z.
 
     frequencies: (d, pairs), in turns per unit of z; draw them with `fourier_features`. radius: public; entries of z are
@@ -57,13 +57,6 @@ class FourierFeatures:
         cosine, sine = cos_sin_of_turns(jnp.matmul(frequencies.T, z.T, precision=kernels.HIGHEST))
         scale = SHRINK[z.dtype.name] / np.sqrt(frequencies.shape[1])
         return scale * cosine, scale * sine
-
-    def gram(self, z, other=None):
-        """phi(z).phi(other), (n, m)."""
-        return _gram(self, z, other)
-
-    def __call__(self, a, b):
-        return _between(self, a, b)
 
     def entry_error(self, depth: int):
         """Bound on |computed - exact| of a Gram entry in units of roundoff, for z with `depth` columns."""
@@ -104,7 +97,7 @@ def fourier_error(num_features: int, num_points: int, failure: float = 1e-6) -> 
 
 
 @frozen_pytree
-class Nystrom:
+class Nystrom(kernels.OfFeatures):
     """Projection of a kernel on public landmarks: phi(z) = R^-1 k(landmarks, z), R R' = k(landmarks, landmarks).
 
     |phi(z)|^2 <= k(z, z) <= 1. landmarks: (m, d), PUBLIC: a grid, quantiles of a reference law, earlier public data.
@@ -130,13 +123,6 @@ class Nystrom:
         product of those of i and j. Evaluate it on public points."""
         own = jax.vmap(lambda point: self.kernel.gram(point[None, :])[0, 0])(kernels.as_points(z))
         return jnp.maximum(own - jnp.sum(self.features(z) ** 2, axis=1), 0.0)
-
-    def gram(self, z, other=None):
-        """phi(z).phi(other), (n, m)."""
-        return _gram(self, z, other)
-
-    def __call__(self, a, b):
-        return _between(self, a, b)
 
     def entry_error(self, depth: int):
         """Always raises: rounding of the landmarks' factor has no useful bound, so nothing may be released with it."""
@@ -234,12 +220,3 @@ def _horner(coefficients, value):
     for coefficient in coefficients[-2::-1]:
         total = total * value + coefficient
     return total
-
-
-def _gram(features, z, other):
-    phi = features.features(z)
-    return jnp.matmul(phi, (phi if other is None else features.features(other)).T, precision=kernels.HIGHEST)
-
-
-def _between(features, a, b):
-    return features.gram(jnp.atleast_1d(a)[None, :], jnp.atleast_1d(b)[None, :])[0, 0]

@@ -8,20 +8,16 @@ x and y are independent within each stratum (docs/theory/stratified_table.md).
 import jax
 import jax.numpy as jnp
 
-TINY = 1e-12
+from jaxdp.statistics.tables.noisy_table_statistics import TINY, shares
+
 FLOOR = 3.0  # sds of its noise: a smaller total of a stratum does not divide its margins
 
 
 def expected_counts(tables):
     """Counts (..., K, r, c) under independence within each stratum, by the noisy margins, clipped at zero."""
-    rows, columns = _shares(jnp.sum(tables, axis=-1)), _shares(jnp.sum(tables, axis=-2))
+    rows, columns = shares(jnp.sum(tables, axis=-1)), shares(jnp.sum(tables, axis=-2))
     totals = jnp.maximum(jnp.sum(tables, axis=(-2, -1)), 0.0)
     return totals[..., None, None] * rows[..., :, None] * columns[..., None, :]
-
-
-def _shares(sums):
-    kept = jnp.maximum(sums, 0.0)
-    return kept / jnp.maximum(jnp.sum(kept, axis=-1, keepdims=True), TINY)
 
 
 def association(key, tables, noise_variance):

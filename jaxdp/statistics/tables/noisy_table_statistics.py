@@ -35,10 +35,11 @@ def fitted_margins(table, total):
     """(table shifted to this total, shares of rows (r,), shares of columns (c,)); table of shape (..., r, c)."""
     shift = (total - jnp.sum(table, axis=(-2, -1), keepdims=True)) / (table.shape[-2] * table.shape[-1])
     table = table + shift
-    return table, _shares(jnp.sum(table, axis=-1)), _shares(jnp.sum(table, axis=-2))
+    return table, shares(jnp.sum(table, axis=-1)), shares(jnp.sum(table, axis=-2))
 
 
-def _shares(sums):
+def shares(sums):
+    """Shares of noisy sums (..., k), clipped at zero, of their total."""
     kept = jnp.maximum(sums, 0.0)
     return kept / jnp.maximum(jnp.sum(kept, axis=-1, keepdims=True), TINY)
 

@@ -14,7 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from jaxdp._base import check
 from jaxdp._base.printed import is_setting, printed
 from jaxdp.core import PrivateQuery, cost_of
 from jaxdp.data.dataset import Column, Domain
-from jaxdp.spec import DECISION, KINDS_OF_ALTERNATIVES, P_VALUE, Columns, Options, TestSpec
+from jaxdp.spec import DECISION, KINDS_OF_ALTERNATIVES, P_VALUE, Columns, Options, TestSpec, are_times
 
 GROUP = "jaxdp.tests"
 ROUNDING = 2.0**-48  # relative; bounds the rounding of a sum of a few float64 shares
@@ -334,6 +334,8 @@ def default(domain: Domain, columns: Columns | None = None, sees: str | None = N
     check.one_of((None, *KINDS_OF_ALTERNATIVES), sees=sees)
     fitting = [entry for entry in entries().values() if entry.spec.accepts(domain) and not entry.spec.needs]
     fitting = [entry for entry in fitting if columns in (None, entry.spec.columns)]
+    if are_times(domain):
+        fitting = [entry for entry in fitting if entry.spec.of_times] or _refuse_times(domain)
     if sees is None:
         return max(fitting, key=lambda entry: entry.spec.rank(domain))
     serving = [entry for entry in fitting if sees in entry.spec.suitability(domain)]
@@ -346,6 +348,16 @@ def default(domain: Domain, columns: Columns | None = None, sees: str | None = N
             + (f"there is one for {' and '.join(known)}." if known else "name one by its method.")
         )
     return max(serving, key=lambda entry: entry.spec.suitability(domain)[sees])
+
+
+def _refuse_times(domain: Domain) -> NoReturn:
+    """Raises ValueError for times to an event that no test of them can be asked about."""
+    told = next(entry.spec.why_not(domain) for entry in entries().values() if entry.spec.of_times)
+    plain = default(dataclasses.replace(domain, y=tuple(dataclasses.replace(one, event=False) for one in domain.y)))
+    raise ValueError(
+        f"{told}; or name a test of the time and the event as plain columns, such as {plain.name}, which takes for a "
+        "dependence also that X goes with being censored."
+    )
 
 
 def defaults(domain: Domain) -> list[Entry]:

@@ -133,6 +133,8 @@ class TestSpec:
     accepts: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
         must be and what they are, as a sentence without a full stop; "" where the general words do.
     rank: among all tests for such a domain; the highest rank is the default, rank 0 is never chosen.
+    of_times: whether it asks about times to an event; what a schema declares as such goes to no other test that is not
+        named by its method.
     one_effect: whether its effect of columns of this coded domain is one number, which a margin can be about.
     suitability: for a user who names the kind of dependence (`KINDS_OF_ALTERNATIVES`), the rank of the test for each
         kind and such a domain among all tests; kinds that are left out are not covered.
@@ -166,6 +168,7 @@ class TestSpec:
     accepts: Callable[[Domain], bool] = lambda domain: True
     why_not: Callable[[Domain], str] = lambda domain: ""
     rank: Callable[[Domain], int] = lambda domain: 0
+    of_times: bool = False
     one_effect: Callable[[Domain], bool] = lambda domain: on_a_line(domain)
     suitability: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None
@@ -199,6 +202,11 @@ class TestSpec:
 
 
 # Predicates of a coded domain (`Setting.domain("codes")`, the rules of a schema), for `accepts` and `rank`.
+
+
+def are_times(domain: Domain) -> bool:
+    """Whether Y is a time and the event that a schema declares with it."""
+    return len(domain.y) == 2 and any(column.event for column in domain.y)
 
 
 def on_a_line(domain: Domain) -> bool:

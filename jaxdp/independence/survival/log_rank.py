@@ -22,7 +22,7 @@ from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.survival import kaplan_meier
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.spec import Columns, Planning, TestSpec
+from jaxdp.spec import Columns, Planning, TestSpec, are_times
 from jaxdp.statistics import log_rank, sums
 from jaxdp.statistics.log_rank import BINS, Curves
 from jaxdp.statistics.tables import contingency
@@ -45,9 +45,13 @@ SENTENCES = {
 def refusal(domain: Domain) -> str:
     """Why these columns are not two groups and times to an event, with the way out; "" where they are."""
     if domain.z:
-        return "log-rank does not adjust for Z: leave it out, or ask about each of its levels by itself"
+        cut = "" if all(column.levels for column in domain.z) else "cut it at public values and "
+        return f"log-rank does not adjust for Z: leave it out, or {cut}ask about each of its levels by itself"
+    if len(domain.x) == 1 and not domain.x[0].levels:
+        told = f"{domain.x[0].name or 'x'} is continuous: cut it at a public value into a column of two"
+        return f"log-rank compares two groups: X must be one column of two levels, and {told}"
     if len(domain.x) != 1 or domain.x[0].levels != 2 or domain.x[0].kind == CONTINUOUS:
-        told = f"{domain.x[0].name or 'x'} has {domain.x[0].levels or 'no'}" if len(domain.x) == 1 else "there are more"
+        told = f"{domain.x[0].name or 'x'} has {domain.x[0].levels}" if len(domain.x) == 1 else "there are more"
         return f"log-rank compares two groups: X must be one column of two levels, and {told}; name two levels"
     events = [column for column in domain.y if column.levels]
     if len(domain.y) != 2 or len(events) != 1:
@@ -162,7 +166,8 @@ class LogRank(PrivateTest):
         accepts=lambda domain: not refusal(domain),
         why_not=refusal,
         one_effect=lambda domain: not refusal(domain),
-        rank=lambda domain: 4 * (not refusal(domain) and any(column.event for column in domain.y)),
+        rank=lambda domain: 4 * (not refusal(domain) and are_times(domain)),
+        of_times=True,
         planning=Planning(
             "survival:log_rank_power",
             gaussian_formula="always",

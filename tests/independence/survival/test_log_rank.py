@@ -118,11 +118,12 @@ def test_time_and_event_come_in_either_order():
     [
         ((Column(CATEGORICAL, 3, "site"),), (Column(), EVENT), (), "site has 3; name two levels"),
         ((Column(BINARY, 1, "arm"),), (Column(), EVENT), (), "arm has 1; name two levels"),
-        ((Column(name="dose"),), (Column(), EVENT), (), "dose has no"),
+        ((Column(name="dose"),), (Column(), EVENT), (), "dose is continuous: cut it at a public value"),
         ((TWO,), (Column(), Column(CATEGORICAL, 3, "cause")), (), "cause has 3 levels"),
         ((TWO,), (Column(),), (), "two columns as Y"),
         ((TWO,), (EVENT, EVENT), (), "two columns as Y"),
-        ((TWO,), (Column(), EVENT), (Column(),), "does not adjust for Z"),
+        ((TWO,), (Column(), EVENT), (Column(),), "does not adjust for Z: leave it out, or cut it at public values"),
+        ((TWO,), (Column(), EVENT), (Column(CATEGORICAL, 3),), "leave it out, or ask about each of its levels"),
     ],
 )
 def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tmp_path, x, y, z, told):
@@ -425,3 +426,32 @@ def test_no_difference_is_given_where_a_curve_ends_early():
     found = asked(trial(400, 1.0), 0.5).to_dict()["curves"]
     assert "restricted_means" not in found
     assert not any("Restricted" in sentence for sentence in found["sentences"])
+
+
+@pytest.mark.parametrize("y", ["survival", ["days", "died"]])
+@pytest.mark.parametrize(
+    ("asked_of", "told"),
+    [
+        ({"x": "dose"}, "X must be one column of two levels, and dose is continuous: cut it"),
+        ({"x": "dose", "sees": "any"}, "dose is continuous: cut it"),
+        ({"x": "arm", "given": "dose"}, "does not adjust for Z: leave it out, or cut it at public values"),
+        ({"x": "arm", "given": "site"}, "ask about each of its levels by itself"),
+        ({"x": "site"}, "site has 3; name two levels"),
+        ({"x": ["arm", "dose"]}, "X must be one column of two levels, and there are more"),
+    ],
+)
+def test_an_outcome_that_log_rank_cannot_ask_about_goes_to_no_test_of_plain_numbers(tmp_path, y, asked_of, told):
+    columns = OUTCOME | {
+        "dose": {"kind": "continuous", "bounds": [0, 1]},
+        "site": {"kind": "categorical", "levels": ["p", "q", "r"]},
+    }
+    schema, table = jaxdp.Schema.from_dict({"columns": columns}), trial(200, 1.0)
+    table |= {"dose": np.linspace(0.0, 1.0, 200), "site": np.array(["p", "q", "r", "p"] * 50)}
+    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
+    with pytest.raises(ValueError, match=told) as refused:
+        jaxdp.test(table, y=y, epsilon=1.0, schema=schema, ledger=ledger, **asked_of)
+    assert "of the time and the event as plain columns, such as" in str(refused.value), "the other way out"
+    assert float(ledger.spent.epsilon) == 0.0
+    asked_of = {name: asked for name, asked in asked_of.items() if name != "sees"}
+    named = Query.of(schema, y=y, epsilon=1.0, method="partition-gcm", **asked_of)
+    assert named.entry.name == "partition-gcm"

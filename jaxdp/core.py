@@ -612,11 +612,13 @@ def specialize(test, data):
     return test.specialize(dataclasses.replace(shapes, **public) if public else shapes)
 
 
-def _relation(sensitivity) -> Relation:
-    def is_leaf(node):
-        return isinstance(node, Sensitivity)
+def is_bound(node) -> bool:
+    """Whether a node of a pytree of sensitivities is one."""
+    return isinstance(node, Sensitivity)
 
-    relations = {part.relation for part in jax.tree.leaves(sensitivity, is_leaf=is_leaf)}
+
+def _relation(sensitivity) -> Relation:
+    relations = {part.relation for part in jax.tree.leaves(sensitivity, is_leaf=is_bound)}
     if len(relations) != 1:
         raise ValueError(f"one release needs one neighbouring relation, got {sorted(map(str, relations))}.")
     return relations.pop()

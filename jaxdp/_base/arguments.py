@@ -79,11 +79,6 @@ def numbers(text: str) -> list[float]:
     return [_number(part) for part in text.split(",")]
 
 
-def positive_numbers(text: str) -> list[float]:
-    """argparse type: finite numbers > 0 separated by commas."""
-    return [positive_number(part) for part in text.split(",")]
-
-
 def counts(text: str) -> list[int]:
     """argparse type: whole numbers >= 1 separated by commas."""
     return [count(part) for part in text.split(",")]

@@ -13,6 +13,11 @@ import jax
 MAX_PROGRAMS = 64  # programs of a function; a sweep over more shapes than this compiles them anew
 
 
+def power_of_two(count: int) -> int:
+    """The least power of two that is not below: a size that serves several counts, so that few programs are needed."""
+    return 1 << max(count - 1, 0).bit_length()
+
+
 def bounded_jit[**P, R](function: Callable[P, R], **options: Any) -> Callable[P, R]:
     """`jax.jit(function, **options)`, which drops its programs when it has compiled more than `MAX_PROGRAMS`."""
     program: Any = jax.jit(function, **options)

@@ -114,12 +114,8 @@ def _larger(first: Reached | None, second: Reached | None) -> Reached:
 
 def names_of(sensitivity) -> list[str]:
     """Paths of the bounds in a pytree of sensitivities: "covariance", "greater.0", "" for a single bound."""
-    paths = jax.tree_util.tree_leaves_with_path(sensitivity, is_leaf=_is_bound)
+    paths = jax.tree_util.tree_leaves_with_path(sensitivity, is_leaf=core.is_bound)
     return [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
-
-
-def _is_bound(node) -> bool:
-    return isinstance(node, Sensitivity)
 
 
 def without_values(pair: tuple[Any, Any], held: tuple[str, ...] = ()) -> list[tuple[Any, Any]]:
@@ -191,8 +187,8 @@ def _measure(query, sensitivity, batch, others, structure, seed: int, view=None)
         if _is_smooth(query):
             return _smooth_shares(query, sensitivity, first, second)
         shares, outside = {}, {}
-        bounds: Any = jax.tree.leaves(sensitivity, is_leaf=_is_bound)
-        parts: Any = jax.tree.structure(sensitivity, is_leaf=_is_bound)
+        bounds: Any = jax.tree.leaves(sensitivity, is_leaf=core.is_bound)
+        parts: Any = jax.tree.structure(sensitivity, is_leaf=core.is_bound)
         sides = (parts.flatten_up_to(side) for side in (first, second))
         for name, bound, a, b in zip(names_of(sensitivity), bounds, *sides, strict=True):
             a, b = (np.asarray(side, float).reshape(len(side), -1) for side in (a, b))

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxdp import core
 from jaxdp._base.display import Compact
-from jaxdp.core import Norm, Relation, Sensitivity
+from jaxdp.core import Norm, Relation
 
 WITHOUT_VALUE = (math.nan, math.inf, -math.inf, -0.0)
 
@@ -109,11 +109,8 @@ def neighbour(data, replacement, relation: Relation):
 
 
 def _statistics(test, data, replacement, bounds):
-    def is_bound(node):
-        return isinstance(node, Sensitivity)
-
     structure: Any
-    flat, structure = jax.tree.flatten(bounds, is_leaf=is_bound)
+    flat, structure = jax.tree.flatten(bounds, is_leaf=core.is_bound)
     other = neighbour(data, replacement, flat[0].relation)
     values = (core.exact_statistic(test, jax.random.key(0), version) for version in (data, other))
     return *(structure.flatten_up_to(value) for value in values), flat

@@ -36,18 +36,8 @@ def _adam(loss, start, steps: int):
     import optax
 
     transform = optax.chain(optax.zero_nans(), optax.adam(LEARNING_RATE))
-
-    def step(carry, _):
-        point, state, best = carry
-        value, gradient = jax.value_and_grad(loss)(point)
-        best = _better(best, (point, value))
-        updates, state = transform.update(gradient, state, point)
-        return (optax.apply_updates(point, updates), state, best), None
-
-    carry = (start, transform.init(start), (start, jnp.inf))
-    (point, _, best), _ = jax.lax.scan(step, carry, None, length=steps)
-    point, value = _better(best, (point, loss(point)))
-    return point, -value
+    value_and_grad = jax.value_and_grad(loss)
+    return _descend(loss, start, steps, transform, lambda point, state: value_and_grad(point))
 
 
 def _lbfgs(loss, start, steps: int):
@@ -57,12 +47,20 @@ def _lbfgs(loss, start, steps: int):
         memory_size=5, linesearch=optax.scale_by_zoom_linesearch(max_linesearch_steps=LINE_SEARCH_STEPS)
     )
     value_and_grad = optax.value_and_grad_from_state(loss)
+    return _descend(loss, start, steps, transform, lambda point, state: value_and_grad(point, state=state))
+
+
+def _descend(loss, start, steps: int, transform, value_and_grad):
+    """The best point of a path and minus its loss. value_and_grad: (point, state) -> value and gradient there."""
+    import optax
+
+    update = optax.with_extra_args_support(transform).update
 
     def step(carry, _):
         point, state, best = carry
-        value, gradient = value_and_grad(point, state=state)
+        value, gradient = value_and_grad(point, state)
         best = _better(best, (point, value))
-        updates, state = transform.update(gradient, state, point, value=value, grad=gradient, value_fn=loss)
+        updates, state = update(gradient, state, point, value=value, grad=gradient, value_fn=loss)
         return (optax.apply_updates(point, updates), state, best), None
 
     carry = (start, transform.init(start), (start, jnp.inf))

@@ -317,7 +317,6 @@ def test_as_a_process(files, tmp_path):
 
 def test_column_lists_and_numbers():
     assert texts.names('a, "b, c" ,d') == ["a", "b, c", "d"]
-    assert texts.positive_numbers("1,0.5") == [1.0, 0.5]
     assert texts.counts("100,1000") == [100, 1000]
     assert list(options.progress([1, 2], "x")) == [1, 2]
 

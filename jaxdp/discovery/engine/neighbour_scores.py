@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.bounded import power_of_two
 from jaxdp.discovery.engine.skeleton import CIQuery
 from jaxdp.independence.continuous.band_gcm import BAND_L1
 from jaxdp.independence.continuous.band_order import NEIGHBORS
@@ -64,7 +65,7 @@ class NeighbourScores:
 
     def _sums(self, given: tuple[int, ...], rows: list[int]) -> np.ndarray:
         """q of each of these columns and every column, (rows, d)."""
-        padded = rows + rows[:1] * (_bucket(len(rows)) - len(rows))  # few shapes, few programs
+        padded = rows + rows[:1] * (power_of_two(len(rows)) - len(rows))  # few shapes, few programs
         with jax.enable_x64(True):
             order = _order(self._u[:, list(given)], self._priority)
             found = _largest(self._features, order, jnp.asarray(padded), self._k, self._num_columns)
@@ -93,10 +94,6 @@ def _covering(pairs: list[tuple[int, int]]) -> list[int]:
         chosen.append(int(places[np.argmax(counts)]))
         pairs = [pair for pair in pairs if chosen[-1] not in pair]
     return chosen
-
-
-def _bucket(count: int) -> int:
-    return 1 << (count - 1).bit_length()
 
 
 @jax.jit

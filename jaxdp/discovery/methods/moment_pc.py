@@ -27,7 +27,7 @@ from jaxdp.discovery.engine.session import searched
 from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
-from jaxdp.discovery.spec import Levels, SearchAudit, SearchSpec, Setting, coded, search
+from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, coded, search
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
 from jaxdp.independence.continuous.winsorised_rho import WinsorisedPartialCorrelation
@@ -45,10 +45,6 @@ MODEL = (
 FEW = "With so few records at this budget the centres and scales are mostly noise: there may be false edges."
 
 
-def _any_columns(levels: Levels) -> bool:
-    return len(levels) > 1
-
-
 def weakest_line(setting: Setting) -> float:
     """The correlation that a query just finds, as the share of records to move for independence: asin(r)/pi of them
     lie in the wrong quadrant. Coded columns alone have searches of their own."""
@@ -56,12 +52,6 @@ def weakest_line(setting: Setting) -> float:
         return math.inf
     found = math.sqrt(2.0) * z_threshold(LEVEL) * correlation_sd(setting)
     return math.asin(min(1.0, found)) / math.pi
-
-
-def _because(setting: Setting) -> str:
-    return (
-        "with so much noise for each column, or so large a table, it finds more lines than neighbour_pc, and no bends"
-    )
 
 
 def correlation_sd(setting: Setting) -> float:
@@ -78,9 +68,12 @@ def correlation_sd(setting: Setting) -> float:
     SearchSpec(
         "moment_pc",
         "PC on one noisy moment matrix; recommended for continuous and mixed columns at small budgets, linear",
-        accepts=_any_columns,
+        accepts=lambda levels: len(levels) > 1,
         error=weakest_line,
-        because=_because,
+        because=lambda setting: (
+            "with so much noise for each column, or so large a table, it finds more lines than neighbour_pc, and no "
+            "bends"
+        ),
         takes=("delta", "max_order", "knowledge", "keep"),
         sums=True,
         audits=(SearchAudit(walked=False, neighbours="jaxdp.audit.searches:corners", one_release=True),),

@@ -72,10 +72,6 @@ def _rank(setting: Setting) -> int:
     return 0 if values <= MAX_VALUES and equal else 2
 
 
-def _because(setting: Setting) -> str:
-    return "it sees bends as well as lines, and at this budget finds as many lines as moment_pc"
-
-
 @search(
     SearchSpec(
         "neighbour_pc",
@@ -83,7 +79,7 @@ def _because(setting: Setting) -> str:
         accepts=_continuous,
         error=_weakest,
         rank=_rank,
-        because=_because,
+        because=lambda setting: "it sees bends as well as lines, and at this budget finds as many lines as moment_pc",
         takes=("delta", "directions", "max_order", "knowledge", "keep"),
         max_order=MAX_SET,
         audits=(SearchAudit(neighbours="jaxdp.audit.searches:alternating", given=(2048,) * 3 + (80,) * 3),),

@@ -111,7 +111,8 @@ def pc(
         if not _pays_itself(test):
             _rehearse(test, session, blank, last)
 
-    return searched(key, f"pc[{_name(test)}]", cost, records, found, ledger=ledger, rehearse=rehearse)
+    name = test if isinstance(test, str) else method_of(test)
+    return searched(key, f"pc[{name}]", cost, records, found, ledger=ledger, rehearse=rehearse)
 
 
 def _rehearse(test, session: Session, blank: Records, last: int) -> None:
@@ -292,7 +293,3 @@ def _columns_of(test) -> Records:
     size = len(_arcs(test.graph))
     names = _names(test.graph) or [""] * size
     return Records(np.zeros((1, size), np.int32), tuple(Column("binary", 2, name) for name in names))
-
-
-def _name(test) -> str:
-    return test if isinstance(test, str) else method_of(test)

@@ -13,8 +13,8 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Relation, Sensitivity
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.contrast_order import DEPTHS, ContrastTest
-from jaxdp.independence.continuous.feature_gcm import WEIGHTS
-from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
+from jaxdp.independence.continuous.feature_gcm import WEIGHTS, from_domain
+from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import window_features
@@ -22,10 +22,6 @@ from jaxdp.statistics.neighbours import window_features
 # Measured on simulated nulls, not proved: null variance per record of each entry (#null-rates).
 NULL_RATES = {2: ((0.4, 0.2), (0.2, 0.15)), 3: ((0.4, 0.2), (0.2, 0.15))}
 NULL_RATES_OF_ONE = ((0.5, 0.3), (0.3, 0.3))  # of fewer than four curves
-
-
-def _from_domain(cls, epsilon, domain, options):
-    return cls(epsilon=epsilon, **scales(domain, options))
 
 
 STRONG_EFFECT, NEEDED_Z = 0.08, 3.0  # E T per record of a parabola of 0.8 sd (#power); below so many sds it is missed
@@ -54,7 +50,7 @@ class ContrastFeatures(ContrastTest):
         name="contrast-features",
         needs_all="it puts records next to their neighbours in Z, which is a sort",
         summary="contrasts of neighbours, their values and sizes; sees spread, bends and products given two to five Z",
-        from_domain=_from_domain,
+        from_domain=from_domain,
         options=("residual_scale",),
         alternatives="dependence of X or its size with Y or its size given Z: line, bend, spread, product, not waves",
         accepts=lambda domain: len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) >= 2,

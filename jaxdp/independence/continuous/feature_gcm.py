@@ -42,7 +42,8 @@ def default_width(num_records: int, epsilon):
     return jnp.clip(1.1 * (num_records * epsilon / 1000.0) ** 0.22, MIN_WIDTH, MAX_WIDTH)
 
 
-def _from_domain(cls, epsilon, domain, options):
+def from_domain(cls, epsilon, domain, options):
+    """The builder: by the scales that are asked for."""
     return cls(epsilon=epsilon, **scales(domain, options))
 
 
@@ -85,7 +86,7 @@ class FeatureGCM(BandTest):
         name="feature-gcm",
         needs_all="it sorts records by Z",
         summary="neighbours in the order of Z, their values and sizes; sees spread, bends and products given one Z",
-        from_domain=_from_domain,
+        from_domain=from_domain,
         options=("residual_scale",),
         alternatives="dependence of X or its size with Y or its size given Z: line, bend, spread, product, not waves",
         accepts=lambda domain: (

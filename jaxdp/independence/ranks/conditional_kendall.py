@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import builders, effect_sizes
-from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
+from jaxdp.independence.ranks.rank_test import StratifiedRankTest
 from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, given_levels, on_a_line
 from jaxdp.statistics import concordance
 
@@ -69,18 +69,13 @@ class ConditionalKendall(StratifiedRankTest):
         planning=Planning("tables:kendall_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/conditional_kendall.md",
     )
+    bounds = KENDALL_BOUNDS, VARIANCE_BOUNDS
     maximal_variance: ClassVar[float] = 0.125  # n/9 in general, n/8 for binary strata of two
 
     def of_strata(self, summaries):
         if self._both_binary():
             return {"u": concordance.kendall_u(summaries, offset=0.0), "v": concordance.cmh_variance(summaries)}
         return {"u": concordance.kendall_u(summaries), "v": concordance.kendall_variance(summaries)}
-
-    def sensitivity(self, num_records):
-        conditional = self.num_strata != 1
-        bound_u = choose(KENDALL_BOUNDS, self.levels, self.relation, conditional)
-        bound_v = choose(VARIANCE_BOUNDS, self.levels, self.relation, conditional)
-        return self._bounds(bound_u, bound_v, num_records)
 
     def sum_per_effect(self, v, num_records):
         if self._both_binary():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence import builders, effect_sizes
-from jaxdp.independence.ranks.rank_test import StratifiedRankTest, choose
+from jaxdp.independence.ranks.rank_test import StratifiedRankTest
 from jaxdp.spec import Columns, Planning, TestSpec, on_a_line
 from jaxdp.statistics import concordance
 
@@ -57,16 +57,10 @@ class ConditionalSpearman(StratifiedRankTest):
         planning=Planning("tables:spearman_power", narrow=True, gaussian_formula="narrow", coded_z=True),
         theory="docs/theory/spearman.md",
     )
-    maximal_variance: ClassVar[float] = 1.0
+    bounds = SPEARMAN_BOUNDS, VARIANCE_BOUNDS
 
     def of_strata(self, summaries):
         return {"u": concordance.spearman_u(summaries), "v": concordance.spearman_variance(summaries)}
-
-    def sensitivity(self, num_records):
-        conditional = self.num_strata != 1
-        bound_u = choose(SPEARMAN_BOUNDS, self.levels, self.relation, conditional)
-        bound_v = choose(VARIANCE_BOUNDS, self.levels, self.relation, conditional)
-        return self._bounds(bound_u, bound_v, num_records)
 
     def sum_per_effect(self, v, num_records):
         if num_records is None:

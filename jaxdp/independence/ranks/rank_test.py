@@ -46,6 +46,7 @@ class StratifiedRankTest(WithinCells):
     levels: tuple[int, int] = jax.tree.static(default=(0, 0))
     num_strata: int = jax.tree.static(default=0)
 
+    bounds: ClassVar[tuple] = ()  # tables of bounds of U and of V, as `choose` reads them
     maximal_variance: ClassVar[float] = 1.0  # of V, per record
     max_continuous: ClassVar[int] = 0  # ranks remove no trend within a cell, however small
 
@@ -132,8 +133,9 @@ class StratifiedRankTest(WithinCells):
     def _target(self, num_records: int) -> int:
         return partition.target_cells(num_records, self.num_cells)
 
-    def _bounds(self, bound_u, bound_v, num_records: int):
-        """Both sensitivities: a sum of at most m strata, each rounded a few times, in float64."""
+    def sensitivity(self, num_records):
+        """Of both: a sum of at most m strata, each rounded a few times, in float64."""
+        bound_u, bound_v = (choose(table, self.levels, self.relation, self.num_strata != 1) for table in self.bounds)
         size = num_records if self.relation is Relation.REPLACE_ONE else self.max_records
         sums = min(self.num_strata or size, size) + 8.0
         norms = {name: self.mechanism_in_force()[name].norm for name in ("u", "v")}

@@ -113,6 +113,11 @@ class GenomeTest(PrivateTest):
             raise ValueError(f"{method_of(self)} learns the number of tables from the data: call specialize first.")
         return self.tested
 
+    def statistic(self, key, data):
+        """Scores (K,)."""
+        del key
+        return self.single().score(*self.counts(data))
+
     def counts(self, tables: Tables):
         """Counts as floats, clipped to what the public groups allow."""
         return tuple(part.astype(float) for part in tables.within(self.groups))
@@ -153,11 +158,6 @@ class EveryTable(GenomeTest):
 
     def mechanism_in_force(self):
         return Laplace(check.budget(self.epsilon) * self.num_tables)
-
-    def statistic(self, key, data):
-        """Scores (K,)."""
-        del key
-        return self.single().score(*self.counts(data))
 
     def sensitivity(self, num_records):
         del num_records
@@ -368,11 +368,6 @@ class FirstTables(GenomeTest):
 
     def mechanism_in_force(self):
         return dataclasses.replace(self.noise(), threshold=self.threshold)
-
-    def statistic(self, key, data):
-        """Scores (K,)."""
-        del key
-        return self.single().score(*self.counts(data))
 
     def sensitivity(self, num_records):
         del num_records

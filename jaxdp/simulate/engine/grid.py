@@ -21,12 +21,12 @@ import jax
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.bounded import power_of_two
 from jaxdp._base.layout import device_list
 from jaxdp.report import written
 from jaxdp.simulate.engine import record_file, results
 from jaxdp.simulate.engine.chunks import AHEAD, Chunks
 from jaxdp.simulate.engine.record_file import Record, RecordFile
-from jaxdp.simulate.engine.replicates import power_of_two
 from jaxdp.simulate.engine.settings import Setting, require_distinct
 
 DEFAULT_CHUNK, ACCELERATOR_CHUNK = 1000, 100_000

@@ -18,7 +18,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxdp import core
 from jaxdp._base import check
-from jaxdp._base.bounded import bounded_jit
+from jaxdp._base.bounded import bounded_jit, power_of_two
 from jaxdp._base.layout import device_list, in_mesh, on_host
 from jaxdp._base.traced import largest, uses_its_inputs
 from jaxdp.data.dataset import Data
@@ -126,11 +126,6 @@ def p_values(
 def _plain(leaf):
     """A NumPy number as Python's: other kinds of the same number would be other programs."""
     return leaf.item() if isinstance(leaf, np.floating) else leaf
-
-
-def power_of_two(count: int) -> int:
-    """The least power of two that is not below: a size that serves several counts."""
-    return 1 << (count - 1).bit_length()
 
 
 RECORDS = 150_000  # in flight on a device: 7 MB for PartitionGCM

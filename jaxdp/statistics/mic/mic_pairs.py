@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.bounded import power_of_two
 from jaxdp._base.layout import automatic_layout
 from jaxdp._base.types import Array
 from jaxdp.statistics.mic import mic_bins, mic_blocks, mic_grids, mic_scores
@@ -139,7 +140,7 @@ def _in_blocks(features, pairs, bucket, kind, traced) -> _Calls:
 
 def _in_tiles(features, pairs, bucket, kind, traced) -> _Calls:
     """The given pairs alone."""
-    width = min(mic_scores.lanes(bucket), _power_of_two(pairs.shape[0]))
+    width = min(mic_scores.lanes(bucket), power_of_two(pairs.shape[0]))
     tiles = np.resize(pairs, (-(-pairs.shape[0] // width) * width, 2)).reshape(-1, width, 2)
     rest = (_sizes(bucket), bucket[:3], kind)
     calls = [(features, group, *rest) for group in _shared_out(tiles, traced)]
@@ -200,10 +201,6 @@ _few_tiles = jax.jit(
     _tiles_of, static_argnums=(3, 4), compiler_options=_OPTIONS | {"xla_backend_optimization_level": 1}
 )
 _blocks = jax.jit(mic_blocks.block_scores, static_argnums=(3, 4, 5), compiler_options=_OPTIONS)
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()
 
 
 def _shown(items, wanted: bool, total: int):

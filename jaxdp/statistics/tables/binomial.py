@@ -18,7 +18,6 @@ from jaxdp.statistics.tables.unit_circle import Groups
 WHOLE_LATTICE = 2**21  # cells; above this, windows are cheaper
 NODES = 80  # counts of the larger group in a window: a node every quarter of a standard deviation or closer
 REACH = 9.0  # half width of a window in standard deviations
-MAX_TRIALS = 1 << 24  # counts stay exact in float32 up to here
 
 
 def rates(groups: Groups, num: int = 96):

@@ -294,9 +294,13 @@ class PrivateQuery:
 
     def mechanism_in_force(self):
         """The mechanism in force: `mechanism`, or what `epsilon` buys."""
-        buys = type(self).default_mechanism
-        if self.mechanism is not None or buys is None:
+        if self.mechanism is not None:
             return self.mechanism
+        buys = type(self).default_mechanism
+        if buys is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} does not say what epsilon buys: set default_mechanism = jaxdp.Laplace, say."
+            )
         return buys(epsilon=self.epsilon)
 
     def specialize(self, shapes) -> PrivateQuery | Sequential:

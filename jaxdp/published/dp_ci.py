@@ -10,6 +10,7 @@ from typing import Any, ClassVar, final
 import jax
 import jax.numpy as jnp
 
+from jaxdp import null_laws
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.continuous.private_crt import PLAIN_BOUND, rank_sensitivity
 from jaxdp.independence.continuous.private_gcm import PrivateGCM
@@ -67,6 +68,7 @@ class PaperCRT(RandomizationTest):
         theory="docs/theory/crt.md",
     )
     default_mechanism = ReportNoisyMax
+    gradient_free = null_laws.RANK
 
     def default_winsorize(self, num_records):
         # The paper scales by a Gaussian concentration bound, so that nothing is clipped.

@@ -99,8 +99,7 @@ DATA = jaxdp.Data(jnp.linspace(-1.0, 1.0, 30), jnp.linspace(1.0, -1.0, 30))
 class Bare(jaxdp.PrivateTest):
     """The covariance on [-1, 1], without the decorator."""
 
-    def mechanism_in_force(self):
-        return jaxdp.Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+    default_mechanism = jaxdp.Laplace
 
     def statistic(self, key, data):
         del key
@@ -199,6 +198,9 @@ def test_what_no_answer_would_read_is_refused_where_it_is_written():
     neither = jaxdp.private_test(type("Neither", (Bare,), {"p_value": jaxdp.PrivateTest.p_value}))
     with pytest.raises(NotImplementedError, match=r"Neither has no p-value: define p_value"):
         jaxdp.run(neither(epsilon=1.0), jax.random.key(0), DATA)
+    silent = jaxdp.private_test(type("Silent", (Bare,), {"default_mechanism": None}))
+    with pytest.raises(NotImplementedError, match=r"Silent does not say what epsilon buys: set default_mechanism"):
+        jaxdp.run(silent(epsilon=1.0), jax.random.key(0), DATA)
 
 
 def test_a_fault_of_a_test_itself_stays_what_it_is():

@@ -37,6 +37,9 @@ MAX_VALUES = 100_000  # distinct values of a column that are kept to see ties
 MIN_VALUES = 3  # fewer values are no order
 MIN_PILES, PILED_SHARE = 5, 0.1  # values that pile up, and the records on them, from where on they are told
 PILE_RATIO, PILE_MORE, BESIDE = 3.0, 3, 10  # so many times, and records, more than values up to so many steps beside
+ROUND_RECORDS, ROUND_SDS = 0.75, 4.0  # rounded records that are told: so many roots of n, above so many sds of chance
+ROUND_RATIO, CLOSE_RATIO = 1.25, 2.0  # and round values so many times as many as others; as many where they are close
+RESOLUTION = 0.05  # quantile of the distances of values that is taken for the step of a column; its least may be odd
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
 BINS = 40  # of a histogram of the scaled values
@@ -63,6 +66,13 @@ _NOTATIONS = (
     (DECIMAL_COMMA, re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")),
     ("numbers with a unit", re.compile(r"[-+]?\d+(\.\d+)?\s*[^\W\d]+.*")),
 )
+
+
+def _step(values: np.ndarray) -> float:
+    """The distance of the values of a column, sorted, where they are closest: not of one odd value among them."""
+    distances = np.diff(values)
+    distances = distances[distances > 1e-9 * (values[-1] - values[0])]
+    return float(np.quantile(distances, RESOLUTION))
 
 
 @dataclasses.dataclass
@@ -101,20 +111,50 @@ class ColumnReport:
     def piles(self) -> tuple[int, float]:
         """How many values are far more frequent than the values beside them, and the share of records that have them.
 
-        The values beside one are those at the distance of a few steps, of the least distance of two values; a measured
+        The values beside one are those at the distance of a few steps; a measured
         quantity that was rounded to its resolution has no piles, however many records share a value.
         """
         if not self.rule.is_continuous or len(self.values) < MIN_VALUES:
             return 0, 0.0
         values = np.array(sorted(self.values))
         counts = np.array([self.values[value] for value in values.tolist()])
-        distances = np.diff(values)
-        step = np.min(distances[distances > 1e-9 * (values[-1] - values[0])], initial=values[-1] - values[0])
+        step = _step(values)
         below = np.concatenate([[0], np.cumsum(counts)])
         ends = (np.searchsorted(values, values + sign * (BESIDE + 0.5) * step) for sign in (1.0, -1.0))
         beside = (below[next(ends)] - below[next(ends)] - counts) / (2.0 * BESIDE)
         piled = counts > PILE_RATIO * beside + PILE_MORE
         return int(np.sum(piled)), float(np.sum(counts[piled]) / np.sum(counts))
+
+    @property
+    def rounded(self) -> tuple[float, int]:
+        """The multiple of 1 or 5 times a power of ten that values were rounded to, and the records beyond chance, or 0.
+
+        However few records are rounded, each lies between records that are not, and the bias is that of their number
+        against a spread of the root of n. Values beside the multiples say how many would lie there unrounded. One
+        value that is far more frequent than all others (zero) says nothing of rounding.
+        """
+        if not self.rule.is_continuous or len(self.values) <= MIN_PILES:
+            return 0.0, 0
+        values = np.array(sorted(self.values))
+        counts = np.array([self.values[value] for value in values.tolist()], float)
+        counts[np.argmax(counts)] = 0.0
+        step, width = _step(values), values[-1] - values[0]
+        found, most = 0.0, 0.0
+        for power in range(math.floor(math.log10(step)), math.ceil(math.log10(width)) + 1):
+            for size in (10.0**power, 5.0 * 10.0**power):
+                if size < 4.9 * step or width / size < MIN_PILES:
+                    continue
+                round_ones = np.abs(values - size * np.round(values / size)) <= 1e-9 * size
+                reach = (BESIDE + 0.5) * step
+                beside = np.floor((values + reach) / size) - np.ceil((values - reach) / size) + 1.0 - round_ones
+                chance = float(np.sum(counts * beside)) / (2.0 * BESIDE)
+                ratio = CLOSE_RATIO if size <= 2.0 * reach else ROUND_RATIO
+                least = max(ratio * chance, chance + ROUND_SDS * math.sqrt(chance))
+                hits = float(np.sum(counts[round_ones]))
+                told = hits > least + ROUND_RECORDS * math.sqrt(self.numbers)
+                if told and np.sum(counts[round_ones] > 0.0) >= MIN_PILES and hits - chance >= 0.9 * most:
+                    found, most = size, max(most, hits - chance)
+        return found, round(most)
 
     @property
     def piling(self) -> str:
@@ -123,12 +163,19 @@ class ColumnReport:
         if rule.step or self._says_what_repeats:
             return ""
         count, share = self.piles
-        if count < MIN_PILES or share < PILED_SHARE:
-            return ""
+        if count >= MIN_PILES and share >= PILED_SHARE:
+            heaps = "[1000, 500]"
+            cause = f"{share:.0%} of the records lie on {count} values of column {rule.name!r} that are"
+        else:
+            multiple, count = self.rounded
+            if not count:
+                return ""
+            heaps = f"[{multiple:g}]"
+            cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {count} of {self.numbers} records,"
         return (
-            f"{share:.0%} of the records lie on {count} values of column {rule.name!r} that are far more frequent than "
+            f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write heaps = [1000, 500] in the schema if people round to such multiples, "
+            f"rejected given {rule.name}: write heaps = {heaps} in the schema if people round to such multiples, "
             "labels = true if its values stand for groups or devices (records of equal value are compared), heaps = [] "
             "if neither"
         )

@@ -255,10 +255,32 @@ def test_the_owner_is_refused_where_the_schema_says_nothing_of_what_repeats(tmp_
     jaxdp.test(table, x="x", y="z", epsilon=1.0, schema=schema(z), key=jax.random.key(1))  # nobody conditions on it
 
 
+@pytest.mark.parametrize(("n", "share", "multiple"), [(1000, 0.06, 1000), (2000, 0.05, 1000), (20_000, 0.02, 100)])
+def test_few_rounded_values_are_refused_where_they_would_count(n, share, multiple):
+    """Unrefused, 9 to 39 of 40 true nulls are rejected."""
+    rng = np.random.default_rng(8)
+    z = rng.lognormal(10, 0.6, n)
+    table = {name: rng.normal(size=n) for name in "xy"}
+
+    def ask(share, z_entry):
+        rounds = rng.uniform(size=n) < share
+        amounts = np.where(rounds, multiple * np.round(z / multiple), np.round(z))
+        question = {"x": "x", "y": "y", "given": "z", "epsilon": 1.0, "key": jax.random.key(1)}
+        return jaxdp.test(table | {"z": amounts}, **question, schema=schema(z_entry))
+
+    with pytest.raises(ValueError, match=rf"multiples of {multiple} in column 'z'.*heaps = \[{multiple}\]"):
+        ask(share, INCOME)
+    ask(share, INCOME | {"heaps": [multiple]})
+    ask(0.1 / n**0.5, INCOME)
+
+
 @pytest.mark.parametrize(
     "make",
     [
         lambda rng, n: rng.uniform(0, 1, n),
+        lambda rng, n: np.append(rng.integers(18, 80, n - 1), 34.1),  # ages, and one in another form
+        lambda rng, n: np.round(rng.lognormal(2, 0.8, n).clip(0, 80), 2),  # money with cents
+        lambda rng, n: np.round(rng.integers(0, 2048, n) * 0.0244, 2),  # the steps of a converter
         lambda rng, n: np.round(rng.normal(20, 7, n), 1),  # measured to its resolution: hundreds of values, no piles
         lambda rng, n: rng.poisson(30, n) * 1.0,
         lambda rng, n: np.where(rng.uniform(size=n) < 0.3, 0.0, rng.uniform(0, 9, n)),  # one pile

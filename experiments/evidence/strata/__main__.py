@@ -48,7 +48,7 @@ CELLS = [
         for cycles in ([], ["day", "week"])
     ),
     Cell("dates", DATE | {"cycles": []}),
-    *(Cell(name, DATE | more) for name in ("fortnights", "month ends") for more in ({"cycles": ["week"]}, {})),
+    *(Cell(name, DATE | more) for name in ("fortnights", "month ends") for more in ({"cycles": []}, {})),
     Cell("dates", DATE),
     Cell("day and hour", {"bounds": [0, 365]}, HOUR, {"caliper": "4k/n"}),
     Cell("day and hour", {"bounds": [0, 365]}, HOUR),

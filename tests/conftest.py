@@ -30,6 +30,13 @@ def _compile_quickly(request):
 
 
 @pytest.fixture
+def x64():
+    """Double precision throughout the test."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
 def some_checks(monkeypatch):
     """`check_contract` with the named checks alone: a fault that one check must find needs none of the others."""
     from jaxdp.audit import contract

@@ -127,7 +127,7 @@ def rounding_left_out(monkeypatch):
     monkeypatch.setattr(certificate, "additive", additive)
 
 
-def steps_with(change):
+def change_steps(monkeypatch, change):
     """`lattice._steps` with its floor, clip or type changed."""
 
     def steps(value, exponent, low, high):
@@ -135,39 +135,30 @@ def steps_with(change):
         low, high = (ends.reshape(value.shape) if ends.size == value.size else ends[0] for ends in (low, high))
         return change(jnp.ldexp(value, -exponent), low, high)
 
-    return steps
+    monkeypatch.setattr(lattice, "_steps", steps)
 
 
 @mutant("half-even rounding", test_lattice.test_statistic_is_rounded_down_on_the_lattice)
 def half_even(monkeypatch):
-    def change(x, low, high):
-        return jnp.clip(jnp.round(x), low, high).astype(np.int64)
-
-    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+    change_steps(monkeypatch, lambda x, low, high: jnp.clip(jnp.round(x), low, high).astype(np.int64))
 
 
 @mutant("no clip", test_lattice.test_public_range_clips_each_coordinate)
 def no_clip(monkeypatch):
-    def change(x, low, high):
-        return jnp.floor(jnp.nan_to_num(x, posinf=1e6)).astype(np.int64)
-
-    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+    change_steps(monkeypatch, lambda x, low, high: jnp.floor(jnp.nan_to_num(x, posinf=1e6)).astype(np.int64))
 
 
 @mutant("NaN kept", test_lattice.test_public_range_clips_each_coordinate)
 def nan_kept(monkeypatch):
-    def change(x, low, high):
-        return jnp.clip(jnp.floor(x), low, high).astype(np.int64)
-
-    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+    change_steps(monkeypatch, lambda x, low, high: jnp.clip(jnp.floor(x), low, high).astype(np.int64))
 
 
 @mutant("int32 wrap", test_lattice.test_wide_ranges_do_not_wrap)
 def int32_wrap(monkeypatch):
-    def change(x, low, high):
+    def narrow(x, low, high):
         return jnp.clip(jnp.floor(x), low, high).astype(np.int64).astype(np.int32).astype(np.int64)
 
-    monkeypatch.setattr(lattice, "_steps", steps_with(change))
+    change_steps(monkeypatch, narrow)
 
 
 @mutant("clip after the sum only", test_lattice.test_outputs_are_steps_inside_the_window, "laplace")

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import binom, laplace
+from scipy.stats import binom
+from test_unit_circle import exact_power
 
 import jaxdp
 from jaxdp.independence.tables import margin_adaptive
@@ -15,23 +16,8 @@ from jaxdp.statistics.tables.unit_circle import Groups
 pytestmark = pytest.mark.optimised
 
 
-@pytest.fixture
-def x64():
-    with jax.enable_x64(True):
-        yield
-
-
 def prepared(epsilon, cases, controls, **kwargs):
     return MarginAdaptive(epsilon=epsilon, num_cases=cases, num_controls=controls, **kwargs).prepared()
-
-
-def exact_power(test, critical, rate_cases, rate_controls):
-    cases, controls = (np.arange(size + 1) for size in test.groups)
-    scale = float(test.mechanism_in_force().scale(test.sensitivity(test.groups.total)))
-    score = np.asarray(test.score(jnp.asarray(cases, float)[:, None], jnp.asarray(controls, float)[None, :]))
-    beyond = laplace.sf(float(critical) - score, scale=scale)
-    law = binom.pmf(cases, test.groups.cases, rate_cases)
-    return law @ beyond @ binom.pmf(controls, test.groups.controls, rate_controls)
 
 
 @pytest.mark.usefixtures("x64")

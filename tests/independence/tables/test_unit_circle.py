@@ -49,12 +49,6 @@ def integer_chi_squared(groups):
     return np.where(below > 0, top / np.maximum(below, 1), 0.0)
 
 
-@pytest.fixture
-def x64():
-    with jax.enable_x64(True):
-        yield
-
-
 def exact_power(test, critical, rate_cases, rate_controls):
     """P(score + Laplace > critical) summed over all tables."""
     cases, controls = (np.arange(size + 1) for size in test.groups)

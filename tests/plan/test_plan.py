@@ -124,13 +124,15 @@ ARMS = {
     ("setting", "n", "epsilon", "effect"),
     [
         (plan.SurvivalSetting(), 404, 1.0, 0.405),
+        (plan.SurvivalSetting(), 700, 0.5, 0.405),
         (plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 700, 1.0, 0.69),
+        (plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 400, 4.0, 0.69),
     ],
 )
 def test_times_to_an_event_are_planned(setting, n, epsilon, effect):
     predicted = plan.power("log-rank", n=n, epsilon=epsilon, effect=effect, setting=setting)
     counted = simulated("log-rank", n, epsilon, effect, setting, replicates=2000)
-    assert abs(predicted - counted.rate) <= 0.035  # sds 0.009 and 0.009
+    assert abs(predicted - counted.rate) <= 0.03  # sds of at most 0.009 and 0.009
 
 
 def test_the_tables_of_a_plan_are_those_of_its_records():

@@ -186,6 +186,13 @@ class LogRank(PrivateTest):
         whole = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         return divide(whole, SHARES) if self.stage == SCORES else whole
 
+    def decided(self, shapes):
+        """With the number of its blocks."""
+        first = self.mechanism_in_force().share(CURVES_SHARE)
+        if self.stage == SCORES or self.blocks or not _is_known(first):
+            return self
+        return dataclasses.replace(self, blocks=_blocks(first, shapes.x.shape[0]))
+
     def specialize(self, shapes):
         """The counts, then the scores."""
         if self.stage == SCORES:
@@ -304,10 +311,14 @@ def _assumed(shapes) -> Domain:
     return Domain((levels,) * (1 if len(shapes.x.shape) == 1 else shapes.x.shape[1]), (Column(), *(levels,) * (y - 1)))
 
 
+def _is_known(mechanism) -> bool:
+    """Whether its numbers are known, one each."""
+    return all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism))
+
+
 def _blocks(mechanism, num_records: int) -> int:
     """`blocks_for` the noise of this mechanism, by its epsilon at 1 where that is not known yet."""
-    known = all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism))
-    mechanism = mechanism if known else Laplace(1.0 * float(CURVES_SHARE))
+    mechanism = mechanism if _is_known(mechanism) else Laplace(1.0 * float(CURVES_SHARE))
     bound = Sensitivity(MOVE[mechanism.norm], mechanism.norm, Relation.REPLACE_ONE)
     with jax.enable_x64(True), jax.ensure_compile_time_eval():  # public numbers, also inside a compiled program
         return blocks_for(float(np.sqrt(np.asarray(mechanism.variance(bound)))), num_records)

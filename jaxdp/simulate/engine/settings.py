@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxdp._base import check
-from jaxdp.simulate.engine.replicates import Design
+from jaxdp.simulate.engine.replicates import Design, decided
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Setting:
         check.one_of(("float32", "float64"), precision=self.precision)
         check.at_least(0, seed=self.seed)
         object.__setattr__(self, "design", Design.of(self.design))
+        object.__setattr__(self, "test", decided(self.test, self.design))
 
     @functools.cached_property
     def identity(self) -> dict[str, Any]:

@@ -455,3 +455,14 @@ def test_an_outcome_that_log_rank_cannot_ask_about_goes_to_no_test_of_plain_numb
     asked_of = {name: asked for name, asked in asked_of.items() if name != "sees"}
     named = Query.of(schema, y=y, epsilon=1.0, method="partition-gcm", **asked_of)
     assert named.entry.name == "partition-gcm"
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_a_simulation_runs_the_blocks_that_a_release_takes(epsilon):
+    design = functools.partial(drawn, n=700, ratio=1.5)
+    of_release = jaxdp.LogRank(epsilon=epsilon).specialize(design(jax.random.key(0))).second.blocks
+    assert of_release != jaxdp.LogRank(epsilon=1.0).specialize(design(jax.random.key(0))).second.blocks
+    tests = [jaxdp.LogRank(epsilon=epsilon, **fields) for fields in ({}, {"blocks": of_release})]
+    found = [np.asarray(jaxdp.power.p_values(test, design, jax.random.key(1), 20)) for test in tests]
+    assert np.array_equal(*found)

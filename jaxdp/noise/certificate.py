@@ -172,19 +172,19 @@ def additive(law: str, moves: Fraction, epsilon: Fraction, step: Fraction, low: 
 
     table, spent = _largest_rate(attempt, epsilon, moves, epsilon)
     reach = 2 ** len(table.digits)
-    return _certified(law, step, table, moves, spent, low - reach, high + reach), table
+    return _certified(law, step, table, moves, spent, (low - reach, high + reach)), table
 
 
-def _certified(law: str, step: Fraction, table: DigitTable, moves: Fraction, spent: Fraction, low: int, high: int):
-    """The certificate of outputs low..high. Errors: ValueError where floats do not hold them exactly."""
-    bits = window_bits(low, high)
+def _certified(law: str, step: Fraction, table: DigitTable, moves: Fraction, spent: Fraction, ends: tuple[int, int]):
+    """The certificate of outputs between these ends. Errors: ValueError where floats do not hold them exactly."""
+    bits = window_bits(*ends)
     if bits > EXACT_FLOAT:
         raise ValueError(
             f"the public range spans 2^{bits} lattice steps, more than 2^{EXACT_FLOAT}; "
             "give the sensitivity a narrower range (lower, upper)."
         )
     spent = dyadic_above(spent)
-    return Certificate(law, step, table.rate, moves, spent, spent**2 / 2, low, high)
+    return Certificate(law, step, table.rate, moves, spent, spent**2 / 2, *ends)
 
 
 def least_radius(coordinates: int) -> int:
@@ -208,7 +208,7 @@ def max_norm(moves: Fraction, epsilon: Fraction, step: Fraction, low: int, high:
 
     table, spent = _largest_rate(attempt, epsilon, moves, epsilon)
     reach = shift + 2 ** len(table.digits) - 1
-    return _certified("max_norm", step, table, moves, spent, low - reach, high + reach), table
+    return _certified("max_norm", step, table, moves, spent, (low - reach, high + reach)), table
 
 
 def _radius_digits(rate: Fraction, low: int, high: int, coordinates: int) -> int:

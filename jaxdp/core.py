@@ -385,6 +385,7 @@ class PrivateTest(PrivateQuery):
     num_null = cast("int | None", None)  # draws of the null among which the p-value is a rank
     num_columns = cast("tuple[int, int, int] | None", None)  # of x, y, z: what the bounds of a resolved test depend on
 
+    flags: ClassVar[tuple[str, ...]] = ()  # that an answer can carry, by `validity` or by `released_flags`
     no_effect: ClassVar[float] = 0.0  # the effect where x and y do not depend; its interval holds it or leaves it out
 
     # of all pairs of many columns together: data -> private statistic; None where `jaxdp.all_pairs` runs pair by pair
@@ -444,6 +445,11 @@ class PrivateTest(PrivateQuery):
 
     def released_flags(self, shapes, release: Release) -> Mapping[str, str]:
         """Doubts that the release itself raises, each with its sentence; of the test as given to `run`."""
+        del shapes, release
+        return {}
+
+    def effect_notes(self, shapes, release: Release) -> Mapping[str, str]:
+        """Why the release has no effect or no interval, or a wide one: names with sentences; as given to `run`."""
         del shapes, release
         return {}
 

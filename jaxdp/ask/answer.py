@@ -21,6 +21,10 @@ from jaxdp.report.sections import DOUBTS, describe_doubts
 
 MAX_VALUES_WRITTEN = 100
 POWER = 0.8
+ANY_SIZE = "any size"
+ANY_SIZE_TOLD = (
+    "No size of the effect is given: with the noise of this release and so few records every size is possible."
+)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -80,12 +84,13 @@ class Answer(TableAnswer, Result):
         from jaxdp.plan.methods import MIN_N, plans
 
         content = self.content
-        one_each = len(content["x"]) == len(content["y"]) == 1
-        if content["dependence_found"] or not one_each or not math.isfinite(content["epsilon"]):
+        if content["dependence_found"] or not math.isfinite(content["epsilon"]):
             return {}
-        numbers = content["n"], content["epsilon"], content["level"]
         if "detectable_effect" in content:
             return _told_by_release(content["detectable_effect"])
+        if not len(content["x"]) == len(content["y"]) == 1:
+            return {}
+        numbers = content["n"], content["epsilon"], content["level"]
         setting = SurvivalSetting.of_schema(self.schema, content["x"][0], content["y"][0], content["given"])
         found = _detectable(content["method"], *numbers, setting)
         if found == math.inf:
@@ -147,13 +152,17 @@ def _detectable(method: str, n: int, epsilon: float, level: float, setting: Any)
 
 def answer_of(result: Result, query: Any, test: Any, data: Any, *, recorded: bool = False) -> Answer:
     """The result as an answer to the query. recorded: an account was charged."""
-    result = in_own_units(result, query)
+    told, result = result.effect, in_own_units(result, query)
+    unsized = told is not None and result.effect is None
     fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
     # plain numbers: float64 arrays of JAX would be cut to float32 wherever x64 is off
     fields |= {name: _numbers(fields[name]) for name in ("p_value", "effect", "interval")}
     fields["p_value"] = p_values.floored(fields["p_value"])
     return Answer(
-        **fields, content=describe(result, query, test, data, recorded=recorded), test=test, schema=query.schema
+        **fields,
+        content=describe(result, query, test, data, recorded=recorded, unsized=unsized),
+        test=test,
+        schema=query.schema,
     )
 
 
@@ -185,8 +194,13 @@ def _without_unknown(result: Result) -> Result:
     return result
 
 
-def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool = False) -> dict[str, Any]:
-    """What result.json holds: released and public values only. recorded: an account was charged."""
+def describe(
+    result: Result, query: Any, test: Any, data: Any, *, recorded: bool = False, unsized: bool = False
+) -> dict[str, Any]:
+    """What result.json holds: released and public values only.
+
+    recorded: an account was charged. unsized: the test has an effect, but this release says nothing about its size.
+    """
     import numpy as np
 
     from jaxdp import catalogue
@@ -197,9 +211,8 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
     statistic = np.asarray(result.statistic, float)
     found = p_value <= level
     given = [query.schema.rule(name) for name in query.given]
-    rule = of_verdict(_level_rule(test, data, query), found)
-    released = {flag: told for flag, told in _released_flags(test, data, result).items() if found or flag not in DOUBTS}
-    rule = with_flags(rule, conditioning.flags(given, data.x.shape[0], bool(found)) | released)
+    raised = conditioning.flags(given, data.x.shape[0], bool(found)) | _released_flags(test, data, result)
+    rule = with_flags(_level_rule(test, data, query), raised, found)
     return {
         "title": query.sentence,
         "answer": verdict(found, p_value, level, smallest, rule["flags"] if rule else ()),
@@ -209,6 +222,7 @@ def describe(result: Result, query: Any, test: Any, data: Any, *, recorded: bool
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
         "effect_is": _effect_is(result, query, test),
+        "effect_notes": _effect_notes(result, test, data, unsized),
         "statistic": statistic.item() if statistic.size == 1 else statistic,
         "epsilon": epsilon_shown(float(cost.epsilon), query.epsilon),
         "delta": float(cost.delta),
@@ -339,16 +353,15 @@ def _level_rule(test, data, query) -> dict | None:
     return {"verdict": rule.verdict, "flags": list(rule.flags), "sentence": sentence, **known}
 
 
-def of_verdict(rule: dict | None, found: bool) -> dict | None:
-    """The rule without flags that doubt a dependence, where none was found: they concern false findings alone."""
-    if rule is None or found:
-        return rule
-    flags = [flag for flag in rule["flags"] if flag not in DOUBTS]
-    return {**rule, "verdict": "flag" if flags else "run", "flags": flags}
+def with_flags(rule: dict | None, flags: Mapping[str, str], found: bool) -> dict | None:
+    """What is publicly known about the level, with further flags and their sentences.
 
-
-def with_flags(rule: dict | None, flags: Mapping[str, str]) -> dict | None:
-    """What is publicly known about the level, with further flags and their sentences."""
+    Without those that doubt a dependence, where none was found: they concern false findings alone.
+    """
+    if rule is not None and not found:
+        kept = [flag for flag in rule["flags"] if flag not in DOUBTS]
+        rule = {**rule, "verdict": "flag" if kept else "run", "flags": kept}
+    flags = {flag: told for flag, told in flags.items() if found or flag not in DOUBTS}
     if not flags:
         return rule
     known: dict = rule or {"flags": [], "sentence": ""}
@@ -366,6 +379,14 @@ def _released_flags(test, data, result) -> dict[str, str]:
     from jaxdp.core import public_shapes
 
     return dict(test.released_flags(public_shapes(data), result.release))
+
+
+def _effect_notes(result, test, data, unsized: bool) -> dict[str, str]:
+    """Why the release has no effect or no interval, or a wide one, where the test or the missing effect says so."""
+    from jaxdp.core import public_shapes
+
+    told = dict(test.effect_notes(public_shapes(data), result.release))
+    return told or ({ANY_SIZE: ANY_SIZE_TOLD} if unsized else {})
 
 
 def _detectable_by_release(result, query, test, data) -> dict[str, float | None]:

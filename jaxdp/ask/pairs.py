@@ -26,7 +26,6 @@ from jaxdp.ask.answer import (
     epsilon_shown,
     in_own_units,
     level_rule_of_all,
-    of_verdict,
     with_flags,
     without_z,
 )
@@ -404,7 +403,7 @@ class PairsQuery(TableQuery[PairAnswers]):
             if spec.alternatives
         ]
         given = [self.schema.rule(name) for name in self.given]
-        rule = with_flags(of_verdict(rule, bool(found)), conditioning.flags(given, rows, bool(found)))
+        rule = with_flags(rule, conditioning.flags(given, rows, bool(found)), bool(found))
         continuous = any(column.is_continuous for column in given)
         assumptions = dict.fromkeys(spec.assumption for spec in specs.values() if continuous and spec.assumption)
         method = listing(self.methods)

@@ -71,8 +71,9 @@ def check_contract(test: Any, *, seed: int = 0) -> Contract:
     Checked: `jit` and `vmap` give what a plain run gives; bad values change neither shapes nor finiteness; the cost is
     the budget asked for; a release draws certified noise; an attack passes no declared bound, no public range, and
     reaches the share of each bound that `reaches` states (not for `coupled` examples, which `jaxdp.audit.audit` runs
-    whole); another z changes the statistic, or data with a z are refused; sums of chunks are those of the whole and
-    give the statistic; the level on `null`; gradients of p-values in all numbers that have one
+    whole); another z changes the statistic, or data with a z are refused; flags are among those that the class names;
+    sums of chunks are those of the whole and give the statistic; the level on `null`; gradients of p-values in all
+    numbers that have one
     (`PrivateTest.no_gradient`) are those of finite differences.
     Errors: ValueError for a test without examples.
     """
@@ -142,6 +143,17 @@ def _p_values(one: _Checked) -> Found:
     p_value = np.asarray(one.plain.p_value)
     good = bool(np.all((p_value >= 0) & (p_value <= 1)))
     yield ("" if good else "a p-value lies outside [0, 1] or is NaN"), ""
+
+
+def _flags(one: _Checked) -> Found:
+    """The flags of an answer are among those that the test names, so that each can be measured."""
+    test, shapes = one.test(), core.public_shapes(one.data())
+    rule = test.validity(shapes)
+    with jax.debug_key_reuse(False):
+        raised = [*(rule.flags if rule is not None else ()), *test.released_flags(shapes, one.plain.release)]
+    unsaid = sorted(set(raised) - set(test.flags))
+    wrong = f"an answer carries flags that the class does not name in flags = (...): {', '.join(unsaid)}"
+    yield (wrong if unsaid else ""), ""
 
 
 def _jit(one: _Checked) -> Found:
@@ -419,6 +431,7 @@ def _within(most: float, first, second) -> bool:
 
 CHECKS: dict[str, Callable[[_Checked], Found]] = {
     "p-values": _p_values,
+    "flags": _flags,
     "jit": _jit,
     "vmap": _vmap,
     "bad values": _bad_values,

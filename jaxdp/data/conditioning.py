@@ -25,6 +25,9 @@ DAY, WEEK, FORTNIGHT, MONTH = "day", "week", "fortnight", "month"
 KNOWN, UNSAID, NONE = "known", "unsaid", "none"  # what is public about times of day in a column of dates
 CYCLES = {DAY: 1, WEEK: 7, FORTNIGHT: 14, MONTH: 31}  # with their lengths in days, the most of a month
 NAMES = {DAY: "time of day", WEEK: "weekday", FORTNIGHT: "day of the fortnight", MONTH: "day of the month"}
+SWITCHED_OFF = {"cycles": True, "heaps": False}  # flags, and whether they are about dates
+FEW_A_DAY = "few records a day"
+FLAGS = (*SWITCHED_OFF, FEW_A_DAY)  # of answers given such columns
 FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
 MARGIN = 1.0 / 1440.0  # of a day: midnight lies inside the bounds of the time of day, where values are known
 TIME_FORMATS = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%R")
@@ -183,7 +186,7 @@ def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[st
     raised = _switched_off(rules)
     sparse = [rule for rule in rules if rule.unsaid and num_records < RECORDS_A_DAY * rule.days]
     if found and sparse:
-        raised["few records a day"] = " ".join(
+        raised[FEW_A_DAY] = " ".join(
             f"{rule.days} days of {rule.name} are too many to compare only records of one day (n = {num_records}), so "
             f"the {' and the '.join(rule.unsaid)} is not conditioned on: use more records, or write in the schema "
             'what X and Y may follow, cycles = ["month"] or cycles = ["fortnight"].'
@@ -194,7 +197,7 @@ def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[st
 
 def _switched_off(rules: list[ColumnRule]) -> dict[str, str]:
     found = {}
-    for name, dates in (("cycles", True), ("heaps", False)):
+    for name, dates in SWITCHED_OFF.items():
         off = [f"{rule.name} ({', '.join(rule.ignored)})" for rule in rules if rule.ignored and dates == rule.is_date]
         if off:
             found[name] = (

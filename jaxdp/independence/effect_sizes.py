@@ -27,6 +27,15 @@ ASSUMED_SPREADS = "; its interval assumes that the spread of neither column foll
 CLEAR = 3.0  # noise sds of a second number, from which an estimate divides by it as it is
 
 
+UNORDERED = "unordered levels"
+NO_SIZE = {  # of tests of more than two levels without an order
+    UNORDERED: "No size of the effect is given: more than two levels without an order go up or down together in no one "
+    "way, and a p-value that is a rank among simulated tables gives no interval of a strength. What gives one, with "
+    'its interval: levels with an order, declared as kind = "ordinal" (--method quantile-table, conditional-kendall), '
+    "or two groups at a time (--method mean-difference, kruskal-wallis)."
+}
+
+
 def noise_quantiles(mechanism, sensitivity):
     """Equally likely values of the noise, (NODES,): normal for mechanisms with an L2 bound, else Laplace."""
     share = (jnp.arange(NODES) + 0.5) / NODES

@@ -42,11 +42,7 @@ FLAGS = {
     "fit": "a fit of X and Y on Z that may be poor (fit)",
     "small blocks": "blocks of few records (small blocks)",
     "margins": "columns that may be far from normal, Z among them (margins)",
-    "few records for intervals": "few records for intervals",
     "narrow column": "a column far narrower than its bounds (narrow column)",
-    "small group": "a group with too few records for this epsilon (small group)",
-    "spread hidden by noise": "noise that hides the spread of the response (spread hidden by noise)",
-    "wide bounds": "bounds that are wide for so few records at this epsilon (wide bounds)",
 }
 
 DOUBTS = {  # what a flagged test takes for a dependence; a flag about power alone has none
@@ -191,7 +187,8 @@ def _built(fields: Mapping[str, Any]) -> str:
 
 def _strength(result: Mapping[str, Any]) -> Iterator[Section]:
     effect = describe_effect(result)
-    yield Section("effect", STRENGTH, [f"{effect}." if effect else ""])
+    notes = result.get("effect_notes") or {}
+    yield Section("effect", STRENGTH, [f"{effect}." if effect else "", *notes.values()])
     if effect and result["interval"] is not None:
         yield Section("", STRENGTH, ["The noise that was added is counted in the interval."])
     yield Section("curves", STRENGTH, result.get("curves", {}).get("sentences", ()))

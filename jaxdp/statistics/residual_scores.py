@@ -17,6 +17,8 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.statistics import moments
 
 CLEAR = 3.0  # sds of its noise that a variance must have
+SURE = 6.0  # sds of its noise from which on a variance is what it says, not what the noise made of it
+UNSURE = 2.0  # times the noise of a variance that is counted below that: the largest of the noise has been chosen
 FAR = 3.0  # times the ratio of noisy sds: no slope is larger
 SLACK = 1e-5  # of the sizes of a form's terms: a hundred roundings of float32, in which ranges may be computed
 HEAVINESS = 0.1
@@ -70,7 +72,8 @@ class Scores:
     the box [-1, 1]^p; largest: |score|. noise: scale of the noise in the mean per unit that the true number is off the
     offset. bias, variance: mean and variance of the products of noises in the mean. hidden: whether the noise hides the
     columns given, so that they cannot be held fixed. unknown: whether there is no interval: that, or it hides the
-    spread of a residual; the scores are then about 0, and a test of 0 needs no spread.
+    spread of a residual. The scores are then about 0, and a test of 0 needs no spread; likewise below `SURE` sds, where
+    an interval counts `UNSURE` times the noise of the spread (docs/theory/residual_scores.md#selected).
     """
 
     a: Any
@@ -116,23 +119,24 @@ def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
     inside = jnp.concatenate([jnp.ones(1, bool), jnp.asarray(given)])
     fit, hidden = _fitted(noisy, inside)
     a, b = (jnp.eye(p + 1)[place + 1] - fit @ noisy.matrix[:, place + 1] for place in (x, y))
-    var_x, lost_x = _clear(a @ noisy.matrix @ a, noisy, a)
-    var_y, lost_y = _clear(b @ noisy.matrix @ b, noisy, b)
-    lost = lost_x | lost_y if correlation else lost_x
-    ratio = jnp.where(lost, 0.0, a @ noisy.matrix @ b / jnp.sqrt(var_x * var_y))
+    var_x, lost_x, unsure_x = _clear(a @ noisy.matrix @ a, noisy, a)
+    var_y, lost_y, unsure_y = _clear(b @ noisy.matrix @ b, noisy, b)
+    lost, unsure = (lost_x | lost_y, unsure_x | unsure_y) if correlation else (lost_x, unsure_x)
+    counted = jnp.where(unsure, UNSURE, 1.0)
+    ratio = jnp.where(unsure, 0.0, a @ noisy.matrix @ b / jnp.sqrt(var_x * var_y))
     if correlation:
         offset = jnp.clip(ratio, -MAX_CORRELATION, MAX_CORRELATION)
         form = (-0.5 * offset / var_x, 1.0 / jnp.sqrt(var_x * var_y), -0.5 * offset / var_y)
         both = noisy.scale_of(a) / var_x, noisy.scale_of(b) / var_y
-        noise, far = 0.5 * (both[0] + both[1]), (-jnp.ones(()), jnp.ones(()))
+        noise, far = 0.5 * counted * (both[0] + both[1]), (-jnp.ones(()), jnp.ones(()))
         # with variances off by relative errors r and s the correlation solves rho (r^2 + s^2)/8 away, to second order
         bent = noisy.variance_per_scale * (both[0] + both[1]) ** 2 * jnp.abs(offset) / 8.0
     else:
         offset = jnp.clip(ratio, -1.0, 1.0) * jnp.sqrt(var_y / var_x)
         form = (-offset / var_x, 1.0 / var_x, jnp.zeros_like(var_x))
-        noise, bent = noisy.scale_of(a) / var_x, 0.0
+        noise, bent = counted * noisy.scale_of(a) / var_x, 0.0
         # no slope is above the ratio of the sds; the noise may hide four fifths of one variance, and add to the other
-        most = FAR * jnp.sqrt((var_y + CLEAR * noisy.sd_of(b)) / var_x)
+        most = FAR * counted * jnp.sqrt((var_y + CLEAR * noisy.sd_of(b)) / var_x)
         far = (-most, most)
     coefficients = jnp.stack(form)
     low, high = extremes(a, b, coefficients)
@@ -171,9 +175,9 @@ def _fitted(noisy: Noisy, inside):
 
 
 def _clear(variance, noisy: Noisy, a):
-    """A residual variance, floored, and whether its noise hides it."""
+    """A residual variance, floored, whether its noise hides it, and whether the noise may have made most of it."""
     least = noisy.sd_of(a)
-    return jnp.maximum(variance, jnp.maximum(least, 1e-12)), variance < CLEAR * least
+    return jnp.maximum(variance, jnp.maximum(least, 1e-12)), variance < CLEAR * least, variance < SURE * least
 
 
 def extremes(a, b, form):

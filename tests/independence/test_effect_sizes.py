@@ -244,7 +244,10 @@ def test_tests_without_an_effect_size_say_nothing(tmp_path, capsys):
     assert found["interval"][0] < found["effect"] < found["interval"][1]
     assert 0.2 < found["effect"] < 0.6
     assert "concordance" in found["effect_is"]
-    assert "among records that are neighbours in Z, from -1 (X up where Y is down) to 1" in found["effect_is"]
+    assert (
+        "agreement of X and Y among records with nearly the same Z, from -1 (X is higher where Y is lower)"
+        in found["effect_is"]
+    )
     assert "correlation is at least 0." in found["effect_is"]
     assert main([*query, "--method", "test-of-tests", "--overwrite"]) == 0
     assert "95 % interval" not in capsys.readouterr().out

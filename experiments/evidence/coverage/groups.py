@@ -150,7 +150,7 @@ def program(method: str, n: int, batch: int):
             settled = test.settled(shapes, result.release)
             flags = {}
             if hasattr(settled, "groups"):
-                flags = {"small group": settled.groups.unknown} | settled._found(result.release).flags()
+                flags = {"small group": settled.groups.unknown} | settled._found(result.release).notes()
             return result.p_value, result.effect, *result.interval, flags, *plain(data)
 
         return jax.lax.map(one, keys, batch_size=batch)

@@ -88,6 +88,18 @@ def explained(keys, n):
     return z + 0.05**0.5 / 0.95**0.5 * _normal(keys[0], n), z + _normal(keys[1], n), (z,)
 
 
+def explained_both_null(keys, n):
+    """Z explains 0.96 of X and about as much of Y, whose spread grows with Z."""
+    z = _normal(keys[2], n)
+    return z + 0.2 * _normal(keys[0], n), z + 0.2 * (1.0 + jnp.abs(z)) * _normal(keys[1], n), (z,)
+
+
+def explained_both(keys, n):
+    """The same with a slope of a half."""
+    x, y, (z,) = explained_both_null(keys, n)
+    return x, y + 0.5 * (x - z), (z,)
+
+
 def given_growing_null(keys, n):
     z = _normal(keys[2], n)
     x = 0.7 * z + _normal(keys[0], n)
@@ -128,6 +140,8 @@ DESIGNS = {  # name: (columns, bounds of x, y and each z)
     "given z, spread grows, null": (given_growing_null, FOUR, (-8.0, 8.0), (FOUR,)),
     "given skewed z, null": (skewed_null, (0.0, 10.0), (0.0, 10.0), ((0.0, 8.0),)),
     "z explains 0.95 of x, null": (explained, FOUR, (-5.0, 5.0), (FOUR,)),
+    "z explains 0.96 of x and much of y, null": (explained_both_null, FOUR, FOUR, (FOUR,)),
+    "z explains 0.96 of x and much of y": (explained_both, FOUR, FOUR, (FOUR,)),
     "given two z, null": (two_null, FOUR, FOUR, (FOUR, FOUR)),
     "two z correlated 0.99, null": (collinear_null, FOUR, FOUR, (FOUR, FOUR)),
 }

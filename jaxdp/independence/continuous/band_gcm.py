@@ -18,6 +18,7 @@ from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.band_order import BandTest
 from jaxdp.independence.continuous.neighbour_test import (
+    AGREEMENT,
     as_number,
     count_columns,
     num_strata,
@@ -102,7 +103,7 @@ class BandGCM(BandTest):
         from_domain=_from_domain,
         options=("residual_scale",),
         alternatives="covariance of X and Y given Z",
-        effect="concordance of X and Y among records that are neighbours in Z, from -1 (X up where Y is down) to 1",
+        effect=AGREEMENT,
         describe_effect=_describe_effect,
         accepts=lambda domain: continuous_columns_of_z(domain) <= 1 and bool(domain.z),
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) == 1),

@@ -13,6 +13,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import method_of
 from jaxdp.data.columns import RECORDS_A_DAY
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.neighbour_test import (
     NeighbourTest,
     continuous_columns,
@@ -41,6 +42,7 @@ class BandTest(NeighbourTest):
     num_neighbors: int | None = jax.tree.static(default=None)
     same_value: bool | None = jax.tree.static(default=None)
 
+    flags: ClassVar[tuple[str, ...]] = validity.BAND_FLAGS
     for_several_columns: ClassVar[str] = "ContrastGCM"  # the test that takes two to five columns of z
 
     def __post_init__(self):

@@ -78,6 +78,7 @@ class WithinCells(PrivateTest):
 
     uses_z: ClassVar[bool] = True
     cuts_z: ClassVar[bool] = True
+    flags: ClassVar[tuple[str, ...]] = (CELLS, COARSE)
     max_continuous: ClassVar[int] = 1  # columns of z that the cells can carry; a flag says what they assume
 
     def refuse_coarse_cells(self, columns) -> None:

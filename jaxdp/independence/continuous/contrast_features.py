@@ -46,6 +46,7 @@ class ContrastFeatures(ContrastTest):
     trend_x, trend_y, caliper, rotation, num_rotations, skewed, reference: as in `ContrastGCM`.
     """
 
+    flags: ClassVar[tuple[str, ...]] = (*validity.CONTRAST_FLAGS, validity.LOW_POWER)
     spec: ClassVar[TestSpec] = TestSpec(
         name="contrast-features",
         needs_all="it puts records next to their neighbours in Z, which is a sort",
@@ -92,7 +93,7 @@ class ContrastFeatures(ContrastTest):
         if rule.verdict == validity.REFUSE or not STRONG_EFFECT * count < NEEDED_Z * noise**0.5:
             return rule
         sentence = rule.sentence + " Low power: even a strong bend or a strong effect on the spread may be missed."
-        return dataclasses.replace(rule, flags=(*rule.flags, "low power"), sentence=sentence)
+        return dataclasses.replace(rule, flags=(*rule.flags, validity.LOW_POWER), sentence=sentence)
 
     def window_sums(self, x, y, points, scores, kept):
         """T of records in the order of one curve, (2, 2)."""

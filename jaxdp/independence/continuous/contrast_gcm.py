@@ -21,7 +21,14 @@ from jaxdp.data.dataset import Data
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import roughness, validity
 from jaxdp.independence.continuous.contrast_order import DEPTHS, MANY, ContrastTest
-from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values, scales
+from jaxdp.independence.continuous.neighbour_test import (
+    AGREEMENT,
+    as_number,
+    count_columns,
+    num_strata,
+    num_values,
+    scales,
+)
 from jaxdp.mechanisms import divide
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import partition
@@ -101,7 +108,7 @@ class ContrastGCM(ContrastTest):
         from_domain=_from_domain,
         options=("residual_scale",),
         alternatives="covariance of X and Y given Z",
-        effect="concordance of X and Y among records that are neighbours in Z, from -1 (X up where Y is down) to 1",
+        effect=AGREEMENT,
         describe_effect=effect_sizes.describe_correlation,
         accepts=lambda domain: continuous_columns_of_z(domain) >= 2,
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) >= 2),

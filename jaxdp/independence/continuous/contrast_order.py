@@ -56,6 +56,7 @@ class ContrastTest(NeighbourTest):
 
     leaves_out_clipped_z: ClassVar[bool] = True  # so that the owner of a file need not be refused for them
 
+    flags: ClassVar[tuple[str, ...]] = validity.CONTRAST_FLAGS
     for_one_column: ClassVar[str] = "BandGCM"  # the test that takes one column of z
     default_mechanism = Laplace
 

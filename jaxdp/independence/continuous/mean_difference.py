@@ -265,7 +265,8 @@ class MeanDifference(PrivateTest):
         """The estimated difference, in half ranges, and as an effect with an interval of 95 %; NaN where none is."""
         del key
         found, unknown = self._found(release), self.groups.unknown
-        effect = (jnp.where(unknown, jnp.nan, found.estimate), found.interval())
+        interval = found.interval()
+        effect = jnp.where(jnp.isnan(interval[0]), jnp.nan, found.estimate), interval
         p_value = jnp.where(unknown, 1.0, found.p_value(0.0))
         return Interpretation(p_value, found.estimate, *jax.tree.map(lambda value: value * self._unit, effect))
 
@@ -287,10 +288,10 @@ class MeanDifference(PrivateTest):
         test = self.settled(shapes, release)
         return test._found(release).detectable() * test._unit
 
-    def released_flags(self, shapes, release) -> dict[str, str]:
-        """Why there is no interval, or a wide one: flags with their sentences; post-processing."""
+    def effect_notes(self, shapes, release) -> dict[str, str]:
+        """Why there is no interval, or a wide one; post-processing."""
         test = self.settled(shapes, release)
-        raised = {SMALL_GROUP: test.groups.unknown} | test._found(release).flags()
+        raised = {SMALL_GROUP: test.groups.unknown} | test._found(release).notes()
         return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(is_raised)}
 
 

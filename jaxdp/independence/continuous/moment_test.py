@@ -29,6 +29,7 @@ CENTRE_SHARE = 0.175  # of the budget, for private centres; the rest of a quarte
 SCALE_SHARE = 0.075
 CENTRE_BUDGET = 87.5  # fewest records times the epsilon of one column's centre: 500 CENTRE_SHARE (#few-records)
 CENTRES, SCALES, MATRIX = "centres", "scales", "matrix"  # what is released next
+MARGINS, NARROW_COLUMN = "margins", "narrow column"  # flags
 NATURAL_BOUND = 32.0  # half range of columns in units of their own
 
 
@@ -70,6 +71,7 @@ class MomentTest(PrivateTest):
 
     reads_missing: ClassVar[bool] = True
     uses_z: ClassVar[bool] = True
+    flags: ClassVar[tuple[str, ...]] = (MARGINS, NARROW_COLUMN)
     spec: ClassVar[TestSpec]
 
     def __post_init__(self):
@@ -100,7 +102,7 @@ class MomentTest(PrivateTest):
     def margins(self, data) -> tuple[str, ...]:
         """The flag of a test given Z, unless no column is clipped: "margins" (#far-from-normal)."""
         test = self._with_layout(data)
-        return ("margins",) if test.sizes[0] and test.num_clipped else ()
+        return (MARGINS,) if test.sizes[0] and test.num_clipped else ()
 
     def _centres_rule(self, num_records: int):
         """The refusal where private centres and scales are noise, so that clips lie anywhere; else None."""
@@ -305,7 +307,7 @@ class MomentTest(PrivateTest):
     def released_flags(self, shapes, release) -> dict[str, str]:
         """A column narrower than its bounds can show, with the sentence; post-processing."""
         test = self.settled(shapes, release)
-        return {"narrow column": NARROW_COLUMN} if bool(test.is_narrow(release)) else {}
+        return {NARROW_COLUMN: TOO_NARROW} if bool(test.is_narrow(release)) else {}
 
     def no_gradient(self, name):
         del name
@@ -423,7 +425,7 @@ def _with_scales(test, query, released):
 
 
 NARROW, MAX_NARROW = 0.2, 0.5  # of a clipped normal column's variance
-NARROW_COLUMN = (
+TOO_NARROW = (
     "Nothing could be found: by its noisy variance a column is far narrower than its bounds, so that clipping leaves a "
     "constant, and the p-value is 1. Closer bounds in the schema would help."
 )

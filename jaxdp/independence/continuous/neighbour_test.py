@@ -31,6 +31,12 @@ def scales(domain, options) -> dict[str, float]:
     return {"scale_x": scale_x, "scale_y": scale_y}
 
 
+AGREEMENT = (  # what the effect is
+    "agreement of X and Y among records with nearly the same Z, from -1 (X is higher where Y is lower) over 0 (no "
+    "tendency) to 1 (both are higher together)"
+)
+
+
 @frozen_pytree
 class NeighbourTest(PrivateTest):
     """Base: kernel widths, public columns of Z, and p-values of one noisy sum per pair of columns.

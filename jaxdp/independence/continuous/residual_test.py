@@ -270,7 +270,7 @@ class ResidualTest(PrivateTest):
         p_values, estimate, interval = self._each(
             release, lambda found: (found.p_value(0.0), found.estimate, found.interval())
         )
-        effect, units = jnp.where(self.about.unknown, jnp.nan, estimate), self.units()
+        effect, units = jnp.where(jnp.isnan(interval[0]), jnp.nan, estimate), self.units()
         told = jax.tree.map(lambda values: self._shaped(values * units), (estimate, effect, interval))
         return Interpretation(null_laws.bonferroni(jnp.where(self.about.hidden, 1.0, p_values)), *told)
 
@@ -302,12 +302,12 @@ class ResidualTest(PrivateTest):
         test = self.settled(shapes, release)
         return test._shaped(test._each(release, lambda found: found.detectable()) * test.units())
 
-    def released_flags(self, shapes, release) -> dict[str, str]:
-        """Why there is no interval, or a wide one: flags with their sentences; post-processing."""
+    def effect_notes(self, shapes, release) -> dict[str, str]:
+        """Why there is no interval, or a wide one; post-processing."""
         test = self.settled(shapes, release)
         about = test.about
         raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden} | test._each(
-            release, lambda found: found.flags()
+            release, lambda found: found.notes()
         )
         return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(jnp.any(is_raised))}
 

@@ -109,7 +109,7 @@ class Found:
         return widened(value, variance, noise_sd, sum(self._variance_of_variance))
 
     def interval(self):
-        """The targets whose p-value is at least 0.05, within what is possible; NaN where nothing is known."""
+        """The targets whose p-value is at least 0.05, within what is possible; NaN where that is all, or not known."""
         mean, _ = self.about.products(self.num_records, self._variance_per_scale)
         low, high, value = jnp.broadcast_arrays(*self.about.limits, self.estimate - mean)
         limits = jnp.stack([low, high])
@@ -123,8 +123,9 @@ class Found:
 
         inside = jnp.broadcast_to(jnp.clip(value, low, high), limits.shape)
         found, _ = jax.lax.fori_loop(0, STEPS, halve, (inside, limits))
-        ends = jnp.where(many(limits) >= MISS, limits, found)
-        return tuple(jnp.where(self.about.unknown, jnp.nan, end) for end in ends)
+        open_ended = many(limits) >= MISS
+        nothing = self.about.unknown | jnp.all(open_ended)
+        return tuple(jnp.where(nothing, jnp.nan, end) for end in jnp.where(open_ended, limits, found))
 
     def detectable(self):
         """The target that a test at level 0.05 would find with power 0.8; infinite where nothing is known."""
@@ -139,7 +140,7 @@ class Found:
         found = sum(null_laws.two_sided_quantile(tail, widest, miss) for miss in (MISS, 2.0 * MISSED))
         return jnp.where(self.about.unknown, jnp.inf, found)
 
-    def flags(self) -> dict[str, Any]:
+    def notes(self) -> dict[str, Any]:
         """Why an interval is wide; bool."""
         known = ~self.about.unknown
         drowned = jnp.sqrt(self._variance_of_variance[0]) > self._sampling_variance + self._noise_variance

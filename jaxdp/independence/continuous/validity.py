@@ -11,6 +11,11 @@ import math
 from jaxdp.statistics.neighbours import bands, contrasts
 
 RUN, FLAG, REFUSE = "run", "flag", "refuse"
+CURVATURE, LOW_POWER, NARROW_KERNEL, LABELS_IN_Z = "curvature", "low power", "narrow kernel", "labels"
+FIT, SMALL_BLOCKS = "fit", "small blocks"
+BAND_FLAGS = (LOW_POWER, NARROW_KERNEL, LABELS_IN_Z)
+CONTRAST_FLAGS = (CURVATURE, NARROW_KERNEL, LABELS_IN_Z)
+FIT_FLAGS = (FIT, SMALL_BLOCKS)
 BAND_RECORDS = 100  # fewest for one continuous column
 CONTRAST_RECORDS = {2: 200, 3: 500, 4: 1000, 5: 1000}
 ADMISSIBLE_BIAS = 0.3  # in sd of the released number: moves a level of 0.05 to about 0.06
@@ -37,8 +42,7 @@ class LevelLost(ValueError):
 class Validity:
     """What is publicly known about the level of one run.
 
-    verdict: "run", "flag" or "refuse". flags: why it is flagged ("curvature", "low power", "narrow kernel", "labels",
-    "cells", "coarse cells", "fit", "small blocks").
+    verdict: "run", "flag" or "refuse". flags: why it is flagged, of those that the test names (`PrivateTest.flags`).
     sentence: what the level rests on, in one or two sentences for people.
     jumps: admissible number of places of z at which both laws change by more than c (one column of Z; else NaN).
     deviation: admissible deviation of the mean of X (of Y: times the ratio of their scales) from a plane in a box
@@ -89,7 +93,7 @@ def band_rule(
     spread = math.sqrt(null_variance + noise_variance)
     jumps = 4.0 * ADMISSIBLE_BIAS * spread / ((num_neighbors + 1) * strata)
     weak = num_records * STRONG_EFFECT < NEEDED_Z * spread
-    flags = _flags(("low power", weak), ("narrow kernel", narrow), ("labels", labels))
+    flags = _flags((LOW_POWER, weak), (NARROW_KERNEL, narrow), (LABELS_IN_Z, labels))
     sentence = (
         f"The level holds if X and Y change gradually with Z. {_places(jumps)} "
         f"(n = {num_records}, {_counted(num_neighbors, 'neighbour')}); {JUMP}. "
@@ -135,7 +139,7 @@ def contrast_rule(
     deviation, radius = width * scale * share, 0.5 * math.sqrt(depth) * side
     # a jump along a surface meets n^(1 - 1/d) windows, against a deviation of n^(1/2): no n makes it harmless
     # so that every answer is flagged, or a part of the budget looks for them and flags those that they may explain
-    flags = _flags(("curvature", not checked), ("narrow kernel", narrow), ("labels", labels))
+    flags = _flags((CURVATURE, not checked), (NARROW_KERNEL, narrow), (LABELS_IN_Z, labels))
     box = f"in any box that spans {side:.3f} of the range of each column of Z"
     change = f"the means of X and of Y are nearly flat or straight over short distances: {box} they stray from a plane"
     if laws:
@@ -174,7 +178,7 @@ def law_rule(num_records: int, noise_share: float = 0.0) -> Validity:
 
 def fit_rule(block: int, least: int, *, given: bool) -> Validity:
     """The rule for a vote of tests over blocks of `block` records; given: whether they condition on columns of Z."""
-    flags = _flags(("fit", given), ("small blocks", block < least))
+    flags = _flags((FIT, given), (SMALL_BLOCKS, block < least))
     sentences = []
     if given:
         sentences.append(

@@ -16,7 +16,7 @@ from jaxdp._base import check
 from jaxdp._base.printed import printed
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
-from jaxdp.independence.continuous.validity import Validity, fit_rule
+from jaxdp.independence.continuous.validity import FIT_FLAGS, Validity, fit_rule
 from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows, uses_z
 from jaxdp.mechanisms import smooth_sensitivity
 from jaxdp.mechanisms.smooth_sensitivity import SmoothCauchy
@@ -75,6 +75,7 @@ class SubsampleAggregate(PrivateTest):
     shuffle: bool = jax.tree.static(default=True)
     batch_size: int = jax.tree.static(default=8)
 
+    flags: ClassVar[tuple[str, ...]] = FIT_FLAGS
     spec: ClassVar[TestSpec] = TestSpec(
         name="subsample-aggregate",
         summary="noisy median of a statistic over blocks; weak",

@@ -18,7 +18,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.independence import builders, noise_law
 from jaxdp.independence.continuous.gcm import GCM
-from jaxdp.independence.continuous.validity import Validity, fit_rule
+from jaxdp.independence.continuous.validity import FIT_FLAGS, Validity, fit_rule
 from jaxdp.independence.meta.blocks import as_node, deal, of_blocks, ordinary_key, require_rows, uses_z
 from jaxdp.mechanisms import Gaussian, Geometric, Laplace
 from jaxdp.noise.source import FloatNoise
@@ -70,6 +70,7 @@ class TestOfTests(PrivateTest):
     shuffle: bool = jax.tree.static(default=True)
     batch_size: int = jax.tree.static(default=8)
 
+    flags: ClassVar[tuple[str, ...]] = FIT_FLAGS
     spec: ClassVar[TestSpec] = TestSpec(
         name="test-of-tests",
         summary="private vote of GCM over blocks",

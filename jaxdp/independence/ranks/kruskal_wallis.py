@@ -231,10 +231,12 @@ class KruskalWallis(PrivateTest):
         at_most = jnp.mean(jnp.where(off >= 0.0, further, 1.0 - further))
         return tuple(jnp.where(test._hidden(release), 1.0, side) for side in (at_most, 1.0 - at_most))
 
-    def released_flags(self, shapes, release):
-        """Whether the noise hides the smaller of two groups; post-processing."""
+    def effect_notes(self, shapes, release):
+        """Whether the noise hides the smaller of two groups, or there are more; post-processing."""
         test = self.specialize(shapes)
-        hidden = test.num_groups == PAIR and bool(test._hidden(release))
+        if test.num_groups > PAIR:
+            return effect_sizes.NO_SIZE
+        hidden = bool(test._hidden(release))
         return {name: sentence for name, sentence in SENTENCES.items() if hidden}
 
     def _hidden(self, release):

@@ -298,7 +298,7 @@ class LogRank(PrivateTest):
             )
         return kaplan_meier.told(found, x, y)
 
-    def released_flags(self, shapes, release):
+    def effect_notes(self, shapes, release):
         """Whether the events are too few; post-processing."""
         unknown = self.settled(shapes, release)._law(release).unknown
         return {name: sentence for name, sentence in SENTENCES.items() if bool(unknown)}

@@ -95,6 +95,11 @@ class NoisyTableTest(NoisyCounts):
         effect = effect_sizes.noisy_phi(table) if self.levels == (2, 2) else None
         return Interpretation(self.table_p_value(key, release, table), release.value, effect)
 
+    def effect_notes(self, shapes, release):
+        """Why a table of more than two levels has no effect."""
+        del release
+        return {} if self.specialize(shapes).levels in (None, (2, 2)) else effect_sizes.NO_SIZE
+
     def table_p_value(self, key, release, table):
         """The p-value of the released table, as floats."""
         raise NotImplementedError

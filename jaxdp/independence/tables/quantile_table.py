@@ -257,7 +257,15 @@ class QuantileTable(NoisyCounts):
         ends = found.interval(null_laws.critical_of_smallest_rank(statistics[:, 1:], MISS))
         if self.shape == (2, 2):  # such a dependence has a direction, so the interval must say what the p-value says
             ends = effect_sizes.agreeing(ends, p_value, MISS * (1.0 + 1e-6))  # a rank of 0.05 is significant
-        return Interpretation(p_value, q, jnp.tanh(found.z), tuple(ends))
+        effect = jnp.tanh(found.z)
+        everything = ends[1] - ends[0] >= 2.0 * effect_sizes.EVERYTHING
+        return Interpretation(
+            p_value, q, *(jax.tree.map(lambda number: jnp.where(everything, jnp.nan, number), (effect, tuple(ends))))
+        )
+
+    def effect_notes(self, shapes, release):
+        """Why levels without an order have no effect."""
+        return {} if self.settled(shapes, release).ordered else effect_sizes.NO_SIZE
 
     def _with_null(self, key, release) -> tuple[jax.Array, RankCorrelation | None]:
         """The statistics (k, 1 + num_null) of the release, first, and of the null tables; its rank correlation.

@@ -14,7 +14,8 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, method_of
-from jaxdp.independence.continuous.validity import FLAG, RUN, Validity
+from jaxdp.independence import effect_sizes
+from jaxdp.independence.continuous.validity import FLAG, LOW_POWER, RUN, Validity
 from jaxdp.independence.tables.noisy_table import (
     NoisyCounts,
     multinomial_by_binomials,
@@ -71,6 +72,7 @@ class StratifiedTable(NoisyCounts):
     strata: tuple[int, ...] | None = jax.tree.static(default=None)
 
     uses_z: ClassVar[bool] = True
+    flags: ClassVar[tuple[str, ...]] = (LOW_POWER,)
     spec: ClassVar[TestSpec] = TestSpec(
         name="stratified-table",
         summary="noisy tables in the strata of coded Z; dependence of two discrete columns given Z",
@@ -117,7 +119,12 @@ class StratifiedTable(NoisyCounts):
             f"{n} records are few for noisy tables of {test.shape[0]} x {test.shape[1]} levels in {test._num_strata} "
             f"strata: at this budget {math.ceil(n * MIN_CLEARANCE / float(clearance))} are needed for the full power"
         )
-        return Validity(FLAG, told + "; a larger epsilon or fewer levels help.", ("low power",))
+        return Validity(FLAG, told + "; a larger epsilon or fewer levels help.", (LOW_POWER,))
+
+    def effect_notes(self, shapes, release):
+        """Why it has no effect."""
+        del shapes, release
+        return effect_sizes.NO_SIZE
 
     def _clearance(self, num_records, sensitivity):
         """Records of an average stratum, in standard deviations of the noise of its total."""

@@ -86,14 +86,14 @@ def test_too_small_a_group_has_no_interval_and_the_answer_says_why():
     assert found.p_value == 1.0
     assert found.effect is None
     assert found.interval is None
-    assert found.to_dict()["level_rule"]["flags"] == ["small group"]
+    assert list(found.to_dict()["effect_notes"]) == ["small group"]
     assert "too few records for this epsilon" in " ".join(found.sentences())
     assert found.missed()["detectable_effect"] == math.inf
 
 
 def test_bounds_too_wide_for_the_budget_are_named_and_reasonable_ones_are_not():
     wide = asked(table(5), epsilon=1.0, bounds={"wage": (0.0, 10_000.0)})
-    assert wide.to_dict()["level_rule"]["flags"] == ["wide bounds"]
+    assert list(wide.to_dict()["effect_notes"]) == ["wide bounds"]
     assert "closer bounds" in " ".join(wide.sentences())
     assert "winsorised-mean-difference" in " ".join(wide.sentences())
     assert asked(table(5), epsilon=1.0).to_dict()["level_rule"] is None

@@ -76,10 +76,13 @@ def test_columns_that_the_noise_hides_are_named():
     found = asked(columns, 0, given=["z", "w"], bounds=bounds)
     assert found.p_value == 1.0
     assert found.interval is None
-    assert found.to_dict()["level_rule"]["flags"] == [residual_test.HIDDEN]
+    assert list(found.to_dict()["effect_notes"]) == [residual_test.HIDDEN]
+    assert found.to_dict()["level_rule"]["flags"] == []  # nothing about the level is in doubt
+    assert "Nothing could be found" in " ".join(found.sentences())
     narrow = asked(columns, 0, given=(), epsilon=2.0, bounds=BOUNDS | {"x": (0.0, 40.0)})
     assert narrow.interval is None
-    assert residual_test.LOST in narrow.to_dict()["level_rule"]["flags"]
+    assert residual_test.LOST in narrow.to_dict()["effect_notes"]
+    assert narrow.to_dict()["level_rule"]["flags"] == []
     assert narrow.p_value < 0.05  # a slope of 0 needs no spread
 
 

@@ -259,7 +259,7 @@ def test_an_outcome_is_checked_when_the_schema_is_read(more, told):
 def test_too_few_events_are_said_from_the_release_alone():
     answer = asked(trial(300, 1.0, rate=0.01), 0.5)
     assert answer.content["interval"] is None or np.isnan(answer.interval[0])
-    assert private.FEW_EVENTS in answer.content["level_rule"]["flags"]
+    assert private.FEW_EVENTS in answer.content["effect_notes"]
     assert answer.p_value > 0.01
 
 

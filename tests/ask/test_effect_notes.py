@@ -1,0 +1,83 @@
+"""What an answer says in place of an effect, or of its interval, where the release cannot give one."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.ask.answer import ANY_SIZE_TOLD
+from jaxdp.independence import effect_sizes
+
+
+def levels(count):
+    return {"kind": "categorical", "levels": [str(level) for level in range(count)]}
+
+
+def real(low, high):
+    return {"kind": "continuous", "bounds": [low, high]}
+
+
+def asked(columns, kinds, **how):
+    return jaxdp.test(columns, schema={"columns": kinds}, epsilon=1.0, key=jax.random.key(how.pop("seed", 0)), **how)
+
+
+def test_an_interval_of_every_possible_size_is_told_and_not_shown():
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=15), "y": rng.normal(size=15)}
+    found = asked(columns, {"x": real(-4, 4), "y": real(-4, 4)}, x="x", y="y", seed=1)
+    assert found.method == "quantile-table"
+    assert found.effect is None
+    assert found.interval is None
+    assert f"  effect     {ANY_SIZE_TOLD[:40]}" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("method", "kinds", "given"),
+    [
+        ("projected-chi2", {"x": levels(3), "y": levels(4)}, ()),
+        ("noisy-table", {"x": levels(3), "y": levels(4)}, ()),
+        ("quantile-table", {"x": levels(3), "y": real(-4, 4)}, ()),
+        ("kruskal-wallis", {"x": levels(3), "y": real(-4, 4)}, ()),
+        ("stratified-table", {"x": levels(3), "y": levels(4), "z": levels(2)}, ("z",)),
+    ],
+)
+def test_levels_without_an_order_say_why_there_is_no_size_and_what_gives_one(method, kinds, given):
+    rng = np.random.default_rng(1)
+    columns = {
+        name: rng.integers(0, len(kind["levels"]), 600).astype(str) if "levels" in kind else rng.normal(size=600)
+        for name, kind in kinds.items()
+    }
+    found = asked(columns, kinds, x="x", y="y", given=given, method=method)
+    assert found.effect is None
+    assert found.to_dict()["effect_notes"] == effect_sizes.NO_SIZE
+    assert "No size of the effect is given" in str(found)
+
+
+def test_two_levels_each_have_a_size():
+    rng = np.random.default_rng(2)
+    columns = {name: rng.integers(0, 2, 600).astype(str) for name in "xy"}
+    found = asked(columns, {"x": levels(2), "y": levels(2)}, x="x", y="y", method="projected-chi2")
+    assert found.effect is not None
+    assert found.to_dict()["effect_notes"] == {}
+
+
+def test_a_log_rank_answer_without_a_finding_says_what_could_have_been_found():
+    rng = np.random.default_rng(3)
+    event, censored = rng.exponential(2.0, 1000), rng.uniform(0.0, 2.0, 1000)
+    columns = {
+        "x": rng.integers(0, 2, 1000).astype(str),
+        "time": np.minimum(event, censored),
+        "event": (event <= censored).astype(int).astype(str),
+    }
+    kinds = {"x": levels(2), "time": real(0, 2), "event": levels(2)}
+    found = asked(columns, kinds, x="x", y=["time", "event"], method="log-rank")
+    assert not found.dependence_found
+    assert "would have been found" in found.missed()["power"]
+    assert found.missed()["detectable_effect"] == found.to_dict()["detectable_effect"] > 0.0
+
+
+def test_agreement_is_told_in_plain_words():
+    rng = np.random.default_rng(4)
+    columns = dict(zip("xyz", rng.normal(size=(3, 500)), strict=True))
+    found = asked(columns, dict.fromkeys("xyz", real(-4, 4)), x="x", y="y", given="z", method="band-gcm")
+    assert "agreement of X and Y among records with nearly the same Z" in found.to_dict()["effect_is"]

@@ -30,6 +30,7 @@ from jaxdp.charge import Account
 from jaxdp.data.admit import admitted
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data
+from jaxdp.data.person_rows import PersonRows
 from jaxdp.noise.source import Source, source_from_key
 from jaxdp.randomness import keys
 
@@ -270,6 +271,7 @@ class PrivateQuery:
     reads_missing: ClassVar[bool] = False  # True: NaN has a meaning; else `statistic` gets finite numbers
     uses_z: ClassVar[bool] = False  # True: the statistic conditions on `data.z`; data with a z are refused otherwise
     cuts_z: ClassVar[bool] = False  # True: columns of z are cut into cells, and too coarse ones are refused
+    averages_rows: ClassVar[bool] = False  # True: the null law holds for a mean over draws of one row per person
     leaves_out_clipped_z: ClassVar[bool] = False  # True: records whose z lies outside its bounds do not count
     settled_by: ClassVar[Callable[[Any], Mapping[str, Any]] | None] = None  # values of the public column -> fields
     gradient_free: ClassVar[str] = ""  # why the p-value has no gradient in any number, in half a sentence
@@ -548,7 +550,7 @@ def naming_columns(test, data) -> Iterator[None]:
     try:
         yield
     except AttributeError as error:
-        if isinstance(data, Data | Chunks) or error.name not in ("x", "y", "z", "domain"):
+        if isinstance(data, Data | Chunks | PersonRows) or error.name not in ("x", "y", "z", "domain"):
             raise
         read = f"{method_of(test)} reads {error.name} of its data"
         raise TypeError(f"{read}: give jaxdp.Data(x, y, z), got {type(data).__name__}.") from None
@@ -564,6 +566,11 @@ def admit(test, data):
         admitted(data.shapes, many_columns=test.many_columns)
         require_z_is_used(test, data.shapes)
         require_sums(test, data.shapes)
+        return data
+    if isinstance(data, PersonRows):
+        data = data.admitted(many_columns=test.many_columns)
+        require_z_is_used(test, data.shapes)
+        _require_averages(test)
         return data
     require_z_is_used(test, data)
     return admitted(data, many_columns=test.many_columns)
@@ -581,6 +588,18 @@ def require_z_is_used(test, data) -> None:
         "use a test that conditions on it, such as partition-gcm. A test of your own whose statistic conditions on z "
         "says so by uses_z = True in its class."
     )
+
+
+def _require_averages(test) -> None:
+    """Raises ValueError if the test may not be asked about several rows of each person."""
+    if isinstance(test, Sequential):
+        _require_averages(test.first)
+        _require_averages(test.second)
+    elif isinstance(test, PrivateTest) and not test.averages_rows:
+        raise ValueError(
+            f"{method_of(test)} takes one row of each person: its p-value holds for records, not for a mean over draws "
+            "of rows. Give it one row per person, or use a test with averages_rows = True, such as partition-gcm."
+        )
 
 
 def needs_all(test, shapes) -> str:
@@ -606,7 +625,7 @@ def require_sums(test, shapes) -> None:
 
 def public_shapes(data):
     """The data with every array replaced by its shape and dtype, which are public."""
-    if isinstance(data, Chunks):
+    if isinstance(data, Chunks | PersonRows):
         return data.shapes
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), data)
 
@@ -635,6 +654,19 @@ def is_bound(node) -> bool:
     return isinstance(node, Sensitivity)
 
 
+def _of_means(sensitivity, rows: PersonRows):
+    """The sensitivity of the mean over draws: the same bound, and the rounding of the mean in its error."""
+
+    def one(part: Sensitivity) -> Sensitivity:
+        if part.lower is None or part.upper is None:  # of a simulation alone, whose noise is idealised
+            return part
+        array = np if check.is_concrete(part.lower) and check.is_concrete(part.upper) else jnp
+        largest = array.max(array.maximum(array.abs(part.lower), array.abs(part.upper)))
+        return dataclasses.replace(part, error=part.error + rows.rounding(largest))
+
+    return jax.tree.map(one, sensitivity, is_leaf=is_bound)
+
+
 def _relation(sensitivity) -> Relation:
     relations = {part.relation for part in jax.tree.leaves(sensitivity, is_leaf=is_bound)}
     if len(relations) != 1:
@@ -660,8 +692,11 @@ def exact_statistic(query, key, data):
     """The statistic of a resolved query before noise, as a release computes it: private.
 
     Its private columns are finite: NaN counts as 0, the middle of scaled bounds and the first code, and an infinity as
-    the largest number of its sign. A query with `reads_missing` gets its data as they are.
+    the largest number of its sign. A query with `reads_missing` gets its data as they are. Of persons with several
+    rows, it is the mean over the draws.
     """
+    if isinstance(data, PersonRows):
+        return data.mean(lambda draw: query.statistic(key, finite(query, draw)))
     return query.statistic(key, finite(query, data))
 
 
@@ -722,6 +757,7 @@ def _execute(test, source: Source, data) -> tuple[Any, Release]:
     count = num_records(data)
     with naming_the_rule(test):
         sensitivity = test.sensitivity(count)
+    sensitivity = _of_means(sensitivity, data) if isinstance(data, PersonRows) else sensitivity
     relation = _relation(sensitivity)
     mechanism = test.mechanism_in_force()
     source.require_noise(mechanism)

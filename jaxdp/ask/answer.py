@@ -236,7 +236,7 @@ def describe(
         "given": list(query.given),
         "public_columns": query.public_columns,
         "conditioned_on": conditioning.described(given),
-        "unit": query.schema.protects,
+        "unit": query.schema.describe_records(query.every_row),
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
         "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",

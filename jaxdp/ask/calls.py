@@ -52,7 +52,19 @@ class Complete(InMemory, total=False):
     ]
 
 
-class ReadingOptions(Complete, total=False):
+class ByPerson(Complete, total=False):
+    """How a table is read whose persons may have several rows."""
+
+    rows: Annotated[
+        str | None,
+        Keyword(choices=("all", "random", "first")),
+        "which rows of a person count where the schema has a `unit`: all of them where the query can average over them "
+        "and one drawn at random elsewhere, always one drawn at random, or the first (default: as the schema says, "
+        "else all)",
+    ]
+
+
+class ReadingOptions(ByPerson, total=False):
     """How a table is read of which sums may be enough: every field of `jaxdp.ask.reading.Reading`."""
 
     keep_sums: Annotated[
@@ -150,7 +162,7 @@ class PairsOptions(TestsOptions, total=False):
     delta: Annotated[Share, "with --all-pairs: use (epsilon, D)-DP if that needs less noise (default: pure epsilon)"]
 
 
-class MICOptions(Budgeted, Complete, Known, Paid, total=False):
+class MICOptions(Budgeted, ByPerson, Known, Paid, total=False):
     """The keywords of `jaxdp.mic`."""
 
     x: Annotated[str | None, Keyword("A"), "first column"]

@@ -22,6 +22,7 @@ from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.data import conditioning, streamed
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Domain
+from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.data.schema import Schema
 from jaxdp.independence.equivalence import takes_margins
 from jaxdp.spec import Options
@@ -89,6 +90,11 @@ class Query(TableQuery[Answer]):
         return (*self.x, *self.y, *self.given)
 
     @property
+    def every_row(self) -> bool:
+        """Whether its test averages over the rows of each person."""
+        return self.schema.averages(self.entry.cls.averages_rows)
+
+    @property
     def public_columns(self) -> list[str]:
         """Columns whose values are public to the test, as a group label is."""
         return [name for role in self.entry.cls.public_columns for name in getattr(self, role)]
@@ -116,6 +122,7 @@ class Query(TableQuery[Answer]):
         how, rows = selection.table.reading, selection.rows_in_chunks(self.entry.memory)
         if rows is None:
             named: dict[str, Any] = {"x": self.x, "y": self.y, "given": self.given}
+            named["draws"] = DRAWS if self.every_row else 1
             read = functools.partial(self.schema.read, **named, codes=self.entry.spec.columns.coded)
             return self, functools.partial(read, shuffled=is_release(key))
         settled = self._settled(selection)._with_sums(rows)
@@ -177,7 +184,7 @@ class Query(TableQuery[Answer]):
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
             test = self._test(data, rows)
             on_stage(f"testing {rows} rows")
-            shown = public_shapes(data) if isinstance(data, Chunks) else data
+            shown = public_shapes(data) if isinstance(data, Chunks | PersonRows) else data
             return answer_of(run(test, key, data, ledger=account), self, test, shown, recorded=account is not None)
 
 

@@ -30,7 +30,7 @@ class Reading:
     """How a table is read: who may see what its form says, and how much of it lies in memory at once.
 
     strict: for callers who may see errors but not records. records: the public number of records, if any. force: go on
-    although a column does not parse. missing: as in `schema_of`. memory: bytes that the table may take, or "2GB";
+    although a column does not parse. missing, rows: as in `schema_of`. memory: bytes that the table may take, or "2GB";
     default half of what is installed; a table that takes more is read in chunks, once for every stage.
     keep_sums: folder for the sums of files that were read (`jaxdp.data.kept_sums`), deleted once the answer is there.
     Errors: ValueError for strict with force, which contradict each other, and for what is no size.
@@ -40,6 +40,7 @@ class Reading:
     records: int | None = None
     force: bool = False
     missing: str | None = None
+    rows: str | None = None
     memory: int | str | None = None
     keep_sums: str | os.PathLike | None = None
 
@@ -83,7 +84,7 @@ class Table:
         **reading: Unpack[ReadingOptions],
     ) -> Table:
         """The table as callers name it. Errors: as `schema_of` and `Reading`."""
-        known = schema_of(schema, bounds, levels, reading.get("missing"))
+        known = schema_of(schema, bounds, levels, reading.get("missing"), reading.get("rows"))
         return cls(source, known, Reading(**reading))
 
     @property

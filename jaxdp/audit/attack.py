@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxdp import core
 from jaxdp._base.places import loaded
 from jaxdp.audit import bounds
+from jaxdp.data.dataset import Data
+from jaxdp.data.person_rows import PersonRows
 from jaxdp.examples import Example
 
 ROUNDING = 1e-9  # of a bound: what float64 may add to a move that is as large as declared
+ROW_DRAWS, ROW_LANES, ROW_ROUNDS = 4, 16, 6  # of the attack by persons with several rows
 SLACK = 1e-3  # of a declared share: rounding errors are part of the bound that is reached
 
 
@@ -36,6 +41,49 @@ def attack(
                 paths = {".".join(part for part in (prefix, name) if part): best for name, best in reached.items()}
                 found = bounds.larger(found, paths)
     return found
+
+
+def attack_rows(
+    build: Callable[[Any, int], Any], found: Mapping[str, bounds.Reached], key: Any
+) -> dict[str, bounds.Reached]:
+    """What is reached of every bound where a record is a person with several rows, all of which are replaced.
+
+    found: what an attack by single records reached. Its neighbours are tried with equal rows of each person, and with a
+    person whose rows are unlike; a search that starts from them tries mixtures.
+    """
+    reached: dict[str, bounds.Reached] = {}
+    every = [best.pair for best in found.values() if _shapes(best.pair[0]) == _shapes(best.pair[1])]
+    with jax.enable_x64(True), jax.debug_key_reuse(False):
+        for pairs in _by_shape(every).values():
+            count = core.num_records(pairs[0][0])
+            starts = [pair for before, after in pairs for pair in _rows_of(before, after)]
+            for prefix, query in stages(build, starts[0][0], key):
+                generate = functools.partial(_mixed, [side for pair in pairs for side in pair])
+                best = bounds.search(query, generate, count, starts=starts, lanes=ROW_LANES, rounds=ROW_ROUNDS)
+                paths = {".".join(part for part in (prefix, name) if part): one for name, one in best.items()}
+                reached = bounds.larger(reached, paths)
+    return reached
+
+
+def _by_shape(pairs: Iterable[tuple[Any, Any]]) -> dict[str, list[tuple[Any, Any]]]:
+    found: dict[str, list] = {}
+    for pair in pairs:
+        found.setdefault(_shapes(pair[0]), []).append(pair)
+    return found
+
+
+def _rows_of(before: Data, after: Data) -> Iterator[tuple[PersonRows, PersonRows]]:
+    """Neighbours whose persons have the records as rows: as often as there are draws, and in half of the draws."""
+    same = PersonRows.of_draws([before] * ROW_DRAWS)
+    yield same, PersonRows.of_draws([after] * ROW_DRAWS)
+    yield same, PersonRows.of_draws([before, after] * (ROW_DRAWS // 2))
+
+
+def _mixed(records: Sequence[Data], key: Any, num_records: int) -> PersonRows:
+    """Each draw is one of these data sets."""
+    chosen = np.asarray(jax.random.randint(key, (ROW_DRAWS,), 0, len(records)))
+    del num_records
+    return PersonRows.of_draws([records[number] for number in chosen])
 
 
 def stages(build: Callable[[Any, int], Any], data: Any, key: Any) -> list[tuple[str, Any]]:

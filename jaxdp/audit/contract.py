@@ -18,7 +18,7 @@ import numpy as np
 from jaxdp import catalogue, core
 from jaxdp._base.amounts import spent
 from jaxdp.audit import bounds, cases, gradients
-from jaxdp.audit.attack import ROUNDING, SLACK, attack
+from jaxdp.audit.attack import ROUNDING, SLACK, attack, attack_rows
 from jaxdp.audit.cases import Configured
 from jaxdp.data.dataset import Data
 from jaxdp.randomness import keys
@@ -261,8 +261,19 @@ def _bounds(one: _Checked) -> Found:
     if one.example.coupled:
         yield "", "the statistic resamples or has stages: audit whole runs by jaxdp audit"
         return
-    for path, (reached, wanted) in attacked(one).items():
-        name = path or "the bound"
+    found = attacked(one)
+    yield from _judged(found)
+    if one.entry.cls.averages_rows and isinstance(one.data(), Data):
+        wanted = {path: least for path, (_, least) in found.items()}
+        rows = attack_rows(one.test, {path: best for path, (best, _) in found.items()}, jax.random.key(0))
+        yield from _judged(
+            {path: (best, wanted.get(path)) for path, best in rows.items()}, "persons with several rows: "
+        )
+
+
+def _judged(found: Mapping[str, tuple[bounds.Reached, float | None]], where: str = "") -> Found:
+    for path, (reached, wanted) in found.items():
+        name = where + (path or "the bound")
         if reached.share > 1.0 + ROUNDING:
             yield f"{name}: neighbours move the statistic by {reached.share:.4f} of what is declared", ""
         elif reached.outside > 0:

@@ -20,17 +20,22 @@ def schema_of(
     bounds: Mapping[str, Sequence[Any]] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     missing: str | None = None,
+    rows: str | None = None,
 ) -> Schema:
     """The schema: given itself, as a path or as a mapping, or else made of bounds and levels by column.
 
     bounds: name -> (low, high) of a continuous column, numbers or dates. levels: name -> every public
     level; two make a binary column, more of them a categorical one, and an ordinal one (in the order of the list)
     where they are numbers.
-    missing: "drop" leaves out records without a value in a column that is asked about; default as the schema says.
+    missing: "drop" leaves out records without a value in a column that is asked about; rows: which rows of a person
+    count, "all", "random" or "first"; default of both as the schema says.
     Errors: ValueError or TypeError that says what to write; nothing is ever computed from records.
     """
     known = _known(schema, bounds, levels)
-    return known if missing is None else dataclasses.replace(known, missing=missing)
+    if rows is not None and not known.unit:
+        raise ValueError(f"rows = {rows!r} needs a unit: write in the schema which column says whose a row is.")
+    said = {"missing": missing, "rows": rows}
+    return dataclasses.replace(known, **{name: value for name, value in said.items() if value is not None})
 
 
 def _known(schema: Any, bounds: Any, levels: Any) -> Schema:

@@ -25,7 +25,6 @@ import math
 import numbers
 import os
 import re
-import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,20 +34,22 @@ import numpy as np
 
 from jaxdp._base.printed import path_of, printed, printed_name
 from jaxdp.data import conditioning, readers
-from jaxdp.data.coding import KINDS, ColumnRule, duplicates, to_text
+from jaxdp.data.coding import KINDS, ColumnRule, duplicates
 from jaxdp.data.columns import BINARY, CONTINUOUS, Column, Domain
 from jaxdp.data.notation import ISO, PLAIN, Notation
 from jaxdp.data.parse_report import ParseReport
+from jaxdp.data.units import ALL, FIRST, ROWS, Units
 
 if TYPE_CHECKING:
     from jaxdp.data.dataset import Data
+    from jaxdp.data.person_rows import PersonRows
 
 NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
 GIVEN_KEYS = ("cycles", "heaps", "labels")  # of a continuous column that is conditioned on
 RELEASED = "released"  # what was paid for bounds that were found privately, and how; no test reads it
 SCALES = ("linear", "log")
-SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "missing")
+SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "rows", "missing")
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
 LEFT_OUT = (
     "Records without a value in one of these columns were left out: n counts the complete ones, whose values are "
@@ -65,7 +66,8 @@ class Schema:
     """Public knowledge about the columns of a table: `Schema.load(path)` or `Schema.from_dict(mapping)`.
 
     rules: one checked rule per column. delimiter: what separates the fields of a CSV file. unit: column that says whose
-    a row is, where a person has several rows; one of them, the first, is that person's record. missing: "drop" leaves
+    a row is, where a person has several rows. rows: which of a person's rows count: "all", the default, where the query
+    can average over them, and one row drawn at random elsewhere; always one drawn at "random"; or the "first". missing: "drop" leaves
     out records without a value in a column that is asked about; "refuse" tells the owner where they would do harm.
     outcomes: name -> (times, events), of kind = "survival": y may name them by it.
     Privacy: everything here is public; bounds and levels must not be computed from the records.
@@ -76,10 +78,13 @@ class Schema:
     unit: str = ""
     missing: str = REFUSE
     outcomes: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    rows: str = ALL
 
     def __post_init__(self):
         if self.missing not in (REFUSE, DROP):
             raise ValueError(f"missing must be {REFUSE!r} or {DROP!r} for a whole table, got {printed(self.missing)}.")
+        if self.rows not in ROWS:
+            raise ValueError(f"rows must be {', '.join(map(repr, ROWS))}, got {printed(self.rows)}.")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
@@ -124,7 +129,7 @@ class Schema:
         outcomes = {name: outcome(name, entries[name], rules) for name in entries if name in times}
         for _, event in outcomes.values():
             rules[event] = dataclasses.replace(rules[event], event=True)
-        return cls(rules, delimiter, unit, spec.get("missing", REFUSE), outcomes)
+        return cls(rules, delimiter, unit, spec.get("missing", REFUSE), outcomes, spec.get("rows", ALL))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,16 +138,33 @@ class Schema:
 
     @property
     def protects(self) -> str:
-        """What one record is where a person may have several rows or lack values, in words; else the empty text."""
+        """As `describe_records`, of a query that takes one row of each person."""
+        return self.describe_records()
+
+    def describe_records(self, every_row: bool = False) -> str:
+        """What one record is where a person may have several rows or lack values, in words; else the empty text.
+
+        every_row: the query averages over the rows of each person (`averages`).
+        """
         told = []
         if self.unit:
-            told.append(
-                f"One record per {self.unit}, the first of its rows: n counts these records, and each of them is "
-                "protected with all of its rows."
-            )
+            told.append(self._describe_unit(every_row))
         if self.missing == DROP:
             told.append(LEFT_OUT)
         return " ".join(told)
+
+    def _describe_unit(self, every_row: bool) -> str:
+        protected = "n counts these records, and each of them is protected with all of its rows."
+        if every_row:
+            told = f"One record per {self.unit}, which counts once with all of its rows, whatever their number"
+            return f"{told}: {protected} The answer is about one row of each {self.unit}, drawn at random."
+        if self.rows == FIRST:
+            return f"One record per {self.unit}, the first of its rows: {protected}"
+        return f"One record per {self.unit}, one of its rows, drawn at random: {protected}"
+
+    def averages(self, able: bool) -> bool:
+        """Whether a query that is able to average over the rows of each person does so."""
+        return bool(self.unit) and self.rows == ALL and able
 
     def read(
         self,
@@ -156,7 +178,8 @@ class Schema:
         records: int | None = None,
         report: ParseReport | None = None,
         shuffled: bool = False,
-    ) -> Data:
+        draws: int = 1,
+    ) -> Data | PersonRows:
         """Reads the columns of one query and returns arrays that public knowledge alone has scaled.
 
         source: path of a CSV file, a pandas, polars or pyarrow table, or a mapping of name -> (n,) values.
@@ -173,6 +196,7 @@ class Schema:
         an error. report: counts what did not say what the schema expects; private.
         With a `unit` there is one record per unit, in the order of the ids; that protects what their rows hold while
         the ids count as public. shuffled: in a random order from the operating system, which protects ids as well.
+        draws: more than one makes `jaxdp.data.person_rows.PersonRows` of so many draws of one row per unit.
         Errors: OSError, ValueError or TypeError on public mistakes (file, header, names), quoting no value.
         Without strict also `readers.FormError` where a record has a wrong form: such an error, and that there was
         none, depends on records and must not be published.
@@ -180,7 +204,12 @@ class Schema:
         x, y, given = self.roles(x, y, given)
         forms = _forms(x, y, given, codes)
         how: dict[str, Any] = {"strict": strict, "records": records, "report": report, "shuffled": shuffled}
-        return self._data(self._table(source, forms, **how), x, y, given, forms)
+        data = self._data(self._table(source, forms, draws=draws, **how), x, y, given, forms)
+        if draws == 1:
+            return data
+        from jaxdp.data.person_rows import PersonRows
+
+        return PersonRows(data)
 
     def coded(
         self, piece: Mapping[str, Any], x: Sequence[str], y: Sequence[str], given: Sequence[str], codes: bool
@@ -205,7 +234,7 @@ class Schema:
         from jaxdp.data.dataset import Data  # with JAX, which the schema alone does not need
 
         def take(names):
-            return table[names[0]] if len(names) == 1 else np.concatenate([table[name] for name in names], axis=1)
+            return table[names[0]] if len(names) == 1 else np.concatenate([table[name] for name in names], axis=-1)
 
         def columns(names):
             return tuple(c for n in names for c in self._columns(n, forms[n]))
@@ -300,8 +329,9 @@ class Schema:
         records: int | None,
         report: ParseReport | None,
         shuffled: bool,
+        draws: int = 1,
     ) -> dict[str, np.ndarray]:
-        """name -> (n, columns) array; the file is read in pieces, so that only numbers are kept."""
+        """name -> (n, columns) array, (n, draws, columns) for several draws; read in pieces, so that numbers are kept."""
         if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):
             raise ValueError(f"records must be a whole number >= 1, got {printed(records)}.")
         if self.unit and (strict or records is not None):
@@ -315,7 +345,7 @@ class Schema:
         names = list(forms)
         rules = {name: self.rule(name) for name in names}
         asked = [*names, self.unit] if self.unit and self.unit not in names else names
-        units = _Units()
+        units = Units(shuffled)
         # Shapes are right for no rows at all, too: a strict run may read a file without any.
         columns = {name: len(self._columns(name, forms[name])) for name in names}
         pieces: dict[str, list[np.ndarray]] = {name: [np.zeros((0, columns[name]))] for name in names}
@@ -329,52 +359,29 @@ class Schema:
         table = {name: np.concatenate(parts) for name, parts in pieces.items()}
         if not self.unit:
             return table
-        order = units.order(shuffled)
-        return {name: values[order] for name, values in table.items()}
+        chosen = units.chosen(self.rows, draws)
+        return {name: values[chosen if draws > 1 else chosen[:, 0]] for name, values in table.items()}
 
     def _kept(
-        self, piece: Mapping[str, Any], rules: Mapping[str, ColumnRule], units: _Units, report: ParseReport | None
+        self, piece: Mapping[str, Any], rules: Mapping[str, ColumnRule], units: Units, report: ParseReport | None
     ):
-        """Which rows of a piece are records: complete ones where the others are dropped, the first of each unit."""
+        """Which rows of a piece count: complete ones where the others are dropped. Their units are taken down."""
         if self.missing != DROP:
-            return units.first_rows(piece[self.unit]) if self.unit else slice(None)
+            if self.unit:
+                units.add(piece[self.unit])
+            return slice(None)
         kept = np.logical_and.reduce([rule.present(piece[name]) for name, rule in rules.items()])
         if report is not None:
             report.drops = True
             report.dropped += int(np.sum(~kept))
         if self.unit:
-            kept[kept] = units.first_rows([piece[self.unit][place] for place in np.flatnonzero(kept)])
+            units.add([piece[self.unit][place] for place in np.flatnonzero(kept)])
         return kept
 
 
 def _forms(x: Sequence[str], y: Sequence[str], given: Sequence[str], codes: bool) -> dict[str, str]:
     """The form of each column of a query."""
     return dict.fromkeys((*x, *y), CODES if codes else SCALED) | dict.fromkeys(given, GIVEN)
-
-
-class _Units:
-    """Which rows are the first of their unit, over the pieces of a table; ids are compared as texts."""
-
-    def __init__(self) -> None:
-        self._ids: dict[str, None] = {}
-
-    def first_rows(self, ids: Sequence) -> np.ndarray:
-        """bool (n,): whether each row is the first of its unit. Empty ids are one unit."""
-        first = np.zeros(len(ids), bool)
-        for place, value in enumerate(ids):
-            text = to_text(value)
-            if text not in self._ids:
-                self._ids[text] = None
-                first[place] = True
-        return first
-
-    def order(self, shuffled: bool) -> np.ndarray:
-        """The units in the order of their ids: a unit whose rows are replaced keeps its place. Or a random order."""
-        if not shuffled:
-            return np.argsort(np.array(list(self._ids), object), kind="stable")
-        order = list(range(len(self._ids)))
-        secrets.SystemRandom().shuffle(order)
-        return np.array(order, int)
 
 
 def column_rule(name: str, entry: Any, shared: Mapping[str, Any] | None = None) -> ColumnRule:
@@ -665,4 +672,4 @@ def _listing(names: Sequence[str]) -> str:
 
 
 def _squeeze(matrix: np.ndarray) -> np.ndarray:
-    return matrix[:, 0] if matrix.shape[1] == 1 else matrix
+    return matrix[..., 0] if matrix.shape[-1] == 1 else matrix

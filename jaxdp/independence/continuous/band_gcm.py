@@ -96,6 +96,7 @@ class BandGCM(BandTest):
     kernel: str = jax.tree.static(default="soft")
     variance: str = jax.tree.static(default="public")
 
+    averages_rows: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="band-gcm",
         needs_all="it sorts records by Z",

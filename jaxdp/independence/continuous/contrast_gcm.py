@@ -101,6 +101,7 @@ class ContrastGCM(ContrastTest):
     null_rate: ArrayLike | None = None
     check_roughness: bool | None = jax.tree.static(default=None)
 
+    averages_rows: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="contrast-gcm",
         needs_all="it puts records next to their neighbours in Z, which is a sort",

@@ -156,6 +156,7 @@ class MeanDifference(PrivateTest):
     levelled: bool = jax.tree.static(default=False)
 
     reads_missing: ClassVar[bool] = True
+    averages_rows: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
         name="mean-difference",
         summary="private Welch test of two groups with the difference of means and its interval",

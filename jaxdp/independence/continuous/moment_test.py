@@ -70,6 +70,7 @@ class MomentTest(PrivateTest):
     group: int | None = jax.tree.static(default=None)
 
     reads_missing: ClassVar[bool] = True
+    averages_rows: ClassVar[bool] = True
     uses_z: ClassVar[bool] = True
     flags: ClassVar[tuple[str, ...]] = (MARGINS, NARROW_COLUMN)
     spec: ClassVar[TestSpec]

@@ -105,6 +105,7 @@ class PartitionGCM(WithinCells):
     num_columns: tuple[int, int, int] = jax.tree.static(default=(1, 1, 1))
     total_cells: int = jax.tree.static(default=0)  # filled in by `specialize`; 0 where columns are chosen first
 
+    averages_rows: ClassVar[bool] = True
     lattice: ClassVar[float] = sums.GRID_ERROR
     spec: ClassVar[TestSpec] = TestSpec(
         name="partition-gcm",

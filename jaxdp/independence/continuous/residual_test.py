@@ -125,6 +125,7 @@ class ResidualTest(PrivateTest):
     levelled: tuple[bool, ...] = jax.tree.static(default=())
 
     reads_missing: ClassVar[bool] = True
+    averages_rows: ClassVar[bool] = True
     uses_z: ClassVar[bool] = True
     lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
     correlation: ClassVar[bool] = False

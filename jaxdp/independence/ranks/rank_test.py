@@ -46,6 +46,7 @@ class StratifiedRankTest(WithinCells):
     levels: tuple[int, int] = jax.tree.static(default=(0, 0))
     num_strata: int = jax.tree.static(default=0)
 
+    averages_rows: ClassVar[bool] = True
     bounds: ClassVar[tuple] = ()  # tables of bounds of U and of V, as `choose` reads them
     maximal_variance: ClassVar[float] = 1.0  # of V, per record
     max_continuous: ClassVar[int] = 0  # ranks remove no trend within a cell, however small

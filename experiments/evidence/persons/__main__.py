@@ -1,0 +1,145 @@
+"""Level and power where a person has several rows, all of which count (docs/theory/persons.md).
+
+    python -m experiments.evidence.persons [--only NAME ...] [--persons 200 1000 5000]
+    python -m experiments.evidence.persons --table        # the table of the page, from the record
+
+One JSON line per test, number of persons and correlation within a person, at epsilon 1. Numbers of rows are lognormal,
+cut at 16: from 1 to 16, mean 4.3. X, Y and Z of a row are sums of a part of the person and of one of the row; `within`
+is the share of the person's part. `first`, `all`: share of p < 0.05 with the first row of each person and with all of
+them, under the null and at the effect. `naive`: with every row as a record, under the null, which protects rows and not
+persons; each person then has four rows.
+"""
+
+import argparse
+import functools
+import json
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.record import append, fill
+from jaxdp import catalogue
+from jaxdp.data.dataset import BINARY, ORDINAL, Column, Data, Domain
+from jaxdp.data.person_rows import DRAWS, PersonRows
+from jaxdp.simulate import power
+from jaxdp.spec import Options
+
+RECORD = Path(__file__).parent / "persons.jsonl"
+PAGE = Path(__file__).parents[3] / "docs" / "theory" / "persons.md"
+WITHIN = (0.0, 0.5, 0.9)
+REPLICATES = {200: 1000, 1000: 600, 5000: 200}  # by the number of persons
+EFFECT = {200: 0.4, 1000: 0.15, 5000: 0.06}
+NAIVE_ROWS = 4
+SIDE = 5.0  # half of the width of the bounds, in sds of a row's own part
+LINE, BOTH, LEVELS, HALF = Column(), (Column(), Column()), Column(ORDINAL, 5), Column(BINARY, 2)
+DOMAINS = {
+    "band-gcm": Domain((LINE,), (LINE,), (LINE,)),
+    "partition-gcm": Domain((LINE,), (LINE,), (LINE,)),
+    "contrast-gcm": Domain((LINE,), (LINE,), BOTH),
+    "partial-correlation": Domain((LINE,), (LINE,), (LINE,)),
+    "winsorised-partial-correlation": Domain((LINE,), (LINE,), (LINE,)),
+    "conditional-spearman": Domain((LINE,), (LINE,), ()),
+    "conditional-kendall": Domain((LEVELS,), (LEVELS,), ()),
+    "mean-difference": Domain((HALF,), (LINE,), ()),
+}
+
+
+def _normal(key, persons: int, columns: int, within: float):
+    """(persons, DRAWS, columns), unit variance, with this correlation of the rows of one person."""
+    shared, own = jax.random.split(key)
+    person = jax.random.normal(shared, (persons, 1, columns))
+    return jnp.sqrt(within) * person + jnp.sqrt(1.0 - within) * jax.random.normal(own, (persons, DRAWS, columns))
+
+
+def rows(key, *, domain: Domain, persons: int, within: float, effect: float, most: int | None = None) -> PersonRows:
+    """Draws of persons; most: all persons have so many rows."""
+    keys = jax.random.split(key, 4)
+    counts = jnp.clip(jnp.ceil(jnp.exp(1.0 + jax.random.normal(keys[0], (persons,)))), 1, DRAWS).astype(int)
+    counts = counts if most is None else jnp.full(persons, most)
+    z = _normal(keys[1], persons, 2, 0.5)
+    own = _normal(keys[2], persons, 2, within)
+    trend = 0.5 * z[..., 0] if domain.z else 0.0
+    x, y = own[..., 0], own[..., 1] + effect * own[..., 0]
+    parts = [_coded(x + trend, domain.x[0]), _coded(y + trend, domain.y[0]), jnp.clip(z / SIDE, -1.0, 1.0)]
+    turn = jnp.arange(DRAWS)[None] % counts[:, None]  # rows of a person are exchangeable: each is drawn in turn
+    x, y, z = (jnp.take_along_axis(part, turn if part.ndim == 2 else turn[..., None], 1) for part in parts)
+    return PersonRows(Data(x, y, z[..., : len(domain.z)] if domain.z else None, domain))
+
+
+def _coded(values, column: Column):
+    if column.kind == BINARY:
+        return (values > 0).astype(float)
+    if column.kind == ORDINAL:
+        return jnp.clip(jnp.floor(1.2 * values + 2.5), 0, 4)
+    return jnp.clip(values / SIDE, -1.0, 1.0)
+
+
+def _draw(key, *, number: int | None, **how) -> Data | PersonRows:
+    """All rows; one draw of them; or every row of persons who have `NAIVE_ROWS`, as a record (number -1)."""
+    if number is None:
+        return rows(key, **how)
+    found = rows(key, **how, most=NAIVE_ROWS if number < 0 else None).draws
+    if number < 0:
+        return jax.tree.map(lambda leaf: leaf[:, :NAIVE_ROWS].reshape(-1, *leaf.shape[2:]), found)
+    return jax.tree.map(lambda leaf: leaf[:, number], found)
+
+
+def measure(name: str, persons: int, within: float) -> dict:
+    """One line of the record."""
+    domain, started = DOMAINS[name], time.perf_counter()
+    entry, replicates = catalogue.find(name), REPLICATES[persons]
+    how = {"domain": domain, "persons": persons, "within": within}
+    found = {}
+    for label, number in (("first", 0), ("all", None), ("naive", -1)):
+        for what, effect in (("level", 0.0), ("power", EFFECT[persons])):
+            if number == -1 and effect:
+                continue
+            design = functools.partial(_draw, **how, number=number, effect=effect)
+            count = persons * (NAIVE_ROWS if number == -1 else 1)
+            test = entry.build(1.0, domain, Options(num_records=count), coded=domain)
+            p = power.p_values(test, design, jax.random.key(34), replicates)
+            found[f"{label} {what}"] = round(float(np.mean(np.asarray(p) <= 0.05)), 4)
+    return {
+        "test": name,
+        "persons": persons,
+        "within": within,
+        "effect": EFFECT[persons],
+        "replicates": replicates,
+        **found,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+def _table() -> str:
+    found = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        "| test | persons | correlation within | level: first | all rows | naive | power: first | all rows |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in found:
+        shown = [f"{row[key]:.3f}".lstrip("0") for key in _SHOWN]
+        lines.append(f"| `{row['test']}` | {row['persons']} | {row['within']:g} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+_SHOWN = ("first level", "all level", "naive level", "first power", "all power")
+
+
+def main() -> None:
+    """Measures, or writes the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="*", default=list(DOMAINS), choices=list(DOMAINS))
+    parser.add_argument("--persons", nargs="*", type=int, default=list(REPLICATES), choices=list(REPLICATES))
+    parser.add_argument("--table", action="store_true")
+    asked = parser.parse_args()
+    if asked.table:
+        fill(PAGE, "rows", _table())
+        return
+    append(RECORD, (measure(name, m, within) for name in asked.only for m in asked.persons for within in WITHIN))
+
+
+if __name__ == "__main__":
+    main()

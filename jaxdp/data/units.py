@@ -1,0 +1,64 @@
+"""Persons, or other units, of which a table has several rows: which rows stand for each of them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxdp.data.coding import to_text
+
+FIRST, RANDOM, ALL = ROWS = ("first", "random", "all")  # which of a unit's rows count
+
+
+class Units:
+    """The rows of each unit, over the pieces of a table; ids are compared as texts. Private.
+
+    hidden: the units are in a random order, and their rows drawn by a secret, both from the operating system, which
+    protects ids as well; else in the order of the ids, and by the ids: a unit whose rows are replaced keeps its place.
+    """
+
+    def __init__(self, hidden: bool = False) -> None:
+        self._hidden = hidden
+        self._secret = secrets.token_bytes(16) if hidden else b""
+        self._places: dict[str, int] = {}  # of the units, in the order in which they come
+        self._rows: list[int] = []  # of each unit, up to here
+        self._owners: list[int] = []  # of each row
+        self._scores: list[bytes] = []  # of each row; the smallest of a unit is a uniform choice among its rows
+
+    def add(self, ids: Sequence) -> None:
+        """Further rows, by their ids. Empty ids are one unit."""
+        for value in ids:
+            text = to_text(value)
+            place = self._places.setdefault(text, len(self._places))
+            if place == len(self._rows):
+                self._rows.append(0)
+            # by the unit's id and the number of the row within the unit: other units' rows change nothing
+            label = f"{self._rows[place]}\0{text}".encode(errors="surrogatepass")
+            self._scores.append(hashlib.blake2b(label, key=self._secret, digest_size=8).digest())
+            self._rows[place] += 1
+            self._owners.append(place)
+
+    def chosen(self, rows: str, draws: int = 1) -> np.ndarray:
+        """Places of the rows that stand for the units in each draw, int (units, draws).
+
+        rows: "first" takes the first row of each unit in all draws. "random" and "all" go through a random order of the
+        unit's rows, so that every row is as likely as any other, and is drawn as often up to one.
+        """
+        if not self._owners:
+            return np.zeros((0, draws), int)
+        owners, counts = np.array(self._owners), np.array(self._rows)
+        scores = np.arange(len(owners)) if rows == FIRST else np.frombuffer(b"".join(self._scores), ">u8")
+        by_unit = np.lexsort((scores, owners))
+        turns = np.zeros((1, draws), int) if rows == FIRST else np.arange(draws)[None, :]
+        starts = np.cumsum(counts) - counts
+        return by_unit[starts[:, None] + turns % counts[:, None]][self._order()]
+
+    def _order(self) -> np.ndarray:
+        if not self._hidden:
+            return np.argsort(np.array(list(self._places), object), kind="stable")
+        order = list(range(len(self._places)))
+        secrets.SystemRandom().shuffle(order)
+        return np.array(order, int)

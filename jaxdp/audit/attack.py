@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -32,10 +32,7 @@ def attack(
     """
     found: dict[str, bounds.Reached] = {}
     with jax.enable_x64(True), jax.debug_key_reuse(False):
-        groups: dict[str, tuple[Any, list]] = {} if sample is None else {_shapes(sample): (sample, [])}
-        for before, after in example.pairs():
-            groups.setdefault(_shapes(before), (before, []))[1].append((before, after))
-        for data, starts in groups.values():
+        for data, starts in _groups(example, sample).values():
             for prefix, query in stages(build, data, key):
                 reached = _reached(query, example, starts, held, searched=data is sample)
                 paths = {".".join(part for part in (prefix, name) if part): best for name, best in reached.items()}
@@ -44,32 +41,35 @@ def attack(
 
 
 def attack_rows(
-    build: Callable[[Any, int], Any], found: Mapping[str, bounds.Reached], key: Any
+    build: Callable[[Any, int], Any], example: Example, sample: Any, found: Mapping[str, bounds.Reached], key: Any
 ) -> dict[str, bounds.Reached]:
     """What is reached of every bound where a record is a person with several rows, all of which are replaced.
 
-    found: what an attack by single records reached. Its neighbours are tried with equal rows of each person, and with a
-    person whose rows are unlike; a search that starts from them tries mixtures.
+    found: what `attack` reached with the other arguments. Its neighbours are tried with equal rows of each person, and
+    with a person whose rows are unlike; a search that starts from them tries mixtures.
     """
     reached: dict[str, bounds.Reached] = {}
-    every = [best.pair for best in found.values() if _shapes(best.pair[0]) == _shapes(best.pair[1])]
     with jax.enable_x64(True), jax.debug_key_reuse(False):
-        for pairs in _by_shape(every).values():
-            count = core.num_records(pairs[0][0])
+        for data, _ in _groups(example, sample).values():
+            pairs = [best.pair for best in found.values() if all(_alike(side, data) for side in best.pair)]
             starts = [pair for before, after in pairs for pair in _rows_of(before, after)]
-            for prefix, query in stages(build, starts[0][0], key):
-                generate = functools.partial(_mixed, [side for pair in pairs for side in pair])
+            if not starts:
+                continue
+            generate = functools.partial(_mixed, [side for pair in pairs for side in pair])
+            for prefix, query in stages(build, PersonRows.of_draws([data] * ROW_DRAWS), key):
+                count = core.num_records(data)
                 best = bounds.search(query, generate, count, starts=starts, lanes=ROW_LANES, rounds=ROW_ROUNDS)
                 paths = {".".join(part for part in (prefix, name) if part): one for name, one in best.items()}
                 reached = bounds.larger(reached, paths)
     return reached
 
 
-def _by_shape(pairs: Iterable[tuple[Any, Any]]) -> dict[str, list[tuple[Any, Any]]]:
-    found: dict[str, list] = {}
-    for pair in pairs:
-        found.setdefault(_shapes(pair[0]), []).append(pair)
-    return found
+def _groups(example: Example, sample: Any) -> dict[str, tuple[Any, list[tuple[Any, Any]]]]:
+    """By shape: the data whose stages configure the later ones, and the example's worst pairs."""
+    groups: dict[str, tuple[Any, list]] = {} if sample is None else {_shapes(sample): (sample, [])}
+    for before, after in example.pairs():
+        groups.setdefault(_shapes(before), (before, []))[1].append((before, after))
+    return groups
 
 
 def _rows_of(before: Data, after: Data) -> Iterator[tuple[PersonRows, PersonRows]]:
@@ -107,6 +107,11 @@ def _reached(query, example: Example, starts, held, searched: bool) -> dict[str,
         view=loaded(how.view),
         rounds=how.rounds,
     )
+
+
+def _alike(first: Any, second: Any) -> bool:
+    """Whether two data sets have arrays of the same shapes, whatever their precision."""
+    return [np.shape(leaf) for leaf in jax.tree.leaves(first)] == [np.shape(leaf) for leaf in jax.tree.leaves(second)]
 
 
 def _shapes(data) -> str:

@@ -264,11 +264,9 @@ def _bounds(one: _Checked) -> Found:
     found = attacked(one)
     yield from _judged(found)
     if one.entry.cls.averages_rows and isinstance(one.data(), Data):
-        wanted = {path: least for path, (_, least) in found.items()}
-        rows = attack_rows(one.test, {path: best for path, (best, _) in found.items()}, jax.random.key(0))
-        yield from _judged(
-            {path: (best, wanted.get(path)) for path, best in rows.items()}, "persons with several rows: "
-        )
+        rows = attacked_rows(one, found)
+        judged = {path: (best, found[path][1]) for path, best in rows.items()}
+        yield from _judged(judged, "persons with several rows: ")
 
 
 def _judged(found: Mapping[str, tuple[bounds.Reached, float | None]], where: str = "") -> Found:
@@ -286,10 +284,19 @@ def _judged(found: Mapping[str, tuple[bounds.Reached, float | None]], where: str
 
 def attacked(one: _Checked) -> dict[str, tuple[bounds.Reached, float | None]]:
     """What the attack reached of every bound, and what the spec says that it reaches (None: nothing)."""
-    how = one.example.search
-    sample = None if how.rounds is None else one.data(num_records=max(how.records, one.example.min_records))
-    found = attack(one.test, one.example, sample, jax.random.key(0), held=one.public)
+    found = attack(one.test, one.example, _sample(one), jax.random.key(0), held=one.public)
     return {path: (best, _wanted(one.example.attack_tightness, path)) for path, best in found.items()}
+
+
+def attacked_rows(one: _Checked, found: Mapping[str, tuple[bounds.Reached, float | None]]) -> dict[str, bounds.Reached]:
+    """What the same attack reaches where a record is a person with several rows. found: by `attacked`."""
+    best = {path: reached for path, (reached, _) in found.items()}
+    return attack_rows(one.test, one.example, _sample(one), best, jax.random.key(0))
+
+
+def _sample(one: _Checked):
+    how = one.example.search
+    return None if how.rounds is None else one.data(num_records=max(how.records, one.example.min_records))
 
 
 def _wanted(reaches, path: str) -> float | None:

@@ -134,12 +134,10 @@ def _lines(faults) -> list[str]:
 
 
 def _units(unit: str, count: int) -> list[str]:
-    """How many records a query reads where one record is the first row of each unit."""
+    """How many records a query reads where several rows are one record."""
     if not unit:
         return []
-    return [
-        f"  unit = {unit}: a query reads {count} records, the first row of each {unit}; below are cells of all rows"
-    ]
+    return [f"  unit = {unit}: a query reads {count} records, one for each {unit}; below are cells of all rows"]
 
 
 def _table(columns) -> list[str]:

@@ -113,8 +113,8 @@ class Watch:
         if not found:
             return ""
         by_schema = (
-            f"write {unit_line(found)} at the top of the schema (in Python a key of schema={{...}}), which makes the "
-            "first row of each the record"
+            f"write {unit_line(found)} at the top of the schema (in Python a key of schema={{...}}), which makes "
+            "each of them one record with all of its rows"
         )
         return (
             f"warning: column {found!r} looks like the identifier of a person, and its values repeat. Rows of one "

@@ -67,8 +67,9 @@ class Schema:
 
     rules: one checked rule per column. delimiter: what separates the fields of a CSV file. unit: column that says whose
     a row is, where a person has several rows. rows: which of a person's rows count: "all", the default, where the query
-    can average over them, and one row drawn at random elsewhere; always one drawn at "random"; or the "first". missing: "drop" leaves
-    out records without a value in a column that is asked about; "refuse" tells the owner where they would do harm.
+    can average over them, and one row drawn at random elsewhere; always one drawn at "random"; or the "first".
+    missing: "drop" leaves out records without a value in a column that is asked about; "refuse" tells the owner where
+    they would do harm.
     outcomes: name -> (times, events), of kind = "survival": y may name them by it.
     Privacy: everything here is public; bounds and levels must not be computed from the records.
     """
@@ -331,7 +332,7 @@ class Schema:
         shuffled: bool,
         draws: int = 1,
     ) -> dict[str, np.ndarray]:
-        """name -> (n, columns) array, (n, draws, columns) for several draws; read in pieces, so that numbers are kept."""
+        """name -> (n, columns) array, (n, draws, columns) for several draws; read in pieces: numbers are kept."""
         if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):
             raise ValueError(f"records must be a whole number >= 1, got {printed(records)}.")
         if self.unit and (strict or records is not None):

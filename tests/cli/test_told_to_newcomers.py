@@ -62,7 +62,7 @@ def test_check_counts_persons_where_one_record_is_a_person(tmp_path, capsys):
     (tmp_path / "s.toml").write_text('unit = "id"\n[columns.u]\nkind = "continuous"\nbounds = [0, 1]\n')
     assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.toml")]) == 0
     shown = capsys.readouterr().out
-    assert "a query reads 10 records, the first row of each id" in shown
+    assert "a query reads 10 records, one for each id" in shown
     assert "each line of the file is one row" in shown
 
 

@@ -14,7 +14,8 @@ import pytest
 import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.data.draft import draft
-from jaxdp.data.schema import Schema, _Units
+from jaxdp.data.schema import Schema
+from jaxdp.data.units import Units
 
 SCHEMA = {
     "columns": {
@@ -118,7 +119,7 @@ def values(schema, source, **how):
 
 
 def test_one_record_per_unit_and_a_replaced_person_moves_one_record():
-    schema = Schema.from_dict(UNITS)
+    schema = Schema.from_dict({**UNITS, "rows": "first"})
     rows = [("b", 1.0), ("a", 2.0), ("b", 3.0), ("c", 4.0), ("a", 5.0)]
     assert values(schema, units(rows)) == [2.0, 1.0, 4.0]
     for other in ([("b", 9.0)], [("b", 9.0)] * 7):  # all rows of b replaced, by fewer and by more
@@ -143,18 +144,18 @@ def test_one_record_per_unit_and_a_replaced_person_moves_one_record():
 def test_units_reach_over_the_pieces_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(jaxdp.data.readers, "PIECE_ROWS", 2)
     (tmp_path / "d.csv").write_text("person,v,w\n" + "".join(f"p{i % 3},{i},0\n" for i in range(11)))
-    assert values(Schema.from_dict(UNITS), tmp_path / "d.csv") == [0.0, 1.0, 2.0]
+    assert values(Schema.from_dict({**UNITS, "rows": "first"}), tmp_path / "d.csv") == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.full
 def test_answers_say_whose_records_they_protect(monkeypatch):
-    orders, order = [], _Units.order
-    monkeypatch.setattr(_Units, "order", lambda self, shuffled: orders.append(shuffled) or order(self, shuffled))
+    orders, make = [], Units.__init__
+    monkeypatch.setattr(Units, "__init__", lambda self, hidden=False: orders.append(hidden) or make(self, hidden))
     rows = units([(f"p{i % 60}", float(i % 97)) for i in range(240)])
     rows["w"] = [float(i % 53) for i in range(240)]
     answer = jaxdp.test(rows, x="v", y="w", epsilon=1.0, schema=UNITS)
     assert answer.content["n"] == 60
-    assert "One record per person, the first of its rows" in repr(answer)
+    assert "One record per person, one of its rows, drawn at random" in repr(answer)
     graph = jaxdp.discover(rows, epsilon=1.0, schema=UNITS)
     assert "One record per person" in graph.note
     assert orders == [True, True]  # releases: a random order, so that ids are protected as well

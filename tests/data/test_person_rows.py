@@ -1,0 +1,162 @@
+"""Several rows of a person: which of them are drawn, the mean over draws, and what an answer says of them."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_files_and_units import UNITS
+
+import jaxdp
+from jaxdp import core
+from jaxdp.audit import attack, cases, contract
+from jaxdp.data.person_rows import DRAWS, PersonRows
+from jaxdp.data.units import Units
+
+
+def drawn(ids, rows="all", draws=8, hidden=False):
+    units = Units(hidden)
+    for part in np.array_split(np.array(ids, object), 3):
+        units.add(list(part))
+    return units.chosen(rows, draws)
+
+
+def test_every_row_of_a_unit_is_drawn_equally_often_up_to_one():
+    ids = ["b"] * 3 + ["a"] * 5 + ["b"] + ["c"]
+    chosen = drawn(ids)
+    assert [{ids[row] for row in unit} for unit in chosen] == [{"a"}, {"b"}, {"c"}]
+    for unit, rows in zip(chosen, (5, 4, 1), strict=True):
+        counts = np.unique(unit, return_counts=True)[1]
+        assert (len(counts), counts.sum()) == (rows, 8)
+        assert np.ptp(counts) <= 1
+    assert drawn(ids, "first", 1)[:, 0].tolist() == [3, 0, 9]
+    assert np.all(drawn(ids, "first") == drawn(ids, "first")[:, :1])
+
+
+def test_one_row_of_many_is_as_likely_as_any_other():
+    first = drawn([f"{unit}" for unit in range(4000) for _ in range(5)], "random", 1)[:, 0] % 5
+    assert np.all(np.abs(np.bincount(first, minlength=5) - 800) < 5 * np.sqrt(800 * 0.8))
+    hidden = [drawn(["a"] * 50, "random", 1, hidden=True)[0, 0] for _ in range(12)]
+    assert len(set(hidden)) > 3  # by a secret: the id and the table do not tell which
+
+
+def test_rows_of_other_units_do_not_change_what_is_drawn():
+    """The proof fixes the draws of all persons but one; another number of rows must not shift theirs."""
+    before = drawn(["a"] * 4 + ["b"] * 3 + ["c"] * 6)
+    for more in (1, 9):
+        after = drawn(["a"] * 4 + ["b"] * more + ["c"] * 6)
+        np.testing.assert_array_equal(before[0], after[0])
+        np.testing.assert_array_equal(before[2] - 7, after[2] - 4 - more)
+
+
+def several(m=60, rows=4, seed=0):
+    """A table of persons with unequal numbers of rows."""
+    random = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(m), random.integers(1, rows + 1, m))
+    v, w = random.uniform(0, 100, (2, len(ids)))
+    return {"person": ids, "v": v, "w": w}
+
+
+def test_the_statistic_is_the_mean_over_draws():
+    data = jaxdp.Schema.from_dict(UNITS).read(several(), x="v", y="w", draws=DRAWS)
+    assert isinstance(data, PersonRows)
+    assert data.draws.x.shape == (60, DRAWS)
+    test = core.specialize(jaxdp.PartitionGCM(epsilon=1.0), data)
+    with jax.enable_x64(True):
+        whole = core.exact_statistic(test, jax.random.key(0), data)
+        each = [
+            core.exact_statistic(test, jax.random.key(0), jax.tree.map(lambda leaf, t=t: leaf[:, t], data.draws))
+            for t in range(DRAWS)
+        ]
+    for name, value in whole.items():
+        np.testing.assert_allclose(value, np.mean([one[name] for one in each], axis=0), rtol=1e-12)
+    assert np.ptp([float(one["covariance"]) for one in each]) > 0.1
+
+
+def test_one_row_each_is_the_test_without_units():
+    table = {**several(rows=1), "person": np.arange(60)}
+    data = jaxdp.Schema.from_dict(UNITS).read(table, x="v", y="w")
+    rows = PersonRows.of_draws([data] * DRAWS)
+    found, plain = (jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(3), one).p_value for one in (rows, data))
+    np.testing.assert_allclose(found, plain, rtol=1e-5)
+
+
+def test_a_release_counts_the_rounding_of_the_mean():
+    rows = jaxdp.Schema.from_dict(UNITS).read(several(), x="v", y="w", draws=DRAWS)
+    one = jax.tree.map(lambda leaf: leaf[:, 0], rows.draws)
+    test = jaxdp.PartitionGCM(epsilon=1.0)
+    found, plain = (jaxdp.release(test, jaxdp.fresh_key(), data) for data in (rows, one))
+    for name in ("covariance", "variance"):
+        more, less = found.sensitivity[name], plain.sensitivity[name]
+        assert float(more.bound) == float(less.bound)
+        largest = max(np.max(np.abs(less.lower)), np.max(np.abs(less.upper)))
+        np.testing.assert_allclose(more.error - less.error, DRAWS * 2.0**-52 * largest, rtol=1e-3)
+    assert float(found.cost.epsilon) == float(plain.cost.epsilon)
+
+
+AVERAGED = [entry for entry in contract.catalogue.offered().values() if entry.cls.averages_rows]
+
+
+@pytest.mark.parametrize("entry", AVERAGED, ids=[entry.name for entry in AVERAGED])
+@pytest.mark.full
+def test_no_bound_is_passed_by_persons_and_each_is_reached(entry):
+    one = contract._Checked(cases.of(entry)[0], jax.random.key(0))
+    found = contract.attacked(one)
+    rows = contract.attacked_rows(one, found)
+    assert set(rows) == set(found)
+    for path, best in rows.items():
+        assert best.share <= 1.0 + attack.ROUNDING
+        assert best.outside == 0.0
+        assert best.share >= found[path][0].share - attack.SLACK
+
+
+def test_a_mean_that_forgets_to_divide_passes_its_bound(monkeypatch):
+    def total(self, function):
+        return jax.tree.map(
+            lambda value: jnp.sum(value, 0), jax.lax.map(function, jax.tree.map(lambda x: x.swapaxes(0, 1), self.draws))
+        )
+
+    entry = contract.catalogue.find("band-gcm")
+    one = contract._Checked(cases.of(entry)[0], jax.random.key(0))
+    found = contract.attacked(one)
+    monkeypatch.setattr(PersonRows, "mean", total)
+    contract.bounds._statistics.clear_cache()
+    try:
+        assert max(best.share for best in contract.attacked_rows(one, found).values()) > 2.0
+    finally:
+        contract.bounds._statistics.clear_cache()
+
+
+def test_tests_that_do_not_average_refuse_before_they_read():
+    rows = jaxdp.Schema.from_dict(UNITS).read(several(), x="v", y="w", draws=DRAWS)
+    with pytest.raises(ValueError, match=r"quantile-table takes one row of each person.*partition-gcm"):
+        jaxdp.run(jaxdp.QuantileTable(epsilon=1.0), jax.random.key(0), rows)
+    flat = PersonRows(dataclasses.replace(rows.draws, y=rows.draws.y[:, :3]))
+    with pytest.raises(ValueError, match=r"as many draws in each, got x \(60, 16\), y \(60, 3\)"):
+        jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), flat)
+    assert "60" in repr(rows)
+    assert str(np.asarray(rows.draws.x)[0, 0])[:6] not in repr(rows)
+
+
+def test_answers_say_which_rows_count():
+    def ask(rows, method="partition-gcm"):
+        how = {"x": "v", "y": "w", "epsilon": 1.0, "schema": UNITS, "key": jax.random.key(1)}
+        return jaxdp.test(several(), rows=rows, method=method, **how).content
+
+    said = {rows: ask(rows)["unit"] for rows in (None, "all", "random", "first")}
+    assert said[None] == said["all"]
+    assert "counts once with all of its rows" in said["all"]
+    assert "one of its rows, drawn at random" in said["random"]
+    assert "the first of its rows" in said["first"]
+    table = ask("all", "quantile-table")
+    assert "one of its rows, drawn at random" in table["unit"]
+    assert table["n"] == 60
+
+
+def test_rows_are_named_and_need_a_unit():
+    ask = {"x": "v", "y": "w", "epsilon": 1.0, "key": jax.random.key(1)}
+    with pytest.raises(ValueError, match="rows must be 'first', 'random', 'all', got 'last'"):
+        jaxdp.test(several(), rows="last", schema=UNITS, **ask)
+    with pytest.raises(ValueError, match="rows = 'random' needs a unit"):
+        jaxdp.test(several(), rows="random", schema={"columns": UNITS["columns"]}, **ask)

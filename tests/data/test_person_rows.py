@@ -108,7 +108,7 @@ def test_no_bound_is_passed_by_persons_and_each_is_reached(entry):
     for path, best in rows.items():
         assert best.share <= 1.0 + attack.ROUNDING
         assert best.outside == 0.0
-        assert best.share >= found[path][0].share - attack.SLACK
+        assert best.share >= contract.ROWS_REACH * found[path][0].share
 
 
 def test_a_mean_that_forgets_to_divide_passes_its_bound(monkeypatch):

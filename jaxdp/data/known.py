@@ -34,7 +34,7 @@ def schema_of(
     known = _known(schema, bounds, levels)
     if rows is not None and not known.unit:
         raise ValueError(f"rows = {rows!r} needs a unit: write in the schema which column says whose a row is.")
-    said = {"missing": missing, "rows": rows}
+    said: dict[str, Any] = {"missing": missing, "rows": rows}
     return dataclasses.replace(known, **{name: value for name, value in said.items() if value is not None})
 
 

@@ -40,19 +40,7 @@ class InMemory(TypedDict, total=False):
     ]
 
 
-class Complete(InMemory, total=False):
-    """How a table is read whose records may be left out."""
-
-    missing: Annotated[
-        str | None,
-        Keyword(choices=("refuse", "drop")),
-        "how to treat records without a value in a column of the query: refuse if they could be mistaken for "
-        "dependence, or drop them, which makes the number of complete records public (default: as the schema says, "
-        "else refuse)",
-    ]
-
-
-class ByPerson(Complete, total=False):
+class ByPerson(InMemory, total=False):
     """How a table is read whose persons may have several rows."""
 
     rows: Annotated[
@@ -64,7 +52,19 @@ class ByPerson(Complete, total=False):
     ]
 
 
-class ReadingOptions(ByPerson, total=False):
+class Complete(ByPerson, total=False):
+    """How a table is read whose records may be left out."""
+
+    missing: Annotated[
+        str | None,
+        Keyword(choices=("refuse", "drop")),
+        "how to treat records without a value in a column of the query: refuse if they could be mistaken for "
+        "dependence, or drop them, which makes the number of complete records public (default: as the schema says, "
+        "else refuse)",
+    ]
+
+
+class ReadingOptions(Complete, total=False):
     """How a table is read of which sums may be enough: every field of `jaxdp.ask.reading.Reading`."""
 
     keep_sums: Annotated[
@@ -162,7 +162,7 @@ class PairsOptions(TestsOptions, total=False):
     delta: Annotated[Share, "with --all-pairs: use (epsilon, D)-DP if that needs less noise (default: pure epsilon)"]
 
 
-class MICOptions(Budgeted, ByPerson, Known, Paid, total=False):
+class MICOptions(Budgeted, Complete, Known, Paid, total=False):
     """The keywords of `jaxdp.mic`."""
 
     x: Annotated[str | None, Keyword("A"), "first column"]
@@ -177,7 +177,7 @@ class MICOptions(Budgeted, ByPerson, Known, Paid, total=False):
     ]
 
 
-class DescribeOptions(Budgeted, InMemory, Known, Paid, total=False):
+class DescribeOptions(Budgeted, ByPerson, Known, Paid, total=False):
     """The keywords of `jaxdp.describe`."""
 
     columns: Annotated[Columns, "columns to describe; they share epsilon (default: all)"]

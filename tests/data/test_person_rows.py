@@ -160,3 +160,16 @@ def test_rows_are_named_and_need_a_unit():
         jaxdp.test(several(), rows="last", schema=UNITS, **ask)
     with pytest.raises(ValueError, match="rows = 'random' needs a unit"):
         jaxdp.test(several(), rows="random", schema={"columns": UNITS["columns"]}, **ask)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rows", ["all", "first"])
+def test_queries_that_take_one_row_say_which(rows):
+    def ask(call, table, **more):
+        return call(table, epsilon=1.0, schema=UNITS, key=jax.random.key(1), rows=rows, **more)
+
+    words = {"all": "one of its rows, drawn at random", "first": "the first of its rows"}[rows]
+    assert words in " ".join(repr(ask(jaxdp.test_pairs, several())).split())
+    assert words in ask(jaxdp.mic, several(), x="v", y="w").content["unit"]
+    assert words in ask(jaxdp.describe, several()).content["unit"]
+    assert words in ask(jaxdp.discover, several(200)).note

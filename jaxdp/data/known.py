@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp._base.printed import printed
 from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
 from jaxdp.data.schema import Schema
 
@@ -33,7 +34,7 @@ def schema_of(
     """
     known = _known(schema, bounds, levels)
     if rows is not None and not known.unit:
-        raise ValueError(f"rows = {rows!r} needs a unit: write in the schema which column says whose a row is.")
+        raise ValueError(f"rows = {printed(rows)} needs a unit: write in the schema which column says whose a row is.")
     said: dict[str, Any] = {"missing": missing, "rows": rows}
     return dataclasses.replace(known, **{name: value for name, value in said.items() if value is not None})
 

@@ -310,14 +310,6 @@ class PrivateQuery:
         del shapes
         return self
 
-    def decided(self, shapes) -> PrivateQuery:
-        """This query with the static fields that its budget decides where it is known, for data of these shapes.
-
-        For programs in which the budget is traced: they would run a query that no release runs. By default itself.
-        """
-        del shapes
-        return self
-
     def no_gradient(self, name: str) -> str:
         """Why the p-value has no gradient in the number of this name, in half a sentence; "" where it has one.
 

@@ -15,7 +15,8 @@ import pytest
 from scipy import stats
 
 import jaxdp
-from jaxdp import cluster
+from jaxdp import catalogue, cluster, core
+from jaxdp.audit import cases
 from jaxdp.cli.main import main
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import by_name
@@ -23,7 +24,7 @@ from jaxdp.simulate.engine import grid as engine
 from jaxdp.simulate.engine import pages, results
 from jaxdp.simulate.engine.chunks import Chunks
 from jaxdp.simulate.engine.grid import Plan
-from jaxdp.simulate.engine.replicates import Design, RejectionRate, batch_of
+from jaxdp.simulate.engine.replicates import Design, RejectionRate, batch_of, decided
 from jaxdp.simulate.engine.settings import Setting
 
 HERE = pathlib.Path(__file__).parents[1]
@@ -428,3 +429,24 @@ def test_an_interval_holds_its_rate(replicates):
         rate = RejectionRate(rejections, replicates, 0.05)
         low, high = rate.interval()
         assert low <= rate.rate <= high
+
+
+def _drawn(key, *, draw, count):
+    return draw(key, count)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("epsilon", [0.25, 4.0])
+@pytest.mark.parametrize("name", sorted(catalogue.offered()))
+def test_a_simulation_runs_the_query_that_a_release_runs(name, epsilon):
+    """Numbers of bins, knots or windows follow the budget, which a compiled program can't read."""
+    for configured in cases.of(catalogue.find(name)):
+        count = max(1000, configured.example.min_records)
+        test, draw = configured.build(epsilon, count), configured.example.data
+        if test.public_columns or configured.example.label == "joins":  # as many records as there may be
+            continue
+        shapes = jax.eval_shape(functools.partial(_drawn, draw=draw, count=count), jax.random.key(0))
+        simulated = decided(test, Design.of(functools.partial(_drawn, draw=draw, count=count)))
+        traced = []
+        jax.eval_shape(lambda one: traced.append(jax.tree.structure(core.specialize(one, shapes))), simulated)  # noqa: B023
+        assert traced == [jax.tree.structure(core.specialize(test, shapes))]

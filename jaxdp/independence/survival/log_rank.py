@@ -186,13 +186,6 @@ class LogRank(PrivateTest):
         whole = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         return divide(whole, SHARES) if self.stage == SCORES else whole
 
-    def decided(self, shapes):
-        """With the number of its blocks."""
-        first = self.mechanism_in_force().share(CURVES_SHARE)
-        if self.stage == SCORES or self.blocks or not _is_known(first):
-            return self
-        return dataclasses.replace(self, blocks=_blocks(first, shapes.x.shape[0]))
-
     def specialize(self, shapes):
         """The counts, then the scores."""
         if self.stage == SCORES:

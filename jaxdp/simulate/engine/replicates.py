@@ -125,10 +125,22 @@ def p_values(
 
 
 def decided(test, design: Design):
-    """The test as a release would run it on data of this design: a budget that is traced decides nothing."""
-    if not isinstance(test, core.PrivateQuery) or type(test).decided is core.PrivateQuery.decided:
+    """The test as a release would run it on data of this design.
+
+    A program in which the budget is traced can't read it, and would run what the test does at another one where the
+    budget decides what is static: numbers of bins, knots or windows. Such a test is specialized before it is traced.
+    """
+    if not isinstance(test, core.PrivateQuery) or test.public_columns or not _is_known(test):
         return test
-    return test.decided(jax.eval_shape(lambda key: design(normals.for_data(key)), jax.random.key(0)))
+    shapes = jax.eval_shape(lambda key: design(normals.for_data(key)), jax.random.key(0))
+    known, traced = core.specialize(test, shapes), []
+    jax.eval_shape(lambda test: traced.append(jax.tree.structure(core.specialize(test, shapes))), test)
+    return test if jax.tree.structure(known) == traced[0] else known
+
+
+def _is_known(test) -> bool:
+    """Whether its numbers are known, one each."""
+    return all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(test))
 
 
 def _plain(leaf):

@@ -199,7 +199,7 @@ def test_the_fast_way_is_taken(tmp_path, monkeypatch):
 
 def test_numbers_are_those_of_python():
     column = texts.TextColumn(pa.array(NUMBERS))
-    wanted = [np.nan if value is None else value for value in map(texts._number, NUMBERS)]
+    wanted = [np.nan if value is None else value for value in map(texts.as_number, NUMBERS)]
     np.testing.assert_array_equal(column.numbers, wanted)
     for text, value in zip(NUMBERS, wanted, strict=True):
         np.testing.assert_array_equal(texts.TextColumn(pa.array([text, "1.5"])).numbers, [value, 1.5], err_msg=text)

@@ -243,7 +243,6 @@ def test_tests_without_an_effect_size_say_nothing(tmp_path, capsys):
     assert "95 % interval" in told
     assert found["interval"][0] < found["effect"] < found["interval"][1]
     assert 0.2 < found["effect"] < 0.6
-    assert "concordance" in found["effect_is"]
     assert (
         "agreement of X and Y among records with nearly the same Z, from -1 (X is higher where Y is lower)"
         in found["effect_is"]

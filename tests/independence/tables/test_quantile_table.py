@@ -92,7 +92,7 @@ def test_a_floor_on_the_margins_would_break_the_level(monkeypatch):
         kept = jnp.maximum(sums, 0.125 / sums.shape[-1] * jnp.sum(sums, axis=-1, keepdims=True))
         return kept / jnp.sum(kept, axis=-1, keepdims=True)
 
-    monkeypatch.setattr(noisy_table_statistics, "_shares", floored)
+    monkeypatch.setattr(noisy_table_statistics, "shares", floored)
     jax.clear_caches()
     design = functools.partial(with_an_empty_level, n=1000)
     test = jaxdp.QuantileTable(epsilon=0.5, num_null=199)

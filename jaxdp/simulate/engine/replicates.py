@@ -133,9 +133,10 @@ def decided(test, design: Design):
     if not isinstance(test, core.PrivateQuery) or test.public_columns or not _is_known(test):
         return test
     shapes = jax.eval_shape(lambda key: design(normals.for_data(key)), jax.random.key(0))
-    known, traced = core.specialize(test, shapes), []
+    known = core.specialize(test, shapes)
+    traced: list[Any] = []
     jax.eval_shape(lambda test: traced.append(jax.tree.structure(core.specialize(test, shapes))), test)
-    return test if jax.tree.structure(known) == traced[0] else known
+    return test if traced == [jax.tree.structure(known)] else known
 
 
 def _is_known(test) -> bool:

@@ -168,7 +168,7 @@ def mic(table: Any, **how: Unpack[MICOptions]) -> Coefficients:
         jaxdp.mic(frame, x="dose", y="response", epsilon=1.0, bounds={"dose": (0, 10), "response": (-5, 5)})
 
     table, schema, bounds, levels, ledger, key, strict, records, force, missing, memory: as in `jaxdp.test`; all records
-    of the columns must fit into memory.
+    of the columns must fit into memory. rows: likewise, and "all" takes one row of each person, drawn at random.
     columns: without x and y, those whose pairs are measured (default all described). delta: with all pairs, Gaussian
     noise under (epsilon, delta)-DP. max_cells: grid cells allowed, at least 4. range_share: with x and y, the share of
     the budget for private ranges, for heavy tails (0.3 is good).

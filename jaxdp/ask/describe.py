@@ -310,6 +310,7 @@ def describe(table: Any, **how: Unpack[DescribeOptions]) -> Description:
 
     table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`; all records of the
     columns must fit into memory. Every record counts, also those that a schema with missing = "drop" leaves out.
+    rows: likewise, and "all" takes one row of each person, drawn at random.
     columns: default all that are described; the budget is shared by them, so fewer columns have less noise.
     delta: Gaussian noise under (epsilon, delta)-DP, smaller from about four columns on.
 

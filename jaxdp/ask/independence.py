@@ -275,7 +275,7 @@ def test(table: Any, **how: Unpack[TestOptions]) -> Answer:
     fields: fields of the test's class, as --set. residual_scale, num_cells, ridge, lengthscale, law: of single tests.
     ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
-    strict, records, force, missing: as --strict, --records, --force and --missing of the command line;
+    strict, records, force, missing, rows: as --strict, --records, --force, --missing and --rows of the command line;
     docs/schema.md, "Who sees what".
     memory: "2GB" or bytes; a table that would take more is read in chunks where the test has sums (docs/large_data.md).
     keep_sums: folder of the caller's own for the sums of files that were read, with which an interrupted pass goes on.

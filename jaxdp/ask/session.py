@@ -50,7 +50,7 @@ class Session(Readable, Uncopied):
         session.test(x="dose", y="clinic")
         print(session.left)
 
-    table, schema (or bounds and levels), strict, records, force, missing, memory, keep_sums: as in `jaxdp.test`.
+    table, schema (or bounds and levels), strict, records, force, missing, rows, memory, keep_sums: as in `jaxdp.test`.
     epsilon, delta: the total budget, kept in this object; or ledger: a `jaxdp.Ledger`, kept on disk. One of the two.
     queries: how many queries share the budget equally; without it every query names its epsilon.
     key: None draws a fresh release key for every query; jax.random.key(seed) makes a simulation, NOT PRIVATE.

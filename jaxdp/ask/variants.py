@@ -224,8 +224,8 @@ def gwas(genotypes: str | os.PathLike, **how: Unpack[GwasOptions]) -> VariantAns
     columns to adjust for. phenotype: a column of that table; default the sixth column of .fam. bounds: public, of every
     covariate and of a phenotype that is a quantity; without bounds it holds cases and controls, 2 and 1.
     count: variants that are chosen and tested; None tests every one (few variants only: the noise grows with them).
-    ledger, key: as in `jaxdp.test`. strict, records, force, missing, memory, keep_sums are refused: a fileset is typed,
-    its persons are those of .fam, and it is read whole.
+    ledger, key: as in `jaxdp.test`. strict, records, force, missing, rows, memory, keep_sums are refused: a fileset is
+    typed, its persons are those of .fam, and it is read whole.
     Returns `VariantAnswers`. Privacy: epsilon-DP under replace-one: one person's genotypes, phenotype and covariates
     together. Errors: ValueError and OSError about names, bounds and files, before anything is charged.
     """

@@ -4,7 +4,7 @@
     python -m experiments.evidence.persons --table        # the table of the page, from the record
 
 One JSON line per test, number of persons and correlation within a person, at epsilon 1. Numbers of rows are lognormal,
-cut at 16: from 1 to 16, mean 4.3. X, Y and Z of a row are sums of a part of the person and of one of the row; `within`
+cut at 16: from 1 to 16, mean 4.6. X, Y and Z of a row are sums of a part of the person and of one of the row; `within`
 is the share of the person's part. `first`, `all`: share of p < 0.05 with the first row of each person and with all of
 them, under the null and at the effect. `naive`: with every row as a record, under the null, which protects rows and not
 persons; each person then has four rows.

@@ -388,6 +388,8 @@ class PrivateTest(PrivateQuery):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if "averages_rows" not in vars(cls) and vars(cls).keys() & {"statistic", "interpret", "p_value"}:
+            cls.averages_rows = False  # another statistic or p-value must say so itself
         own = [name for name in ("p_value", "estimate") if getattr(cls, name) is not getattr(PrivateTest, name)]
         if own and cls.interpret is not PrivateTest.interpret:
             raise TypeError(

@@ -139,6 +139,17 @@ def test_tests_that_do_not_average_refuse_before_they_read():
     assert str(np.asarray(rows.draws.x)[0, 0])[:6] not in repr(rows)
 
 
+def test_a_subclass_with_a_statistic_of_its_own_must_say_that_it_averages():
+    """The bound holds for any statistic, but the level of another one is another claim."""
+    paper = contract.catalogue.find("conditional-kendall-paper").cls
+    assert issubclass(paper, type(jaxdp.ConditionalKendall(epsilon=1.0)).__mro__[1])
+    assert not paper.averages_rows
+    assert jaxdp.ConditionalKendall.averages_rows
+    own = type("Own", (jaxdp.PartitionGCM,), {"statistic": lambda self, key, data: None})
+    same = type("Same", (jaxdp.PartitionGCM,), {})
+    assert (own.averages_rows, same.averages_rows) == (False, True)
+
+
 def test_answers_say_which_rows_count():
     def ask(rows, method="partition-gcm"):
         how = {"x": "v", "y": "w", "epsilon": 1.0, "schema": UNITS, "key": jax.random.key(1)}

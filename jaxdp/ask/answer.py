@@ -242,7 +242,7 @@ def describe(
         "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",
         "level_rule": rule,
         "sees": without_z(query.entry.spec.alternatives, query),
-        "cautions": cautions(data.x.shape[0], float(cost.epsilon), result.mode, recorded),
+        "cautions": cautions(data.x.shape[0], float(cost.epsilon), result.mode, recorded, sum(_rules(query), ())),
         "released": released_values(result.release),
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),

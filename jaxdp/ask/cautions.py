@@ -1,9 +1,12 @@
 """What few records, a large budget and a missing ledger say against an answer of any kind; all of it is public."""
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 from jaxdp._base import risk
 from jaxdp._base.amounts import spent
+from jaxdp.data import hashed_levels
 from jaxdp.randomness.keys import RELEASE
 
 FEW_RECORDS, MUCH = 50, 5.0
@@ -13,9 +16,12 @@ NO_LEDGER = (
 )
 
 
-def cautions(num_records: int, epsilon: float, mode: str, recorded: bool) -> list[str]:
-    """Sentences for the content of an answer. mode: of the release. recorded: whether an account was charged."""
-    found, released = [], mode == RELEASE
+def cautions(num_records: int, epsilon: float, mode: str, recorded: bool, rules: Iterable[Any] = ()) -> list[str]:
+    """Sentences for the content of an answer. mode: of the release. recorded: whether an account was charged.
+
+    rules: the schema's, of the columns that are asked about.
+    """
+    found, released = hashed_levels.told(rules), mode == RELEASE
     if num_records < FEW_RECORDS:
         found.append(f"Few records ({num_records}): only what is strong, or common, shows above the noise.")
     if released and MUCH < epsilon < math.inf:

@@ -197,6 +197,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
         names = list(schema.names) if columns is None else schema.named("columns", columns)
         if len(names) < 2:
             raise ValueError(f"a graph needs at least two columns, got {len(names)}.")
+        schema.require_unhashed(names)  # any column may be conditioned on
         settings: dict[str, Any] = {name: value for name, value in given.items() if name in set(ABILITIES) - {"keep"}}
         if method != AUTO:
             require_taken(named(method), asked_for(settings), levels_of(schema.columns_of(names)))

@@ -254,7 +254,9 @@ class PairsQuery(TableQuery[PairAnswers]):
                 tests = tests or [test] * len(self.asked)
                 rows_of = self._rows_together(result, tests)
             public = power()
-        public["cautions"] = cautions(rows, float(cost.epsilon), mode, account is not None)
+        public["cautions"] = cautions(
+            rows, float(cost.epsilon), mode, account is not None, map(self.schema.rule, self.columns)
+        )
         return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, each) if each else None, public)
 
     def _data(self, query: Query, values: Any) -> Any:

@@ -175,7 +175,9 @@ class ColumnsQuery[Answer: TableAnswer](TableQuery[Answer]):
             "relation": released.cost.relation.value,
             "mode": released.mode,
             "n": rows,
-            "cautions": cautions(rows, self.epsilon, released.mode, account is not None),
+            "cautions": cautions(
+                rows, self.epsilon, released.mode, account is not None, map(self.schema.rule, self.names)
+            ),
             "versions": versions(),
         }
 

@@ -149,7 +149,9 @@ def _every(args: argparse.Namespace) -> dict | None:
     told = {name: value for name, value in keys.items() if value is not None}
     if told and args.kind is None:
         raise options.UserError(f"--{next(iter(told))} goes with --kind: say what kind of column all of them are.")
-    lists = {name: [_number(word) for word in told[name]] for name in ("levels", "bounds") if name in told}
+    lists: dict = {name: [_number(word) for word in told[name]] for name in ("levels", "bounds") if name in told}
+    if told.get("levels", [""])[0].startswith("hashed") and len(lists["levels"]) == 1:  # no list
+        lists["levels"] = lists["levels"][0]
     return {**told, **lists} or None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.data import hashed_levels
 from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
 from jaxdp.data.notation import PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
@@ -48,6 +49,7 @@ class ColumnRule:
     alone; ignored: what the schema switches off; times: what is public about times of day; days: of dates without times
     whose days are compared, how many the bounds hold; unsaid: cycles that the schema says nothing of (`conditioning`).
     event: the schema says that it tells whether the event came at a time in another column.
+    hashed: the levels are cells of a public hash of the texts (`hashed_levels`).
     drafted: nobody has described it yet, and its bounds are being looked for: what is said of it names no schema.
     """
 
@@ -72,6 +74,7 @@ class ColumnRule:
     days: int = 0
     unsaid: tuple[str, ...] = ()
     event: bool = False
+    hashed: bool = False
     drafted: bool = False
 
     @property
@@ -149,6 +152,8 @@ class ColumnRule:
 
     def level(self, text: str) -> str:
         """The level that a text means; the text itself where it means none."""
+        if self.hashed and text.lower() not in MISSING_MARKS:
+            return self.levels[hashed_levels.cell(text, len(self.levels))]  # type: ignore[return-value]
         return (truth_word(text, self.levels) or text) if self.truth else text  # type: ignore[arg-type]
 
     def present(self, values: Sequence) -> np.ndarray:

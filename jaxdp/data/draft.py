@@ -35,7 +35,7 @@ _HINTS = (
     (re.compile(r"%|percent|prozent|pct|share|rate$", re.I), "percent = true", "if cells end in a percent sign"),
 )
 _BOUNDS = 'bounds = "TODO"            # [LOW, HIGH], limits that are public knowledge, never the observed ones'
-_LEVELS = 'levels = "TODO"            # ["no", "yes"], every public level, never those that occur'
+_LEVELS = 'levels = "TODO"            # ["no", "yes"], every public level, never those that occur; X or Y: "hashed:16"'
 _EXAMPLE = [
     "# Two columns as they look when they are filled in:",
     "#   [columns.age]                       #   [columns.clinic]",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp._base.printed import printed
+from jaxdp.data import hashed_levels
 from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL
 from jaxdp.data.schema import Schema
 
@@ -27,7 +28,7 @@ def schema_of(
 
     bounds: name -> (low, high) of a continuous column, numbers or dates. levels: name -> every public
     level; two make a binary column, more of them a categorical one, and an ordinal one (in the order of the list)
-    where they are numbers.
+    where they are numbers; "hashed:16" for a column whose levels nobody may list.
     missing: "drop" leaves out records without a value in a column that is asked about; rows: which rows of a person
     count, "all", "random" or "first"; default of both as the schema says.
     Errors: ValueError or TypeError that says what to write; nothing is ever computed from records.
@@ -50,7 +51,10 @@ def _known(schema: Any, bounds: Any, levels: Any) -> Schema:
     for name, known in _mapping("levels", levels).items():
         if name in columns:
             raise ValueError(f"column {name!r} has bounds and levels: give bounds if it is continuous, else levels.")
-        columns[name] = _of_levels(list(_sequence(f"levels of {name!r}", known)))
+        if hashed_levels.count_of(f"column {name!r}", known):
+            columns[name] = {"kind": CATEGORICAL, "levels": known}
+        else:
+            columns[name] = _of_levels(list(_sequence(f"levels of {name!r}", known)))
     if not columns:
         raise ValueError(
             'what is publicly known about the columns is missing: give schema="trial.toml", or '

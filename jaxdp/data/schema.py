@@ -13,6 +13,7 @@ heaps = [1000, 500]      # continuous as Z: so is whether a value is a multiple 
 kind = "binary"
 levels = ["no", "yes"]   # the other kinds: public levels, in order
 other = "no"             # where an unknown level goes (default: first level)
+levels = "hashed:16"     # categorical X or Y whose levels nobody may list: 16 cells of a public hash
 boolean = true           # instead of levels: truth values in any usual spelling
 """
 
@@ -33,9 +34,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from jaxdp._base.printed import path_of, printed, printed_name
-from jaxdp.data import conditioning, readers
+from jaxdp.data import conditioning, hashed_levels, readers
 from jaxdp.data.coding import KINDS, ColumnRule, duplicates
-from jaxdp.data.columns import BINARY, CONTINUOUS, Column, Domain
+from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, Column, Domain
 from jaxdp.data.notation import ISO, PLAIN, Notation
 from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.units import ALL, FIRST, ROWS, Units
@@ -309,7 +310,19 @@ class Schema:
                 )
             if name not in self.rules:
                 self._refuse(found, place)
+        if role == "given":
+            self.require_unhashed(found)
         return found
+
+    def require_unhashed(self, names: Sequence[str]) -> None:
+        """Raises ValueError for a column with hashed levels, which must not be conditioned on."""
+        for name in names:
+            if self.rule(name).hashed:
+                raise ValueError(
+                    f"column {name!r} has hashed levels and cannot be conditioned on: records of different levels "
+                    "would be compared as if they were alike. Write its levels from public knowledge, or find them "
+                    "with a delta (jaxdp schema draft --private --levels)."
+                )
 
     def _refuse(self, names: Sequence[str], place: int) -> NoReturn:
         close = difflib.get_close_matches(names[place], self.names, 1)
@@ -536,9 +549,12 @@ def _level_rule(name: str, kind: str, entry: Mapping, shared: Mapping[str, Any])
         return _truth_rule(name, kind, entry)
     if "levels" not in entry:
         raise ValueError(
-            f'{where} has no levels: write levels = ["no", "yes"] with every public level; '
-            "they are never read from the data."
+            f'{where} has no levels: write levels = ["no", "yes"] with every public level (or, where nobody may list '
+            f'them, levels = "{hashed_levels.FORM}"); they are never read from the data.'
         )
+    cells = hashed_levels.count_of(where, entry["levels"])
+    if cells:
+        return _hashed_rule(name, kind, entry, cells)
     levels = _levels(where, entry["levels"])
     if kind == BINARY and len(levels) != 2:
         raise ValueError(f"{where} is binary and needs two levels, got {len(levels)}: use categorical or ordinal.")
@@ -547,6 +563,23 @@ def _level_rule(name: str, kind: str, entry: Mapping, shared: Mapping[str, Any])
     if stray and isinstance(levels[0], str):
         raise ValueError(f"{where} has levels that are texts, which take no {stray[0]}: remove it.")
     return _rule_of_levels(name, kind, entry, levels, notation=notation)
+
+
+def _hashed_rule(name: str, kind: str, entry: Mapping, cells: int) -> ColumnRule:
+    """levels = "hashed:16": no level is unknown, and an empty cell may count as a text."""
+    where = f"column {name!r}"
+    if kind != CATEGORICAL:
+        raise ValueError(f'{where} is {kind}, and hashed levels have no order: write kind = "{CATEGORICAL}".')
+    stray = [key for key in ("other", *NUMBER_KEYS) if key in entry]
+    if stray:
+        raise ValueError(f"{where}: hashed levels take every text and no {stray[0]}: remove {stray[0]}.")
+    rule = ColumnRule(name, kind, levels=hashed_levels.names(cells), hashed=True, fills="missing" in entry)
+    if not rule.fills:
+        return rule
+    text = str(entry["missing"]).strip()
+    if isinstance(entry["missing"], bool) or not isinstance(entry["missing"], str | numbers.Real):
+        raise TypeError(f"{where}: missing must be a text, got {printed(entry['missing'])}.")
+    return dataclasses.replace(rule, missing=float(hashed_levels.cell(text, cells)))
 
 
 def _rule_of_levels(name: str, kind: str, entry: Mapping, levels: tuple, **fields: Any) -> ColumnRule:
@@ -603,7 +636,8 @@ def _as_word(value: Any) -> Any:
 
 def _levels(where: str, levels: Any) -> tuple:
     if not isinstance(levels, Sequence) or isinstance(levels, str):
-        raise TypeError(f"{where}: levels must be a list, got {type(levels).__name__}.")
+        hint = f' (or "{hashed_levels.FORM}")' if isinstance(levels, str) else ""
+        raise TypeError(f"{where}: levels must be a list{hint}, got {type(levels).__name__}.")
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, str | numbers.Real):
             raise TypeError(

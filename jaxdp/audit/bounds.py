@@ -253,7 +253,7 @@ class _Climb:
         self.given = jax.tree.leaves(pool[0])
         self.count = core.num_records(pool[0])
         self.sensitivity = _sensitivity(query, self.count)
-        self.relation = core._relation(self.sensitivity)
+        self.relation = core.relation_of(self.sensitivity)
         self.state, self.at = self._random(lanes), generator.integers(self.count, size=lanes)
         self.scores = np.full(lanes, -1.0)
         self.best: dict[str, Reached] = {}

@@ -211,7 +211,7 @@ def _relation_of(test, shapes) -> Relation:
     test = core.specialize(test, shapes)
     while isinstance(test, core.Sequential):
         test = core.specialize(test.first, shapes)
-    return core._relation(test.sensitivity(core.num_records(shapes)))
+    return core.relation_of(test.sensitivity(core.num_records(shapes)))
 
 
 def whole_runs(test, key, data, runs: int, view=None):
@@ -302,7 +302,7 @@ def _pair_of(test, attack: Attack) -> Pair:
     first = jax.tree.map(jnp.asarray, attack.data)
     test = _one_stage(test, first)
     bounds = test.sensitivity(core.num_records(attack.data))
-    second = neighbour(first, jax.tree.map(jnp.asarray, attack.replacement), core._relation(bounds))
+    second = neighbour(first, jax.tree.map(jnp.asarray, attack.replacement), core.relation_of(bounds))
     first_value, second_value = (core.exact_statistic(test, jax.random.key(0), version) for version in (first, second))
     return Pair(first_value, second_value, bounds, test.mechanism_in_force())
 

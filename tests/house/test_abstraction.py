@@ -60,7 +60,7 @@ ROWS = {found[0]: found[1:] for found in ROW.findall(PAGE)}
 def test_the_page_lists_every_hook_and_no_other():
     missing, strange = set(HOOKS) - set(ROWS), set(ROWS) - set(HOOKS)
     assert not missing, f"docs/abstraction.md lacks rows for {sorted(missing)}: name, type, default, meaning, readers"
-    assert not strange, f"docs/abstraction.md has rows for {sorted(strange)}, which jaxdp/core.py does not define"
+    assert not strange, f"docs/abstraction.md has rows for {sorted(strange)}, which jaxdp/query.py does not define"
 
 
 @pytest.mark.parametrize("name", HOOKS)

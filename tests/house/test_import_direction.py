@@ -14,7 +14,8 @@ FILES = {
 # folders and files of the package; every import goes to a room further to the left, or stays in its own
 ROOMS = (
     *("_base", "data", "randomness", "report", "spec", "noise", "null_laws"),
-    *("charge", "core", "programs", "statistics", "accounting", "catalogue", "mechanisms", "examples", "simulate"),
+    *("charge", "privacy", "results", "query", "core"),
+    *("programs", "statistics", "accounting", "catalogue", "mechanisms", "examples", "simulate"),
     *("independence", "tune", "plan", "discovery", "published"),
     *("audit", "ask", "interop", "cluster", "cli", "__main__"),
 )

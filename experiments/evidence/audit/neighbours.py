@@ -96,7 +96,7 @@ def relation_of(test, data) -> Relation:
     test = core.specialize(test, data)
     while isinstance(test, core.Sequential):
         test = core.specialize(test.first, data)
-    return core._relation(test.sensitivity(core.num_records(data)))
+    return core.relation_of(test.sensitivity(core.num_records(data)))
 
 
 def main() -> None:

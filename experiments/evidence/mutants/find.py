@@ -9,6 +9,8 @@ from pathlib import Path
 
 FOLDERS = ("independence", "mechanisms", "accounting", "noise", "randomness", "discovery", "published", "interop")
 FILES = (
+    "privacy.py",
+    "query.py",
     "core.py",
     "null_laws.py",
     "statistics/mic/mic_scores.py",

@@ -26,12 +26,12 @@ HOLDS, LOST = "inside", "flagged"
 Found = dict[tuple[str, str], dict[str, list[float]]]  # (test, flag) -> verdict -> shares of the cells
 ANY = "any, of the schema"
 NOTES = (
-    "Sentences about the effect and its interval (`PrivateTest.effect_notes`) say nothing about the level and are no "
-    "flags. All of these cells hold their level:"
+    "Notes about the effect and its interval (`PrivateTest.effect_notes`) say nothing about the level and are not flags. "
+    "The level holds in each of these cells; the last column is the share of the cell's answers that carry the note:"
 )
 NOT_MEASURED = {  # (test, flag) that the table has no row of, and why
-    ("subsample-aggregate", "fit"): "by its name it takes no Z; in Python the flag stands beside every finding of a "
-    "statistic that conditions on Z",
+    ("subsample-aggregate", "fit"): "on the command line this test takes no Z; in Python the flag appears with every "
+    "finding of a statistic that conditions on Z",
 }
 
 
@@ -111,7 +111,7 @@ def measured() -> Found:
 
 
 def table() -> str:
-    lines = ["| test | flag | cells whose level holds | answers flagged there | cells whose level is lost | there |"]
+    lines = ["| test | flag | cells, level holds | share of answers flagged | cells, level lost | share of answers flagged |"]
     lines.append("|---|---|---|---|---|---|")
     found = measured()
     for test, flag in sorted(set(named()) & set(found)):
@@ -121,9 +121,9 @@ def table() -> str:
             shown += [str(len(shares)), f"{sum(shares) / len(shares):.3f}" if shares else "–"]
         lines.append(f"| {test if test == ANY else f'`{test}`'} | {flag} | {' | '.join(shown)} |")
     missing = [f"- `{test}`, {flag}: {NOT_MEASURED[test, flag]}." for test, flag in sorted(NOT_MEASURED)]
-    notes = ["| test | cell | said beside the effect | answers |", "|---|---|---|---|"]
+    notes = ["| test | cell | note about the effect | share |", "|---|---|---|---|"]
     notes += [f"| `{test}` | {cell} | {note} | {share:.3f} |" for (test, cell, note), share in of_notes().items()]
-    return "\n".join([*lines, "", "Without a row:", "", *missing, "", NOTES, "", *notes]) + "\n"
+    return "\n".join([*lines, "", "Flags without a row:", "", *missing, "", NOTES, "", *notes]) + "\n"
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ ANY_SIZE_TOLD = (
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Answer(TableAnswer, Result):
-    """A `Result` with the query in words, the verdict and how it was found; noisy and public values only.
+    """A test's result with the query, the verdict and the method in words; noisy and public values only.
 
     content: what result.json holds. test: the test that ran, with its public fields. schema: of the query.
     """

@@ -163,7 +163,7 @@ class MICQuery(ColumnsQuery[Coefficients]):
 
 @table_call(MICOptions)
 def mic(table: Any, **how: Unpack[MICOptions]) -> Coefficients:
-    """How strongly are x and y related, or all pairs of columns? MICr: 0 = unrelated, 1 = one determines the other.
+    """How strongly are x and y (or all pairs of columns) related? MICr: 0 = unrelated, 1 = one determines the other.
 
         jaxdp.mic(frame, x="dose", y="response", epsilon=1.0, bounds={"dose": (0, 10), "response": (-5, 5)})
 

@@ -43,7 +43,7 @@ FORGIVEN = "every record is counted, so records without a value are told, not le
 class Description(TableAnswer):
     """What the columns of a table hold: noisy counts with intervals. Noisy and public values only.
 
-    columns: one dict for each column: name, kind, missing, unknown, and levels or quantiles; of each number its
+    columns: one dict for each column, with name, kind, missing, unknown, and levels or quantiles; each number has an
     estimate and a 95 % interval (low, high) for these records. content: what result.json holds.
     """
 
@@ -309,13 +309,13 @@ def describe(table: Any, **how: Unpack[DescribeOptions]) -> Description:
         jaxdp.describe(frame, epsilon=0.5, bounds={"dose": (0, 10)}, levels={"clinic": ["north", "south"]})
 
     table, schema, bounds, levels, ledger, key, strict, records, force, memory: as in `jaxdp.test`; all records of the
-    columns must fit into memory. Every record counts, also those that a schema with missing = "drop" leaves out.
-    rows: likewise, and "all" takes one row of each person, drawn at random.
-    columns: default all that are described; the budget is shared by them, so fewer columns have less noise.
-    delta: Gaussian noise under (epsilon, delta)-DP, smaller from about four columns on.
+    columns must fit into memory. Every record counts, even one that other calls leave out under missing = "drop".
+    rows: as in `jaxdp.test`, except that "all" takes one row of each person, drawn at random.
+    columns: default: all in the schema. They share the budget, so fewer columns have less noise.
+    delta: above 0, Gaussian noise under (epsilon, delta)-DP, which is smaller from about four columns on.
 
     Returns a `Description`: columns, rows(), `plot()`, `to_dict()`. It holds no record. Intervals are about these
-    records, not about a population; each holds with probability 0.95.
+    records, not about a population; each covers with probability 0.95.
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`.
     """
     return asked(DescribeQuery, table, how)

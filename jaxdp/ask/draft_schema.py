@@ -44,7 +44,7 @@ AT_AN_END = "what was released is at an end of the public grid: no bounds are gi
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DraftedSchema:
-    """Bounds that were released, as a schema. Noisy and public values only.
+    """A schema whose bounds were released. Noisy and public values only.
 
     columns: name -> the entry of a schema, with `released`: what was paid for it and how it was found; a column for
     which no bounds were found has none. flags: name -> what to take care of. text: the TOML of these columns.
@@ -290,16 +290,17 @@ def draft_schema(table: Any, **how: Unpack[DraftOptions]) -> DraftedSchema:
         found = jaxdp.draft_schema(frame, columns=["income", "age"], epsilon=0.2, ledger=ledger)
         jaxdp.test(frame, x="income", y="age", schema=found.schema, epsilon=0.8, ledger=ledger)
 
-    columns: names of columns of numbers or dates; the budget is shared by them. dates: those that hold dates, such as
-    2024-12-31; a mapping gives another form, as {"visit": "%d.%m.%Y"}.
-    unit: column that says whose a row is. delta: noise under (epsilon, delta)-DP where it is smaller, from about
-    nine columns on; for fewer nothing of it is spent.
+    columns: names of columns of numbers or dates, which share the budget. dates: those of them that hold dates, such as
+    2024-12-31; a mapping names another format, as {"visit": "%d.%m.%Y"}.
+    unit: the column that says whose record a row is. delta: allows (epsilon, delta)-DP, which is used if it gives less
+    noise, from about nine columns on; for fewer columns no delta is spent.
     table, ledger, key, strict, records, force, memory: as in `jaxdp.test`.
 
-    From n epsilon = 300 for each column: two quartile ranges beyond the quartiles; from 100: six spreads about the
-    centre, the median and the median distance from it; below that it is refused before anything is charged.
-    Any number of later answers with these bounds pay for them once; their p-values stay valid, since each column's
-    bounds follow from that column alone. Bounds may be edited by public knowledge, never by a look at the records.
+    Let e be a column's share of epsilon. If n e is at least 300, its bounds lie two interquartile ranges beyond the
+    quartiles; if n e is at least 100, six spreads to either side of the median, the spread being the median distance
+    from the median. Below 100 the draft is refused before anything is charged.
+    Bounds are paid for once, whatever the number of later answers; the p-values of these stay valid, since the bounds
+    of a column follow from that column alone. Edit bounds by public knowledge, never after a look at the records.
 
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`. Source:
     docs/theory/private_bounds.md.

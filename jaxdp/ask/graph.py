@@ -36,18 +36,19 @@ MIN_ROWS = 2
 
 @table_call(SearchOptions)
 def discover(table: Any, **how: Unpack[SearchOptions]) -> Graph:
-    """Which columns are directly related, and in which direction? A partially directed graph, at a total budget.
+    """Which columns are directly related, and in which direction? Returns a partially directed graph.
 
         jaxdp.discover(frame, epsilon=1.0, levels={"smoker": ["no", "yes"], "cough": ["no", "yes"]})
 
-    table, schema, bounds, levels, ledger, key, and how it is read (strict to keep_sums): as in `jaxdp.test`. Of a table
-    that takes more than `memory`, columns of levels are kept as codes of a byte, and others go into sums where the
-    search has them.
-    columns: which to use, default all that are described. method: a search, or a test for PC; default what fits.
-    max_order, knowledge (`jaxdp.discovery.Knowledge`), keep (a file for the answers, with which an interrupted search
-    goes on), directions (share of the budget for the arrows; 0 draws none), accept_coarse_cells: as in
+    table, schema, bounds, levels, ledger, key, and how it is read (strict to keep_sums): as in `jaxdp.test`. A
+    table that takes more than `memory` is read in chunks: columns with levels are kept as codes of one byte, and other
+    columns enter sums if the search can use sums.
+    columns: which to use, default: all in the schema. method: name of a search, or of a test for PC; default: a choice
+    from public numbers.
+    max_order, knowledge (`jaxdp.discovery.Knowledge`), keep (a file for the answers, so that an interrupted search can
+    continue), directions (share of the budget for the arrows; 0 draws none), accept_coarse_cells: as in
     `jaxdp.discovery.discover`.
-    delta: for searches that are (epsilon, delta)-DP; 0 asks for pure epsilon-DP.
+    delta: 0 (default) asks for pure epsilon-DP; above 0, for (epsilon, delta)-DP, of searches that offer it.
 
     Returns a `jaxdp.discovery.Graph`: `edges`, `plot()`, `to_dict()`, `to_networkx()`. It holds no record.
     Privacy: (epsilon, delta)-DP under replace-one for the whole search.

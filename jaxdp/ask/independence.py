@@ -263,23 +263,25 @@ def test(table: Any, **how: Unpack[TestOptions]) -> Answer:
 
     table: a pandas, polars or pyarrow table, a mapping of name -> (n,) values, or the path of a data file, a folder or
     a glob ("trial/*.parquet"); "duckdb:select ..."; a pyarrow data set, a DuckDB relation, a Dask data frame, an
-    object of the Arrow stream protocol, a function that gives Arrow batches.
+    object of the Arrow stream protocol, a function that returns Arrow batches.
     x, y, given: column names, one or several. epsilon: budget of this answer.
     schema: public knowledge about the columns (`Schema`, its path, or its mapping); or bounds (low, high) of continuous
     columns and levels of the others, by name. Never computed from the table.
-    method: name of the test (`jaxdp methods`), or of a classical one ("t-test"), for which its private counterpart
-    answers and is named; default what fits the columns. sees: "linear", "monotone" or "any", the
-    kind of dependence that the default must be built to see; the answer says what it could see.
-    level: significance level. margin: size of the effect, in its own units, that the answer tests for being beneath, by
-    two one-sided tests of the same release (docs/theory/equivalence.md); of tests that have an effect with such a law.
-    fields: fields of the test's class, as --set. residual_scale, num_cells, ridge, lengthscale, law: of single tests.
+    method: name of a test (`jaxdp methods`), or of a classical one ("t-test"), in whose place its private counterpart
+    runs, as the answer says; default: the test that fits the columns. sees: "linear", "monotone" or "any", the kind of
+    dependence that the default test must be able to detect; the answer says which kinds its test detects.
+    level: significance level. margin: the answer also says whether the effect is smaller than this, in the effect's
+    units, by two one-sided tests of the same release (docs/theory/equivalence.md); not every test offers it.
+    fields: fields of the test's class, as --set. residual_scale, num_cells, ridge, lengthscale, law: fields that only
+    some tests have.
     ledger: a `jaxdp.Ledger` (or any account), charged before a value is used.
     key: None draws a fresh release key; jax.random.key(seed) makes a simulation, NOT PRIVATE.
     strict, records, force, missing, rows: as --strict, --records, --force, --missing and --rows of the command line;
     docs/schema.md, "Who sees what".
-    memory: "2GB" or bytes; a table that would take more is read in chunks where the test has sums (docs/large_data.md).
-    keep_sums: folder of the caller's own for the sums of files that were read, with which an interrupted pass goes on.
-        They have no noise, so they are as private as the table; they are deleted once the answer is there.
+    memory: "2GB" or bytes; a table that would take more is read in chunks if the test needs only sums over records
+        (docs/large_data.md).
+    keep_sums: a folder of the caller's own for the sums of the files read so far, so that an interrupted pass can
+        continue. The sums have no noise, so protect them like the table; they are deleted once the answer is complete.
 
     Returns an `Answer`: p_value, statistic, cost; prints as sentences, `plot()`, `to_dict()`. It holds no record.
     Privacy: the test's guarantee, epsilon-DP under the relation that the answer states.

@@ -32,7 +32,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PairAnswers(TableAnswer):
-    """The answers about all pairs of columns: p-values, adjusted for their number; noisy and public values only.
+    """The answers about all pairs of columns: p-values adjusted for the number of pairs; noisy and public values only.
 
     pairs: one dict for each pair (`COLUMNS`), the smallest adjusted p-value first. content: what result.json holds.
     cost: of all pairs together. mode: "release" or "simulation". method: of the tests, by name.

@@ -582,7 +582,7 @@ def _built(query: Query, data: Data, rows: int) -> Any:
 
 @table_call(PairsOptions)
 def test_pairs(table: Any, **how: Unpack[PairsOptions]) -> PairAnswers:
-    """Which pairs of columns are dependent (given Z)? Every pair, one total budget, p-values adjusted for their number.
+    """Which pairs of columns are dependent (given Z)? Tests every pair at one total budget and adjusts the p-values.
 
         jaxdp.test_pairs(frame, columns=["dose", "response", "age"], epsilon=2.0, bounds={...}, adjust="bh")
 

@@ -215,7 +215,7 @@ def _bounds(name: str, pair: Any) -> tuple[float, float]:
 
 @table_call(GwasOptions)
 def gwas(genotypes: str | os.PathLike, **how: Unpack[GwasOptions]) -> VariantAnswers:
-    """Which variants are associated with a phenotype, given covariates? Score tests of the best of a PLINK fileset.
+    """Which variants of a PLINK fileset are associated with a phenotype, given covariates? Score tests of the best.
 
         jaxdp.gwas("study", covariates="study.cov", names=["age", "pc1"], bounds={"age": (18, 90), "pc1": (-0.1, 0.1)},
                    epsilon=3.0, count=4)

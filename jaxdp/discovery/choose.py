@@ -55,7 +55,7 @@ def discover(
     ledger: Account | None = None,
     **settings: Unpack[Abilities],
 ) -> Graph:
-    """Causal discovery at a total budget; `method` names the search, "auto" lets public numbers choose and says why.
+    """Causal discovery at one total budget, by the search `method`; "auto" chooses it from public numbers.
 
     method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_with`); or a name
     of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "neighbour_pc" and
@@ -168,7 +168,7 @@ def keeps(method: str) -> bool:
 def forecast(
     schema: Any, *, n: int, epsilon: float, delta: float = 0.0, columns: Sequence[str] | None = None
 ) -> list[Forecast]:
-    """The searches that `jaxdp.discover` may choose, best first, and the weakest edges each should find.
+    """The searches that `jaxdp.discover` may choose, best first, each with the weakest edges that it should find.
 
         jaxdp.discovery.forecast("survey.toml", n=20_000, epsilon=1.0)[0].misses
 
@@ -192,7 +192,7 @@ def planned(
 
 
 def choose_method(records: Records, epsilon: float, delta: float = 0.0) -> str:
-    """Name of the search that should find the weakest edges: a public choice, from the numbers of a `Setting` alone."""
+    """Name of the search that is expected to find the weakest edges, chosen from the public numbers of a `Setting`."""
     return best(setting_of(records.columns, records.num_records, epsilon, delta)).spec.name
 
 
@@ -212,7 +212,7 @@ _SHARED: dict[str, Any] = {
 )
 @flat(PCOptions)
 def partition_pc(key: Key, data: Any, *, accept_coarse_cells: bool = False, **how: Unpack[PCOptions]) -> Graph:
-    """PC on continuous, coded or mixed columns with `PartitionGCM`; see `recommended_pc` for what is shared.
+    """PC on continuous, coded or mixed columns with `PartitionGCM`; the budget is divided as in `recommended_pc`.
 
     accept_coarse_cells lifts the limit on conditioning sets, and a larger max_order needs it.
     Privacy: epsilon-DP under replace-one, by summation.
@@ -235,12 +235,12 @@ def partition_pc(key: Key, data: Any, *, accept_coarse_cells: bool = False, **ho
 )
 @flat(PCOptions)
 def recommended_pc(key: Key, data: Any, **how: Unpack[PCOptions]) -> Graph:
-    """PC on continuous, coded or mixed columns with the test that fits each query, three per pair of columns in all.
+    """PC on continuous, coded or mixed columns with the test that fits each query; at most 3 d(d-1)/2 tests.
 
     One continuous column in the conditioning set: `BandGCM`; two to five: `ContrastGCM`; none: `PartitionGCM`.
-    epsilon is divided equally over the 3 d(d-1)/2 tests, which are reserved before the data are read; when they are
-    used up the search stops with complete=False. Level of each test: 0.01. Conditioning sets stay so small that no
-    test refuses its query; the graph then says so in `note`.
+    d: number of columns. epsilon is divided equally over the 3 d(d-1)/2 tests, which are reserved before the data are
+    read; when they are used up, the search stops with complete=False. Level of each test: 0.01. Conditioning sets stay
+    so small that no test refuses its query; if that limits them, the graph says so in `note`.
     Privacy: epsilon-DP under replace-one, by summation.
     """
     from jaxdp.independence.recommended import Recommended
@@ -314,7 +314,7 @@ def limited(order: int) -> str:
 
 
 def demo(key: jax.Array, epsilon: float = 1.0, num_records: int = 100_000, seed: int = 8) -> tuple[Graph, Records]:
-    """`table_pc` on made-up records of the Asia network; the records are public, only the noise is fresh."""
+    """`table_pc` on simulated records of the Asia network: the records are public and fixed, the noise is fresh."""
     import jax
 
     from jaxdp.data import networks

@@ -23,7 +23,7 @@ def number(value: Any) -> float:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Decision(Compact):
-    """One answered query: is i independent of j given these? value: the released number, if there is one.
+    """One answered query of a search: is column i independent of column j given others? value: the released number.
 
     q_value: where released numbers decide about an edge, its Benjamini-Hochberg adjusted p-value against independence
     (noise and sampling counted): of this edge and all stronger ones, the share expected to join independent columns.
@@ -48,7 +48,7 @@ class Decision(Compact):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Graph(Readable):
-    """A discovered graph.
+    """A discovered graph: its edges, the decisions behind them and the cost.
 
     names: one per node. skeleton: bool (d, d), symmetric. cpdag: bool (d, d), entry (i, j) without (j, i)
     is i -> j, both are i - j. complete: False if the budget ended before every query was answered;
@@ -220,7 +220,7 @@ def _list(content: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def read_graph(path: str | os.PathLike) -> Graph:
-    """A graph from graph.json. Errors: OSError, or ValueError with one sentence."""
+    """Reads a graph from a file graph.json. Errors: OSError, or ValueError with one sentence."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError:

@@ -20,20 +20,20 @@ def skeleton_f1(graph: Any, truth: Any) -> float:
 
 
 def cpdag_f1(graph: Any, truth: Any) -> float:
-    """F1 of the arc entries of the two CPDAGs (an undirected edge counts as both arcs); a DAG is completed first."""
+    """F1 of the directed arcs of two CPDAGs (an undirected edge counts as both arcs); a DAG becomes its CPDAG first."""
     found, true = (_cpdag(item) for item in _aligned(graph, truth))
     return _f1(found, true)
 
 
 def shd(graph: Any, truth: Any) -> int:
-    """Structural Hamming distance between CPDAGs: pairs whose edge is missing, extra or marked otherwise."""
+    """Structural Hamming distance of two CPDAGs: pairs of columns whose edge is missing, extra or marked otherwise."""
     found, true = (_cpdag(item) for item in _aligned(graph, truth))
     differs = (found != true) | (found != true).T
     return int(np.sum(np.triu(differs, 1)))
 
 
 def sid(graph: Any, truth: Any) -> int:
-    """Structural intervention distance: ordered pairs (x, y) for which the graph gives a wrong effect of x on y.
+    """Structural intervention distance: ordered pairs (x, y) for which the graph implies a wrong effect of x on y.
 
     Of the d (d - 1) pairs those for which adjustment by the parents of x in the graph is false in the truth, a DAG, or
     for which the graph, an equivalence class, leaves the effect open: the parent adjustment distance of Henckel and

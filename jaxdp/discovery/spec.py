@@ -129,9 +129,9 @@ def require_outside(name: str, key: Any, *given: Any) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Search[**P]:
-    """A search for a causal graph: what it says about itself, and the function that runs it; called as that is.
+    """A search for a causal graph: its description and the function that runs it; called like that function.
 
-    spec: its name, its abilities, its audits. function: (key, data, *, epsilon, ...) -> `Graph`. `search` makes one.
+    spec: its name, abilities and audits. function: (key, data, *, epsilon, ...) -> `Graph`. `search` makes one.
     """
 
     spec: SearchSpec
@@ -192,7 +192,10 @@ def takers(ability: str, levels: Levels) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """What a search is expected to find: edges of at least `weakest`, a share of the records; infinity: not known."""
+    """What a search is expected to find: edges of strength `weakest` (a share of the records) or more.
+
+    weakest: infinity where it is not known.
+    """
 
     method: str
     weakest: float

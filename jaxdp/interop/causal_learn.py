@@ -17,7 +17,7 @@ PARAMETERS = "jaxdp: see queries.rows"
 
 
 def causal_learn_test(name: str = "jaxdp") -> Any:
-    """Registers a test of this name with causal-learn and returns its class.
+    """Registers a private test with causal-learn under this name and returns the test's class.
 
     causal-learn builds the object itself; keyword arguments of its `pc` reach it: `test` (a private test),
     `epsilon` or `budget`, and the others of `PrivateQueries`. `columns=` describes the data (as in `Records`),

@@ -17,7 +17,7 @@ from jaxdp.interop.queries import PrivateQueries
 
 
 def dodiscover_test(queries: PrivateQueries) -> DodiscoverTest:
-    """An object with test(df, x_vars, y_vars, z_covariates) -> (nan, p-value)."""
+    """For dodiscover: an object with test(df, x_vars, y_vars, z_covariates) -> (nan, p-value)."""
     return DodiscoverTest(queries)
 
 

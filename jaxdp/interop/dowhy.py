@@ -18,7 +18,7 @@ from jaxdp.interop.stand_in_table import columns_of
 
 
 def dowhy_test(queries: PrivateQueries) -> DowhyTest:
-    """A callable (X, Y, Z=None) -> p-value over columns of `stand_in(queries)`, for both tests dowhy takes."""
+    """For dowhy, as either of its tests: a callable (X, Y, Z=None) -> p-value on columns of `stand_in(queries)`."""
     return DowhyTest(queries)
 
 

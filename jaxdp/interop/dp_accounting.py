@@ -22,7 +22,7 @@ BOUND, TIGHT = "bound", "tight"
 
 
 def dp_event(*paid: Any, kind: str = BOUND) -> Any:
-    """A dp-accounting `ComposedDpEvent` of results, releases or costs; `Ledger.to_dp_event` does it for a ledger.
+    """The `ComposedDpEvent` (dp-accounting) of results, releases or costs; of a ledger: `Ledger.to_dp_event`.
 
     kind: "bound" follows from costs alone: a pure cost becomes the randomised response that dominates it, one that is
     only rho-zCDP (normal noise) a `ZCDpEvent`, which `RdpAccountant` takes and `PLDAccountant` does not.

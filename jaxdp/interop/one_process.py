@@ -38,7 +38,7 @@ class Elsewhere:
 
 
 def in_threads() -> contextlib.AbstractContextManager:
-    """Inside it, libraries that run joblib's worker processes run threads, which share one budget.
+    """A context in which libraries run joblib's workers as threads, not processes, so that they share one budget.
 
     For pgmpy's older `estimators.PC` and for dowhy, whose defaults start processes. Threads may ask together.
     """

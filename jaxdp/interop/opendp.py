@@ -20,7 +20,7 @@ from jaxdp.randomness.keys import fresh_key
 
 
 def opendp_measurement(test: PrivateQuery, data: Any) -> Any:
-    """A measurement of OpenDP that releases `test`. Only the shapes and types of `data` are read here.
+    """An OpenDP measurement whose output is the release of `test`. Of `data` only shapes and types are read here.
 
     Its domain are data of these shapes; its metric is OpenDP's change-one distance (replace-one neighbours; the number
     of records is public). Its measure follows the test's cost: max divergence, or zero-concentrated for a test that is

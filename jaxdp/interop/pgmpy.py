@@ -17,7 +17,7 @@ from jaxdp.interop.queries import PrivateQueries
 
 
 def pgmpy_ci_test(queries: PrivateQueries) -> PgmpyTest:
-    """A callable (X, Y, Z, significance_level=0.05) -> bool by names of columns: True where independent."""
+    """For pgmpy: a callable (X, Y, Z, significance_level=0.05) of column names; True means independent."""
     return PgmpyTest(queries)
 
 

@@ -48,7 +48,7 @@ class Spend(Compact):
 
 
 class PrivateQueries(Readable, Uncopied):
-    """Is column i independent of column j given others? P-values of a private test, under one budget.
+    """Conditional-independence queries for other libraries: p-values of a private test, under one budget.
 
     test: any private test, your own included; one run answers one query. data: `Records`, the pair of
     `Schema.read_table`, or an array with `levels=` (and `names=`).

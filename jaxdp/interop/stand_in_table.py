@@ -16,7 +16,7 @@ ROWS = 8
 
 
 def stand_in(queries: PrivateQueries) -> Any:
-    """A pandas DataFrame with the columns of the queries, to give to another library in place of the records."""
+    """A data frame without records, to give to another library in their place; it has the columns of the queries."""
     import pandas
 
     return pandas.DataFrame(np.tile(np.arange(len(queries.names), dtype=float), (ROWS, 1)), columns=queries.names)

@@ -22,7 +22,7 @@ SMALLEST = 1e-300  # keeps the score of a p-value of 0 finite
 
 
 def tigramite_test(queries: PrivateQueries) -> TigramiteTest:
-    """An object for PCMCI's `cond_ind_test`. PCMCI copies it; copies share the budget."""
+    """For tigramite: an object for PCMCI's `cond_ind_test`. PCMCI copies it; the copies share one budget."""
     return TigramiteTest(queries)
 
 

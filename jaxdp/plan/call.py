@@ -20,15 +20,15 @@ def plan(method: str | None = None, **how: Unpack[PlanOptions]) -> Row | Rows[Ro
         jaxdp.plan("partition-gcm", epsilon=1.0, effect=0.25, power=0.8)              # how many records?
         jaxdp.plan(schema="trial.toml", x="dose", y="response", given="age", epsilon=1.0, effect=0.2, power=0.8)
 
-    Three of n, epsilon, effect and power are given, the fourth is the answer. No table is read.
+    Give three of n, epsilon, effect and power; the fourth is the answer. No table is read.
     method: name of a test; without one and without a schema, the default of `jaxdp.test` for one continuous Z.
     schema, or bounds and levels: public knowledge about the columns x, y and given, as in `jaxdp.test`. Without a
-    method all tests that fit them are compared, best first, where Z bends the means of X and Y; a named test that
-    removes only what is linear in Z is planned for means that are. Further keywords, such as residual_sd, are fields
-    of `Setting`.
-    Returns a `Row` (its `sentence` says it in words), or a table of rows where tests are compared.
+    method, all tests that fit the columns are compared, best first, on means of X and Y that are curved functions of
+    Z; a named test that removes only what is linear in Z is planned for linear means. Further keywords, such as
+    residual_sd, are fields of `Setting`.
+    Returns a `Row` (its `sentence` is the answer in words), or a table of rows if tests are compared.
     Errors: ValueError unless exactly three quantities are given, and for columns and tests that do not fit; TypeError
-    for a keyword that there is not.
+    for an unknown keyword.
     """
     asked: dict[str, Any] = dict(complete(PlanOptions, how))
     numbers = {name: asked[name] for name in (*QUANTITIES, "level", "delta")}

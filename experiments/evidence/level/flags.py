@@ -24,10 +24,10 @@ PAGE = HERE.parents[2] / "docs" / "evidence" / "flags.md"
 BEGIN, END = "<!-- flags: begin -->\n", "<!-- flags: end -->"
 HOLDS, LOST = "inside", "flagged"
 Found = dict[tuple[str, str], dict[str, list[float]]]  # (test, flag) -> verdict -> shares of the cells
-ANY = "any, of the schema"
+ANY = "any test, from the schema"
 NOTES = (
-    "Notes about the effect and its interval (`PrivateTest.effect_notes`) say nothing about the level and are not flags. "
-    "The level holds in each of these cells; the last column is the share of the cell's answers that carry the note:"
+    "Notes about the effect and its interval (`PrivateTest.effect_notes`) say nothing about the level and are not "
+    "flags. The level holds in each of these cells; the last column is the share of answers that carry the note:"
 )
 NOT_MEASURED = {  # (test, flag) that the table has no row of, and why
     ("subsample-aggregate", "fit"): "on the command line this test takes no Z; in Python the flag appears with every "
@@ -111,7 +111,9 @@ def measured() -> Found:
 
 
 def table() -> str:
-    lines = ["| test | flag | cells, level holds | share of answers flagged | cells, level lost | share of answers flagged |"]
+    lines = [
+        "| test | flag | cells, level holds | share of answers flagged | cells, level lost | share of answers flagged |"
+    ]
     lines.append("|---|---|---|---|---|---|")
     found = measured()
     for test, flag in sorted(set(named()) & set(found)):

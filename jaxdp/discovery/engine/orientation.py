@@ -14,7 +14,7 @@ def orient(
     separators: Mapping[tuple[int, int], Collection[int]],
     against: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The CPDAG of a symmetric skeleton (d, d); separators: (i, j) with i < j -> the set that split the pair.
+    """The CPDAG of a symmetric skeleton (d, d). separators: (i, j) with i < j -> the set that separates the pair.
 
     Colliders i -> k <- j are set where k is not in the separator of the non-adjacent pair (i, j), in
     lexicographic order; an arc that an earlier collider reversed stays as it is. Pairs without a

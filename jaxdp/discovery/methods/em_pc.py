@@ -47,7 +47,7 @@ def em_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC whose removals are drawn by exponential mechanisms, one call per vertex and order.
+    """PC in which exponential mechanisms draw the edges to remove, one draw per vertex and order.
 
     Score of a neighbour j: s_j = max over conditioning sets of the studentised query, in units of its
     sensitivity, so that every order statistic of the scores moves by at most 1. A call draws the number beta

@@ -36,7 +36,7 @@ RANGE_SDS = 64
 
 @frozen_pytree
 class NoisyMarginals(PrivateQuery):
-    """Releases every table of `width` columns, flattened into one vector, with normal noise.
+    """Releases the tables of every `width` columns with normal noise, as one vector.
 
     Sensitivity: a replacement moves two cells of each of the K tables by 1, so sqrt(2 K) in L2; an arrival
     moves one, sqrt(K). Privacy: rho-zCDP with mechanism=Gaussian(rho); epsilon is infinite.
@@ -135,7 +135,7 @@ def marginal_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC on all noisy tables of `width` columns: one release, any number of tests up to order width - 2.
+    """PC on the noisy tables of every `width` columns: one release, any number of tests given up to width - 2 columns.
 
     Otherwise as `table_pc`. Privacy: rho-zCDP (never a pure epsilon: the graph's cost says epsilon=inf and its rho),
     L2 sensitivity sqrt(2 C(d, width)) under replace-one, sqrt(C(d, width)) under add-or-remove-one.

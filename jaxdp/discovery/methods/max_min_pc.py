@@ -146,7 +146,7 @@ def max_min_pc(
     ledger: Account | None = None,
     keep: str | os.PathLike | None = None,
 ) -> Graph:
-    """Skeleton of 10 to 60 coded columns by private draws: a tree, then edges that no conditioning set explains.
+    """Graph of 10 to 60 coded columns by private draws of edges: first a tree, then those that no set explains away.
 
     (1) d - 1 draws of a spanning tree by the score q of two columns alone (`statistics.tables.excess`). (2) At most
     further edges (0.8 d; d/2 of pure epsilon), each the largest over pairs of the smallest q over conditioning sets,

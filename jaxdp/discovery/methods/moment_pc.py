@@ -92,7 +92,7 @@ def moment_pc(
     ledger: Account | None = None,
     keep: str | os.PathLike | None = None,
 ) -> Graph:
-    """PC on partial correlations of one noisy moment matrix: one release, any number of queries.
+    """PC on partial correlations from one noisy moment matrix: one release, any number of queries.
 
     data: `Records`, the pair of `Schema.read_table`, or an array (n, d) with `levels=`; continuous columns on [-1, 1]
     (their bounds may be wide: centres and scales are private), coded ones, or both. Columns of more than two unordered

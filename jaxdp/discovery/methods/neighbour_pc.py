@@ -99,7 +99,7 @@ def neighbour_pc(
     ledger: Account | None = None,
     keep: str | os.PathLike | None = None,
 ) -> Graph:
-    """Skeleton of continuous and mixed columns by private draws of a score that sees bends, spreads and products.
+    """Graph of continuous and mixed columns by private draws of edges; its score detects bends, spreads and products.
 
     Score of columns i, j given S: records in the order of S (random, by a column, along a Hilbert curve of two), the
     largest absolute sum over neighbours of psi(difference in i) psi(difference in j), each column by its value or by

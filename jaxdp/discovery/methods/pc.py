@@ -33,7 +33,7 @@ NOT_PRIVATE = Cost(epsilon=float("inf"), delta=0.0, rho=float("inf"), relation=R
 
 @dataclasses.dataclass(frozen=True)
 class DSeparation:
-    """Oracle test: independence in a known DAG (bool (d, d), a Network or a networkx graph), by d-separation."""
+    """Oracle for PC: d-separation in a known DAG (a bool (d, d) array, a Network or a networkx graph)."""
 
     graph: Any
 
@@ -45,7 +45,7 @@ class DSeparation:
 
 @dataclasses.dataclass(frozen=True)
 class StratifiedTest:
-    """Non-private test of coded columns from exact tables: "kendall" (z from U and V), "chi2" or "g".
+    """Non-private test of coded columns on exact tables: "kendall" (conditional Kendall), "chi2" or "g".
 
     min_variance: see `table_scores.scores`; 0 is the classical rule.
     """

@@ -117,7 +117,7 @@ def priv_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """Priv-PC: a cheap sieve on a subset finds candidates for removal, each is examined on all rows.
+    """Priv-PC: a cheap sieve on a subset of the rows finds edges to remove; each is then examined on all rows.
 
     epsilon is the total, divided over max_rounds (default d(d-1)/2) equal rounds, reserved before the data
     are read. A round ends when the sieve fires, whatever examine says; subset and (with refresh) threshold noise are

@@ -52,7 +52,7 @@ def svt_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC by one sparse vector over all queries: exponential noise, threshold never refreshed.
+    """PC by one sparse vector over all queries, with exponential noise and one noisy threshold for all.
 
     A CI query is answered by the studentised number of `decision_query` in units of its own sensitivity; one that
     fires removes its edge, so at most d(d-1)/2 can fire and the budget never runs out.

@@ -154,6 +154,18 @@ def fortnights(amount: float) -> Callable:
     return draw
 
 
+def month_ends(amount: float) -> Callable:
+    """A year of days; X and Y are higher by that much from the 25th of a month on."""
+
+    def draw(rng, n):
+        days = DATES + rng.integers(0, 365, n)
+        noise = rng.normal(size=(2, n))
+        late = (days - days.astype("datetime64[M]")).astype(int) >= 24
+        return {"x": amount * late + noise[0], "y": amount * late + noise[1], "z0": days.astype(str)}
+
+    return draw
+
+
 def rounded(amount: float) -> Callable:
     """Incomes of which four in ten are rounded; X and Y of those are higher by that much."""
 
@@ -219,6 +231,7 @@ CELLS_OF_RECORD = (
     Cell("200 sites as numbers", CONTRAST, sites(2), SITES, 4000, 1.0, TWO),
     Cell("gentle trend", CELLS, about(_bend), BETWEEN, given=ONE, fields=ACCEPTED),
     Cell("steep trend", CELLS, about(_wave), BETWEEN, 4000, 1.0, ONE, fields=ACCEPTED),
+    Cell("steep trend, few records", CELLS, about(_wave, 0.1), BETWEEN, 600, 1.0, ONE, fields=ACCEPTED),
     Cell("plane", CELLS_OF_TWO, about(_plane, 2.0, count=2), BOX, given=TWO, fields=ACCEPTED),
     Cell("steep plane", CELLS_OF_TWO, about(_plane, 0.1, count=2), BOX, 4000, 4.0, TWO, fields=ACCEPTED),
     Cell("half and half", ("kruskal-wallis",), groups(0.5), PAIR),
@@ -258,6 +271,7 @@ CELLS_OF_RECORD = (
     Cell("a daily cycle, cycles = []", ("band-gcm",), hours(1.0), STAMPS, 2000, given=ONE),
     Cell("fortnights alike, few records a day", ("band-gcm",), fortnights(0.0), DAYS, 500, given=ONE),
     Cell("fortnights differ, few records a day", ("band-gcm",), fortnights(5.0), DAYS, 150, 8.0, ONE),
+    Cell("turn of the month, few records a day", ("band-gcm",), month_ends(2.0), DAYS, 500, given=ONE),
     Cell("rounders alike, heaps = []", ("band-gcm",), rounded(0.0), INCOMES, 2000, given=ONE),
     Cell("rounders differ, heaps = []", ("band-gcm",), rounded(3.0), INCOMES, 2000, given=ONE),
 )

@@ -45,10 +45,21 @@ def check(case, found):
     )
     for path, reached in found.items():
         share = wanted[path].share if isinstance(wanted[path], BestKnown) else wanted[path]
-        assert reached.share <= 1.0 + ROUNDING, f"{case.name} {path} moves by {reached.share:.4f} of its bound"
-        assert reached.outside == 0.0, f"{case.name} {path} leaves its public range by {reached.outside:.3g}"
-        assert reached.share >= share - SLACK, f"{case.name} {path}: {reached.share:.4f} of the bound, not {share}"
-        assert isinstance(wanted[path], BestKnown) or share > CAUGHT
+        assert reached.share <= 1.0 + ROUNDING, (
+            f"{case.name} {path} moves by {reached.share:.4f} of its bound: its sensitivity is too small"
+        )
+        assert reached.outside == 0.0, (
+            f"{case.name} {path} leaves its public range by {reached.outside:.3g}: widen lower= or upper="
+        )
+        assert reached.share >= share - SLACK, (
+            f"{case.name} {path}: {reached.share:.4f} of the bound, attack_tightness= says {share}. Make the "
+            "pair of the proof by hand (worst_pairs= of its Example), or tighten the bound; where neither is possible, "
+            "attack_tightness=BestKnown(share, because)"
+        )
+        assert isinstance(wanted[path], BestKnown) or share > CAUGHT, (
+            f"attack_tightness={share} of {case.name} {path} finds no bound that is a tenth too small: make worse "
+            "pairs by hand (worst_pairs=), or say why there are none: BestKnown(share, because)"
+        )
         assert np.isfinite(reached.share)
 
 

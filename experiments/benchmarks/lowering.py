@@ -1,6 +1,7 @@
 """What a GPU would be given: every test, search kernel and compiled statistic lowered for `cuda`, without a GPU.
 
     python -m experiments.benchmarks.lowering     # writes results/lowering/cuda.json; about two minutes
+    python -m experiments.benchmarks.lowering --extend     # only what has no row yet; the other rows stay as they are
 
 A test's program is one replicate of an example of the catalogue: draw data of n records, statistic, noise, p-value.
 Kernels are the compiled functions of `jaxdp.discovery` and `jaxdp.statistics` as every search calls them on a small
@@ -20,7 +21,7 @@ import pathlib
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -122,20 +123,25 @@ def _compiled(module: str) -> list[str]:
     return [name for name, value in values if hasattr(value, "lower") and hasattr(value, "trace") and callable(value)]
 
 
-def kernels() -> dict[str, dict[str, Any]]:
-    """The figures of the compiled functions that searches call, and those inside the examples' programs."""
+def kernels(examples: Sequence[str], known: Container[str] = ()) -> dict[str, dict[str, Any]]:
+    """The figures of the compiled functions that searches call, and those inside these examples' programs.
+
+    known: kernels that are left out.
+    """
     jax.clear_caches()  # a program that was traced before would not be called through the recorders
     with recorded() as calls:
         for run in searches.searches().values():
             with contextlib.suppress(ValueError, TypeError):  # one that needs more than a budget, or other columns
                 run(jax.random.key(0), table(), epsilon=5.0, **({"delta": 1e-6} if "delta" in run.spec.needs else {}))
-        for name in names():
+        for name in examples:
             found = cases.find(name)
             data = functools.partial(found.example.data, n=cases.RECORDS)
             jax.eval_shape(lambda key, f=found, d=data: core.run(f.build(1.0, cases.RECORDS), key, d(key)).p_value,
                            jax.random.key(0))  # fmt: skip
     result = {}
     for name, (function, arguments, named, wide) in sorted(calls.items()):
+        if name in known:
+            continue
         with jax.enable_x64(wide):
             result[name] = figures(function.trace(*arguments, **named)) | {"asked": "float64" if wide else "float32"}
     return result
@@ -158,13 +164,28 @@ def rises(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     return found
 
 
+def extended(before: dict[str, Any]) -> dict[str, Any]:
+    """The rows of before, and of what has none yet; those of examples that are gone are left out."""
+    kept = {name: row for name, row in before.items() if "." not in name}
+    examples = {name: kept.get(name) or of_example(name) for name in names()}
+    held = {name: row for name, row in before.items() if "." in name}
+    return examples | dict(sorted((held | kernels([*examples.keys() - kept.keys()], held)).items()))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Writes the record and says what rose."""
     parser = argparse.ArgumentParser(prog="python -m experiments.benchmarks.lowering", description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, default=RECORD, help="file")
-    out = parser.parse_args(arguments).out
-    before = json.loads(out.read_text())["programs"] if out.exists() else {}
-    programs = {name: of_example(name) for name in names()} | kernels()
+    parser.add_argument(
+        "--extend", action="store_true", help="add what has no row yet, and drop examples that are gone"
+    )
+    given = parser.parse_args(arguments)
+    out = given.out
+    record = json.loads(out.read_text()) if out.exists() else {"jax": jax.__version__, "programs": {}}
+    if given.extend and record["jax"] != jax.__version__:
+        parser.error(f"the record is of JAX {record['jax']}, this is {jax.__version__}: run it without --extend.")
+    before = record["programs"]
+    programs = extended(before) if given.extend else {name: of_example(name) for name in names()} | kernels(names())
     head = {"platform": PLATFORM, "jax": jax.__version__, "records": cases.RECORDS}
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(found)}" for name, found in programs.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 
 from jaxdp._base import amounts, check
 from jaxdp._base.display import NOT_PRIVATE, Compact, Readable, Rows, listed, printable
@@ -40,6 +40,16 @@ class Asked(Compact):
     method: str
     epsilon: float
     answer: str
+
+
+class Charged(Protocol):
+    """An answer with what it cost."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def cost(self) -> Cost: ...
 
 
 class Session(Readable, Uncopied):
@@ -141,9 +151,7 @@ class Session(Readable, Uncopied):
         share = {} if how.get("epsilon") is not None else {"epsilon": self._share}
         return {**self._reading, **how, **share, "schema": self.schema, "ledger": account, "key": key}
 
-    def _note[T: (Answer, PairAnswers, Graph, Coefficients, Description)](
-        self, found: T, columns: str, answer: str
-    ) -> T:
+    def _note[T: Charged](self, found: T, columns: str, answer: str) -> T:
         self.asked.append(Asked(columns, found.method, float(found.cost.epsilon), answer))
         return found
 

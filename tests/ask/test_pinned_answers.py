@@ -1,6 +1,7 @@
 """What the commands that answer write and print, pinned: a change of the code that answers shows here.
 
-`python tests/ask/test_pinned_answers.py` records the answers anew, where a change is meant. Numbers of result.json
+`python tests/ask/test_pinned_answers.py NAME` records that answer of `COMMANDS`, without a name all of them, where a
+change is meant. Numbers of result.json
 are pinned to 1e-6, whole numbers and names exactly, the screen by its lines. Sentences that other rooms write, such as
 cautions and what a test says of itself, are pinned by their presence alone.
 """
@@ -10,6 +11,7 @@ import io
 import json
 import math
 import re
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 from jaxdp.cli.main import main
 from jaxdp.data import plink
 
+PLACE = Path(__file__).relative_to(Path(__file__).parents[2])
 PINNED = Path(__file__).with_name("pinned_answers.json")
 SENTENCES = ("cautions", "sees", "assumption", "level_rule", "effect_is", "versions", "power")  # of result.json
 PARAGRAPHS = (
@@ -122,8 +125,9 @@ def same(found, pinned, place=""):
     "name", [pytest.param(name, marks=[pytest.mark.full] * (name not in QUICK)) for name in COMMANDS]
 )
 def test_an_answer_is_the_one_that_was_pinned(name, tmp_path):
-    differences = same(answered(name, tmp_path), json.loads(PINNED.read_text())[name])
-    assert not differences, f"if this is meant, run python {Path(__file__).name} and commit what it writes"
+    pinned = json.loads(PINNED.read_text()).get(name, "nothing")
+    differences = same(answered(name, tmp_path), pinned)
+    assert not differences, f"if this is meant, run python {PLACE} {shlex.quote(name)} and commit what it writes"
 
 
 def test_a_difference_would_be_seen():
@@ -141,9 +145,9 @@ def test_a_difference_would_be_seen():
 
 
 if __name__ == "__main__":
-    found = {}
-    for command in COMMANDS:
+    found = json.loads(PINNED.read_text()) if sys.argv[1:] else {}
+    for command in sys.argv[1:] or COMMANDS:
         with tempfile.TemporaryDirectory() as place:
             found[command] = answered(command, Path(place))
-    PINNED.write_text(json.dumps(found, indent=1) + "\n")
+    PINNED.write_text(json.dumps({command: found[command] for command in COMMANDS}, indent=1) + "\n")
     sys.exit(0)

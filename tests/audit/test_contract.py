@@ -237,7 +237,13 @@ def test_a_bound_cut_by_a_tenth_is_found(case, monkeypatch):
         bounds._statistics.clear_cache()  # a program of the understated class must not serve the true one
     with pytest.raises(AssertionError, match="of its bound"):
         attacks.check(case, found)
-    assert all(found[path].share > 1.02 for path in attacks.caught(case) if path != "smooth")
+    missed = {
+        path: found[path].share for path in attacks.caught(case) if path != "smooth" and found[path].share <= 1.02
+    }
+    assert not missed, (
+        f"bounds of {case.name} cut by a tenth are passed by no attack, which moves {missed} of them: see what "
+        "test_every_bound_is_reached_and_none_is_passed says of this case"
+    )
 
 
 @frozen_pytree

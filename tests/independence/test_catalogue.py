@@ -34,7 +34,8 @@ class Mine(jaxdp.PartitionGCM):
 
 def test_every_exported_query_is_in_the_catalogue():
     known = {entry.cls for entry in catalogue.entries().values()}
-    assert set(QUERIES) - BASES <= known
+    missing = sorted(query.__name__ for query in set(QUERIES) - BASES - known)
+    assert not missing, f"{missing} are exported without a spec of their own: give each class spec = TestSpec(...)"
     assert len(known) > 25
 
 
@@ -55,7 +56,7 @@ def test_every_spec_points_to_what_exists():
             assert planning.formula is None or callable(formula_at(planning.formula))
             assert callable(formula_at(planning.reference))
         page = ROOT.parent / entry.spec.theory
-        assert page.is_file(), f"{entry.name} names {entry.spec.theory}"
+        assert page.is_file(), f"theory= of {entry.name} names {entry.spec.theory!r}: write that page, with the proof"
 
 
 def test_names_that_do_not_exist_are_told_with_what_was_meant():

@@ -205,7 +205,10 @@ def test_every_test_has_sums_or_says_why_not_before_it_reads(name):
     stream = dataclasses.replace(chunks.of_arrays(data, 25), read=lambda: (_ for _ in ()).throw(AssertionError("read")))
     told = core.needs_all(test, stream.shapes)
     if told:
-        assert told != core.NO_SUM, "say why in TestSpec(needs_all=...)"
+        assert told != core.NO_SUM, (
+            f"{name} cannot read a table in chunks and does not say why: define partial and finish if its statistic "
+            "follows from sums over records, else say why not in TestSpec(needs_all=...), in half a sentence"
+        )
         with pytest.raises(ValueError, match=re.escape(f"must have all records in memory: {told}.")):
             core.require_sums(test, stream.shapes)
     else:

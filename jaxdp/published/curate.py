@@ -57,7 +57,7 @@ def adaptive_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC with one noisy answer per query, and budgets per order that adapt to the graph found so far.
+    """PC with one noisy answer per query; the budget of each order adapts to the graph found so far (CURATE).
 
     The query is the studentised one of `decision_query`, in units of its sensitivity, with Laplace noise.
     expected_degree: public guess of neighbours per column, for the number of queries of later orders.

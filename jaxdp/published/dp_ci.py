@@ -44,7 +44,7 @@ class PaperGCM(PrivateGCM):
 @final
 @frozen_pytree
 class PaperCRT(RandomizationTest):
-    """Algorithm 2 of the GCM paper: the rank of T_0 by report-noisy-max, p = (1 + rank)/(m + 1).
+    """Algorithm 2 of the GCM paper: report-noisy-max selects the rank of T_0; p = (1 + rank)/(m + 1).
 
     Scores: -|Q_(k) - T_0| over the sorted statistics Q_(0) >= ... >= Q_(m), which move by 2 Delta (Lemma 4.3).
     Sensitivity: Delta as published (Lemma 4.5) for kernel ridge residuals, 2 without a kernel.

@@ -64,7 +64,7 @@ class PaperMICeLaplace(MICeLaplace):
 
 @frozen_pytree
 class MICrGeometricSplit(MICrGeometric):
-    """The published geometric mechanism repaired: one table per grid, the budget divided by their number.
+    """The published MICr-Geom, repaired: one noisy table per grid, which share the budget equally.
 
     Statistic: the counts of all G = 2 floor(B/2) - 3 master tables, as one vector. Sensitivity: 2 G in L1 (sqrt(2 G) in
     L2), replace-one.
@@ -97,7 +97,7 @@ class MICrGeometricSplit(MICrGeometric):
 @final
 @frozen_pytree
 class PaperMICrGeometric(MICrGeometricSplit):
-    """The published MICr-Geom (mechanism 3): a fresh table per grid, each with noise for the whole epsilon.
+    """The published MICr-Geom (mechanism 3): one noisy table per grid, each with noise for the whole epsilon.
 
     What is wrong: one record is in all G = 2 floor(B/2) - 3 tables, so the claim of epsilon-DP is false
     (docs/theory/mic.md#published-geometric-mechanism).

@@ -66,7 +66,7 @@ def _published(*args, **fields) -> TestSpec:
 @final
 @frozen_pytree
 class PaperKendall(ConditionalKendall):
-    """Definition 6 of the paper, a weighted sum of Kendall's tau within strata, with noise for the claimed sensitivity.
+    """Definition 6 of the Priv-PC paper: weighted Kendall's tau within strata, with noise for the claimed sensitivity.
 
     Statistic: a scalar with signed S_i, asymptotically standard normal under the null.
     What is wrong: the claimed sensitivity 4.5/sqrt(n - 1) (docs/theory/conditional_kendall.md#definition-6).
@@ -181,7 +181,7 @@ def priv_pc_paper(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """Algorithm 2: Definition 6 with the claimed 4.5/sqrt(n - 1), the published noise, a new threshold for every round.
+    """Priv-PC as published (Algorithm 2): Definition 6, noise for the claimed 4.5/sqrt(n - 1), a new threshold per round.
 
     Arguments as of `jaxdp.discovery.priv_pc`; subset: default by `jaxdp.tune.subsample_size`.
     Privacy: the cost is the epsilon that is true, far above the one asked for

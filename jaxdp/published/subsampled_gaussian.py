@@ -50,7 +50,7 @@ def gaussian_pc(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """PC with normal noise on every query, each asked on a fresh uniform subset of the rows.
+    """PC with normal noise on every query, each computed on a fresh uniform subset of the rows.
 
     subset: its size, default all rows. max_tests: queries reserved before the data are read (default five per pair);
     when they are used up the search stops with complete=False. The query is that of `decision_query`, which moves

@@ -30,7 +30,7 @@ from jaxdp.statistics.tables.unit_circle import Groups
 @final
 @frozen_pytree
 class PaperUnitCircle(UnitCircle):
-    """The published test: noise for sqrt(Delta_1^2 + Delta_0^2), threshold at the private margin M1.
+    """The published unit-circle test: noise for sqrt(Delta_1^2 + Delta_0^2), threshold at the private margin M1.
 
     Statistic: u minus the threshold that belongs to M1 (its exact Monte Carlo limit); positive values reject.
     What is wrong: M1 is not public, so the noise does not cover the move of the threshold
@@ -130,7 +130,7 @@ class PaperThresholdNoise(ThresholdNoise):
 @final
 @frozen_pytree
 class PaperFirstTables(FirstTables):
-    """Algorithm 3 as printed: its quantile subtracts the realised threshold noise, which cancels.
+    """Algorithm 3 of the unit-circle paper as printed: its quantile subtracts the threshold noise, so that it cancels.
 
     What is wrong: each of the s2 = `max_outputs` outputs then costs epsilon/(4 s1), s1 = `count`, and nothing pays for
     accepted tables (docs/theory/gwas.md#algorithm-3-as-printed).

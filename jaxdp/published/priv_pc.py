@@ -181,7 +181,7 @@ def priv_pc_paper(
     levels: Sequence[int] | None = None,
     ledger: Account | None = None,
 ) -> Graph:
-    """Priv-PC as published (Algorithm 2): Definition 6, noise for the claimed 4.5/sqrt(n - 1), a new threshold per round.
+    """Priv-PC as published (Algorithm 2): Definition 6, noise for the claimed 4.5/sqrt(n - 1), a threshold per round.
 
     Arguments as of `jaxdp.discovery.priv_pc`; subset: default by `jaxdp.tune.subsample_size`.
     Privacy: the cost is the epsilon that is true, far above the one asked for

@@ -11,7 +11,7 @@ from jaxdp.cli.main import COMMANDS, build_parser
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text()
-WITHOUT_QUESTION = {"bench", "demo", "report"}  # commands that answer none about data, a plan or a claim
+WITHOUT_ROW = {"bench", "demo", "report"}  # commands that answer none about data, a plan or a claim
 
 
 def flat(names):
@@ -62,7 +62,7 @@ def test_it_is_short_and_complete():
     assert len(links.splitlines()) == 5
     table = TEXT.split("## What do you want to know?")[1].split("![")[0]
     named = {line.split("`jaxdp ")[1].split()[0] for line in table.splitlines() if "`jaxdp " in line}
-    missing = set(COMMANDS) - named - WITHOUT_QUESTION
+    missing = set(COMMANDS) - named - WITHOUT_ROW
     assert not missing, f"README.md, 'What do you want to know?': a row for each of {sorted(missing)}"
     assert named <= set(COMMANDS)
 

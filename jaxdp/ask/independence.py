@@ -256,7 +256,7 @@ def require_size(entry: catalogue.Entry, rows: int) -> None:
 
 @table_call(TestOptions)
 def test(table: Any, **how: Unpack[TestOptions]) -> Answer:
-    """Is X independent of Y (given Z)? One call, the same builder and checks as `jaxdp test` on the command line.
+    """Is X independent of Y (given Z)? One private test, built and checked as by the command `jaxdp test`.
 
         jaxdp.test(frame, x="dose", y="response", given="age", epsilon=1.0,
                    bounds={"dose": (0, 10), "response": (-5, 5), "age": (18, 90)})

@@ -57,14 +57,14 @@ def discover(
 ) -> Graph:
     """Causal discovery at one total budget, by the search `method`; "auto" chooses it from public numbers.
 
-    method: a test of the catalogue, or "package.module:Class" of your own: PC with that test (`pc_with`); or a name
-    of `jaxdp.discovery.spec.searches()`: "table_pc", "max_min_pc", ... for coded columns, "neighbour_pc" and
-    "moment_pc" for continuous or mixed ones; or a `Search` of your own, or "package.module:name" of one.
-    delta: for searches that can use one, which need less noise; the automatic choice may leave it unspent, and says so.
+    method: the name of a search in `jaxdp.discovery.spec.searches()` ("table_pc", "max_min_pc", ... for coded columns,
+    "neighbour_pc" and "moment_pc" for continuous or mixed ones), a `Search` of your own or its "package.module:name";
+    or the name of a test, or "package.module:Class" of your own, for PC with that test (`pc_with`).
+    delta: for searches that then need less noise; the automatic choice may leave it unspent, and says so.
     knowledge: required and forbidden edges and an order in time. accept_coarse_cells: of `partition_pc` and of PC with
-    a test. keep: file for the answers of a search, with which it goes on if it is interrupted; searches whose noise
-    nobody may see, such as svt_pc, have none. directions: share of the budget for the arrows, of searches that pay for
-    them; 0 draws none; default: what the search chooses.
+    a test. keep: a file for the answers of a search, so that it can continue if it is interrupted; not for searches
+    whose noise must remain secret, such as svt_pc. directions: share of the budget for the arrows, for searches that
+    pay for arrows; 0 draws none; default: a choice of the search.
     Privacy: (epsilon, delta)-DP under replace-one. Errors: ValueError for a name that does not exist, for columns and
     settings that the search does not take, and for knowledge that it cannot use.
     """

@@ -6,11 +6,15 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import numbers
 import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxdp._base.printed import printed
+
+NUMBERS = {int, float, types.NoneType}
 NO_SEED = "a simulation, which is not private, takes key=jax.random.key(1); a release takes no key."
 
 
@@ -58,7 +62,8 @@ def _parts(hint: Any) -> tuple[Any, Keyword]:
 def complete[Options](options: type[Options], given: Mapping[str, Any]) -> Options:
     """All keywords of a TypedDict, by default those that are not given.
 
-    Errors: TypeError for one that there is not, with what was probably meant, and for a required one that is missing.
+    Errors: TypeError for one that there is not, with what was probably meant, for a required one that is missing, and
+    for what is no number where the type says number.
     """
     known: dict[str, Any] = declared(typing.cast(Any, options))
     for name in given:
@@ -71,7 +76,19 @@ def complete[Options](options: type[Options], given: Mapping[str, Any]) -> Optio
     for name in known:
         if name in options.__required_keys__ and name not in given:  # type: ignore[attr-defined]
             raise TypeError(f"{name} is missing: give {name}=.")
+    for name, value in given.items():
+        kinds = set(typing.get_args(known[name][0]) or (known[name][0],))
+        if kinds & {int, float} and kinds <= NUMBERS and not _is_one(value, kinds):
+            raise TypeError(f"{name} must be one number, got {printed(value)}.")
     return {name: given.get(name, said.default) for name, (_, said) in known.items()}  # type: ignore[return-value]
+
+
+def _is_one(value: Any, kinds: set[Any]) -> bool:
+    """Whether it is one number, of any library, or the None that the type allows."""
+    if value is None:
+        return types.NoneType in kinds
+    number = isinstance(value, numbers.Number) or getattr(value, "shape", None) == ()
+    return number and not isinstance(value, str | bytes)
 
 
 def flat[F: Callable](options: Any) -> Callable[[F], F]:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pickle
 import types
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -58,6 +59,13 @@ def declared(one):
 def test_a_search_takes_the_arguments_that_it_declares_and_no_others(name):
     assert set(VALUES) == set(ABILITIES) == set(Abilities.__annotations__)
     assert accepted(OFFERED[name]) == declared(OFFERED[name])
+
+
+def test_every_search_has_a_row_on_the_page():
+    rows = (Path(__file__).parents[2] / "docs" / "discovery.md").read_text(encoding="utf-8").splitlines()
+    ours = [name for name, one in searches().items() if not one.spec.true_epsilon]
+    missing = [name for name in ours if not any(row.startswith(f"| `{name}`") for row in rows)]
+    assert not missing, f"docs/discovery.md, 'Which search': a row for each of {missing}"
 
 
 def test_a_wrong_declaration_would_be_seen():

@@ -1,0 +1,169 @@
+"""Cramér's V of a noisy table with its 95 % interval, from the release of a test: post-processing, no further cost.
+
+Theory: docs/theory/effect_sizes.md#cramers-v. Symbols: N = noisy table (r, c) of n records, v = noise variance of a
+cell, p, q = its margins, E = n p q'; D = departure from independence along which V grows, t = how far; Q = sum
+(N - E)^2/(E + v), Q_V the same with v/16: its mean grows with V alone, whichever cells depart.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.independence import effect_sizes
+from jaxdp.statistics.tables import noisy_table_statistics as noisy
+
+DRAWS = 400  # tables at each t, of the same random numbers
+FURTHEST = 4.0  # t, about V: cells that have no records by then stay empty
+STEPS = 20  # halvings of t
+LITTLE = 1.0 / 16.0  # of the noise variance, in Q_V
+LEAST_SEEN = 0.5  # E/(E + v) of the cell that noise hides most, in that of the cell it hides least
+OPEN = 1e-6  # a p-value that is a rank finds at miss itself
+
+NAME = "Cramér's V"
+RARE = "rare levels"
+SENTENCES = {
+    RARE: f"{NAME} is not given: beside the noise of this release the rarest levels have too few records together. "
+    "Levels that are merged, more records or a larger epsilon would help."
+}
+
+
+class Path(NamedTuple):
+    """Laws p q' + t D, and random numbers (DRAWS, r, c) of tables drawn from them."""
+
+    product: jax.Array
+    departure: jax.Array
+    total: jax.Array
+    variance: jax.Array
+    normals: jax.Array
+    noise: jax.Array
+
+    def law(self, t):
+        found = jnp.maximum(self.product + t * self.departure, 0.0)
+        return found / jnp.sum(found)
+
+    def tables(self, t):
+        """Noisy tables of n records with this law: counts with its variance and the skewness of counts."""
+        law = self.law(t)
+        counts = self.total * law + jnp.sqrt(self.total * law) * self.normals
+        counts = counts + (self.normals**2 - 1.0) / 6.0 * (law > 0.0)
+        counts = counts + law * (self.total - jnp.sum(counts, axis=(-2, -1), keepdims=True))
+        return counts + self.noise
+
+    def statistics(self, tables):
+        """Q and Q_V; of two levels each their roots, with the sign of the departure along D."""
+        found = [noisy.chi_squared(tables, self.total, self.variance * part) for part in (1.0, LITTLE)]
+        if not self.signed:
+            return found
+        table, rows, columns = noisy.fitted_margins(tables, self.total)
+        away = table[..., 0, 0] - self.total * rows[..., 0] * columns[..., 0]
+        return [jnp.sign(away * self.departure[0, 0]) * jnp.sqrt(one) for one in found]
+
+    @property
+    def signed(self) -> bool:
+        """Whether there is one way to depart and its opposite."""
+        return self.product.shape == (2, 2)
+
+    def size(self, t):
+        """V at t; of two levels each the phi coefficient, in the direction of D."""
+        law = self.law(t)
+        rows, columns = jnp.sum(law, axis=1), jnp.sum(law, axis=0)
+        product = rows[:, None] * columns[None, :]
+        away = jnp.where(product > 0.0, (law - product) ** 2 / jnp.maximum(product, noisy.TINY), 0.0)
+        found = jnp.minimum(jnp.sqrt(jnp.sum(away) / (min(law.shape) - 1.0)), 1.0)
+        return jnp.sign(t) * jnp.where(jnp.abs(t) > FURTHEST * (1.0 - 4.0 * 0.5**STEPS), 1.0, found)
+
+
+def path_of(key, table, total, mechanism, sensitivity) -> Path:
+    """The laws along the departure of a noisy table, which counts less the more of it is noise: V = t before clipping."""
+    variance = mechanism.variance(sensitivity)
+    table, rows, columns = noisy.fitted_margins(table, total)
+    product = rows[:, None] * columns[None, :]
+    away = (table / total - product) * product / (product + variance / total + noisy.TINY)
+    away = away - jnp.sum(away, axis=1, keepdims=True) * columns[None, :]
+    away = away - jnp.sum(away, axis=0, keepdims=True) * rows[:, None]
+    squared = jnp.sum(away**2 / jnp.maximum(product, noisy.TINY)) / (min(table.shape) - 1.0)
+    key_counts, key_noise = jax.random.split(key)
+    shape = (DRAWS, *table.shape)
+    normals, noise = jax.random.normal(key_counts, shape), mechanism.noise(key_noise, sensitivity, shape)
+    return Path(product, away / jnp.sqrt(jnp.maximum(squared, noisy.TINY)), total, variance, normals, noise)
+
+
+def crossings(path: Path, conditions, count: int):
+    """The t (count,) at which each of so many conditions on the statistics at t becomes true; the ends where none does."""
+
+    def halve(_, ends):
+        low, high = ends
+        middle = 0.5 * (low + high)
+        passed = jnp.diagonal(jax.vmap(conditions)(middle))
+        return jnp.where(passed, low, middle), jnp.where(passed, middle, high)
+
+    start = -FURTHEST if path.signed else 0.0
+    low, high = jax.lax.fori_loop(0, STEPS, halve, (jnp.full(count, start), jnp.full(count, FURTHEST)))
+    return 0.5 * (low + high)
+
+
+def sized(key, table, total, mechanism, sensitivity, null_p_value, miss=effect_sizes.MISS):
+    """(V, its interval) of a noisy table, from a test's p-value of no dependence; of two levels each phi.
+
+    NaN where noise hides the rarest cells. The interval begins at 0 exactly where the p-value is above `miss`.
+    """
+    path = path_of(key, table, total, mechanism, sensitivity)
+    (value, plain), least = path.statistics(table), critical(path, miss)
+
+    def conditions(t):
+        drawn, flat = path.statistics(path.tables(t))
+        # on one side at no dependence, on both where a dependence of this size is found
+        found = 1.0 if path.signed else jnp.clip((jnp.mean(drawn >= least) - miss) / (1.0 - miss), 0.0, 1.0)
+        below = 0.5 * miss * found
+        above, beneath = rank(drawn >= value), rank(flat <= plain)
+        return jnp.stack([above >= 0.5, above > miss - below, beneath <= below])
+
+    estimate, low, high = crossings(path, conditions, 3)
+    kept, step = null_p_value > miss * (1.0 + OPEN), FURTHEST * 0.5**STEPS
+    if path.signed:
+        low = jnp.where(kept, jnp.minimum(low, 0.0), jnp.maximum(low, step))
+        high = jnp.maximum(high, jnp.where(kept, 0.0, step))
+        side = jnp.sign(path.departure[0, 0])
+    else:
+        low, side = jnp.where(kept, 0.0, jnp.maximum(low, step)), 1.0
+        estimate = jnp.where(estimate < 2.0 * step, 0.0, estimate)
+    estimate = jnp.maximum(estimate, low)
+    ends = [side * path.size(end) for end in (low, jnp.maximum(high, estimate))]
+    interval = jnp.minimum(*ends), jnp.maximum(*ends)
+    everything = effect_sizes.EVERYTHING * (2.0 if path.signed else 1.0)
+    unknown = hidden(path) | (interval[1] - interval[0] >= everything)
+    known = [jnp.where(unknown, jnp.nan, number) for number in (side * path.size(estimate), *interval)]
+    return known[0], tuple(known[1:])
+
+
+def rank(reached):
+    """The share of the released table and of those drawn that reach it."""
+    return (1.0 + jnp.sum(reached)) / (1.0 + DRAWS)
+
+
+def critical(path: Path, miss):
+    """What the first statistic, without its sign, exceeds with probability `miss` where nothing depends."""
+    return jnp.quantile(jnp.abs(path.statistics(path.tables(0.0))[0]), 1.0 - miss)
+
+
+def hidden(path: Path):
+    """Whether noise hides the rarest cells far more than others, so that V may lie where Q does not see it."""
+    expected = path.total * path.product
+    seen = expected / (expected + path.variance + noisy.TINY)
+    return jnp.min(seen) < LEAST_SEEN * jnp.max(seen)
+
+
+def detectable(table, total, mechanism, sensitivity, miss=effect_sizes.MISS):
+    """V that would have been found with power 0.8, along the released departure; NaN where noise hides rare cells."""
+    path = path_of(jax.random.key(0), table, total, mechanism, sensitivity)  # of public numbers: any key will do
+    least = critical(path, miss)
+
+    def conditions(t):
+        found = jnp.mean(jnp.abs(path.statistics(path.tables(t))[0]) >= least) >= 1.0 - effect_sizes.MISSED
+        return (found & (t > 0.0))[None]
+
+    at = crossings(path, conditions, 1)[0]
+    beyond = at > FURTHEST * (1.0 - 4.0 * 0.5**STEPS)
+    return jnp.where(hidden(path), jnp.nan, jnp.where(beyond, math.inf, path.size(at)))

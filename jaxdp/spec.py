@@ -128,6 +128,7 @@ class TestSpec:
     effect: what `Result.effect` estimates, in words; empty where the test has no effect size. own_units: what it is
     multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
     describe_effect: more words about it, from the test, the rules of x and of y, and the interval of one pair.
+    size: what it estimates of columns of this coded domain, where that is not `effect` and has no direction: 0 or more.
     memory: number of records -> bytes beyond a few copies of the data.
     needs_all: why the test must have all records at once, in half a sentence; read where it has no sums.
     accepts: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
@@ -163,6 +164,7 @@ class TestSpec:
     effect: str = ""
     own_units: Callable[[tuple, tuple], float] | None = None
     describe_effect: Callable[[Any, tuple, tuple, tuple], str] | None = None
+    size: Callable[[Domain], str] = lambda domain: ""
     memory: Callable[[int], int] | None = None
     needs_all: str = ""
     accepts: Callable[[Domain], bool] = lambda domain: True
@@ -198,6 +200,7 @@ class TestSpec:
             effect="",
             own_units=None,
             describe_effect=None,
+            size=lambda domain: "",
         )
 
 

@@ -87,7 +87,8 @@ class Answer(TableAnswer, Result):
         if content["dependence_found"] or not math.isfinite(content["epsilon"]):
             return {}
         if "detectable_effect" in content:
-            return _told_by_release(content["detectable_effect"])
+            x, y = (tuple(self.schema.rule(name) for name in content[part]) for part in "xy")
+            return _told_by_release(content["detectable_effect"], _size(self.test.spec, x, y))
         if not len(content["x"]) == len(content["y"]) == 1:
             return {}
         numbers = content["n"], content["epsilon"], content["level"]
@@ -125,13 +126,17 @@ class Answer(TableAnswer, Result):
         }
 
 
-def _told_by_release(found: float | None) -> dict[str, Any]:
-    """What `Answer.missed` returns where the release itself says how small an effect would have been found."""
+def _told_by_release(found: float | None, size: str) -> dict[str, Any]:
+    """What `Answer.missed` returns where the release itself says how small an effect would have been found.
+
+    size: the name of an effect without a direction, or "".
+    """
     text = "Nothing could have been found, however strong; the answer says why."
     if found is None:
         text = "The noise hides the scale of the effect, so how small an effect would have been found is not known."
     elif math.isfinite(found):
-        text = f"With power {POWER} an effect size of {found:.3g} or more, up or down, would have been found."
+        what = f"{size} of {found:.3g} or more" if size else f"an effect size of {found:.3g} or more, up or down,"
+        text = f"With power {POWER} {what} would have been found."
     return {"detectable_effect": found, "power": text}
 
 
@@ -303,10 +308,18 @@ def _effect_is(result: Result, query: Any, test: Any) -> str:
     spec = query.entry.spec
     if result.effect is None:
         return ""
-    told = spec.effect
+    told = _size(query.entry.spec, *_rules(query)) or spec.effect
     if spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
         told += spec.describe_effect(test, *_rules(query), result.interval)
     return without_z(told, query)
+
+
+def _size(spec: Any, x: tuple, y: tuple) -> str:
+    """The name of the test's effect of columns with these rules, where that is a size without a direction."""
+    from jaxdp.data.dataset import Domain
+
+    first, second = (tuple(column for rule in part for column in rule.code_column()) for part in (x, y))
+    return spec.size(Domain(first, second))
 
 
 def without_z(told: str, query: Any) -> str:

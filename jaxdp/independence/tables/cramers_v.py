@@ -29,6 +29,29 @@ SENTENCES = {
 }
 
 
+def size(domain) -> str:
+    """The name of the effect of two columns of levels: V where one has more than two."""
+    return "" if all(column.levels == 2 for column in (*domain.x, *domain.y)) else NAME
+
+
+def describe(x, y, interval, num_bins=None) -> str:
+    """What V is of, and what an interval that begins at 0 says; of two levels each what goes with what.
+
+    x, y: the schema's rules of both columns. num_bins: quantile groups of a continuous one.
+    """
+    if effect_sizes.is_binary(x) and effect_sizes.is_binary(y):
+        return (
+            f", which is the phi coefficient of {x.name} and {y.name}{effect_sizes.describe_direction(x, y, interval)}"
+        )
+    groups = [f"{num_bins} quantile groups" if rule.is_continuous else f"{len(rule.levels)} levels" for rule in (x, y)]
+    names = " and ".join(f"{rule.name} ({group})" for rule, group in zip((x, y), groups, strict=True))
+    told = f" of {names}, from 0 (neither tells anything about the other) to 1 (one decides the other)"
+    if interval is None or interval[0] > 0.0:
+        return told
+    most = f"{float(interval[1]):.3g}"
+    return f"{told}. The interval begins at 0: no dependence is shown, and one stronger than {most} is ruled out"
+
+
 class Path(NamedTuple):
     """Laws p q' + t D, and random numbers (DRAWS, r, c) of tables drawn from them."""
 
@@ -76,7 +99,7 @@ class Path(NamedTuple):
 
 
 def path_of(key, table, total, mechanism, sensitivity) -> Path:
-    """The laws along the departure of a noisy table, which counts less the more of it is noise: V = t before clipping."""
+    """The laws along the departure of a noisy table, by cells that noise hides the less: V = t before clipping."""
     variance = mechanism.variance(sensitivity)
     table, rows, columns = noisy.fitted_margins(table, total)
     product = rows[:, None] * columns[None, :]
@@ -91,7 +114,7 @@ def path_of(key, table, total, mechanism, sensitivity) -> Path:
 
 
 def crossings(path: Path, conditions, count: int):
-    """The t (count,) at which each of so many conditions on the statistics at t becomes true; the ends where none does."""
+    """The t (count,) from which on each of so many conditions on tables at t holds; the ends where none does."""
 
     def halve(_, ends):
         low, high = ends
@@ -141,6 +164,12 @@ def sized(key, table, total, mechanism, sensitivity, null_p_value, miss=effect_s
 def rank(reached):
     """The share of the released table and of those drawn that reach it."""
     return (1.0 + jnp.sum(reached)) / (1.0 + DRAWS)
+
+
+def notes(table, total, mechanism, sensitivity) -> dict[str, str]:
+    """Why there is no V of a noisy table, where that is so."""
+    rare = bool(hidden(path_of(jax.random.key(0), table, total, mechanism, sensitivity)))
+    return {name: sentence for name, sentence in SENTENCES.items() if rare}
 
 
 def critical(path: Path, miss):

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, method_of
-from jaxdp.independence import effect_sizes, noise_law
+from jaxdp.independence import noise_law
+from jaxdp.independence.tables import cramers_v
 from jaxdp.mechanisms import Laplace
 from jaxdp.spec import Columns, TestSpec, two_columns_of_levels
 from jaxdp.statistics import sums
@@ -24,9 +25,12 @@ of_noisy_tables = functools.partial(  # a spec of a test of two coded columns
     columns=Columns.CODES,
     alternatives="any dependence of two discrete columns",
     effect="phi coefficient of a 2 x 2 table",
+    describe_effect=lambda test, x, y, interval: cramers_v.describe(x[0], y[0], interval),
+    size=cramers_v.size,
     accepts=two_columns_of_levels,
     theory="docs/theory/table_tests.md",
 )
+SIZE_STREAM = 2  # of the draws of tables of a dependence
 MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0), Norm.LINF: 1.0}
 
 
@@ -62,6 +66,15 @@ class NoisyCounts(PrivateTest):
         room = noise_law.margin(self.mechanism_in_force(), bare)
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
+    def sized(self, key, release, p_value):
+        """Cramér's V of the released table and its interval; of two levels each the phi coefficient."""
+        return cramers_v.sized(jax.random.fold_in(key, SIZE_STREAM), *self._released(release), p_value)
+
+    def _released(self, release):
+        """What `cramers_v` takes: noisy table, number of records, mechanism, sensitivity."""
+        table = jnp.asarray(release.value, float)
+        return table, 1.0 * release.num_records, self.mechanism_in_force(), release.sensitivity
+
 
 @frozen_pytree
 class NoisyTableTest(NoisyCounts):
@@ -90,15 +103,25 @@ class NoisyTableTest(NoisyCounts):
         return dataclasses.replace(self, levels=tuple(counts))
 
     def interpret(self, key, release):
-        """The noisy table; of a 2 x 2 table its phi coefficient, without interval: the p-value is a rank."""
-        table = jnp.asarray(release.value, float)
-        effect = effect_sizes.noisy_phi(table) if self.levels == (2, 2) else None
-        return Interpretation(self.table_p_value(key, release, table), release.value, effect)
+        """The noisy table; Cramér's V with its interval, of a 2 x 2 table the phi coefficient."""
+        p_value = self.table_p_value(key, release, jnp.asarray(release.value, float))
+        if self.levels is None:  # one column alone
+            return Interpretation(p_value, release.value)
+        return Interpretation(p_value, release.value, *self.sized(key, release, p_value))
 
     def effect_notes(self, shapes, release):
-        """Why a table of more than two levels has no effect."""
-        del release
-        return {} if self.specialize(shapes).levels in (None, (2, 2)) else effect_sizes.NO_SIZE
+        """Whether noise hides rare levels."""
+        test = self.specialize(shapes)
+        return {} if test.levels is None else cramers_v.notes(*test._released(release))
+
+    def detectable_effect(self, shapes, release):
+        """Cramér's V, or phi, that would have been found; infinite where too few records are expected in a cell."""
+        test = self.specialize(shapes)
+        if test.levels is None:
+            return None
+        table, total, *noise = test._released(release)
+        expected = jnp.min(total * product(*margins(project_to_simplex(jnp.ravel(table), total).reshape(test.shape))))
+        return jnp.where(expected > self.min_expected, cramers_v.detectable(table, total, *noise), math.inf)
 
     def table_p_value(self, key, release, table):
         """The p-value of the released table, as floats."""

@@ -16,9 +16,10 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateQuery, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column
 from jaxdp.independence import effect_sizes
+from jaxdp.independence.tables import cramers_v
 from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
 from jaxdp.mechanisms import Laplace, Split, divide
-from jaxdp.spec import ANY, Columns, Planning, TestSpec, one_of_each
+from jaxdp.spec import ANY, Columns, Planning, TestSpec, on_a_line, one_of_each
 from jaxdp.statistics import partition, sums
 from jaxdp.statistics.tables import contingency, quantile_bins
 from jaxdp.statistics.tables.noisy_table_statistics import (
@@ -120,6 +121,8 @@ def _from_domain(cls, epsilon, domain, options):
 
 def _describe_effect(test, x, y, interval) -> str:
     """Which groups, and what the interval says of the direction."""
+    if not test.ordered:
+        return cramers_v.describe(x[0], y[0], interval, test.num_bins)
     if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
         told = f", which is the phi coefficient of {x[0].name} and {y[0].name}"
     else:
@@ -154,7 +157,8 @@ class QuantileTable(NoisyCounts):
     p-value is 1/(num_null + 1).
     effect: R, Spearman's correlation with the records of a bin as ties (of a 2 x 2 table the phi coefficient), with an
     interval that leaves out 0 only where p <= 0.05 (docs/theory/quantile_table.md#direction). It leaves 0 in where the
-    dependence that was found need not go up or down. None where a column has more than two unordered levels.
+    dependence that was found need not go up or down. Where a column has more than two unordered levels, Cramér's V of
+    bins and levels, with an interval that leaves out 0 exactly where p <= 0.05 (docs/theory/effect_sizes.md#cramers-v).
     Sees any dependence that leaves a trace between quantile bins, linear or not; ties are cut by a fixed rule.
 
     num_bins: of a continuous column; default 3, from n epsilon = 1000 on 4 (an epsilon that is traced counts as 1).
@@ -176,6 +180,7 @@ class QuantileTable(NoisyCounts):
         alternatives="any dependence of two columns",
         effect="Spearman's rank correlation of groups",
         describe_effect=_describe_effect,
+        size=lambda domain: "" if on_a_line(domain) else cramers_v.NAME,
         accepts=lambda domain: one_of_each(domain) and not domain.z,
         rank=lambda domain: 2 * (one_of_each(domain) and not domain.z),
         suitability=lambda domain: {ANY: 3},
@@ -253,7 +258,7 @@ class QuantileTable(NoisyCounts):
         statistics, found = self._with_null(jax.random.fold_in(key, NULL_STREAM), release)
         p_value, q = null_laws.smallest_rank(statistics), statistics[-1, 0]
         if found is None:
-            return Interpretation(p_value, q)
+            return Interpretation(p_value, q, *self.sized(key, release, p_value))
         ends = found.interval(null_laws.critical_of_smallest_rank(statistics[:, 1:], MISS))
         if self.shape == (2, 2):  # such a dependence has a direction, so the interval must say what the p-value says
             ends = effect_sizes.agreeing(ends, p_value, MISS * (1.0 + 1e-6))  # a rank of 0.05 is significant
@@ -264,8 +269,14 @@ class QuantileTable(NoisyCounts):
         )
 
     def effect_notes(self, shapes, release):
-        """Why levels without an order have no effect."""
-        return {} if self.settled(shapes, release).ordered else effect_sizes.NO_SIZE
+        """Whether noise hides rare levels without an order."""
+        test = self.settled(shapes, release)
+        return {} if test.ordered else cramers_v.notes(*test._released(release))
+
+    def detectable_effect(self, shapes, release):
+        """Cramér's V that would have been found, of levels without an order; the planner tells of the others."""
+        test = self.settled(shapes, release)
+        return None if test.ordered else cramers_v.detectable(*test._released(release))
 
     def _with_null(self, key, release) -> tuple[jax.Array, RankCorrelation | None]:
         """The statistics (k, 1 + num_null) of the release, first, and of the null tables; its rank correlation.

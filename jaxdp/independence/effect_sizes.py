@@ -29,10 +29,10 @@ CLEAR = 3.0  # noise sds of a second number, from which an estimate divides by i
 
 UNORDERED = "unordered levels"
 NO_SIZE = {  # of tests of more than two levels without an order
-    UNORDERED: "No size of the effect is given: more than two levels without an order go up or down together in no one "
-    "way, and a p-value that is a rank among simulated tables gives no interval of a strength. What gives one, with "
-    'its interval: levels with an order, declared as kind = "ordinal" (--method quantile-table, conditional-kendall), '
-    "or two groups at a time (--method mean-difference, kruskal-wallis)."
+    UNORDERED: "No size of the effect is given: this test adds up differences between more than two groups, and no "
+    "interval of a strength follows from their sum. What gives one, with its interval: without Z Cramer's V (--method "
+    'quantile-table); levels with an order, declared as kind = "ordinal" (--method conditional-kendall), or two groups '
+    "at a time (--method mean-difference, kruskal-wallis)."
 }
 
 
@@ -241,11 +241,3 @@ def for_pairs(one, *values):
         return one(*values)
     found = jax.vmap(one)(*(jnp.ravel(part) for part in values))
     return jax.tree.map(lambda part: part.reshape(shape), found)
-
-
-def noisy_phi(table):
-    """The phi coefficient of a noisy 2 x 2 table, within [-1, 1] (#tables)."""
-    rows, columns = jnp.sum(table, axis=-1), jnp.sum(table, axis=-2)
-    margins = jnp.maximum(jnp.concatenate([rows, columns], axis=-1), 1.0)
-    product = table[..., 0, 0] * table[..., 1, 1] - table[..., 0, 1] * table[..., 1, 0]
-    return jnp.clip(product / jnp.sqrt(jnp.prod(margins, axis=-1)), -1.0, 1.0)

@@ -7,6 +7,7 @@ import pytest
 import jaxdp
 from jaxdp.ask.answer import ANY_SIZE_TOLD
 from jaxdp.independence import effect_sizes
+from jaxdp.independence.tables import cramers_v
 
 
 def levels(count):
@@ -34,14 +35,11 @@ def test_an_interval_of_every_possible_size_is_told_and_not_shown():
 @pytest.mark.parametrize(
     ("method", "kinds", "given"),
     [
-        ("projected-chi2", {"x": levels(3), "y": levels(4)}, ()),
-        ("noisy-table", {"x": levels(3), "y": levels(4)}, ()),
-        ("quantile-table", {"x": levels(3), "y": real(-4, 4)}, ()),
         ("kruskal-wallis", {"x": levels(3), "y": real(-4, 4)}, ()),
         ("stratified-table", {"x": levels(3), "y": levels(4), "z": levels(2)}, ("z",)),
     ],
 )
-def test_levels_without_an_order_say_why_there_is_no_size_and_what_gives_one(method, kinds, given):
+def test_tests_of_more_than_two_groups_say_why_there_is_no_size_and_what_gives_one(method, kinds, given):
     rng = np.random.default_rng(1)
     columns = {
         name: rng.integers(0, len(kind["levels"]), 600).astype(str) if "levels" in kind else rng.normal(size=600)
@@ -57,8 +55,47 @@ def test_two_levels_each_have_a_size():
     rng = np.random.default_rng(2)
     columns = {name: rng.integers(0, 2, 600).astype(str) for name in "xy"}
     found = asked(columns, {"x": levels(2), "y": levels(2)}, x="x", y="y", method="projected-chi2")
-    assert found.effect is not None
+    assert found.interval[0] < found.effect < found.interval[1]
     assert found.to_dict()["effect_notes"] == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "kinds"),
+    [
+        ("projected-chi2", {"x": levels(3), "y": levels(4)}),
+        ("noisy-table", {"x": levels(3), "y": levels(4)}),
+        ("quantile-table", {"x": levels(3), "y": levels(4)}),
+        ("quantile-table", {"x": levels(3), "y": real(-4, 4)}),
+    ],
+)
+def test_levels_without_an_order_have_a_size_in_words(method, kinds):
+    rng = np.random.default_rng(1)
+    columns = {
+        name: rng.integers(0, len(kind["levels"]), 600).astype(str) if "levels" in kind else rng.normal(size=600)
+        for name, kind in kinds.items()
+    }
+    found = asked(columns, kinds, x="x", y="y", method=method)
+    low, high = found.interval
+    assert low == 0.0
+    assert 0.0 <= found.effect <= high < 0.3
+    assert not found.dependence_found
+    second = "4 levels" if "levels" in kinds["y"] else f"{found.test.num_bins} quantile groups"
+    told = found.to_dict()["effect_is"]
+    assert told.startswith(f"Cramer's V of x (3 levels) and y ({second}), from 0 (neither tells anything about")
+    assert f"The interval begins at 0: no dependence is shown, and one stronger than {high:.3g} is ruled out" in told
+    missed = found.missed()
+    assert 0.1 < missed["detectable_effect"] < 0.4
+    assert missed["power"].startswith("With power 0.8 Cramer's V of 0.")
+    assert "up or down" not in missed["power"]
+
+
+def test_rare_levels_beside_the_noise_have_no_size_and_say_so():
+    rng = np.random.default_rng(1)
+    columns = {name: rng.choice(["0", "1", "2"], size=600, p=[0.55, 0.4, 0.05]) for name in "xy"}
+    found = asked(columns, {"x": levels(3), "y": levels(3)}, x="x", y="y")
+    assert found.effect is None
+    assert found.interval is None
+    assert found.to_dict()["effect_notes"] == cramers_v.SENTENCES
 
 
 def test_a_log_rank_answer_without_a_finding_says_what_could_have_been_found():

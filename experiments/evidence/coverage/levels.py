@@ -1,4 +1,4 @@
-"""Coverage and width of Cramér's V of two columns of levels (docs/evidence/coverage.md).
+"""Coverage and width of Cramer's V of two columns of levels (docs/evidence/coverage.md).
 
     python -m experiments.evidence.coverage.levels [--replicates 200]
     python -m experiments.evidence.coverage.levels --table      # the table of the page, from the record

@@ -1,4 +1,4 @@
-"""Cramér's V of a noisy table with its 95 % interval, from the release of a test: post-processing, no further cost.
+"""Cramer's V of a noisy table with its 95 % interval, from the release of a test: post-processing, no further cost.
 
 Theory: docs/theory/effect_sizes.md#cramers-v. Symbols: N = noisy table (r, c) of n records, v = noise variance of a
 cell, p, q = its margins, E = n p q'; D = departure from independence along which V grows, t = how far; Q = sum
@@ -21,7 +21,7 @@ LITTLE = 1.0 / 16.0  # of the noise variance, in Q_V
 LEAST_SEEN = 0.5  # E/(E + v) of the cell that noise hides most, in that of the cell it hides least
 OPEN = 1e-6  # a p-value that is a rank finds at miss itself
 
-NAME = "Cramér's V"
+NAME = "Cramer's V"
 RARE = "rare levels"
 SENTENCES = {
     RARE: f"{NAME} is not given: beside the noise of this release the rarest levels have too few records together. "
@@ -68,7 +68,7 @@ class Path(NamedTuple):
 
     def tables(self, t):
         """Noisy tables of n records with this law: counts with its variance and the skewness of counts."""
-        law = self.law(t)
+        law = self.law(t)[None]
         counts = self.total * law + jnp.sqrt(self.total * law) * self.normals
         counts = counts + (self.normals**2 - 1.0) / 6.0 * (law > 0.0)
         counts = counts + law * (self.total - jnp.sum(counts, axis=(-2, -1), keepdims=True))

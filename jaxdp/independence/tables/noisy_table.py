@@ -67,7 +67,7 @@ class NoisyCounts(PrivateTest):
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
     def sized(self, key, release, p_value):
-        """Cramér's V of the released table and its interval; of two levels each the phi coefficient."""
+        """Cramer's V of the released table and its interval; of two levels each the phi coefficient."""
         return cramers_v.sized(jax.random.fold_in(key, SIZE_STREAM), *self._released(release), p_value)
 
     def _released(self, release):
@@ -103,7 +103,7 @@ class NoisyTableTest(NoisyCounts):
         return dataclasses.replace(self, levels=tuple(counts))
 
     def interpret(self, key, release):
-        """The noisy table; Cramér's V with its interval, of a 2 x 2 table the phi coefficient."""
+        """The noisy table; Cramer's V with its interval, of a 2 x 2 table the phi coefficient."""
         p_value = self.table_p_value(key, release, jnp.asarray(release.value, float))
         if self.levels is None:  # one column alone
             return Interpretation(p_value, release.value)
@@ -115,7 +115,7 @@ class NoisyTableTest(NoisyCounts):
         return {} if test.levels is None else cramers_v.notes(*test._released(release))
 
     def detectable_effect(self, shapes, release):
-        """Cramér's V, or phi, that would have been found; infinite where too few records are expected in a cell."""
+        """Cramer's V, or phi, that would have been found; infinite where too few records are expected in a cell."""
         test = self.specialize(shapes)
         if test.levels is None:
             return None

@@ -44,6 +44,8 @@ class ProjectedChi2(NoisyTableTest):
     chi-squared law with (r - 1)(c - 1) degrees of freedom in the limit (measured size 0.047 to 0.056 at 0.05);
     with Laplace noise the null is simulated at the fitted margins. 1 where some expected count is at most
     `min_expected`.
+    effect: Cramer's V, of a 2 x 2 table the phi coefficient, with an interval that leaves out 0 exactly where p <= 0.05
+    (docs/theory/effect_sizes.md#cramers-v); NaN where noise hides the rarest cells.
     """
 
     spec: ClassVar[TestSpec] = of_noisy_tables(

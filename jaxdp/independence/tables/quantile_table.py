@@ -14,7 +14,7 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateQuery, Relation, Sensitivity, Sequential
-from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column
+from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Domain
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.tables import cramers_v
 from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_binomials, require_one_column
@@ -121,7 +121,7 @@ def _from_domain(cls, epsilon, domain, options):
 
 def _describe_effect(test, x, y, interval) -> str:
     """Which groups, and what the interval says of the direction."""
-    if not test.ordered:
+    if not on_a_line(Domain(x[0].code_column(), y[0].code_column())):
         return cramers_v.describe(x[0], y[0], interval, test.num_bins)
     if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
         told = f", which is the phi coefficient of {x[0].name} and {y[0].name}"
@@ -157,7 +157,7 @@ class QuantileTable(NoisyCounts):
     p-value is 1/(num_null + 1).
     effect: R, Spearman's correlation with the records of a bin as ties (of a 2 x 2 table the phi coefficient), with an
     interval that leaves out 0 only where p <= 0.05 (docs/theory/quantile_table.md#direction). It leaves 0 in where the
-    dependence that was found need not go up or down. Where a column has more than two unordered levels, Cramér's V of
+    dependence that was found need not go up or down. Where a column has more than two unordered levels, Cramer's V of
     bins and levels, with an interval that leaves out 0 exactly where p <= 0.05 (docs/theory/effect_sizes.md#cramers-v).
     Sees any dependence that leaves a trace between quantile bins, linear or not; ties are cut by a fixed rule.
 
@@ -274,7 +274,7 @@ class QuantileTable(NoisyCounts):
         return {} if test.ordered else cramers_v.notes(*test._released(release))
 
     def detectable_effect(self, shapes, release):
-        """Cramér's V that would have been found, of levels without an order; the planner tells of the others."""
+        """Cramer's V that would have been found, of levels without an order; the planner tells of the others."""
         test = self.settled(shapes, release)
         return None if test.ordered else cramers_v.detectable(*test._released(release))
 

@@ -1,0 +1,113 @@
+"""Cramer's V of noisy tables: estimates without noise, one pivot, coverage, what noise hides."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import contingency
+
+import jaxdp
+from jaxdp import core
+from jaxdp.independence.tables import cramers_v
+from jaxdp.mechanisms import Exact, Laplace
+
+NUM, RUNS, MISS = 1000, 60, 0.05
+
+
+def released(mechanism):
+    sensitivity = core.Sensitivity(2.0, core.Norm.L1, core.Relation.REPLACE_ONE)
+    return 1.0 * NUM, mechanism, sensitivity
+
+
+def coupled(shape, size):
+    """Chances with even margins, a part of the records at levels of the same rank, and this V."""
+    first, second = (np.linspace(0.0, 1.0, levels + 1) for levels in shape)
+    upper = np.minimum(first[1:, None], second[None, 1:])
+    lower = np.maximum(first[:-1, None], second[None, :-1])
+    product = 1.0 / np.prod(shape)
+    away = np.maximum(upper - lower, 0.0) - product
+    return product + size / np.sqrt((away**2 / product).sum() / (min(shape) - 1.0)) * away
+
+
+def ends(shape, size, epsilon=2.0, p_value=None):
+    """p-values and intervals of noisy tables, (RUNS,) each; p_value: given to all."""
+    test = jaxdp.NoisyTableChi2(epsilon=epsilon, levels=shape, num_null=99)
+
+    @jax.jit
+    def found(keys):
+        def one(key):
+            keys = jax.random.split(key, 3)
+            cells = jax.random.choice(keys[0], np.prod(shape), (NUM,), p=jnp.ravel(coupled(shape, size)))
+            table = jnp.bincount(cells, length=np.prod(shape)).reshape(shape).astype(float)
+            sensitivity = test.sensitivity(NUM)
+            table = table + Laplace(epsilon).noise(keys[1], sensitivity, shape)
+            release = core.Release(table, sensitivity, core.Cost.none(core.Relation.REPLACE_ONE), num_records=NUM)
+            if p_value is None:
+                told = test.interpret(keys[2], release)
+                return told.p_value, *told.interval
+            return p_value, *test.sized(keys[2], release, p_value)[1]
+
+        return jax.lax.map(one, keys, batch_size=20)
+
+    return map(np.asarray, found(jax.random.split(jax.random.key(3), RUNS)))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 4)])
+def test_without_noise_the_estimate_is_the_classical_one(shape):
+    table = np.round(NUM * coupled(shape, 0.4))
+    found, (low, high) = cramers_v.sized(jax.random.key(0), jnp.asarray(table), *released(Exact()), jnp.asarray(0.001))
+    assert float(found) == pytest.approx(contingency.association(table.astype(int), method="cramer"), abs=0.02)
+    assert 0.3 < low < found < high < 0.5
+
+
+def test_of_two_levels_each_the_sign_is_that_of_the_departure():
+    table = jnp.asarray(np.round(NUM * coupled((2, 2), 0.4))[:, ::-1].copy())
+    found, (low, high) = cramers_v.sized(jax.random.key(0), table, *released(Laplace(2.0)), jnp.asarray(0.001))
+    assert low < found < high < -0.3
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 4)])
+def test_the_interval_leaves_out_zero_exactly_where_the_p_value_is_small(shape):
+    verdicts = set()
+    for size in (0.0, 0.1):
+        p, low, high = ends(shape, size)
+        assert np.isfinite(low).all()
+        assert (((low > 0.0) | (high < 0.0)) == (p <= MISS * (1.0 + cramers_v.OPEN))).all()
+        verdicts |= set(p <= MISS)
+    assert verdicts == {False, True}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("p_value", [0.9, 0.051, 0.01])
+def test_even_a_p_value_of_another_statistic_is_agreed_with(p_value):
+    """The p-value of `projected-chi2` is not of the statistic that the interval inverts."""
+    _, low, high = ends((3, 4), 0.05, p_value=jnp.asarray(p_value))
+    assert ((low > 0.0) == (p_value <= MISS)).all()
+    assert (low <= high).all()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("shape", "size"), [((2, 2), 0.3), ((3, 4), 0.0), ((3, 4), 0.05), ((3, 4), 0.3), ((5, 4), 0.6)]
+)
+def test_coverage(shape, size):
+    """Records: experiments/evidence/coverage/levels.jsonl."""
+    _, low, high = ends(shape, size)
+    assert ((low <= size + 1e-6) & (size <= high)).sum() >= 50  # of 60: a share of 0.95 gives less once in 1700 times
+
+
+@pytest.mark.full
+def test_what_would_have_been_found_is_found_with_that_power():
+    table = jnp.full((3, 4), NUM / 12.0)
+    size = float(cramers_v.detectable(table + jnp.arange(12.0).reshape(3, 4), *released(Laplace(2.0))))
+    p, *_ = ends((3, 4), size)
+    assert 0.62 < (p <= MISS).mean() < 0.95
+
+
+def test_rare_cells_are_hidden_by_noise_and_seen_without_it():
+    table = jnp.asarray([[480.0, 320.0, 50.0], [70.0, 60.0, 20.0], [0.0, 0.0, 0.0]])
+    for mechanism, hidden in ((Laplace(0.5), True), (Laplace(200.0), False)):
+        found, _ = cramers_v.sized(jax.random.key(0), table[:2], *released(mechanism), jnp.asarray(0.5))
+        assert bool(jnp.isnan(found)) == hidden
+        assert bool(cramers_v.notes(table[:2], *released(mechanism))) == hidden
+        assert bool(jnp.isnan(cramers_v.detectable(table[:2], *released(mechanism)))) == hidden

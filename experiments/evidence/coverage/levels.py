@@ -105,7 +105,7 @@ def plain(tables):
     return ends
 
 
-def measure(shape, margins: str, law: str, size: float, n: int, epsilon: float, replicates: int) -> dict:
+def measure(n: int, epsilon: float, replicates: int, shape, margins: str, law: str, size: float) -> dict:
     """One row."""
     start = time.process_time()
     table = chances(shape, margins, law, size)
@@ -175,7 +175,7 @@ def main() -> None:
     if args.table:
         return fill(PAGE, "levels", table())
     cells = itertools.product(args.records, designs(), EPSILONS)
-    append(RECORD, (measure(*design, n, epsilon, args.replicates) for n, design, epsilon in cells))
+    append(RECORD, (measure(n, epsilon, args.replicates, *design) for n, design, epsilon in cells))
 
 
 if __name__ == "__main__":

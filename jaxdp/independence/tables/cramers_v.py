@@ -127,7 +127,7 @@ def crossings(path: Path, conditions, count: int):
     return 0.5 * (low + high)
 
 
-def sized(key, table, total, mechanism, sensitivity, null_p_value, miss=effect_sizes.MISS):
+def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_sizes.MISS):
     """(V, its interval) of a noisy table, from a test's p-value of no dependence; of two levels each phi.
 
     NaN where noise hides the rarest cells. The interval begins at 0 exactly where the p-value is above `miss`.
@@ -150,7 +150,7 @@ def sized(key, table, total, mechanism, sensitivity, null_p_value, miss=effect_s
         high = jnp.maximum(high, jnp.where(kept, 0.0, step))
         side = jnp.sign(path.departure[0, 0])
     else:
-        low, side = jnp.where(kept, 0.0, jnp.maximum(low, step)), 1.0
+        low, side = jnp.where(kept, 0.0, jnp.maximum(low, step)), jnp.ones(())
         estimate = jnp.where(estimate < 2.0 * step, 0.0, estimate)
     estimate = jnp.maximum(estimate, low)
     ends = [side * path.size(end) for end in (low, jnp.maximum(high, estimate))]

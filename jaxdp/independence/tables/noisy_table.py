@@ -68,7 +68,7 @@ class NoisyCounts(PrivateTest):
 
     def sized(self, key, release, p_value):
         """Cramer's V of the released table and its interval; of two levels each the phi coefficient."""
-        return cramers_v.sized(jax.random.fold_in(key, SIZE_STREAM), *self._released(release), p_value)
+        return cramers_v.sized(jax.random.fold_in(key, SIZE_STREAM), p_value, *self._released(release))
 
     def _released(self, release):
         """What `cramers_v` takes: noisy table, number of records, mechanism, sensitivity."""

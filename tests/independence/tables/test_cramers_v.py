@@ -55,14 +55,14 @@ def ends(shape, size, epsilon=2.0, p_value=None):
 @pytest.mark.parametrize("shape", [(2, 2), (3, 4)])
 def test_without_noise_the_estimate_is_the_classical_one(shape):
     table = np.round(NUM * coupled(shape, 0.4))
-    found, (low, high) = cramers_v.sized(jax.random.key(0), jnp.asarray(table), *released(Exact()), jnp.asarray(0.001))
+    found, (low, high) = cramers_v.sized(jax.random.key(0), jnp.asarray(0.001), jnp.asarray(table), *released(Exact()))
     assert float(found) == pytest.approx(contingency.association(table.astype(int), method="cramer"), abs=0.02)
     assert 0.3 < low < found < high < 0.5
 
 
 def test_of_two_levels_each_the_sign_is_that_of_the_departure():
     table = jnp.asarray(np.round(NUM * coupled((2, 2), 0.4))[:, ::-1].copy())
-    found, (low, high) = cramers_v.sized(jax.random.key(0), table, *released(Laplace(2.0)), jnp.asarray(0.001))
+    found, (low, high) = cramers_v.sized(jax.random.key(0), jnp.asarray(0.001), table, *released(Laplace(2.0)))
     assert low < found < high < -0.3
 
 
@@ -107,7 +107,7 @@ def test_what_would_have_been_found_is_found_with_that_power():
 def test_rare_cells_are_hidden_by_noise_and_seen_without_it():
     table = jnp.asarray([[480.0, 320.0, 50.0], [70.0, 60.0, 20.0], [0.0, 0.0, 0.0]])
     for mechanism, hidden in ((Laplace(0.5), True), (Laplace(200.0), False)):
-        found, _ = cramers_v.sized(jax.random.key(0), table[:2], *released(mechanism), jnp.asarray(0.5))
+        found, _ = cramers_v.sized(jax.random.key(0), jnp.asarray(0.5), table[:2], *released(mechanism))
         assert bool(jnp.isnan(found)) == hidden
         assert bool(cramers_v.notes(table[:2], *released(mechanism))) == hidden
         assert bool(jnp.isnan(cramers_v.detectable(table[:2], *released(mechanism)))) == hidden

@@ -18,7 +18,7 @@ DRAWS = 400  # tables at each t, of the same random numbers
 FURTHEST = 4.0  # t, about V: cells that have no records by then stay empty
 STEPS = 20  # halvings of t
 LITTLE = 1.0 / 16.0  # of the noise variance, in Q_V
-LEAST_SEEN = 0.5  # E/(E + v) of the cell that noise hides most, in that of the cell it hides least
+MIN_SEEN = 0.5  # E/(E + v) of the cell that noise hides most, in that of the cell it hides least
 OPEN = 1e-6  # a p-value that is a rank finds at miss itself
 
 NAME = "Cramer's V"
@@ -181,7 +181,7 @@ def hidden(path: Path):
     """Whether noise hides the rarest cells far more than others, so that V may lie where Q does not see it."""
     expected = path.total * path.product
     seen = expected / (expected + path.variance + noisy.TINY)
-    return jnp.min(seen) < LEAST_SEEN * jnp.max(seen)
+    return jnp.min(seen) < MIN_SEEN * jnp.max(seen)
 
 
 def detectable(table, total, mechanism, sensitivity, miss=effect_sizes.MISS):

@@ -45,10 +45,15 @@ def shares(sums):
 
 
 def chi_squared(table, total, noise_variance):
-    """Q = sum (N - E)^2/(E + v) of noisy tables (..., r, c)."""
+    """Q = sum (N - M)^2/(E + v) of noisy tables (..., r, c), E of the clipped margins and M of the margins as they are.
+
+    A margin below 0 counts in M: cut off there, a level that nobody holds would leave all of its noise in N - M in half
+    of the releases, and less in the null tables, whose margins are drawn from above 0.
+    """
     table, rows, columns = fitted_margins(table, total)
     expected = total * rows[..., :, None] * columns[..., None, :]
-    return jnp.sum((table - expected) ** 2 / (expected + noise_variance), axis=(-2, -1))
+    products = jnp.sum(table, axis=-1)[..., :, None] * jnp.sum(table, axis=-2)[..., None, :] / total
+    return jnp.sum((table - products) ** 2 / (expected + noise_variance), axis=(-2, -1))
 
 
 def rank_correlation(tables, total, noise_variance) -> RankCorrelation:

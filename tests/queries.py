@@ -126,6 +126,13 @@ EVERY = {
     "draft": Asked(
         DraftQuery, "schema draft DATA --private --columns c", jaxdp.draft_schema, {"columns": ["c"]}, epsilon=2.0
     ),
+    "draft of levels": Asked(
+        DraftQuery,
+        "schema draft DATA --private --levels-of a --delta 0.001",
+        jaxdp.draft_schema,
+        {"levels_of": ["a"], "delta": 0.001},
+        epsilon=2.0,
+    ),
 }
 # The answers that a command writes into a folder, of the table of this file.
 WRITTEN = {name: asked for name, asked in EVERY.items() if asked.of_a_table and asked.in_a_folder}

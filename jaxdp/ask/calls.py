@@ -213,12 +213,17 @@ class GwasOptions(Budgeted, Paid, total=False):
 class DraftOptions(Budgeted, InMemory, Paid, total=False):
     """The keywords of `jaxdp.draft_schema`."""
 
-    columns: Required[Annotated[Columns, "columns of numbers, which share epsilon"]]
-    delta: Annotated[Share, "spent where it means less noise, for many columns"]
+    columns: Annotated[Sequence[str], Keyword("A,B", arguments.names, ()), "columns of numbers, whose bounds are found"]
+    levels_of: Annotated[
+        Sequence[str],
+        Keyword("A,B", arguments.names, ()),
+        "columns of texts or codes, whose levels are found, with --delta; they share epsilon with --columns",
+    ]
+    delta: Annotated[Share, "needed by --levels-of; of bounds alone, spent where it means less noise"]
     dates: Annotated[
         Sequence[str] | Mapping[str, str],
         Keyword("A,B", arguments.names, ()),
-        "those of them that hold dates (2024-12-31), or A=%%d.%%m.%%Y",
+        "those of --columns that hold dates (2024-12-31), or A=%%d.%%m.%%Y",
     ]
     unit: Annotated[str, Keyword("COLUMN", default=""), "column that says whose a row is"]
 

@@ -44,8 +44,9 @@ class ColumnQuantiles(PrivateQuery):
     """The cell of a public grid that holds each quantile of each of d columns.
 
     Statistic: for a column and a level a, the scores -max(#{values below the cell} - a n, a n - #{values not above
-    it}, 0) of all cells. data: (n, d) in the columns' own units; a missing value is below all cells or above, by the
-    number of its record. about: (d,) public places; then the quantiles are those of the distances from them.
+    it}, 0) of all cells. data: (n, d) or more columns, of which the first d count, in their own units; a missing value
+    is below all cells or above, by the number of its record. about: (d,) public places; then the quantiles are those
+    of the distances from them.
     Sensitivity: a replaced record moves every count by at most 1: 1 in Linf for each selection.
     Privacy: epsilon-DP, the sum over the selections, which have equal shares (report-noisy-max).
     Relation REPLACE_ONE. Source: docs/theory/private_bounds.md.
@@ -81,7 +82,7 @@ class ColumnQuantiles(PrivateQuery):
     def statistic(self, key, data):
         """Scores of all cells, (cells,) for each selection."""
         del key
-        values = jnp.asarray(data)
+        values = jnp.asarray(data)[:, : self.num_columns]
         beyond = jnp.where(jnp.arange(values.shape[0]) % 2 == 0, -jnp.inf, jnp.inf)[:, None]
         missing = jnp.isnan(values)
         values = values if self.about is None else jnp.abs(values - jnp.asarray(self.about)[None, :])

@@ -1,4 +1,4 @@
-"""`jaxdp.draft_schema`: bounds of columns that are not public knowledge, found privately and paid for."""
+"""`jaxdp.draft_schema`: bounds and levels that are not public knowledge, found privately and paid for."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ from jaxdp._base.keywords import complete
 from jaxdp._base.printed import is_setting, printed, printed_name
 from jaxdp.ask import reading
 from jaxdp.ask.calls import DraftOptions
+from jaxdp.ask.column_levels import ColumnLevels
 from jaxdp.ask.column_quantiles import LARGEST, SMALLEST, ColumnQuantiles
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_call import table_call
-from jaxdp.ask.table_query import TableQuery, asked, budget
+from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.core import Cost
 from jaxdp.data import draft
 from jaxdp.data.coding import ColumnRule, duplicates
-from jaxdp.data.dataset import CONTINUOUS
+from jaxdp.data.columns import CATEGORICAL, CONTINUOUS
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
-from jaxdp.data.schema import Schema, as_names, notation_of
+from jaxdp.data.schema import STABILITY, Schema, as_names, notation_of
+from jaxdp.data.vocabulary import OTHER, Vocabulary
+from jaxdp.mechanisms.stability import MIN_DELTA
 
 WIDEST, LEAST = 2.0 ** (LARGEST + 1), 2.0**SMALLEST  # what lies beyond the grid is told from its last cell
 QUARTILES, CENTRE = "quartiles", "centre-spread"
@@ -39,15 +42,17 @@ FENCE, SPREADS = 2.0, 6.0  # quartile ranges beyond the quartiles, spreads about
 LOG_RATIO = 8.0  # of the quartiles, from which a logarithm is proposed
 LAST_DAY = datetime.date.max.toordinal()
 NO_SPREAD = "no spread was found, as where most values are equal: no bounds are given"
+NO_LEVEL = 'no level stands out: write public ones, or levels = "hashed:16" for a column that is not conditioned on'
+TOLD_OTHERS = 0.05  # share of records with none of the levels, from which on it is told
 AT_AN_END = "what was released is at an end of the public grid: no bounds are given"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DraftedSchema:
-    """A schema whose bounds were released. Noisy and public values only.
+    """A schema whose bounds and levels were released. Noisy and public values only.
 
     columns: name -> the entry of a schema, with `released`: what was paid for it and how it was found; a column for
-    which no bounds were found has none. flags: name -> what to take care of. text: the TOML of these columns.
+    which no bounds or levels were found has none. flags: name -> what to take care of. text: the TOML of these columns.
     """
 
     columns: Mapping[str, Mapping[str, Any]]
@@ -64,10 +69,11 @@ class DraftedSchema:
 
     @property
     def schema(self) -> Schema:
-        """The schema. Errors: ValueError where a column has no bounds."""
+        """The schema. Errors: ValueError where a column has no bounds or levels."""
         for name, entry in self.columns.items():
-            if "bounds" not in entry:
-                raise ValueError(f"column {name!r}: {self.flags[name]}; write bounds from public knowledge.")
+            wanted = "bounds" if entry["kind"] == CONTINUOUS else "levels"
+            if wanted not in entry:
+                raise ValueError(f"column {name!r}: {self.flags[name]}; write {wanted} from public knowledge.")
         return Schema.from_dict({"columns": self.columns} | ({"unit": self.unit} if self.unit else {}))
 
     def sections(self) -> dict[str, str]:
@@ -85,7 +91,10 @@ class DraftedSchema:
 
 @dataclasses.dataclass(frozen=True)
 class DraftQuery(TableQuery[DraftedSchema]):
-    """Columns whose bounds are wanted, at what budget; `DraftQuery.of` checks it."""
+    """Columns whose bounds or levels are wanted, at what budget; `DraftQuery.of` checks it.
+
+    schema: the columns of numbers, then those of levels.
+    """
 
     keywords: ClassVar = DraftOptions
     lacks: ClassVar = "private bounds need no sums of records, and cells without a value do no harm to them"
@@ -99,10 +108,13 @@ class DraftQuery(TableQuery[DraftedSchema]):
         """notation: of numbers. Errors: ValueError, before a table is opened."""
         own = complete(DraftOptions, given)
         columns, dates, unit, delta = own["columns"], own["dates"], own["unit"], own["delta"]
-        names = as_names("columns", columns)
-        if not names or duplicates(names):
-            raise ValueError("columns must name at least one column, each once: those with numbers or dates.")
-        long = next((name for name in names if not is_setting(name)), None)
+        names, coded = as_names("columns", columns), as_names("levels_of", own["levels_of"])
+        if not names + coded or duplicates(names + coded):
+            raise ValueError(
+                "columns must name at least one column, each once: those with numbers or dates (and levels_of those "
+                "with texts or codes)."
+            )
+        long = next((name for name in names + coded if not is_setting(name)), None)
         if long is not None:
             raise ValueError(f"columns names {printed(long)}, which is no name of a column.")
         dated = list(_formats(dates))
@@ -113,14 +125,34 @@ class DraftQuery(TableQuery[DraftedSchema]):
             raise TypeError(f"unit must be the name of a column, got {printed(unit)}.")
         if not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {amounts.spent(delta)}.")
+        if coded and not delta:
+            raise ValueError(
+                f"the levels of {listing(coded)} cannot be found at delta 0, where a level that one person holds would "
+                "have to be as likely as any text: give a delta (--delta 1e-6), write levels from public knowledge, "
+                'or levels = "hashed:16" for a column that is not conditioned on.'
+            )
+        if coded and delta < MIN_DELTA * len(coded):
+            raise ValueError(f"delta must be at least {MIN_DELTA:g} for each column, got {amounts.spent(delta)}.")
         forms = {name: _form(name, form) for name, form in _formats(dates).items()}
         rules = {name: _everything(name, forms.get(name, notation)) for name in names}
+        rules |= {name: ColumnRule(name, CATEGORICAL, fills=True, collects=True, drafted=True) for name in coded}
         return cls(Schema(rules, delimiter, unit), budget(own["epsilon"]), delta)
 
     @property
     def short(self) -> str:
         """The query in one line, for ledgers."""
-        return f"private bounds of {', '.join(self.schema.names)}"
+        parts = {"bounds": self.numeric, "levels": self.coded}
+        return "; ".join(f"private {what} of {', '.join(names)}" for what, names in parts.items() if names)
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """The columns whose bounds are wanted."""
+        return tuple(name for name, rule in self.schema.rules.items() if rule.is_continuous)
+
+    @property
+    def coded(self) -> tuple[str, ...]:
+        """The columns whose levels are wanted."""
+        return tuple(name for name, rule in self.schema.rules.items() if not rule.is_continuous)
 
     def selection(self, table: Table) -> Selection:
         """The columns."""
@@ -131,15 +163,29 @@ class DraftQuery(TableQuery[DraftedSchema]):
         rows = selection.rows_beyond()
         if rows is not None:
             raise ValueError(f"private bounds need all records in memory: {selection.in_memory(rows)}.")
-        return self, functools.partial(self.schema.read_table, shuffled=reading.is_release(key))
+        return self, functools.partial(self._load, shuffled=reading.is_release(key))
+
+    def _load(self, source: Any, **how: Any) -> tuple[np.ndarray, list[Callable[[Any], list[str]]]]:
+        """The columns (n, d), numbers in their own units and levels as codes; and what makes texts of codes again."""
+        seen = {name: Vocabulary() for name in self.coded}
+        known = {name: dataclasses.replace(self.schema.rule(name), vocabulary=own) for name, own in seen.items()}
+        schema = dataclasses.replace(self.schema, rules={**self.schema.rules, **known})
+        values = np.array(schema.read_table(source, **how)[0])
+        texts: list[Callable[[Any], list[str]]] = []
+        first = len(self.numeric)
+        values[:, :first] *= WIDEST  # a power of two: exact
+        for place, vocabulary in enumerate(seen.values(), first):
+            values[:, place], numbers = vocabulary.compact(values[:, place])
+            texts.append(functools.partial(_texts, vocabulary, numbers))
+        return values, texts
 
     def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> DraftedSchema:
-        """Bounds of all columns, charged together before a value is used."""
+        """Bounds and levels of all columns, charged together before a value is used."""
         import jax
 
         from jaxdp.randomness import keys
 
-        values = np.asarray(data[0]) * WIDEST  # a power of two: exact
+        values, texts = data
         method = self.method(values.shape[0])
         cost = Cost(epsilon=self.epsilon, delta=self.paid_delta(method))
         on_stage("looking for bounds")
@@ -147,18 +193,27 @@ class DraftQuery(TableQuery[DraftedSchema]):
             query = self.query(method)
             mode = keys.admit(key, query, values)
             with charge.paid(
-                account, ColumnQuantiles.method, cost, key, mode=mode, rehearse=lambda: core.rehearse(query, values)
+                account, self.charged_as, cost, key, mode=mode, rehearse=lambda: core.rehearse(query, values)
             ):
                 released = core.release(query, key, values)
-        found = self._places(method, released)
         columns, flags = {}, {}
-        for name, (first, second) in zip(self.schema.names, found, strict=True):
-            columns[name], flags[name] = self._entry(name, method, float(first), float(second))
+        if self.numeric:
+            for name, (first, second) in zip(self.numeric, self._places(method, released), strict=True):
+                columns[name], flags[name] = self._entry(name, method, float(first), float(second))
+        if self.coded:
+            counts = self._levels.found(released.earlier[0] if self.numeric else released)
+            for name, of_codes, own in zip(self.coded, texts, counts, strict=True):
+                named, others = of_codes(np.flatnonzero(own)), 1.0 - float(own.sum()) / values.shape[0]
+                columns[name], flags[name] = self._entry_of_levels(named, others)
         told = {name: flag for name, flag in flags.items() if flag}
         return DraftedSchema(columns, told, cost, released.mode, self.schema.unit)
 
     def method(self, num_records: int) -> str:
         """How the bounds are found, by public numbers. Errors: ValueError where the noise would decide them."""
+        if self.coded:
+            self._require_nameable(num_records)
+        if not self.numeric:
+            return STABILITY
         if num_records * self.column_epsilon(QUARTILES) >= QUARTILES_FROM:
             return QUARTILES
         if num_records * self.column_epsilon(CENTRE) >= CENTRE_FROM:
@@ -171,11 +226,40 @@ class DraftQuery(TableQuery[DraftedSchema]):
             f"{CENTRE_FROM * count / num_records:.2g}, or fewer columns."
         )
 
+    def _require_nameable(self, num_records: int) -> None:
+        """Raises ValueError where no two levels can be named, or one that a single record holds might be."""
+        if self.delta * num_records > 1.0:
+            raise ValueError(
+                f"delta {amounts.spent(self.delta)} is more than one in {num_records} records, of which one may be "
+                "named by it: give a delta far below, such as 1e-6."
+            )
+        least = self._levels.threshold()
+        if 2 * least > num_records:
+            raise ValueError(
+                f"{num_records} records are too few for the levels of {listing(self.coded)}: a level is named from "
+                f"about {least} records on. Give more epsilon, name fewer columns, write levels from public knowledge, "
+                'or levels = "hashed:16" for a column that is not conditioned on.'
+            )
+
+    @property
+    def charged_as(self) -> str:
+        """The name of the release in ledgers."""
+        stages = {ColumnQuantiles.method: self.numeric, ColumnLevels.method: self.coded}
+        return "+".join(method for method, names in stages.items() if names)
+
+    @property
+    def _levels(self) -> ColumnLevels:
+        """The release of levels."""
+        each, count = Fraction(len(self.coded), len(self.schema.names)), len(self.coded)
+        return ColumnLevels(
+            epsilon=check.share(self.epsilon, each), delta=self.delta, num_columns=count, skipped=len(self.numeric)
+        )
+
     def column_epsilon(self, method: str) -> float:
         """Epsilon of each column: an equal share, or what zCDP leaves for it where that is more."""
         count = len(self.schema.names)
         pure = self.epsilon / count
-        if not self.delta:
+        if not self.delta or self.coded:  # levels take all of delta
             return pure
         from jaxdp.accounting.renyi import zcdp_rho
 
@@ -184,29 +268,32 @@ class DraftQuery(TableQuery[DraftedSchema]):
         return max(pure, math.sqrt(2.0 * zcdp_rho(self.epsilon, self.delta) / (count * squares)) * (1.0 - 1e-9))
 
     def paid_delta(self, method: str) -> float:
-        """Of delta: all of it where it buys less noise, else nothing."""
-        return self.delta if self.column_epsilon(method) > self.epsilon / len(self.schema.names) else 0.0
+        """Of delta: all of it where levels need it or it buys less noise, else nothing."""
+        return self.delta if self.coded or self.column_epsilon(method) > self.epsilon / len(self.schema.names) else 0.0
 
     def _stages(self, method: str) -> list[ColumnQuantiles]:
         """What is released, one after the other."""
-        count = len(self.schema.names)
-        each = self.column_epsilon(method)
-        total = self.epsilon if each == self.epsilon / count else each * count
+        count = len(self.numeric)
+        each, share = self.column_epsilon(method), Fraction(count, len(self.schema.names))
+        total = check.share(self.epsilon, share) if each == self.epsilon / len(self.schema.names) else each * count
         if method == QUARTILES:
             return [ColumnQuantiles(epsilon=total, levels=(0.25, 0.75), num_columns=count)]
         return [ColumnQuantiles(epsilon=check.share(total, share), num_columns=count) for share in SHARES[method]]
 
-    def query(self, method: str) -> ColumnQuantiles | core.Sequential:
-        """All stages together."""
+    def query(self, method: str) -> core.PrivateQuery | core.Sequential:
+        """All stages together: levels first."""
+        if method == STABILITY:
+            return self._levels
         first, *then = self._stages(method)
-        return core.Sequential(first=first, second=then[0], then=_about) if then else first
+        bounds: Any = core.Sequential(first=first, second=then[0], then=_about) if then else first
+        return core.Sequential(first=self._levels, second=bounds, then=_unchanged) if self.coded else bounds
 
     def _places(self, method: str, released: core.Release) -> np.ndarray:
         """Quartiles, or centre and spread, of each column, (d, 2)."""
         first, *then = self._stages(method)
         if not then:
             return first.found(released)
-        centre = released.earlier[0]
+        centre = released.earlier[-1]
         return np.concatenate([first.found(centre), _about(then[0], first, centre).found(released)], axis=1)
 
     def _entry(self, name: str, method: str, first: float, second: float) -> tuple[dict[str, Any], str]:
@@ -217,9 +304,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
             entry["date"] = rule.notation.date == ISO or rule.notation.date
         elif rule.notation.decimal != PLAIN.decimal:
             entry["decimal"] = rule.notation.decimal
-        paid: dict[str, Any] = {"epsilon": self.epsilon, "columns": len(self.schema.names), "method": method}
-        paid |= {"delta": self.paid_delta(method)} if self.paid_delta(method) else {}
-        paid |= {"unit": self.schema.unit} if self.schema.unit else {}
+        paid = self._paid(method)
         if max(abs(first), abs(second)) == math.inf:
             told = AT_AN_END
         elif second == first if method == QUARTILES else second <= LEAST:
@@ -228,6 +313,31 @@ class DraftQuery(TableQuery[DraftedSchema]):
             low, high, told = _bounds(method, first, second)
             entry["bounds"] = [_day(low, rule.notation), _day(high, rule.notation)] if rule.is_date else [low, high]
         return {**entry, "released": paid}, told
+
+    def _entry_of_levels(self, named: list[str], others: float) -> tuple[dict[str, Any], str]:
+        """The entry of a column of levels, and what to take care of. others: noisy share of records without one."""
+        paid = {**self._paid(STABILITY), "least": self._levels.threshold()}
+        if not named:
+            return {"kind": CATEGORICAL, "released": paid}, NO_LEVEL
+        told = f"about {min(others, 1.0):.0%} of the records hold other levels or none" if others > TOLD_OTHERS else ""
+        return {"kind": CATEGORICAL, "levels": [*named, OTHER], "other": OTHER, "released": paid}, told
+
+    def _paid(self, method: str) -> dict[str, Any]:
+        """What was paid for all columns, and how those of a kind were found."""
+        paid: dict[str, Any] = {"epsilon": self.epsilon, "columns": len(self.schema.names), "method": method}
+        paid |= {"delta": self.paid_delta(method)} if self.paid_delta(method) else {}
+        return paid | ({"unit": self.schema.unit} if self.schema.unit else {})
+
+
+def _texts(vocabulary: Vocabulary, numbers: np.ndarray, codes: Any) -> list[str]:
+    """The texts of released codes of records."""
+    return vocabulary.texts(numbers[codes])
+
+
+def _unchanged(second: Any, first: core.PrivateQuery, released: core.Release) -> Any:
+    """The second stage, whatever the first released."""
+    del first, released
+    return second
 
 
 def _about(spread: ColumnQuantiles, centre: ColumnQuantiles, released: core.Release) -> ColumnQuantiles:
@@ -285,15 +395,17 @@ def _plain(number: float) -> float:
 
 @table_call(DraftOptions)
 def draft_schema(table: Any, **how: Unpack[DraftOptions]) -> DraftedSchema:
-    """Bounds of numeric columns that are not public knowledge, found privately.
+    """Bounds and levels of columns that are not public knowledge, found privately.
 
         found = jaxdp.draft_schema(frame, columns=["income", "age"], epsilon=0.2, ledger=ledger)
         jaxdp.test(frame, x="income", y="age", schema=found.schema, epsilon=0.8, ledger=ledger)
 
-    columns: names of columns of numbers or dates, which share the budget. dates: those of them that hold dates, such as
-    2024-12-31; a mapping names another format, as {"visit": "%d.%m.%Y"}.
-    unit: the column that says whose record a row is. delta: allows (epsilon, delta)-DP, which is used if it gives less
-    noise, from about nine columns on; for fewer columns no delta is spent.
+    columns: names of columns of numbers or dates. levels_of: of texts or codes, whose levels are found with a delta:
+    those that many records hold are named, the others become the level "(other)". All columns share the budget.
+    dates: those of numbers that hold dates, such as 2024-12-31; a mapping names another format, as
+    {"visit": "%d.%m.%Y"}.
+    unit: column that says whose a row is. delta: needed for levels; of bounds alone it is noise under
+    (epsilon, delta)-DP where that is smaller, from about nine columns on, and for fewer nothing of it is spent.
     table, ledger, key, strict, records, force, memory: as in `jaxdp.test`.
 
     Let e be a column's share of epsilon. If n e is at least 300, its bounds lie two interquartile ranges beyond the
@@ -303,6 +415,6 @@ def draft_schema(table: Any, **how: Unpack[DraftOptions]) -> DraftedSchema:
     of a column follow from that column alone. Edit bounds by public knowledge, never after a look at the records.
 
     Privacy: epsilon-DP (or (epsilon, delta)-DP) under replace-one. Errors: as `jaxdp.test`. Source:
-    docs/theory/private_bounds.md.
+    docs/theory/private_bounds.md, docs/theory/private_levels.md.
     """
     return asked(DraftQuery, table, how)

@@ -14,7 +14,9 @@ from jaxdp.cli import asking, options
 EXAMPLE = """examples:
   jaxdp schema draft trial.csv --out trial.toml
   jaxdp schema draft answers.csv --kind binary --levels 0,1 --out answers.toml
-  jaxdp schema draft trial.csv --private --columns age,dose --epsilon 0.2 --ledger study.db --out trial.toml"""
+  jaxdp schema draft trial.csv --private --columns age,dose --epsilon 0.2 --ledger study.db --out trial.toml
+  jaxdp schema draft trial.csv --private --columns age --levels-of clinic --epsilon 0.5 --delta 1e-6 \\
+    --ledger study.db --out trial.toml"""
 
 
 def add_parser(subparsers) -> None:
@@ -31,7 +33,7 @@ def add_parser(subparsers) -> None:
         help="write a template with a TODO for everything that is public knowledge",
         description="Writes a TOML template from the names of the columns. No record is looked at. Every TODO "
         "has to be filled in from public knowledge before the schema is accepted. With --private, bounds of columns of "
-        "numbers are found in the records, with noise, and paid for.",
+        "numbers and levels of columns of texts are found in the records, with noise, and paid for.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,9 +46,11 @@ def add_parser(subparsers) -> None:
     draft.add_argument("--levels", type=arguments.names, metavar="A,B,C", help="public levels of every column")
     draft.add_argument("--bounds", type=arguments.names, metavar="LOW,HIGH", help="public limits of every column")
     draft.add_argument("--out", metavar="S.toml", help="file to write; it must not exist (default: print)")
-    private = draft.add_argument_group("private bounds")
+    private = draft.add_argument_group("private bounds and levels")
     private.add_argument(
-        "--private", action="store_true", help="find the bounds of --columns in the records, for --epsilon"
+        "--private",
+        action="store_true",
+        help="find the bounds of --columns and the levels of --levels-of in the records, for --epsilon",
     )
     asking.add_keywords(private, DraftOptions, required=False)
     private.add_argument("--ledger", metavar="L.db", help="privacy ledger to charge before the data are read")
@@ -60,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.data.draft import draft
 
     _require_writable(args.out)
+    if args.private and args.levels and not args.kind:
+        raise options.UserError("--levels are public ones, of every column: --levels-of names columns to find them of.")
     every = _every(args)
     if not args.private:
         _require_not_private(args)
@@ -96,7 +102,8 @@ def _require_not_private(args: argparse.Namespace) -> None:
     """Refuses what only private bounds need."""
     for name in (*DraftOptions.__annotations__, "seed"):
         if getattr(args, name, None):
-            raise options.UserError(f"--{name} goes with --private, which finds bounds in the records.")
+            flag = name.replace("_", "-")
+            raise options.UserError(f"--{flag} goes with --private, which finds bounds and levels in the records.")
 
 
 def _private(args: argparse.Namespace) -> dict[str, str]:
@@ -108,8 +115,10 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
     from jaxdp.data import batches, draft
     from jaxdp.data.notation import PLAIN
 
-    if not args.columns or args.epsilon is None:
-        raise options.UserError("--private goes with --columns, the columns of numbers, and --epsilon.")
+    if not (args.columns or args.levels_of) or args.epsilon is None:
+        raise options.UserError(
+            "--private goes with --columns, the columns of numbers, or --levels-of, those of texts, and with --epsilon."
+        )
     if args.ledger is None and args.seed is None:
         raise options.UserError(
             "--private goes with --ledger: bounds that were paid for without a record cannot be added to what later "
@@ -118,7 +127,7 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
     options.keep_programs()
     names, delimiter = draft.header_of(args.data)
     dates = dict(_date(text, names) for text in args.dates or ())
-    for name in (*args.columns, *dates, *([args.unit] if args.unit else [])):
+    for name in (*(args.columns or ()), *(args.levels_of or ()), *dates, *([args.unit] if args.unit else [])):
         if name not in names:
             raise options.UserError(f"{batches.called(args.data)} has no column {name!r}.")
     notation = dataclasses.replace(PLAIN, decimal=args.decimal)
@@ -127,7 +136,9 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
     table = Table(args.data, query.schema, Reading(**asking.ways(args)))
     found = query.ask(table, options.make_key(args.seed), account_of(ledger, args.data, query.short))
     left = "" if ledger is None else f"; {ledger.remaining} left in {ledger.path.name}"
-    options.note(f"the bounds of {listing(query.schema.names)} cost {found.cost}{left}")
+    wanted = {"the bounds of": query.numeric, "the levels of": query.coded}
+    told = " and ".join(f"{what} {listing(names)}" for what, names in wanted.items() if names)
+    options.note(f"{told} cost {found.cost}{left}")
     for name, told in found.flags.items():
         options.note(f"{name}: {told}.")
     if found.mode == "simulation":

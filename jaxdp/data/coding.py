@@ -50,7 +50,10 @@ class ColumnRule:
     whose days are compared, how many the bounds hold; unsaid: cycles that the schema says nothing of (`conditioning`).
     event: the schema says that it tells whether the event came at a time in another column.
     hashed: the levels are cells of a public hash of the texts (`hashed_levels`).
-    drafted: nobody has described it yet, and its bounds are being looked for: what is said of it names no schema.
+    pools: `other` collects the levels that a private draft did not name: of a column that is conditioned on they are
+    levels that the schema does not list.
+    drafted: nobody has described it yet, and its bounds or levels are being looked for: what is said of it names no
+    schema. vocabulary: numbers the texts of such a column of levels (`jaxdp.data.vocabulary`).
     """
 
     name: str
@@ -75,7 +78,9 @@ class ColumnRule:
     unsaid: tuple[str, ...] = ()
     event: bool = False
     hashed: bool = False
+    pools: bool = False
     drafted: bool = False
+    vocabulary: Any = None
 
     @property
     def is_date(self) -> bool:
@@ -101,6 +106,8 @@ class ColumnRule:
 
     def codes(self, values: Sequence) -> np.ndarray:
         """Levels as codes 0, ..., L - 1; continuous values scaled to [-1, 1]. float64, (n,)."""
+        if self.vocabulary is not None:
+            return self.vocabulary.codes(values)
         return self._scaled_numbers(values) if self.is_continuous else self._level_codes(values)
 
     def filled(self, values: Sequence) -> np.ndarray:
@@ -161,7 +168,7 @@ class ColumnRule:
         if self.is_continuous:
             return np.full(len(values), True) if self.fills else np.isfinite(self.numbers(values))
         found = dataclasses.replace(self, missing=-1.0, other=-2).codes(values)
-        return (found >= 0.0) | ((found == -1.0) & self.fills) | ((found == -2.0) & self.collects)
+        return (found >= 0.0) | ((found == -1.0) & self.fills) | ((found == -2.0) & self.collects & (not self.pools))
 
     def _scaled_numbers(self, values: Sequence) -> np.ndarray:
         numbers = self.numbers(values)

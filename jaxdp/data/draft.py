@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxdp.data import batches, files, identifiers
+from jaxdp.data.columns import CONTINUOUS
 from jaxdp.data.header import USUAL_DELIMITERS
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.schema import column_rule
@@ -156,8 +157,8 @@ def _require_names(path: str, names: list[str]) -> None:
 def section(name: str, entry: Mapping[str, Any], told: str = "") -> str:
     """TOML of one column. told: a remark."""
     lines = [f"[columns.{_quoted(name)}]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
-    if "released" in entry and "bounds" not in entry:
-        lines.append(_BOUNDS)
+    if "released" in entry and "bounds" not in entry and "levels" not in entry:
+        lines.append(_BOUNDS if entry["kind"] == CONTINUOUS else _LEVELS)
     return "\n".join([*lines, *([f"# {told}"] if told else []), ""])
 
 

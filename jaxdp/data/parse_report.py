@@ -204,12 +204,12 @@ class ColumnReport:
     @property
     def pooled(self) -> int:
         """Cells counted as a value that they do not say and that the schema does not declare."""
-        return self.empty + (0 if self.rule.collects else self.unknown)
+        return self.empty + (0 if self.rule.collects and not self.rule.pools else self.unknown)
 
     @property
     def doubtful(self) -> int:
-        """Cells that count as something else than they say."""
-        return self.unreadable + self.unknown + self.outside
+        """Cells that count as something else than they say, which a level for all others is not."""
+        return self.unreadable + (0 if self.rule.pools else self.unknown) + self.outside
 
     @property
     def parses(self) -> bool:
@@ -220,7 +220,9 @@ class ColumnReport:
     def add(self, values: Sequence) -> None:
         """Counts some cells."""
         self.cells += len(values)
-        if self.rule.levels and isinstance(self.rule.levels[0], str):
+        if self.rule.vocabulary is not None:
+            self.missing += sum(count for text, count in texts_of(values).items() if text.lower() in MISSING_MARKS)
+        elif self.rule.levels and isinstance(self.rule.levels[0], str):
             self._add_texts(values)
         else:
             self._add_numbers(values)

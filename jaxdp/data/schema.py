@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 NUMBER_KEYS = ("decimal", "thousands", "percent")
 COLUMN_KEYS = ("kind", "bounds", "scale", "step", "levels", "missing", "other", *NUMBER_KEYS, "date", "boolean")
 GIVEN_KEYS = ("cycles", "heaps", "labels")  # of a continuous column that is conditioned on
-RELEASED = "released"  # what was paid for bounds that were found privately, and how; no test reads it
+RELEASED = "released"  # what was paid for bounds or levels that were found privately, and how
+STABILITY = "stability-histogram"  # how levels were: `other` then collects those that were not
 SCALES = ("linear", "log")
 SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "rows", "missing")
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
@@ -562,7 +563,9 @@ def _level_rule(name: str, kind: str, entry: Mapping, shared: Mapping[str, Any])
     stray = [key for key in NUMBER_KEYS if key in entry]
     if stray and isinstance(levels[0], str):
         raise ValueError(f"{where} has levels that are texts, which take no {stray[0]}: remove it.")
-    return _rule_of_levels(name, kind, entry, levels, notation=notation)
+    released = entry.get(RELEASED)
+    pools = isinstance(released, Mapping) and released.get("method") == STABILITY and "other" in entry
+    return _rule_of_levels(name, kind, entry, levels, notation=notation, pools=pools)
 
 
 def _hashed_rule(name: str, kind: str, entry: Mapping, cells: int) -> ColumnRule:

@@ -175,6 +175,17 @@ def additive(law: str, moves: Fraction, epsilon: Fraction, step: Fraction, low: 
     return _certified(law, step, table, moves, spent, (low - reach, high + reach)), table
 
 
+def tail(facts: Certificate, steps: int) -> float:
+    """Upper bound on the probability that the noise of an `additive` certificate is `steps` > 0 or more.
+
+    That of the ideal law, times exp(error) of its digits, which `facts.epsilon` holds beyond rate moves, and an escape.
+    """
+    spent = Fraction(0) if facts.epsilon is None else facts.epsilon
+    error = float(spent - facts.rate * facts.moves)
+    rate = float(facts.rate)
+    return math.exp(error - rate * steps) / (1.0 + math.exp(-rate)) * (1.0 + 1e-9) + 2.0**-ESCAPE_BITS
+
+
 def _certified(law: str, step: Fraction, table: DigitTable, moves: Fraction, spent: Fraction, ends: tuple[int, int]):
     """The certificate of outputs between these ends. Errors: ValueError where floats do not hold them exactly."""
     bits = window_bits(*ends)

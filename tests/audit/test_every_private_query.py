@@ -15,6 +15,7 @@ from queries import defined
 
 from jaxdp import catalogue, core
 from jaxdp.ask.column_counts import ColumnCounts
+from jaxdp.ask.column_levels import ColumnLevels
 from jaxdp.ask.column_quantiles import ColumnQuantiles
 from jaxdp.core import PrivateQuery, Sequential
 from jaxdp.independence.by_name import ByName
@@ -22,7 +23,11 @@ from jaxdp.independence.recommended import Recommended
 
 TESTS = Path(__file__).parents[1]
 # Of a query that no case attacks: the file that does, or why there is nothing to attack.
-ELSEWHERE = {ColumnCounts: "ask/test_describe.py", ColumnQuantiles: "ask/test_draft_schema.py"}
+ELSEWHERE = {
+    ColumnCounts: "ask/test_describe.py",
+    ColumnLevels: "ask/test_drafted_levels.py",
+    ColumnQuantiles: "ask/test_draft_schema.py",
+}
 NEVER_RELEASED = {
     ByName: "becomes the test that it names once the shapes are known, and that one is released",
     Recommended: "becomes the test of the catalogue that fits the shapes, and that one is released",

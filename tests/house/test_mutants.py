@@ -19,6 +19,7 @@ import test_keys
 import test_lattice
 import test_smooth_release
 import test_sparse_vector_exact
+import test_stability
 import test_traces
 
 import jaxdp
@@ -28,6 +29,7 @@ from jaxdp.audit import record, sensitivity
 from jaxdp.mechanisms import Split
 from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian, SmoothLaplace
 from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
+from jaxdp.mechanisms.stability import StabilityThreshold
 from jaxdp.noise import certificate, lattice, samplers
 from jaxdp.noise.smooth import rungs, scaled_cauchy, scaled_normal
 from jaxdp.randomness import keys, traces
@@ -55,6 +57,27 @@ def wrong_rate(monkeypatch, factor):
         return dataclasses.replace(real(rate * factor, count), rate=rate)
 
     monkeypatch.setattr(certificate, "geometric_digits", table)
+
+
+one_record = test_stability.test_a_level_of_one_record_is_released_with_probability_delta_at_most
+one_more = test_stability.test_draws_of_neighbouring_counts_differ_by_epsilon_at_most
+
+
+@mutant("threshold of levels cut by a tenth", one_record, lambda: jax.random.key(7))
+def _(monkeypatch):
+    whole = StabilityThreshold.threshold
+    monkeypatch.setattr(StabilityThreshold, "threshold", lambda mechanism: round(0.9 * whole(mechanism)))
+
+
+@mutant("noise on counts of levels cut by a tenth", one_more, jaxdp.fresh_key)
+def _(monkeypatch):
+    wrong_rate(monkeypatch, Fraction(10, 9))
+
+
+@mutant("levels that nobody holds are released", one_record, jaxdp.fresh_key)
+def _(monkeypatch):
+    above = StabilityThreshold._above
+    monkeypatch.setattr(StabilityThreshold, "_above", lambda own, counts, noisy: above(own, counts + 1, noisy))
 
 
 @mutant("noise halved", enumeration, Fraction(1), 2)

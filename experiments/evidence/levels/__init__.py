@@ -1,0 +1,1 @@
+"""How often private bounds are usable."""

@@ -15,6 +15,7 @@ from jaxdp.plan import continuous, laws
 from jaxdp.plan.setting import Setting
 from jaxdp.statistics import moments, residual_scores
 
+TOLD = ("offset", "range", "largest", "tilt", "widest", "bias", "hidden")  # of the scores
 CASES = 64  # of the noise in the moments
 UNIFORM = 1.0 / 3.0  # variance of a uniform column on [-1, 1]
 UNSEEN = 1e6  # variance in place of one that hides everything
@@ -41,9 +42,10 @@ def _power(
     sampling = np.maximum(about["square"] / n + of_squares.quantiles() * unit, 0.0)
     null = np.maximum(sampling - off**2 / n, score_law.MIN_SPREAD * sampling) + about["products"] + 1e-12
     of_variance = of_squares.variance * unit**2 + residual_scores.HEAVINESS * unit * sampling
-    judged = laws.Noise(np.hypot(noise.scale, about["steep"] * off), normal)
+    of_target = noise.scale * np.abs(1.0 + off * about["tilt"]), of_scores.scale * about["widest"] / n * off
+    judged = laws.Noise(np.hypot(*of_target), normal)
     return laws.noisy_sum_power(
-        mean=(off + about["mean"] - about["bias"])[:, 0],
+        mean=(off * about["per_unit"] + about["mean"] - about["bias"])[:, 0],
         sd=np.sqrt(np.maximum(about["square"] - about["mean"] ** 2, 0.0) / n)[:, 0],
         null_sds=np.sqrt(np.where(about["hidden"], UNSEEN, null)),
         noise=noise,
@@ -68,12 +70,17 @@ def _scores(truth, drawn, num_records, scale, given, x, y, normal: bool, correla
         noisy = residual_scores.Noisy.of(vector + noise, num_records, p, normal, scale, 1.0 if normal else 2.0)
         about = residual_scores.scores(noisy, x, y, given, correlation)
         sides = jnp.stack([about.a, about.b])
-        q_xx, q_xy, q_yy = about.form
-        moved = jnp.array([[q_xx, 0.5 * q_xy], [0.5 * q_xy, q_yy]]) @ (sides @ truth @ sides.T)
-        mean = jnp.trace(moved)  # of a quadratic form in two normal residuals, and its square
-        told = {name: getattr(about, name) for name in ("offset", "range", "largest", "bias", "hidden")}
-        more = {"steep": about.noise, "products": about.variance}
-        return told | more | {"mean": mean, "square": mean**2 + 2.0 * jnp.trace(moved @ moved)}
+        residuals = sides @ truth @ sides.T
+
+        def moved(form):
+            q_xx, q_xy, q_yy = form
+            return jnp.array([[q_xx, 0.5 * q_xy], [0.5 * q_xy, q_yy]]) @ residuals
+
+        of_form = moved(about.form)
+        mean = jnp.trace(of_form)  # of a quadratic form in two normal residuals, and its square
+        told = {name: getattr(about, name) for name in TOLD}
+        more = {"products": about.variance, "per_unit": jnp.trace(moved(about.rest)) + about.tilt * mean}
+        return told | more | {"mean": mean, "square": mean**2 + 2.0 * jnp.trace(of_form @ of_form)}
 
     return jax.vmap(of)(drawn)
 

@@ -2,7 +2,8 @@
 
 Columns w (n, p) on [-1, 1]; W = (1, w). For columns x and y and a set G of others, u = a'W and v = b'W are x and y less
 their fits on G and the constant, by the noisy matrix: a and b are public. The score of a record is the quadratic form
-q_xy u v + q_xx u^2 + q_yy v^2. Theory: docs/theory/residual_scores.md.
+q_xy u v + q_xx u^2 + q_yy v^2; its spread, u^2/s_u^2 or the mean of that and v^2/s_v^2, says what a score moves by per
+unit of the slope or correlation. Theory: docs/theory/residual_scores.md.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.statistics import moments
 
 CLEAR = 3.0  # sds of its noise that a variance must have
-SURE = 6.0  # sds of its noise from which on a variance is what it says, not what the noise made of it
-UNSURE = 2.0  # times the noise of a variance that is counted below that: the largest of the noise has been chosen
+SEEN = 2.0  # the same of a residual: it only decides whether there is an interval
+SURE = 12.0  # sds of its noise that a residual variance must have before scores are about a slope by it
+SPREAD = 0.35  # of a score's range: what the range of the spread counts that is released with it
+LEAST = 0.02  # of a residual variance: what a noisy spread leaves of it at least
 FAR = 3.0  # times the ratio of noisy sds: no slope is larger
 SLACK = 1e-5  # of the sizes of a form's terms: a hundred roundings of float32, in which ranges may be computed
 HEAVINESS = 0.1
@@ -68,12 +71,12 @@ class Scores:
     """Public coefficients of the scores of one query, and what the errors of the nuisances can do to their mean.
 
     a, b: (p + 1,) of both residuals. form: (q_xx, q_xy, q_yy). offset: the slope or correlation about which the scores
-    are taken, their mean is added to it. limits: ends of what is possible. range: largest score less the smallest on
-    the box [-1, 1]^p; largest: |score|. noise: scale of the noise in the mean per unit that the true number is off the
-    offset. bias, variance: mean and variance of the products of noises in the mean. hidden: whether the noise hides the
+    are taken, their mean is added to it; 0 below `SURE` sds, where a test of 0 needs no spread. limits: ends of what is
+    possible. largest: |score|. rest: the form of the spread less `tilt` scores, which is released with the scores.
+    range, widest: units of both, in which one record moves them by 1 together, in L1. bias, variance: mean and variance
+    of the products of noises in the mean score. of_spread: the same of the spread. hidden: whether the noise hides the
     columns given, so that they cannot be held fixed. unknown: whether there is no interval: that, or it hides the
-    spread of a residual. The scores are then about 0, and a test of 0 needs no spread; likewise below `SURE` sds, where
-    an interval counts `UNSURE` times the noise of the spread (docs/theory/residual_scores.md#selected).
+    spread of a residual.
     """
 
     a: Any
@@ -83,7 +86,10 @@ class Scores:
     limits: Any
     range: Any
     largest: Any
-    noise: Any
+    rest: Any
+    tilt: Any
+    widest: Any
+    of_spread: Any
     bias: Any
     variance: Any
     hidden: Any
@@ -92,25 +98,24 @@ class Scores:
     heaviness: ClassVar[float] = HEAVINESS
 
     def of(self, values):
-        """Scores (n,) of columns (n, p)."""
+        """Scores and what is released of spreads, (n,) each, of columns (n, p)."""
         first = self.a[0] + values @ self.a[1:]
         second = self.b[0] + values @ self.b[1:]
-        q_xx, q_xy, q_yy = self.form
-        return q_xx * first**2 + q_xy * first * second + q_yy * second**2
+        return _form(self.form, first, second), _form(self.rest, first, second)
 
     def explained(self, off):
         """Variance of a score that comes from the true number's being so far off, at least."""
         return off**2
 
-    def steep(self, num_records: int):
-        """Scale of the noise in the mean score per unit off the offset."""
-        del num_records
-        return self.noise
-
     def products(self, num_records: int, variance_per_scale):
         """Mean and variance of products of noises in the mean score."""
         del num_records, variance_per_scale
         return self.bias, self.variance
+
+
+def _form(form, first, second):
+    q_xx, q_xy, q_yy = form
+    return q_xx * first**2 + q_xy * first * second + q_yy * second**2
 
 
 def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
@@ -122,34 +127,44 @@ def scores(noisy: Noisy, x, y, given, correlation: bool) -> Scores:
     var_x, lost_x, unsure_x = _clear(a @ noisy.matrix @ a, noisy, a)
     var_y, lost_y, unsure_y = _clear(b @ noisy.matrix @ b, noisy, b)
     lost, unsure = (lost_x | lost_y, unsure_x | unsure_y) if correlation else (lost_x, unsure_x)
-    counted = jnp.where(unsure, UNSURE, 1.0)
     ratio = jnp.where(unsure, 0.0, a @ noisy.matrix @ b / jnp.sqrt(var_x * var_y))
     if correlation:
         offset = jnp.clip(ratio, -MAX_CORRELATION, MAX_CORRELATION)
         form = (-0.5 * offset / var_x, 1.0 / jnp.sqrt(var_x * var_y), -0.5 * offset / var_y)
         both = noisy.scale_of(a) / var_x, noisy.scale_of(b) / var_y
-        noise, far = 0.5 * counted * (both[0] + both[1]), (-jnp.ones(()), jnp.ones(()))
+        spreads = 0.5 / var_x, 0.0, 0.5 / var_y
+        far = (-jnp.ones(()), jnp.ones(()))
         # with variances off by relative errors r and s the correlation solves rho (r^2 + s^2)/8 away, to second order
         bent = noisy.variance_per_scale * (both[0] + both[1]) ** 2 * jnp.abs(offset) / 8.0
     else:
         offset = jnp.clip(ratio, -1.0, 1.0) * jnp.sqrt(var_y / var_x)
         form = (-offset / var_x, 1.0 / var_x, jnp.zeros_like(var_x))
-        noise, bent = counted * noisy.scale_of(a) / var_x, 0.0
+        spreads, bent = (1.0 / var_x, 0.0, 0.0), 0.0
         # no slope is above the ratio of the sds; the noise may hide four fifths of one variance, and add to the other
-        most = FAR * counted * jnp.sqrt((var_y + CLEAR * noisy.sd_of(b)) / var_x)
+        most = FAR * jnp.sqrt((var_y + CLEAR * noisy.sd_of(b)) / var_x)
         far = (-most, most)
-    coefficients = jnp.stack(form)
-    low, high = extremes(a, b, coefficients)
+    coefficients, spread = jnp.stack(form), jnp.stack(spreads)
+    tilt = _tilt(a, b, coefficients, spread)
+    rest = spread - tilt * coefficients
+    (low, high), (least, most) = extremes(a, b, coefficients), extremes(a, b, rest)
     bias, variance = _products(noisy, inside, fit, a, b, coefficients)
+    of_spread = _products(noisy, inside, fit, a, b, spread)
+    wide = jnp.maximum(most - least, 1e-6 * jnp.max(spread))  # nothing is left where y is a multiple of x
+    parts = coefficients / (high - low), SPREAD * rest / wide
+    ends = [extremes(a, b, parts[0] + parts[1]), extremes(a, b, parts[0] - parts[1])]
+    moved = jnp.maximum(*(upper - lower for lower, upper in ends))
     return Scores(
         a=a,
         b=b,
         form=coefficients,
         offset=offset,
         limits=far,
-        range=high - low,
+        range=(high - low) * moved,
         largest=jnp.maximum(high, -low),
-        noise=noise,
+        rest=rest,
+        tilt=tilt,
+        widest=wide / SPREAD * moved,
+        of_spread=of_spread,
         bias=bias,
         variance=variance + bent**2,
         hidden=hidden,
@@ -175,13 +190,30 @@ def _fitted(noisy: Noisy, inside):
 
 
 def _clear(variance, noisy: Noisy, a):
-    """A residual variance, floored, whether its noise hides it, and whether the noise may have made most of it."""
+    """A residual variance, floored, whether its noise hides it, and whether it is far from sure."""
     least = noisy.sd_of(a)
-    return jnp.maximum(variance, jnp.maximum(least, 1e-12)), variance < CLEAR * least, variance < SURE * least
+    return jnp.maximum(variance, jnp.maximum(least, 1e-12)), variance < SEEN * least, variance < SURE * least
 
 
 def extremes(a, b, form):
-    """Smallest and largest value of the form at (u, v) = (a'W, b'W) for w in the box [-1, 1]^p; 0 counted in.
+    """Smallest and largest value of the form at (u, v) = (a'W, b'W) for w in the box [-1, 1]^p; 0 counted in."""
+    found = _form(form, *_places(a, b, form).T)
+    far = jnp.abs(jnp.stack([a[0], b[0]])) + jnp.stack([jnp.sum(jnp.abs(side[1:])) for side in (a, b)])
+    slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([far[0] ** 2, far[0] * far[1], far[1] ** 2]))
+    return jnp.min(found) - slack, jnp.max(found) + slack
+
+
+def _tilt(a, b, form, spread):
+    """How far the spread moves per unit of the form from where the form is smallest to where it is largest."""
+    places = _places(a, b, form)
+    values = _form(form, *places.T)
+    low, high = (places[find(values)] for find in (jnp.argmin, jnp.argmax))
+    moved = _form(form, *high) - _form(form, *low)
+    return (_form(spread, *high) - _form(spread, *low)) / jnp.maximum(moved, 1e-12)
+
+
+def _places(a, b, form):
+    """0 and points (u, v) = (a'W, b'W), w in the box [-1, 1]^p, among them those of the smallest and largest form.
 
     (u, v) runs over a zonogon: its edges are its generators in the order of their angles, there and back. On an edge
     the form is a parabola; inside it has no extremum but 0 at the origin.
@@ -195,17 +227,10 @@ def extremes(a, b, form):
     starts = jnp.concatenate([centre[None] + offsets, centre[None] - offsets])
     steps = jnp.concatenate([2.0 * sides, -2.0 * sides])
 
-    def at(points):
-        q_xx, q_xy, q_yy = form
-        return q_xx * points[:, 0] ** 2 + q_xy * points[:, 0] * points[:, 1] + q_yy * points[:, 1] ** 2
-
-    curved, begin, end = at(steps), at(starts), at(starts + steps)
+    curved, begin, end = (_form(form, *points.T) for points in (steps, starts, starts + steps))
     slope = end - begin - curved
     top = jnp.clip(jnp.where(curved == 0.0, 0.0, -0.5 * slope / jnp.where(curved == 0.0, 1.0, curved)), 0.0, 1.0)
-    found = jnp.concatenate([begin, end, at(starts + top[:, None] * steps), jnp.zeros(1)])
-    far = jnp.abs(centre) + jnp.sum(jnp.abs(sides), axis=0)
-    slack = SLACK * jnp.sum(jnp.abs(form) * jnp.stack([far[0] ** 2, far[0] * far[1], far[1] ** 2]))
-    return jnp.min(found) - slack, jnp.max(found) + slack
+    return jnp.concatenate([starts, starts + steps, starts + top[:, None] * steps, jnp.zeros((1, 2))])
 
 
 def _products(noisy: Noisy, inside, fit, a, b, form):

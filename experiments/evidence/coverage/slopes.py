@@ -88,6 +88,25 @@ def explained(keys, n):
     return z + 0.05**0.5 / 0.95**0.5 * _normal(keys[0], n), z + _normal(keys[1], n), (z,)
 
 
+def explained_strong(keys, n):
+    """Z explains 0.95 of X, and X explains nearly all else of Y."""
+    x, _, (z,) = explained(keys, n)
+    return x, z + 2.0 * (x - z) + 0.2 * _normal(keys[1], n), (z,)
+
+
+def nearly_all_explained(keys, n):
+    """Z explains 0.99 of X, and X explains much of what is left of Y."""
+    z = _normal(keys[2], n)
+    x = z + 0.1 * _normal(keys[0], n)
+    return x, z + 2.0 * (x - z) + 0.2 * _normal(keys[1], n), (z,)
+
+
+def nearly_all_explained_null(keys, n):
+    """Z explains 0.99 of X."""
+    z = _normal(keys[2], n)
+    return z + 0.1 * _normal(keys[0], n), z + _normal(keys[1], n), (z,)
+
+
 def explained_both_null(keys, n):
     """Z explains 0.96 of X and about as much of Y, whose spread grows with Z."""
     z = _normal(keys[2], n)
@@ -140,6 +159,9 @@ DESIGNS = {  # name: (columns, bounds of x, y and each z)
     "given z, spread grows, null": (given_growing_null, FOUR, (-8.0, 8.0), (FOUR,)),
     "given skewed z, null": (skewed_null, (0.0, 10.0), (0.0, 10.0), ((0.0, 8.0),)),
     "z explains 0.95 of x, null": (explained, FOUR, (-5.0, 5.0), (FOUR,)),
+    "z explains 0.95 of x, x nearly all else of y": (explained_strong, FOUR, FOUR, (FOUR,)),
+    "z explains 0.99 of x, null": (nearly_all_explained_null, FOUR, (-5.0, 5.0), (FOUR,)),
+    "z explains 0.99 of x, x much else of y": (nearly_all_explained, FOUR, FOUR, (FOUR,)),
     "z explains 0.96 of x and much of y, null": (explained_both_null, FOUR, FOUR, (FOUR,)),
     "z explains 0.96 of x and much of y": (explained_both, FOUR, FOUR, (FOUR,)),
     "given two z, null": (two_null, FOUR, FOUR, (FOUR, FOUR)),

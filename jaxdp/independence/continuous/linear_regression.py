@@ -43,11 +43,12 @@ class LinearRegression(ResidualTest):
     """Private linear regression of y on x and z: least-squares slopes of the columns of x, with robust intervals.
 
     The estimand is the slope of the least-squares fit of y on x, z and a constant, all clipped at their public bounds,
-    and of nothing else: no private clip, no model of the columns. Two fifths of the budget (a quarter where nothing is
-    held fixed) release all second moments; then, for each x and y, the sum of scores u (v - t u)/s, u and v residuals
-    and t the slope by those moments, and the sum of the squared scores, which is the sandwich variance.
+    and of nothing else: no private clip, no model of the columns. Two fifths of the budget (0.3 where nothing is held
+    fixed) release all second moments; then, for each x and y, the sum of scores u (v - t u)/s, u and v residuals and t
+    the slope by those moments, with it the sum of spreads u^2/s, so that no interval rests on noise that selected it,
+    and the sum of the squared scores, which is the sandwich variance.
     Sensitivity, replace-one: moments p (p + 1.5)^2/(2 (p + 1)) in L1 for p columns, sqrt(2) (p + 1/4) in L2; scores
-    and squares m each in L1 for m slopes, sqrt(m) in L2, in units of their range, which is computed from the released
+    with spreads, and squares, m each in L1 for m slopes, sqrt(m) in L2, in units that are computed from the released
     moments. Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
     Theory: docs/theory/residual_scores.md#sensitivity.
     P-value: of slope 0, Bonferroni over the slopes; sampling by the sandwich variance, all noise counted. 1 where the

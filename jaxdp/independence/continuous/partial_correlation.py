@@ -23,7 +23,7 @@ class PartialCorrelation(ResidualTest):
     releases are those of `LinearRegression`, with scores u v/(s_u s_v) - r (u^2/s_u^2 + v^2/s_v^2)/2, u and v
     residuals, s their sds and r their correlation by the released moments.
     Sensitivity, replace-one: moments p (p + 1.5)^2/(2 (p + 1)) in L1 for p columns, sqrt(2) (p + 1/4) in L2; scores
-    and squares m each in L1 for m pairs, sqrt(m) in L2, in units of their range, which is computed from the released
+    with spreads, and squares, m each in L1 for m pairs, sqrt(m) in L2, in units that are computed from the released
     moments. Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
     Theory: docs/theory/residual_scores.md#sensitivity.
     P-value: of correlation 0, Bonferroni over pairs; sampling by the sandwich variance, all noise counted. 1 where the

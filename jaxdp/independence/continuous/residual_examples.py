@@ -41,12 +41,18 @@ def of_stage(cls, epsilon, known_moments: bool = False, **fields):
 
 
 def _extreme_records(correlation: bool):
-    """Records of the box with the largest and the smallest score, and one with the smallest square."""
+    """Records of the box with the largest and the smallest score, and those with the smallest and the largest square.
+
+    Of a score and its spread in their units, of the two sums and differences that with the larger range: as far as both
+    can move together.
+    """
     scores = about(correlation)
     ends = np.linspace(-1.0, 1.0, 65)
     grid = np.stack(np.meshgrid(ends, ends, ends, indexing="ij"), axis=-1).reshape(-1, 3)
-    values = np.asarray(scores.of(jnp.asarray(grid)))
-    return grid[values.argmax()], grid[values.argmin()], grid[np.abs(values).argmin()]
+    score, rest = (np.asarray(of) for of in scores.of(jnp.asarray(grid)))
+    together = [score / scores.range + side * rest / scores.widest for side in (1.0, -1.0)]
+    values = max(together, key=np.ptp)
+    return grid[values.argmax()], grid[values.argmin()], grid[np.abs(score).argmin()], grid[np.abs(score).argmax()]
 
 
 def _made(record):
@@ -75,8 +81,8 @@ def worst_pairs_of_correlations():
 
 
 def _pairs(correlation: bool):
-    high, low, none = map(_made, _extreme_records(correlation))
-    return [(high, low), (high, none), (low, none)]
+    high, low, none, far = map(_made, _extreme_records(correlation))
+    return [(high, low), (far, none), (low, none)]
 
 
 FEW = {"bound": BOUND, "enforce_rule": False}  # contracts take few records

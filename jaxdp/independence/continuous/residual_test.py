@@ -28,8 +28,8 @@ from jaxdp.statistics import moments, residual_scores, sums
 from jaxdp.statistics.residual_scores import Noisy, Scores
 
 MATRIX_SHARE = Fraction(3, 10)  # of the budget, for the moments, without other columns to adjust for
-MATRIX_SHARE_GIVEN = Fraction(1, 2)  # with some
-SHARES = {"scores": Fraction(3, 4), "squares": Fraction(1, 4)}  # of the rest
+MATRIX_SHARE_GIVEN = Fraction(2, 5)  # with some
+SHARES = {"scores": Fraction(3, 4), "squares": Fraction(1, 4)}
 GRID = 2.0**24  # scores are rounded to its multiples, in units of their range, so that sums are exact
 MATRIX, SCORES = "matrix", "scores"  # what is released next
 HIDDEN, LOST = "other columns hidden by noise", "no interval"
@@ -105,6 +105,32 @@ def _scores_about(noisy: Noisy, pairs, given, correlation: bool) -> Scores:
 
 def _with_scores(test, query, released):
     return dataclasses.replace(test, about=test.scores_about(query.noisy(released)))
+
+
+@dataclasses.dataclass(frozen=True)
+class FoundWithSpread(Found):
+    """With the sum of what is released of spreads, in units of `about.widest`: noise that has chosen nothing."""
+
+    spreads: Any
+
+    @property
+    def estimate(self):
+        return jnp.clip(super().estimate, *self.about.limits)
+
+    @property
+    def _per_unit(self):
+        bias, _ = self.about.of_spread
+        mean = self.spreads * self.about.widest / self.num_records + self.about.tilt * self._mean
+        return jnp.maximum(mean - bias, residual_scores.LEAST)
+
+    def _scales(self, off):
+        scale = self.budget["scores"].scale(self.sensitivity["scores"])
+        _, products = self.about.of_spread
+        spread = jnp.sqrt(
+            (scale * self.about.widest / self.num_records) ** 2
+            + products / jnp.maximum(self._variance_per_scale, 1e-30)
+        )
+        return jnp.stack([self._noise * jnp.abs(1.0 - off * self.about.tilt), spread * jnp.abs(off)])
 
 
 @frozen_pytree
@@ -205,21 +231,24 @@ class ResidualTest(PrivateTest):
         return moments.on_grid(jnp.where(jnp.asarray(self.levelled)[None], values, values / self.bound))
 
     def on_grid(self, data, num_records):
-        """Scores and squares (n, 2 m) of m queries in units of their ranges, as whole numbers."""
+        """Scores, spreads and squares (n, 3 m) of m queries in units of their ranges, as whole numbers."""
         del num_records
         values = self.columns(data)
-        of = jax.vmap(lambda about: (about.of(values) / about.range, (about.of(values) / about.largest) ** 2))
-        scores, squares = of(self.about)
-        return jnp.round(jnp.concatenate([scores, squares]).T * GRID)
+
+        def of(about):
+            scores, spreads = about.of(values)
+            return scores / about.range, spreads / about.widest, (scores / about.largest) ** 2
+
+        return jnp.round(jnp.concatenate(jax.vmap(of)(self.about)).T * GRID)
 
     def statistic(self, key, data):
-        """Dict of both sums, (m,) each."""
+        """Dict of the sums of scores and spreads, (2 m,), and of squares, (m,)."""
         del key
         return self._halves(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
 
     def _halves(self, both):
-        m = both.shape[0] // 2
-        return {"scores": both[:m], "squares": both[m:]}
+        m = both.shape[0] // 3
+        return {"scores": both[: 2 * m], "squares": both[2 * m :]}
 
     def partial(self, chunk, num_records=None):
         return sums.added(self, "on_grid", chunk, num_records, _totals_of_block)
@@ -228,16 +257,19 @@ class ResidualTest(PrivateTest):
         return self._halves(totals["scores"] / GRID)
 
     def sensitivity(self, num_records):
-        """Each score and each square moves by 1 and a rounding at most, in units of its range."""
+        """In their units a score and its spread move by 1 and two roundings together, a square by 1 and one."""
         budget, m = self.mechanism_in_force(), len(self.queries()[0])
         limit = np.full(m, 1.0 * num_records)
 
-        def of(name: str, lower):
+        def of(name: str, numbers: int, lower, upper):
             norm = budget[name].norm
-            moved = (1.0 + 1.0 / GRID) * (math.sqrt(m) if norm is Norm.L2 else m)
-            return Sensitivity(moved, norm, Relation.REPLACE_ONE, lower=lower, upper=limit)
+            moved = (1.0 + numbers / GRID) * (math.sqrt(m) if norm is Norm.L2 else m)
+            return Sensitivity(moved, norm, Relation.REPLACE_ONE, lower=lower, upper=upper)
 
-        return {"scores": of("scores", -limit), "squares": of("squares", 0.0 * limit)}
+        return {
+            "scores": of("scores", 2, np.concatenate([-limit, 0.0 * limit]), np.concatenate([limit, limit])),
+            "squares": of("squares", 1, 0.0 * limit, limit),
+        }
 
     # What the releases say
 
@@ -255,15 +287,15 @@ class ResidualTest(PrivateTest):
         pairs, given = self.queries()
         return _scores_about(jax.tree.map(jax.lax.stop_gradient, noisy), pairs, given, self.correlation)
 
-    def _each(self, release, what):
-        """what(Found) for each query."""
+    def _each(self, release, what, *more):
+        """what(FoundWithSpread, ...) for each query, with its part of more."""
+        budget, moved, n = self.mechanism_in_force(), release.sensitivity, release.num_records
 
-        def of(about, scores, squares):
-            return what(
-                Found(self.mechanism_in_force(), about, scores, squares, release.sensitivity, release.num_records)
-            )
+        def of(about, scores, spreads, squares, *more):
+            return what(FoundWithSpread(budget, about, scores, squares, moved, n, spreads), *more)
 
-        return jax.vmap(of)(self.about, release.value["scores"], release.value["squares"])
+        scores, spreads = jnp.split(release.value["scores"], 2)
+        return jax.vmap(of)(self.about, scores, spreads, release.value["squares"], *more)
 
     def interpret(self, key, release):
         """Estimates of each x and y, noise in them, with intervals of 95 %; NaN where there is none."""
@@ -280,11 +312,7 @@ class ResidualTest(PrivateTest):
         test = self.settled(shapes, release)
         targets = effect / test.units()
 
-        def of(about, scores, squares, target):
-            found = Found(test.mechanism_in_force(), about, scores, squares, release.sensitivity, release.num_records)
-            return found.one_sided(target)
-
-        sides = jax.vmap(of)(test.about, release.value["scores"], release.value["squares"], targets)
+        sides = test._each(release, lambda found, target: found.one_sided(target), targets)
         return tuple(map(test._shaped, sides))
 
     def units(self):
@@ -314,5 +342,5 @@ class ResidualTest(PrivateTest):
 
 
 def _totals_of_block(values) -> dict[str, Any]:
-    """Of whole numbers (n, 2 m)."""
+    """Of whole numbers (n, 3 m)."""
     return {"scores": sums.totals(values, GRID)}

@@ -52,7 +52,25 @@ class Found:
     @property
     def estimate(self):
         """Of the target."""
-        return self.about.offset + self.scores * self.about.range / self.num_records
+        return self.about.offset + self._mean / self._per_unit
+
+    @property
+    def _mean(self):
+        return self.scores * self.about.range / self.num_records
+
+    @property
+    def _per_unit(self):
+        """What the mean score moves by per unit of the target."""
+        return 1.0
+
+    def _scales(self, off):
+        """Of the noises in the value for a target so far off the offset."""
+        return jnp.stack([self._noise, self.about.steep(self.num_records) * jnp.abs(off)])
+
+    def _value(self, target):
+        """The mean score less what it is for this target."""
+        mean, _ = self.about.products(self.num_records, self._variance_per_scale)
+        return self._mean - (target - self.about.offset) * self._per_unit - mean
 
     @property
     def _noise(self):
@@ -88,20 +106,19 @@ class Found:
     def p_value(self, target):
         """Two-sided, of this target: noise exactly, V's errors to second order."""
         n, about, off = self.num_records, self.about, target - self.about.offset
-        explained = about.explained(off) / n
+        explained = about.explained(off * self._per_unit) / n
         variance = jnp.maximum(self._sampling_variance - explained, MIN_SPREAD * self._sampling_variance)
-        mean, products = about.products(n, self._variance_per_scale)
+        _, products = about.products(n, self._variance_per_scale)
         variance = variance + products + 1e-12
-        scales = jnp.stack([self._noise, about.steep(n) * jnp.abs(off)])
+        scales = self._scales(off)
         noise_sd = jnp.sqrt(self._variance_per_scale * jnp.sum(scales**2))
-        value = self.estimate - target - mean
+        value = self._value(target)
         return self.budget["scores"].combined_p_value(value, self._widened(value, variance, noise_sd), scales)
 
     def one_sided(self, target):
         """P-values of the hypotheses that the target is at most this, and at least this; 1 where nothing is known."""
-        mean, _ = self.about.products(self.num_records, self._variance_per_scale)
         further = 0.5 * self.p_value(target)
-        below = self.estimate - mean < target
+        below = self._value(target) < 0.0
         at_most, at_least = jnp.where(below, 1.0 - further, further), jnp.where(below, further, 1.0 - further)
         return tuple(jnp.where(self.about.unknown, 1.0, side) for side in (at_most, at_least))
 
@@ -111,7 +128,9 @@ class Found:
     def interval(self):
         """The targets whose p-value is at least 0.05, within what is possible; NaN where that is all, or not known."""
         mean, _ = self.about.products(self.num_records, self._variance_per_scale)
-        low, high, value = jnp.broadcast_arrays(*self.about.limits, self.estimate - mean)
+        low, high, value = jnp.broadcast_arrays(
+            *self.about.limits, self.about.offset + (self._mean - mean) / self._per_unit
+        )
         limits = jnp.stack([low, high])
         many = jax.vmap(self.p_value)  # both ends by one program: its size is that of the law, written once
 
@@ -138,7 +157,7 @@ class Found:
         far = jnp.max(jnp.abs(jnp.stack(self.about.limits)))
         widest = jnp.sqrt(self._widened(far, variance, noise_sd) ** 2 + noise_sd**2)
         found = sum(null_laws.two_sided_quantile(tail, widest, miss) for miss in (MISS, 2.0 * MISSED))
-        return jnp.where(self.about.unknown, jnp.inf, found)
+        return jnp.where(self.about.unknown, jnp.inf, found / self._per_unit)
 
     def notes(self) -> dict[str, Any]:
         """Why an interval is wide; bool."""

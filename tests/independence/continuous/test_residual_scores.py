@@ -172,7 +172,9 @@ def test_no_record_passes_the_computed_range_and_some_reach_it(correlation):
             for i, j in itertools.combinations(range(16), 2)
         ]
         points = np.concatenate([*edges, rng.uniform(-1, 1, (4000, 4))])
-        scores = np.asarray(found.of(jnp.asarray(points)))
+        scores, rest = (np.asarray(one) for one in found.of(jnp.asarray(points)))
+        together = [np.ptp(scores / float(found.range) + side * rest / float(found.widest)) for side in (1.0, -1.0)]
+        assert 0.97 < max(together) <= 1.0  # one record moves both, in their units, by 1 in L1
         low, high = (float(end) for end in residual_scores.extremes(found.a, found.b, found.form))
         slack = 1e-4 * (high - low)
         assert low - slack <= scores.min()
@@ -195,10 +197,11 @@ def test_a_range_computed_in_float32_holds_the_scores_of_float64(correlation):
             variance_per_scale=jnp.float32(1.0),
         )
         found = residual_scores.scores(noisy, 1, 2, np.array([True, False, False]), correlation)
-        a, b, form = (np.asarray(part, float) for part in (found.a, found.b, found.form))
+        a, b, form, rest = (np.asarray(part, float) for part in (found.a, found.b, found.form, found.rest))
         u, v = (part[0] + corners @ part[1:] for part in (a, b))
-        scores = form[0] * u**2 + form[1] * u * v + form[2] * v**2
-        assert np.ptp(scores) <= float(found.range)
+        scores, spreads = (f[0] * u**2 + f[1] * u * v + f[2] * v**2 for f in (form, rest))
+        for side in (1.0, -1.0):
+            assert np.ptp(scores / float(found.range) + side * spreads / float(found.widest)) <= 1.0
         assert np.abs(scores).max() <= float(found.largest)
 
 

@@ -311,9 +311,12 @@ class ColumnReport:
             told.append(f"{self._of_cells(self.unreadable)} of {name} cannot be read and count as missing")
         if self.unknown:
             levels = self.rule.levels
+            way_out = "add the level to the schema if it is public, or choose with other = ..."
+            if self.rule.pools:
+                way_out = "the private draft named no such level, so add one only if it is public"
             told.append(
                 f"{self._of_cells(self.unknown)} of {name} are none of its levels and count as "
-                f"{levels[self.rule.other]!r}: add the level to the schema if it is public, or choose with other = ..."
+                f"{levels[self.rule.other]!r}: {way_out}"
             )
         if self.outside:
             midnight = ": a bound without a time is its midnight" if self.rule.notation.date else ""

@@ -223,6 +223,9 @@ def test_from_a_file_with_a_header_to_an_answer(tmp_path, csv_file, capsys):
     assert "the bounds of age and the levels of town and ill cost epsilon=1.0, delta=1e-06" in said
     assert tomllib.loads(schema.read_text())["columns"]["ill"]["levels"] == ["no", "yes", OTHER]
     assert main(["check", str(csv_file), "--schema", str(schema)]) == 0
+    checked = capsys.readouterr()
+    assert "the private draft named no such level" in checked.out + checked.err
+    assert "choose with other" not in checked.out + checked.err
     asked = ["test", str(csv_file), "--schema", str(schema), "--x", "town", "--y", "ill", "--epsilon", "1"]
     assert main([*asked, "--ledger", str(ledger), "--out", str(tmp_path / "out")]) == 0
     assert 0.0 <= json.loads((tmp_path / "out" / "result.json").read_text())["p_value"] <= 1.0

@@ -24,6 +24,7 @@ BUILT = {
     "Gaussian": lambda kind: kind(0.7),
     "SmoothLaplace": lambda kind: kind(epsilon=0.7, delta=1e-3),
     "SmoothGaussian": lambda kind: kind(epsilon=0.7, delta=1e-3),
+    "StabilityThreshold": lambda kind: kind(epsilon=0.7, delta=1e-3),
 }
 
 

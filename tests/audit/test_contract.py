@@ -266,7 +266,7 @@ class ClippedSum(PrivateTest):
 
 
 @pytest.mark.parametrize(
-    ("claim", "message"), [(1.0, None), (0.9, "1.1111 of its"), (0.5, "2.0000 of its"), (2.0, "not")]
+    ("claim", "message"), [(1.0, None), (0.9, "1.1111 of its"), (0.5, "2.0000 of its"), (2.0, "tighten the bound")]
 )
 def test_a_new_test_with_a_wrong_sensitivity_is_found(claim, message):
     """Also one that claims twice what is true: the share it says it reaches is not reached."""

@@ -137,7 +137,8 @@ def table(a: int, b: int, c: int, d: int) -> Data:
 def test_two_by_two_tables_give_phi_and_petos_log_odds_ratio():
     data, none = table(300, 200, 180, 320), jaxdp.mechanisms.Exact()
     phi = np.corrcoef(np.asarray(data.x), np.asarray(data.y))[0, 1]
-    assert exact(jaxdp.NoisyTableChi2(mechanism=none, num_null=19), data) == pytest.approx(phi, abs=1e-6)
+    # the phi whose tables lie above the release as often as below, by 400 of them at each
+    assert exact(jaxdp.NoisyTableChi2(mechanism=none, num_null=19), data) == pytest.approx(phi, abs=2e-3)
     observed, expected = 320, 500 * 520 / 1000
     peto = (observed - expected) / (500 * 500 * 520 * 480 / (1000**2 * 999))
     assert exact(jaxdp.ConditionalKendall(mechanism=none), data) == pytest.approx(peto, rel=1e-3)

@@ -322,7 +322,7 @@ class Schema:
                 raise ValueError(
                     f"column {name!r} has hashed levels and cannot be conditioned on: records of different levels "
                     "would be compared as if they were alike. Write its levels from public knowledge, or find them "
-                    "with a delta (jaxdp schema draft --private --levels)."
+                    "with a delta (jaxdp schema draft --private --levels-of)."
                 )
 
     def _refuse(self, names: Sequence[str], place: int) -> NoReturn:

@@ -28,9 +28,10 @@ from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.core import Cost
 from jaxdp.data import draft
 from jaxdp.data.coding import ColumnRule, duplicates
+from jaxdp.data.column_rules import STABILITY, notation_of
 from jaxdp.data.columns import CATEGORICAL, CONTINUOUS
 from jaxdp.data.notation import DAYS_TO_1970, ISO, PLAIN, Notation
-from jaxdp.data.schema import STABILITY, Schema, as_names, notation_of
+from jaxdp.data.schema import Schema, as_names
 from jaxdp.data.vocabulary import OTHER, Vocabulary
 from jaxdp.mechanisms.stability import MIN_DELTA
 

@@ -20,7 +20,6 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.arguments import MIN_EPSILON
 from jaxdp._base.display import duration
 from jaxdp._base.keywords import complete
-from jaxdp._base.printed import printed_name
 from jaxdp.ask import reading
 from jaxdp.ask.answer import (
     epsilon_shown,
@@ -33,6 +32,16 @@ from jaxdp.ask.calls import ADJUSTMENTS, PairsOptions
 from jaxdp.ask.cautions import cautions
 from jaxdp.ask.independence import Query, require_size
 from jaxdp.ask.pair_answers import COLUMNS, PairAnswers
+from jaxdp.ask.pairs_in_chunks import FeatureColumns, TableInChunks
+from jaxdp.ask.pairs_requirements import (
+    JOINT,
+    admitted_delta,
+    is_said,
+    require_columns,
+    require_laws,
+    require_pair,
+    with_more_draws,
+)
 from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_answer import versions
 from jaxdp.ask.table_call import table_call
@@ -43,10 +52,8 @@ from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.schema import Schema
 from jaxdp.report.sections import describe_doubts
-from jaxdp.spec import DECISION, Options
+from jaxdp.spec import DECISION
 
-MAX_DRAWS = 99_999  # of null tables for one pair
-JOINT = "pair-contrasts"  # the test of all pairs by one release, which answers where no other is asked for
 USUAL_DELTA = 1e-6  # of which an answer without delta says what it would change
 WORTH_A_DELTA = 0.97  # of the effect without delta, from which on a delta finds clearly less
 TURNS_TIMED = 5  # pairs after which the time that the rest will take is told
@@ -87,14 +94,14 @@ class PairsQuery(TableQuery[PairAnswers]):
         given = tuple(schema.named("given", own["given"]))
         rest = [name for name in schema.names if name not in given]
         names = tuple(rest if own["columns"] is None else schema.named("columns", own["columns"]))
-        _require_columns(names, given)
+        require_columns(names, given)
         pairs = list(itertools.combinations(names, 2))
         of_all = ("columns", "adjust", "delta")
         each: dict[str, Any] = {name: value for name, value in how.items() if name not in of_all} | {"given": given}
         settings = [value for name, value in each.items() if name not in ("epsilon", "level")]
-        if method is None and len(pairs) > 1 and not any(map(_is_said, settings)):
+        if method is None and len(pairs) > 1 and not any(map(is_said, settings)):
             method = JOINT
-        delta = _admitted_delta(own["delta"], method)
+        delta = admitted_delta(own["delta"], method)
         share = check.share(whole, Fraction(1, len(pairs)))
         if share < MIN_EPSILON:
             raise ValueError(f"epsilon {spent(whole)} over {len(pairs)} pairs is next to nothing: name fewer columns.")
@@ -103,12 +110,12 @@ class PairsQuery(TableQuery[PairAnswers]):
             each["level"] = level / len(pairs)  # a decision has no p-value to adjust; each is made at its share
         laws = {x: law.get(x) if isinstance(law, Mapping) else law for x in names}
         queries = [Query.of(schema, **each | {"x": x, "y": y, "law": laws[x]}) for x, y in pairs]
-        _require_laws(law, names, queries[0].entry)
-        queries = [_with_more_draws(query, level / len(pairs)) for query in queries]
+        require_laws(law, names, queries[0].entry)
+        queries = [with_more_draws(query, level / len(pairs)) for query in queries]
         if method == JOINT and given:
             raise ValueError(f"{JOINT} does not condition: leave given out, or the method.")
         for query in queries if method != JOINT else []:
-            _require_pair(query)
+            require_pair(query)
         return cls(schema, names, given, whole, adjust, level, tuple(queries), delta)
 
     @property
@@ -158,19 +165,19 @@ class PairsQuery(TableQuery[PairAnswers]):
                 )[0]
 
             return self, load
-        table = _TableInChunks(self.schema, selection.names, selection.table.source, how.limit, how.strict, rows)
+        table = TableInChunks(self.schema, selection.names, selection.table.source, how.limit, how.strict, rows)
         if not self.joint:
             self._require_sums(table, rows)
         kept = selection.kept()
 
-        def load_chunks(source: Any, **told: Any) -> _TableInChunks:
+        def load_chunks(source: Any, **told: Any) -> TableInChunks:
             columns = streamed.AllColumns(self.schema, table.names)
             known = streamed.load(source, columns=columns, memory=how.limit, force=how.force, **told)
             return dataclasses.replace(table, table=source, rows=known.num_records, kept=kept)
 
         return self, load_chunks
 
-    def _require_sums(self, table: _TableInChunks, rows: int) -> None:
+    def _require_sums(self, table: TableInChunks, rows: int) -> None:
         """Raises ValueError for a pair whose test has no sums."""
         from jaxdp.core import require_sums
 
@@ -200,12 +207,11 @@ class PairsQuery(TableQuery[PairAnswers]):
 
         on_estimate: called before the charge with about how long the pairs will take, in words.
         """
-        import jax
 
         from jaxdp.core import cost_of, run
         from jaxdp.independence import pair_by_pair
 
-        rows = data.rows if isinstance(data, _TableInChunks) else data.shape[0]
+        rows = data.rows if isinstance(data, TableInChunks) else data.shape[0]
         for entry in {query.entry.name: query.entry for query in self.asked}.values():
             require_size(entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
@@ -261,7 +267,7 @@ class PairsQuery(TableQuery[PairAnswers]):
 
     def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test takes them."""
-        if isinstance(values, _TableInChunks):
+        if isinstance(values, TableInChunks):
             return values.chunks(
                 streamed.Columns(self.schema, query.x, query.y, self.given, query.entry.spec.columns.coded)
             )
@@ -285,8 +291,8 @@ class PairsQuery(TableQuery[PairAnswers]):
         )
         if not alike or not releases_together(tests[0]) or any(rule.needs_indicators for rule in rules):
             return None
-        columns = _FeatureColumns(self.schema, self.columns, self.given, tests[0])
-        data: Any = values.chunks(columns) if isinstance(values, _TableInChunks) else columns.of_values(values)
+        columns = FeatureColumns(self.schema, self.columns, self.given, tests[0])
+        data: Any = values.chunks(columns) if isinstance(values, TableInChunks) else columns.of_values(values)
         settings = dataclasses.replace(first.settings, num_records=rows, of_many=True)
         domain = self._data(first, values).domain
 
@@ -304,8 +310,8 @@ class PairsQuery(TableQuery[PairAnswers]):
 
         fields = catalogue.checked_fields(PairContrasts, self.asked[0].settings.fields)
         pure = PairContrasts(epsilon=self.epsilon, **fields)
-        columns = _FeatureColumns(self.schema, self.columns, (), pure)
-        data: Any = values.chunks(columns) if isinstance(values, _TableInChunks) else columns.of_values(values)
+        columns = FeatureColumns(self.schema, self.columns, (), pure)
+        data: Any = values.chunks(columns) if isinstance(values, TableInChunks) else columns.of_values(values)
         if self.delta:
             normal = Gaussian(zcdp_rho(self.epsilon, self.delta) * (1.0 - catalogue.ROUNDING))
             if sharper(MaxNorm(self.epsilon), normal, self._described, rows, self.level / len(self.asked)) is normal:
@@ -387,7 +393,6 @@ class PairsQuery(TableQuery[PairAnswers]):
         rule: dict | None,
         public: dict[str, Any],
     ) -> PairAnswers:
-        import jax
 
         from jaxdp import null_laws
 
@@ -438,60 +443,6 @@ class PairsQuery(TableQuery[PairAnswers]):
         return PairAnswers(listed, content, cost, mode, method)
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class _TableInChunks:
-    """A table that is read once more for every release. rows: how many it has; a guess before it is read.
-
-    kept: where the sums of its files are kept.
-    """
-
-    schema: Schema
-    names: tuple[str, ...]
-    table: Any
-    memory: int
-    strict: bool
-    rows: int
-    kept: Any = None
-
-    def chunks(self, columns: Any) -> Chunks:
-        """Some of its columns; nothing is read yet."""
-        how: dict[str, Any] = {"memory": self.memory, "strict": self.strict, "rows": self.rows, "kept": self.kept}
-        return streamed.stream(self.table, columns, **how)
-
-
-@dataclasses.dataclass(frozen=True)
-class _FeatureColumns:
-    """The columns of a release of all pairs, as `jaxdp.data.streamed.Columns`. test: of one pair."""
-
-    schema: Schema
-    columns: tuple[str, ...]
-    given: tuple[str, ...]
-    test: Any
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.columns, *self.given)
-
-    def of_values(self, values: np.ndarray) -> Data:
-        """Coded rows (n, columns and given) as features and z."""
-        from jaxdp.independence.features import Features
-
-        features, count = self.schema.columns_of(self.columns), len(self.columns)
-        given = self.schema.columns_of((), self.given)
-        z = values[:, count:] if self.given else None
-        return Features.admitted(self.test, values[:, :count], z, tuple(given) or None, tuple(features)).together()
-
-    def coded(self, piece: Mapping[str, Any]) -> Data:
-        """The rows of a piece."""
-        return self.of_values(self.schema.coded_table(piece, self.columns, self.given))
-
-    def shapes(self, num_records: int) -> Data:
-        """The whole data, with shapes for arrays."""
-        one = self.coded({name: np.zeros(1) for name in self.names})
-        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_records, *leaf.shape[1:]), np.float64), one)
-
-
 class _Turns:
     """Tells which pair is tested, and about how long the rest takes, by the pairs that are done."""
 
@@ -505,70 +456,6 @@ class _Turns:
         usual = float(np.median(np.diff(self._began))) if place else 0.0
         rest = f", about {duration(usual * (len(self._asked) - place))} left" if place >= TURNS_TIMED else ""
         self._begin(f"pair {place + 1} of {len(self._asked)}: {self._asked[place].short}{rest}")
-
-
-def _admitted_delta(delta: Any, method: str | None) -> float:
-    """The delta as a float. Errors: ValueError unless it is 0 or a small probability of a joint release."""
-    check.in_range(-1.0, 1.0, delta=delta)
-    check.non_negative(delta=delta)
-    if delta and method != JOINT:
-        raise ValueError(
-            f"delta goes with one joint release of all pairs ({JOINT}): leave out method, given and settings, and name "
-            "three columns or more."
-        )
-    return float(delta)
-
-
-def _is_said(value: Any) -> bool:
-    """Whether a setting was given; a table or an array given for one is, and is not compared with anything."""
-    return not (value is None or value is False or (isinstance(value, dict | tuple) and not value))
-
-
-def _require_columns(names: Sequence[str], given: Sequence[str]) -> None:
-    repeated = [name for name in names if name in given or list(names).count(name) > 1]
-    if repeated:
-        raise ValueError(f"column {repeated[0]!r} is used twice among columns and given: name every column once.")
-    if len(names) < 2:
-        raise ValueError(f"all pairs need at least two columns, got {len(names)}.")
-
-
-def _require_laws(law: Any, names: Sequence[str], entry: catalogue.Entry) -> None:
-    """Raises ValueError for a law that the test does not use, and for laws of other columns.
-
-    entry: of any pair; without a method no pair has a test that needs a law.
-    """
-    if law is not None:
-        entry.require_settings(Options(law=law))
-    strange = [name for name in law if name not in names] if isinstance(law, Mapping) else []
-    if strange:
-        raise ValueError(f"law has column {printed_name(list(law), list(law).index(strange[0]), names)}, of no pair.")
-
-
-def _with_more_draws(query: Query, share: float) -> Query:
-    """The query with so many null tables that the smallest p-value is a tenth of a pair's share of the level.
-
-    Adjusted for many pairs, the p-value of a test that ranks itself among `num_null` tables could else never be small.
-    Only tests of codes: the draws of others may be whole data sets, and cost a user minutes that were not asked for.
-    """
-    usual = next((field.default for field in dataclasses.fields(query.entry.cls) if field.name == "num_null"), None)
-    fields = query.settings.fields
-    needed = min(math.ceil(10.0 / share) - 1, MAX_DRAWS)
-    if not isinstance(usual, int) or needed <= usual or "num_null" in fields or not query.entry.spec.columns.coded:
-        return query
-    return dataclasses.replace(
-        query, settings=dataclasses.replace(query.settings, fields={**fields, "num_null": needed})
-    )
-
-
-def _require_pair(query: Query) -> None:
-    """Raises ValueError if the test cannot be asked about this pair, which it names."""
-    entry = query.entry
-    catalogue.require_any_pair(entry.cls)
-    if query.public_columns:
-        raise ValueError(
-            f"{entry.name} takes {listing(query.public_columns)} as public: ask about one pair by --x, --y."
-        )
-    entry.require_fits(query.domain)
 
 
 def _built(query: Query, data: Data, rows: int) -> Any:

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxdp.data import batches, files, identifiers
+from jaxdp.data.column_rules import column_rule
 from jaxdp.data.columns import CONTINUOUS
 from jaxdp.data.header import USUAL_DELIMITERS
 from jaxdp.data.notation import to_numbers
-from jaxdp.data.schema import column_rule
 
 LONGEST_NAME = 200
 _HINTS = (

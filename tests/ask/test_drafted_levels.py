@@ -15,7 +15,8 @@ from jaxdp.ask.column_levels import ColumnLevels
 from jaxdp.ask.draft_schema import DraftQuery
 from jaxdp.cli.main import main
 from jaxdp.data import parse_report
-from jaxdp.data.schema import STABILITY, Schema
+from jaxdp.data.column_rules import STABILITY
+from jaxdp.data.schema import Schema
 from jaxdp.data.vocabulary import NOT_NAMED, OTHER, Vocabulary
 
 ROWS = 2000

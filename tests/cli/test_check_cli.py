@@ -7,8 +7,9 @@ import pytest
 
 import jaxdp
 from jaxdp.cli.main import main
+from jaxdp.data.column_rules import column_rule
 from jaxdp.data.parse_report import ColumnReport, ParseReport
-from jaxdp.data.schema import Schema, column_rule
+from jaxdp.data.schema import Schema
 
 pytest.importorskip("matplotlib")
 

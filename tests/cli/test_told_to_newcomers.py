@@ -10,8 +10,8 @@ from jaxdp.ask.pairs import PairsQuery
 from jaxdp.ask.reading import Table
 from jaxdp.cli import options, plan
 from jaxdp.cli.main import build_parser, main
+from jaxdp.data.column_rules import column_rule
 from jaxdp.data.parse_report import ColumnReport, describe_ties
-from jaxdp.data.schema import column_rule
 from jaxdp.report import sections
 
 

@@ -11,8 +11,9 @@ import pytest
 import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.data import conditioning
+from jaxdp.data.column_rules import column_rule
 from jaxdp.data.draft import draft
-from jaxdp.data.schema import Schema, column_rule
+from jaxdp.data.schema import Schema
 
 OWNER = "for the owner of the file, not for release"
 SIDES = {name: {"kind": "continuous", "bounds": [-7, 9]} for name in "xy"}

@@ -11,7 +11,8 @@ import pytest
 import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.data import hashed_levels
-from jaxdp.data.schema import Schema, column_rule
+from jaxdp.data.column_rules import column_rule
+from jaxdp.data.schema import Schema
 
 ROWS = 400
 SCHEMA = {

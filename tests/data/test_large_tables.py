@@ -17,7 +17,8 @@ import jaxdp
 from jaxdp.ask import reading
 from jaxdp.cli import main as command
 from jaxdp.data import batches, kept_sums, parse_report, readers, streamed
-from jaxdp.data.schema import Schema, column_rule
+from jaxdp.data.column_rules import column_rule
+from jaxdp.data.schema import Schema
 
 ROWS = 4000
 SPEC = {

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from jaxdp.data.column_rules import column_rule
 from jaxdp.data.notation import Notation
-from jaxdp.data.schema import Schema, column_rule
+from jaxdp.data.schema import Schema
 
 GERMAN = Notation(decimal=",", thousands=".")
 

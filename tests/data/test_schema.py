@@ -12,9 +12,10 @@ from scipy import stats
 import jaxdp
 from jaxdp import catalogue
 from jaxdp.data.coding import ColumnRule
+from jaxdp.data.column_rules import column_rule
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, ORDINAL, Column
 from jaxdp.data.notation import to_numbers
-from jaxdp.data.schema import Schema, column_rule
+from jaxdp.data.schema import Schema
 
 TOML = """
 [columns.age]

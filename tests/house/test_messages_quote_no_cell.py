@@ -150,12 +150,12 @@ def test_mappings_by_column_quote_no_cell(kind):
         assert not [text for text in raised(call, **how) if str(MARK)[:6] in text]
 
 
-@pytest.mark.parametrize("key", data.schema.COLUMN_KEYS + data.schema.GIVEN_KEYS)
+@pytest.mark.parametrize("key", data.column_rules.COLUMN_KEYS + data.column_rules.GIVEN_KEYS)
 @pytest.mark.parametrize("kind", ["continuous", "categorical"])
 def test_keys_of_a_column_quote_no_cell(key, kind):
     right = {"kind": kind, **({"bounds": [0, 1]} if kind == "continuous" else {"levels": ["x", "y"]})}
     for value in VALUES.values():
-        assert not [text for text in raised(data.schema.column_rule, name="a", entry={**right, key: value})
+        assert not [text for text in raised(data.column_rules.column_rule, name="a", entry={**right, key: value})
                     if str(MARK)[:6] in text]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9.!+]+)")
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -23,11 +24,11 @@ def purl(name: str, version: str) -> str:
 
 
 def pins(text: str) -> dict[str, str]:
-    """Versions by normalized name, from the lines of a lock file."""
+    """Versions by normalized name, from the lines of a lock file; the hashes of their files are left out."""
     found = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        line = line.partition("#")[0].strip()
-        if not line:
+        line = line.partition("#")[0].strip().removesuffix("\\").rstrip()
+        if not line or HASH.fullmatch(line):
             continue
         pin = PIN.fullmatch(line)
         if pin is None:

@@ -48,7 +48,7 @@ def test_the_page_of_governance_names_the_bounds_in_force():
 
 def test_the_bill_holds_every_pin_once_and_nothing_else():
     document = json.loads(subprocess.check_output([sys.executable, ROOT / "scripts" / "sbom.py"]))
-    pinned = [line for line in read("requirements.lock").splitlines() if line]
+    pinned = re.findall(r"^[^ ]+==[^ ]+", read("requirements.lock"), re.M)
     assert len(document["components"]) == len(pinned) > 50
     references = {component["bom-ref"] for component in document["components"]}
     assert len(references) == len(pinned)
@@ -59,6 +59,14 @@ def test_the_bill_holds_every_pin_once_and_nothing_else():
     assert own["ref"] == f"pkg:pypi/jaxdp-dependence@{PROJECT['version']}"
     assert set(own["dependsOn"]) <= references
     assert len(own["dependsOn"]) == len(PROJECT["dependencies"])
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-interop.lock"])
+def test_every_pin_has_the_hashes_of_its_files(lock):
+    pins = re.split(r"^(?=[A-Za-z0-9])", read(lock), flags=re.M)[1:]
+    without = [pin.split()[0] for pin in pins if not re.search(r"--hash=sha256:[0-9a-f]{64}$", pin, re.M)]
+    assert len(pins) > 50
+    assert not without, f"run the command of CONTRIBUTING.md that writes {lock} with hashes: {without} have none"
 
 
 def test_the_bill_is_a_function_of_the_two_files():

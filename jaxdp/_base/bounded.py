@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jax
+from jaxdp._base.kept_programs import kept_jit
 
 MAX_PROGRAMS = 64  # programs of a function; a sweep over more shapes than this compiles them anew
 
@@ -20,7 +20,7 @@ def power_of_two(count: int) -> int:
 
 def bounded_jit[**P, R](function: Callable[P, R], **options: Any) -> Callable[P, R]:
     """`jax.jit(function, **options)`, which drops its programs when it has compiled more than `MAX_PROGRAMS`."""
-    program: Any = jax.jit(function, **options)
+    program: Any = kept_jit(function, **options)
 
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:

@@ -23,7 +23,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 import numpy as np
@@ -32,6 +32,7 @@ from jax.experimental.compilation_cache import compilation_cache
 VARIABLE = "JAXDP_PROGRAMS"
 OFF = ("off", "0", "no", "false", "none")
 MAX_BYTES = 2**29
+KEPT = ("*-cache", "*-traced", "*-numbers.npy")  # compiled, compiled and found without tracing, numbers
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -87,6 +88,17 @@ def of_a_release() -> Iterator[None]:
         _configure(before, found is not None)
 
 
+@contextlib.contextmanager
+def without_cache() -> Iterator[None]:
+    """Programs compiled inside come from the compiler itself, and JAX keeps none of them."""
+    before = bool(jax.config.jax_enable_compilation_cache)
+    try:
+        _configure({"jax_enable_compilation_cache": False}, reopen=True)
+        yield
+    finally:
+        _configure({"jax_enable_compilation_cache": before}, reopen=True)
+
+
 def of_this_process() -> None:
     """All programs of this process, simulations included, go to the folder in force."""
     found = folder()
@@ -108,12 +120,24 @@ def numbers_of(name: str, shape: tuple[int, ...], make: Callable[[], np.ndarray]
         if kept.shape == shape and kept.dtype == np.float32 and np.all(np.isfinite(kept)):
             return kept
     made = make()
-    with contextlib.suppress(OSError):
-        handle, beside = tempfile.mkstemp(dir=found)  # for its owner alone
-        with os.fdopen(handle, "wb") as file:
-            np.save(file, made, allow_pickle=False)
-        os.replace(beside, path)
+    put(path, lambda file: np.save(file, made, allow_pickle=False))
     return made
+
+
+def put(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Writes a file of the folder in force, whole or not at all; not where the disk refuses."""
+    with contextlib.suppress(OSError):
+        handle, beside = tempfile.mkstemp(dir=path.parent)  # for its owner alone
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        os.replace(beside, path)
+
+
+def in_use() -> Path | None:
+    """The folder that programs compiled now are put into, if that is the one in force."""
+    found = _kept[0] if _kept else None
+    used = jax.config.jax_enable_compilation_cache and jax.config.jax_compilation_cache_dir == str(found)
+    return found if found and used else None
 
 
 def fault(path: Path) -> str | None:
@@ -185,7 +209,7 @@ def _has(module: str) -> bool:
 def _prune(path: Path) -> None:
     """Deletes the programs not read for longest until the rest fit, whatever other processes delete meanwhile."""
     found = []
-    for entry in itertools.chain(path.glob("*-cache"), path.glob("*-numbers.npy")):
+    for entry in itertools.chain(*map(path.glob, KEPT)):
         with contextlib.suppress(OSError):
             status = entry.lstat()
             found.append((max(status.st_atime, status.st_mtime), status.st_size, entry))

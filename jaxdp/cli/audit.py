@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp import audit
     from jaxdp.report import written
 
-    options.keep_programs()
+    options.keep_programs(args)
     if args.contract:
         return contract(args)
     folder = options.output_folder(args.out, ("result.json", "audit.png"))

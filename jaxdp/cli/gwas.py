@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.ask.reading import Table
     from jaxdp.ask.variants import NO_SCHEMA, GwasQuery
 
-    options.keep_programs()
+    options.keep_programs(args)
     if args.every and args.count:
         raise options.UserError("give --count or --every, not both.")
     asked = asking.given(args, GwasOptions) | ({"count": None} if args.every else {})

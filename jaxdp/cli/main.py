@@ -135,10 +135,12 @@ def build_parser() -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns 0, 2 (user's mistake), 3 (budget exhausted), 1 (a bug) or 130 (interrupted)."""
+    own_process = argv is None  # else the caller's, who may have changed what programs are made of
     argv = sys.argv[1:] if argv is None else list(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's own remarks would hide the one line of an error
     try:
         args = build_parser().parse_args(argv or ["--help"])
+        args.own_process = own_process
         args.typed = shlex.join(["jaxdp", *argv])
         with _owner_warnings():
             return importlib.import_module(f"jaxdp.cli.{COMMANDS[args.command]}").run(args)

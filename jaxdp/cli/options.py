@@ -33,15 +33,17 @@ def coloured(text: str, style: str, stream: Any = None) -> str:
     return f"\033[{style}m{text}\033[0m"
 
 
-def keep_programs() -> None:
+def keep_programs(args: argparse.Namespace) -> None:
     """Keeps the compiled programs of this process for the next one, unless that is switched off or unsafe."""
-    from jaxdp._base import programs
+    from jaxdp._base import kept_programs, programs
 
     try:
         programs.keep()
     except ValueError as error:
         print(f"jaxdp: note: {error}", file=sys.stderr)
     programs.of_this_process()
+    if getattr(args, "own_process", False):
+        kept_programs.begin()
 
 
 def tell(args: argparse.Namespace, content: Any, screen: str) -> None:

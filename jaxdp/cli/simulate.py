@@ -156,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     require_axes(args)
     if not args.submit:  # each task looks for the cores of its own machine
         prepare_devices(args)
-    options.keep_programs()
+    options.keep_programs(args)
     from jaxdp.simulate.engine import grid as engine
     from jaxdp.simulate.engine import pages, results
 

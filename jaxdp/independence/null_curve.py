@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from jaxdp import null_laws
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.core import Release, Result
 
 AGREEMENT = 1e-3
@@ -66,7 +67,7 @@ def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | Non
     return NullCurve(float(np.asarray(parts[name]).item()), tail, label)
 
 
-@functools.partial(jax.jit, static_argnums=3)
+@functools.partial(kept_jit, static_argnums=3)
 def _p_values(test, release: Release, values, name: str):
     """P-values of the release with its entry `name` replaced by each of the values; all are arguments, none is built
     into the program, which may be kept on disk."""

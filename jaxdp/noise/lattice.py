@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.noise import certificate, discrete_gaussian, samplers
 from jaxdp.noise.certificate import ESCAPE_BITS, Certificate, DigitTable, exact, floor_log2
 from jaxdp.noise.smooth import ladder
@@ -324,7 +325,7 @@ def _steps(value, exponent: int, low, high):
     return _floored(value, exponent, low, high)
 
 
-@jax.jit
+@kept_jit
 def _floored(value, exponent, low, high):
     steps = jnp.floor(jnp.ldexp(value, -exponent))
     return jnp.clip(jnp.where(jnp.isnan(steps), low, steps), low, high).astype(np.int64)
@@ -334,7 +335,7 @@ def _clipped_steps(scores, exponent: int):
     return _steps(scores, exponent, [-_CLIP], [_CLIP])
 
 
-@jax.jit
+@kept_jit
 def _scaled(steps, exponent):
     return jnp.ldexp(steps.astype(np.float64), exponent)
 

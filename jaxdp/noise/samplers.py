@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.kept_programs import kept_jit
+
 LARGEST = 1 << 14  # draws per pass: the bits of one pass stay in a CPU's cache
 _SMALLEST = 1 << 9
 
@@ -41,7 +43,7 @@ def rows_of(layout: tuple[int, ...]) -> int:
     return sum(count * width for width, count in enumerate(layout, 1))
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(kept_jit, static_argnums=1)
 def _bits(key, count: int):
     return jax.random.bits(key, (count,), np.uint64)
 
@@ -119,7 +121,7 @@ def table_draw(bits, table):
     return index
 
 
-@functools.partial(jax.jit, static_argnames=("layout", "escape_bits", "size"))
+@functools.partial(kept_jit, static_argnames=("layout", "escape_bits", "size"))
 def released(bits, value, thresholds, window, *, layout, escape_bits, size):
     """value + two-sided noise; with probability 2^-escape_bits a point of the window (low, high, mask)."""
     rows = rows_of(layout) + 5
@@ -128,14 +130,14 @@ def released(bits, value, thresholds, window, *, layout, escape_bits, size):
     return jnp.where(escapes(bits[-2], escape_bits), anywhere(bits[-1], *window), value + noise)
 
 
-@functools.partial(jax.jit, static_argnames=("layout", "size"))
+@functools.partial(kept_jit, static_argnames=("layout", "size"))
 def one_sided_noise(bits, thresholds, *, layout, size):
     """Geometric integers (size,)."""
     rows = rows_of(layout)
     return geometric(bits[: rows * size].reshape(rows, size), thresholds, layout)
 
 
-@functools.partial(jax.jit, static_argnames=("layout", "size"))
+@functools.partial(kept_jit, static_argnames=("layout", "size"))
 def two_sided_noise(bits, thresholds, *, layout, size):
     """Two-sided geometric integers (size,)."""
     rows = rows_of(layout) + 3
@@ -155,7 +157,7 @@ def scaled_down(bits, count):
     return carry.astype(np.int64)
 
 
-@functools.partial(jax.jit, static_argnames=("escape_bits", "size"))
+@functools.partial(kept_jit, static_argnames=("escape_bits", "size"))
 def in_cube(bits, spare, value, radius, window, *, escape_bits, size):
     """value + a uniform point of the cube {-r, ..., r}^size; escapes, all coordinates at once, as in `released`.
 
@@ -168,7 +170,7 @@ def in_cube(bits, spare, value, radius, window, *, escape_bits, size):
     return jnp.where(escaped, anywhere(bits[2], *window), value + point)
 
 
-@functools.partial(jax.jit, static_argnames=("escape_bits",))
+@functools.partial(kept_jit, static_argnames=("escape_bits",))
 def selected(spare, scores, noise, mask, *, escape_bits):
     """argmax of scores + noise; with probability 2^-escape_bits any index. spare: two random words."""
     last = np.int64(scores.shape[0] - 1)
@@ -176,7 +178,7 @@ def selected(spare, scores, noise, mask, *, escape_bits):
     return jnp.where(escapes(spare[0], escape_bits), other, jnp.argmax(scores + noise).astype(np.int64))
 
 
-@functools.partial(jax.jit, static_argnames=("count", "escape_bits"))
+@functools.partial(kept_jit, static_argnames=("count", "escape_bits"))
 def ranked(spare, values, noise, *, count, escape_bits):
     """Whether at most `count` of noisy values[1:] reach noisy values[0]; rarely a fair coin."""
     noisy = values + noise
@@ -184,7 +186,7 @@ def ranked(spare, values, noise, *, count, escape_bits):
     return jnp.where(escapes(spare[0], escape_bits), (spare[1] & np.uint64(1)).astype(bool), decision)
 
 
-@functools.partial(jax.jit, static_argnames=("layout", "two_sided_law", "escape_bits", "size"))
+@functools.partial(kept_jit, static_argnames=("layout", "two_sided_law", "escape_bits", "size"))
 def crossed(bits, value, limit, thresholds, *, layout, two_sided_law, escape_bits, size):
     """Whether value + noise reaches the limit, bool (size,); with probability 2^-escape_bits a fair coin."""
     rows = rows_of(layout) + (5 if two_sided_law else 2)
@@ -194,7 +196,7 @@ def crossed(bits, value, limit, thresholds, *, layout, two_sided_law, escape_bit
     return jnp.where(escapes(bits[-2], escape_bits), coin, value + noise >= limit)
 
 
-@jax.jit
+@kept_jit
 def laddered(bits, center, rung, table, window):
     """center + noise of the law in row `rung` (private) of a table (rungs, entries) of |noise|, clipped to the window.
 
@@ -207,7 +209,7 @@ def laddered(bits, center, rung, table, window):
     return jnp.clip(noisy, *window)
 
 
-@functools.partial(jax.jit, static_argnames=("layout", "size"))
+@functools.partial(kept_jit, static_argnames=("layout", "size"))
 def proposals(bits, deficits, thresholds, mask, *, layout, size):
     """Uniform indices and whether each is accepted: all digits set in its deficit pass their thresholds.
 
@@ -225,7 +227,7 @@ def proposals(bits, deficits, thresholds, mask, *, layout, size):
     return index, accepted
 
 
-@functools.partial(jax.jit, static_argnames=("bases", "escape_bits", "size"))
+@functools.partial(kept_jit, static_argnames=("bases", "escape_bits", "size"))
 def gaussian(bits, value, tables, window, *, bases, escape_bits, size):
     """value + sum_j base_j x_j, x_j signed draws from the tables of |x|; escapes as in `released`."""
     limbs = tables[0].shape[1]

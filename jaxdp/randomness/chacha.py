@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxdp._base.kept_programs import kept_jit
+
 NAME, TAG = "chacha20", "cc20"
 
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", dtype="<u4").astype(np.uint32)
@@ -57,7 +59,7 @@ def blocks(key, counters, nonce):
     return lax.fori_loop(0, 10, _double_round, state) + state
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(kept_jit, static_argnums=1)
 def _stream(key, count: int, nonce):
     """`count` words of key stream."""
     needed = max(1, -(-count // _WORDS))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.layout import automatic_layout
 from jaxdp._base.types import Array
 
@@ -107,7 +108,7 @@ def _wide(table):
     return table.astype(np.float64 if np.issubdtype(table.dtype, np.floating) else np.int64)
 
 
-@jax.jit
+@kept_jit
 def _strata_of_device_table(counts) -> Strata:
     return _strata_of_table(counts, jnp)
 
@@ -168,7 +169,7 @@ def strata_of_records(a, b, block: ArrayLike | None = None) -> Strata:
         return _strata_of_records(a, b, block)
 
 
-@jax.jit
+@kept_jit
 def _strata_of_records(a, b, block) -> Strata:
     n = a.shape[0]
     start, size = _runs_of_records(block)
@@ -208,7 +209,7 @@ def ranks(values):
         return _runs_of_records(jnp.asarray(values))
 
 
-@jax.jit
+@kept_jit
 def _runs_of_records(*columns):
     """For each record, how many are smaller in lexicographic order of the columns, and how many equal it."""
     order = jnp.lexsort(tuple(reversed(columns)))

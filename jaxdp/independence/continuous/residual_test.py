@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence.continuous import moment_columns, moment_test, score_law, validity
@@ -92,10 +93,10 @@ class MomentMatrix(PrivateQuery):
 
 
 # between two stages of a release nothing is traced, and two hundred small programs would be compiled one by one
-_noisy = jax.jit(Noisy.of, static_argnums=(2, 3))
+_noisy = kept_jit(Noisy.of, static_argnums=(2, 3))
 
 
-@functools.partial(jax.jit, static_argnames="correlation")
+@functools.partial(kept_jit, static_argnames="correlation")
 def _scores_about(noisy: Noisy, pairs, given, correlation: bool) -> Scores:
     def of(x, y, given):
         return residual_scores.scores(noisy, x, y, given, correlation)

@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.statistics.survival_curves import DRAWS, SEED, SurvivalCurves, survival_curves
 
 
-@jax.jit
+@kept_jit
 def estimated(query, sensitivity, counts, num_records) -> SurvivalCurves:
     """From the release of `EventCounts`. query: it, whose mechanism says the law of the noise."""
     noise = query.mechanism.noise(jax.random.key(SEED + 1), sensitivity, (DRAWS, *jnp.shape(counts)))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
@@ -125,7 +126,7 @@ def _with_curves(test, query, released):
     return dataclasses.replace(test, curves=_curves(counts, released.num_records, variance))
 
 
-_curves = jax.jit(Curves.of)  # one program: between two stages of a release nothing is traced
+_curves = kept_jit(Curves.of)  # one program: between two stages of a release nothing is traced
 
 
 @frozen_pytree

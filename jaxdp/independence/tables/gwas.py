@@ -16,6 +16,7 @@ import numpy as np
 from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.display import described
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Cost, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential, method_of
 from jaxdp.independence.tables.case_control import CaseControlTest
@@ -67,7 +68,7 @@ class Tables:
         return cls(*(jnp.concatenate(part) for part in zip(*counts, strict=True)))
 
 
-@jax.jit
+@kept_jit
 def _carriers(genotypes, case, at_least):
     if genotypes.ndim != 2 or genotypes.shape[0] != case.shape[0]:
         raise ValueError(f"a genotype block must have shape ({case.shape[0]}, k), got {genotypes.shape}.")

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp._base.kept_programs import kept_jit
 from jaxdp.statistics.tables import contingency
 
 WORD_BITS = 64
@@ -227,7 +228,7 @@ def count_conjunctions(pages, items: np.ndarray) -> np.ndarray:
     return result
 
 
-@jax.jit
+@kept_jit
 def _popcounts(pages, items, num_chunks):
     """Counts of the first num_chunks chunks of conjunctions, int32 (CAPACITY, CHUNK); one program per size."""
 

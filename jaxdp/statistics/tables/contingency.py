@@ -4,12 +4,15 @@ A table of variables with levels (L_1, ..., L_d) is an integer array of that sha
 0, ..., L - 1 fall into the nearest level, so every record is counted exactly once.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from jaxdp._base.kept_programs import kept_jit
 
 CHUNK_RECORDS = 1 << 22
 BLOCK_RECORDS = 1 << 13  # of the host's loops: stays in the cache
@@ -91,7 +94,7 @@ def _chunks(codes, chunk_records: int):
         yield codes[start : start + chunk_records]
 
 
-@jax.jit(static_argnums=1)
+@functools.partial(kept_jit, static_argnums=1)
 def _count(chunk, levels: tuple[int, ...]):
     # one sum along each row reads the records once, in their own order; a strided read per column costs tenfold
     strides = np.cumprod((1, *levels[:0:-1]))[::-1].astype(np.int32)

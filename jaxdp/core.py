@@ -196,10 +196,10 @@ def exact_statistic(query, key, data):
 
     Its private columns are finite: NaN counts as 0, the middle of scaled bounds and the first code, and an infinity as
     the largest number of its sign. A query with `reads_missing` gets its data as they are. Of persons with several
-    rows, it is the mean over the draws.
+    rows, it is the mean over the draws unless the query says otherwise.
     """
     if isinstance(data, PersonRows):
-        return data.mean(lambda draw: query.statistic(key, finite(query, draw)))
+        return query.statistic_of_persons(key, PersonRows(finite(query, data.draws)))
     return query.statistic(key, finite(query, data))
 
 

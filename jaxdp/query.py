@@ -158,6 +158,17 @@ class PrivateQuery:
         """Private: a pytree of arrays."""
         raise NotImplementedError
 
+    def of_persons(self) -> PrivateQuery:
+        """The query to run where a record is a person with several rows; public."""
+        return self
+
+    def statistic_of_persons(self, key, rows: PersonRows):
+        """Private: the statistic of persons with several rows. The mean over draws keeps any sensitivity.
+
+        Where another is defined, `sensitivity` must hold for it when one person is replaced with all rows.
+        """
+        return rows.mean(lambda draw: self.statistic(key, draw))
+
     def sensitivity(self, num_records: int):
         """Data-free: a pytree of `Sensitivity` that the mechanism understands."""
         raise NotImplementedError
@@ -213,6 +224,9 @@ class PrivateTest(PrivateQuery):
         super().__init_subclass__(**kwargs)
         if "averages_rows" not in vars(cls) and vars(cls).keys() & {"statistic", "interpret", "p_value"}:
             cls.averages_rows = False  # another statistic or p-value must say so itself
+        if "statistic" in vars(cls):
+            for name in {"of_persons", "statistic_of_persons"} - vars(cls).keys():
+                setattr(cls, name, getattr(PrivateQuery, name))  # those of another statistic do not go with this one
         own = [name for name in ("p_value", "estimate") if getattr(cls, name) is not getattr(PrivateTest, name)]
         if own and cls.interpret is not PrivateTest.interpret:
             raise TypeError(
@@ -328,6 +342,10 @@ class Sequential:
         del shapes
         return self
 
+    def of_persons(self) -> Sequential:
+        """Both stages, for persons with several rows."""
+        return Sequential(first=self.first.of_persons(), second=self.second.of_persons(), then=self.then)
+
 
 def num_records(data) -> int:
     """Rows of the data: the leading axis that all leaves share."""
@@ -355,6 +373,8 @@ def public_shapes(data):
 def specialize(test, data):
     """The concrete query for data of these public shapes (and columns that the test declares public)."""
     shapes = public_shapes(data)
+    if isinstance(data, PersonRows):
+        test = test.of_persons()
     if isinstance(data, Chunks):
         return test.specialize(shapes)
     public = {name: getattr(data, name) for name in test.public_columns}

@@ -128,6 +128,71 @@ def test_a_mean_that_forgets_to_divide_passes_its_bound(monkeypatch):
         contract.bounds._statistics.clear_cache()
 
 
+def second_moment(table):
+    """The statistic of partition-gcm by person, x and y in [-1, 1] as they are, and its sensitivity."""
+    data = jaxdp.Schema.from_dict(UNITS).read(table, x="v", y="w", draws=DRAWS)
+    test = core.specialize(jaxdp.PartitionGCM(epsilon=1.0, by_person=True, winsorize=1.0), data)
+    with jax.enable_x64(True):
+        return core.exact_statistic(test, jax.random.key(0), data), test.sensitivity(core.num_records(data))
+
+
+LONGER = {3: 1, 1: 3, 2: 50}  # rows of the replaced person: before, after
+
+
+@pytest.mark.parametrize("before", LONGER)
+def test_a_list_of_rows_of_another_length_reaches_the_bound_of_the_second_moment(before):
+    others = several(m=11)
+
+    def with_person(values):
+        extra = {"person": [99] * len(values), "v": values, "w": values}
+        return {name: np.concatenate([others[name], extra[name]]) for name in others}
+
+    (first, bounds), (second, _) = (second_moment(with_person(v)) for v in ([50.0] * before, [100.0] * LONGER[before]))
+    for name, bound in bounds.items():
+        moved = abs(float(first[name]) - float(second[name]))
+        assert moved <= bound.bound * (1 + 1e-9)
+        assert name != "persons" or moved >= 0.9 * bound.bound
+
+
+def test_the_second_moment_is_that_of_the_mean_product_of_each_person():
+    table = several(m=40)
+    found, _ = second_moment(table)
+    x, y = table["v"] / 50 - 1, table["w"] / 50 - 1
+    units = Units()
+    units.add(list(table["person"]))
+    drawn_rows = units.chosen("all", DRAWS)
+    np.testing.assert_allclose(found["persons"], np.sum(np.mean((x * y)[drawn_rows], axis=1) ** 2), rtol=1e-6)
+    one = {"person": np.arange(len(x)), "v": table["v"], "w": table["w"]}
+    np.testing.assert_allclose(second_moment(one)[0]["persons"], np.sum((x * y) ** 2), rtol=1e-6)
+
+
+def test_persons_with_several_rows_are_judged_by_their_second_moment_where_means_are_released():
+    schema = jaxdp.Schema.from_dict(UNITS)
+    rows = schema.read(several(m=200), x="v", y="w", draws=DRAWS)
+    one = schema.read(several(m=200), x="v", y="w")
+
+    def parts(data, **fields):
+        return set(jaxdp.release(jaxdp.PartitionGCM(epsilon=1.0, **fields), jax.random.key(0), data).value)
+
+    assert parts(rows, standardize=True) == {"covariance", "variance", "persons"}
+    for data, fields in ((one, {"standardize": True}), (rows, {}), (rows, {"standardize": True, "by_person": False})):
+        assert parts(data, **fields) == {"covariance", "variance"}
+    with pytest.raises(ValueError, match="by_person takes one region, got num_regions=2"):
+        jaxdp.PartitionGCM(epsilon=1.0, by_person=True, num_regions=2)
+    own = type("Own", (jaxdp.PartitionGCM,), {"statistic": lambda self, key, data: None, "averages_rows": True})
+    assert own(epsilon=1.0, standardize=True).of_persons().by_person is None
+
+
+@pytest.mark.parametrize(("persons", "epsilon", "share"), [(200, 1.0, 0.95), (2000, 1.0, 0.87), (2000, 0.2, 0.95)])
+def test_the_variance_gets_a_share_where_noise_would_not_hide_it(persons, epsilon, share):
+    rows = jaxdp.Schema.from_dict(UNITS).read(several(m=persons), x="v", y="w", draws=DRAWS)
+    test = core.specialize(jaxdp.PartitionGCM(epsilon=epsilon, by_person=True), rows)
+    assert float(test.mechanism_in_force()["covariance"].epsilon) == pytest.approx(share * epsilon)
+    traced = jax.jit(lambda test: test.mechanism_in_force()["covariance"].epsilon)(test)
+    assert float(traced) == pytest.approx(share * epsilon)
+    assert float(core.cost_of(test, rows).epsilon) <= epsilon
+
+
 def test_tests_that_do_not_average_refuse_before_they_read():
     rows = jaxdp.Schema.from_dict(UNITS).read(several(), x="v", y="w", draws=DRAWS)
     with pytest.raises(ValueError, match=r"quantile-table takes one row of each person.*partition-gcm"):

@@ -17,6 +17,7 @@ import test_audit_search
 import test_certificate
 import test_keys
 import test_lattice
+import test_person_rows
 import test_smooth_release
 import test_sparse_vector_exact
 import test_stability
@@ -26,6 +27,7 @@ import jaxdp
 from jaxdp import audit, core
 from jaxdp.audit import epsilon as bounds
 from jaxdp.audit import record, sensitivity
+from jaxdp.data.person_rows import PersonRows
 from jaxdp.mechanisms import Split
 from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian, SmoothLaplace
 from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
@@ -477,6 +479,15 @@ def blind_to_parameters(monkeypatch):
         return (d for d in found if d.what != "noise parameters")
 
     monkeypatch.setattr(record, "_compare", lambda *a: keep(real(*a)))
+
+
+whole_lists = test_person_rows.test_a_list_of_rows_of_another_length_reaches_the_bound_of_the_second_moment
+
+
+@mutant("rows of a person are added up", whole_lists, 1)
+def no_weight(monkeypatch):
+    mean, draws = PersonRows.mean, test_person_rows.DRAWS
+    monkeypatch.setattr(PersonRows, "mean", lambda rows, of: jax.tree.map(lambda value: draws * value, mean(rows, of)))
 
 
 def test_there_are_enough_mutants():

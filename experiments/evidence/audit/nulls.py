@@ -224,6 +224,7 @@ NULLS = {
     "partition-gcm-weights": _cells(
         CELLS + "; weights of both signs", fields={"num_cells": 125, "weights": np.cos(np.arange(125.0))}
     ),
+    "partition-gcm-persons": _cells(CELLS + "; by the second moment of persons with one row"),
     "partition-gcm-marginal": _cells("no z: one cell, no bias"),
     "partition-gcm-axes": _cells(AXES, epsilon=7.0, fields=AXIS_FIELDS),
     "partition-gcm-standardized": _cells(CELLS, fields={"scale_x": 0.3, "scale_y": 0.3, "standardize": True}),

@@ -1,17 +1,23 @@
 """Level and power where a person has several rows, all of which count (docs/theory/persons.md).
 
-    python -m experiments.evidence.persons [--only NAME ...] [--persons 200 1000 5000]
-    python -m experiments.evidence.persons --table        # the table of the page, from the record
+    python -m experiments.evidence.persons [--only NAME ...] [--persons 200 1000 5000] [--null NAME ...]
+    python -m experiments.evidence.persons --table        # the tables of the page, from the record
 
 One JSON line per test, number of persons and correlation within a person, at epsilon 1. Numbers of rows are lognormal,
-cut at 16: from 1 to 16, mean 4.6. X, Y and Z of a row are sums of a part of the person and of one of the row; `within`
-is the share of the person's part. `first`, `all`: share of p < 0.05 with the first row of each person and with all of
-them, under the null and at the effect. `naive`: with every row as a record, under the null, which protects rows and not
-persons; each person then has four rows.
+from 1 to 50, of which 16 are drawn: 1 to 16, mean 4.6. X, Y and Z of a row are sums of a part of the person and of one
+of the row; `within` is the share of the person's part. `first`, `all`: share of p < 0.05 with the first row of each
+person and with all of them, under the null and at the effect. `bound`: with all rows and the null variance of one row,
+of tests that have another. `naive`: with every row as a record, under the null, which protects rows and not persons;
+each person then has four rows.
+
+Nulls besides that of independent persons' parts (`alike`): `counts`, a person of larger X has more rows; `crossed`, the
+Y of a row is the X of the person's next row; `kinds`, of half of the persons X is the same in all rows, of the others
+Y, and Z is of all.
 """
 
 import argparse
 import functools
+import itertools
 import json
 import time
 from pathlib import Path
@@ -30,9 +36,11 @@ from jaxdp.spec import Options
 RECORD = Path(__file__).parent / "persons.jsonl"
 PAGE = Path(__file__).parents[3] / "docs" / "theory" / "persons.md"
 WITHIN = (0.0, 0.5, 0.9)
-REPLICATES = {200: 1000, 1000: 600, 5000: 200}  # by the number of persons
-EFFECT = {200: 0.4, 1000: 0.15, 5000: 0.06}
-NAIVE_ROWS = 4
+REPLICATES = {200: 1000, 1000: 600, 1500: 400, 5000: 200, 20000: 100}  # by the number of persons
+EFFECT = {200: 0.4, 1000: 0.15, 1500: 0.1, 5000: 0.06, 20000: 0.025}
+ALIKE, COUNTS, CROSSED, KINDS = NULLS = ("alike", "counts", "crossed", "kinds")
+MOST = 50  # rows of a person
+NAIVE_ROWS, MAX_NAIVE = 4, 5000  # rows of a person; persons, of whom that is measured
 SIDE = 5.0  # half of the width of the bounds, in sds of a row's own part
 LINE, BOTH, LEVELS, HALF = Column(), (Column(), Column()), Column(ORDINAL, 5), Column(BINARY, 2)
 DOMAINS = {
@@ -54,13 +62,21 @@ def _normal(key, persons: int, columns: int, within: float):
     return jnp.sqrt(within) * person + jnp.sqrt(1.0 - within) * jax.random.normal(own, (persons, DRAWS, columns))
 
 
-def rows(key, *, domain: Domain, persons: int, within: float, effect: float, most: int | None = None) -> PersonRows:
+def rows(
+    key, *, domain: Domain, persons: int, within: float, effect: float, null: str = ALIKE, most: int | None = None
+) -> PersonRows:
     """Draws of persons; most: all persons have so many rows."""
     keys = jax.random.split(key, 4)
-    counts = jnp.clip(jnp.ceil(jnp.exp(1.0 + jax.random.normal(keys[0], (persons,)))), 1, DRAWS).astype(int)
-    counts = counts if most is None else jnp.full(persons, most)
-    z = _normal(keys[1], persons, 2, 0.5)
+    z = _normal(keys[1], persons, 2, 1.0 if null == KINDS else 0.5)
     own = _normal(keys[2], persons, 2, within)
+    if null == CROSSED:
+        own = jnp.stack([own[..., 0], jnp.roll(own[..., 0], -1, axis=1)], axis=-1)
+    elif null == KINDS:
+        same = jnp.arange(persons)[:, None, None] % 2 == jnp.arange(2)
+        own = jnp.where(same, own[:, :1], own)
+    size = own[:, 0, 0] if null == COUNTS else jax.random.normal(keys[0], (persons,))
+    counts = jnp.clip(jnp.ceil(jnp.exp(1.0 + size)), 1, MOST).astype(int)
+    counts = jnp.minimum(counts, DRAWS) if most is None else jnp.full(persons, most)
     trend = 0.5 * z[..., 0] if domain.z else 0.0
     x, y = own[..., 0], own[..., 1] + effect * own[..., 0]
     parts = [_coded(x + trend, domain.x[0]), _coded(y + trend, domain.y[0]), jnp.clip(z / SIDE, -1.0, 1.0)]
@@ -87,25 +103,31 @@ def _draw(key, *, number: int | None, **how) -> Data | PersonRows:
     return jax.tree.map(lambda leaf: leaf[:, number], found)
 
 
-def measure(name: str, persons: int, within: float) -> dict:
+def measure(name: str, persons: int, within: float, null: str = ALIKE) -> dict:
     """One line of the record."""
     domain, started = DOMAINS[name], time.perf_counter()
     entry, replicates = catalogue.find(name), REPLICATES[persons]
-    how = {"domain": domain, "persons": persons, "within": within}
+    how = {"domain": domain, "persons": persons, "within": within, "null": null}
     found = {}
-    for label, number in (("first", 0), ("all", None), ("naive", -1)):
+    for label, number in (("first", 0), ("bound", None), ("all", None), ("naive", -1)):
+        if label == "bound" and not hasattr(entry.cls, "by_person"):
+            continue
+        if label == "naive" and (null != ALIKE or persons > MAX_NAIVE):
+            continue
+        fields = {"by_person": False} if label == "bound" else {}
         for what, effect in (("level", 0.0), ("power", EFFECT[persons])):
-            if number == -1 and effect:
+            if effect and (label == "naive" or null != ALIKE):
                 continue
             design = functools.partial(_draw, **how, number=number, effect=effect)
             count = persons * (NAIVE_ROWS if number == -1 else 1)
-            test = entry.build(1.0, domain, Options(num_records=count), coded=domain)
+            test = entry.build(1.0, domain, Options(num_records=count, fields=fields), coded=domain)
             p = power.p_values(test, design, jax.random.key(34), replicates)
             found[f"{label} {what}"] = round(float(np.mean(np.asarray(p) <= 0.05)), 4)
     return {
         "test": name,
         "persons": persons,
         "within": within,
+        **({} if null == ALIKE else {"null": null}),
         "effect": EFFECT[persons],
         "replicates": replicates,
         **found,
@@ -114,31 +136,49 @@ def measure(name: str, persons: int, within: float) -> dict:
 
 
 def _table() -> str:
-    found = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
     lines = [
         "| test | persons | correlation within | level: first | all rows | naive | power: first | all rows |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in found:
-        shown = [f"{row[key]:.3f}".lstrip("0") for key in _SHOWN]
-        lines.append(f"| `{row['test']}` | {row['persons']} | {row['within']:g} | " + " | ".join(shown) + " |")
+    shown = ("first level", "all level", "naive level", "first power", "all power")
+    lines += [_line(f"`{row['test']}`", row, shown) for row in _found() if "null" not in row]
     return "\n".join(lines)
 
 
-_SHOWN = ("first level", "all level", "naive level", "first power", "all power")
+def _moments_table() -> str:
+    lines = [
+        "| null | persons | correlation within | level: first | V | Q | power: first | V | Q |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    shown = [f"{label} {what}" for what in ("level", "power") for label in ("first", "bound", "all")]
+    lines += [_line(row.get("null", ALIKE), row, shown) for row in _found() if "bound level" in row]
+    return "\n".join(lines)
+
+
+def _found() -> list[dict]:
+    return [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
+
+
+def _line(first: str, row: dict, shown) -> str:
+    rates = [f"{row[key]:.3f}".removeprefix("0") if key in row else "" for key in shown]
+    return f"| {first} | {row['persons']} | {row['within']:g} | " + " | ".join(rates) + " |"
 
 
 def main() -> None:
     """Measures, or writes the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", default=list(DOMAINS), choices=list(DOMAINS))
-    parser.add_argument("--persons", nargs="*", type=int, default=list(REPLICATES), choices=list(REPLICATES))
+    parser.add_argument("--persons", nargs="*", type=int, default=[200, 1000, 5000], choices=list(REPLICATES))
+    parser.add_argument("--within", nargs="*", type=float, default=list(WITHIN))
+    parser.add_argument("--null", nargs="*", default=[ALIKE], choices=NULLS)
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         fill(PAGE, "rows", _table())
+        fill(PAGE, "moments", _moments_table())
         return
-    append(RECORD, (measure(name, m, within) for name in asked.only for m in asked.persons for within in WITHIN))
+    every = itertools.product(asked.only, asked.persons, asked.within, asked.null)
+    append(RECORD, (measure(*one) for one in every))
 
 
 if __name__ == "__main__":

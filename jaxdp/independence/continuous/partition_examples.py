@@ -40,6 +40,12 @@ EXAMPLES = (
     _example(make=with_gaussian_noise, label="zcdp"),
     _example(fields={"num_regions": 3, "num_null": 99}, label="regions"),
     _example(fields={"num_cells": 5, "weights": np.ones(5)}, label="weights"),
+    _example(
+        fields={"by_person": True},
+        label="persons",
+        attack_tightness=REACHED | {"persons": 1.0},
+        audit=AuditSettings(),
+    ),
     Example(
         examples.without_z,
         null=examples.normal,

@@ -162,6 +162,8 @@ def p_value_scale(
     axes.axvspan(level, 1.0, color=BLUE, alpha=0.12)
     axes.axvline(max(p_value, smallest), color="black", linewidth=2.0, label=f"{p_values.describe(p_value)}")
     axes.set(xscale="log", xlim=(smallest, 1.0), yticks=[], title=plain(title), xlabel="p-value (noise included)")
+    axes.xaxis.set_major_formatter("{x:g}")  # matplotlib's own are formulas, which take as long as all else
+    axes.xaxis.set_minor_formatter("")
     axes.spines["left"].set_visible(False)
     figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=8)
     return save(figure, path, simulation)

@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity, Sequential
 from jaxdp.independence import builders, effect_sizes
@@ -28,6 +29,7 @@ from jaxdp.independence.continuous.partition_stages import (
     standardize,
 )
 from jaxdp.mechanisms import Exact, Laplace, Split, divide
+from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec
 from jaxdp.statistics import partition, sums
 from jaxdp.statistics.winsorize import best_level
@@ -420,13 +422,7 @@ class PartitionGCM(WithinCells):
         test = self.settled(shapes, release)
         if test.num_regions > 1 or test.weights is not None:
             return jnp.nan
-        variance, sd, law = release.value["variance"], test._sd(release), test._null_law(release)
-        noise = jnp.sqrt(test.mechanism_in_force()["variance"].variance(release.sensitivity["variance"]))
-        budget = test.mechanism_in_force()["covariance"]
-        spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
-        found = effect_sizes.detectable(lambda value: law(value, sd), spread)
-        known = variance >= effect_sizes.CLEAR * noise
-        return jnp.where(known, found / jnp.sqrt(test.degrees_within(release.num_records) * variance), jnp.nan)
+        return _detectable(test, bare(release))
 
     def no_gradient(self, name):
         del name
@@ -508,3 +504,14 @@ class PartitionGCM(WithinCells):
         """Cell of each record and the number of cells (public); num_records: of all data, if these are a chunk."""
         target = partition.target_cells(data.x.shape[0] if num_records is None else num_records, self.num_cells)
         return partition.cells_of(data, target, self.reference, self.axes)
+
+
+@bounded_jit  # run by themselves, its two dozen small programs cost an answer more than its release
+def _detectable(test, release):
+    variance, sd, law = release.value["variance"], test._sd(release), test._null_law(release)
+    noise = jnp.sqrt(test.mechanism_in_force()["variance"].variance(release.sensitivity["variance"]))
+    budget = test.mechanism_in_force()["covariance"]
+    spread = jnp.sqrt(sd**2 + budget.variance(release.sensitivity["covariance"]))
+    found = effect_sizes.detectable(lambda value: law(value, sd), spread)
+    known = variance >= effect_sizes.CLEAR * noise
+    return jnp.where(known, found / jnp.sqrt(test.degrees_within(release.num_records) * variance), jnp.nan)

@@ -18,12 +18,14 @@ from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence.continuous import moment_columns, moment_test, score_law, validity
 from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.results import bare
 from jaxdp.spec import TestSpec
 from jaxdp.statistics import moments, residual_scores, sums
 from jaxdp.statistics.residual_scores import Noisy, Scores
@@ -329,17 +331,25 @@ class ResidualTest(PrivateTest):
 
         In units of the data, of each x and y; infinite where there is no interval.
         """
-        test = self.settled(shapes, release)
-        return test._shaped(test._each(release, lambda found: found.detectable()) * test.units())
+        return _detectable(self.settled(shapes, release), bare(release))
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""
-        test = self.settled(shapes, release)
-        about = test.about
-        raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden} | test._each(
-            release, lambda found: found.notes()
-        )
-        return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(jnp.any(is_raised))}
+        raised = _raised(self.settled(shapes, release), bare(release))
+        return {name: sentence for name, sentence in SENTENCES.items() if bool(raised[name])}
+
+
+# one program each: run by themselves, dozens of small ones cost an answer more than its release
+@bounded_jit
+def _detectable(test, release):
+    return test._shaped(test._each(release, lambda found: found.detectable()) * test.units())
+
+
+@bounded_jit
+def _raised(test, release):
+    about, notes = test.about, test._each(release, lambda found: found.notes())
+    raised = {HIDDEN: about.hidden, LOST: about.unknown & ~about.hidden} | notes
+    return jax.tree.map(jnp.any, raised)
 
 
 def _totals_of_block(values) -> dict[str, Any]:

@@ -68,8 +68,8 @@ def kept_jit[**P, R](function: Callable[P, R], **options: Any) -> Callable[P, R]
         found = kept.of(arguments, named) if _begun else None
         return program(*arguments, **named) if found is None else found
 
-    call.lower, call.clear_cache = program.lower, program.clear_cache  # type: ignore[attr-defined]
-    call._cache_size = program._cache_size  # type: ignore[attr-defined]
+    for name in ("lower", "trace", "eval_shape", "clear_cache", "_cache_size"):
+        setattr(call, name, getattr(program, name))
     return call
 
 

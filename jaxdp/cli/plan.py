@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     curve = args.epsilon_curve or args.studies is not None
     plan_epsilon.require(args) if curve else unknown(**given)
     require_columns(args)
+    options.keep_programs(args)
     if curve:
         return plan_epsilon.run(args, setting_of(args), check)
     from jaxdp.plan import answer, compare

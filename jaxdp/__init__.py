@@ -52,6 +52,7 @@ _EXPORTS = {
     "Linear": "statistics.kernel_ridge.kernels",
     "LinearRegression": "independence.continuous.linear_regression",
     "LocalPermutation": "independence.continuous.local_permutation",
+    "LogisticRegression": "independence.continuous.logistic_regression",
     "LogRank": "independence.survival.log_rank",
     "MICeLaplace": "independence.mic.mic_equipartition",
     "MICrGeometric": "independence.mic.mic_geometric",

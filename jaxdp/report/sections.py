@@ -242,7 +242,8 @@ def _rests_on(result: Mapping[str, Any]) -> Iterator[Section]:
     flags = rule.get("flags") or result.get("flags", ())
     yield Section("given", RESTS_ON, [str(result.get("conditioned_on", ""))])
     yield Section("cells", "", [_told_cells(result["cells"]) if result.get("cells") else ""])
-    yield Section("assumes", RESTS_ON, [str(result.get("assumption", "")), str(rule.get("sentence", ""))])
+    rests = (str(result.get("assumption", "")), str(rule.get("sentence", "")))
+    yield Section("assumes", RESTS_ON, list(dict.fromkeys(rests)))  # some tests have one sentence for both
     yield Section("flagged", RESTS_ON, [f"Take care: {describe_flags(flags)}." if flags else ""])
     told = f"{', '.join(map(str, public))}: not protected, known to everyone." if public else ""
     yield Section("public", RESTS_ON, [told])

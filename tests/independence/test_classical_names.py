@@ -23,7 +23,7 @@ TYPED = {
     "pearson": "partial-correlation",
     "spearmanr": "conditional-spearman",
     "Kendall Tau": "conditional-kendall",
-    "logistic": "linear-regression",
+    "logistic": "logistic-regression",
     "mic": "micr-laplace",
 }
 

@@ -56,6 +56,11 @@ def test_every_part_is_told():
     assert "jaxdp test d.csv" in parts["How to run it again"]
 
 
+def test_one_sentence_for_assumption_and_rule_is_told_once():
+    rests = told(assumption="Level holds if Z is smooth.")["What the answer rests on"]
+    assert rests.count("Level holds if Z is smooth.") == 1
+
+
 def test_several_records_of_a_person_are_told():
     assert "k records in the file is protected at k times this epsilon only" in told()["What is protected"]
     assert "A person with k records" in told(unit=Schema({}, missing="drop").protects)["What is protected"]

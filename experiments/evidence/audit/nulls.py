@@ -207,6 +207,7 @@ CELLS = "cells narrow against the wave, n V large against the noise"
 AXES = "five columns of z, n epsilon = 7000: enough to choose the axes"
 UNCORRECTED = "; noise of V not counted"
 RESIDUALS = "normal columns, bounds 3.3 sds off; the sum of scores nearly normal"
+LOGISTIC = "the logistic model, normal columns, bounds 4 sds off; first order in the noise"
 LINEAR = "a linear model with normal errors; first order in the noise"
 WINDOW_OF_BIAS = "the noise hides the bias of the fit"
 TRUE_LAW = "the law of x given z is true"
@@ -384,6 +385,8 @@ NULLS = {
     "kruskal-wallis-zcdp": Null(
         500, LIMIT, "normal limit of rank sums; sizes released; rho = 0.5", epsilon=0.5, fields={"num_null": 199}
     ),
+    "logistic-regression": Null(4000, LIMIT, LOGISTIC),
+    "logistic-regression-zcdp": Null(4000, LIMIT, LOGISTIC + "; rho = 0.1", epsilon=0.1),
 }
 
 

@@ -5,7 +5,13 @@ import functools
 import math
 
 from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp, without_noise
-from jaxdp.independence.continuous import mean_examples, moment_examples, partition_examples, residual_examples
+from jaxdp.independence.continuous import (
+    logistic_examples,
+    mean_examples,
+    moment_examples,
+    partition_examples,
+    residual_examples,
+)
 from jaxdp.independence.continuous.chosen_cells import CellChoice
 from jaxdp.simulate import examples
 from jaxdp.simulate.designs import confounder
@@ -190,6 +196,8 @@ gcm = (
 )
 
 linear_regression = residual_examples.SLOPES
+
+logistic_regression = logistic_examples.EXAMPLES
 
 _WORST = "jaxdp.independence.continuous.worst_pairs_permutations"
 

@@ -62,7 +62,7 @@ class LinearRegression(ResidualTest):
     spec: ClassVar[TestSpec] = TestSpec(
         name="linear-regression",
         summary="least-squares slopes with robust intervals, at the schema's bounds",
-        known_as=("regression", "ols", "linregress", "ancova", "logistic", "logistic-regression", "logit"),
+        known_as=("regression", "ols", "linregress", "ancova"),
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
         alternatives="linear dependence of X and Y given Z",

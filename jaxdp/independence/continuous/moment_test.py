@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import jax
@@ -442,9 +443,9 @@ def winsorised(test, x, y, interval) -> str:
     )
 
 
-def centre_epsilon(budget, num_columns: int) -> float:
+def centre_epsilon(budget, num_columns: int, share_of_all: float | Fraction = CENTRE_SHARE) -> float:
     """What the selection of one column's centre gets in epsilon (zCDP: rho = epsilon^2/8); infinite if not known."""
-    share = CENTRE_SHARE / num_columns
+    share = float(share_of_all) / num_columns
     rho, epsilon = getattr(budget, "rho", None), getattr(budget, "epsilon", None)
     known = rho if rho is not None else epsilon
     if known is None or not check.is_concrete(known) or np.ndim(known):

@@ -1,0 +1,111 @@
+"""Data and worst neighbours for `LogisticRegression`."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
+from jaxdp.statistics.logistic_scores import Start
+
+PLACE = "jaxdp.independence.continuous.logistic_examples"
+ONE_GIVEN = Domain((Column(),), (Column(BINARY, 2),), (Column(),))
+UNKNOWN = (
+    "the pair that moves it most sits on a released start, which no pair can know; of nine records the start is steep"
+)
+FEW = {"enforce_rule": False}  # contracts take few records
+HALF = 0.25  # sd of a column, in half ranges
+# the last round alone, about a start at which everybody is as likely to say yes as no
+ABOUT = {"stage": "scores", "levelled": (False, False), **FEW}
+
+
+def known(euclidean: bool = False, slopes=(0.0, 0.0, 0.0)) -> Start:
+    """A public start; both columns have an sd of an eighth, so that records reach far."""
+    root = np.array([[8.0, 0.0], [-4.0, 9.0]])
+    return Start(mean=np.zeros(2), root=root, slopes=np.array(slopes), clear=np.array(50.0), euclidean=euclidean)
+
+
+def answers(key, n: int, slope: float = 1.5) -> Data:
+    """X and Z correlated, on [-1, 1]; the log odds of Y rise with both, by `slope` per sd of X."""
+    key_x, key_z, key_y = jax.random.split(key, 3)
+    z = jax.random.normal(key_z, (n,))
+    x = 0.6 * z + 0.8 * jax.random.normal(key_x, (n,))
+    y = jax.random.uniform(key_y, (n,)) < jax.nn.sigmoid(slope * x + 0.5 * z - 0.3)
+    scaled = [jnp.clip(HALF * part, -1.0, 1.0) for part in (x, z)]
+    return Data(scaled[0], 1.0 * y, scaled[1][:, None], ONE_GIVEN)
+
+
+def answers_of_z(key, n: int) -> Data:
+    """`answers` without a slope of X."""
+    return answers(key, n, 0.0)
+
+
+def _made(z, x, y) -> Data:
+    return Data(np.array([x, 0.1, -0.2]), np.array([y, 1.0, 0.0]), np.array([[z], [0.1], [0.0]]), ONE_GIVEN)
+
+
+def worst_pairs():
+    """All columns at their upper ends, and at their middle; and records of full length, nearly orthogonal."""
+    return [(_made(1.0, 1.0, 1.0), _made(0.0, 0.0, 0.0)), (_made(1.0, 1.0, 1.0), _made(-1.0, 1.0, 0.0))]
+
+
+def pairs_about(start: Start):
+    """Of scores, and of rows of information: the longest of a grid of records, and the one that is farthest from it."""
+    ends = np.linspace(-1.0, 1.0, 161)
+    grid = np.stack(np.meshgrid(ends, ends, (0.0, 1.0), indexing="ij"), axis=-1).reshape(-1, 3)
+    found = np.asarray(start.of(jnp.asarray(grid[:, :2]), jnp.asarray(grid[:, 2])))
+    order, pairs = (2 if start.euclidean else 1), []
+    for part in np.split(found, 2, axis=1):
+        first = np.linalg.norm(part, ord=order, axis=1).argmax()
+        second = np.linalg.norm(part - part[first], ord=order, axis=1).argmax()
+        pairs.append((_made(*grid[first]), _made(*grid[second])))
+    return pairs
+
+
+def worst_pairs_of_scores():
+    """About `known`, where the norm is one of L1."""
+    return pairs_about(known())
+
+
+def worst_pairs_of_scores_in_length():
+    """The same in L2."""
+    return pairs_about(known(euclidean=True))
+
+
+_STAGES = {
+    "MomentMatrix": 0.93,
+    "LogisticRegression.scores": BestKnown(0.3, UNKNOWN),
+    "LogisticRegression.information": BestKnown(0.001, UNKNOWN),
+}
+_WHOLE = Example(
+    answers,
+    null=answers_of_z,
+    fields=FEW,
+    attack_tightness=_STAGES,
+    worst_pairs=f"{PLACE}:worst_pairs",
+    search=PairSearch(records=9),
+    audit=AuditSettings(fields={**ABOUT, "start": known()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
+)
+_ALONE = Example(
+    answers,
+    without_null="its level is that of the first example",
+    fields={**ABOUT, "start": known()},
+    label="scores",
+    attack_tightness={"scores": 0.98, "information": 0.98},
+    worst_pairs=f"{PLACE}:worst_pairs_of_scores",
+    search=PairSearch(records=9),
+    bounds_only=True,
+)
+EXAMPLES = (
+    _WHOLE,
+    _ALONE,
+    in_zcdp(_WHOLE),
+    in_zcdp(
+        _ALONE,
+        fields={**ABOUT, "start": known(euclidean=True)},
+        label="scores-zcdp",
+        worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_length",
+    ),
+)

@@ -1,0 +1,309 @@
+"""LogisticRegression: the range of its scores, the normal model behind its fit, intervals, level, refusals."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import jaxdp
+from jaxdp.ask.independence import Query
+from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
+from jaxdp.independence.continuous import logistic_examples, logistic_regression
+from jaxdp.mechanisms import Gaussian
+from jaxdp.statistics import logistic_scores
+from jaxdp.statistics.logistic_scores import Start, Sums
+
+YES = Column(BINARY, 2, "ill")
+
+
+def columns(seed: int, n: int, count: int):
+    """Correlated columns, one of them skewed, X the last; n (n, count)."""
+    rng = np.random.default_rng(seed)
+    found = rng.normal(size=(n, count)) + 0.7 * rng.normal(size=(n, 1))
+    found[:, 0] = np.exp(0.5 * found[:, 0])
+    return found
+
+
+def start_of(values, y, euclidean: bool = False) -> Start:
+    """About moments without noise."""
+    all_of_it = np.column_stack([np.ones(len(values)), values, 2.0 * y - 1.0])
+    return Start.about(jnp.asarray(all_of_it.T @ all_of_it / len(values)), 1e-6, euclidean)
+
+
+def likeliest(values, y):
+    """(slopes with the constant first, standard errors) by maximum likelihood."""
+    design, slopes = np.column_stack([np.ones(len(values)), values]), np.zeros(values.shape[1] + 1)
+    for _ in range(25):
+        chance = 1.0 / (1.0 + np.exp(-design @ slopes))
+        information = (design * (chance * (1.0 - chance))[:, None]).T @ design
+        slopes += np.linalg.solve(information, design.T @ (y - chance))
+    return slopes, np.sqrt(np.diag(np.linalg.inv(information)))
+
+
+@pytest.mark.parametrize("euclidean", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 4, 9])
+def test_no_two_records_differ_by_more_than_the_units_and_some_by_nearly_as_much(euclidean, count):
+    rng = np.random.default_rng(count)
+    with jax.enable_x64(True):
+        slopes = np.append(0.01, np.full(count, 0.005))
+        about = Start(
+            mean=jnp.zeros(count),
+            root=20.0 * jnp.eye(count),
+            slopes=jnp.asarray(slopes),
+            clear=jnp.array(9.0),
+            euclidean=euclidean,
+        )
+        own, rest, y = np.meshgrid(np.linspace(-1, 1, 201), 0.25 * np.linspace(-1, 1, 81), (0.0, 1.0), indexing="ij")
+        near = np.column_stack([np.repeat(rest.reshape(-1, 1), count - 1, axis=1), own.reshape(-1)])
+        found = np.asarray(about.of(jnp.asarray(near), jnp.asarray(y.reshape(-1))))
+    order = 2 if euclidean else 1
+    for part, least in zip(np.split(found, 2, axis=1), (0.9, 0.8), strict=True):
+        longest = part[np.linalg.norm(part, ord=order, axis=1).argmax()]
+        apart = np.linalg.norm(part - longest, ord=order, axis=1).max()
+        assert least < apart <= 1.0
+        some = rng.choice(len(part), 2000, replace=False)
+        assert np.linalg.norm(part[some, None] - part[None, some[:500]], ord=order, axis=-1).max() <= 1.0
+
+
+def test_the_normal_model_is_that_of_many_normal_records():
+    rng = np.random.default_rng(3)
+    slopes = np.array([-0.8, 0.9, -0.5])
+    z = np.column_stack([np.ones(2_000_000), rng.normal(size=(2_000_000, 2))])
+    chance = 1.0 / (1.0 + np.exp(-z @ slopes))
+    with jax.enable_x64(True):
+        value, products = logistic_scores.normal_model(jnp.asarray(slopes))
+        again = logistic_scores.normal_start(jnp.asarray(chance.mean()), jnp.asarray(z[:, 1:].T @ chance / len(z)))
+    assert np.asarray(value) == pytest.approx(z.T @ chance / len(z), abs=2e-3)
+    assert np.asarray(products) == pytest.approx((z * (chance * (1.0 - chance))[:, None]).T @ z / len(z), abs=2e-3)
+    assert np.asarray(again) == pytest.approx(slopes, abs=5e-3)
+
+
+@pytest.mark.parametrize("euclidean", [False, True])
+def test_without_noise_the_slope_is_near_the_likeliest_one_and_nearer_after_a_round(euclidean):
+    values = columns(1, 40_000, 4)
+    rng = np.random.default_rng(2)
+    eta = values @ np.array([0.4, -0.5, 0.3, 0.8]) - 1.0
+    y = 1.0 * (rng.random(len(values)) < 1.0 / (1.0 + np.exp(-eta)))
+    known, errors = likeliest(values, y)
+    with jax.enable_x64(True):
+        start, off = start_of(values, y, euclidean), []
+        for _ in range(3):
+            both = np.asarray(start.of(jnp.asarray(values), jnp.asarray(y))).sum(0)
+            found = Sums.of(start, jnp.asarray(both[:5]), jnp.asarray(both[5:]), (1e-6, 1e-6), 2.0, len(values))
+            off.append(abs(float(found.slope * start.root[-1, -1]) - known[-1]) / errors[-1])
+            _, sd, _, information = found.pivot(found.slope)
+            start = found.improved()
+    assert off[0] < 1.5
+    assert off[2] < 0.4
+    width = float(sd / information * start.root[-1, -1]) / errors[-1]
+    assert 0.97 < width < 1.25, "what the weights cost"
+
+
+def sums_about(start: Start, scores, information) -> Sums:
+    """Of 1000 records, with hardly any noise."""
+    return Sums.of(start, jnp.asarray(scores), jnp.asarray(information), (1e-6, 1e-6), 2.0, 1000)
+
+
+def test_a_round_moves_the_start_no_farther_than_it_may_and_not_at_all_without_information():
+    with jax.enable_x64(True):
+        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        far = sums_about(start, [5.0, 500.0, 300.0], [0.0, -20.0, 20.0]).improved()
+        near = sums_about(start, [0.0, 0.1, 0.2], [0.0, 0.0, 20.0]).improved()
+        hidden = sums_about(start, [5.0, 500.0, 300.0], [0.0, 0.0, 1e-9]).improved()
+    assert np.linalg.norm(far.slopes - start.slopes) == pytest.approx(logistic_scores.LONGEST)
+    assert 0.0 < np.linalg.norm(near.slopes - start.slopes) < 0.1
+    assert np.array_equal(hidden.slopes, start.slopes)
+
+
+def test_the_interval_counts_that_the_others_moved_by_a_modelled_information():
+    with jax.enable_x64(True):
+        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        pivots = [sums_about(start, [0.0, other, 0.0], [0.0, -4.0, 20.0]).pivot(0.0) for other in (0.0, 4.0)]
+    at_start, moved = (float(sd / jnp.sqrt(information)) for _, sd, _, information in pivots)
+    assert at_start == pytest.approx(1.0, abs=1e-6)
+    assert moved > 1.2
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "z", "told"),
+    [
+        ((Column(CATEGORICAL, 3, "site"),), (YES,), (), "site has levels without an order: ask about one at a time"),
+        ((Column(), Column()), (YES,), (), "there are more: ask about one at a time"),
+        ((Column(),), (Column(CATEGORICAL, 3, "cause"),), (), "cause has 3: name two, the second of which is the yes"),
+        ((Column(),), (Column(BINARY, 1, "ill"),), (), "ill has 1: name two"),
+        ((Column(),), (Column(name="weight"),), (), "weight is continuous: name two"),
+        ((Column(),), (YES,), (Column(),) * 11, "up to 10 columns of Z fixed"),
+        ((Column(),), (YES,), (Column(CATEGORICAL, 12),), "there are 11: leave some out"),
+    ],
+)
+def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tmp_path, x, y, z, told):
+    wide = lambda part: (20,) if len(part) == 1 else (20, len(part))  # noqa: E731
+    data = Data(np.zeros(wide(x)), np.zeros(wide(y)), np.zeros((20, len(z))) if z else None, Domain(x, y, z))
+    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
+    assert told in logistic_regression.refusal(data.domain)
+    with pytest.raises(ValueError, match="logistic-regression"):
+        jaxdp.run(jaxdp.LogisticRegression(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
+    assert float(ledger.spent.epsilon) == 0.0
+
+
+def test_too_few_records_are_refused_before_the_charge(tmp_path):
+    data = logistic_examples.answers(jax.random.key(0), 200)
+    ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
+    with pytest.raises(ValueError, match=r"with 200 records at this epsilon the noise hides .* times as many records"):
+        jaxdp.run(jaxdp.LogisticRegression(epsilon=1.0), jaxdp.fresh_key(), data, ledger=ledger)
+    assert float(ledger.spent.epsilon) == 0.0
+
+
+def patients(n: int):
+    rng = np.random.default_rng(4)
+    age, sex = rng.uniform(20.0, 80.0, n), rng.integers(0, 2, n)
+    dose = np.clip(0.05 * age + rng.normal(size=n), 0.0, 10.0)
+    ill = rng.random(n) < 1.0 / (1.0 + np.exp(-(0.5 * dose - 0.02 * age + 0.7 * sex - 1.0)))
+    return {"age": age, "sex": sex, "dose": dose, "ill": np.array(["no", "yes"])[1 * ill]}
+
+
+PUBLIC = {
+    "bounds": {"age": (20, 80), "dose": (0, 10)},
+    "levels": {"ill": ["no", "yes"], "sex": [0, 1]},
+}
+
+
+@pytest.mark.parametrize(("x", "given", "true"), [("dose", ["age", "sex"], 0.5), ("sex", ["age", "dose"], 0.7)])
+@pytest.mark.parametrize("named", ["logistic-regression", "logit"])
+def test_a_query_gives_the_log_odds_ratio_in_the_units_of_x(x, given, true, named):
+    answer = jaxdp.test(
+        patients(20_000), x=x, y="ill", given=given, epsilon=2.0, method=named, **PUBLIC, key=jax.random.key(2)
+    )
+    low, high = answer.interval
+    assert answer.content["method"] == "logistic-regression"
+    assert low < true < high
+    assert high - low < 0.6
+    told = " ".join("\n".join(answer.sentences()).split())
+    assert "log odds ratio of ill = yes" in told
+    assert f"odds ratio {np.exp(low):.3g} to {np.exp(high):.3g}" in told
+
+
+def test_rows_in_which_everybody_says_no_are_answered_without_an_interval():
+    table = {**patients(20_000), "ill": np.full(20_000, "no")}
+    answer = jaxdp.test(
+        table,
+        x="dose",
+        y="ill",
+        given="age",
+        epsilon=1.0,
+        method="logistic-regression",
+        **PUBLIC,
+        key=jax.random.key(2),
+    )
+    assert answer.p_value == 1.0
+    assert answer.interval is None or np.isnan(answer.interval[0])
+    assert logistic_regression.LITTLE in answer.content["effect_notes"]
+
+
+def test_separation_has_no_interval_and_a_small_p_value():
+    table = patients(20_000)
+    table["ill"] = np.array(["no", "yes"])[1 * (table["dose"] > 3.0)]
+    answer = jaxdp.test(
+        table, x="dose", y="ill", epsilon=4.0, method="logistic-regression", **PUBLIC, key=jax.random.key(2)
+    )
+    assert answer.interval is None or np.isnan(answer.interval[0])
+    assert answer.content["effect_notes"]
+
+
+def answers(test, n: int, slope: float, replicates: int):
+    @jax.jit
+    def every(keys):
+        def one(key):
+            found = jaxdp.run(test, key, logistic_examples.answers(jax.random.fold_in(key, 1), n, slope))
+            return found.p_value, *found.interval
+
+        return jax.lax.map(one, keys, batch_size=20)
+
+    return map(np.asarray, every(jax.random.split(jax.random.key(6), replicates)))
+
+
+@pytest.mark.optimised
+def test_intervals_leave_out_zero_exactly_where_the_p_value_is_below_a_twentieth_and_hold_the_slope():
+    p, low, high = answers(jaxdp.LogisticRegression(epsilon=2.0), 1500, 0.25, 200)
+    known = ~np.isnan(low)
+    assert np.mean(known) > 0.7
+    assert np.array_equal(((low > 0) | (high < 0))[known], (p < 0.05)[known])
+    assert 0.2 < np.mean(p < 0.05) < 0.95
+    true = 0.25 / logistic_examples.HALF
+    assert np.sum((low <= true) & (true <= high)) >= binom.ppf(1e-4, known.sum(), 0.95)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize(
+    "test", [jaxdp.LogisticRegression(epsilon=1.0), jaxdp.LogisticRegression(mechanism=Gaussian(0.02))]
+)
+def test_level_given_z(test):
+    p, _, _ = answers(test, 4000, 0.0, 400)
+    assert np.sum(p < 0.05) <= binom.isf(1e-4, 400, 0.05)
+    assert np.sum(p < 0.5) >= binom.ppf(1e-4, 400, 0.35)
+
+
+def few_in_the_tail(key, n: int) -> Data:
+    """One record in twenty says yes, most of them in the far tail of Z, with which X goes; X has no slope."""
+    key_x, key_z, key_y = jax.random.split(key, 3)
+    normal = jax.random.normal(key_z, (n,))
+    x = jnp.clip(0.5 * normal + 0.75**0.5 * jax.random.normal(key_x, (n,)), -4.0, 4.0)
+    z = jnp.clip(jnp.exp(normal), 0.0, 20.0)
+    y = jax.random.uniform(key_y, (n,)) < jax.nn.sigmoid(0.3 * z - 3.8)
+    return Data(x / 4.0, 1.0 * y, (z / 10.0 - 1.0)[:, None], logistic_examples.ONE_GIVEN)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+def test_level_where_the_few_who_say_yes_are_in_the_far_tail_of_z():
+    """It was .53 before the modelled rows of the information were counted."""
+
+    @jax.jit
+    def every(keys):
+        def one(key):
+            data = few_in_the_tail(jax.random.fold_in(key, 1), 10_000)
+            return jaxdp.run(jaxdp.LogisticRegression(epsilon=1.0), key, data).p_value, jnp.mean(data.y)
+
+        return jax.lax.map(one, keys, batch_size=20)
+
+    p, rate = map(np.asarray, every(jax.random.split(jax.random.key(8), 100)))
+    assert 0.04 < np.mean(rate) < 0.06
+    assert np.sum(p < 0.05) <= binom.isf(1e-4, 100, 0.05)
+
+
+def test_private_centres_are_chosen_where_public_numbers_say_that_they_are_more_than_noise():
+    data = [logistic_examples.answers(jax.random.key(0), n) for n in (500, 5000)]
+    firsts = [
+        type(jaxdp.LogisticRegression(epsilon=1.0, enforce_rule=False).specialize(one).first).__name__ for one in data
+    ]
+    assert firsts == ["MomentMatrix", "PrivateCentres"]
+
+
+def test_more_rounds_cost_no_more_than_one():
+    data = logistic_examples.answers(jax.random.key(0), 300_000)
+    found = jaxdp.run(jaxdp.LogisticRegression(epsilon=1.0), jax.random.key(1), data)
+    assert len(found.release.earlier) == 5, "centres, scales, moments and two rounds"
+    assert float(found.cost.epsilon) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_numbers_and_levels_of_the_answer_are_read_with_the_schema():
+    schema = jaxdp.Schema.from_dict(
+        {"columns": {"a": {"kind": "continuous", "bounds": [0, 1]}, "b": {"kind": "binary", "levels": ["n", "y"]}}}
+    )
+    with pytest.raises(ValueError, match="a is continuous: name two"):
+        Query.of(schema, x="b", y="a", epsilon=1.0, method="logistic-regression")
+
+
+def test_margins_are_about_the_log_odds_ratio():
+    test = dataclasses.replace(jaxdp.LogisticRegression(epsilon=4.0))
+    data = logistic_examples.answers(jax.random.key(0), 20_000, 0.2)
+    found = jaxdp.run(test, jax.random.key(1), data)
+    low, high = map(float, found.interval)
+    shapes = jax.eval_shape(lambda: data)
+    for effect, place in ((low, 0), (high, 1)):
+        sides = test.one_sided(shapes, found.release, effect)
+        assert float(sides[place]) == pytest.approx(0.025, abs=2e-3)

@@ -31,7 +31,7 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     from jaxdp.data import batches, identifiers, readers
     from jaxdp.data.parse_report import describe_ties
-    from jaxdp.data.schema import Schema
+    from jaxdp.data.schema import DROP, Schema
 
     schema = Schema.load(args.schema)
     names = options.columns(schema, args.columns) if args.columns else list(schema.names)
@@ -46,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
     persons = "" if form else watch.describe()
     replaced = [f"  note: {told}" for column in columns if column.parses for told in column.replaced]
     problems = [form.removesuffix("."), *(column.sentence for column in shown.failing())]
-    if not any(problems) and (harm := shown.harm(())):
-        problems = [f"{harm}: leave such records out with --missing drop, or write in the schema what the cell means"]
+    if not any(problems) and schema.missing != DROP and (harm := shown.harm(())):
+        ways = 'leave such records out (missing = "drop" at the top of the schema, or jaxdp test --missing drop)'
+        problems = [f"{harm}: {ways}, or write in the schema what such a cell means"]
     problems = [problem for problem in problems if problem]
     errors = [f"  error: {problem}" for problem in problems if len(problems) > 1]
     title = f"{args.data}: {readers.OWNER}"

@@ -236,7 +236,7 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
         "level": args.level,
         "built": catalogue.described(test),
         "columns": {"x": args.x, "y": args.y, "given": args.given} if setting is not None else None,
-        "effect_is": "sds of Y's own part per sd of X's own part, given Z",
+        "effect_is": (setting or planned.setting).effect_is(best.effect),
         "rests_on": LINES if planned.rests_on_lines(setting) else "",
         "replicates_a_step": _most(rows, args),
         "default_test": "" if setting is None else default_method(setting),
@@ -337,6 +337,7 @@ def summary(rows, content: dict, folder: Path) -> str:
     from jaxdp.report import sections
 
     lines = [content["title"], f"  answer     {content['answer']}"]
+    lines.append(sections.paragraph("effect is", f"{content['effect_is']}."))
     if content["simulated"]:
         checked = content["simulated"]
         low, high = checked["power_interval"]

@@ -45,6 +45,7 @@ def require(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None]) -> int:
     """Draws and tells the curve. check(row, setting, args): replicates of the test with and without the effect."""
     from jaxdp.plan.epsilon_curve import GRID, epsilon_curve
+    from jaxdp.plan.methods import plan_of
     from jaxdp.plan.solve import WANTED_POWER, listening
     from jaxdp.report import written
     from jaxdp.report.html import write_report
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace, setting: Any, check: Callable[..., dict | None
             **({"replicates": args.replicates} if args.replicates else {}),
         )
         on_stage("checking the knee on made-up data")
-        content = describe(curve, check(_row(curve), setting, args), args)
+        content = describe(curve, setting or plan_of(curve.method).setting, check(_row(curve), setting, args), args)
         on_stage("drawing")
         for old in OTHERS:
             written.drop(folder, old)
@@ -106,7 +107,7 @@ def _row(curve: Any) -> Any:
     )
 
 
-def describe(curve: Any, simulated: dict | None, args: argparse.Namespace) -> dict[str, Any]:
+def describe(curve: Any, setting: Any, simulated: dict | None, args: argparse.Namespace) -> dict[str, Any]:
     """What plan.json holds."""
     columns = {"x": args.x, "y": args.y, "given": args.given} if args.schema is not None else None
     own = {field.name: getattr(curve, field.name) for field in dataclasses.fields(curve) if field.name != "points"}
@@ -116,7 +117,7 @@ def describe(curve: Any, simulated: dict | None, args: argparse.Namespace) -> di
         **own,
         "epsilon": curve.knee,
         "columns": columns,
-        "effect_is": "sds of Y's own part per sd of X's own part, given Z",
+        "effect_is": setting.effect_is(curve.effect),
         "simulated": simulated,
         "points": [dataclasses.asdict(point) for point in curve.points],
     }

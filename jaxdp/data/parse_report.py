@@ -207,6 +207,11 @@ class ColumnReport:
         return self.empty + (0 if self.rule.collects and not self.rule.pools else self.unknown)
 
     @property
+    def unnamed(self) -> int:
+        """As `pooled`, of X or Y: there the level that a draft made for all others is one of its own."""
+        return self.empty + (0 if self.rule.collects else self.unknown)
+
+    @property
     def doubtful(self) -> int:
         """Cells that count as something else than they say, which a level for all others is not."""
         return self.unreadable + (0 if self.rule.pools else self.unknown) + self.outside
@@ -412,18 +417,23 @@ class ParseReport:
         return [column for column in self.columns.values() if not column.parses]
 
     def harm(self, given: Iterable[str], *, clipped_z: bool = False) -> str:
-        """Why cells that say no value would be taken for dependence, without a full stop; else the empty text.
+        """Why cells that say no value would be taken for dependence, or for another level; else the empty text.
 
-        Records whose Z is unknown are compared as if their Z were equal; where X is unknown it takes one value, and if
-        that happens more often for some values of Y, X and Y depend on each other through it. The bias grows with n,
-        the spread with its root only (docs/theory/missing.md).
+        Without a full stop. Records whose Z is unknown are compared as if their Z were equal; where X is unknown it
+        takes one value, and if that happens more often for some values of Y, X and Y depend on each other through it.
+        The bias grows with n, the spread with its root only (docs/theory/missing.md).
         given: the columns that are conditioned on. clipped_z: values of Z at a bound are left out by the test.
         """
         given = set(given)
-        # an unlisted level of X or Y is a function of it alone; which cells are empty may depend on the other column
-        counts = [(c.pooled if c.rule.name in given else c.empty, c) for c in self.columns.values()]
+        counts = [(c.pooled if c.rule.name in given else c.unnamed, c) for c in self.columns.values()]
         count, column = max(counts, key=lambda pair: pair[0], default=(0, None))
         if column is not None and not self.drops and count > max(1.0, MAX_FILLED * math.sqrt(column.cells)):
+            if column.rule.name not in given and column.unknown > column.empty:
+                return (
+                    f"{count} of {column.cells} cells of column {column.rule.name!r} hold none of its levels. They "
+                    f"would count as {column.rule.levels[column.rule.other]!r}, and the answer would be about other "
+                    "groups than it names"
+                )
             return (
                 f"{count} of {column.cells} cells of column {column.rule.name!r} are empty or hold no value of it. "
                 "Filled with one value they would be taken for dependence"

@@ -25,6 +25,7 @@ SCALED, CODES, GROUPS = "scaled", "codes", "groups"  # the coding of a test's co
 NODES, CLASSIC_NODES = 41, 201  # places in Z at which formulas look; more of them resolve a few wide cells
 CLASSIC_Z_SD = 2.0
 CLASSIC_COMPLEXITY = 2.0
+MEAN_OF_HALF = math.sqrt(2.0 / math.pi)  # of the positive half of a standard normal variable
 RESIDUAL_SD = 0.2  # of continuous columns on [-1, 1], where nothing else is said
 
 
@@ -135,6 +136,16 @@ class Setting:
 
             place = 0.5 + np.arctan(CLASSIC_Z_SD * ndtri(place)) / math.pi
         return np.minimum((place * bins).astype(int), bins - 1)
+
+    def effect_is(self, effect: float) -> str:
+        """The unit of an effect and what this one amounts to, as a sentence without its full stop."""
+        told = "sds of Y's own part per sd of X's own part" + (", given Z" if self.z else "")
+        told += f", not units of the columns: {effect:.3g} is a correlation of {float(correlation(effect)):.2g}"
+        if self.x.levels == 2 and not self.y.levels:
+            told += (
+                f", or means of Y that differ by {2.0 * MEAN_OF_HALF * effect:.2g} sds between two groups of equal size"
+            )
+        return told
 
     def hidden_sds(self, effect: float) -> tuple[float, float]:
         """Sds of the variables behind x and y, from which levels are cut; means of height c have variance c^2/2."""

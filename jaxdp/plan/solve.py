@@ -89,11 +89,16 @@ class PlannedTest:
         """Checked. Errors: ValueError for names, numbers and columns that do not fit."""
         plan, engine, delta = plan_of(method), how.get("engine", AUTO), how.get("delta", 0.0)
         level, replicates = how.get("level", LEVEL), how.get("replicates", REPLICATES)
-        setting = plan.setting if setting is None else setting
+        said, setting = setting is not None, plan.setting if setting is None else setting
         check.in_range(0.0, 0.5, level=level)
         check.one_of((AUTO, FORMULA, SIMULATION), engine=engine)
         check.at_least(1, replicates=replicates)
         if not plan.applies(setting):
+            if not said:
+                raise ValueError(
+                    f"{method} is planned for the columns of a schema: give one, with x and y (on the command line "
+                    "--schema, --x, --y)."
+                )
             raise ValueError(f"{method} does not fit these columns; jaxdp.plan.compare lists the tests that do.")
         plan.refuse(setting)
         if delta:

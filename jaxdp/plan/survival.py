@@ -62,6 +62,10 @@ class SurvivalSetting(Setting):
         del form
         return Domain((self.x,), (Column(), Column(BINARY, 2, event=True)))
 
+    def effect_is(self, effect: float) -> str:
+        """The unit of an effect and what this one amounts to, as a sentence without its full stop."""
+        return f"log hazard ratio of the second group: {effect:.3g} is a hazard ratio of {math.exp(effect):.3g}"
+
     def design(self, n: int, effect, form: str = ""):
         """A function key -> Data."""
         del form

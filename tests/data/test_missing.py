@@ -126,11 +126,16 @@ def test_a_declared_stand_in_is_a_value():
     assert harm(frame, z={"missing": 0}) == ""
 
 
-def test_unlisted_levels_harm_as_z_alone():
+def test_unlisted_levels_are_refused_unless_other_says_what_they_are():
     frame = confounded()
     with pytest.raises(ValueError, match="hold no value of it"):
         ask(frame, levels=LEVELS | {"z": [0, 1, 2]})
-    assert size(ask(frame, levels=LEVELS | {"x": [0, 1]})) == 2000
+    with pytest.raises(ValueError, match=r"column 'x' hold none of its levels. They would count as 0"):
+        ask(frame, levels=LEVELS | {"x": [0, 1]})
+    assert size(ask(frame, levels=LEVELS | {"x": [0, 1]}, missing="drop")) == np.sum(frame["x"] < 2)
+    kinds = {name: {"kind": "ordinal", "levels": levels} for name, levels in LEVELS.items()}
+    kinds["x"] = {"kind": "ordinal", "levels": [0, 1], "other": 1}
+    assert size(ask(frame, levels=None, schema={"columns": kinds})) == 2000
     dropped = ask(frame, levels=LEVELS | {"z": [0, 1, 2]}, missing="drop")
     assert size(dropped) == np.sum(frame["z"] < 3)
 

@@ -5,13 +5,16 @@ cell, p, q = its margins, E = n p q'; D = departure from independence along whic
 (N - E)^2/(E + v), Q_V the same with v/16: its mean grows with V alone, whichever cells depart.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.independence import effect_sizes
+from jaxdp.statistics.tables import association_in_strata as strata
 from jaxdp.statistics.tables import noisy_table_statistics as noisy
 
 DRAWS = 400  # tables at each t, of the same random numbers
@@ -34,18 +37,19 @@ def size(domain) -> str:
     return "" if all(column.levels == 2 for column in (*domain.x, *domain.y)) else NAME
 
 
-def describe(x, y, interval, num_bins=None) -> str:
+def describe(x, y, interval, num_bins=None, in_strata=False) -> str:
     """What V is of, and what an interval that begins at 0 says; of two levels each what goes with what.
 
-    x, y: the schema's rules of both columns. num_bins: quantile groups of a continuous one.
+    x, y: the schema's rules of both columns. num_bins: quantile groups of a continuous one. in_strata: of
+    given columns.
     """
+    given = " within the strata of the given columns" if in_strata else ""
     if effect_sizes.is_binary(x) and effect_sizes.is_binary(y):
-        return (
-            f", which is the phi coefficient of {x.name} and {y.name}{effect_sizes.describe_direction(x, y, interval)}"
-        )
+        direction = effect_sizes.describe_direction(x, y, interval)
+        return f", which is the phi coefficient of {x.name} and {y.name}{given}{direction}"
     groups = [f"{num_bins} quantile groups" if rule.is_continuous else f"{len(rule.levels)} levels" for rule in (x, y)]
     names = " and ".join(f"{rule.name} ({group})" for rule, group in zip((x, y), groups, strict=True))
-    told = f" of {names}, from 0 (neither tells anything about the other) to 1 (one decides the other)"
+    told = f" of {names}{given}, from 0 (neither tells anything about the other) to 1 (one decides the other)"
     if interval is None or interval[0] > 0.0:
         return told
     most = f"{float(interval[1]):.3g}"
@@ -53,7 +57,11 @@ def describe(x, y, interval, num_bins=None) -> str:
 
 
 class Path(NamedTuple):
-    """Laws p q' + t D, and random numbers (DRAWS, r, c) of tables drawn from them."""
+    """Laws product + t departure (..., r, c), and random numbers (DRAWS, ..., r, c) of tables drawn from them.
+
+    variance: of the noise of a cell, added up over the strata. sums: noisy tables (m, ..., r, c) -> their departures,
+    what independence expects, and Q (m,), whose noise variance is a part of that of the cells.
+    """
 
     product: jax.Array
     departure: jax.Array
@@ -61,6 +69,7 @@ class Path(NamedTuple):
     variance: jax.Array
     normals: jax.Array
     noise: jax.Array
+    sums: Callable
 
     def law(self, t):
         found = jnp.maximum(self.product + t * self.departure, 0.0)
@@ -71,46 +80,89 @@ class Path(NamedTuple):
         law = self.law(t)[None]
         counts = self.total * law + jnp.sqrt(self.total * law) * self.normals
         counts = counts + (self.normals**2 - 1.0) / 6.0 * (law > 0.0)
-        counts = counts + law * (self.total - jnp.sum(counts, axis=(-2, -1), keepdims=True))
+        cells = tuple(range(1, law.ndim))
+        counts = counts + law * (self.total - jnp.sum(counts, axis=cells, keepdims=True))
         return counts + self.noise
 
     def statistics(self, tables):
         """Q and Q_V; of two levels each their roots, with the sign of the departure along D."""
-        found = [noisy.chi_squared(tables, self.total, self.variance * part) for part in (1.0, LITTLE)]
+        corner, *found = self.sums(tables)
         if not self.signed:
             return found
-        table, rows, columns = noisy.fitted_margins(tables, self.total)
-        away = table[..., 0, 0] - self.total * rows[..., 0] * columns[..., 0]
-        return [jnp.sign(away * self.departure[0, 0]) * jnp.sqrt(one) for one in found]
+        along = jnp.sign(corner * _pooled(self.departure)[0, 0])
+        return [along * jnp.sqrt(one) for one in found]
 
     @property
     def signed(self) -> bool:
         """Whether there is one way to depart and its opposite."""
-        return self.product.shape == (2, 2)
+        return self.product.shape[-2:] == (2, 2)
 
     def size(self, t):
         """V at t; of two levels each the phi coefficient, in the direction of D."""
         law = self.law(t)
-        rows, columns = jnp.sum(law, axis=1), jnp.sum(law, axis=0)
-        product = rows[:, None] * columns[None, :]
-        away = jnp.where(product > 0.0, (law - product) ** 2 / jnp.maximum(product, noisy.TINY), 0.0)
-        found = jnp.minimum(jnp.sqrt(jnp.sum(away) / (min(law.shape) - 1.0)), 1.0)
+        product = _independent(law)
+        away, expected = _pooled(law - product), _pooled(product)
+        away = jnp.where(expected > 0.0, away**2 / jnp.maximum(expected, noisy.TINY), 0.0)
+        found = jnp.minimum(jnp.sqrt(jnp.sum(away) / (min(expected.shape) - 1.0)), 1.0)
         return jnp.sign(t) * jnp.where(jnp.abs(t) > FURTHEST * (1.0 - 4.0 * 0.5**STEPS), 1.0, found)
 
 
+def _pooled(cells):
+    """Cells (..., r, c) added up over the strata."""
+    return jnp.sum(cells.reshape(-1, *cells.shape[-2:]), axis=0)
+
+
+def _independent(law):
+    """The law (..., r, c) with the same margins in each stratum and no dependence there."""
+    rows, columns = jnp.sum(law, axis=-1), jnp.sum(law, axis=-2)
+    whole = jnp.maximum(jnp.sum(rows, axis=-1), noisy.TINY)
+    return rows[..., :, None] * columns[..., None, :] / whole[..., None, None]
+
+
 def path_of(key, table, total, mechanism, sensitivity) -> Path:
-    """The laws along the departure of a noisy table, by cells that noise hides the less: V = t before clipping."""
+    """The laws along the departure of a noisy table, by cells that noise hides the less: V = t before clipping.
+
+    table: (r, c), or (K, r, c) of K strata, in each of which the cells depart by the same shares of what is expected.
+    """
     variance = mechanism.variance(sensitivity)
-    table, rows, columns = noisy.fitted_margins(table, total)
-    product = rows[:, None] * columns[None, :]
-    away = (table / total - product) * product / (product + variance / total + noisy.TINY)
-    away = away - jnp.sum(away, axis=1, keepdims=True) * columns[None, :]
-    away = away - jnp.sum(away, axis=0, keepdims=True) * rows[:, None]
-    squared = jnp.sum(away**2 / jnp.maximum(product, noisy.TINY)) / (min(table.shape) - 1.0)
+    if table.ndim == 2:
+        table, rows, columns = noisy.fitted_margins(table, total)
+        product = rows[:, None] * columns[None, :]
+        shares = (table / total - product) / (product + variance / total + noisy.TINY)
+        sums = functools.partial(_sums, total=total, variance=variance)
+    else:
+        key, key_split = jax.random.split(key)
+        normals = jax.random.normal(key_split, (DRAWS, len(table)))
+        product = strata.expected_counts(table)
+        product = product / jnp.maximum(jnp.sum(product), noisy.TINY)
+        _, found, expected, noise = strata.departures_in_strata(normals[:1], table[None], variance)
+        shares = (found / (expected + noise + noisy.TINY))[0]
+        sums = functools.partial(_sums_in_strata, split=normals, variance=variance)
+    away = jnp.broadcast_to(shares, product.shape) * product
+    whole = jnp.maximum(jnp.sum(product, axis=(-2, -1), keepdims=True), noisy.TINY)
+    rows, columns = (jnp.sum(product, axis=axis, keepdims=True) / whole for axis in (-1, -2))
+    away = away - jnp.sum(away, axis=-1, keepdims=True) * columns
+    away = away - jnp.sum(away, axis=-2, keepdims=True) * rows
+    squared = jnp.sum(_pooled(away) ** 2 / jnp.maximum(_pooled(product), noisy.TINY)) / (min(table.shape[-2:]) - 1.0)
     key_counts, key_noise = jax.random.split(key)
     shape = (DRAWS, *table.shape)
     normals, noise = jax.random.normal(key_counts, shape), mechanism.noise(key_noise, sensitivity, shape)
-    return Path(product, away / jnp.sqrt(jnp.maximum(squared, noisy.TINY)), total, variance, normals, noise)
+    departure = away / jnp.sqrt(jnp.maximum(squared, noisy.TINY))
+    return Path(product, departure, total, variance * (table.size / math.prod(table.shape[-2:])), normals, noise, sums)
+
+
+def _sums(tables, *, total, variance):
+    """Departure of the first cell, Q and Q_V of noisy tables (m, r, c)."""
+    table, rows, columns = noisy.fitted_margins(tables, total)
+    corner = table[..., 0, 0] - total * rows[..., 0] * columns[..., 0]
+    return corner, *(noisy.chi_squared(tables, total, variance * part) for part in (1.0, LITTLE))
+
+
+def _sums_in_strata(tables, *, split, variance):
+    """The same of noisy tables (m, K, r, c), added up over the strata; Q is the statistic of the test."""
+    q, found, expected, noise = strata.departures_in_strata(split[: len(tables)], tables, variance)
+    seen = jnp.sum(found**2 / jnp.maximum(expected + LITTLE * noise, noisy.TINY), axis=(-2, -1))
+    return found[..., 0, 0], q, seen
 
 
 def crossings(path: Path, conditions, count: int):
@@ -133,7 +185,8 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
     NaN where noise hides the rarest cells. The interval begins at 0 exactly where the p-value is above `miss`.
     """
     path = path_of(key, table, total, mechanism, sensitivity)
-    (value, plain), least = path.statistics(table), critical(path, miss)
+    value, plain = (one[0] for one in path.statistics(table[None]))
+    least = critical(path, miss)
 
     def conditions(t):
         drawn, flat = path.statistics(path.tables(t))
@@ -148,7 +201,7 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
     if path.signed:
         low = jnp.where(kept, jnp.minimum(low, 0.0), jnp.maximum(low, step))
         high = jnp.maximum(high, jnp.where(kept, 0.0, step))
-        side = jnp.sign(path.departure[0, 0])
+        side = jnp.sign(_pooled(path.departure)[0, 0])
     else:
         low, side = jnp.where(kept, 0.0, jnp.maximum(low, step)), jnp.ones(())
         estimate = jnp.where(estimate < 2.0 * step, 0.0, estimate)
@@ -179,7 +232,7 @@ def critical(path: Path, miss):
 
 def hidden(path: Path):
     """Whether noise hides the rarest cells far more than others, so that V may lie where Q does not see it."""
-    expected = path.total * path.product
+    expected = path.total * _pooled(path.product)
     seen = expected / (expected + path.variance + noisy.TINY)
     return jnp.min(seen) < MIN_SEEN * jnp.max(seen)
 

@@ -14,8 +14,8 @@ from jaxdp import null_laws
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, method_of
-from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous.validity import FLAG, LOW_POWER, RUN, Validity
+from jaxdp.independence.tables import cramers_v
 from jaxdp.independence.tables.noisy_table import (
     NoisyCounts,
     multinomial_by_binomials,
@@ -28,6 +28,10 @@ from jaxdp.statistics.tables.association_in_strata import TINY, association, exp
 
 MAX_CELLS = 4096  # of a table: its null tables are drawn cell by cell
 MIN_CLEARANCE = 5.0  # records of an average stratum, in sds of the noise of its total
+TOO_FEW = {
+    "few records in a stratum": f"{cramers_v.NAME} is not given: the strata have too few records for the noise of this "
+    "release. Fewer levels, more records or a larger epsilon would help."
+}
 
 
 def cells(domain) -> int:
@@ -63,7 +67,9 @@ class StratifiedTable(NoisyCounts):
     1/(num_null + 1). Differences that cancel over the strata are not found.
     Where an average stratum has fewer records than five standard deviations of the noise of its total, 5 sqrt(v r c),
     the statistic of the release is multiplied by the ratio of the two numbers, so that the level is kept; such answers
-    are flagged "low power".
+    are flagged "low power" and have no effect.
+    Effect: Cramer's V within the strata with its interval, of two levels each the phi coefficient; it leaves out 0
+    exactly where p <= 0.05 (docs/theory/effect_sizes.md#strata).
 
     levels, strata: public numbers of levels of (x, y) and of the columns of z; default from the data's domain.
     """
@@ -76,6 +82,9 @@ class StratifiedTable(NoisyCounts):
     spec: ClassVar[TestSpec] = TestSpec(
         name="stratified-table",
         summary="noisy tables in the strata of coded Z; dependence of two discrete columns given Z",
+        effect="phi coefficient within the strata",
+        size=cramers_v.size,
+        describe_effect=lambda test, x, y, interval: cramers_v.describe(x[0], y[0], interval, in_strata=True),
         known_as=("generalized-cochran-mantel-haenszel",),
         columns=Columns.CODES,
         alternatives="any dependence of two discrete columns given Z that does not cancel over the strata",
@@ -122,9 +131,16 @@ class StratifiedTable(NoisyCounts):
         return Validity(FLAG, told + "; a larger epsilon or fewer levels help.", (LOW_POWER,))
 
     def effect_notes(self, shapes, release):
-        """Why it has no effect."""
-        del shapes, release
-        return effect_sizes.NO_SIZE
+        """Why it has no effect, where that is so."""
+        test = self.specialize(shapes)
+        few = float(test._clearance(release.num_records, release.sensitivity)) < MIN_CLEARANCE
+        return TOO_FEW if few else cramers_v.notes(*test._released(release))
+
+    def detectable_effect(self, shapes, release):
+        """V within the strata that would have been found."""
+        test = self.specialize(shapes)
+        few = test._clearance(release.num_records, release.sensitivity) < MIN_CLEARANCE
+        return jnp.where(few, jnp.nan, cramers_v.detectable(*test._released(release)))
 
     def _clearance(self, num_records, sensitivity):
         """Records of an average stratum, in standard deviations of the noise of its total."""
@@ -168,4 +184,7 @@ class StratifiedTable(NoisyCounts):
         null = (counts + mechanism.noise(key_noise, sensitivity, counts.shape)).reshape(self.num_null, *table.shape)
         found = association(key_split, jnp.concatenate([table[None], null]), mechanism.variance(sensitivity))
         share = jnp.minimum(self._clearance(release.num_records, sensitivity) / MIN_CLEARANCE, 1.0)
-        return Interpretation(null_laws.monte_carlo(share * found[0], found[1:]), found[0])
+        p_value = null_laws.monte_carlo(share * found[0], found[1:])
+        value, ends = self.sized(key, release, p_value)
+        value, low, high = (jnp.where(share < 1.0, jnp.nan, number) for number in (value, *ends))
+        return Interpretation(p_value, found[0], value, (low, high))

@@ -22,7 +22,10 @@ def expected_counts(tables):
 
 def association(key, tables, noise_variance):
     """T = sum over cells (i, j) of S^2/V: (m,) of noisy tables (m, K, r, c)."""
-    found, spread = differences_in_strata(key, tables, noise_variance)
+    return _association(*differences_in_strata(key, tables, noise_variance))
+
+
+def _association(found, spread):
     return jnp.sum(found**2 / jnp.maximum(spread, TINY), axis=(-2, -1))
 
 
@@ -33,17 +36,37 @@ def differences_in_strata(key, tables, noise_variance):
     stands in the weights, the other in U. So the mean of S is zero under independence for all margins, however few
     records a stratum has (docs/theory/stratified_table.md#centre).
     """
-    r, c = tables.shape[-2:]
-    noise = noise_variance * r * c
-    added = jnp.sqrt(noise) * jax.random.normal(key, tables.shape[:-2])
+    return _weighted(jax.random.normal(key, tables.shape[:-2]), tables, noise_variance)[:2]
+
+
+def departures_in_strata(normals, tables, noise_variance):
+    """T, S/(r c), what independence expects beside it, and the variance of its noise, of tables (m, K, r, c).
+
+    In strata with many records the last three are sums over the strata: of the departures in records, of the expected
+    counts, and of the noise variances of a cell. Of a smaller one a part counts, as in S. normals: (m, K), that split
+    the noise of the totals.
+    """
+    found, spread, part, moved = _weighted(normals, tables, noise_variance)
+    expected, noise = jnp.sum(part**2 * expected_counts(moved), axis=-3), jnp.sum(part**2, axis=-3)
+    return _association(found, spread), found / _cells(tables), expected, noise_variance * noise
+
+
+def _cells(tables) -> int:
+    return tables.shape[-2] * tables.shape[-1]
+
+
+def _weighted(normals, tables, noise_variance):
+    """S, V, the part (m, K, 1, 1) to which a stratum counts, and the tables with one part of the noise of totals."""
+    added = jnp.sqrt(noise_variance * _cells(tables)) * normals
     totals = jnp.sum(tables, axis=(-2, -1))
-    weights = 1.0 / (jnp.maximum(totals + added, 0.0) / (r * c) + jnp.maximum(noise_variance, 1.0))
-    tables, totals = tables - (added / (r * c))[..., None, None], totals - added
+    weights = 1.0 / (jnp.maximum(totals + added, 0.0) / _cells(tables) + jnp.maximum(noise_variance, 1.0))
+    tables, totals = tables - (added / _cells(tables))[..., None, None], totals - added
     rows, columns = jnp.sum(tables, axis=-1), jnp.sum(tables, axis=-2)
     away = tables * totals[..., None, None] - rows[..., :, None] * columns[..., None, :]
     variance = _variance(totals, rows, columns, noise_variance)
     weights = weights[..., None, None]
-    return jnp.sum(weights * away, axis=-3), jnp.sum(weights**2 * variance, axis=-3)
+    part = weights * jnp.maximum(totals, 0.0)[..., None, None] / _cells(tables)
+    return jnp.sum(weights * away, axis=-3), jnp.sum(weights**2 * variance, axis=-3), part, tables
 
 
 def _variance(totals, rows, columns, v):

@@ -111,3 +111,82 @@ def test_rare_cells_are_hidden_by_noise_and_seen_without_it():
         assert bool(jnp.isnan(found)) == hidden
         assert bool(cramers_v.notes(table[:2], *released(mechanism))) == hidden
         assert bool(jnp.isnan(cramers_v.detectable(table[:2], *released(mechanism)))) == hidden
+
+
+def in_strata(*laws):
+    """A table (K, r, c) of NUM records a stratum."""
+    return jnp.asarray(np.round([NUM * law for law in laws]))
+
+
+def of_strata(tables, mechanism, p_value=0.001):
+    sensitivity = core.Sensitivity(2.0, core.Norm.L1, core.Relation.REPLACE_ONE)
+    total = jnp.sum(tables)
+    return cramers_v.sized(jax.random.key(0), jnp.asarray(p_value), tables, total, mechanism, sensitivity)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 4)])
+def test_of_strata_that_depart_alike_it_is_the_classical_one(shape):
+    found, (low, high) = of_strata(in_strata(coupled(shape, 0.4), coupled(shape, 0.4)), Laplace(2.0))
+    assert float(found) == pytest.approx(0.4, abs=0.04)
+    assert 0.3 < low < found < high < 0.5
+
+
+def test_what_cancels_over_the_strata_has_no_size():
+    law = coupled((3, 4), 0.2)
+    found, (low, high) = of_strata(in_strata(law, 2.0 / law.size - law), Laplace(2.0), p_value=0.6)
+    whole, _ = of_strata(in_strata(law, law), Laplace(2.0))
+    assert low == 0.0
+    assert found <= high < 0.1 < whole
+
+
+def test_strata_that_move_both_margins_make_no_dependence():
+    """The table without strata depends strongly."""
+    laws = [
+        np.outer(p, q) for p, q in (([0.8, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1]), ([0.1, 0.1, 0.8], [0.1, 0.1, 0.1, 0.7]))
+    ]
+    tables = in_strata(*laws)
+    assert contingency.association(np.asarray(tables.sum(0)).astype(int), method="cramer") > 0.3
+    found, (low, high) = of_strata(tables, Laplace(2.0), p_value=0.6)
+    assert (low, high < 0.1) == (0.0, True)
+    assert found < 0.05
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_the_interval_of_strata_leaves_out_zero_exactly_where_the_p_value_is_small(rows):
+    test = jaxdp.StratifiedTable(epsilon=1.0, levels=(rows, rows), strata=(2,), num_null=99)
+    interpret = jax.jit(test.interpret)
+    verdicts = set()
+    for size in (0.0, 0.06):
+        law = coupled(test.levels, size)
+        for seed in range(15):
+            keys = jax.random.split(jax.random.key(seed), 3)
+            cells = jax.random.choice(keys[0], 2 * law.size, (2 * NUM,), p=jnp.tile(jnp.ravel(law), 2) / 2.0)
+            table = jnp.bincount(cells, length=2 * law.size).reshape(2, *test.levels).astype(float)
+            sensitivity = test.sensitivity(2 * NUM)
+            table = table + Laplace(1.0).noise(keys[1], sensitivity, table.shape)
+            release = core.Release(table, sensitivity, core.Cost.none(core.Relation.REPLACE_ONE), num_records=2 * NUM)
+            told = interpret(keys[2], release)
+            low, high = told.interval
+            assert np.isfinite(low)
+            assert ((low > 0.0) | (high < 0.0)) == (told.p_value <= MISS * (1.0 + cramers_v.OPEN))
+            verdicts.add(bool(told.p_value <= MISS))
+    assert verdicts == {False, True}
+
+
+def test_strata_too_small_for_the_noise_have_no_size_and_the_answer_says_so():
+    rng = np.random.default_rng(0)
+    table = {name: rng.integers(0, levels, 300) for name, levels in (("x", 3), ("y", 4), ("z", 6))}
+    levels = {name: list(range(int(column.max()) + 1)) for name, column in table.items()}
+    kinds = {name: {"kind": "categorical", "levels": found} for name, found in levels.items()}
+    found = jaxdp.test(
+        table,
+        x="x",
+        y="y",
+        given="z",
+        schema={"columns": kinds},
+        epsilon=0.2,
+        key=jax.random.key(1),
+        method="stratified-table",
+    )
+    assert found.effect is None
+    assert "the strata have too few records" in str(found)

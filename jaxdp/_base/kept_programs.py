@@ -29,6 +29,7 @@ from jax.experimental import serialize_executable
 
 from jaxdp._base import programs
 
+DIGEST = 32  # bytes before a program, by which a damaged file is known
 MAX_PROGRAMS = 64  # of a function, in the memory of a process
 OWN = ("jaxdp", "jax", "jaxlib", "numpy", "builtins", "fractions", "functools", "enum", "collections")
 # what JAX reads while it traces, besides the arguments
@@ -140,14 +141,17 @@ class _Kept:
             content = pickle.dumps((serialize_executable.serialize(compiled)[0], outer[0], bool(called)))
         except (ValueError, TypeError, AttributeError, NotImplementedError, pickle.PicklingError):
             return compiled, outer[0]  # of this process alone
-        programs.put(path, lambda file: file.write(content))
+        programs.put(path, lambda file: file.write(hashlib.sha256(content).digest() + content))
         return compiled, outer[0]
 
 
 def _loaded(path: Path, inputs: int) -> Any:
     """What `_compiled` has put there; None where there is nothing that can be read."""
     try:
-        content, out, with_lapack = pickle.loads(path.read_bytes())  # of a folder that is its owner's alone
+        whole = path.read_bytes()  # of a folder that is its owner's alone
+        if hashlib.sha256(whole[DIGEST:]).digest() != whole[:DIGEST]:  # a changed instruction could change the noise
+            return None
+        content, out, with_lapack = pickle.loads(whole[DIGEST:])
         if with_lapack:
             _register_lapack()
         given = jax.tree.structure((tuple(range(inputs)), {}))

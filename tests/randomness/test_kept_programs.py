@@ -72,10 +72,15 @@ def test_other_code_shapes_and_precision_are_other_programs(folder, monkeypatch)
     assert len(traced(folder)) == 4
 
 
-def test_a_damaged_file_is_compiled_anew(folder):
+@pytest.mark.parametrize("place", [None, 40, -1], ids=["cut short", "first byte", "last byte"])
+def test_a_damaged_file_is_compiled_anew(folder, place):
     scaled().of((STEPS, -2), {})
     (path,) = traced(folder)
-    path.write_bytes(path.read_bytes()[:100])
+    whole = bytearray(path.read_bytes())
+    if place is not None:
+        whole[place] ^= 1
+    path.write_bytes(whole if place is not None else whole[:100])
+    assert kept_programs._loaded(path, 2) is None
     np.testing.assert_array_equal(scaled().of((STEPS, -2), {}), STEPS / 4)
     assert len(path.read_bytes()) > 100
 

@@ -162,22 +162,20 @@ class ColumnReport:
         rule = self.rule
         if rule.step or self._says_what_repeats:
             return ""
-        count, share = self.piles
+        (count, share), (multiple, rounded) = self.piles, self.rounded
         if count >= MIN_PILES and share >= PILED_SHARE:
-            heaps = "[1000, 500]"
+            multiple = multiple or 10.0 ** (math.floor(math.log10(rule.upper - rule.lower)) - 1)
             cause = f"{share:.0%} of the records lie on {count} values of column {rule.name!r} that are"
         else:
-            multiple, count = self.rounded
-            if not count:
+            if not rounded:
                 return ""
-            heaps = f"[{multiple:g}]"
-            cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {count} of {self.numbers} records,"
+            cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {rounded} of {self.numbers} records,"
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write heaps = {heaps} in the schema if people round to such multiples, "
-            "labels = true if its values stand for groups or devices (records of equal value are compared), heaps = [] "
-            "if neither"
+            f"rejected given {rule.name}: write heaps = [{multiple:.15g}] in the schema if people round to such "
+            "multiples, labels = true if its values stand for groups or devices (records of equal value are compared), "
+            "heaps = [] if neither"
         )
 
     @property

@@ -238,6 +238,7 @@ def test_answers_say_what_was_conditioned_on_and_what_was_left_out():
         (lambda rng: dates(rng, hours=True), YEAR | {"cycles": ["week"]}, "hold a time of day", {"cycles": []}),
         (incomes, INCOME, "far more frequent than the values beside them", {"heaps": [1000, 500]}),
         (labels, {"kind": "continuous", "bounds": [20, 90]}, "labels = true", {"labels": True}),
+        (incomes, INCOME, r"heaps = \[\d+\] in the schema", {"heaps": [1000, 500]}),
     ],
 )
 def test_the_owner_is_refused_where_the_schema_says_nothing_of_what_repeats(tmp_path, make, z, cause, way_out):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp._base.bounded import bounded_jit
 from jaxdp.independence import effect_sizes
 from jaxdp.statistics.tables import association_in_strata as strata
 from jaxdp.statistics.tables import noisy_table_statistics as noisy
@@ -132,7 +133,7 @@ def path_of(key, table, total, mechanism, sensitivity) -> Path:
         sums = functools.partial(_sums, total=total, variance=variance)
     else:
         key, key_split = jax.random.split(key)
-        normals = jax.random.normal(key_split, (DRAWS, len(table)))
+        normals = jax.random.normal(key_split, (DRAWS + 1, len(table)))
         product = strata.expected_counts(table)
         product = product / jnp.maximum(jnp.sum(product), noisy.TINY)
         _, found, expected, noise = strata.departures_in_strata(normals[:1], table[None], variance)
@@ -185,8 +186,9 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
     NaN where noise hides the rarest cells. The interval begins at 0 exactly where the p-value is above `miss`.
     """
     path = path_of(key, table, total, mechanism, sensitivity)
-    value, plain = (one[0] for one in path.statistics(table[None]))
-    least = critical(path, miss)
+    # in one call: each further one would be compiled by itself
+    q, q_v = path.statistics(jnp.concatenate([table[None], path.tables(0.0)]))
+    value, plain, least = q[0], q_v[0], _quantile(q[1:], miss)
 
     def conditions(t):
         drawn, flat = path.statistics(path.tables(t))
@@ -221,13 +223,22 @@ def rank(reached):
 
 def notes(table, total, mechanism, sensitivity) -> dict[str, str]:
     """Why there is no V of a noisy table, where that is so."""
-    rare = bool(hidden(path_of(jax.random.key(0), table, total, mechanism, sensitivity)))
+    rare = bool(_is_rare(table, total, mechanism, sensitivity))
     return {name: sentence for name, sentence in SENTENCES.items() if rare}
+
+
+@bounded_jit
+def _is_rare(table, total, mechanism, sensitivity):
+    return hidden(path_of(jax.random.key(0), table, total, mechanism, sensitivity))
 
 
 def critical(path: Path, miss):
     """What the first statistic, without its sign, exceeds with probability `miss` where nothing depends."""
-    return jnp.quantile(jnp.abs(path.statistics(path.tables(0.0))[0]), 1.0 - miss)
+    return _quantile(path.statistics(path.tables(0.0))[0], miss)
+
+
+def _quantile(statistics, miss):
+    return jnp.quantile(jnp.abs(statistics), 1.0 - miss)
 
 
 def hidden(path: Path):
@@ -237,6 +248,7 @@ def hidden(path: Path):
     return jnp.min(seen) < MIN_SEEN * jnp.max(seen)
 
 
+@bounded_jit  # run by themselves, its two hundred small programs cost an answer more than its release
 def detectable(table, total, mechanism, sensitivity, miss=effect_sizes.MISS):
     """V that would have been found with power 0.8, along the released departure; NaN where noise hides rare cells."""
     path = path_of(jax.random.key(0), table, total, mechanism, sensitivity)  # of public numbers: any key will do

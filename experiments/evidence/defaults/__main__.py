@@ -65,6 +65,11 @@ def grid() -> list[Shape]:
             for law, strength in (("trend", 1000.0), ("diffuse", 300.0))
         ]
     found += [Shape("nominal", "ordered", (3, 4), EVEN, "diffuse", 300.0)]
+    for balance in (EVEN, TENTH):
+        found += [
+            Shape("nominal", "ordered", (2, 4), balance, law, strength)
+            for law, strength in (("trend", 1000.0), ("diffuse", 300.0))
+        ]
     for levels, x in (((2, 0), "nominal"), ((4, 0), "nominal"), ((4, 0), "ordered"), ((0, 0), "number")):
         for balance in (EVEN, TENTH) if levels[0] else (EVEN,):
             found += [Shape(x, "number", levels, balance, "line", 0.15)]
@@ -82,6 +87,7 @@ def grid() -> list[Shape]:
     for z in (MIXED, TWO):
         found += [Shape("number", "number", (0, 0), EVEN, "line", 0.15, z)]
         found += [Shape("nominal", "number", (2, 0), EVEN, "line", 0.15, z)]
+    found += [Shape("nominal", "ordered", levels, EVEN, "line", 0.3, CODED) for levels in ((2, 4), (3, 4))]
     found += [Shape("nominal", "number", (3, 0), EVEN, "line", 0.15, CODED)]  # where noise counts for less
     return [*found, Shape("nominal", "nominal", (3, 4), EVEN, "diffuse", 300.0, CODED)]
 

@@ -105,6 +105,21 @@ def plain(tables):
     return ends
 
 
+def verdicts(p, low, high, true) -> dict:
+    """Shares of data sets with an interval and with a small p-value; of the intervals, those that hold the truth."""
+    answered = np.isfinite(low)
+    inside = (low <= true + 1e-6) & (true <= high + 1e-6)
+    agree = (p <= 0.05 + 1e-6) == ((low > 0.0) | (high < 0.0))
+    some = bool(answered.any())
+    return {
+        "answered": round(float(answered.mean()), 4),
+        "covered": round(float(inside[answered].mean()), 4) if some else None,
+        "agree": round(float(agree[answered].mean()), 4) if some else None,
+        "rejected": round(float((p <= 0.05 + 1e-6).mean()), 4),
+        "width": round(float(np.median((high - low)[answered])), 4) if some else None,
+    }
+
+
 def measure(n: int, epsilon: float, replicates: int, shape, margins: str, law: str, size: float) -> dict:
     """One row."""
     start = time.process_time()
@@ -114,10 +129,6 @@ def measure(n: int, epsilon: float, replicates: int, shape, margins: str, law: s
     found = program(shape, n)(keys, epsilon, jnp.asarray(table, float))
     p, low, high, tables = (np.asarray(part, float) for part in found)
     true = size * np.sign(table[0, 0] - table[0].sum() * table[:, 0].sum()) if shape == (2, 2) else size
-    answered = np.isfinite(low)
-    inside = (low <= true + 1e-6) & (true <= high + 1e-6)
-    agree = (p <= 0.05 + 1e-6) == ((low > 0.0) | (high < 0.0))
-    some = bool(answered.any())
     ends = plain(tables)
     return {
         "shape": "x".join(map(str, shape)),
@@ -126,11 +137,7 @@ def measure(n: int, epsilon: float, replicates: int, shape, margins: str, law: s
         "v": size,
         "n": n,
         "epsilon": epsilon,
-        "answered": round(float(answered.mean()), 4),
-        "covered": round(float(inside[answered].mean()), 4) if some else None,
-        "agree": round(float(agree[answered].mean()), 4) if some else None,
-        "rejected": round(float((p <= 0.05 + 1e-6).mean()), 4),
-        "width": round(float(np.median((high - low)[answered])), 4) if some else None,
+        **verdicts(p, low, high, true),
         "plain_covered": round(float(((ends[0] <= size + 1e-9) & (size <= ends[1])).mean()), 4),
         "plain_width": round(float(np.median(ends[1] - ends[0])), 4),
         "replicates": replicates,

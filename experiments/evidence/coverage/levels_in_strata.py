@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.evidence.coverage.levels import margin
+from experiments.evidence.coverage.levels import margin, verdicts
 from experiments.record import append, fill, rows
 from jaxdp import StratifiedTable, core
 from jaxdp.independence.tables.noisy_table import multinomial_by_binomials
@@ -102,10 +102,6 @@ def measure(n: int, epsilon: float, replicates: int, shape, strata: str, law: st
     seed = zlib.crc32(f"{shape} {strata} {law} {size:g} {n} {epsilon:g}".encode())
     keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
     p, low, high = (np.asarray(part, float) for part in program(shape, n)(keys, epsilon, jnp.asarray(table, float)))
-    answered = np.isfinite(low)
-    inside = (low <= size + 1e-6) & (size <= high + 1e-6)
-    agree = (p <= 0.05 + 1e-6) == ((low > 0.0) | (high < 0.0))
-    some = bool(answered.any())
     return {
         "shape": "x".join(map(str, shape)),
         "strata": strata,
@@ -113,11 +109,7 @@ def measure(n: int, epsilon: float, replicates: int, shape, strata: str, law: st
         "v": size,
         "n": n,
         "epsilon": epsilon,
-        "answered": round(float(answered.mean()), 4),
-        "covered": round(float(inside[answered].mean()), 4) if some else None,
-        "agree": round(float(agree[answered].mean()), 4) if some else None,
-        "rejected": round(float((p <= 0.05 + 1e-6).mean()), 4),
-        "width": round(float(np.median((high - low)[answered])), 4) if some else None,
+        **verdicts(p, low, high, size),
         "replicates": replicates,
         "seconds": round(time.process_time() - start, 1),
     }

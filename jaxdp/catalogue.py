@@ -21,7 +21,7 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp._base.printed import is_setting, printed
 from jaxdp.core import PrivateQuery, cost_of
-from jaxdp.data.dataset import Column, Domain
+from jaxdp.data.columns import CATEGORICAL, ORDINAL, Column, Domain
 from jaxdp.spec import DECISION, KINDS_OF_ALTERNATIVES, P_VALUE, Columns, Options, TestSpec, are_times
 
 GROUP = "jaxdp.tests"
@@ -93,7 +93,7 @@ class Entry:
         elif not domain.z and self.spec.accepts(dataclasses.replace(domain, z=(Column(),))):
             why = f"{self.name} is a test given other columns, so it cannot tell {asked}: name what is given"
         else:
-            why = f"{self.name} is no test of such columns and cannot tell {asked}: ask about others"
+            why = f"{self.name} is no test of such columns and cannot tell {asked}: {_taken(self.spec, domain)}"
         raise ValueError(f"{why}, or use another method, such as {default(domain).name}.")
 
     def within(self, epsilon: float, data, options: Options | None = None, *, coded: Domain | None = None):
@@ -118,6 +118,41 @@ def _sentence(domain: Domain) -> str:
     """What is asked about these columns, by their names, as half a sentence."""
     x, y, z = (", ".join(column.name or role for column in part) for role, part in _roles(domain))
     return f"whether {x} and {y} are independent" + (f" given {z}" if z else "")
+
+
+_KINDS = {
+    "numbers": Column(),
+    "ordered levels": Column(ORDINAL, 5),
+    "two levels": Column(CATEGORICAL, 2),
+    "more unordered levels": Column(CATEGORICAL, 5),
+}
+_GIVEN = {
+    " without other columns": (),
+    " given one column of numbers": (Column(),),
+    " given levels": (Column(CATEGORICAL, 3),),
+    " given several columns of numbers": (Column(), Column()),
+}
+
+
+def _taken(spec: TestSpec, asked: Domain) -> str:
+    """Which kinds of columns x and y the test takes, as half a sentence: given the same Z if it takes any so."""
+    for given, z in ({"": asked.z} | _GIVEN).items():
+        partners: dict[str, list[str]] = {}
+        for x, column in _KINDS.items():
+            taken = [y for y, other in _KINDS.items() if spec.accepts(Domain((column,), (other,), z))]
+            if taken:
+                partners.setdefault(_any_of(taken), []).append(x)
+        if partners:
+            return f"it takes {'; or '.join(f'x of {_any_of(x)} and y of {y}' for y, x in partners.items())}{given}"
+    return "ask about others"
+
+
+def _any_of(names: Sequence[str]) -> str:
+    if len(names) == len(_KINDS):
+        return "any kind"
+    if list(names) == list(_KINDS)[1:]:
+        return "levels"
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _roles(domain: Domain):

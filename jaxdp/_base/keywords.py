@@ -80,7 +80,8 @@ def complete[Options](options: type[Options], given: Mapping[str, Any]) -> Optio
         kinds = set(typing.get_args(known[name][0]) or (known[name][0],))
         if kinds & {int, float} and kinds <= NUMBERS and not _is_one(value, kinds):
             raise TypeError(f"{name} must be one number, got {printed(value)}.")
-    return {name: given.get(name, said.default) for name, (_, said) in known.items()}  # type: ignore[return-value]
+    # None stands for "not given" in wrappers that pass their own arguments on: `given=None` is no Z.
+    return {name: said.default if given.get(name) is None else given[name] for name, (_, said) in known.items()}  # type: ignore[return-value]
 
 
 def _is_one(value: Any, kinds: set[Any]) -> bool:

@@ -48,6 +48,8 @@ def test_a_new_keyword_has_its_default_in_python():
     assert shown["epsilon"].default is inspect.Parameter.empty
     found = call({}, epsilon=1.0, law="known")
     assert (found["bins"], found["law"], found["delta"], found["strict"]) == (8, "known", 0.0, False)
+    passed_on = call({}, epsilon=1.0, strict=None)  # by a wrapper whose own argument is None
+    assert passed_on["strict"] is False
     with pytest.raises(TypeError, match="no keyword 'bin'; did you mean 'bins'"):
         call({}, epsilon=1.0, bin=3)
     with pytest.raises(TypeError, match="epsilon is missing"):

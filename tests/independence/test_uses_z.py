@@ -47,9 +47,22 @@ def test_calls_refuse_before_the_charge(method):
         jaxdp.test_pairs(TABLE, columns=["x", "y"], **how)
 
 
-@pytest.mark.parametrize(("method", "x"), [("test-of-tests", "of_three"), ("score-test", "x"), ("noisy-table", "x")])
-def test_columns_that_a_test_does_not_fit(method, x):
-    with pytest.raises(ValueError, match=f"{method} is no test of such columns and cannot tell whether {x} and y are"):
+ON_A_LINE = "numbers, ordered levels or two levels"
+
+
+@pytest.mark.parametrize(
+    ("method", "x", "taken"),
+    [
+        ("test-of-tests", "of_three", f"x of {ON_A_LINE} and y of {ON_A_LINE}, or use"),
+        ("score-test", "x", f"x of ordered levels or two levels and y of {ON_A_LINE}, or use"),
+        ("noisy-table", "x", "x of levels and y of levels, or use"),
+        ("stratified-table", "x", "x of levels and y of levels given levels, or use"),
+        ("contrast-gcm", "x", "x of any kind and y of any kind given several columns of numbers, or use"),
+    ],
+)
+def test_columns_that_a_test_does_not_fit(method, x, taken):
+    asked = f"{method} is no test of such columns and cannot tell whether {x} and y are independent: it takes {taken}"
+    with pytest.raises(ValueError, match=asked):
         jaxdp.test(TABLE, x=x, y="y", epsilon=1.0, method=method, ledger=Unpaid(), **KNOWN)
 
 

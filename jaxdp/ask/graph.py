@@ -230,25 +230,30 @@ class GraphQuery(TableQuery[GraphAnswer]):
         """Records in memory; columns of levels as codes, one byte each; or, where that is too much, sums of chunks."""
         rows = selection.rows_in_chunks()
         if rows is not None:
-            return self, self._beyond_memory(selection, rows)
+            return self, self._beyond_memory(selection, rows, is_release(key))
 
         def load(source: Any, **how: Any) -> Any:
             return as_records(self.schema.read_table(source, list(self.names), shuffled=is_release(key), **how))
 
         return self, load
 
-    def _beyond_memory(self, selection: Selection, rows: int) -> Callable[..., Any]:
+    def _beyond_memory(self, selection: Selection, rows: int, hidden: bool) -> Callable[..., Any]:
         """How a table of so many rows is read. Errors: ValueError, before it is read, for a search without sums."""
         how, columns = selection.table.reading, self.schema.columns_of(self.names)
         most, takes_sums = how.limit, 0 in levels_of(columns) or how.keep_sums is not None
         if not takes_sums and streamed.BYTES_PER_CODE * rows * len(columns) <= most:
-            return functools.partial(streamed.codes, schema=self.schema, names=list(self.names))
+            return functools.partial(streamed.codes, schema=self.schema, names=list(self.names), hidden=hidden)
         method = self.settings["method"]
+        with_sums = [name for name, found in searches().items() if found.spec.sums]
+        if method == AUTO and self.schema.unit:  # how many rows persons have must not decide on the method
+            raise ValueError(
+                f"name a search by --method (in Python method=) with unit = {self.schema.unit!r} and a table that does "
+                f"not fit into memory: {' or '.join(with_sums)}."
+            )
         if method == AUTO:
             method = best(setting_of(columns, rows, self.epsilon, self.settings.get("delta", 0.0), takes_sums))
         spec = named(method).spec
         if not spec.sums:
-            with_sums = [name for name, found in searches().items() if found.spec.sums]
             raise ValueError(
                 f"{spec.name} must have all records in memory: about {rows} rows of these columns are more than fits "
                 f"into {most / 1e9:.3g} GB (--memory). Use {' or '.join(with_sums)}, whose sums are taken in chunks, "
@@ -257,6 +262,7 @@ class GraphQuery(TableQuery[GraphAnswer]):
 
         described = streamed.AllColumns(self.schema, self.names)
         chunks: dict[str, Any] = {"columns": described, "memory": most, "force": how.force, "kept": selection.kept()}
+        chunks["hidden"] = hidden
 
         def load(source: Any, **told: Any) -> RecordsInChunks:
             return RecordsInChunks(streamed.load(source, **chunks, **told), columns)

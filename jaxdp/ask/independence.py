@@ -127,7 +127,9 @@ class Query(TableQuery[Answer]):
             return self, functools.partial(read, shuffled=is_release(key))
         settled = self._settled(selection)._with_sums(rows)
         settled._require_sums(selection, rows)
+        settled._require_one_row()
         chunks: dict[str, Any] = {"memory": how.limit, "force": how.force, "kept": selection.kept()}
+        chunks["hidden"] = is_release(key)
         return settled, functools.partial(streamed.load, columns=settled._streamed, **chunks)
 
     @property
@@ -136,8 +138,8 @@ class Query(TableQuery[Answer]):
 
     def _with_sums(self, rows: int) -> Query:
         """The query by the best default that has sums, where nobody named the test and the best of all has none."""
-        if not self.chosen or not self._needs_all(rows):
-            return self
+        if not self.chosen or self.schema.unit or not self._needs_all(rows):
+            return self  # how many rows persons have must not decide on the method of an answer
         others = (dataclasses.replace(self, entry=entry) for entry in catalogue.defaults(self.domain))
         return next((query for query in others if not query._needs_all(rows)), self)
 
@@ -148,6 +150,11 @@ class Query(TableQuery[Answer]):
             return self
         (name,) = self.public_columns
         how = selection.table.reading
+        if not self.schema.every_row:
+            raise ValueError(
+                f"the levels of {name!r} are counted row by row in a table that does not fit into memory: make a table "
+                "of one complete row for each record first."
+            )
         labels = streamed.codes_of(selection.table.source, self.schema, name, strict=how.strict, records=how.records)
         fields = {**self.settings.fields, **settle(labels)}
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, fields=fields))
@@ -167,6 +174,14 @@ class Query(TableQuery[Answer]):
                 f"{self.entry.name} must have all records in memory: {told}. "
                 f"{selection.in_memory(rows, self.entry.memory)}: use a test with sums (partition-gcm, "
                 "partial-correlation, or conditional-kendall on columns of levels), or more memory."
+            )
+
+    def _require_one_row(self) -> None:
+        """Raises ValueError where all rows of a person count, which are averaged in memory alone."""
+        if self.every_row:
+            raise ValueError(
+                f"all rows of each {self.schema.unit} count in a table that fits into memory alone (--memory): write "
+                '--rows random (in Python rows="random"), and one row of each counts, drawn at random.'
             )
 
     def _test(self, data: Any, rows: int) -> Any:

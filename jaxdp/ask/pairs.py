@@ -172,6 +172,9 @@ class PairsQuery(TableQuery[PairAnswers]):
 
         def load_chunks(source: Any, **told: Any) -> TableInChunks:
             columns = streamed.AllColumns(self.schema, table.names)
+            chosen = streamed.choose(source, self.schema, table.names, **told, hidden=reading.is_release(key))
+            if chosen is not None:
+                return dataclasses.replace(table, table=source, rows=chosen.num_records, chosen=chosen, kept=kept)
             known = streamed.load(source, columns=columns, memory=how.limit, force=how.force, **told)
             return dataclasses.replace(table, table=source, rows=known.num_records, kept=kept)
 

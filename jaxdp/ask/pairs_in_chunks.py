@@ -19,7 +19,7 @@ from jaxdp.data.schema import Schema
 class TableInChunks:
     """A table that is read once more for every release. rows: how many it has; a guess before it is read.
 
-    kept: where the sums of its files are kept.
+    chosen: those of them that are records, where not all are. kept: where the sums of its files are kept.
     """
 
     schema: Schema
@@ -28,12 +28,13 @@ class TableInChunks:
     memory: int
     strict: bool
     rows: int
+    chosen: Any = None
     kept: Any = None
 
     def chunks(self, columns: Any) -> Chunks:
         """Some of its columns; nothing is read yet."""
         how: dict[str, Any] = {"memory": self.memory, "strict": self.strict, "rows": self.rows, "kept": self.kept}
-        return streamed.stream(self.table, columns, **how)
+        return streamed.stream(self.table, columns, **how, chosen=self.chosen)
 
 
 @dataclasses.dataclass(frozen=True)

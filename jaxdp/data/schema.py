@@ -36,7 +36,7 @@ from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import SURVIVAL, column_rule, outcome, reject_unknown_keys
 from jaxdp.data.columns import Column, Domain
 from jaxdp.data.parse_report import ParseReport
-from jaxdp.data.units import ALL, FIRST, ROWS, Units
+from jaxdp.data.units import ALL, FIRST, ROWS, OneRow, Units
 
 if TYPE_CHECKING:
     from jaxdp.data.dataset import Data
@@ -337,14 +337,7 @@ class Schema:
         """name -> (n, columns) array, (n, draws, columns) for several draws; read in pieces: numbers are kept."""
         if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):
             raise ValueError(f"records must be a whole number >= 1, got {printed(records)}.")
-        if self.unit and (strict or records is not None):
-            raise ValueError(
-                f"unit = {self.unit!r} goes without strict and records: how many units a table has depends on its rows."
-            )
-        if self.missing == DROP and (strict or records is not None):
-            raise ValueError(
-                f"missing = {DROP!r} goes without strict and records: how many records are complete depends on them."
-            )
+        self.require_every_row(strict, records)
         names = list(forms)
         rules = {name: self.rule(name) for name in names}
         asked = [*names, self.unit] if self.unit and self.unit not in names else names
@@ -356,7 +349,7 @@ class Schema:
         for piece in readers.pieces(source, asked, self.delimiter, strict=strict, records=records, **counted):
             if report is not None:
                 report.add_piece(rules, piece)
-            kept = self._kept(piece, rules, units, report)
+            kept = self.kept(piece, rules, units, report)
             for name in names:
                 pieces[name].append(self._coded(piece, name, forms[name])[kept])
         table = {name: np.concatenate(parts) for name, parts in pieces.items()}
@@ -365,21 +358,46 @@ class Schema:
         chosen = units.chosen(self.rows, draws)
         return {name: values[chosen if draws > 1 else chosen[:, 0]] for name, values in table.items()}
 
-    def _kept(
-        self, piece: Mapping[str, Any], rules: Mapping[str, ColumnRule], units: Units, report: ParseReport | None
-    ):
+    @property
+    def every_row(self) -> bool:
+        """Whether every row of a table is a record: no row is one of a unit, and incomplete ones count."""
+        return not self.unit and self.missing != DROP
+
+    def require_every_row(self, strict: bool, records: int | None) -> None:
+        """Raises ValueError for strict or a stated number of records where not every row is a record."""
+        if self.unit and (strict or records is not None):
+            raise ValueError(
+                f"unit = {self.unit!r} goes without strict and records: how many units a table has depends on its rows."
+            )
+        if self.missing == DROP and (strict or records is not None):
+            raise ValueError(
+                f"missing = {DROP!r} goes without strict and records: how many records are complete depends on them."
+            )
+
+    def kept(
+        self,
+        piece: Mapping[str, Any],
+        rules: Mapping[str, ColumnRule],
+        units: Units | OneRow,
+        report: ParseReport | None,
+    ) -> slice | np.ndarray:
         """Which rows of a piece count: complete ones where the others are dropped. Their units are taken down."""
         if self.missing != DROP:
             if self.unit:
                 units.add(piece[self.unit])
             return slice(None)
-        kept = np.logical_and.reduce([rule.present(piece[name]) for name, rule in rules.items()])
+        kept = complete(piece, rules)
         if report is not None:
             report.drops = True
             report.dropped += int(np.sum(~kept))
         if self.unit:
             units.add([piece[self.unit][place] for place in np.flatnonzero(kept)])
         return kept
+
+
+def complete(piece: Mapping[str, Any], rules: Mapping[str, ColumnRule]) -> np.ndarray:
+    """Whether each row of a piece has a value in every column of the rules, bool (n,)."""
+    return np.logical_and.reduce([rule.present(piece[name]) for name, rule in rules.items()])
 
 
 def _forms(x: Sequence[str], y: Sequence[str], given: Sequence[str], codes: bool) -> dict[str, str]:

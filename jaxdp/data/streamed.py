@@ -12,12 +12,13 @@ import jax
 import numpy as np
 
 from jaxdp.data import batches, kept_sums, readers
+from jaxdp.data.chosen_rows import ChosenRows
 from jaxdp.data.chunks import Chunks, joined
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.kept_sums import KeptSums
 from jaxdp.data.parse_report import ParseReport
 from jaxdp.data.records import Records
-from jaxdp.data.schema import DROP, Schema
+from jaxdp.data.schema import Schema
 
 BYTES_PER_VALUE = 128  # of a table read into memory, with the copies that a test makes (measured)
 BYTES_PER_CODE = 6  # of columns of levels, with the copies that a search makes
@@ -93,22 +94,36 @@ def stream(
     records: int | None = None,
     report: ParseReport | None = None,
     rows: int | None = None,
+    chosen: ChosenRows | None = None,
+    hidden: bool = False,
     kept: KeptSums | None = None,
 ) -> Chunks:
-    """The table as chunks. A pass is made now where the number of rows is not known, or for the report.
+    """The table as chunks. A pass is made now where the number of records is not known, or for the report.
 
     memory: bytes that reading and summing may take, about. report: of every cell, for the owner of the table.
-    rows: of the table, where they are known. kept: where sums are kept, so that an interrupted pass goes on.
-    Errors: ValueError for a schema with a unit, whose rows cannot be told apart without all ids; as `readers.pieces`.
+    rows: of the table, where they are known. chosen: the rows that are records, as `choose` has found them; it is asked
+    now where it was not, and not every row is a record. hidden: as of `choose`. kept: where sums are kept, so that an
+    interrupted pass goes on. Errors: as `readers.pieces` and `choose`.
     """
-    require_every_row(columns.schema)
+    if chosen is None:
+        chosen = choose(source, columns.schema, columns.names, strict, records, report, hidden)
+        report = report if chosen is None else None
+    if chosen is not None and kept is not None and columns.schema.unit:
+        raise ValueError(
+            f"sums cannot be kept with unit = {columns.schema.unit!r}, whose rows are chosen anew in every run: leave "
+            "out keep_sums."
+        )
+    extra = () if chosen is None else tuple(name for name in chosen.names if name not in columns.names)
 
     def pieces(report: ParseReport | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
         counted = {} if report is None else report.reading
         how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
-        return readers.pieces(source, list(columns.names), columns.schema.delimiter, **how)
+        return readers.pieces(source, [*columns.names, *extra], columns.schema.delimiter, **how)
 
-    count = _count(source, strict, records, report) if rows is None else rows
+    if chosen is not None:
+        count: int | None = chosen.num_records
+    else:
+        count = _count(source, strict, records, report) if rows is None else rows
     if count is None:
         rules = {name: columns.schema.rule(name) for name in columns.names}
         count = 0
@@ -117,7 +132,7 @@ def stream(
             if report is not None:
                 report.add_piece(rules, piece)
     most = min(max(memory // (CHUNK_BYTES * len(columns.names)), MIN_ROWS), MAX_ROWS)
-    add_up = adder(source, columns)
+    add_up = adder(source, columns) if chosen is None else None
     if kept is not None:
         public = repr((columns, [columns.schema.rule(name) for name in columns.names], count))
         paths = kept_sums.files_of(source)
@@ -125,11 +140,35 @@ def stream(
             kept.add_up,
             public,
             paths,
-            lambda path: _chunks(functools.partial(pieces, source=path), columns, None),
+            lambda path: _chunks(functools.partial(pieces, source=path), columns, None, chosen),
             most,
             lambda: jax.tree.map(lambda leaf: np.zeros((1, *leaf.shape[1:]), leaf.dtype), columns.shapes(1)),
         )
-    return Chunks(columns.shapes(count), functools.partial(_chunks, pieces, columns, count), add_up, most)
+    return Chunks(columns.shapes(count), functools.partial(_chunks, pieces, columns, count, chosen), add_up, most)
+
+
+def choose(
+    source: Any,
+    schema: Schema,
+    names: Sequence[str],
+    strict: bool = False,
+    records: int | None = None,
+    report: ParseReport | None = None,
+    hidden: bool = False,
+) -> ChosenRows | None:
+    """The rows of a table that are records, by one pass over these columns; None where every row is one.
+
+    hidden: the rows of a unit are drawn by a secret, for a release.
+    Errors: ValueError for strict or a number of records where not every row is one; as `readers.pieces`.
+    """
+    schema.require_every_row(strict, records)
+    chosen = ChosenRows.of(schema, names, hidden)
+    if chosen is None:
+        return None
+    counted = {} if report is None else report.reading
+    asked = [*names, *(name for name in chosen.names if name not in names)]
+    pieces = readers.pieces(source, asked, schema.delimiter, in_batches=True, **counted)
+    return chosen.find(_with_progress(pieces, "checking", None), report)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,21 +197,26 @@ def codes(
     strict: bool = False,
     records: int | None = None,
     report: ParseReport | None = None,
+    hidden: bool = False,
 ) -> Records:
     """All columns as codes in as few bytes as they need, read in pieces: columns of levels alone.
 
     Errors: as `stream`.
     """
-    require_every_row(schema)
+    chosen = choose(source, schema, names, strict, records, report, hidden)
+    report = report if chosen is None else None
+    extra = () if chosen is None else tuple(name for name in chosen.names if name not in names)
+    records_of = None if chosen is None else chosen.one_pass()
     columns, rules = schema.columns_of(names), {name: schema.rule(name) for name in names}
     kind = np.min_scalar_type(max(column.levels for column in columns) - 1)
     counted = {} if report is None else report.reading
     how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
     parts: list[np.ndarray] = []
-    for piece in _with_progress(readers.pieces(source, names, schema.delimiter, **how), "reading", None):
+    for piece in _with_progress(readers.pieces(source, [*names, *extra], schema.delimiter, **how), "reading", None):
         if report is not None:
             report.add_piece(rules, piece)
-        parts.append(schema.coded_table(piece, names).astype(kind))
+        kept = slice(None) if records_of is None else records_of(piece)
+        parts.append(schema.coded_table(piece, names).astype(kind)[kept])
     return Records(np.concatenate(parts) if parts else np.zeros((0, len(columns)), kind), columns)
 
 
@@ -183,20 +227,6 @@ def codes_of(
     rule = schema.rule(name)
     for piece in readers.pieces(source, [name], schema.delimiter, strict=strict, records=records, in_batches=True):
         yield rule.codes(piece[name])
-
-
-def require_every_row(schema: Schema) -> None:
-    """Raises ValueError for a schema whose records are not the rows: of units, or with incomplete rows left out."""
-    if schema.unit:
-        raise ValueError(
-            f"unit = {schema.unit!r} needs the ids of all rows at once: give the table as one that fits into "
-            "memory (--memory), or make one row per unit of it first."
-        )
-    if schema.missing == DROP:
-        raise ValueError(
-            f"missing = {DROP!r} needs a table that fits into memory (--memory): leave out the incomplete rows first, "
-            "in SQL by WHERE column IS NOT NULL."
-        )
 
 
 def load(source: Any, *, columns: Any, memory: int, force: bool = False, **how: Any) -> Chunks:
@@ -216,12 +246,19 @@ def _count(source: Any, strict: bool, records: int | None, report: ParseReport |
     return None if found is None else found.count()
 
 
-def _chunks(pieces: Callable, columns: Columns | AllColumns, count: int | None) -> Iterator[Data]:
-    """Pieces of at least `MIN_ROWS` rows, but for the last."""
+def _chunks(
+    pieces: Callable, columns: Columns | AllColumns, count: int | None, chosen: ChosenRows | None
+) -> Iterator[Data]:
+    """Pieces of at least `MIN_ROWS` records, but for the last."""
     waiting: list[Data] = []
     held = 0
+    records_of = None if chosen is None else chosen.one_pass()
     for piece in _with_progress(pieces(), "reading", count):
-        waiting.append(columns.coded(piece))
+        coded = columns.coded(piece)
+        if records_of is not None:
+            kept = records_of(piece)
+            coded = jax.tree.map(lambda leaf, kept=kept: leaf[kept], coded)
+        waiting.append(coded)
         held += len(waiting[-1].x)
         if held >= MIN_ROWS:
             yield joined(waiting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -35,9 +35,7 @@ class Units:
             place = self._places.setdefault(text, len(self._places))
             if place == len(self._rows):
                 self._rows.append(0)
-            # by the unit's id and the number of the row within the unit: other units' rows change nothing
-            label = f"{self._rows[place]}\0{text}".encode(errors="surrogatepass")
-            self._scores.append(hashlib.blake2b(label, key=self._secret, digest_size=8).digest())
+            self._scores.append(_score(self._rows[place], text, self._secret))
             self._rows[place] += 1
             self._owners.append(place)
 
@@ -62,3 +60,62 @@ class Units:
         order = list(range(len(self._places)))
         secrets.SystemRandom().shuffle(order)
         return np.array(order, int)
+
+
+class OneRow:
+    """The row that `Units` would choose of each unit in one draw, for tables whose rows do not lie in memory. Private.
+
+    Keeps the id of each unit and two numbers. A row is known by its unit and its number within the unit: in whatever
+    order a later pass reads the rows, it chooses exactly one of each unit. rows: "first", else one drawn at random.
+    """
+
+    def __init__(self, rows: str, hidden: bool = False) -> None:
+        self._first = rows == FIRST
+        self._secret = secrets.token_bytes(16) if hidden else b""
+        self._places: dict[str, int] = {}
+        self._rows: list[int] = []  # of each unit, up to here
+        self._turns: list[int] = []  # the number of the chosen one
+        self._scores: list[bytes] = []  # its score
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, ids: Sequence) -> None:
+        """Further rows, by their ids. Empty ids are one unit."""
+        for value in ids:
+            text = to_text(value)
+            place = self._places.setdefault(text, len(self._places))
+            if place == len(self._rows):
+                self._rows.append(0)
+                self._turns.append(0)
+                self._scores.append(_score(0, text, self._secret))
+            elif not self._first:
+                score = _score(self._rows[place], text, self._secret)
+                if score < self._scores[place]:
+                    self._turns[place], self._scores[place] = self._rows[place], score
+            self._rows[place] += 1
+
+    def one_pass(self) -> Callable[[Sequence], np.ndarray]:
+        """A function of the ids of consecutive rows, for one further pass: whether each row is a chosen one, bool (n,).
+
+        It raises ValueError for an id that was not there before.
+        """
+        seen = [0] * len(self._rows)
+
+        def chosen(ids: Sequence) -> np.ndarray:
+            found = np.zeros(len(ids), bool)
+            for number, value in enumerate(ids):
+                place = self._places.get(to_text(value), -1)
+                if place < 0:
+                    raise ValueError("the table holds other units than in the pass before: it must stay as it is.")
+                found[number] = seen[place] == self._turns[place]
+                seen[place] += 1
+            return found
+
+        return chosen
+
+
+def _score(number: int, text: str, secret: bytes) -> bytes:
+    """By the unit's id and the number of the row within the unit: other units' rows change nothing."""
+    label = f"{number}\0{text}".encode(errors="surrogatepass")
+    return hashlib.blake2b(label, key=secret, digest_size=8).digest()

@@ -285,9 +285,6 @@ def test_public_mistakes_of_sources_say_what_to_do(folder, tmp_path, small_memor
         asked(tmp_path, "noisy-table")
     with pytest.raises(ValueError, match="column 'h' is not in"):
         list(batches.of(str(folder)).read(["h"]))
-    by_unit = streamed.Columns(Schema.from_dict(SPEC | {"unit": "id"}), ("b",), ("g",))
-    with pytest.raises(ValueError, match="unit = 'id' needs the ids"):
-        streamed.stream(str(folder), by_unit, memory=1)
 
 
 @pytest.mark.parametrize(("text", "size"), [("2GB", 2 * 10**9), ("500 MB", 5 * 10**8), (10**9, 10**9)])
@@ -344,12 +341,12 @@ def killed_at(monkeypatch, file):
     """The next reading stops as that file is opened; () -> the files that were opened."""
     opened, real = [], streamed._chunks
 
-    def chunks(pieces, columns, count):
+    def chunks(pieces, columns, count, chosen):
         if getattr(pieces, "keywords", None):
             opened.append(pieces.keywords["source"].split("part=")[1][0])
             if opened[-1] == file:
                 raise InterruptedPassError
-        return real(pieces, columns, count)
+        return real(pieces, columns, count, chosen)
 
     monkeypatch.setattr(streamed, "_chunks", chunks)
     return opened

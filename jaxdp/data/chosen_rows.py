@@ -1,0 +1,64 @@
+"""Which rows of a table that does not lie in memory are records: complete ones, and one row of each unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxdp.data.parse_report import ParseReport
+from jaxdp.data.schema import DROP, Schema, complete
+from jaxdp.data.units import OneRow
+
+
+class ChosenRows:
+    """The rows that are records, found by one pass over the table, for the passes after it. Private.
+
+    names: the columns of the whole query, which a complete row has. hidden: as of `Units`.
+    """
+
+    def __init__(self, schema: Schema, names: Sequence[str], hidden: bool = False) -> None:
+        self._schema, self._rules = schema, {name: schema.rule(name) for name in names}
+        self._units = OneRow(schema.rows, hidden)
+        self._complete = 0
+
+    @classmethod
+    def of(cls, schema: Schema, names: Sequence[str], hidden: bool = False) -> ChosenRows | None:
+        """None for a schema of which every row is a record."""
+        return None if schema.every_row else cls(schema, names, hidden)
+
+    @property
+    def num_records(self) -> int:
+        """How many were found: public."""
+        return len(self._units) if self._schema.unit else self._complete
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that every pass must read."""
+        dropping = tuple(self._rules) if self._schema.missing == DROP else ()
+        return (*dropping, *({self._schema.unit} - {"", *dropping}))
+
+    def find(self, pieces: Iterator[Mapping[str, Any]], report: ParseReport | None) -> ChosenRows:
+        """By one pass, whose cells the report counts."""
+        for piece in pieces:
+            if report is not None:
+                report.add_piece(self._rules, piece)
+            kept = self._schema.kept(piece, self._rules, self._units, report)
+            self._complete += len(np.arange(len(next(iter(piece.values()))))[kept])
+        return self
+
+    def one_pass(self) -> Callable[[Mapping[str, Any]], np.ndarray]:
+        """A function of consecutive pieces, for one further pass: which of the rows are records, bool (n,)."""
+        chosen = self._units.one_pass()
+
+        def records(piece: Mapping[str, Any]) -> np.ndarray:
+            kept = np.ones(len(next(iter(piece.values()))), bool)
+            if self._schema.missing == DROP:
+                kept = complete(piece, self._rules)
+            if self._schema.unit:
+                ids = piece[self._schema.unit]
+                kept[kept] = chosen([ids[place] for place in np.flatnonzero(kept)])
+            return kept
+
+        return records

@@ -1,0 +1,162 @@
+"""Tables in chunks whose rows are not all records: several rows of a person, incomplete rows that are left out."""
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import jaxdp
+from jaxdp.ask import reading
+from jaxdp.data import streamed
+from jaxdp.data.chosen_rows import ChosenRows
+from jaxdp.data.schema import Schema
+
+PERSONS = 700
+COLUMNS = {
+    "b": {"kind": "binary", "levels": ["no", "yes"]},
+    "g": {"kind": "ordinal", "levels": [1, 2, 3], "missing": 1},
+    "z": {"kind": "ordinal", "levels": [0, 1, 2, 3]},
+    "v": {"kind": "continuous", "bounds": [-5, 5]},
+}
+BY_PERSON = {"columns": COLUMNS, "unit": "id", "rows": "random"}
+SCHEMAS = {
+    "one row drawn": BY_PERSON,
+    "the first row": BY_PERSON | {"rows": "first"},
+    "complete rows": {"columns": COLUMNS, "missing": "drop"},
+    "one complete row": BY_PERSON | {"missing": "drop"},
+}
+QUERIES = {
+    "noisy-table": {"x": "b", "y": "g"},
+    "conditional-kendall": {"x": "b", "y": "g", "given": "z"},
+    "partition-gcm": {"x": "v", "y": "g", "given": "z"},
+}
+
+
+def made_up(seed=3):
+    """Persons with one to nine rows, who come in no order, and cells without a value."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(PERSONS), rng.integers(1, 10, PERSONS))
+    rng.shuffle(ids)
+    rows = len(ids)
+    return pa.table(
+        {
+            "id": pa.array([f"person {one}" for one in ids]),
+            "b": pa.array(rng.choice(["no", "yes"], rows), mask=rng.random(rows) < 0.1),
+            "g": pa.array(rng.integers(1, 4, rows), pa.int64(), mask=rng.random(rows) < 0.2),
+            "z": pa.array(rng.integers(0, 4, rows)),
+            "v": pa.array(rng.normal(size=rows)),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place, table = tmp_path_factory.mktemp("persons"), made_up()
+    third = len(table) // 3
+    for number in range(4):
+        pa.parquet.write_table(table.slice(number * third, third), place / f"{number}.parquet", row_group_size=100)
+    return str(place)
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    monkeypatch.setattr(reading.Reading, "limit", 1000)
+    monkeypatch.setattr(streamed, "MIN_ROWS", 150)
+
+
+def asked(source, method, schema, **how):
+    how = {"force": True, "key": jax.random.key(5), "epsilon": 1.0} | how
+    return jaxdp.test(source, schema=schema, method=method, **QUERIES[method], **how)
+
+
+@pytest.mark.parametrize("method", QUERIES)
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_the_release_is_that_of_the_table_in_memory(folder, small_memory, monkeypatch, method, schema):
+    spec = SCHEMAS[schema]
+    chunked = asked(folder, method, spec)
+    with monkeypatch.context() as patched:
+        patched.setattr(reading.Reading, "limit", 10**12)
+        wanted = asked(made_up(), method, spec)
+    for left, right in zip(*(jax.tree.leaves(one.release.value) for one in (chunked, wanted)), strict=True):
+        np.testing.assert_allclose(np.asarray(left, float), np.asarray(right, float), rtol=1e-12, atol=1e-2)
+    assert chunked.content["n"] == wanted.content["n"]
+    assert chunked.content["unit"] == wanted.content["unit"]
+
+
+def test_pairs_and_searches_take_the_same_records(folder, small_memory, monkeypatch):
+    names = ["b", "g", "z"]
+    how = {"schema": SCHEMAS["one complete row"], "columns": names, "epsilon": 2.0, "force": True}
+
+    def both(source):
+        pairs = jaxdp.test_pairs(source, key=jax.random.key(3), **how)
+        graph = jaxdp.discover(source, method="table_pc", key=jax.random.key(4), **how)
+        return [row["p_value"] for row in pairs.pairs], graph
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reading.Reading, "limit", 10**12)
+        wanted, whole = both(made_up())
+    found, graph = both(folder)
+    assert found == pytest.approx(wanted)
+    np.testing.assert_array_equal(graph.cpdag, whole.cpdag)
+    monkeypatch.setattr(streamed, "BYTES_PER_CODE", 10**6)  # sums of chunks in place of codes
+    np.testing.assert_array_equal(both(folder)[1].cpdag, whole.cpdag)
+
+
+def test_one_row_of_each_person_counts_whatever_the_order_of_a_pass():
+    ids = np.random.default_rng(1).permutation(np.repeat(np.arange(50), 4))
+    chosen = ChosenRows(Schema.from_dict(BY_PERSON), ["b"])
+    chosen.find(iter([{"b": ["no"] * 200, "id": ids}]), None)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(ids)
+        records = chosen.one_pass()
+        kept = np.concatenate([records({"id": part}) for part in np.split(order, 8)])
+        assert sorted(order[kept]) == list(range(50)), seed
+    with pytest.raises(ValueError, match="other units than in the pass before"):
+        chosen.one_pass()({"id": [50]})
+
+
+def test_a_release_draws_rows_by_a_secret():
+    piece = {"b": ["no"] * 400, "id": np.repeat(np.arange(40), 10)}
+
+    def drawn(hidden):
+        found = ChosenRows(Schema.from_dict(BY_PERSON), ["b"], hidden).find(iter([piece]), None)
+        return np.flatnonzero(found.one_pass()(piece)) % 10
+
+    assert np.array_equal(drawn(False), drawn(False))
+    releases = [drawn(True) for _ in range(200)]
+    assert not np.array_equal(*releases[:2])
+    counts = np.bincount(np.concatenate(releases), minlength=10)
+    assert np.all(np.abs(counts - 800) < 5 * 800**0.5)  # each row of a person as often as any other
+
+
+class Unpaid:
+    """An account of which nothing may be asked."""
+
+    def require(self, *arguments):
+        raise AssertionError("the account was asked")
+
+    charge = require
+
+
+@pytest.mark.parametrize(
+    ("ask", "way_out"),
+    [
+        (lambda at, how: asked(at, "partition-gcm", BY_PERSON | {"rows": "all"}, **how), "--rows random"),
+        (lambda at, how: asked(at, "noisy-table", BY_PERSON, keep_sums="sums", **how), "leave out keep_sums"),
+        (lambda at, how: asked(at, "noisy-table", BY_PERSON, records=700, **how), "goes without strict and records"),
+        (
+            lambda at, how: jaxdp.test(at, schema=BY_PERSON, x="b", y="b2", epsilon=1.0, method="unit-circle", **how),
+            "one complete row for each record",
+        ),
+        (
+            lambda at, how: jaxdp.discover(at, schema=BY_PERSON, columns=["b", "v"], epsilon=1.0, **how),
+            "name a search by --method",
+        ),
+    ],
+)
+def test_what_chunks_cannot_do_is_refused_before_a_charge(folder, small_memory, tmp_path, monkeypatch, ask, way_out):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(COLUMNS, "b2", COLUMNS["b"])
+    with pytest.raises(ValueError, match=way_out):
+        ask(folder, {"ledger": Unpaid(), "key": None, "force": False})

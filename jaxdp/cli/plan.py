@@ -237,6 +237,7 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
         "built": catalogue.described(test),
         "columns": {"x": args.x, "y": args.y, "given": args.given} if setting is not None else None,
         "effect_is": (setting or planned.setting).effect_is(best.effect),
+        "unit": _records(args),
         "rests_on": LINES if planned.rests_on_lines(setting) else "",
         "replicates_a_step": _most(rows, args),
         "default_test": "" if setting is None else default_method(setting),
@@ -244,6 +245,14 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
     if len(rows) > 1:
         content["comparison"] = [dataclasses.asdict(row) for row in rows]
     return content
+
+
+def _records(args: argparse.Namespace) -> str:
+    """What the schema says of a record; "" where a record is a row."""
+    from jaxdp.data.schema import Schema
+
+    protects = "" if args.schema is None else Schema.load(args.schema).protects
+    return f"{protects} The plan takes one row of each." if "One record per" in protects else protects
 
 
 def _title(row, args: argparse.Namespace) -> str:
@@ -338,6 +347,8 @@ def summary(rows, content: dict, folder: Path) -> str:
 
     lines = [content["title"], f"  answer     {content['answer']}"]
     lines.append(sections.paragraph("effect is", f"{content['effect_is']}."))
+    if content["unit"]:
+        lines.append(sections.paragraph("records", content["unit"]))
     if content["simulated"]:
         checked = content["simulated"]
         low, high = checked["power_interval"]

@@ -16,6 +16,7 @@ from jaxdp.data import files
 
 ROWS = 1 << 17  # of a batch
 READ_AHEAD = 4  # batches
+NO_STREAM_OF_ROWS = ("columns", "column_names", "dtype", "null_count")  # a table in memory, or a single column
 TEXT = "csv"
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz")
 
@@ -81,7 +82,7 @@ def of(source: Any) -> Batches | None:
             "a reader of batches gives its rows once, and they are read several times: give what it was made of (a "
             "data set, a relation, a query), or reader.read_all() where the table fits into memory."
         )
-    if hasattr(source, "__arrow_c_stream__") and not (hasattr(source, "columns") or hasattr(source, "column_names")):
+    if hasattr(source, "__arrow_c_stream__") and not any(hasattr(source, name) for name in NO_STREAM_OF_ROWS):
         return _of_batches("the stream", lambda: [source])
     if callable(source):
         return _of_batches("what the function gives", source)

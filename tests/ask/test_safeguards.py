@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import jaxdp
@@ -145,3 +146,9 @@ def test_a_page_does_not_offer_to_pay_again():
     told = " ".join(dict(narrative(result))["How to run it again"])
     assert "--overwrite" not in told
     assert "costs nothing to read again" in told
+
+
+@pytest.mark.parametrize("column", [pd.Series([1.0, 2.0]), pl.Series([1.0, 2.0]), pa.chunked_array([[1.0, 2.0]])])
+def test_a_single_column_is_no_table(column):
+    with pytest.raises(TypeError, match=f"source must be .*got {type(column).__name__}"):
+        ask(column)

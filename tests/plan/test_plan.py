@@ -454,6 +454,34 @@ def test_heavy_tails_have_the_planned_sd():
         plan.Setting(tails=1.5)
 
 
+def test_the_command_says_what_a_record_is(tmp_path, capsys):
+    schema = tmp_path / "s.toml"
+    query = [
+        "--schema",
+        str(schema),
+        "--x",
+        "dose",
+        "--y",
+        "grade",
+        "--given",
+        "age",
+        "--replicates",
+        "0",
+        "--n",
+        "800",
+    ]
+    query += ["--method", "partition-gcm", "--epsilon", "1", "--effect", "0.2", "--out", str(tmp_path / "plan")]
+    told = {}
+    for unit in ("", 'unit = "person"\n'):
+        schema.write_text(unit + TOML)
+        assert main(["plan", *query]) == 0
+        told[unit] = " ".join(capsys.readouterr().out.split())
+    (without, by_person) = told.values()
+    assert "One record per person" not in without
+    assert "records One record per person, one of its rows, drawn at random" in by_person
+    assert "The plan takes one row of each." in by_person
+
+
 @pytest.mark.full
 def test_the_command_compares_the_tests_of_a_schema(tmp_path, capsys):
     schema, out = tmp_path / "s.toml", tmp_path / "plan"

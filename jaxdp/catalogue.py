@@ -89,12 +89,12 @@ class Entry:
         asked = _sentence(domain)
         without_z = dataclasses.replace(domain, z=())
         if domain.z and self.spec.accepts(without_z):
-            why = f"{self.name} does not condition on other columns, so it cannot tell {asked}: leave them out"
+            why = f"{self.name} does not condition on other columns, so it cannot test {asked}: leave them out, or use"
         elif not domain.z and self.spec.accepts(dataclasses.replace(domain, z=(Column(),))):
-            why = f"{self.name} is a test given other columns, so it cannot tell {asked}: name what is given"
+            why = f"{self.name} is a test given other columns, so it cannot test {asked}: name what is given, or use"
         else:
-            why = f"{self.name} is no test of such columns and cannot tell {asked}: {_taken(self.spec, domain)}"
-        raise ValueError(f"{why}, or use another method, such as {default(domain).name}.")
+            why = f"{self.name} cannot test {asked}: {_taken(self.spec, domain)}. Use"
+        raise ValueError(f"{why} another method, such as {default(domain).name}.")
 
     def within(self, epsilon: float, data, options: Options | None = None, *, coded: Domain | None = None):
         """`build` for these data, such that the cost is at most epsilon to the last bit.

@@ -115,7 +115,7 @@ def require_z_is_used(test, data) -> None:
     if getattr(data, "z", None) is None or not isinstance(test, PrivateTest) or test.uses_z:
         return
     raise ValueError(
-        f"{method_of(test)} does not use z, so it cannot tell whether x and y are independent given z: leave z out, or "
+        f"{method_of(test)} does not use z, so it cannot test whether x and y are independent given z: leave z out, or "
         "use a test that conditions on it, such as partition-gcm. A test of your own whose statistic conditions on z "
         "says so by uses_z = True in its class."
     )

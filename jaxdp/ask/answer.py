@@ -118,11 +118,11 @@ class Answer(TableAnswer, Result):
             told = f"How small an effect it would have found, at no cost, simulated in minutes: {command}"
             return {"detectable_effect": None, "power": told}
         linear = content["given"] and plans()[content["method"]].planning.linear
-        weak = ", where Z explains little of X and of Y; the interval tells what holds for these data" if linear else ""
+        weak = ", where Z explains little of X and of Y; the interval shows what holds for these data" if linear else ""
         return {
             "detectable_effect": found,
-            "power": f"With power {POWER} an effect of {found:.2g} or more would have been found (sds of Y's own part "
-            f"per sd of X's own part, by the planner for such columns{weak}).",
+            "power": f"With power {POWER} an effect of {found:.2g} or more would have been found (the change of Y's "
+            f"mean, in residual sds, per residual sd of X; by the planner for such columns{weak}).",
         }
 
 

@@ -69,6 +69,6 @@ def of_single_pairs(asked: Sequence[Any], rows: int, level: float) -> dict[str, 
     told = f"{low:.2g}" if high - low < 0.05 * low else f"{low:.2g} to {high:.2g}, by the pair,"
     return {
         "detectable_effect": high if math.isfinite(high) else None,
-        "power": f"With power {answer.POWER} an effect of {told} or more would have been found (sds of Y's own part "
-        "per sd of X's own part, by the planner for such columns).",
+        "power": f"With power {answer.POWER} an effect of {told} or more would have been found (the change of Y's "
+        "mean, in residual sds, per residual sd of X; by the planner for such columns).",
     }

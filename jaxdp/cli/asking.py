@@ -130,7 +130,7 @@ def write(found: Any, folder: Path, facts: dict, on_stage: Any, schema: str = ""
     from jaxdp.report import written
     from jaxdp.report.html import REPORT_NAME, write_report
 
-    on_stage("asking the planner")
+    on_stage("computing the detectable effect")
     content = {**found.to_dict(), **found.missed(schema), **facts}
     on_stage("writing")
     files = {"result.json": (json_files.write, content), **found.written()}

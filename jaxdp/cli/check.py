@@ -153,7 +153,7 @@ def _table(columns) -> list[str]:
 def _shapes(columns) -> list[str]:
     """How the values of continuous columns lie in their bounds, and which crowd."""
     continuous = [column for column in columns if column.rule.is_continuous and column.histogram.sum()]
-    lines = [f"  in its bounds: {column.rule.name[:24]:24} |{_bars(column.histogram)}|" for column in continuous]
+    lines = [f"  between its bounds: {column.rule.name[:24]:24} |{_bars(column.histogram)}|" for column in continuous]
     return [*lines, *(f"  note: {column.crowding}" for column in continuous if column.crowding)]
 
 

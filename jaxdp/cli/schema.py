@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     except FileExistsError:
         raise options.UserError(f"{args.out} exists: give another name with --out.") from None
     open_ = any('"TODO"' in line and not line.startswith("#") for line in text.splitlines())
-    task = "fill in every TODO from public knowledge, then" if open_ else "see whether the file fits it:"
+    task = "fill in every TODO from public knowledge, then" if open_ else "check the file against it:"
     print(f"wrote {args.out}: {task} {shlex.join(['jaxdp', 'check', args.data, '--schema', args.out])}")
     return 0
 

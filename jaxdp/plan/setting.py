@@ -139,8 +139,8 @@ class Setting:
 
     def effect_is(self, effect: float) -> str:
         """The unit of an effect and what this one amounts to, as a sentence without its full stop."""
-        told = "sds of Y's own part per sd of X's own part" + (", given Z" if self.z else "")
-        told += f", not units of the columns: {effect:.3g} is a correlation of {float(correlation(effect)):.2g}"
+        told = "the change of Y's mean, in residual sds, per " + ("residual sd of X, given Z" if self.z else "sd of X")
+        told += f" (not in units of the columns): {effect:.3g} is a correlation of {float(correlation(effect)):.2g}"
         if self.x.levels == 2 and not self.y.levels:
             told += (
                 f", or means of Y that differ by {2.0 * MEAN_OF_HALF * effect:.2g} sds between two groups of equal size"

@@ -37,7 +37,7 @@ def test_edges_have_q_values_and_arrows_shares_and_none_is_called_a_probability(
     assert all(float(row["q_value"]) <= 0.05 for row in kept)
     assert not hasattr(graph, "confidence")
     assert "expected to be wrong" not in graph.note
-    assert "no calibrated probability" in graph.note
+    assert "not a calibrated probability" in graph.note
 
 
 def test_a_forest_says_how_near_the_truth_such_graphs_were():

@@ -111,7 +111,7 @@ def test_it_is_the_default_where_draws_are_quiet(kind, least):
     graph = discovery.discover(jax.random.key(0), records, epsilon=2.0, max_order=3)  # two columns are what it takes
     assert graph.method == "neighbour_pc"
     assert discovery.skeleton_f1(graph, truth) >= least
-    assert "sees bends as well as lines" in graph.note
+    assert "detects bends as well as lines" in graph.note
     assert "will not be found" in graph.note
 
 

@@ -53,15 +53,15 @@ ON_A_LINE = "numbers, ordered levels or two levels"
 @pytest.mark.parametrize(
     ("method", "x", "taken"),
     [
-        ("test-of-tests", "of_three", f"x of {ON_A_LINE} and y of {ON_A_LINE}, or use"),
-        ("score-test", "x", f"x of ordered levels or two levels and y of {ON_A_LINE}, or use"),
-        ("noisy-table", "x", "x of levels and y of levels, or use"),
-        ("stratified-table", "x", "x of levels and y of levels given levels, or use"),
-        ("contrast-gcm", "x", "x of any kind and y of any kind given several columns of numbers, or use"),
+        ("test-of-tests", "of_three", f"x of {ON_A_LINE} and y of {ON_A_LINE}. Use"),
+        ("score-test", "x", f"x of ordered levels or two levels and y of {ON_A_LINE}. Use"),
+        ("noisy-table", "x", "x of levels and y of levels. Use"),
+        ("stratified-table", "x", "x of levels and y of levels given levels. Use"),
+        ("contrast-gcm", "x", "x of any kind and y of any kind given several columns of numbers. Use"),
     ],
 )
 def test_columns_that_a_test_does_not_fit(method, x, taken):
-    asked = f"{method} is no test of such columns and cannot tell whether {x} and y are independent: it takes {taken}"
+    asked = f"{method} cannot test whether {x} and y are independent: it takes {taken}"
     with pytest.raises(ValueError, match=asked):
         jaxdp.test(TABLE, x=x, y="y", epsilon=1.0, method=method, ledger=Unpaid(), **KNOWN)
 
@@ -76,7 +76,7 @@ def test_runs_and_queries_of_other_libraries_refuse(method):
     test = catalogue.find(method).build(1.0)
     data = jaxdp.Data(*(TABLE[name] for name in "xyz"))
     for key in (jax.random.key(0), jaxdp.fresh_key()):
-        with pytest.raises(ValueError, match="does not use z, so it cannot tell"):
+        with pytest.raises(ValueError, match="does not use z, so it cannot test"):
             jaxdp.run(test, key, data)
     values = np.stack([TABLE[name] for name in "xyz"], axis=1), [0, 0, 0]
     with pytest.raises(ValueError, match=r"does not condition on other columns.*max_given=0"):

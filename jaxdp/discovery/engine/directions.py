@@ -61,8 +61,8 @@ class Orientation:
         drawn = self.cpdag & ~self.cpdag.T
         edges = np.triu(self.cpdag | self.cpdag.T)
         return (
-            f"{drawn.sum()} of {edges.sum()} edges have an arrow; the share of an arrow among sampled orientations is "
-            "no calibrated probability: arrows are wrong more often (docs/discovery.md#arrows)."
+            f"{drawn.sum()} of {edges.sum()} edges have an arrow. The share of an arrow among sampled orientations is "
+            "not a calibrated probability: arrows are wrong more often than it suggests (docs/discovery.md#arrows)."
         )
 
 

@@ -79,7 +79,7 @@ def _rank(setting: Setting) -> int:
         accepts=_continuous,
         error=_weakest,
         rank=_rank,
-        because=lambda setting: "it sees bends as well as lines, and at this budget finds as many lines as moment_pc",
+        because=lambda setting: "it detects bends as well as lines, and as many lines as moment_pc at this budget",
         takes=("delta", "directions", "max_order", "knowledge", "keep"),
         max_order=MAX_SET,
         audits=(SearchAudit(neighbours="jaxdp.audit.searches:alternating", given=(2048,) * 3 + (80,) * 3),),

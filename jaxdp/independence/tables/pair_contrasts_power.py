@@ -24,7 +24,7 @@ _SEED = 11
 def named_effect(classings) -> str:
     """What the effect of a pair with most contrasts is called."""
     first, second = _most(classings)
-    return "a correlation (phi) of two halves" if first == second == HALVES else "a Cramer's V"
+    return "a correlation between halves (phi)" if first == second == HALVES else "a Cramer's V"
 
 
 def detectable_effect(whole, classings, num_records: int, level: float) -> float:

@@ -135,7 +135,7 @@ class DescribeQuery(ColumnsQuery[Description]):
             intervals.describe(rule, counts, query.cells_of(place))
             for place, (rule, counts) in enumerate(zip(rules, query.columns_of(released.value), strict=True))
         ]
-        told = f"The noise on each count has sd {sd:.3g}; intervals are of 95 % each, for these records."
+        told = f"The noise on each count has sd {sd:.3g}; each 95 % interval is for these records only."
         if sd > MUCH_NOISE * rows:
             told += f" Take care: {DROWNED}."
         piled = [one["name"] for one in described if any(q.get("piled") for q in one.get("quantiles", ()))]

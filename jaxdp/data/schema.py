@@ -46,7 +46,7 @@ SCHEMA_KEYS = ("columns", "delimiter", "decimal", "thousands", "unit", "rows", "
 REFUSE, DROP = "refuse", "drop"  # what becomes of records with cells that nobody said the meaning of
 LEFT_OUT = (
     "Records without a value in one of these columns were left out: n counts the complete ones, whose values are "
-    "protected. How many are complete is public, and is not protected."
+    "protected. The number of complete records is public and not protected."
 )
 CODES, SCALED, GIVEN = "codes", "scaled", "given"  # the forms in which a column becomes numbers
 

@@ -32,7 +32,7 @@ def scales(domain, options) -> dict[str, float]:
 
 
 AGREEMENT = (  # what the effect is
-    "agreement of X and Y among records with nearly the same Z, from -1 (X is higher where Y is lower) over 0 (no "
+    "agreement of X and Y among records with nearly the same Z, from -1 (X is higher where Y is lower) through 0 (no "
     "tendency) to 1 (both are higher together)"
 )
 

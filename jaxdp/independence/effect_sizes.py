@@ -27,15 +27,6 @@ ASSUMED_SPREADS = "; its interval assumes that the spread of neither column foll
 CLEAR = 3.0  # noise sds of a second number, from which an estimate divides by it as it is
 
 
-UNORDERED = "unordered levels"
-NO_SIZE = {  # of tests of more than two levels without an order
-    UNORDERED: "No size of the effect is given: this test adds up differences between more than two groups, and no "
-    "interval of a strength follows from their sum. What gives one, with its interval: without Z Cramer's V (--method "
-    'quantile-table); levels with an order, declared as kind = "ordinal" (--method conditional-kendall), or two groups '
-    "at a time (--method mean-difference, kruskal-wallis)."
-}
-
-
 def noise_quantiles(mechanism, sensitivity):
     """Equally likely values of the noise, (NODES,): normal for mechanisms with an L2 bound, else Laplace."""
     share = (jnp.arange(NODES) + 0.5) / NODES
@@ -69,6 +60,36 @@ def inverted(p_value, null_p_value, estimate, limits, miss=MISS):
     low, high = jnp.where((jnp.stack(at_limits) >= miss) & (kept | ~beyond), limits, found)
     nothing = (high - low >= EVERYTHING * (limits[1] - limits[0])) | (at_estimate < miss)
     return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, high)
+
+
+def size_interval(null_p_value, at_least, at_most, limit, clear, miss=MISS):
+    """(low, high) of a size, a number from 0 to `limit`, from the two one-sided p-values of every size.
+
+    null_p_value: that of size 0, as the test gives it. at_least: size -> P(the statistic is at least what was
+    released), rising from there. at_most: the other tail, falling; an upper bound of it may be given. clear: size from
+    which either tail is judged at half of `miss`; below, the part of the second grows in proportion from none at 0, so
+    that 0 lies in the interval exactly where the p-value is at least `miss` (docs/theory/kruskal_wallis.md#several).
+    NaN where that is all.
+    """
+
+    def part(size):
+        return 0.5 * miss * jnp.minimum(size / clear, 1.0)
+
+    def halved(holds):
+        """The size where a rising condition begins to hold; `limit` where it never does."""
+
+        def halve(_, ends):
+            off, on = ends
+            middle = 0.5 * (off + on)
+            held = holds(middle)
+            return jnp.where(held, off, middle), jnp.where(held, middle, on)
+
+        return jax.lax.fori_loop(0, HALVINGS, halve, (0.0 * limit, 1.0 * limit))[1]
+
+    low = jnp.where(null_p_value >= miss, 0.0, halved(lambda size: at_least(size) >= miss - part(size)))
+    high = halved(lambda size: at_most(size) < part(size))
+    nothing = high - low >= EVERYTHING * limit
+    return jnp.where(nothing, jnp.nan, low), jnp.where(nothing, jnp.nan, jnp.maximum(high, low))
 
 
 def shrunk(variance, effect):

@@ -25,6 +25,7 @@ SCALED, CODES, GROUPS = "scaled", "codes", "groups"  # the coding of a test's co
 NODES, CLASSIC_NODES = 41, 201  # places in Z at which formulas look; more of them resolve a few wide cells
 CLASSIC_Z_SD = 2.0
 CLASSIC_COMPLEXITY = 2.0
+NODES_OF_GROUPS, MAX_GROUPS = 800, 100  # of the values of all groups; more groups have no average chance
 MEAN_OF_HALF = math.sqrt(2.0 / math.pi)  # of the positive half of a standard normal variable
 RESIDUAL_SD = 0.2  # of continuous columns on [-1, 1], where nothing else is said
 
@@ -145,6 +146,13 @@ class Setting:
             told += (
                 f", or means of Y that differ by {2.0 * MEAN_OF_HALF * effect:.2g} sds between two groups of equal size"
             )
+        few, many = sorted((self.x.levels, self.y.levels))
+        if few < 2 < many <= MAX_GROUPS and not self.z:
+            groups = "X" if self.x.levels == many else "Y"
+            told += (
+                f", or a chance of {average_chance(effect, many):.2g} that a value of one of the {many} groups of "
+                f"{groups} lies above one of the other groups, or below where that is likelier, on average"
+            )
         return told
 
     def hidden_sds(self, effect: float) -> tuple[float, float]:
@@ -166,6 +174,17 @@ def _scaled_columns(column: Column) -> tuple[Column, ...]:
 def correlation(effect):
     """Correlation of the two own parts, effect/sqrt(1 + effect^2)."""
     return effect / np.sqrt(1.0 + np.square(effect))
+
+
+def average_chance(effect: float, groups: int) -> float:
+    """What `kruskal-wallis` estimates of more than two groups, that are equal cuts of the variable behind a column."""
+    from scipy.special import ndtr, ndtri
+
+    each = NODES_OF_GROUPS // groups
+    nodes = ndtri((np.arange(groups * each) + 0.5) / (groups * each)).reshape(groups, each)
+    above = ndtr(effect * (nodes[:, None, :, None] - nodes[None, :, None, :]) / math.sqrt(2.0)).mean(axis=(2, 3))
+    # among themselves the values of a group are above each other with chance 1/2
+    return float(0.5 + np.mean(np.abs(np.sum(above - 0.5, axis=1))) / (groups - 1.0))
 
 
 def rates(effect) -> tuple[float, float]:

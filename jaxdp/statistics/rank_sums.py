@@ -63,3 +63,15 @@ def variance_of_second(centre, small, num_records: int):
     most = product * (num_records - small) * theta * (1.0 - theta)
     there = jnp.minimum(jnp.abs(centre) * product / jnp.sqrt(jnp.maximum(alike, 1e-12)), 1.0)
     return alike + there * (most - alike)
+
+
+def largest_variance(total, num_records: int):
+    """Largest variance of sum_g s_g R_g, signs s those of the means of the R_g, where sum_g |E R_g| is `total`, (k,).
+
+    docs/theory/kruskal_wallis.md#several. The sum is 2 R of the groups of one sign taken together; over their share p
+    of the records, (2 n_0 n_1)^2 theta (1 - theta)/small is largest.
+    """
+    share = jnp.linspace(0.02, 0.5, 25)[None]
+    pairs = num_records**2 * share * (1.0 - share)
+    centre = jnp.minimum(total[:, None] / (2.0 * pairs), 0.5)
+    return jnp.max(4.0 * pairs**2 * (0.25 - centre**2) / (share * num_records), axis=1)

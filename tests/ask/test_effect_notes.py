@@ -6,7 +6,6 @@ import pytest
 
 import jaxdp
 from jaxdp.ask.answer import ANY_SIZE_TOLD
-from jaxdp.independence import effect_sizes
 from jaxdp.independence.tables import cramers_v
 
 
@@ -30,19 +29,6 @@ def test_an_interval_of_every_possible_size_is_told_and_not_shown():
     assert found.effect is None
     assert found.interval is None
     assert f"  effect     {ANY_SIZE_TOLD[:40]}" in str(found)
-
-
-def test_a_test_of_more_than_two_groups_says_why_there_is_no_size_and_what_gives_one():
-    kinds = {"x": levels(3), "y": real(-4, 4)}
-    rng = np.random.default_rng(1)
-    columns = {
-        name: rng.integers(0, len(kind["levels"]), 600).astype(str) if "levels" in kind else rng.normal(size=600)
-        for name, kind in kinds.items()
-    }
-    found = asked(columns, kinds, x="x", y="y", method="kruskal-wallis")
-    assert found.effect is None
-    assert found.to_dict()["effect_notes"] == effect_sizes.NO_SIZE
-    assert "No size of the effect is given" in str(found)
 
 
 def test_two_levels_each_have_a_size():

@@ -23,7 +23,7 @@ def sized(one) -> bool:
 
 def with_effect():
     first = {one.entry.name: one for one in reversed(cases.all_examples().values()) if sized(one)}
-    found = [*first.values(), cases.find("kruskal-wallis-pair")]  # of more groups it has no effect
+    found = [*first.values(), cases.find("kruskal-wallis-pair")]
     return [pytest.param(one, id=one.name, marks=pytest.mark.full) for one in found]
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.stats import norm
 
 from jaxdp import null_laws
 from jaxdp._base import check
@@ -28,12 +29,22 @@ COUNTS_GUARD = 0.5  # noise scales added to each released size: shares nearer to
 RANK_SUMS_MOVE = 2.0  # times n - 1: of sum |R_g|, when a record is replaced (docs/theory/kruskal_wallis.md#sensitivity)
 COUNTS_MOVE = {Norm.L1: 2.0, Norm.L2: math.sqrt(2.0)}
 ROUNDINGS = 4.0
+SIZE_NODES = 16  # equally likely values of the noise in sum_g n_g (n - n_g)
+SQUARED = 5.0  # variance of the square of Laplace noise, in squared variances; of normal noise it is 2
+CLEAR = effect_sizes.CLEAR
 PAIR = 2  # groups of which the sign of the rank sum is released too
+AVERAGE_CHANCE = (
+    "chance that a value of one group lies above one of the other groups, or below where that is likelier, ties half, "
+    "on average over the groups (0.5: no shift)"
+)
 SMALL_GROUP = "small group"
+SIZES = "noisy sizes"
 SENTENCES = {
+    SIZES: "The noise hides how the records are divided among the groups, so there is no interval of the average "
+    "chance. A larger epsilon or more records would help.",
     SMALL_GROUP: "By the noisy counts the smaller group has too few records for this epsilon, so there is no interval "
     "of the chance that a value of one lies above one of the other. More records of that group or a larger epsilon "
-    "would help."
+    "would help.",
 }
 
 
@@ -65,10 +76,17 @@ def _describe_effect(test, x, y, interval) -> str:
     del test
     domain = Domain(x[0].code_column(), y[0].code_column())
     group, ranked = (x[0], y[0]) if groups_of(domain) == "x" else (y[0], x[0])
-    low, high = group.levels
     ends = f", {ranked.name} clipped to [{ranked.lower:g}, {ranked.upper:g}]" if ranked.is_continuous else ""
     assumed = "" if interval is None else "; at 0.5 its interval assumes equal spreads"
+    if len(group.levels) > PAIR:
+        return f": {ranked.name} of one of the {len(group.levels)} groups of {group.name}{ends}{assumed}"
+    low, high = group.levels
     return f": {ranked.name} where {group.name} is {high}, above {ranked.name} where it is {low}{ends}{assumed}"
+
+
+def _size(domain: Domain) -> str:
+    """What the effect is of more than two groups."""
+    return "" if not groups_of(domain) or _of_two_groups(domain) else AVERAGE_CHANCE
 
 
 def _suitability(domain: Domain) -> dict[str, int]:
@@ -90,7 +108,8 @@ class KruskalWallis(PrivateTest):
     sees groups whose values lie higher or lower, not those that are spread differently.
     effect: of two groups, P(a value of the second is above one of the first) + P(they are equal)/2, with an interval of
     95 % that leaves out 1/2 exactly where p < 0.05 (docs/theory/kruskal_wallis.md#effect); NaN where the smaller group
-    has fewer than about 60/epsilon records; None of more groups.
+    has fewer than about 60/epsilon records. Of more groups 1/2 + the mean over groups g of |P(a value of g is above one
+    of the others) + P(equal)/2 - 1/2|, weighed by n_g (n - n_g), with such an interval (#several).
 
     group_counts: sizes of the groups in the order of their levels, where they are public: nothing is spent on them.
     """
@@ -118,6 +137,7 @@ class KruskalWallis(PrivateTest):
         alternatives="groups whose values lie higher or lower than others'",
         effect="chance that a value of one of two groups lies above one of the other, ties half (0.5: no shift)",
         describe_effect=_describe_effect,
+        size=_size,
         accepts=lambda domain: bool(groups_of(domain)),
         one_effect=_of_two_groups,
         suitability=_suitability,
@@ -190,11 +210,52 @@ class KruskalWallis(PrivateTest):
             p_value = self._p_value_of_pair(release, release.value["ranks"], 0.0)
             return Interpretation(p_value, release.value["ranks"], *self._effect_of_pair(release, p_value))
         key_ranks, key_noise = jax.random.split(key)
-        count = release.num_records
-        sums = rank_sums.null_rank_sums(key_ranks, self._shares(release), count, self.num_null)
+        count, value = release.num_records, release.value["ranks"]
+        sums = rank_sums.unit(count) * rank_sums.null_rank_sums(key_ranks, self._shares(release), count, self.num_null)
         noise = self.mechanism_in_force()["ranks"].noise(key_noise, release.sensitivity["ranks"], (self.num_null,))
-        p_value = null_laws.monte_carlo(release.value["ranks"], rank_sums.unit(count) * sums + noise)
-        return Interpretation(p_value, release.value["ranks"])
+        p_value = null_laws.monte_carlo(value, sums + noise)
+        effect, *interval = self._effect_of_several(release, p_value, sums, sums + noise)
+        return Interpretation(p_value, value, effect, tuple(interval))
+
+    def _effect_of_several(self, release, null_p_value, sums, draws):
+        """1/2 + delta of more than two groups, and both ends of its interval; delta: mean distance of theta_g from 1/2.
+
+        sums, draws: KW_abs of the null without and with noise (docs/theory/kruskal_wallis.md#several).
+        """
+        count, value, sensitivity = release.num_records, release.value["ranks"], release.sensitivity["ranks"]
+        unit, mechanism = rank_sums.unit(count), self.mechanism_in_force()["ranks"]
+        pairs, spread = self._pairs(release)
+        nodes = jnp.clip(pairs + spread * norm.ppf((jnp.arange(SIZE_NODES) + 0.5) / SIZE_NODES), 1.0, count**2)
+
+        def at_least(delta):
+            return jnp.mean(null_laws.monte_carlo(value - unit * delta * nodes, draws[None]))
+
+        def at_most(delta):
+            off = value - unit * delta * nodes
+            sd = unit * jnp.sqrt(rank_sums.largest_variance(delta * nodes, count))
+            further = 0.5 * mechanism.null_p_value(off, sd, sensitivity)
+            return jnp.mean(jnp.where(off < 0.0, further, 1.0 - further))
+
+        pairs = jnp.maximum(pairs, CLEAR * spread)
+        limit = jnp.minimum((count**2 // 4) / pairs, 0.5)  # sum |R_g| is at most that
+        clear = count * math.sqrt((count + 1.0) / 12.0) / pairs  # sd of the rank sums of two halves
+        low, high = effect_sizes.size_interval(null_p_value, at_least, at_most, limit, clear)
+        middle = jnp.sqrt(jnp.maximum(value**2 - jnp.mean(sums) ** 2, 0.0)) / (unit * pairs)
+        known = (pairs > CLEAR * spread) & ~jnp.isnan(low)
+        return tuple(
+            jnp.where(known, self.no_effect + number, jnp.nan) for number in (jnp.clip(middle, low, high), low, high)
+        )
+
+    def _pairs(self, release):
+        """sum_g n_g (n - n_g), from the noisy sizes, and the sd of its noise."""
+        count, sizes = release.num_records, self._sizes(release)
+        found = count**2 - jnp.sum(sizes**2)
+        if self.group_counts is not None:
+            return found, 0.0 * found
+        variance = self.mechanism_in_force()["counts"].variance(release.sensitivity["counts"])
+        apart = jnp.sum((sizes - count / self.num_groups) ** 2)
+        spread = jnp.sqrt(4.0 * variance * apart + SQUARED * self.num_groups * variance**2)
+        return found + (self.num_groups - 1.0) * variance, spread
 
     def _effect_of_pair(self, release, null_p_value):
         """(theta, interval) of two groups; NaN where the noise hides the smaller one."""
@@ -232,12 +293,14 @@ class KruskalWallis(PrivateTest):
         return tuple(jnp.where(test._hidden(release), 1.0, side) for side in (at_most, 1.0 - at_most))
 
     def effect_notes(self, shapes, release):
-        """Whether the noise hides the smaller of two groups, or there are more; post-processing."""
+        """Whether the noise hides the smaller of two groups, or how records divide among more; post-processing."""
         test = self.specialize(shapes)
         if test.num_groups > PAIR:
-            return effect_sizes.NO_SIZE
-        hidden = bool(test._hidden(release))
-        return {name: sentence for name, sentence in SENTENCES.items() if hidden}
+            pairs, spread = test._pairs(release)
+            name, hidden = SIZES, bool(pairs <= CLEAR * spread)
+        else:
+            name, hidden = SMALL_GROUP, bool(test._hidden(release))
+        return {name: SENTENCES[name]} if hidden else {}
 
     def _hidden(self, release):
         """Whether the noise hides the smaller of two groups, so that there is no interval (`effect_sizes.ratio`)."""

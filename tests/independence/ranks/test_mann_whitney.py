@@ -175,7 +175,7 @@ def test_public_sizes_and_three_groups():
     assert float(found.interval[0]) < 0.5 < float(found.interval[1])
     three = Domain((Column(CATEGORICAL, 3),), (Column(),))
     other = Data(jnp.arange(200) % 3, jnp.linspace(-1, 1, 200), None, three)
-    assert jaxdp.run(jaxdp.KruskalWallis(epsilon=2.0, num_null=19), jax.random.key(0), other).effect is None
+    assert jaxdp.run(jaxdp.KruskalWallis(epsilon=2.0, num_null=19), jax.random.key(0), other).effect >= 0.5
 
 
 @functools.cache

@@ -11,6 +11,10 @@ from jaxdp.statistics import moments
 
 BLOCK = 512  # variants that are floats at a time
 MISSING_BELOW = -1.5
+# How far replacing one record moves the sums of h r and of h^2, also within bins (docs/theory/score_test.md#bins).
+MOVES, SPREAD_MOVES = 2.0, 1.0
+ROUNDING = 2.0**-11  # twice what rounding to the grid does to a sum over bins
+MOVES_WITHIN, SPREAD_MOVES_WITHIN = 8.0 + ROUNDING, 4.0 + ROUNDING
 
 
 def present(x):
@@ -46,17 +50,30 @@ def products(x, weights):
     return in_blocks(block, x)
 
 
-def scores(x, lines, design, residuals):
-    """For each variant: sum of h r, sum of (h r)^2, sum of h^2, each (K,).
+def scores(x, lines, design, residuals, bins=None):
+    """For each variant: sum of h r, sum of (h r)^2, sum of h^2, each (K,); the first and the last within bins.
 
     h = clip(x - design lines_j, -1, 1), 0 where the variant is missing. lines: (K, d). design: (n, d).
     residuals: r (n,) within [-1, 1]. h, r and h r are rounded to the grid: the sums are exact in float64.
+    bins: the records' bins (n,) and the number of bins: from the sums of h r and of h^2 is taken, for each bin, its
+    number of records times the product of both means, rounded to the grid.
     """
     fitted = jnp.matmul(design, lines.T, precision="highest")
     h = jnp.where(present(x), moments.on_grid(values(x, fitted.dtype) - fitted), 0.0)
     product = moments.on_grid(h * residuals[:, None])
-    return {
+    found = {
         "scores": jnp.sum(product, axis=0),
         "squares": jnp.sum(product**2, axis=0),
         "spread": jnp.sum(h**2, axis=0),
     }
+    if bins is None:
+        return found
+    size, of_h, of_r = (jax.ops.segment_sum(part, *bins) for part in (jnp.ones_like(residuals), h, residuals))
+    means = of_h / jnp.maximum(size, 1.0)[:, None]
+    found["scores"] -= jnp.sum(_rounded(means * of_r[:, None]), axis=0)
+    found["spread"] -= jnp.sum(_rounded(means * of_h), axis=0)
+    return found
+
+
+def _rounded(values):
+    return jnp.round(values * moments.GRID) / moments.GRID

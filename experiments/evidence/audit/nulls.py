@@ -343,6 +343,7 @@ NULLS = {
         replayed=False,
     ),
     "score-test": Null(2000, LIMIT, "x and y linear in z; family-wise over 4 variants", epsilon=2.0),
+    "score-test-bins": Null(2000, LIMIT, "the same within 50 bins of z, lines and null model 0", epsilon=2.0),
     "best-variants": Null(
         2000,
         AT_MOST,

@@ -6,7 +6,8 @@
 One JSON line per cell; a run goes on where the file ends. Covariates are uniform on [-1, 1]; allele frequencies are
 maf (1 + 0.6 f(z)), the mean of a quantity is 0.3 f(z) with a residual sd of 0.2, the log odds of cases move by 1.2 f(z)
 ("both"), or one of the two moves with z itself instead ("one"). f: z ("linear"), z squared, |z - 0.3|, a step at 0.3,
-each of them centred and scaled to the range of z.
+each of them centred and scaled to the range of z; two thirds of that step (a jump of two residual sds), and a sawtooth.
+Where a cell says so, covariates are normal on bounds of 3.5 sds.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logit
+from jax.scipy.special import logit, ndtri
 
 import jaxdp
 from experiments.record import provenance
@@ -31,17 +32,21 @@ SHAPES = {
     "square": lambda z: 1.5 * (z**2 - 1.0 / 3.0),
     "abs": lambda z: 1.5 * (jnp.abs(z - 0.3) - 0.545),
     "step": lambda z: jnp.where(z > 0.3, 1.0, -1.0) + 0.3,
+    "two-sd step": lambda z: (jnp.where(z > 0.3, 2.0, -2.0) + 0.6) / 3.0,
+    "sawtooth": lambda z: 2.0 * jnp.abs((2.5 * z) % 2.0 - 1.0) - 1.0,
 }
 SIZES, BUDGETS = (2000, 10_000), (1.0, 4.0)
+SDS = 3.5  # of a normal covariate, where its bounds lie
 
 
 def drawn(key, n: int, covariates: int, variants: int, binary: bool, law) -> Data:
     """Up to four variants, a phenotype (binary: cases and controls) and covariates on [-1, 1].
 
-    law: numbers shape (place in `SHAPES`), bent_x, bent_y, maf, cases (their share) and effect.
+    law: numbers shape (place in `SHAPES`), bent_x, bent_y, maf, cases (their share), effect, and normal (covariates).
     """
     key_z, key_x, key_y = jax.random.split(key, 3)
     z = jax.random.uniform(key_z, (n, covariates), minval=-1.0)
+    z = jnp.where(law["normal"], jnp.clip(ndtri(0.5 + 0.5 * z) / SDS, -1.0, 1.0), z)
     curve = jax.lax.switch(law["shape"], list(SHAPES.values()), z[:, 0])
     of_x = jnp.where(law["bent_x"], curve, z[:, 0])
     of_y = jnp.where(law["bent_y"], curve, z[:, 0])
@@ -75,6 +80,7 @@ def rejected(cell: dict, replicates: int, seed: int) -> dict:
     names = ("test", "epsilon", "n", "covariates", "variants")
     law = {name: float(cell[name]) for name in ("maf", "cases", "effect")}
     law |= {"shape": list(SHAPES).index(cell["shape"]), "bent_x": cell["bent"] != "y", "bent_y": cell["bent"] != "x"}
+    law["normal"] = cell.get("normal", False)
     keys = jax.random.split(jax.random.key(seed), replicates)
     found = np.asarray(program(*(cell[name] for name in names), bool(cell["cases"]))(keys, law))
     return {f"rejected {level:g}": float(np.mean(found <= level)) for level in LEVELS} | {"flags": flags(cell)}
@@ -82,7 +88,7 @@ def rejected(cell: dict, replicates: int, seed: int) -> dict:
 
 def flags(cell: dict) -> list[str]:
     """What the answer is flagged with, by public numbers."""
-    law = {"shape": 0, "bent_x": True, "bent_y": True, "maf": 0.3, "cases": 0.2, "effect": 0.0}
+    law = {"shape": 0, "bent_x": True, "bent_y": True, "maf": 0.3, "cases": 0.2, "effect": 0.0, "normal": False}
     names = (cell["n"], cell["covariates"], cell["variants"], bool(cell["cases"]))
     data = jax.eval_shape(lambda key: drawn(key, *names, law), jax.random.key(0))
     best = cell["test"] == "best-variants"
@@ -104,7 +110,7 @@ def cells():
     for n in SIZES:
         for epsilon in BUDGETS:
             setting = base | {"n": n, "epsilon": epsilon}
-            for shape in SHAPES:
+            for shape in ("linear", "square", "abs", "step"):
                 yield {**setting, "shape": shape}
             for shape in ("square", "step"):
                 yield {**setting, "shape": shape, "cases": 0.2}
@@ -131,6 +137,13 @@ def cells():
     for n, maf, cases in itertools.product(SIZES, (0.02, 0.05), (0.05, 0.2, 0.5)):
         # little noise hides the law of few carriers
         yield {**base, "n": n, "epsilon": 20.0, "shape": "linear", "maf": maf, "cases": cases}
+    for n, epsilon in itertools.product((1000, 10_000, 50_000), (0.5, 1.0, 4.0)):
+        setting = base | {"n": n, "epsilon": epsilon, "normal": True}
+        for covariates in (1, 2):
+            for shape in ("linear", "square", "abs", "two-sd step", "sawtooth"):
+                yield {**setting, "shape": shape, "covariates": covariates}
+        effect = {1000: 0.2, 10_000: 0.06, 50_000: 0.03}[n] * (1.0 if epsilon > 1.0 else 1.2 / epsilon**0.5)
+        yield {**setting, "shape": "linear", "effect": effect}
 
 
 def describe(cell: dict) -> str:
@@ -139,12 +152,17 @@ def describe(cell: dict) -> str:
     bent = {"both": "", "x": ", frequency alone", "y": ", phenotype alone"}[cell["bent"]]
     parts = [cell["test"], f"{cell['shape']}{bent}", phenotype, f"MAF {cell['maf']:g}"]
     parts += [f"{cell['covariates']} covariates"] if cell["covariates"] > 1 else []
+    parts += ["normal"] if cell.get("normal") else []
     parts += ["effect"] if cell["effect"] else []
     return ", ".join(parts)
 
 
-def table(rows: list[dict]) -> str:
-    """Markdown: p-values of at most 0.05 before and after, and the flags of the latter in brackets, by setting."""
+def table(rows: list[dict], normal: bool) -> str:
+    """Markdown: p-values of at most 0.05 before and after, each with its flags in brackets, by setting.
+
+    normal: of the cells with normal covariates, or of the others.
+    """
+    rows = [row for row in rows if row["cell"].get("normal", False) == normal]
     settings = sorted({(row["cell"]["n"], row["cell"]["epsilon"]) for row in rows})
     found: dict = {}
     for row in rows:
@@ -161,11 +179,18 @@ def table(rows: list[dict]) -> str:
 
 def shown(codes: dict) -> str:
     """One entry of the table."""
-    if set(codes) != {"before", "after"}:
+    if "after" not in codes:
         return ""
-    shares = [f"{codes[code]['rejected 0.05']:.3f}" for code in ("before", "after")]
-    flags = codes["after"]["flags"]
-    return " → ".join(shares) + (f" [{', '.join(flags)}]" if flags else "")
+    before, after = (
+        f"{codes[code]['rejected 0.05']:.3f}" + flagged(codes[code]["flags"]) if code in codes else ""
+        for code in ("before", "after")
+    )
+    return f"{before} → {after}".strip()
+
+
+def flagged(flags: list[str]) -> str:
+    """Flags in brackets, by their first words."""
+    return f" [{', '.join(flag.partition(' for ')[0] for flag in flags)}]" if flags else ""
 
 
 def main() -> None:
@@ -179,7 +204,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
     if args.table:
-        print(table(rows))
+        print(table(rows, False), table(rows, True), sep="\n\n")
         return
     known = {json.dumps([row["code"], row["cell"]], sort_keys=True) for row in rows}
     for cell in cells():

@@ -27,4 +27,14 @@ score_test = (
             fields=score_examples.ABOUT_KNOWN_LINES, neighbours=f"{score_examples.PLACE}:first_worst_pair"
         ),
     ),
+    Example(
+        score_examples.cohort,
+        null=score_examples.null_cohort,
+        label="bins",
+        fields=score_examples.ABOUT_BINS,
+        attack_tightness=score_examples.WITHIN_BINS,
+        worst_pairs=f"{score_examples.PLACE}:worst_pairs_in_bins",
+        search=PairSearch(records=9, rounds=4),
+        audit=AuditSettings(neighbours=f"{score_examples.PLACE}:first_worst_pair_in_bins"),
+    ),
 )

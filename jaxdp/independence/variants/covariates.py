@@ -78,6 +78,11 @@ class Straight:
         """How far replacing one record moves the sums of `count` variants times the functions, at most."""
         return _line_bound(norm, self.width, count)
 
+    @property
+    def unsaturated(self) -> tuple[int, ...]:
+        """Places of the covariates that have more values than functions."""
+        return _unsaturated(self.columns, [moment_columns.width(column) + 1 for column in self.columns])
+
     def typical(self) -> np.ndarray:
         """Mean products of the functions where the covariates are independent and uniform."""
         return np.diag([1.0, *([1.0 / 3.0] * (self.width - 1))])
@@ -131,6 +136,11 @@ class Hats:
             return (codes == places).astype(values.dtype)
         place = moments.on_grid(0.5 * (_on_unit(values, (column,), bound) + 1.0)) * (size - 1)
         return jnp.maximum(0.0, 1.0 - jnp.abs(place - places))
+
+    @property
+    def unsaturated(self) -> tuple[int, ...]:
+        """As `Straight.unsaturated`."""
+        return _unsaturated(self.columns, self.sizes)
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the released products; two hats of one covariate that never meet have none."""
@@ -199,6 +209,17 @@ class Hats:
         ends = np.isin(np.arange(size), (0, size - 1))
         side = np.diag(np.ones(size - 1), 1)
         return (np.diag(np.where(ends, 2.0, 4.0)) + side + side.T) / (6.0 * (size - 1))
+
+
+def _unsaturated(columns, sizes) -> tuple[int, ...]:
+    pairs = enumerate(zip(columns, sizes, strict=True))
+    return tuple(k for k, (column, size) in pairs if not (moment_columns.bounded(column) and size == column.levels))
+
+
+def cut(z, columns: tuple[Column, ...], place: int, count: int, bound: ArrayLike):
+    """The records' bins (n,) by the covariate of this place: `count` of equal width on [-1, 1]."""
+    values = _on_unit(partition.as_matrix(z).astype(float)[:, place : place + 1], (columns[place],), bound)[:, 0]
+    return jnp.clip((0.5 * (values + 1.0) * count).astype(jnp.int32), 0, count - 1)
 
 
 def _line_bound(norm: Norm, weight: int, count: int) -> float:

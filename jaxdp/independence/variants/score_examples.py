@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.examples import BestKnown
+from jaxdp.independence.variants.covariates import Straight
 from jaxdp.independence.variants.score_stages import Lines
 
 VARIANTS = 4
@@ -30,6 +31,9 @@ ABOUT_KNOWN_LINES = {
     "lines": Lines(np.zeros((VARIANTS, 1)), *(np.zeros(VARIANTS) for _ in range(3))),
     "num_variants": VARIANTS,
 }
+# The same of scores within bins of the covariate.
+ABOUT_BINS = {**ABOUT_KNOWN_LINES, "basis": Straight((Column(),)), "bins": (0, 50)}
+WITHIN_BINS = {"scores": 0.98, "squares": 0.98, "spread": 0.98}
 UNKNOWN = "the pair that moves it most sits on released lines, which no pair can know"
 
 
@@ -102,3 +106,22 @@ def _pairs(others: int, phenotype: float):
 def first_worst_pair():
     """For an audit: the scores move by their whole bound."""
     return worst_pairs()[1]
+
+
+def worst_pairs_in_bins(others: int = 200):
+    """A record that is unlike its bin moves to another bin that it is unlike as well, or from one that it is like."""
+    ones = np.ones(others)
+
+    def made(x, y, z):
+        rows = np.concatenate([[x], -ones, -ones])
+        of_y, of_z = np.concatenate([[y], -ones, ones]), np.concatenate([[z], -ones, ones])
+        return Data(np.tile(rows[:, None], (1, VARIANTS)), of_y, of_z)
+
+    turned = made(1.0, -1.0, 1.0), made(1.0, 1.0, -1.0)  # deviations (2, -2), then (2, 2)
+    spread = made(-1.0, 0.0, 1.0), made(1.0, 1.0, -1.0)
+    return [turned, spread]
+
+
+def first_worst_pair_in_bins():
+    """For an audit: the scores move by their whole bound."""
+    return worst_pairs_in_bins()[0]

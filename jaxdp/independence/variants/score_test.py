@@ -1,7 +1,8 @@
 """Score tests of variants against a phenotype, adjusted for covariates: every variant, or the best few of many.
 
 Theory: docs/theory/score_test.md. Symbols: x = allele count less one, y = phenotype, z = covariates, h and r =
-residuals of x and y about released lines, S = sum h r, V = sum (h r)^2, D = sum h^2, K variants, m of them tested.
+residuals of x and y about released lines, S = sum h r, V = sum (h r)^2, D = sum h^2, K variants, m of them tested; S
+and D within bins of z where the noise of that is affordable.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_columns, validity
+from jaxdp.independence.variants import covariates
 from jaxdp.independence.variants.covariates import KNOTS, MAX_VALUES, Hats, Straight
 from jaxdp.independence.variants.score_stages import Lines, NullModel, ResidualMean, VariantChoice, VariantLines
 from jaxdp.mechanisms import Laplace, Split, divide
@@ -32,6 +34,8 @@ from jaxdp.statistics import moments, partition, score_sums
 MODEL, MEAN, CHOICE, LINES = "model", "mean", "choice", "lines"  # stages, in this order
 # Parts of the budget; what a test does not need goes to the others (docs/theory/score_test.md#shares).
 SHARES = {MODEL: 25, MEAN: 5, CHOICE: 30, LINES: 15, "scores": 40, "squares": 5, "spread": 5}
+# Within bins hardly any error of the lines is left in S: they need little.
+SHARES_WITHIN = {**SHARES, MODEL: 10, MEAN: 1, LINES: 4, "scores": 62, "spread": 8}
 SCORES = ("scores", "squares", "spread")
 NATURAL_BOUND = 4.0  # half range of columns in units of their own
 TYPICAL_VARIANCE = 1.0 / 16.0  # of a covariate on [-1, 1]
@@ -40,13 +44,19 @@ NEEDED = 4.0  # sds of the Gram matrix's noise that n typical variances must be
 EFFECT = "slope of Y on X given Z, in the columns' own units; for a variant, per allele"
 TYPICAL_LIMIT, TYPICAL_PRODUCT, TYPICAL_MEAN = 0.5, 0.1, 0.5  # B, the mean of (h r)^2, and means of x and y
 FEW_RECORDS, STRAIGHT_LINES, JUMPS = "few records for the null model", "straight lines", "jumps"
-# What hats leave of a jump: 0.09 of an interval's share of the records, for jumps of 0.36 in h and 0.5 in r.
-JUMP = 0.09 * 0.36 * 0.5
-SEEN_JUMP = 0.6  # sds of S
+# What hats leave of a jump: 0.09 of an interval's share of the records, for jumps of 0.6 in h and of two residual sds.
+JUMP = 0.09 * 0.6 * 1.0
+SEEN_JUMP = 0.3  # sds of S; where records crowd three times as many lie in an interval
+PER_BIN = 8  # records
+AFFORDABLE = 0.3  # noise of S within bins over its typical variance, up to which it is taken within bins
 STRAIGHT_BETWEEN = (
     "The mean of X or that of Y given Z is a sum of functions of single columns of Z that are nearly straight between "
     "{knots} equally spaced values (one of the two is enough), and both do not jump at the same value; only linear "
     "dependence is seen."
+)
+WITHIN_BINS = (
+    "The mean of X or that of Y given Z is a sum of functions of single columns of Z (one of the two is enough), of "
+    "any shape but for what happens within one of {bins} bins of a column; only linear dependence is seen."
 )
 LINEAR_IN_Z = "The mean of X or that of Y is linear in Z (one of the two is enough); only linear dependence is seen."
 
@@ -76,10 +86,12 @@ class ScoreTest(PrivateTest):
     both within `bound`. Stages: a null model of y on functions of single columns of z, straight between knots, by
     noisy normal equations (or `null_model`, public and free); the mean residual; for each tested variant the same;
     then S = sum of h r, V = sum of (h r)^2 and D = sum of h^2 over records, with h the variant's residual clipped at
-    1 and r the phenotype's in units of B.
-    Sensitivity, replace-one, for m tested variants: S 2 m in L1 and 2 sqrt(m) in L2; V and D half of that; lines 2 m d,
-    2 sqrt(m d); mean 2; model d (d + 1) + 2 d (d = 1: 17/4), sqrt(2) (d + 1); straight lines: lines 2 m (d + 1),
-    2 sqrt(m (d + 1)), model that of `WinsorisedPartialCorrelation`'s matrix.
+    1 and r the phenotype's in units of B. Where one covariate alone is continuous or of many levels and the noise
+    allows it, S and D are taken about the means of its bins, of about 8 records: S then holds no bend and no jump.
+    Sensitivity, replace-one, for m tested variants: S 2 m in L1 and 2 sqrt(m) in L2; V and D half of that; within bins
+    S and D four times that (and 2^-11 m for rounding); lines 2 m d, 2 sqrt(m d); mean 2; model d (d + 1) + 2 d
+    (d = 1: 17/4), sqrt(2) (d + 1); straight lines: lines 2 m (d + 1), 2 sqrt(m (d + 1)), model that of
+    `WinsorisedPartialCorrelation`'s matrix.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition of the stages. Phenotype,
     covariates and variants are all private. Relation REPLACE_ONE. Theory: docs/theory/score_test.md#sensitivity.
     P-value: of each variant exact for the noise of S, to second order for that of V, with the variance of the product
@@ -93,7 +105,7 @@ class ScoreTest(PrivateTest):
     winsorize: B in residual sds, for a phenotype that is not binary. residual_limit: B itself, public; default with a
         public null model 2. bound: half range of y and z. binary: whether y has two levels, -1 and 1; read from the
         domain where there is one.
-    ahead, parts, model, offset, lines, indices, num_variants, basis: set by the stages.
+    ahead, parts, model, offset, lines, indices, num_variants, basis, bins: set by the stages.
     """
 
     winsorize: ArrayLike = 2.0
@@ -111,6 +123,7 @@ class ScoreTest(PrivateTest):
     lines: Any = None
     num_variants: int = jax.tree.static(default=1)  # K
     basis: Any = jax.tree.static(default=Straight(()))
+    bins: tuple[int, int] | None = jax.tree.static(default=None)  # column of z and how many; None: S is not within bins
 
     many_columns: ClassVar[bool] = True
     reads_missing: ClassVar[bool] = True
@@ -184,33 +197,65 @@ class ScoreTest(PrivateTest):
                 "y must be one phenotype, binary or a quantity: test several one after the other, each for a share of "
                 "the budget."
             )
-        covariates = () if shapes.z is None else moment_columns.described(shapes, "z")
-        whole, names = self.mechanism_in_force(), (*self.stages(), *SCORES)
-        total = sum(SHARES[name] for name in names)
-        parts = {name: self.mechanism_of(name, whole.share(Fraction(SHARES[name], total))) for name in names}
+        columns = () if shapes.z is None else moment_columns.described(shapes, "z")
         test = dataclasses.replace(
             self,
-            parts=parts,
             ahead=self.stages(),
             num_variants=partition.num_columns(shapes.x),
-            basis=Straight(covariates),
+            basis=Straight(columns),
             binary=self.binary or phenotype[0].levels == 2,
         )
-        if self.null_model is not None or not covariates or self.knots == 2:
-            return test
-        if self.knots is not None:
-            return dataclasses.replace(test, basis=Hats(covariates, self.knots))
-        return dataclasses.replace(test, basis=test._finest(shapes.x.shape[0], covariates))
+        if self.null_model is not None or not columns or self.knots == 2:
+            return test._paid(self)
+        count = shapes.x.shape[0]
+        within = dataclasses.replace(test, bins=(0, count))._paid(self)._fitted(count)
+        columns_left = within.basis.unsaturated
+        if len(columns_left) == 1 and within._affordable(count):
+            return dataclasses.replace(within, bins=(columns_left[0], within._num_bins(columns_left[0], count)))
+        return test._paid(self)._fitted(count)
 
-    def _finest(self, count: int, covariates) -> Straight | Hats:
+    def _num_bins(self, place: int, count: int) -> int:
+        """Bins of a covariate: `PER_BIN` records in each where they spread evenly, no more than its levels."""
+        column = self.basis.columns[place]
+        most = max(count // PER_BIN, 1)
+        return min(most, column.levels) if moment_columns.bounded(column) else most
+
+    def shares(self) -> dict[str, int]:
+        """Parts of the budget, by what they buy."""
+        parts = SHARES if self.bins is None else SHARES_WITHIN
+        return {name: parts[name] for name in (*self.stages(), *SCORES)}
+
+    @property
+    def holds_any_shape(self) -> bool:
+        """Whether S lies within bins of the only covariate: no shape and no error of a line is left in it."""
+        return self.bins is not None and len(self.basis.columns) == 1
+
+    def _paid(self, asked) -> ScoreTest:
+        """With the mechanism of each part, from the budget of the test that was asked for."""
+        whole, shares = asked.mechanism_in_force(), self.shares()
+        total = sum(shares.values())
+        parts = {name: self.mechanism_of(name, whole.share(Fraction(part, total))) for name, part in shares.items()}
+        return dataclasses.replace(self, parts=parts)
+
+    def _fitted(self, count: int) -> ScoreTest:
+        """With functions of the covariates: the `knots` asked for, or the finest that add little noise."""
+        columns = self.basis.columns
+        basis = self._finest(count, columns) if self.knots is None else Hats(columns, self.knots)
+        return dataclasses.replace(self, basis=basis)
+
+    def _affordable(self, count: int) -> bool:
+        """Whether S within bins has little noise."""
+        return self._noise_of("scores", self._scores_bound) < AFFORDABLE * TYPICAL_PRODUCT * count
+
+    def _finest(self, count: int, columns) -> Straight | Hats:
         """The most knots whose lines add little noise to the scores (docs/theory/score_test.md#covariates)."""
         for knots, tolerated in KNOTS:
-            basis = Hats(covariates, knots)
+            basis = Hats(columns, knots)
             fits = basis.width * count <= MAX_VALUES
             clear = knots == KNOTS[-1][0] or self._clear(basis, count)
             if fits and clear and self._noise_of_lines(basis, count) < tolerated * self._typical_spread(count):
                 return basis
-        return Straight(covariates)
+        return Straight(columns)
 
     def _clear(self, basis: Hats, count: int) -> bool:
         """Whether the noise of the Gram matrix is small against its least eigenvalue."""
@@ -223,8 +268,8 @@ class ScoreTest(PrivateTest):
         unknown = part.epsilon if isinstance(part, Laplace) else part.rho
         if check.is_concrete(unknown) and np.ndim(unknown) == 0:
             return part
-        total = sum(SHARES[other] for other in (*self.stages(), *SCORES))
-        return Laplace(SHARES[name] / total)
+        shares = self.shares()
+        return Laplace(shares[name] / sum(shares.values()))
 
     def _noise_of(self, name: str, bound) -> float:
         """Variance of the noise on a number of this part; bound(norm) of what it releases."""
@@ -245,7 +290,12 @@ class ScoreTest(PrivateTest):
         return TYPICAL_PRODUCT * count + self._noise_of("scores", self._scores_bound)
 
     def _scores_bound(self, norm: Norm) -> float:
-        return 2.0 * (self.num_tested if norm is Norm.L1 else math.sqrt(self.num_tested))
+        return self._moves * (self.num_tested if norm is Norm.L1 else math.sqrt(self.num_tested))
+
+    @property
+    def _moves(self) -> float:
+        """How far one record moves S of one variant."""
+        return score_sums.MOVES if self.bins is None else score_sums.MOVES_WITHIN
 
     def mechanism_of(self, name: str, share):
         """The mechanism of a part, from its share of the budget."""
@@ -257,20 +307,28 @@ class ScoreTest(PrivateTest):
         test = self.started(data)
         if test.null_model is not None or not test.basis.columns:
             return validity.Validity(validity.RUN, LINEAR_IN_Z)
-        if isinstance(test.basis, Hats):
-            knots, count = max(test.basis.sizes), data.x.shape[0]
-            moved = JUMP * count / (knots - 1)
-            flags = (JUMPS,) if moved > SEEN_JUMP * math.sqrt(test._typical_spread(count)) else ()
-            if not test._clear(test.basis, count):
-                flags = (FEW_RECORDS, *flags)
-            verdict = validity.FLAG if flags else validity.RUN
-            return validity.Validity(verdict, STRAIGHT_BETWEEN.format(knots=knots), flags)
         count = data.x.shape[0]
-        noise = math.sqrt(test._noise_of(MODEL, lambda norm: test.basis.bound(norm is Norm.L2)))
-        flags = (STRAIGHT_LINES,) if test._curves() else ()
-        if not noise * NEEDED < count * TYPICAL_VARIANCE:
-            flags = (FEW_RECORDS, *flags)
-        return validity.Validity(validity.FLAG if flags else validity.RUN, LINEAR_IN_Z, flags)
+        if isinstance(test.basis, Hats):
+            few = not test._clear(test.basis, count)
+        else:
+            noise = math.sqrt(test._noise_of(MODEL, lambda norm: test.basis.bound(norm is Norm.L2)))
+            few = not noise * NEEDED < count * TYPICAL_VARIANCE
+        # within bins of the only covariate no line is needed
+        return test._shapes_held(count, (FEW_RECORDS,) if few and not test.holds_any_shape else ())
+
+    def _shapes_held(self, count: int, flags: tuple[str, ...]):
+        """Validity by the shapes that both means may have without leaving anything in S; flags: those known so far."""
+        if self.bins is not None:
+            assumption = WITHIN_BINS.format(bins=self.bins[1])
+        elif isinstance(self.basis, Hats):
+            knots = max(self.basis.sizes)
+            assumption = STRAIGHT_BETWEEN.format(knots=knots)
+            seen = JUMP * count / (knots - 1) > SEEN_JUMP * math.sqrt(self._typical_spread(count))
+            flags = (*flags, JUMPS) if seen and self.basis.unsaturated else flags
+        else:
+            assumption = LINEAR_IN_Z
+            flags = (*flags, STRAIGHT_LINES) if self._curves() else flags
+        return validity.Validity(validity.FLAG if flags else validity.RUN, assumption, flags)
 
     def _curves(self) -> bool:
         """Whether a covariate takes more than two values, so that means may bend with it."""
@@ -324,22 +382,29 @@ class ScoreTest(PrivateTest):
     def statistic(self, key, data):
         """Dict of S, V and D, each (m,)."""
         del key
+        bins = None
+        if self.bins is not None:
+            bins = covariates.cut(data.z, self.basis.columns, *self.bins, self.bound), self.bins[1]
         return score_sums.scores(
-            self.tested(data), self.lines.coefficients, self.line_design(data), self.residuals(data)
+            self.tested(data), self.lines.coefficients, self.line_design(data), self.residuals(data), bins
         )
 
     def sensitivity(self, num_records):
         budget, limit = self.mechanism_in_force(), float(num_records)
+        # what rounding may take from a spread of 0 in each bin of any records
+        low, spread = 0.0, score_sums.SPREAD_MOVES
+        if self.bins is not None:
+            low, spread = -score_sums.ROUNDING * limit, score_sums.SPREAD_MOVES_WITHIN
 
-        def of(name: str, bound: float, lower: float):
+        def of(name: str, bound: float, lower: float, upper: float):
             norm = budget[name].norm
             total = bound * (self.num_tested if norm is Norm.L1 else math.sqrt(self.num_tested))
-            return Sensitivity(total, norm, Relation.REPLACE_ONE, lower=lower, upper=limit)
+            return Sensitivity(total, norm, Relation.REPLACE_ONE, lower=lower, upper=upper)
 
         return {
-            "scores": of("scores", 2.0, -limit),
-            "squares": of("squares", 1.0, 0.0),
-            "spread": of("spread", 1.0, 0.0),
+            "scores": of("scores", self._moves, low - limit, limit - low),
+            "squares": of("squares", 1.0, 0.0, limit),
+            "spread": of("spread", spread, low, limit - low),
         }
 
     # What the release says
@@ -518,6 +583,10 @@ def with_lines(test, query, released):
     variance = errors @ jnp.diagonal(inverse @ joint @ inverse) / model.limit**2
     mean, more = _shared_noise(coefficients, model, inverse - jnp.outer(constant, constant) / count)
     jump = _jump(means, model.skewness)
+    if test.bins is not None:
+        mean = jnp.zeros_like(mean)
+    if test.holds_any_shape:
+        variance, more = jnp.zeros_like(variance), 0.0
     return dataclasses.replace(test, lines=Lines(coefficients, variance + more, jump, mean))
 
 

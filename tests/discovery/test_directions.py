@@ -5,12 +5,13 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from scipy import integrate
 
 import jaxdp
 from jaxdp.core import Relation
 from jaxdp.data.records import as_records
 from jaxdp.discovery.engine.counts import Counts
-from jaxdp.discovery.engine.directions import Contrasts, oriented
+from jaxdp.discovery.engine.directions import Contrasts, _laplace_density, _normal_density, oriented
 from jaxdp.discovery.engine.knowledge import Known
 from jaxdp.discovery.engine.max_min_scores import MaxMinScores, TableScores
 from jaxdp.discovery.engine.orientation import compelled, cpdag_of, meek, unshielded
@@ -94,6 +95,74 @@ def test_one_wrong_number_does_not_turn_an_edge():
     contrasts = numbers(dag, 2000.0, 500.0, np.random.default_rng(2))
     contrasts.values[2] = 800.0
     np.testing.assert_array_equal(oriented(dag | dag.T, contrasts).cpdag, dag)
+
+
+def star(values, strengths, scale=500.0, laplace=False):
+    """Column 0 joined to all others: contrasts of each pair of them by `values`, a released number of each edge."""
+    d = len(strengths) + 1
+    skeleton = np.zeros((d, d), bool)
+    skeleton[0, 1:] = skeleton[1:, 0] = True
+    triples = unshielded(skeleton)
+    strength = np.array([[strengths[i - 1], strengths[j - 1]] for i, _, j in triples])
+    return skeleton, Contrasts(triples, np.array(values(strength)), scale, laplace, 100_000, strength)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_small_contrasts_of_weak_edges_draw_no_collider(laplace):
+    """Nine effects of one column, five of them weak, whose contrasts are as small as products make them."""
+    strengths = np.array([20_000.0] * 4 + [1500.0] * 5)
+    skeleton, contrasts = star(lambda s: 2.0 * s.prod(axis=1) / 100_000, strengths, laplace=laplace)
+    np.testing.assert_array_equal(oriented(skeleton, contrasts).cpdag, skeleton)
+
+
+def test_a_number_near_0_speaks_against_a_collider_where_edges_are_weak():
+    """The product of two weak edges is far smaller than either; that of two strong ones is not."""
+    near_zero, size = np.zeros((1, 2)), 25_000.0
+    values = np.array([0.0])
+    strong = Contrasts([(1, 0, 2)], values, 500.0, False, 100_000, near_zero + size).weights()
+    weak = Contrasts([(1, 0, 2)], values, 500.0, False, 100_000, near_zero + 1000.0).weights()
+    assert strong[0] > weak[0] + 0.5
+    assert weak[0] < -1.0
+
+
+def test_edges_without_a_number_take_part_by_the_mean_size():
+    triples, values = [(0, 1, 2), (1, 2, 3)], np.array([-1500.0, 2500.0])
+    strengths = np.array([[4000.0, np.nan], [np.nan, np.nan]])
+    mixed = Contrasts(triples, values, 600.0, True, 100_000, strengths).weights()
+    np.testing.assert_array_equal(mixed, Contrasts(triples, values, 600.0, True, 100_000).weights())
+    assert np.isfinite(Contrasts(triples, values, 600.0, True, 0, strengths).weights()).all()
+
+
+def test_numbers_of_edges_are_not_used_beside_loud_noise():
+    triples, values = [(0, 1, 2)], np.array([-1500.0])
+    strengths = np.array([[4000.0, 900.0]])
+    for scale, used in ((3900.0, True), (4100.0, False)):
+        sized, plain = (
+            Contrasts(triples, values, scale, True, 100_000, given).weights() for given in (strengths, None)
+        )
+        assert (sized[0] != plain[0]) == used
+
+
+@pytest.mark.parametrize(
+    ("x", "mean"), [(-2000.0, 100.0), (-5.0, 600.0), (0.0, 2000.0), (900.0, 100.0), (5000.0, 3000.0)]
+)
+def test_densities_are_those_of_an_exponential_signal_with_noise(x, mean):
+    scale = 600.0
+
+    def density(noise):
+        ends = [0.0, max(x, 0.0), max(x, 0.0) + 60.0 * mean]
+        parts = itertools.pairwise(ends)
+        return sum(
+            integrate.quad(lambda m: np.exp(-m / mean) / mean * noise(x - m), *part, limit=400)[0] for part in parts
+        )
+
+    at, means = np.array([x]), np.array([mean])
+    normal = density(lambda e: np.exp(-0.5 * (e / scale) ** 2))
+    laplace = density(lambda e: np.exp(-abs(e) / scale) / (2.0 * scale))
+    sd = np.sqrt(2.0 * np.pi) * scale
+    np.testing.assert_allclose(_normal_density(at, scale, means)[0], np.log(normal / sd), rtol=0, atol=1e-4)
+    expected = np.log(laplace) + np.log(2.0 * scale)
+    np.testing.assert_allclose(_laplace_density(at, scale, means)[0], expected, rtol=0, atol=1e-4)
 
 
 def test_arrows_against_time_are_never_drawn():

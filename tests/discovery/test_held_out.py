@@ -7,7 +7,7 @@ import pathlib
 import jax
 import numpy as np
 
-from experiments.evidence.discovery import held_out, left_out
+from experiments.evidence.discovery import causes, held_out, left_out
 from jaxdp import discovery
 from jaxdp.ask.graph import GraphAnswer
 from jaxdp.data.records import as_records
@@ -62,6 +62,28 @@ def test_the_record_shows_that_neither_number_is_a_calibrated_probability():
 
 def test_the_table_of_edges_left_out_is_that_of_its_record():
     assert left_out.table(json.loads(left_out.FILE.read_text())["rows"]) in PAGE.read_text()
+
+
+def test_the_table_of_causes_is_that_of_its_record():
+    assert causes.table(json.loads(causes.FILE.read_text())["rows"]) in PAGE.read_text()
+
+
+def test_causes_add_up_to_the_distance_and_each_is_called_by_its_name():
+    arrow, back, line, none = (np.zeros((2, 2), bool) for _ in range(4))
+    arrow[0, 1] = back[1, 0] = True
+    line[:] = ~np.eye(2, dtype=bool)
+    expected = {
+        "extra": (arrow, none),
+        "missing": (none, line),
+        "reversed": (back, arrow),
+        "arrow for open": (arrow, line),
+        "open for arrow": (line, back),
+    }
+    for name, (found, true) in expected.items():
+        assert {cause for cause, count in causes.parts(found, true).items() if count} == {name}
+        assert not any(causes.parts(true, true).values())
+    rows = json.loads(causes.FILE.read_text())["rows"]
+    assert all(row["shd"] == sum(row[name] for name in causes.CAUSES) for row in rows)
 
 
 def test_an_edge_is_left_out_where_its_mark_is_less_probable_than_no_edge():

@@ -1,6 +1,7 @@
 """Graphs with arrows on networks of coded columns, at every budget: distance to the true equivalence class.
 
 python -m experiments.evidence.discovery.directions [--first S] [--runs R]  # writes directions.json
+python -m experiments.evidence.discovery.directions --again                 # only the searches with directions anew
 python -m experiments.evidence.discovery.directions --table                 # the tables of the pages
 
 Twenty networks of each recipe and size, of seeds that nothing was tuned on (tuning used 700 to 705), `max_min_pc` at
@@ -36,21 +37,23 @@ BUDGETS = ((1.0, 0.0), (3.0, 0.0), (1.0, 1e-6))
 EDGES_OF_PROBABILITY = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.01)
 
 
-def measured(name: str, n: int, seed: int) -> list[dict]:
-    """One network: rows of every budget, and of PC without privacy."""
+def measured(name: str, n: int, seed: int, anew: bool = False) -> list[dict]:
+    """One network: rows of every budget, and of PC without privacy; anew: only those with directions."""
     net = made(RECIPES[name], seed)
     records = sample_network(jax.random.key(seed), net, n)
     true = cpdag_of(net.dag)
     facts = {"network": name, "n": n, "seed": seed, "empty": int(np.triu(true | true.T).sum())}
     rows = []
     for epsilon, delta in BUDGETS:
-        for directions in (None, 0.0):
+        for directions in (None,) if anew else (None, 0.0):
             graph = discovery.max_min_pc(
                 jax.random.key(seed), records, epsilon=epsilon, delta=delta, directions=directions
             )
             rows.append({**facts, "epsilon": epsilon, "delta": delta, "directions": directions, **close(graph, net)})
             if graph.arrow_shares is not None:
                 rows[-1]["arrows"] = arrows(graph, true)
+    if anew:
+        return rows
     reference = discovery.pc(jax.random.key(seed), records, test="chi2", max_order=2)
     return [*rows, {**facts, "epsilon": None, **close(reference, net)}]
 
@@ -113,26 +116,37 @@ def calibration(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def write(rows: list[dict]) -> None:
+    """Writes the record, in the order of the recipes."""
+    order = sorted(rows, key=lambda row: (list(RECIPES).index(row["network"]), row["n"], row["seed"]))
+    facts = json.dumps({"command": "python -m experiments.evidence.discovery.directions", **record.provenance()})
+    FILE.write_text('{"facts": ' + facts + ', "rows": [\n' + ",\n".join(map(json.dumps, order)) + "\n]}\n")
+
+
 def main() -> None:
     """Measures what is missing from the record, or prints its tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--again", action="store_true", help="replace the rows of searches with directions")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     rows = json.loads(FILE.read_text())["rows"] if FILE.exists() else []
-    if not arguments.table:
+    if arguments.again:
+        kept = [row for row in rows if row["epsilon"] is None or row["directions"] is not None]
+        for place in dict.fromkeys((row["network"], row["n"], row["seed"]) for row in rows):
+            kept += measured(*place, anew=True)
+            print(*place, flush=True)
+        write(kept)
+        rows = json.loads(FILE.read_text())["rows"]
+    elif not arguments.table:
         done = {(row["network"], row["n"], row["seed"]) for row in rows}
         for name in RECIPES:
             for n in (10_000, 100_000):
                 for seed in range(arguments.first, arguments.first + arguments.runs):
                     if (name, n, seed) not in done:
                         rows += measured(name, n, seed)
-                lines = ",\n".join(json.dumps(row) for row in rows)
-                facts = json.dumps(
-                    {"command": "python -m experiments.evidence.discovery.directions", **record.provenance()}
-                )
-                FILE.write_text('{"facts": ' + facts + ', "rows": [\n' + lines + "\n]}\n")
+                write(rows)
                 print(name, n, flush=True)
     print(table(rows))
     print(calibration(rows))

@@ -16,7 +16,11 @@ from jaxdp.discovery.engine.orientation import colliders_of, compelled, orient_c
 
 Triple = tuple[int, int, int]
 
-SIGNAL = 0.02  # mean size of a contrast without noise that is expected before anything is released, as a share of n
+SIGNAL = 0.02  # mean size of a contrast without noise where no number of its edges is released, as a share of n
+PRODUCT = 3.0  # n times the mean size of a contrast of a non-collider, over the product of the numbers of its edges
+LEAST = 0.001  # of n: no mean size is below
+QUIET = 0.04  # of n: noise of a contrast up to which the numbers of edges are used; beyond it they found no more arrows
+RARE = 0.5  # log odds against each collider beforehand: .1 to .2 of the triples of random networks are, not a quarter
 SEED = 20_26  # of the sampler, whose draws are neither secret nor part of the noise: the same numbers, the same graph
 CHAINS, WARM_UP, KEPT, THIN = 4, 60, 60, 2  # chains, sweeps before and samples kept of each, sweeps between samples
 HOT = 6.0  # temperature at which a chain starts
@@ -27,7 +31,8 @@ class Contrasts:
     """Released contrasts of unshielded triples (i, k, j): below 0 speaks for i -> k <- j, above 0 against it.
 
     values: (T,), each a signal of unknown size with fresh noise. scale: of the noise (Laplace, or the sd of normal
-    noise). laplace: which of the two. num_records: public number of records; 0 where it is private.
+    noise). laplace: which of the two. num_records: public number of records; 0 where it is private. strengths: (T, 2),
+    released numbers of the edges i - k and k - j, NaN where there is none; None where they say nothing about contrasts.
     """
 
     triples: Sequence[Triple]
@@ -35,13 +40,26 @@ class Contrasts:
     scale: float
     laplace: bool
     num_records: int
+    strengths: np.ndarray | None = None
 
     def weights(self) -> np.ndarray:
-        """Log-likelihood ratio of a collider against none, (T,), for signals of exponential law."""
-        mean = max(SIGNAL * self.num_records, self.scale)
+        """Log odds of a collider against none, (T,), for signals of exponential laws.
+
+        Where the numbers of both edges are known and the noise is small, a dependence that passes through k has the
+        mean size of the product of those of i and of j on k, and one that appears given a collider that of the smaller.
+        """
         density = _laplace_density if self.laplace else _normal_density
-        values = np.asarray(self.values, float)
-        return density(-values, self.scale, mean) - density(values, self.scale, mean)
+        values, n = np.asarray(self.values, float), self.num_records
+        mean = np.full(len(values), max(SIGNAL * n, self.scale))
+        plain = density(-values, self.scale, mean) - density(values, self.scale, mean)
+        if self.strengths is None or not n or self.scale > QUIET * n:
+            return plain
+        known = np.isfinite(self.strengths).all(axis=1)
+        strengths = np.where(known[:, None], np.maximum(self.strengths, 0.0), 0.0)
+        other = np.maximum(PRODUCT * strengths.prod(axis=1) / n, LEAST * n)
+        collider = np.maximum(strengths.min(axis=1), other)
+        sized = density(-values, self.scale, collider) - density(values, self.scale, other) - RARE
+        return np.where(known, sized, plain)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +88,8 @@ def oriented(skeleton: np.ndarray, contrasts: Contrasts, against: np.ndarray | N
     """The equivalence class nearest to the others that the contrasts leave probable.
 
     Before the contrasts every acyclic orientation of the skeleton (d, d) that no arc of `against` (d, d) is part of is
-    equally probable. Orientations are sampled from what the contrasts make of that; the sampled class of the smallest
-    mean structural Hamming distance to all sampled ones is returned.
+    equally probable, but for what RARE takes off colliders. Orientations are sampled from what the contrasts make of
+    that; the sampled class of the smallest mean structural Hamming distance to all sampled ones is returned.
     """
     edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(skeleton))]
     generator = np.random.default_rng(SEED)
@@ -178,16 +196,17 @@ def _dag(num_nodes: int, edges, heads) -> np.ndarray:
     return dag
 
 
-def _normal_density(x: np.ndarray, sd: float, mean: float) -> np.ndarray:
-    """Log density of an exponential number of this mean plus normal noise, up to what does not depend on x."""
-    return log_ndtr(x / sd - sd / mean) - x / mean
+def _normal_density(x: np.ndarray, sd: float, mean: np.ndarray) -> np.ndarray:
+    """Log density of an exponential number of each mean plus normal noise."""
+    return log_ndtr(x / sd - sd / mean) - x / mean + 0.5 * (sd / mean) ** 2 - np.log(mean)
 
 
-def _laplace_density(x: np.ndarray, scale: float, mean: float) -> np.ndarray:
-    """The same with Laplace noise."""
+def _laplace_density(x: np.ndarray, scale: float, mean: np.ndarray) -> np.ndarray:
+    """The same with Laplace noise, up to a constant of the noise."""
     signal, noise = 1.0 / mean, 1.0 / scale
     above = np.maximum(x, 0.0)
-    gap = (noise - signal) if abs(noise - signal) > 1e-9 * noise else 1e-9 * noise
-    between = (np.exp(-signal * above) - np.exp(-(signal + gap) * above)) / gap
-    beyond = np.exp(-signal * above) / (signal + noise)
-    return np.where(x <= 0, noise * x - math.log(signal + noise), np.log(between + beyond))
+    gap = np.maximum(np.abs(noise - signal), 1e-9 * noise)
+    with np.errstate(divide="ignore"):  # at 0 nothing lies between 0 and x
+        between = np.log(-np.expm1(-gap * above)) - np.minimum(signal, noise) * above - np.log(gap)
+    beyond = -signal * above - np.log(signal + noise)
+    return np.where(x <= 0, noise * x - np.log(signal + noise), np.logaddexp(between, beyond)) + np.log(signal)

@@ -200,6 +200,7 @@ def max_min_pc(
             size,
             excess.null_law(size, records.levels) if relation is Relation.REPLACE_ONE else (0.0, 0.0),
             loudest=LOUDEST * size if prune == FOREST and relation is Relation.REPLACE_ONE else math.inf,
+            moved=True,
         )
         cells = math.prod(count + 1 for count in records.levels)
         counts = Counts(records, joint_cells=JOINT_CELLS if cells <= CUBE_CELLS else 0)
@@ -214,7 +215,8 @@ class Bounds:
     """How far one record moves a score, and one given no other column; their rounding error, and how large they get.
 
     null: sd and deducted of `Sampling`; 0, 0 where the number of records is private. looks: null scores per pair.
-    loudest: noise of a draw of the tree, in records; fewer edges are drawn rather than pass it.
+    loudest: noise of a draw of the tree, in records; fewer edges are drawn rather than pass it. moved: scores are
+    records to move, so that the numbers of two edges say how large the contrast of their triple may be.
     """
 
     score: float
@@ -224,6 +226,7 @@ class Bounds:
     null: tuple[float, float]
     looks: int = 1
     loudest: float = math.inf
+    moved: bool = False
 
 
 class Selection:
@@ -246,7 +249,7 @@ class Selection:
         self._session, self._records, self._budget, self._shares = session, records, budget, shares
         self._known, self._scores, self._drawn = known, scores, drawn
         self._bound, self._marginal, self._error, self._size = bounds.score, bounds.marginal, bounds.error, bounds.size
-        self._loudest = bounds.loudest
+        self._loudest, self._moved = bounds.loudest, bounds.moved
         self._pairs = list(itertools.combinations(range(len(records.columns)), 2))
         self._places = tuple(np.array(self._pairs).T)
         self._sampling = false_edges.Sampling(*bounds.null, bounds.looks * len(self._pairs))
@@ -269,7 +272,7 @@ class Selection:
         notes = [NO_NEARER, _quiet_enough(self._records, self._budget)] if prune == FOREST else []
         notes += [ONLY[prune]] if prune in ONLY else []
         notes += [UNDIRECTED] * (not self._shares.directions)
-        directed = self._directed(adjacency)
+        directed = self._directed(adjacency, decisions)
         if directed is not None:
             graph = dataclasses.replace(graph, cpdag=directed.cpdag, arrow_shares=directed.arrow_shares)
             notes.append(directed.sentence)
@@ -349,8 +352,11 @@ class Selection:
             for (i, j), value, chance in zip(edges, values, found, strict=True)
         )
 
-    def _directed(self, adjacency: np.ndarray) -> Orientation | None:
-        """Directions from noisy contrasts of unshielded triples; None where there is nothing to ask about."""
+    def _directed(self, adjacency: np.ndarray, weighed: tuple[Decision, ...]) -> Orientation | None:
+        """Directions from noisy contrasts of unshielded triples; None where there is nothing to ask about.
+
+        weighed: released numbers of edges, by which the sizes of contrasts are expected.
+        """
         if not self._shares.directions:
             return None
         triples = unshielded(adjacency)
@@ -360,7 +366,9 @@ class Selection:
             return None
         values, scale = self._numbers(exact[asked], self._shares.directions, 2.0 * self._bound)
         size = self._size if self._budget.relation is Relation.REPLACE_ONE else 0
-        contrasts = Contrasts([triples[place] for place in asked], np.array(values), scale, self._budget.pure, size)
+        asked_triples = [triples[place] for place in asked]
+        strengths = _of_edges(asked_triples, weighed) if self._moved else None
+        contrasts = Contrasts(asked_triples, np.array(values), scale, self._budget.pure, size, strengths)
         return oriented(adjacency, contrasts, self._known.against_time())
 
     def _numbers(self, exact, share: Fraction, bound: float) -> tuple[list[float], float]:
@@ -372,6 +380,12 @@ class Selection:
     def _next(self) -> Source:
         self._drawn += 1
         return self._session.source.fold_in(self._drawn)
+
+
+def _of_edges(triples: list[tuple[int, int, int]], weighed: tuple[Decision, ...]) -> np.ndarray:
+    """The released numbers of the two edges of each triple (T, 2), NaN where an edge has none."""
+    numbers = {frozenset((one.i, one.j)): one.value for one in weighed if one.value is not None}
+    return np.array([[numbers.get(frozenset(edge), math.nan) for edge in ((i, k), (k, j))] for i, k, j in triples])
 
 
 def _require_fit(records: Records, mode: str, budget: Budget) -> None:

@@ -27,7 +27,8 @@ CYCLES = {DAY: 1, WEEK: 7, FORTNIGHT: 14, MONTH: 31}  # with their lengths in da
 NAMES = {DAY: "time of day", WEEK: "weekday", FORTNIGHT: "day of the fortnight", MONTH: "day of the month"}
 SWITCHED_OFF = {"cycles": True, "heaps": False}  # flags, and whether they are about dates
 FEW_A_DAY = "few records a day"
-FLAGS = (*SWITCHED_OFF, FEW_A_DAY)  # of answers given such columns
+SINGLE_DAYS = "single days"
+FLAGS = (*SWITCHED_OFF, FEW_A_DAY, SINGLE_DAYS)  # of answers given such columns
 FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
 MARGIN = 1.0 / 1440.0  # of a day: midnight lies inside the bounds of the time of day, where values are known
 TIME_FORMATS = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%R")
@@ -191,6 +192,13 @@ def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[st
             f"the {' and the '.join(rule.unsaid)} is not conditioned on: use more records, or write in the schema "
             'what X and Y may follow, cycles = ["month"] or cycles = ["fortnight"].'
             for rule in sparse
+        )
+    timed = [rule.name for rule in rules if rule.times == KNOWN and not rule.ignored and rule.upper - rule.lower > 1.0]
+    if found and timed:
+        raised[SINGLE_DAYS] = (
+            f"What belongs to single days of {', '.join(timed)} (weather, holidays, shifts) is not conditioned on: where "
+            "X and Y both follow it, true nulls are rejected. Given a column of days without times, records of one day "
+            f"alone are compared, from {RECORDS_A_DAY} records a day on."
         )
     return raised
 

@@ -154,6 +154,19 @@ def fortnights(amount: float) -> Callable:
     return draw
 
 
+def single_days(amount: float) -> Callable:
+    """A year of minutes; X and Y move with a normal number of their day, drawn anew for each, times that."""
+
+    def draw(rng, n):
+        minutes, of_day = rng.integers(0, 365 * 1440, n), rng.normal(size=365)
+        mean = amount * of_day[minutes // 1440]
+        stamp = np.datetime_as_string(DATES + minutes.astype("timedelta64[m]"), unit="m")
+        noise = rng.normal(size=(2, n))
+        return {"x": mean + noise[0], "y": mean + noise[1], "z0": stamp}
+
+    return draw
+
+
 def month_ends(amount: float) -> Callable:
     """A year of days; X and Y are higher by that much from the 25th of a month on."""
 
@@ -210,6 +223,7 @@ SITE = _both(z0=real(0, 199, step=1))
 SITES = _both(z0=real(0, 199, step=1), z1=real(0, 199, step=1))
 YEAR = ["2023-01-01T00:00", "2024-01-01T00:00"]
 STAMPS = _both(z0={"kind": "continuous", "date": "%Y-%m-%dT%H:%M", "bounds": YEAR, "cycles": []})
+TIMES_OF_DAY = _both(z0={"kind": "continuous", "date": "%Y-%m-%dT%H:%M", "bounds": YEAR})
 DAYS = _both(z0={"kind": "continuous", "date": True, "bounds": ["2023-01-01", "2023-12-31"]})
 INCOMES = _both(z0=real(0, 200_000, heaps=[]))
 NARROW_KERNEL = {"scale_x": 0.02, "scale_y": 0.02}
@@ -272,6 +286,8 @@ CELLS_OF_RECORD = (
     Cell("fortnights alike, few records a day", ("band-gcm",), fortnights(0.0), DAYS, 500, given=ONE),
     Cell("fortnights differ, few records a day", ("band-gcm",), fortnights(5.0), DAYS, 150, 8.0, ONE),
     Cell("turn of the month, few records a day", ("band-gcm",), month_ends(2.0), DAYS, 500, given=ONE),
+    Cell("single days alike", ("contrast-gcm",), single_days(0.0), TIMES_OF_DAY, 4000, given=ONE),
+    Cell("single days differ", ("contrast-gcm",), single_days(1.0), TIMES_OF_DAY, 4000, given=ONE),
     Cell("rounders alike, heaps = []", ("band-gcm",), rounded(0.0), INCOMES, 2000, given=ONE),
     Cell("rounders differ, heaps = []", ("band-gcm",), rounded(3.0), INCOMES, 2000, given=ONE),
 )

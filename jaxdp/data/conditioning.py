@@ -196,9 +196,9 @@ def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[st
     timed = [rule.name for rule in rules if rule.times == KNOWN and not rule.ignored and rule.upper - rule.lower > 1.0]
     if found and timed:
         raised[SINGLE_DAYS] = (
-            f"What belongs to single days of {', '.join(timed)} (weather, holidays, shifts) is not conditioned on: where "
-            "X and Y both follow it, true nulls are rejected. Given a column of days without times, records of one day "
-            f"alone are compared, from {RECORDS_A_DAY} records a day on."
+            f"What belongs to single days of {', '.join(timed)} (weather, holidays, shifts) is not conditioned on: "
+            "where X and Y both follow it, true nulls are rejected. Given a column of days without times, records of one "
+            f"day alone are compared, from {RECORDS_A_DAY} records a day on."
         )
     return raised
 

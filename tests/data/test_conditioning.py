@@ -128,7 +128,7 @@ def test_findings_given_few_records_a_day_say_what_could_explain_them():
 
 
 def test_findings_given_times_of_day_say_that_single_days_could_explain_them():
-    """Effects of the day reject true nulls that the check for jumps lets pass: only a column of days sets them apart."""
+    """Effects of the day reject true nulls that the check for jumps lets pass; a column of days sets them apart."""
     rng = np.random.default_rng(6)
     minutes, of_day = rng.integers(0, 365 * 1440, 4000), rng.normal(size=365)
     stamps = np.datetime64("2024-01-01") + minutes.astype("timedelta64[m]")

@@ -1,5 +1,6 @@
 """Selection by sums over neighbours: sensitivity, the score against a loop, bends that are found, budgets."""
 
+import re
 from fractions import Fraction
 
 import jax
@@ -103,6 +104,19 @@ def test_bends_are_found_that_correlations_miss():
     linear = discovery.moment_pc(jax.random.key(0), records, epsilon=10.0)
     assert discovery.skeleton_f1(linear, truth) < 0.75
     assert "any smooth shape" in graph.note
+    assert "as far from the truth" not in graph.note
+
+
+def test_a_graph_that_noise_leaves_far_from_the_truth_says_so_first():
+    records, _ = model("linear", 6, 1)
+    few = Records(records.values[:1500], records.columns)
+    note = discovery.neighbour_pc(jax.random.key(0), few, epsilon=0.3).note
+    told = "Expect this graph to be about as far from the truth as a graph without edges"
+    assert note.startswith(told)
+    epsilon, count = map(float, re.search(r"From about epsilon ([\d.]+) or ([\d.]+) records on", note).groups())
+    assert told not in discovery.neighbour_pc(jax.random.key(0), few, epsilon=epsilon).note
+    assert 0.3 < epsilon < 10.0
+    assert 1500 < count < 100_000
 
 
 @pytest.mark.parametrize(("kind", "least"), [("linear", 0.9), ("coded", 0.85)])

@@ -98,12 +98,12 @@ def _quiet_enough(records: Records, budget: Budget) -> str:
     budgets = (Budget.of(epsilon, budget.delta, budget.relation) for epsilon in larger)
     needed = next(other.epsilon for other in budgets if _noise(other, columns) <= TREE_FROM * n)
     return (
-        f"Further edges are looked for from about epsilon {_rounded_up(needed):g}, or from about "
-        f"{_rounded_up(enough):.0f} records, on."
+        f"Further edges are looked for from about epsilon {rounded_up(needed):g}, or from about "
+        f"{rounded_up(enough):.0f} records, on."
     )
 
 
-def _rounded_up(value: float) -> float:
+def rounded_up(value: float) -> float:
     """To two digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit

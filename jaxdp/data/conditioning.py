@@ -197,8 +197,8 @@ def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[st
     if found and timed:
         raised[SINGLE_DAYS] = (
             f"What belongs to single days of {', '.join(timed)} (weather, holidays, shifts) is not conditioned on: "
-            "where X and Y both follow it, true nulls are rejected. Given a column of days without times, records of one "
-            f"day alone are compared, from {RECORDS_A_DAY} records a day on."
+            "where X and Y both follow it, true nulls are rejected. Given a column of days without times, records of "
+            f"one day alone are compared, from {RECORDS_A_DAY} records a day on."
         )
     return raised
 

@@ -108,7 +108,7 @@ def test_bends_are_found_that_correlations_miss():
 
 
 def test_a_graph_that_noise_leaves_far_from_the_truth_says_so_first():
-    records, _ = model("linear", 6, 1)
+    records, _ = model("linear", 8, 1)
     few = Records(records.values[:1500], records.columns)
     note = discovery.neighbour_pc(jax.random.key(0), few, epsilon=0.3).note
     told = "Expect this graph to be about as far from the truth as a graph without edges"

@@ -43,7 +43,8 @@ MODEL = (
     "deviation. Conditioning sets hold at most two columns."
 )
 HARDLY_NEARER = 0.048  # weakest line from which on graphs of random models are as far as no edges (0.97 to 1 of it)
-MOST_STEPS = 600  # of a larger epsilon, or more records
+MIN_COLUMNS = 8  # of the models on which that was measured
+MAX_STEPS = 600  # of a larger epsilon, or more records
 
 
 def _continuous(levels: Levels) -> bool:
@@ -72,9 +73,9 @@ def _hardly_nearer(setting: Setting) -> str:
     def first(values) -> float | None:
         return next((value for value, other in values if _weakest(other) < HARDLY_NEARER), None)
 
-    if _weakest(setting) < HARDLY_NEARER:
+    if setting.num_columns < MIN_COLUMNS or _weakest(setting) < HARDLY_NEARER:
         return ""
-    grown = [GROWTH**step for step in range(1, MOST_STEPS)]
+    grown = [GROWTH**step for step in range(1, MAX_STEPS)]
     epsilons = ((setting.epsilon * by, dataclasses.replace(setting, epsilon=setting.epsilon * by)) for by in grown)
     sizes = (math.ceil(setting.num_records * by) for by in grown)
     epsilon = first(epsilons)
@@ -82,9 +83,9 @@ def _hardly_nearer(setting: Setting) -> str:
     ways = [f"epsilon {rounded_up(epsilon):g}"] if epsilon else []
     ways += [f"{rounded_up(records):.0f} records"] if records else []
     return (
-        "Expect this graph to be about as far from the truth as a graph without edges: with random models of so many "
-        f"columns and so much noise it was (docs/discovery.md#continuous-distance). From about {' or '.join(ways)} on "
-        "graphs were nearer."
+        "Expect this graph to be about as far from the truth as a graph without edges, as graphs of random models with "
+        f"this much noise are (docs/discovery.md#continuous-distance). From about {' or '.join(ways)} on such graphs "
+        "are nearer."
     )
 
 

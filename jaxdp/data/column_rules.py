@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import difflib
 import math
 import numbers
@@ -135,6 +136,9 @@ def _continuous_rule(name: str, entry: Mapping, notation: Notation) -> ColumnRul
     )
 
 
+_LAST_OF_2024 = datetime.datetime(2024, 12, 31)
+
+
 def _step(where: str, value: Any, width: float) -> float:
     step = _finite(f"{where}: step", value)
     if not 0.0 < step <= width or width / step >= 2**31:
@@ -155,9 +159,8 @@ def _read(what: str, value: Any, notation: Notation) -> float:
         return _finite(what, value)
     found = notation.number(value)
     if math.isnan(found):
-        raise ValueError(
-            f"{what} must be a date such as 2024-12-31, or a text in the column's format, got {printed(value)}."
-        )
+        own = "" if notation.date == ISO else f", or a text such as {_LAST_OF_2024:{notation.date}}"
+        raise ValueError(f"{what} must be a date such as 2024-12-31{own}, got {printed(value)}.")
     return found
 
 

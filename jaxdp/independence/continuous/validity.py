@@ -150,7 +150,10 @@ def contrast_rule(
         "records, or, in Python, give trend_x and trend_y. "
     )
     if checked:
-        sentence += "A quarter of the budget checks this: a finding that jumps of X and Y could explain is flagged. "
+        sentence += (
+            "A quarter of the budget checks for jumps, and flags a finding that they could explain; means that go up "
+            "and down within such a box are not detected. "
+        )
     sentence += LABELS if labels else CONTINUITY
     return Validity(
         FLAG if flags else RUN,

@@ -4,8 +4,9 @@ python -m experiments.evidence.discovery.directions [--first S] [--runs R]  # wr
 python -m experiments.evidence.discovery.directions --again                 # only the searches with directions anew
 python -m experiments.evidence.discovery.directions --table                 # the tables of the pages
 
-Twenty networks of each recipe and size, of seeds that nothing was tuned on (tuning used 700 to 708 and 800 to 807), `max_min_pc` at
-its defaults beside the same search with directions=0. PC without privacy: chi-squared at level 0.01, on the same data.
+Twenty networks of each recipe and size, of seeds that nothing was tuned on (tuning used 700 to 708 and 800 to 807),
+`max_min_pc` at its defaults beside the same search with directions=0. PC without privacy: chi-squared at level 0.01, on
+the same data.
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ class TestSpec:
     one_effect: whether its effect of columns of this coded domain is one number, which a margin can be about.
     suitability: for a user who names the kind of dependence (`KINDS_OF_ALTERNATIVES`), the rank of the test for each
         kind and such a domain among all tests; kinds that are left out are not covered.
-    shown: (entry of the released value, its name for people) whose null law can be drawn; an empty entry is a
-    statistic that is standard normal under the null.
+    shown: (entry of the released value, its name for people) whose null law can be drawn; "entry/0" is the first number
+        of an entry that is an array, an empty entry a statistic that is standard normal under the null.
     true_epsilon: of a published mechanism (`jaxdp.published`), the epsilon that it really has, in words; recommended
     tests cost what is asked for and leave it empty.
     planning: None for tests that the planner does not offer. theory: page of the documentation with proofs.

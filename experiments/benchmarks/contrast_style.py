@@ -13,7 +13,7 @@ SIZE, BITS, CURVES = 4, 24, 4
 
 
 def sums(x, y, z, side: float, width: float):
-    """T of each data set: x, y (batch, n), z (batch, n, 2); side: caliper, width: of psi."""
+    """T and Q of each data set, (2, batch): x, y (batch, n), z (batch, n, 2); side: caliper, width: of psi."""
     place = 0.5 + np.arctan(z) / np.pi
     total = 0.0
     for rotation, shift in (hilbert.public_motion(2, seed) for seed in range(CURVES)):
@@ -37,7 +37,8 @@ def along(x, y, z, place, side, width):
     for axis in range(2):
         kept &= np.ptp(windows(place[..., axis]), axis=0) <= side
     applied = [soft(np.einsum("rbn,rbn->bn", weights, windows(part)), width) for part in (x, y)]
-    return np.einsum("bn,bn,bn->b", kept, *applied, dtype=float)
+    squares = [part * part for part in applied]
+    return np.stack([np.einsum("bn,bn,bn->b", kept, *parts, dtype=float) for parts in (applied, squares)])
 
 
 def windows(values):

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import null_laws
@@ -52,9 +53,12 @@ def _normal_curve(result: Result, label: str) -> NullCurve:
 
 def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | None:
     release = result.release
+    name, _, place = name.partition("/")
     parts = release.value if isinstance(release.value, dict) else {name: release.value}
-    if np.size(parts.get(name, ())) != 1:
+    shown = np.asarray(parts.get(name, ()))
+    if shown.ndim != 1 if place else shown.size != 1:  # of several pairs of columns
         return None
+    index = (int(place),) if place else ()
     final = dataclasses.replace(test, epsilon=stage_epsilons(release)[-1])
     bare = dataclasses.replace(release, certificates=(), earlier=())  # static, and no input of a p-value
 
@@ -62,19 +66,24 @@ def _entry_curve(test, result: Result, name: str, label: str) -> NullCurve | Non
         t = np.asarray(t, float)
         length = -(-t.size // POINTS) * POINTS  # one shape, so that one program serves the number and the curve
         padded = np.resize(t, length).reshape(-1, POINTS)
-        return np.concatenate([np.asarray(_p_values(final, bare, part, name)) for part in padded])[: t.size]
+        return np.concatenate([np.asarray(_p_values(final, bare, part, name, index)) for part in padded])[: t.size]
 
-    return NullCurve(float(np.asarray(parts[name]).item()), tail, label)
+    return NullCurve(float(shown[index].item()), tail, label)
 
 
-@functools.partial(kept_jit, static_argnums=3)
-def _p_values(test, release: Release, values, name: str):
-    """P-values of the release with its entry `name` replaced by each of the values; all are arguments, none is built
-    into the program, which may be kept on disk."""
+@functools.partial(kept_jit, static_argnums=(3, 4))
+def _p_values(test, release: Release, values, name: str, index: tuple[int, ...]):
+    """P-values of the release with its entry `name`, there at `index`, replaced by each of the values.
+
+    All are arguments, none is built into the program, which may be kept on disk.
+    """
     key = jax.random.key(0)  # not drawn from: these p-values are formulas
 
     def p_value(value):
-        changed = {**release.value, name: value} if isinstance(release.value, dict) else value
+        several = isinstance(release.value, dict)
+        if index:
+            value = jnp.asarray(release.value[name] if several else release.value).at[index].set(value)
+        changed = {**release.value, name: value} if several else value
         return test.p_value(key, dataclasses.replace(release, value=changed))
 
     return jax.vmap(p_value)(values)

@@ -14,6 +14,7 @@ import jaxdp
 from experiments.benchmarks import contrast_style
 from experiments.benchmarks.harness import Case, Peer
 from experiments.benchmarks.rows import partition_gcm
+from jaxdp.independence.continuous import contrast_gcm
 from jaxdp.simulate import power
 from jaxdp.simulate.designs import confounder
 from jaxdp.statistics.neighbours import bands, neighbour_order
@@ -44,9 +45,9 @@ def _contrast(n: int, replicates: int, goal) -> Case:
 
     def agree() -> dict[str, float]:
         data = design(jax.random.key(7))
-        ours = float(asked.statistic(jax.random.key(0), data))
+        ours = float(asked.statistic(jax.random.key(0), data)[0])
         arrays = (np.asarray(part)[None] for part in (data.x, data.y, data.z))
-        return {"error": abs(ours - contrast_style.sums(*arrays, side, width)[0]), "tolerance": 1e-2}
+        return {"error": abs(ours - contrast_style.sums(*arrays, side, width)[0, 0]), "tolerance": 1e-2}
 
     peer = Peer(numpy_contrasts, (n, min(replicates, 320), side, width, rate, scale), min(replicates, 320), None, goal)
     return Case(
@@ -107,8 +108,9 @@ def numpy_contrasts(n, replicates, side, width, rate, scale):
         first = z[..., 0]
         wave = np.exp(-0.5 * first * first) * np.sin(2.0 * first)
         x, y = wave + noise[0], noise[1] - wave + EFFECT * noise[0]
-        s = contrast_style.sums(x, y, z, side, width) + rng.laplace(0.0, scale, BATCH)
-        p_values.append(partition_gcm.p_value(np.abs(s), np.sqrt(rate * n), scale))
+        total, squares = contrast_style.sums(x, y, z, side, width) + rng.laplace(0.0, scale, (2, BATCH)) * [[1], [2]]
+        variance = np.clip(contrast_gcm.RATE_OF_SQUARES * squares, contrast_gcm.FLOOR[2] * rate * n, rate * n)
+        p_values.append(partition_gcm.p_value(np.abs(total), np.sqrt(variance), scale))
     return np.concatenate(p_values)
 
 

@@ -39,7 +39,7 @@ def measure(name: str, depth: int, n: int, factor: float, drawn) -> dict:
     domain = nulls.domain_of(nulls.NULLS["sine 3"], depth)
     plain = jaxdp.ContrastGCM(epsilon=1.0, enforce_rule=False, caliper=factor * n ** (-1.0 / depth))
     test = core.specialize(plain, Data(x[0], y[0], z[0], domain))
-    found = np.asarray(curves.statistics(test, x, y, z, domain))
+    found = np.asarray(curves.statistics(test, x, y, z, domain))[:, 0]
     bound = float(test.sensitivity(n).bound)
     of = nulls.NULLS[name].of if name in nulls.NULLS else "power"
     row = {"null": name, "of": of, "d": depth, "n": n, "caliper": factor, "replicates": len(found)}

@@ -9,21 +9,18 @@ given Z.
 """
 
 import argparse
-import dataclasses
 import math
 import time
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from experiments.evidence.level import curves, nulls, recipes
+from experiments.evidence.level import nulls, recipes, squares
 from experiments.record import append, rows
 from jaxdp import core
 from jaxdp.data import Data
-from jaxdp.independence.continuous import roughness
 
 RECORD = Path(__file__).parent / "roughness.jsonl"
 DEPTH, LEVEL, DRAWS, SEED = 2, 0.05, 40, 20261126
@@ -66,35 +63,36 @@ def measure(law: str, n: int, replicates: int) -> list[dict]:
     x, y, z = drawn(law, n, replicates)
     domain = nulls.domain_of(nulls.NULLS["sine 3"], DEPTH)
     one = Data(x[0], y[0], z[0], domain)
-    plain = core.specialize(jaxdp.ContrastGCM(epsilon=1.0, check_roughness=False), one)
-    checked = core.specialize(jaxdp.ContrastGCM(epsilon=1.0, check_roughness=True), one)
-    sums = {name: np.asarray(part)[:, None] for name, part in curves.statistics(checked, x, y, z, domain).items()}
+    checked, _ = squares.forms(DEPTH, n, SIZES[n][0], True)
+    sums = squares.statistics(*jax.tree.flatten(checked)[::-1], x, y, z, domain)
+    sums = {name: np.asarray(part)[:, None] for name, part in sums.items()}
     rng, found = np.random.default_rng(SEED), []
     for epsilon in SIZES[n]:
         if not core.specialize(jaxdp.ContrastGCM(epsilon=epsilon), one).check_roughness:
             raise ValueError(f"no check at n = {n}, epsilon {epsilon}")
-        noise = {name: rng.laplace(size=(len(x), DRAWS)) for name in sums}
-        forms = [dataclasses.replace(test, epsilon=epsilon) for test in (plain, checked)]
-        now, with_check = (test.mechanism_in_force() for test in forms)
-        bound = {name: with_check[name].scale(part) for name, part in forms[1].sensitivity(n).items()}
-        noisy = {name: jnp.asarray(sums[name] + bound[name] * noise[name]) for name in sums}
-        whole = sums["windows"] + now.scale(forms[0].sensitivity(n)) * noise["windows"]
-        sd = jnp.sqrt(plain._null_variance(n))
-        today = now.null_p_value(jnp.asarray(whole), sd, forms[0].sensitivity(n)) <= LEVEL
-        rejected = with_check["windows"].null_p_value(noisy["windows"], sd, forms[1].sensitivity(n)["windows"]) <= LEVEL
-        doubt = roughness.doubt(noisy, with_check, forms[1].sensitivity(n), sd**2, DEPTH)
-        clear = rejected & ~roughness.is_raised(doubt)
+        noise = {name: rng.laplace(size=(len(x), DRAWS, *part.shape[2:])) for name, part in sums.items()}
+        plain, without = squares.forms(DEPTH, n, epsilon, False)
+        checked, within = squares.forms(DEPTH, n, epsilon, True)
+        with_check = checked.mechanism_in_force()
+        bound = {name: float(with_check[name].scale(part)) for name, part in checked.sensitivity(n).items()}
+        noisy = {name: sums[name] + bound[name] * noise[name] for name in sums}
+        whole = sums["windows"] + float(plain.mechanism_in_force().scale(plain.sensitivity(n))) * noise["windows"]
+        today = np.asarray(without["now"](whole)[0]) <= LEVEL
+        p_values, unflagged = map(np.asarray, within["now"](noisy))
+        rejected = p_values <= LEVEL
+        clear = rejected & unflagged
+        sums_of_windows, coarse = sums["windows"][..., 0], sums["coarse"]
         row = {"law": law, "n": n, "epsilon": epsilon, "replicates": len(x), "draws": DRAWS}
         row |= {
-            name: round(float(jnp.mean(part)), 4)
+            name: round(float(np.mean(part)), 4)
             for name, part in (("now", today), ("found", rejected), ("plain", clear))
         }
         row |= {
-            "fine": round(float(sums["windows"].mean() / math.sqrt(n)), 3),
-            "coarse": round(float(sums["coarse"].mean() / math.sqrt(n)), 3),
+            "fine": round(float(sums_of_windows.mean() / math.sqrt(n)), 3),
+            "coarse": round(float(coarse.mean() / math.sqrt(n)), 3),
         }
-        row |= {"rate": round(float(sums["windows"].var() / n), 2)}
-        row |= {"rate_corrected": round(float(((4 * sums["windows"] - sums["coarse"]) / 3).var() / n), 2)}
+        row |= {"rate": round(float(sums_of_windows.var() / n), 2)}
+        row |= {"rate_corrected": round(float(((4 * sums_of_windows - coarse) / 3).var() / n), 2)}
         found.append(row)
     return found
 

@@ -34,10 +34,14 @@ from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours import contrasts, neighbour_order
 
-# Measured on simulated nulls, not proved: the null variance per record (#null-rate).
+# Measured on simulated nulls, not proved: the largest null variance per record (#null-rate), and the null variance of T
+# per unit of Q, of the mean over four curves and of fewer or of the symmetric form (#released-variance).
 NULL_RATE = {2: 1.7, 3: 2.2, 4: 2.2, 5: 2.2}
 NULL_RATE_OF_FOUR = {3: 2.0}  # of the mean over four curves, where it is another (#null-rate)
 NULL_RATE_OF_MANY = {2: 1.5, 3: 1.7}  # of the mean over four curves
+RATE_OF_SQUARES, RATE_OF_SQUARES_OF_OTHERS = 1.8, 3.0
+DECIDES = 2.0  # sds
+FLOOR = {2: 0.5, 3: 0.5, 4: 0.25, 5: 0.25}  # of the largest null variance, so that little noise shows no bend
 SYMMETRIC_FROM = 20_000  # records; below, skewed noise in both X and Y costs little level and the simplex is sharper
 
 
@@ -71,11 +75,13 @@ class ContrastGCM(ContrastTest):
     Statistic: records sorted along a Hilbert curve through the box of Z; in each window of m records that follow each
     other, a = unit vector orthogonal to (1, z); T = sum over windows of psi(a'x) psi(a'y), psi(t) = clip(t/c, -1, 1).
     Linear trends of X and Y in z cancel exactly. m = d + 2, or 2 (d + 1) in the symmetric form from 20000 records.
-    Sensitivity: 2 (2m - 1), for replace-one neighbours, whatever n and the law of Z; p q times that in L1 for p and q
-    columns of x and y, sqrt(p q) times in L2. The same for the sum that `check_roughness` releases.
+    Released beside it, at no cost: Q/2, Q = sum over windows of the squares of these products, rounded up to 2^-10.
+    Sensitivity: 2 (2m - 1) of T and Q/2 together, for replace-one neighbours, whatever n and the law of Z; p q times
+    that in L1 for p and q columns of x and y, sqrt(p q) times in L2. The same for the sum of `check_roughness`.
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho).
-    P-value: exact for the noise; normal null of variance v n, v measured over many laws (bounded by 2m - 1). Level:
-    trends must be close to planes within a window; `validity` says how close, and refuses too few records.
+    P-value: exact for the noise on T; normal null of variance 1.8 Q (3 Q in the symmetric form and with fewer than four
+    curves; measured, bounded by m Q), at most v n, at least half of that (a quarter given four and five columns).
+    Level: trends must be close to planes within a window; `validity` says how close, and refuses too few records.
 
     trend_x, trend_y: public functions of z, subtracted from x and y: asked about one record, z of shape (1, d), they
         return one number (a tuple of one per column for several columns of x or y).
@@ -84,8 +90,9 @@ class ContrastGCM(ContrastTest):
     closest: of the windows of a curve only this share counts, those that are least wide; at the same sensitivity.
         Default: all for two columns; for more all below n min(1, epsilon) = 1000, four fifths below 3000, half below
         20000, then a quarter (an epsilon that is traced counts as 1).
-    null_rate: v; default 1.5 for two columns and 1.7 for three (1.7 and 2.0 below 1000 records, 1.7 and 2.2 with fewer
-        than four curves), 2.2 for more; raise it for scales below a quarter of the residuals'.
+    null_rate: v; if given, the null variance per record whatever Q is. Default: 1.5 for two columns and 1.7 for three
+        (1.7 and 2.0 below 1000 records, 1.7 and 2.2 with fewer than four curves), 2.2 for more; raise it for scales
+        below a quarter of the residuals'.
     symmetric: the form; default by n. rotation: seed of the public rotation and shift of the curve.
     num_rotations: T is the mean over this many curves (1, 2, 4, 8), at the same sensitivity and a smaller variance;
         default 4 for two and three columns, 1 for more.
@@ -114,7 +121,7 @@ class ContrastGCM(ContrastTest):
         accepts=lambda domain: continuous_columns_of_z(domain) >= 2,
         rank=lambda domain: 3 * (continuous_columns_of_z(domain) >= 2),
         suitability=lambda domain: {LINEAR: 3, MONOTONE: 3} if continuous_columns_of_z(domain) >= 2 else {},
-        shown=("windows", "released sum over neighbours"),
+        shown=("windows/0", "released sum over neighbours"),
         planning=Planning(),
         theory="docs/theory/ordered_neighbours.md",
     )
@@ -142,11 +149,12 @@ class ContrastGCM(ContrastTest):
         noise = test._of_windows(test.mechanism_in_force()).variance(test._of_windows(test.sensitivity(count)))
         known = (noise, self._rate(depth, count), self._side(depth, count, num_strata(data)), self.scale_x)
         noise, rate, side, scale = map(as_number, known)
+        least = FLOOR[depth] if self.null_rate is None else 1.0
         return validity.contrast_rule(
             count,
             depth,
             noise,
-            rate * as_number(self.most_windows(count)),
+            rate * least * as_number(self.most_windows(count)),
             side,
             windows=as_number(self.most_windows(count)),
             symmetric=self.is_symmetric(count),
@@ -194,9 +202,9 @@ class ContrastGCM(ContrastTest):
         return min(1.0, side * longer ** (1.0 / depth))
 
     def window_sums(self, x, y, points, scores, kept):
-        """T of records in the order of one curve, (p, q)."""
+        """T and Q/2 of records in the order of one curve, (p, q, 2)."""
         symmetric = self.is_symmetric(points.shape[0])
-        return contrasts.contrast_sum(x, y, points, scores, kept, self.widths(), symmetric)
+        return contrasts.contrast_sums(x, y, points, scores, kept, self.widths(), symmetric)
 
     def is_symmetric(self, num_records: int) -> bool:
         """Whether the symmetric form is used for this number of records."""
@@ -211,12 +219,12 @@ class ContrastGCM(ContrastTest):
         return NULL_RATE_OF_MANY.get(depth, few) if num_records >= MANY else few
 
     def statistic(self, key, data):
-        """T, (p, q) or a scalar for one pair; with `check_roughness` a dict of `windows` (T) and `coarse` (T_s)."""
+        """T and Q/2, (p, q, 2) or (2,) for one pair; with `check_roughness` a dict of `windows` (both) and `coarse`."""
         priority = neighbour_order.priorities(key, data.x.shape[0])
         fine = self.total(priority, data)
         if not self.check_roughness:
             return fine
-        return {"windows": fine, "coarse": self.total(priority, data, roughness.num_classes(self.depth))}
+        return {"windows": fine, "coarse": self.total(priority, data, roughness.num_classes(self.depth))[..., 0]}
 
     def sensitivity(self, num_records):
         mechanism = self.mechanism_in_force()
@@ -225,7 +233,7 @@ class ContrastGCM(ContrastTest):
         return {name: self._bound(mechanism[name], num_records) for name in roughness.SHARES}
 
     def _bound(self, mechanism, num_records: int) -> Sensitivity:
-        """Of one sum over windows, the same in classes."""
+        """Of T and Q/2 together, and of T in classes alone."""
         pairs = math.prod(self.num_columns[:2])
         return Sensitivity(
             bound=self.largest_change(num_records) * (pairs if mechanism.norm is Norm.L1 else math.sqrt(pairs)),
@@ -242,7 +250,8 @@ class ContrastGCM(ContrastTest):
     def _released(self, release):
         """T, its mechanism and its sensitivity."""
         parts = release.value, self.mechanism_in_force(), release.sensitivity
-        return tuple(map(self._of_windows, parts))
+        value, mechanism, sensitivity = map(self._of_windows, parts)
+        return value[..., 0], mechanism, sensitivity
 
     def settled(self, shapes, release):
         """With the check that this release has, whatever a traced budget was taken for."""
@@ -253,15 +262,37 @@ class ContrastGCM(ContrastTest):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
         total, mechanism, sensitivity = self._released(release)
-        sd = jnp.sqrt(self._null_variance(release.num_records)) + self._poison()
-        return mechanism.null_p_value(total, sd, sensitivity)
+        return mechanism.null_p_value(total, self._null_sd(release, total), sensitivity)
 
     def pair_statistics(self, release):
         """The noisy sum T over windows of neighbours."""
         return self._released(release)[0]
 
-    def _null_variance(self, num_records: int):
+    def _largest_variance(self, num_records: int):
+        """What T varies by at most under the null hypothesis; public."""
         return self._rate(self.depth, num_records) * self.most_windows(num_records)
+
+    def _null_variance(self, release):
+        """Of T under the null hypothesis, by its released squares; between `FLOOR` of the largest and the largest."""
+        squares = self._of_windows(release.value)[..., 1] / contrasts.WEIGHT_OF_SQUARES
+        count = release.num_records
+        largest = self._largest_variance(count)
+        if self.null_rate is not None:
+            return largest * jnp.ones_like(squares)
+        return jnp.clip(self._rate_of_squares(count) * squares, FLOOR[self.depth] * largest, largest)
+
+    def _rate_of_squares(self, num_records: int) -> float:
+        sharp = self.curves(self.depth) >= 4 and not self.is_symmetric(num_records)
+        return RATE_OF_SQUARES if sharp else RATE_OF_SQUARES_OF_OTHERS
+
+    def _null_sd(self, release, value):
+        """The root of the null variance, enlarged for the noise of the squares as a p-value of `value` needs it."""
+        sd = jnp.sqrt(self._null_variance(release)) + self._poison()
+        if self.null_rate is not None:
+            return sd
+        _, mechanism, sensitivity = self._released(release)
+        times = self._rate_of_squares(release.num_records) / contrasts.WEIGHT_OF_SQUARES
+        return mechanism.widened(value, sd, sensitivity, times**2 * mechanism.variance(sensitivity))
 
     def interpret(self, key, release):
         """T, and the mean of psi(a'x) psi(a'y) over the windows that may count, with its interval; too wide ones are 0.
@@ -270,14 +301,19 @@ class ContrastGCM(ContrastTest):
         """
         p_values = self.pair_p_values(key, release)
         total, mechanism, sensitivity = self._released(release)
-        count, miss = release.num_records, self._miss()
-        most, variance = self._most(count), self._null_variance(count) + self._poison()
+        most, miss = self._most(release.num_records), self._miss()
         effect = effect_sizes.for_pairs(
-            lambda total, null: effect_sizes.concordance(total, null, most, variance, mechanism, sensitivity, miss),
+            lambda total, null, sd: effect_sizes.concordance(total, null, most, sd**2, mechanism, sensitivity, miss),
             total,
             p_values,
+            self._null_sd(release, self._far(release)),
         )
         return Interpretation(null_laws.bonferroni(p_values), total, *effect)
+
+    def _far(self, release):
+        """A value of T where a test at the level of an interval decides: the sd is enlarged for its ends."""
+        _, mechanism, sensitivity = self._released(release)
+        return DECIDES * jnp.sqrt(self._null_variance(release) + mechanism.variance(sensitivity))
 
     def _most(self, num_records: int):
         """The largest size of T."""
@@ -290,7 +326,7 @@ class ContrastGCM(ContrastTest):
         count = release.num_records
         _, mechanism, sensitivity = test._released(release)
         return effect_sizes.detectable_concordance(
-            test._most(count), test._null_variance(count), mechanism, sensitivity
+            test._most(count), jnp.max(test._null_variance(release)), mechanism, sensitivity
         )
 
     def released_flags(self, shapes, release) -> dict[str, str]:
@@ -299,11 +335,9 @@ class ContrastGCM(ContrastTest):
         if not test.check_roughness:
             return {}
         p_values = np.ravel(test.pair_p_values(None, release))
-        found = roughness.doubt(
-            jax.tree.map(lambda value: jnp.ravel(value)[int(np.argmin(p_values))], release.value),
-            test.mechanism_in_force(),
-            release.sensitivity,
-            test._null_variance(release.num_records),
-            test.depth,
-        )
+        total, *_ = test._released(release)
+        sums = {"windows": total, "coarse": release.value["coarse"]}, test._null_variance(release)
+        sums, variance = jax.tree.map(lambda of_pairs: jnp.ravel(of_pairs)[int(np.argmin(p_values))], sums)
+        largest = test._largest_variance(release.num_records)
+        found = roughness.doubt(sums, test.mechanism_in_force(), release.sensitivity, variance, largest, test.depth)
         return roughness.flag(found, p_values.size, test.depth)

@@ -88,7 +88,10 @@ class ContrastTest(NeighbourTest):
         return self.total(neighbour_order.priorities(key, data.x.shape[0]), data)
 
     def total(self, priority, data, classes: int = 1):
-        """The statistic; classes: windows hold records of one of so many classes, chosen by the records' priorities."""
+        """`window_sums`, the mean over the curves.
+
+        classes: windows hold records of one of so many classes, chosen by the records' priorities.
+        """
         x, y = sides(data, self.trend_x, self.trend_y)
         plain, codes = split_columns(data)
         count, depth = plain.shape
@@ -128,7 +131,10 @@ class ContrastTest(NeighbourTest):
         return self.window_sums(x, y, points, scores, kept)
 
     def window_sums(self, x, y, points, scores, kept):
-        """Sums over the windows that are kept, (p, q): x (n, p), y (n, q), points (n, d), scores (n,) in one order."""
+        """Sums over the windows that are kept, (p, q, ...).
+
+        x (n, p), y (n, q), points (n, d), scores (n,) in one order.
+        """
         raise NotImplementedError
 
     def is_symmetric(self, num_records: int) -> bool:

@@ -15,7 +15,8 @@ LEVEL = 0.05  # of the finding that has to be there without what jumps add, and 
 AFFORDABLE = 1 / 8  # noise of the whole budget over the null variance, up to which the share is hardly missed
 FEWEST_WINDOWS = 7 / 8  # of all, that classes leave
 FEWEST_RECORDS = 1000  # below, windows four times as wide span whole trends
-CORRECTED_RATE = 4 / 3  # measured: null variance of W, in those of T (#roughness)
+CORRECTED_RATE = 17 / 9  # null variance of W, in those of T, were T and T_s independent and of one variance
+MAX_CORRECTED_RATE = 4 / 3  # measured: the largest of W, in the largest of T (#roughness)
 
 
 def num_classes(depth: int) -> int:
@@ -47,18 +48,19 @@ class Doubt(NamedTuple):
     coarser: Any
 
 
-def doubt(value, budget, sensitivity, null_variance, depth: int) -> Doubt:
-    """Of the released sums {"windows": T, "coarse": T_s}; null_variance: of T without noise."""
+def doubt(value, budget, sensitivity, null_variance, largest, depth: int) -> Doubt:
+    """Of the released sums {"windows": T, "coarse": T_s}; null_variance: of T without noise, at most `largest`."""
     law, gain = budget["windows"], 1.0 / (RATIOS[depth] - 1.0)
     fine, coarse = value["windows"], value["coarse"]
     scales = jnp.stack([jnp.asarray(budget[name].scale(sensitivity[name])) for name in ("windows", "coarse")])
     corrected, added = (1.0 + gain) * fine - gain * coarse, (coarse - fine) * jnp.sign(fine)
     sd = jnp.sqrt(null_variance)
+    sd_corrected = jnp.sqrt(jnp.minimum(CORRECTED_RATE * null_variance, MAX_CORRECTED_RATE * largest))
     two_sided = law.combined_p_value(added, sd, scales)
     return Doubt(
         fine,
         coarse,
-        law.combined_p_value(corrected, jnp.sqrt(CORRECTED_RATE) * sd, scales * jnp.array([1.0 + gain, gain])),
+        law.combined_p_value(corrected, sd_corrected, scales * jnp.array([1.0 + gain, gain])),
         jnp.sign(corrected) == jnp.sign(fine),
         jnp.where(added > 0.0, 0.5 * two_sided, 1.0 - 0.5 * two_sided),
     )

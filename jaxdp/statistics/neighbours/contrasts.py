@@ -1,8 +1,8 @@
 """Contrasts of neighbouring records that no linear trend in z can move.
 
 In a window of m records that follow each other along a curve through the box, a = unit vector orthogonal to (1, z);
-T = sum over windows of q psi(a'x/c) psi(a'y/c) (docs/theory/ordered_neighbours.md#contrast). Arrays (m, windows) hold
-the r-th record of every window in row r.
+T = sum over windows of q phi, phi = psi(a'x/c) psi(a'y/c), Q = sum over windows of q phi^2
+(docs/theory/ordered_neighbours.md#contrast). Arrays (m, windows) hold the r-th record of every window in row r.
 """
 
 import functools
@@ -11,9 +11,19 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.statistics.neighbours.bands import products
-from jaxdp.statistics.neighbours.soft_sign import soft_sign
+from jaxdp.statistics.neighbours.soft_sign import soft_sign, squared
 
 RIDGE = 1e-7  # squared length below which a direction counts as none, relative to the rows' squared lengths
+
+
+WEIGHT_OF_SQUARES = 0.5  # of Q beside T: the largest that leaves their joint L1 bound that of T alone (#squares)
+
+
+def contrast_sums(x, y, z, scores, kept, widths, symmetric: bool):
+    """T and Q/2 for all pairs of columns, (p, q, 2); arguments as of `contrast_sum`."""
+    sides, kept = _contrasted(x, y, z, scores, kept, widths, symmetric)
+    squares = products(squared(sides[0]) * kept, squared(sides[1]))
+    return jnp.stack([products(sides[0] * kept, sides[1]), WEIGHT_OF_SQUARES * squares], axis=-1)
 
 
 def contrast_sum(x, y, z, scores, kept, widths, symmetric: bool):
@@ -21,6 +31,12 @@ def contrast_sum(x, y, z, scores, kept, widths, symmetric: bool):
 
     scores: of the records' priorities. kept: weight of each window (n - m + 1,) in [0, 1]. widths: c of x and y.
     """
+    sides, kept = _contrasted(x, y, z, scores, kept, widths, symmetric)
+    return products(sides[0] * kept, sides[1])
+
+
+def _contrasted(x, y, z, scores, kept, widths, symmetric: bool):
+    """psi of the contrasts of x (windows, p) and of y (windows, q), and the weights of the windows as a column."""
     contrast = symmetric_contrast if symmetric else simplex_contrast
     size = window_size(z.shape[1], symmetric)
     weights = contrast([windows(z[:, j], size) for j in range(z.shape[1])], windows(scores, size))
@@ -28,7 +44,7 @@ def contrast_sum(x, y, z, scores, kept, widths, symmetric: bool):
     for values, width in ((x, widths[0]), (y, widths[1])):
         applied = [dot(weights, windows(values[:, j], size)) for j in range(values.shape[1])]
         sides.append(soft_sign(jnp.stack(applied, axis=1), width))
-    return products(sides[0] * kept.astype(x.dtype)[:, None], sides[1])
+    return sides, kept.astype(x.dtype)[:, None]
 
 
 def window_size(depth: int, symmetric: bool) -> int:

@@ -18,6 +18,12 @@ def on_grid(values):
     return (scaled + jax.lax.stop_gradient(jnp.round(scaled) - scaled)) / GRID
 
 
+def squared(values):
+    """Squares of numbers on the grid in [-1, 1], rounded up to the grid: at least the square, at most the size."""
+    scaled = values**2 * GRID
+    return (scaled + jax.lax.stop_gradient(jnp.ceil(scaled) - scaled)) / GRID
+
+
 def soft_sign(difference, width):
     """clip(difference/width, -1, 1) on the grid; an infinite or undefined quotient counts as +-1 or 0."""
     return on_grid(jnp.clip(jnp.nan_to_num(difference / width, nan=0.0), -1.0, 1.0))

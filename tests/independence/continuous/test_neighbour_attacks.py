@@ -13,7 +13,7 @@ import pytest
 import jaxdp
 from jaxdp import core
 from jaxdp.independence.continuous import band_gcm
-from jaxdp.statistics.neighbours import bands, contrasts, hilbert, neighbour_order
+from jaxdp.statistics.neighbours import bands, contrasts, hilbert, neighbour_order, soft_sign
 
 SIZE = 12  # records of the attacked data sets
 
@@ -26,7 +26,7 @@ def key(seed):
 
 @functools.cache
 def largest_change(statistic, depth=1, grid_z=False, steps=400, climbers=64, size=SIZE):
-    """The largest |change| of a statistic (x, y, z, priority) that hill climbing over neighbours finds, in float64.
+    """The largest change, in L1, of a statistic (x, y, z, priority) that hill climbing finds, in float64.
 
     One climb: `size` records and a replacement of the first; a step redraws one entry and is kept if it does no harm.
     """
@@ -34,7 +34,7 @@ def largest_change(statistic, depth=1, grid_z=False, steps=400, climbers=64, siz
     def change(table, priority):
         other = jnp.concatenate([table[-1:], table[1:-1]])
         ends = [statistic(part[:, 0], part[:, 1], part[:, 2:], priority) for part in (table[:-1], other)]
-        return jnp.abs(ends[0] - ends[1])
+        return jnp.sum(jnp.abs(ends[0] - ends[1]))
 
     def drawn(key_value, column):
         key_grid, key_free = jax.random.split(key_value)
@@ -103,7 +103,16 @@ def blocks_of_ranks(x, y, z, priority):
 
 
 def contrast(
-    x, y, z, priority, per_place=False, symmetric=False, which=lambda wide, x, y: jnp.ones(wide.shape), codes=None
+    x,
+    y,
+    z,
+    priority,
+    per_place=False,
+    symmetric=False,
+    which=lambda wide, x, y: jnp.ones(wide.shape),
+    codes=None,
+    sums=contrasts.contrast_sum,
+    width=0.01,
 ):
     """T of records sorted by their Hilbert keys (d = 1: by z); per_place is the flawed start.
 
@@ -118,7 +127,12 @@ def contrast(
     if codes is not None:
         kept = kept * (contrasts.ranges(codes[order][:, None], size) == 0)
     table = (x[order][:, None], y[order][:, None], z[order], scores, kept)
-    return contrasts.contrast_sum(*table, (0.01, 0.01), symmetric)[0, 0]
+    return sums(*table, (width, width), symmetric)[0, 0]
+
+
+def contrast_and_squares(x, y, z, priority):
+    """T and Q/2, of kernels wide enough for products between 0 and 1."""
+    return contrast(x, y, z, priority, sums=contrasts.contrast_sums, width=0.2)
 
 
 def contrast_per_place(x, y, z, priority):
@@ -155,6 +169,7 @@ def contrast_of_the_narrow(x, y, z, priority):
         (contrast, 1, 10.0, 9.0),
         (contrast, 2, 14.0, 13.0),
         (contrast_of_the_closest, 1, 10.0, 9.0),
+        (contrast_and_squares, 1, 10.0, 9.0),
     ],
 )
 def test_attacks_reach_the_sensitivity_and_never_pass_it(statistic, depth, bound, planted):
@@ -162,6 +177,23 @@ def test_attacks_reach_the_sensitivity_and_never_pass_it(statistic, depth, bound
     assert found <= bound
     assert found >= 0.95 * bound
     assert found > planted
+
+
+@pytest.mark.parametrize(("weight", "sound"), [(contrasts.WEIGHT_OF_SQUARES, True), (0.6, False)])
+def test_squares_are_free_up_to_half_the_weight_of_the_sum(weight, sound):
+    """Windows of one size before and of one size after; the proof shows that unlike ones do no more."""
+    before, after = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
+    moved = before + after + weight * np.abs(after**2 - before**2)
+    assert moved.max() == pytest.approx(2.0) if sound else moved.max() > 2.01
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_squares_on_the_grid_lie_between_the_square_and_the_size(dtype):
+    with jax.enable_x64(dtype is np.float64):
+        values = np.arange(-1024, 1025, dtype=dtype) / 1024
+        found = np.asarray(soft_sign.squared(jnp.asarray(values)))
+    assert np.all((values**2 <= found) & (found <= np.abs(values)))
+    np.testing.assert_array_equal(found * 1024, np.round(found * 1024))
 
 
 def test_the_attacked_bound_is_the_declared_one():

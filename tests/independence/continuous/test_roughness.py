@@ -11,6 +11,7 @@ import jaxdp
 from experiments.evidence.level import nulls
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, Column, Domain
+from jaxdp.independence import null_curve
 from jaxdp.independence.continuous import roughness
 from jaxdp.independence.pairs import AllPairs
 from jaxdp.independence.recommended import Recommended
@@ -47,7 +48,7 @@ def test_it_is_made_where_its_share_is_hardly_missed(n, epsilon, depth, levels, 
     rule = test.validity(data)
     assert rule.flags == (() if checked else ("curvature",))
     assert rule.verdict == ("run" if checked else "flag")
-    assert ("checks this" in rule.sentence) is checked
+    assert ("checks for jumps" in rule.sentence) is checked
 
 
 def test_a_mechanism_of_another_kind_is_judged_by_its_noise():
@@ -72,7 +73,7 @@ def test_classes_have_equal_sizes_and_follow_the_priorities_alone():
 def doubts(fine, coarse, epsilon=1.0, n=4000, pairs=1):
     test = dataclasses.replace(core.specialize(TEST, shapes(n)), epsilon=epsilon, check_roughness=True)
     value = {"windows": jnp.asarray(fine), "coarse": jnp.asarray(coarse)}
-    found = roughness.doubt(value, test.mechanism_in_force(), test.sensitivity(n), test._null_variance(n), 2)
+    found = roughness.doubt(value, test.mechanism_in_force(), test.sensitivity(n), 1.5 * n, 1.5 * n, 2)
     return found, np.asarray(roughness.is_raised(found, pairs))
 
 
@@ -195,3 +196,28 @@ def test_a_builder_settles_it_before_a_budget_is_traced(n, epsilon, checked):
     release = jax.jit(lambda test: core.run(test, jax.random.key(1), data).release)(traced)
     told = traced.released_flags(core.public_shapes(data), release)  # by the form that the release has
     assert bool(told) is not checked
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_the_null_law_is_drawn_of_the_sum_and_its_squares_stay(checked):
+    test = dataclasses.replace(TEST, check_roughness=checked)
+    result = core.run(test, jax.random.key(4), _uniform(1000))
+    curve = null_curve.null_curve(test, result)
+    assert curve is not None
+    assert curve.statistic == pytest.approx(float(result.statistic))
+    assert curve.tail(np.array([abs(curve.statistic)]))[0] == pytest.approx(float(result.p_value), rel=1e-3)
+
+
+def test_the_null_variance_follows_the_squares_between_its_floor_and_the_largest():
+    release = core.run(TEST, jax.random.key(5), _uniform(1000)).release
+    test = core.specialize(TEST, _uniform(1000))
+    found = [
+        float(test._null_variance(dataclasses.replace(release, value=jnp.array([0.0, half]))))
+        for half in (0.0, 300.0, 1e4)
+    ]
+    assert found == pytest.approx([750.0, 1.8 * 600.0, 1500.0])
+
+
+def _uniform(n):
+    x, y, z = np.split(np.random.default_rng(12).uniform(-1, 1, (n, 4)), [1, 2], axis=1)
+    return jaxdp.Data(x[:, 0], y[:, 0], z, shapes(n).domain)

@@ -78,9 +78,9 @@ def _hardly_nearer(setting: Setting) -> str:
     grown = [GROWTH**step for step in range(1, MAX_STEPS)]
     epsilons = ((setting.epsilon * by, dataclasses.replace(setting, epsilon=setting.epsilon * by)) for by in grown)
     sizes = (math.ceil(setting.num_records * by) for by in grown)
-    epsilon = first(epsilons)
+    needed = first(epsilons)
     records = first((size, dataclasses.replace(setting, num_records=size)) for size in sizes)
-    ways = [f"epsilon {rounded_up(epsilon):g}"] if epsilon else []
+    ways = [f"epsilon {rounded_up(needed):g}"] if needed else []
     ways += [f"{rounded_up(records):.0f} records"] if records else []
     return (
         "Expect this graph to be about as far from the truth as a graph without edges, as graphs of random models with "

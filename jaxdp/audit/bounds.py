@@ -24,6 +24,7 @@ from jaxdp.simulate.examples import FAR
 WITHOUT_VALUE = np.array([np.nan, np.inf, -np.inf, -0.0])
 EXTREMES = np.array([-FAR, -1.0, 0.0, 1.0, FAR])
 LANES, ROUNDS = 32, 30
+SHARES_WITHOUT = (0.5, 0.9)  # of the other records that have no value, at the end of a search
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,7 +281,11 @@ class _Climb:
         self._try(*self._moved())
 
     def spoil(self) -> None:
-        """Scores the data sets with a neighbour without values: in all its columns or in one, each of four kinds."""
+        """Scores the data sets with a neighbour without values: in all its columns or in one, each of four kinds.
+
+        For a query that reads missing values also with most of the *other* records without one, on which a statistic
+        that is centred or divided by those present depends far more than on one among many.
+        """
         floats = [n for n, leaf in enumerate(self.state) if _is_float(leaf) and not self.fixed[n]]
         if self.replace is not None or not floats:
             return
@@ -292,6 +297,14 @@ class _Climb:
                 for number in columns:
                     state[number][lane, row] = value
             self._try(state, self.at)
+        if self.query.reads_missing:
+            for share in SHARES_WITHOUT:
+                state = [leaf.copy() for leaf in self.state]
+                gone = self.rng.uniform(size=(len(self.at), self.count + 1)) < share
+                gone[:, self.count] = gone[np.arange(len(self.at)), self.at] = False
+                for number in floats:
+                    state[number][gone] = np.nan
+                self._try(state, self.at)
 
     def _try(self, state, at) -> None:
         batch, others = self._pairs(state, at)

@@ -38,7 +38,8 @@ def bound(name, epsilon, tables, runs=RUNS):
 
 def test_every_search_has_an_audit_or_says_why_not():
     for name, search in spec.searches().items():
-        assert bool(search.spec.audits) != bool(search.spec.without_audit), name
+        told = f"{name} needs audits=(SearchAudit(...),) in its SearchSpec, or without_audit= with the reason, not both"
+        assert bool(search.spec.audits) != bool(search.spec.without_audit), told
     pilots = {subject.pilot for subject in searches.SEARCHES.values()} - {None}
     assert all(searches.SEARCHES[pilot].walked for pilot in pilots)
     assert searches.SEARCHES["pc"].build(1.0).keywords["max_tests"] == 4

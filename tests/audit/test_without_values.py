@@ -68,6 +68,29 @@ class SaysThatItReads(CutProducts):
     reads_missing = True
 
 
+@frozen_pytree
+class MeanOfThePresent(CutProducts):
+    """The sum over records with values, extended to all: where few have one, a record moves it by far more than 2."""
+
+    reads_missing = True
+
+    def statistic(self, key, data):
+        del key
+        products = jnp.clip(data.x * data.y, -1.0, 1.0)
+        return jnp.nansum(products) * len(data.x) / jnp.maximum(jnp.sum(~jnp.isnan(products)), 1)
+
+
+@frozen_pytree
+class SumOfThePresent(CutProducts):
+    """The sum over the records with values, which keeps its bound."""
+
+    reads_missing = True
+
+    def statistic(self, key, data):
+        del key
+        return jnp.nansum(jnp.clip(data.x * data.y, -1.0, 1.0))
+
+
 def spoiled(value):
     x = X.copy()
     x[3] = value
@@ -129,3 +152,11 @@ def test_the_contract_tries_records_without_values(some_checks):
     assert not bound.wrong
     (bound,) = some_checks(SaysThatItReads, "bounds").findings
     assert "neighbours move the statistic by inf of what is declared" in bound.wrong
+
+
+@pytest.mark.full
+def test_the_contract_tries_tables_most_of_whose_records_have_no_value(some_checks):
+    (bound,) = some_checks(SumOfThePresent, "bounds").findings
+    assert not bound.wrong
+    (bound,) = some_checks(MeanOfThePresent, "bounds").findings
+    assert "neighbours move the statistic by" in bound.wrong

@@ -174,10 +174,21 @@ def records(*kinds):
     return Records(np.stack(values, axis=1), tuple(columns))
 
 
+KINDS = ([BINARY] * 3, [CONTINUOUS, BINARY, CONTINUOUS], [CONTINUOUS] * 3)
+
+
+def accepted(search):
+    """Records of columns that the search takes."""
+    for found in (records(*kinds) for kinds in KINDS):
+        if search.spec.accepts(found.levels):
+            return found
+    raise AssertionError(f"{search.spec.name} takes none of these columns: add some that it takes to KINDS.")
+
+
 def started(name, account):
     """A search under a release key; None where it opens none."""
     search = searches()[name]
-    data = records() if search.spec.accepts((2, 2, 2)) else records(CONTINUOUS, BINARY, CONTINUOUS)
+    data = accepted(search)
     needs = search.spec.needs
     settings = {"rho": 0.7} if "rho" in needs else {"epsilon": 1.0}
     if "delta" in needs:

@@ -33,11 +33,10 @@ class ChosenRows:
         """How many were found: public."""
         return len(self._units) if self._schema.unit else self._complete
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that every pass must read."""
-        dropping = tuple(self._rules) if self._schema.missing == DROP else ()
-        return (*dropping, *({self._schema.unit} - {"", *dropping}))
+    def read_with(self, names: Sequence[str]) -> list[str]:
+        """These columns, and behind them those that every pass must read besides."""
+        needed = (*(self._rules if self._schema.missing == DROP else ()), *filter(None, [self._schema.unit]))
+        return list(dict.fromkeys((*names, *needed)))
 
     def find(self, pieces: Iterator[Mapping[str, Any]], report: ParseReport | None) -> ChosenRows:
         """By one pass, whose cells the report counts."""

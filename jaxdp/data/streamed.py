@@ -113,12 +113,12 @@ def stream(
             f"sums cannot be kept with unit = {columns.schema.unit!r}, whose rows are chosen anew in every run: leave "
             "out keep_sums."
         )
-    extra = () if chosen is None else tuple(name for name in chosen.names if name not in columns.names)
+    asked = list(columns.names) if chosen is None else chosen.read_with(columns.names)
 
     def pieces(report: ParseReport | None = None, source: Any = source) -> Iterator[Mapping[str, Any]]:
         counted = {} if report is None else report.reading
         how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
-        return readers.pieces(source, [*columns.names, *extra], columns.schema.delimiter, **how)
+        return readers.pieces(source, asked, columns.schema.delimiter, **how)
 
     if chosen is not None:
         count: int | None = chosen.num_records
@@ -166,8 +166,7 @@ def choose(
     if chosen is None:
         return None
     counted = {} if report is None else report.reading
-    asked = [*names, *(name for name in chosen.names if name not in names)]
-    pieces = readers.pieces(source, asked, schema.delimiter, in_batches=True, **counted)
+    pieces = readers.pieces(source, chosen.read_with(names), schema.delimiter, in_batches=True, **counted)
     return chosen.find(_with_progress(pieces, "checking", None), report)
 
 
@@ -205,14 +204,14 @@ def codes(
     """
     chosen = choose(source, schema, names, strict, records, report, hidden)
     report = report if chosen is None else None
-    extra = () if chosen is None else tuple(name for name in chosen.names if name not in names)
+    asked = list(names) if chosen is None else chosen.read_with(names)
     records_of = None if chosen is None else chosen.one_pass()
     columns, rules = schema.columns_of(names), {name: schema.rule(name) for name in names}
     kind = np.min_scalar_type(max(column.levels for column in columns) - 1)
     counted = {} if report is None else report.reading
     how: dict[str, Any] = {"strict": strict, "records": records, "in_batches": True, **counted}
     parts: list[np.ndarray] = []
-    for piece in _with_progress(readers.pieces(source, [*names, *extra], schema.delimiter, **how), "reading", None):
+    for piece in _with_progress(readers.pieces(source, asked, schema.delimiter, **how), "reading", None):
         if report is not None:
             report.add_piece(rules, piece)
         kept = slice(None) if records_of is None else records_of(piece)

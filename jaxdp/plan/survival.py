@@ -13,8 +13,9 @@ import numpy as np
 
 from jaxdp._base import check
 from jaxdp.core import Cost, Release
+from jaxdp.data import conditioning
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
-from jaxdp.independence.survival.log_rank import TABLE, LogRank
+from jaxdp.independence.survival.log_rank import OF_TIME, PAIR, LogRank
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
 from jaxdp.plan.setting import Setting
@@ -27,7 +28,7 @@ DRAWS, BATCH, SEED = 2000, 250, 20_233
 class SurvivalSetting(Setting):
     """Two groups and times to an event on a grid of length 1; the effect is the log hazard ratio of the second group.
 
-    share: of the second group. events: share of the first group whose event is seen. lost: share of the first group
+    z: columns of levels, whose joint levels are strata of one size and one law. share: of the second group. events: share of the first group whose event is seen. lost: share of the first group
     that is lost before its event and the end of the grid, at the same rate in both groups.
     """
 
@@ -52,15 +53,15 @@ class SurvivalSetting(Setting):
         """The setting of an outcome of a `jaxdp.Schema`; that of `Setting` for any other column."""
         if y not in schema.outcomes:
             return Setting.of_schema(schema, x, y, given, **fields)
-        if given:
-            raise ValueError("times to an event are planned for without given: leave it out.")
         (column,) = schema.rule(*schema.named("x", [x])).code_column()
-        return cls(x=dataclasses.replace(column, name=""), **fields)
+        z = [one for name in schema.named("given", given) for one in conditioning.columns(schema.rule(name))]
+        x, *z = (dataclasses.replace(one, name="") for one in (column, *z))
+        return cls(x=x, z=tuple(z), **fields)
 
     def domain(self, form: str = "") -> Domain:
         """The group; a time and whether its event came, in every form."""
         del form
-        return Domain((self.x,), (Column(), Column(BINARY, 2, event=True)))
+        return Domain((self.x,), (Column(), Column(BINARY, 2, event=True)), self.z)
 
     def effect_is(self, effect: float) -> str:
         """The unit of an effect and what this one amounts to, as a sentence without its full stop."""
@@ -79,16 +80,17 @@ class SurvivalSetting(Setting):
         return whole * self.events / gone, whole * self.lost / gone
 
     def cells(self, effect: float) -> np.ndarray:
-        """Probabilities of group x bin x event, (2, BINS + 1, 2)."""
+        """Probabilities of stratum x group x bin x event, (S, 2, BINS + 1, 2)."""
         event, lost = self.rates
         ends = np.linspace(0.0, 1.0, log_rank.BINS + 1)
-        found = np.zeros(TABLE)
+        found = np.zeros((PAIR, *OF_TIME))
         for group, (share, rate) in enumerate(((1.0 - self.share, event), (self.share, event * math.exp(effect)))):
             left = share * np.exp(-(rate + lost) * ends)
             gone = -np.diff(left)
             found[group, :-1, 0], found[group, :-1, 1] = (gone * one / (rate + lost) for one in (lost, rate))
             found[group, -1, 0] = left[-1]
-        return found
+        strata = math.prod(column.levels for column in self.z)
+        return np.repeat(found[None] / strata, strata, axis=0)
 
     def seen(self, effect: float) -> float:
         """Share of all records whose event is seen."""
@@ -103,7 +105,10 @@ def times(key, *, n: int, setting: SurvivalSetting, effect) -> Data:
     event = jax.random.exponential(key_event, (n,)) / (rate * jnp.where(group, jnp.exp(effect), 1.0))
     end = jnp.minimum(jax.random.exponential(key_lost, (n,)) / max(lost, 1e-12), 1.0)
     time = 2.0 * jnp.minimum(event, end) - 1.0
-    return Data(1.0 * group, jnp.stack([time, 1.0 * (event <= end)], axis=1), None, setting.domain())
+    keys = jax.random.split(jax.random.fold_in(key, 1), max(len(setting.z), 1))
+    z = [1.0 * jax.random.randint(one, (n,), 0, column.levels) for one, column in zip(keys, setting.z, strict=False)]
+    y = jnp.stack([time, 1.0 * (event <= end)], axis=1)
+    return Data(1.0 * group, y, jnp.stack(z, axis=1) if z else None, setting.domain())
 
 
 def released(test, key, table, num_records):
@@ -142,9 +147,12 @@ def log_rank_power(setting: Setting, n: int, epsilon: float | laws.Concentrated,
     )
     counts = np.random.default_rng(SEED).multinomial(n, setting.cells(effect).ravel(), size=DRAWS)
     with jax.enable_x64(True):
-        x, y = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n,), (n, 2)))
-        asked = test.specialize(Data(x, y, None, setting.domain()))
-        tables = jnp.asarray(counts.reshape(DRAWS, *TABLE), float)
+        x, y, z = (jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n,), (n, 2), (n, len(setting.z))))
+        try:
+            asked = test.specialize(Data(x, y, z if setting.z else None, setting.domain()))
+        except ValueError:  # refused: strata too small for this budget
+            return 0.0
+        tables = jnp.asarray(counts.reshape(DRAWS, *asked.second.shape), float)
         return float(np.mean(_p_values(asked, jax.random.key(SEED), tables, float(n)) < level))
 
 

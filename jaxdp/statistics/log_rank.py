@@ -1,13 +1,15 @@
 """The log-rank statistic as a sum of scores of records about noisy hazards and noisy shares at risk.
 
 Times lie on a public grid of `BINS` bins; a record at the end of the grid is without an event. Symbols as in
-docs/theory/log_rank.md: J blocks of bins, lambda the hazard of both groups together, g the share of the second group
-among those at risk, L the score of a cell (group, bin, event), b the log hazard ratio.
+docs/theory/log_rank.md: S strata, K groups, J blocks of bins, lambda the hazard of all groups of a stratum together,
+g the share of a group among those at risk, L the scores of a cell (stratum, group, bin, event), b the log hazard ratios
+against the first group. Scores are K - 1 numbers: `contrasts` of what each group has beyond its share.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -18,8 +20,9 @@ BINS = 96
 END = 1.0 - 1e-9  # of scaled times: from here on a record is at the end of the grid
 EXPOSED = (0.5, 1.0)  # of its own bin a record is at risk: one that is censored in it, one with an event
 CLEAR = 3.0  # noise sds of a number at risk: the grid ends where it is smaller
-MIN_SHARE = 0.01  # of either group among those at risk
+MIN_SHARE = 0.01  # of a group among those at risk
 MAX_HAZARD = 0.5  # of a bin; a negative hazard is noise that others balance
+TINY = 1e-6
 ROUGHNESS = 0.3  # sd of a second difference of g between thirds of the grid; it falls with the 3/2 power of the width
 
 
@@ -32,9 +35,9 @@ def codes(time, event) -> tuple[Any, Any]:
 
 
 def blocked(table, blocks: int):
-    """Counts (2, 2 J + 1) from a table (2, BINS + 1, 2): events and censored of each block, and those at the end."""
-    inner = table[:, :BINS].reshape(2, blocks, BINS // blocks, 2).sum(axis=2)
-    return jnp.concatenate([inner[:, :, 1], inner[:, :, 0], table[:, BINS:].sum(axis=(1, 2))[:, None]], axis=1)
+    """Counts (S, K, 2 J + 1) from a table (S, K, BINS + 1, 2): events and censored of each block, those at the end."""
+    inner = table[:, :, :BINS].reshape(*table.shape[:2], blocks, BINS // blocks, 2).sum(axis=3)
+    return jnp.concatenate([inner[..., 1], inner[..., 0], table[:, :, BINS:].sum(axis=(2, 3))[:, :, None]], axis=2)
 
 
 def exposure(blocks: int) -> np.ndarray:
@@ -46,14 +49,28 @@ def exposure(blocks: int) -> np.ndarray:
     return np.concatenate([events, censored, np.full((blocks, 1), float(width))], axis=1)
 
 
+def contrasts(groups: int) -> np.ndarray:
+    """(K - 1, K - 1), from what groups 2, ..., K have beyond their shares: orthogonal contrasts of all K groups.
+
+    Each compares a group with those before it. Of two groups it is 1.
+    """
+    rows = np.zeros((groups - 1, groups))
+    for row in range(1, groups):
+        rows[row - 1, :row] = -1.0 / row
+        rows[row - 1, row] = 1.0
+        rows[row - 1] /= math.sqrt(2.0 * np.sum(rows[row - 1] ** 2))
+    return rows[:, 1:] - rows[:, :1]  # the first group has what the others lack
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Curves:
-    """What noisy counts of blocks say; arrays (J,) but for the last three.
+    """What noisy counts of blocks say.
 
-    hazard: of a bin. share: g in the middle of the block. counted: 1, and 0 where too few are at risk. events: noisy.
-    covariance: of the noise in `share`, (J, J). mean, variance: of what the noise in hazards and shares does to U.
-    count_variance: of the noise in a count.
+    hazard: of a bin, (S, J). share: g in the middle of the block, of the groups after the first, (S, K - 1, J).
+    counted: 1, and 0 where too few are at risk, (S, J). events: noisy, (S, J). covariance: of the noise in `share`,
+    (S, K - 1, J, K - 1, J). weight: of a stratum, (S,), the largest is 1. mean (K - 1,), variance (K - 1, K - 1): of
+    what the noise in hazards and shares does to U. count_variance: of the noise in a count.
     """
 
     hazard: Any
@@ -61,6 +78,7 @@ class Curves:
     counted: Any
     events: Any
     covariance: Any
+    weight: Any
     mean: Any
     variance: Any
     count_variance: Any
@@ -68,85 +86,156 @@ class Curves:
     @classmethod
     def of(cls, counts, num_records, count_variance) -> Curves:
         """From `blocked` with noise of this variance in each count; n is public."""
-        counts = counts + (num_records - jnp.sum(counts)) / counts.size
-        blocks = counts.shape[1] // 2
-        width, at_risk = BINS // blocks, jnp.asarray(exposure(blocks))
-        events = jnp.sum(counts[:, :blocks], axis=0)
-        exposed = counts @ at_risk.T  # (2, J), in bins
-        noise_sd = jnp.sqrt(2.0 * count_variance * jnp.sum(at_risk**2, axis=1))
-        counted = jnp.cumprod(jnp.where(jnp.sum(exposed, axis=0) > CLEAR * noise_sd, 1.0, 0.0).at[0].set(1.0))
-        pooled = jnp.maximum(jnp.sum(exposed, axis=0), jnp.maximum(noise_sd, width))
-        hazard = counted * jnp.clip(events / pooled, -MAX_HAZARD, MAX_HAZARD)
-        raw = jnp.clip(exposed[1] / pooled, 0.0, 1.0)
-        sampling = (raw * (1.0 - raw) + 0.05) * width / pooled
-        smooth = _smoother(counted / (0.25 * (noise_sd / pooled) ** 2 + sampling))
-        share = jnp.clip(smooth @ raw, MIN_SHARE, 1.0 - MIN_SHARE)
-        # noise in the shares, and in events less expected ones: linear in that of the counts, (J, 2 (2 J + 1))
-        off = jnp.arange(2.0)[None, :, None] - share[:, None, None]
-        of_share = smooth @ _centred(off * (at_risk * (counted / pooled)[:, None])[:, None, :])
-        own = jnp.eye(blocks, counts.shape[1])
-        of_events = _centred(jnp.stack([counted[:, None] * (own - hazard[:, None] * at_risk)] * 2, axis=1))
-        shares, gone, both = (
-            count_variance * one @ other.T
-            for one, other in ((of_share, of_share), (of_events, of_events), (of_share, of_events))
+        size = counts.size
+        counts = counts + (num_records - jnp.sum(counts)) / size
+        of_strata = jax.vmap(lambda own: _of_stratum(own, size, count_variance))
+        hazard, share, counted, events, covariance, mean, variance = of_strata(counts)
+        turn = contrasts(counts.shape[1])
+        mean = jnp.einsum("ck,sk->sc", turn, mean)
+        variance = jnp.einsum("ck,skl,dl->scd", turn, variance, turn)
+        one = jnp.ones(len(counts))
+        found = cls(hazard, share, counted, counted * events, covariance, one, mean, variance, count_variance)
+        size_of = jnp.trace(found._spread_of(jnp.zeros(turn.shape[0])), axis1=1, axis2=2)
+        useful = (size_of + TINY) / (size_of + jnp.trace(variance, axis1=1, axis2=2) + TINY)
+        weight = useful / jnp.max(useful)
+        return dataclasses.replace(
+            found, weight=weight, mean=weight @ mean, variance=jnp.einsum("s,scd->cd", weight**2, variance)
         )
-        left = (jnp.eye(blocks) - smooth) ** 2 @ (counted * sampling)  # of the shares' own scatter
-        variance = jnp.sum(shares * gone) + jnp.sum(both * both.T) + left @ jnp.diag(gone)
-        return cls(hazard, share, counted, counted * events, shares, jnp.trace(both), variance, count_variance)
 
     @property
     def width(self) -> int:
         """Bins of a block."""
-        return BINS // self.hazard.shape[0]
+        return BINS // self.hazard.shape[1]
+
+    @property
+    def _turn(self):
+        return jnp.asarray(contrasts(self.share.shape[1] + 1))
 
     @property
     def _shares(self):
-        """g of every bin, (BINS,)."""
-        middles = (jnp.arange(self.hazard.shape[0]) + 0.5) * self.width
-        return jnp.interp(jnp.arange(BINS) + 0.5, middles, self.share)
+        """g of every bin, (S, K - 1, BINS)."""
+        middles = (jnp.arange(self.hazard.shape[1]) + 0.5) * self.width
+        at = jnp.arange(BINS) + 0.5
+        return jax.vmap(jax.vmap(lambda share: jnp.interp(at, middles, share)))(self.share)
 
     def scores(self):
-        """L of every cell, (2, BINS + 1, 2)."""
-        off = jnp.arange(2.0)[:, None] - self._shares[None, :]
-        expected = off * jnp.repeat(self.hazard, self.width)[None, :]
-        before = jnp.concatenate([jnp.zeros((2, 1)), jnp.cumsum(expected, axis=1)], axis=1)
-        found = off * jnp.repeat(self.counted, self.width)[None, :]
-        own = jnp.stack([-EXPOSED[0] * expected, found - EXPOSED[1] * expected], axis=2)
-        return jnp.concatenate([own, jnp.zeros((2, 1, 2))], axis=1) - before[:, :, None]
+        """L of every cell, (S, K, BINS + 1, 2, K - 1)."""
+        groups = self.share.shape[1] + 1
+        own = jnp.asarray(np.eye(groups)[:, 1:])
+        off = own[None, :, None, :] - jnp.swapaxes(self._shares, 1, 2)[:, None, :, :]  # (S, K, BINS, K - 1)
+        off = jnp.einsum("s,skbl,cl->skbc", self.weight, off, self._turn)
+        expected = off * jnp.repeat(self.hazard, self.width, axis=1)[:, None, :, None]
+        nothing = jnp.zeros_like(expected[:, :, :1])
+        before = jnp.concatenate([nothing, jnp.cumsum(expected, axis=2)], axis=2)
+        found = off * jnp.repeat(self.counted, self.width, axis=1)[:, None, :, None]
+        inner = jnp.stack([-EXPOSED[0] * expected, found - EXPOSED[1] * expected], axis=3)
+        return jnp.concatenate([inner, jnp.zeros_like(inner[:, :, :1])], axis=2) - before[:, :, :, None, :]
 
-    def _moved(self, ratio):
-        """(p - g, its derivative by g) at every bin: p the share of events in the second group at hazard ratio e^b."""
-        whole = 1.0 + self._shares * jnp.expm1(ratio)
-        return self._shares * (jnp.exp(ratio) / whole - 1.0), jnp.exp(ratio) / whole**2 - 1.0
+    def _chances(self, ratios):
+        """p of every bin, (S, K - 1, BINS): chances that an event is in each group after the first.
+
+        ratios: b, (K - 1,).
+        """
+        raised = self._shares * jnp.exp(ratios)[None, :, None]
+        return raised / (1.0 - jnp.sum(self._shares, axis=1, keepdims=True) + jnp.sum(raised, axis=1, keepdims=True))
 
     def _of_blocks(self, values):
-        return jnp.mean(values.reshape(-1, self.width), axis=1)
+        return jnp.mean(values.reshape(*values.shape[:-1], -1, self.width), axis=-1)
 
-    def expected(self, ratio):
-        """Mean of U at this log hazard ratio."""
-        return jnp.sum(jnp.maximum(self.events, 0.0) * self._of_blocks(self._moved(ratio)[0]))
+    def expected(self, ratios):
+        """Mean of U at these log hazard ratios, (K - 1,)."""
+        moved = self._of_blocks(self._chances(ratios) - self._shares)
+        return self._turn @ jnp.einsum("s,skj,sj->k", self.weight, moved, jnp.maximum(self.events, 0.0))
 
-    def spread(self, ratio):
-        """Variance of U at this log hazard ratio in units of that at 0: p is an event's chance of the second group."""
-        moved, _ = self._moved(ratio)
-        weights = jnp.repeat(jnp.maximum(self.events, 0.0), self.width)
-        now, null = (jnp.sum(weights * p * (1.0 - p)) for p in (self._shares + moved, self._shares))
-        return now / jnp.maximum(null, 1e-9)
+    def _spread_of(self, ratios):
+        """Variance of U at these ratios but for the noise, by stratum without weights, (S, K - 1, K - 1)."""
+        chances = self._chances(ratios)
+        events = jnp.repeat(jnp.maximum(self.events, 0.0), self.width, axis=1) / self.width
+        own = jnp.einsum("skb,sb->sk", chances, events)
+        both = jnp.einsum("skb,slb,sb->skl", chances, chances, events)
+        apart = jnp.eye(own.shape[1])[None] * own[:, None, :] - both
+        return jnp.einsum("ck,skl,dl->scd", self._turn, apart, self._turn)
 
-    def expected_variance(self, ratio):
-        """Of the noise in `expected`."""
-        moved, steep = (self._of_blocks(part) for part in self._moved(ratio))
-        steep = self.events * steep
-        return 2.0 * self.count_variance * jnp.sum((self.counted * moved) ** 2) + steep @ self.covariance @ steep
+    def spread(self, ratios):
+        """`_spread_of` over all strata, (K - 1, K - 1): the shape of the variance of U."""
+        return jnp.einsum("s,scd->cd", self.weight**2, self._spread_of(ratios))
+
+    def expected_variance(self, ratios):
+        """Of the noise in `expected`, (K - 1, K - 1)."""
+        chances, raised = self._chances(ratios), jnp.exp(ratios)
+        # by the shares: p_k (1/g_k if it is the same group, less what the denominator grows by), less 1 if it is
+        own = chances / self._shares
+        grown = (raised - 1.0)[None, :, None] * own[:, :1] / raised[0]
+        same = jnp.eye(own.shape[1])[None, :, :, None]
+        steep = same * (own - 1.0)[:, :, None] - chances[:, :, None] * grown[:, None]
+        moved, steep = (self._of_blocks(part) for part in (chances - self._shares, steep))
+        return self._noise_of(moved, steep * self.events[:, None, None])
+
+    def _noise_of(self, moved, steep):
+        """(K - 1, K - 1) of a weighted sum: moved by an event in a block, (S, K - 1, J); steep by a share."""
+        counted = self.weight[:, None] * self.counted
+        of_events = jnp.einsum("skj,slj,sj->kl", moved, moved, counted**2)
+        of_shares = jnp.einsum("skaj,sajbi,slbi,s->kl", steep, self.covariance, steep, self.weight**2)
+        found = (self.share.shape[1] + 1.0) * self.count_variance * of_events + of_shares
+        return self._turn @ found @ self._turn.T
 
     @property
     def information(self):
-        """(Sum of g (1 - g) over events, the slope of `expected` at 0; variance of the noise in it)."""
-        g = self._shares
-        moved, steep = (self._of_blocks(part) for part in (g * (1.0 - g), 1.0 - 2.0 * g))
-        steep = self.events * steep
-        variance = 2.0 * self.count_variance * jnp.sum((self.counted * moved) ** 2) + steep @ self.covariance @ steep
-        return jnp.sum(self.events * moved), variance
+        """(Sum of g (1 - g) over events, of each group; variance of the noise in it), (K,) each.
+
+        Of two groups both are the same, the slope of `expected` at 0.
+        """
+        first = lambda part, axis: -jnp.sum(part, axis=axis, keepdims=True)  # noqa: E731
+        shares = jnp.concatenate([1.0 + first(self._shares, 1), self._shares], axis=1)
+        noise = jnp.concatenate([first(self.covariance, 1), self.covariance], axis=1)
+        noise = jnp.concatenate([first(noise, 3), noise], axis=3)
+        moved, steep = (self._of_blocks(part) for part in (shares * (1.0 - shares), 1.0 - 2.0 * shares))
+        steep = steep * (self.weight[:, None] * self.events)[:, None]
+        counted = self.weight[:, None] * self.counted
+        of_events = jnp.sum((counted[:, None] * moved) ** 2, axis=(0, 2))
+        variance = shares.shape[1] * self.count_variance * of_events
+        variance = variance + jnp.einsum("skj,skjki,ski->k", steep, noise, steep)
+        return jnp.einsum("s,sj,skj->k", self.weight, self.events, moved), variance
+
+
+def _of_stratum(counts, size: int, count_variance):
+    """hazard, share, counted, events, covariance of a stratum; mean and variance of its part of U, of the groups.
+
+    counts: (K, 2 J + 1). size: counts of all strata, over which known n spread the noise.
+    """
+    groups, blocks = counts.shape[0], counts.shape[1] // 2
+    width, at_risk = BINS // blocks, jnp.asarray(exposure(blocks))
+    events = jnp.sum(counts[:, :blocks], axis=0)
+    exposed = counts @ at_risk.T  # (K, J), in bins
+    noise_sd = jnp.sqrt(groups * count_variance * jnp.sum(at_risk**2, axis=1))
+    counted = jnp.cumprod(jnp.where(jnp.sum(exposed, axis=0) > CLEAR * noise_sd, 1.0, 0.0).at[0].set(1.0))
+    pooled = jnp.maximum(jnp.sum(exposed, axis=0), jnp.maximum(noise_sd, width))
+    hazard = counted * jnp.clip(events / pooled, -MAX_HAZARD, MAX_HAZARD)
+    raw = jnp.clip(exposed[1:] / pooled[None], 0.0, 1.0)
+    same = jnp.eye(groups - 1)[:, :, None]
+    sampling = (same * (raw[:, None] + 0.05) - raw[:, None] * raw[None]) * (width / pooled)[None, None]
+    own = jnp.stack([sampling[place, place] for place in range(groups - 1)])
+    noise = (groups - 1.0) / groups**2 * (noise_sd / pooled) ** 2
+    smooth = jax.vmap(_smoother)(counted[None] / (noise[None] + own))  # (K - 1, J, J)
+    share = jnp.clip(jnp.einsum("kij,kj->ki", smooth, raw), MIN_SHARE, 1.0 - MIN_SHARE)
+    share = share * jnp.minimum(1.0, (1.0 - MIN_SHARE) / jnp.sum(share, axis=0, keepdims=True))
+    # noise in the shares, and in events less expected ones: linear in that of the counts
+    is_of = jnp.asarray(np.eye(groups)[1:])  # (K - 1, K)
+    off = is_of[:, None, :] - share[:, :, None]
+    of_share = off[..., None] * (at_risk * (counted / pooled)[:, None])[None, :, None, :]
+    of_share = jnp.einsum("kij,kjgc->kigc", smooth, of_share).reshape((groups - 1) * blocks, -1)
+    entered = counted[:, None] * (jnp.eye(blocks, counts.shape[1]) - hazard[:, None] * at_risk)
+    of_events = jnp.stack([entered] * groups, axis=1).reshape(blocks, -1)
+
+    def noise_of(one, other):
+        return count_variance * (one @ other.T - jnp.outer(jnp.sum(one, axis=1), jnp.sum(other, axis=1)) / size)
+
+    shares = noise_of(of_share, of_share).reshape(groups - 1, blocks, groups - 1, blocks)
+    gone, both = noise_of(of_events, of_events), noise_of(of_share, of_events).reshape(groups - 1, blocks, blocks)
+    rough = jnp.eye(blocks)[None] - smooth
+    left = jnp.einsum("kij,lij,klj,i->kl", rough, rough, counted[None, None] * sampling, jnp.diag(gone))  # of their own scatter
+    variance = jnp.einsum("kilj,ij->kl", shares, gone) + jnp.einsum("kij,lji->kl", both, both) + left
+    return hazard, share, counted, events, shares, jnp.trace(both, axis1=1, axis2=2), variance
 
 
 def _smoother(weights):
@@ -155,9 +244,3 @@ def _smoother(weights):
     slope, bend = (jnp.asarray(np.diff(np.eye(blocks), n=order, axis=0)) for order in (1, 2))
     stiff = bend.T @ bend / (ROUGHNESS**2 * (3.0 / blocks) ** 3) + slope.T @ slope * blocks
     return jnp.linalg.solve(jnp.diag(weights) + stiff, jnp.diag(weights))
-
-
-def _centred(linear):
-    """Of noise from which its mean over all counts was taken: (J, 2, 2 J + 1) as (J, 2 (2 J + 1))."""
-    flat = linear.reshape(linear.shape[0], -1)
-    return flat - jnp.mean(flat, axis=1, keepdims=True)

@@ -143,14 +143,14 @@ def test_the_tables_of_a_plan_are_those_of_its_records():
     data = times(jax.random.key(1), n=200_000, setting=setting, effect=0.5)
     bins, event = log_rank.codes(data.y[:, 0], data.y[:, 1])
     counted = np.zeros(setting.cells(0.5).shape)
-    np.add.at(counted, tuple(np.asarray(part, int) for part in (data.x, bins, event)), 1.0)
+    np.add.at(counted[0], tuple(np.asarray(part, int) for part in (data.x, bins, event)), 1.0)
     expected = 200_000 * setting.cells(0.5)
     assert expected.sum() == pytest.approx(200_000)
     full = expected > 0
     assert not counted[~full].any()
     off = np.sum((counted - expected)[full] ** 2 / expected[full])
     assert off < stats.chi2.isf(1e-6, full.sum() - 1)
-    alone = setting.cells(0.0)[0] / 0.7
+    alone = setting.cells(0.0)[0, 0] / 0.7
     assert alone[..., 1].sum() == pytest.approx(0.4)
     assert alone[:-1, 0].sum() == pytest.approx(0.3)
 

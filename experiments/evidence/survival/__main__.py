@@ -112,7 +112,7 @@ def answered(test, key, table, records: int):
 @functools.partial(jax.jit, static_argnames="records")
 def _runs(test, keys, tables, records: int):
     def one(both):
-        return (*answered(test, *both, records), plain(both[1]))
+        return (*answered(test, *both, records), plain(both[1][0]))
 
     return jax.lax.map(one, (keys, tables), batch_size=250)
 
@@ -124,7 +124,7 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
     drawn = np.random.default_rng(seed).multinomial(records, design.cells().ravel(), size=replicates)
     shapes = Data(*(jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((records,), (records, 2))), None, DOMAIN)
     test = jaxdp.LogRank(epsilon=epsilon).specialize(shapes)
-    tables = jnp.asarray(drawn.reshape(-1, *private.TABLE), float)
+    tables = jnp.asarray(drawn.reshape(-1, 1, private.PAIR, *private.OF_TIME), float)
     p, estimate, low, high, rejected = map(
         np.asarray, _runs(test, jax.random.split(jax.random.key(seed), replicates), tables, records)
     )

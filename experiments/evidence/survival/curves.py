@@ -108,7 +108,7 @@ def _released(test, keys, tables, num_records: int):
 
     def one(both):
         key, table = both
-        counts = log_rank.blocked(table, test.second.blocks)
+        counts = log_rank.blocked(table[None], test.second.blocks)[0]
         counts = counts + query.mechanism.noise(key, bound, counts.shape)
         return kaplan_meier.estimated(query, bound, counts, num_records)
 

@@ -28,26 +28,38 @@ from jaxdp.statistics import log_rank, sums
 from jaxdp.statistics.log_rank import BINS, Curves
 from jaxdp.statistics.tables import contingency
 
-CURVES_SHARE = Fraction(3, 10)  # of the budget, for the counts of blocks (docs/theory/log_rank.md#shares)
+# of the budget, for the counts of blocks: of one stratum, of several (docs/theory/log_rank.md#shares)
+CURVES_SHARE, OF_STRATA = Fraction(3, 10), Fraction(1, 2)
 SHARES = {"scores": Fraction(6, 7), "squares": Fraction(1, 7)}  # of the rest
 CURVES, SCORES = "curves", "scores"  # what is released next
 MIN_BLOCKS, PER_BLOCK = 6, 1.4  # blocks; J^2 is this times records per noise sd of a count
-TABLE = (2, BINS + 1, 2)  # group, bin, event
+OF_TIME = (BINS + 1, 2)  # bin, event
+PAIR = 2  # groups
+MAX_STRATA = 16  # as many as were measured
+MIN_RECORDS = 10.0  # of an average stratum, in sds of the noise of a count (docs/theory/log_rank.md#strata)
 LIMIT = 3.0  # of the log hazard ratio: one of 20
 CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
 UNIT_ROUNDOFF = 2.0**-53
-FEW_EVENTS = "few events"
+FEW_EVENTS, ADJUSTED = "few events", "adjusted"
 SENTENCES = {
     FEW_EVENTS: "By the noisy counts there are too few events, or records in one group, for this epsilon: there is no "
-    "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help."
+    "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help.",
+    ADJUSTED: "There are no survival curves and no restricted means, since those of whole groups would not be adjusted "
+    "for Z: ask without it, or about one of its levels.",
 }
 
 
 def refusal(domain: Domain) -> str:
     """Why these columns are not two groups and times to an event, with the way out; "" where they are."""
-    if domain.z:
-        cut = "" if all(column.levels for column in domain.z) else "cut it at public values and "
-        return f"log-rank does not adjust for Z: leave it out, or {cut}ask about each of its levels by itself"
+    numbers = [column.name or "Z" for column in domain.z if not column.levels]
+    if numbers:
+        return f"log-rank adjusts for columns of levels: cut {numbers[0]} at public values into levels, or leave it out"
+    strata = math.prod(column.levels for column in domain.z)
+    if strata > MAX_STRATA:
+        return (
+            f"log-rank takes at most {MAX_STRATA} strata, and the levels of Z make {strata} together: condition on "
+            "fewer columns, or merge levels"
+        )
     if len(domain.x) == 1 and not domain.x[0].levels:
         told = f"{domain.x[0].name or 'x'} is continuous: cut it at a public value into a column of two"
         return f"log-rank compares two groups: X must be one column of two levels, and {told}"
@@ -77,7 +89,7 @@ def describe_effect(test, x, y, interval) -> str:
     del test
     (event,) = [rule for rule in y if not rule.is_continuous]
     first, second, came = map(kaplan_meier.level_name, (*x[0].levels, event.levels[1]))
-    told = f" of {event.name} = {came}, {x[0].name} = {second} against {first}"
+    told = f" of {event.name} = {came}, {x[0].name} = {second} against {first} given Z"
     return told + effect_sizes.describe_ratio("hazard ratio", interval)
 
 
@@ -103,7 +115,7 @@ class EventCounts(PrivateQuery):
         return self.mechanism
 
     def statistic(self, key, data):
-        """(2, 2 J + 1)."""
+        """(S, K, 2 J + 1)."""
         del key
         return log_rank.blocked(self.of.table(data).astype(float), self.of.blocks)
 
@@ -134,32 +146,39 @@ class LogRank(PrivateTest):
     """Private log-rank test of times to an event, censored or not, in two groups, with the log hazard ratio.
 
     x: the group, two levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is the
-    event; a time at the upper bound counts as censored there, whatever its event says. No z.
-    30 % of the budget releases counts of group x block of the time x {event, censored}. They give hazards and shares
-    at risk, about which every record has a score; then U, the sum of the scores, and V, that of their squares, are
-    released with 60 % and 10 %. If either curve were exact, U would be the log-rank numerator O - E.
+    event; a time at the upper bound counts as censored there, whatever its event says. z: None, or columns of levels,
+    whose joint levels are the strata: the stratified test, records are compared within a stratum alone.
+    30 % of the budget (half of it with strata) releases counts of stratum x group x block of the time x {event,
+    censored}. They give hazards and shares at risk of each stratum, about which every record has a score; then U, the
+    sum of the scores, and V, that of their squares, are released with six sevenths and one of the rest. If either curve
+    were exact, U would be the log-rank numerator O - E, each stratum weighted by what its noise leaves of it.
     Sensitivity, replace-one: counts 2 in L1, sqrt(2) in L2; U the range of the scores and V that of their squares,
     which are public once the counts are released: 1 each in units of it (docs/theory/log_rank.md#sensitivity).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
     P-value: of U as a normal sum plus its noise, errors of both curves and of V counted. It assumes censoring that says
     nothing about the event to come (it may differ between the groups), and hazards that are not far from a constant
     within a block (docs/theory/log_rank.md#level).
-    effect: log hazard ratio of the second group against the first with an interval of 95 %, which leaves out 0 exactly
-    where p < 0.05; for proportional hazards.
-    Errors: ValueError for other columns, before anything is paid.
+    effect: log hazard ratio of the second group against the first, one for all strata, with an interval of 95 %, which
+    leaves out 0 exactly where p < 0.05; for proportional hazards.
+    Errors: ValueError for other columns, and for strata too small for the budget, before anything is paid.
 
-    blocks: of the time, by default by a public rule of n and the budget. curves, stage, time: set by the stages.
+    blocks: of the time, by default by a public rule of n and the budget. groups, strata: levels of x, and of each
+    column of z, from the data's domain. curves, stage, time: set by the stages.
     """
 
     blocks: int | None = jax.tree.static(default=None)
     curves: Any = None
     stage: str = jax.tree.static(default=CURVES)
     time: int = jax.tree.static(default=0)
+    groups: int = jax.tree.static(default=PAIR)
+    strata: tuple[int, ...] = jax.tree.static(default=())
+
+    uses_z: ClassVar[bool] = True
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="log-rank",
-        summary="log-rank test of two groups; Y is two columns, a time and whether the event came",
-        known_as=("logrank_test", "survdiff", "mantel-cox"),
+        summary="log-rank test of two groups, given coded Z or without; Y is two columns, a time and whether the event came",
+        known_as=("logrank_test", "survdiff", "mantel-cox", "stratified-log-rank", "cox", "coxph", "proportional-hazards"),
         columns=Columns.CODES,
         alternatives="events that come sooner in one of two groups throughout",
         effect="log hazard ratio",
@@ -196,26 +215,36 @@ class LogRank(PrivateTest):
         if refused:
             raise ValueError(f"{refused}.")
         whole = self.mechanism_in_force()
-        first = whole.share(CURVES_SHARE)
+        strata = tuple(column.levels for column in domain.z)
+        share = OF_STRATA if math.prod(strata) > 1 else CURVES_SHARE
+        first = whole.share(share)
         scores = dataclasses.replace(
             self,
             epsilon=None,
-            mechanism=whole.share(1 - CURVES_SHARE),
-            blocks=self.blocks or _blocks(first, shapes.x.shape[0]),
+            mechanism=whole.share(1 - share),
+            blocks=self.blocks or _blocks(first, shapes.x.shape[0], math.prod(strata)),
             stage=SCORES,
             time=time_and_event(shapes)[0],
+            groups=domain.x[0].levels,
+            strata=strata,
         )
         return Sequential(first=EventCounts(mechanism=first, of=scores), second=scores, then=_with_curves)
 
     # Private
 
     def _columns(self, data):
-        x = data.x.reshape(-1)
-        return (x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time]))
+        x, z = data.x.reshape(-1), data.z
+        strata = [] if z is None else [z.reshape(len(x), -1)[:, place] for place in range(len(self.strata))]
+        return (*strata, x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time]))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the table: stratum, group, bin, event."""
+        return math.prod(self.strata), self.groups, *OF_TIME
 
     def table(self, data):
-        """Group x bin x event."""
-        return contingency.table(self._columns(data), TABLE)
+        """Stratum x group x bin x event."""
+        return contingency.table(self._columns(data), (*self.strata, *self.shape[1:])).reshape(self.shape)
 
     def statistic(self, key, data):
         """{"scores": U, "squares": V}, in units of their ranges."""
@@ -225,24 +254,30 @@ class LogRank(PrivateTest):
     def partial(self, chunk, num_records=None):
         """The table of a chunk."""
         del num_records
-        return sums.table([np.asarray(part) for part in self._columns(jax.tree.map(np.asarray, chunk))], TABLE)
+        columns = [np.asarray(part) for part in self._columns(jax.tree.map(np.asarray, chunk))]
+        return sums.table(columns, (*self.strata, *self.shape[1:])).reshape(self.shape)
 
     def finish(self, totals):
         return self._scored(jnp.asarray(totals, float))
 
     def _scored(self, table):
         scores, (wide, most) = self.curves.scores(), self._ranges()
-        return {"scores": jnp.sum(table * scores) / wide, "squares": jnp.sum(table * scores**2) / most}
+        squares = jnp.sum(scores**2, axis=-1)
+        return {
+            "scores": jnp.einsum("skbe,skbec->c", table, scores)[0] / wide,
+            "squares": jnp.sum(table * squares) / most,
+        }
 
     def _ranges(self):
         """(D, that of the squares): what a unit of either released sum is."""
         scores = self.curves.scores()
+        squares = jnp.sum(scores**2, axis=-1)
         wide = jnp.max(scores) - jnp.min(scores)
-        return wide, jnp.max(scores**2) - jnp.min(scores**2)
+        return wide, jnp.max(squares) - jnp.min(squares)
 
     def sensitivity(self, num_records):
         limit, budget = 1.0 * num_records, self.mechanism_in_force()
-        error = 4.0 * math.prod(TABLE) * num_records * UNIT_ROUNDOFF  # scores are at most D in size
+        error = 4.0 * math.prod(self.shape) * num_records * UNIT_ROUNDOFF  # scores are at most D in size
 
         def of(name: str, lower: float):
             return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
@@ -254,10 +289,10 @@ class LogRank(PrivateTest):
     def _law(self, release) -> _Law:
         wide, most = self._ranges()
         budget, noise = self.mechanism_in_force(), release.sensitivity
-        variance = jnp.maximum(release.value["squares"], 0.0) * most + self.curves.variance
+        variance = jnp.maximum(release.value["squares"], 0.0) * most + self.curves.variance[0, 0]
         return _Law(
             curves=self.curves,
-            value=release.value["scores"] * wide - self.curves.mean,
+            value=release.value["scores"] * wide - self.curves.mean[0],
             variance=variance + 1e-9,
             variance_noise=budget["squares"].variance(noise["squares"]) * most**2,
             unit=wide,
@@ -272,7 +307,7 @@ class LogRank(PrivateTest):
         """
         del key
         law = self._law(release)
-        p_value = law.p_value(0.0)
+        p_value = law.p_value(jnp.zeros(()))
         return Interpretation(p_value, law.value, *law.effect(p_value))
 
     def detectable_effect(self, shapes, release):
@@ -284,25 +319,28 @@ class LogRank(PrivateTest):
         return self.settled(shapes, release)._law(release).one_sided(effect)
 
     def released_curves(self, shapes, release, x, y):
-        """The Kaplan-Meier curve of each group with its band, from the counts."""
+        """The Kaplan-Meier curve of each group with its band, from the counts; none of several strata."""
         counts, query = release.earlier[0], self.specialize(shapes).first
+        if math.prod(query.of.strata) > 1:
+            return {}
         with jax.enable_x64(True):
             found = kaplan_meier.estimated(
-                dataclasses.replace(query, of=None), counts.sensitivity, counts.value, counts.num_records
+                dataclasses.replace(query, of=None), counts.sensitivity, counts.value[0], counts.num_records
             )
         return kaplan_meier.told(found, x, y)
 
     def effect_notes(self, shapes, release):
-        """Whether the events are too few; post-processing."""
-        unknown = self.settled(shapes, release)._law(release).unknown
-        return {name: sentence for name, sentence in SENTENCES.items() if bool(unknown)}
+        """Whether the events are too few, post-processing; and why several strata have no curves."""
+        test = self.settled(shapes, release)
+        holds = {FEW_EVENTS: bool(test._law(release).unknown), ADJUSTED: math.prod(test.strata) > 1}
+        return {name: sentence for name, sentence in SENTENCES.items() if holds[name]}
 
 
 def _assumed(shapes) -> Domain:
     """The columns where nobody described them."""
-    y = shapes.y.shape[1] if len(shapes.y.shape) == 2 else 1
+    x, y, z = (0 if part is None else part.shape[1] if len(part.shape) == 2 else 1 for part in (shapes.x, shapes.y, shapes.z))
     levels = Column("binary", 2)
-    return Domain((levels,) * (1 if len(shapes.x.shape) == 1 else shapes.x.shape[1]), (Column(), *(levels,) * (y - 1)))
+    return Domain((levels,) * x, (Column(), *(levels,) * (y - 1)), (Column(),) * z)
 
 
 def _is_known(mechanism) -> bool:
@@ -310,12 +348,25 @@ def _is_known(mechanism) -> bool:
     return all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism))
 
 
-def _blocks(mechanism, num_records: int) -> int:
-    """`blocks_for` the noise of this mechanism, by its epsilon at 1 where that is not known yet."""
-    mechanism = mechanism if _is_known(mechanism) else Laplace(1.0 * float(CURVES_SHARE))
+def _blocks(mechanism, num_records: int, strata: int) -> int:
+    """`blocks_for` the noise of this mechanism, by its epsilon at 1 where that is not known yet.
+
+    Errors: ValueError for strata that are too small for this noise.
+    """
+    known = _is_known(mechanism)
+    mechanism = mechanism if known else Laplace(1.0 * float(CURVES_SHARE if strata == 1 else OF_STRATA))
     bound = Sensitivity(MOVE[mechanism.norm], mechanism.norm, Relation.REPLACE_ONE)
     with jax.enable_x64(True), jax.ensure_compile_time_eval():  # public numbers, also inside a compiled program
-        return blocks_for(float(np.sqrt(np.asarray(mechanism.variance(bound)))), num_records)
+        noise_sd = float(np.sqrt(np.asarray(mechanism.variance(bound))))
+    needed = math.ceil(MIN_RECORDS * noise_sd * strata)
+    if known and strata > 1 and num_records < needed:
+        fits = math.floor(num_records / (MIN_RECORDS * noise_sd))
+        fewer = f"condition on fewer levels (at most {fits} together)" if fits > 1 else "leave Z out"
+        raise ValueError(
+            f"log-rank given {strata} strata finds next to nothing in {num_records} records at this budget, with which "
+            f"{needed} are needed: {fewer}, or give more epsilon."
+        )
+    return blocks_for(noise_sd, num_records // strata)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -332,15 +383,20 @@ class _Law:
 
     def p_value(self, ratio):
         """Two-sided, of this log hazard ratio."""
-        off = (self.value - self.curves.expected(ratio)) / self.unit
+        off = (self.value - self._expected(ratio)) / self.unit
         null = jnp.asarray(ratio) == 0.0  # no spread where there are no events
-        spread = jnp.where(null, 1.0, self.curves.spread(ratio))
-        return self._tail(off, self.variance * spread + self.curves.expected_variance(ratio))
+        now, without = (self.curves.spread(jnp.reshape(at, 1))[0, 0] for at in (ratio, jnp.zeros_like(ratio)))
+        spread = jnp.where(null, 1.0, now / jnp.maximum(without, 1e-9))
+        noise = self.curves.expected_variance(jnp.reshape(ratio, 1))[0, 0]
+        return self._tail(off, self.variance * spread + noise)
+
+    def _expected(self, ratio):
+        return self.curves.expected(jnp.reshape(ratio, 1))[0]
 
     def one_sided(self, ratio):
         """P-values of the hypotheses that the log hazard ratio is at most this, and at least this; 1 if unknown."""
         further = 0.5 * self.p_value(ratio)
-        below = self.value < self.curves.expected(ratio)
+        below = self.value < self._expected(ratio)
         at_most, at_least = jnp.where(below, 1.0 - further, further), jnp.where(below, further, 1.0 - further)
         return tuple(jnp.where(self.unknown, 1.0, side) for side in (at_most, at_least))
 
@@ -353,7 +409,7 @@ class _Law:
     def unknown(self):
         """Whether noise hides the information."""
         information, variance = self.curves.information
-        return information < CLEAR * jnp.sqrt(variance)
+        return information[0] < CLEAR * jnp.sqrt(variance[0])
 
     def effect(self, null_p_value):
         """Estimate and interval, both from `p_value`."""
@@ -361,7 +417,7 @@ class _Law:
         def halve(_, ends):
             low, high = ends
             middle = 0.5 * (low + high)
-            above = self.curves.expected(middle) < self.value
+            above = self._expected(middle) < self.value
             return jnp.where(above, middle, low), jnp.where(above, high, middle)
 
         start = (jnp.full_like(self.value, -LIMIT), jnp.full_like(self.value, LIMIT))
@@ -373,4 +429,4 @@ class _Law:
         """By U's information about the ratio."""
         spread = jnp.sqrt(self.variance / self.unit**2 + self.mechanism.variance(self.sensitivity))
         found = effect_sizes.detectable(lambda off: self._tail(off, self.variance), spread) * self.unit
-        return jnp.where(self.unknown, jnp.nan, found / self.curves.information[0])
+        return jnp.where(self.unknown, jnp.nan, found / self.curves.information[0][0])

@@ -2,30 +2,71 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
-from jaxdp.examples import about_released
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, about_released
 from jaxdp.statistics.log_rank import BINS, Curves
 
 PLACE = "jaxdp.independence.survival.survival_examples"
 TIMES = Domain((Column(BINARY, 2),), (Column(), Column(BINARY, 2)))
 UNKNOWN = "the pair that moves it most sits on released counts, which no pair can know"
 BLOCKS = 6
-# the second stage alone, about a constant hazard and three tenths of those at risk
-KNOWN = Curves(
-    hazard=np.full(BLOCKS, 0.01),
-    share=np.full(BLOCKS, 0.3),
-    counted=np.ones(BLOCKS),
-    events=np.full(BLOCKS, 4.0),
-    covariance=np.full((BLOCKS, BLOCKS), 1e-4),
-    mean=np.array(0.0),
-    variance=np.array(1.0),
-    count_variance=np.array(1.0),
-)
+
+
+def known(strata: int = 1) -> Curves:
+    """The second stage alone: about constant hazards and shares at risk; further strata of more hazard count less."""
+    place = np.arange(strata)
+    each = lambda value: np.repeat(value[:, None], BLOCKS, axis=1)  # noqa: E731
+    return Curves(
+        hazard=each(0.01 * (1.0 + place)),
+        share=each(0.3 + 0.2 * place)[:, None],
+        counted=np.ones((strata, BLOCKS)),
+        events=np.full((strata, BLOCKS), 4.0),
+        covariance=np.full((strata, 1, BLOCKS, 1, BLOCKS), 1e-4),
+        weight=1.0 / (1.0 + 0.25 * place),
+        mean=np.zeros(1),
+        variance=np.ones((1, 1)),
+        count_variance=np.array(1.0),
+    )
+
+
+KNOWN = known()
 ABOUT_KNOWN_CURVES = {"stage": "scores", "curves": KNOWN, "blocks": BLOCKS}
+# given blocks, few records of a stratum are not refused
+IN_STRATA = {"stage": "scores", "curves": known(2), "blocks": BLOCKS, "strata": (2,)}
+TWO_STRATA = dataclasses.replace(TIMES, z=(Column(BINARY, 2),))
+
+
+def in_strata() -> tuple[Example, ...]:
+    """The test given two strata: whole, and its second stage about known curves."""
+    unknown = BestKnown(0.5, UNKNOWN)
+    return (
+        Example(
+            times_in_strata,
+            null=equal_times_in_strata,
+            fields={"blocks": BLOCKS},
+            label="strata",
+            attack_tightness={"EventCounts": 1.0, "LogRank.scores": unknown, "LogRank.squares": unknown},
+            worst_pairs=f"{PLACE}:worst_pairs_in_strata",
+            search=PairSearch(records=9),
+            audit=AuditSettings(fields=IN_STRATA, neighbours=f"{PLACE}:worst_pairs_of_scores_in_strata"),
+        ),
+        Example(
+            times_in_strata,
+            without_null="its level is that of the whole test given strata",
+            fields=IN_STRATA,
+            label="strata-scores",
+            attack_tightness=dict.fromkeys(("scores", "squares"), 0.99),
+            worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_strata",
+            search=PairSearch(records=9),
+            bounds_only=True,
+        ),
+    )
 
 
 def times(key, n: int, ratio: float = 3.0) -> Data:
@@ -43,10 +84,29 @@ def equal_times(key, n: int) -> Data:
     return times(key, n, 1.0)
 
 
-def _made(*record):
+def times_in_strata(key, n: int, ratio: float = 3.0) -> Data:
+    """`times` in two strata, of which the second has most of the second group and twice the hazard."""
+    key_first, key_second, key_pick = jax.random.split(key, 3)
+    slow, fast = times(key_first, n, ratio), times(key_second, n, ratio)
+    z = jax.random.bernoulli(key_pick, 0.3 + 0.4 * slow.x, (n,))
+    time = 0.5 * (fast.y[:, 0] + 1.0)  # at the end of the grid it stays there: seen, without an event
+    soon = jnp.stack([jnp.where(time < 1.0, time, 2.0) - 1.0, fast.y[:, 1] * (time < 1.0)], axis=1)
+    group = jnp.where(z, fast.x, slow.x)
+    return Data(group, jnp.where(z[:, None], soon, slow.y), 1.0 * z, TWO_STRATA)
+
+
+def equal_times_in_strata(key, n: int) -> Data:
+    """`times_in_strata` with one hazard in each stratum."""
+    return times_in_strata(key, n, 1.0)
+
+
+def _made(*record, stratum=None):
     rest = [(0.0, -0.5, 1.0), (1.0, 0.5, 1.0), (1.0, 1.0, 0.0)]
     group, time, event = (np.array(part) for part in zip(record, *rest, strict=True))
-    return Data(group, np.stack([time, event], axis=1), None, TIMES)
+    y = np.stack([time, event], axis=1)
+    if stratum is None:
+        return Data(group, y, None, TIMES)
+    return Data(group, y, np.array([stratum, 0.0, 1.0, 1.0]), TWO_STRATA)
 
 
 def worst_pairs():
@@ -54,15 +114,29 @@ def worst_pairs():
     return [(_made(0.0, -0.9, 1.0), _made(1.0, 0.8, 0.0))]
 
 
-def worst_pairs_of_scores():
+def worst_pairs_in_strata():
+    """A record that changes its stratum."""
+    return [(_made(0.0, -0.9, 1.0, stratum=0.0), _made(0.0, -0.9, 1.0, stratum=1.0))]
+
+
+def worst_pairs_of_scores(strata: int = 1):
     """Between the records of the largest and the smallest score, and of squared score."""
-    scores = np.asarray(KNOWN.scores())
+    scores = np.asarray(known(strata).scores())[..., 0]
 
     def record(place):
-        group, of_bin, event = np.unravel_index(place, scores.shape)
-        return _made(float(group), 2.0 * (of_bin + 0.5) / BINS - 1.0, float(event))
+        stratum, group, of_bin, event = np.unravel_index(place, scores.shape)
+        time = 2.0 * (of_bin + 0.5) / BINS - 1.0
+        return _made(float(group), time, float(event), stratum=None if strata == 1 else float(stratum))
 
     return [(record(np.argmax(values)), record(np.argmin(values))) for values in (scores, scores**2)]
 
 
-EXAMPLES = about_released(times, equal_times, PLACE, "LogRank", {"EventCounts": 1.0}, ABOUT_KNOWN_CURVES, UNKNOWN, 0.99)
+def worst_pairs_of_scores_in_strata():
+    """Those of `worst_pairs_of_scores` whose records may lie in different strata."""
+    return worst_pairs_of_scores(2)
+
+
+EXAMPLES = (
+    *about_released(times, equal_times, PLACE, "LogRank", {"EventCounts": 1.0}, ABOUT_KNOWN_CURVES, UNKNOWN, 0.99),
+    *in_strata(),
+)

@@ -21,6 +21,7 @@ from jaxdp.statistics.log_rank import BINS, Curves
 from jaxdp.statistics.survival_curves import DRAWS, survival_curves
 
 BINARY_BOUND = 1e-4
+SHAPE = (private.PAIR, *private.OF_TIME)
 EVENT = Column(BINARY, 2, "died")
 TWO = Column(BINARY, 2, "arm")
 
@@ -32,7 +33,7 @@ def drawn_table(seed: int = 0, records: int = 4000):
     time, gone = rng.exponential(0.8, records), rng.exponential(np.where(group, 0.5, 2.0))
     seen = np.minimum(np.minimum(time, gone), 1.0)
     of_bin, event = log_rank.codes(2.0 * seen - 1.0, (time <= gone).astype(float))
-    table = np.zeros(private.TABLE)
+    table = np.zeros(SHAPE)
     np.add.at(table, (group, of_bin.astype(int), event.astype(int)), 1.0)
     return table
 
@@ -47,11 +48,16 @@ def by_hand(table):
 def curves(seed: int = 1, blocks: int = 12, **replaced) -> Curves:
     rng = np.random.default_rng(seed)
     known = survival_examples.KNOWN
-    fields = {"hazard": rng.uniform(0.0, 0.02, blocks), "share": rng.uniform(0.2, 0.8, blocks), **replaced}
+    fields = {
+        "hazard": rng.uniform(0.0, 0.02, (1, blocks)),
+        "share": rng.uniform(0.2, 0.8, (1, 1, blocks)),
+        **replaced,
+    }
     return Curves(
-        counted=np.ones(blocks),
-        events=np.full(blocks, 50.0),
-        covariance=np.zeros((blocks, blocks)),
+        counted=np.ones((1, blocks)),
+        events=np.full((1, blocks), 50.0),
+        covariance=np.zeros((1, 1, blocks, 1, blocks)),
+        weight=np.ones(1),
         mean=known.mean,
         variance=known.variance,
         count_variance=known.count_variance,
@@ -63,10 +69,10 @@ def test_scores_add_up_to_the_log_rank_numerator_and_a_product_of_errors():
     with jax.enable_x64(True):
         table, about = drawn_table(), curves()
         at_risk, events, numerator = by_hand(table)
-        shares, hazards = np.asarray(about._shares), np.repeat(about.hazard, BINS // 12)
+        shares, hazards = np.asarray(about._shares)[0, 0], np.repeat(about.hazard[0], BINS // 12)
         total = at_risk.sum(0)
         product = total * (at_risk[1] / total - shares) * (events.sum(0) / total - hazards)
-        found = float(jnp.sum(table * about.scores()))
+        found = float(jnp.sum(table * about.scores()[0, ..., 0]))
     assert found == pytest.approx(numerator + product.sum(), rel=1e-9)
     assert abs(product.sum()) > 1.0, "the errors are large enough to be seen"
 
@@ -74,21 +80,21 @@ def test_scores_add_up_to_the_log_rank_numerator_and_a_product_of_errors():
 def test_without_noise_the_released_sum_is_the_log_rank_numerator():
     with jax.enable_x64(True):
         table = drawn_table()
-        about = Curves.of(log_rank.blocked(jnp.asarray(table), 48), table.sum(), 1e-9)
-        found = float(jnp.sum(table * about.scores()))
+        about = Curves.of(log_rank.blocked(jnp.asarray(table)[None], 48), table.sum(), 1e-9)
+        found = float(jnp.sum(table * about.scores()[0, ..., 0]))
     *_, numerator = by_hand(table)
     assert found == pytest.approx(numerator, abs=0.05 * np.sqrt(table.sum() / 8))
 
 
 def test_scores_of_two_records_differ_by_the_range_at_most_and_reach_it():
     test = jaxdp.LogRank(epsilon=1.0, **survival_examples.ABOUT_KNOWN_CURVES)
-    cells = np.argwhere(np.ones(private.TABLE))
+    cells = np.argwhere(np.ones(SHAPE))
     records = [record for record in cells if not (record[1] == BINS and record[2])]  # no event at the end
     found = []
     for group, of_bin, event in records:
-        table = np.zeros(private.TABLE)
+        table = np.zeros(SHAPE)
         table[group, of_bin, event] = 1.0
-        found.append([float(part) for part in jax.tree.leaves(test.finish(table))])
+        found.append([float(part) for part in jax.tree.leaves(test.finish(table[None]))])
     spread = np.ptp(np.array(found), axis=0)
     assert np.all(spread <= 1.0 + 1e-5)
     assert np.all(spread >= 0.99)
@@ -312,7 +318,7 @@ def test_without_noise_the_curves_are_those_of_kaplan_and_meier():
     table, textbook = kept_table(20_000)
     blocks = 12
     with jax.enable_x64(True):
-        counts = log_rank.blocked(jnp.asarray(table), blocks)
+        counts = log_rank.blocked(jnp.asarray(table)[None], blocks)[0]
         found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)))
     ends = textbook[:, BINS // blocks - 1 :: BINS // blocks]
     assert np.asarray(found.survival)[:, 1:] == pytest.approx(ends, abs=0.004)
@@ -334,8 +340,8 @@ def test_bands_hold_whole_curves():
     death, gone = np.where(group, -np.log(chance) / 0.9, chance / 0.7), rng.exponential(np.where(group, 0.8, 4.0))
     seen = np.minimum(np.minimum(death, gone), 1.0)
     of_bin, event = log_rank.codes(2.0 * seen - 1.0, (death <= gone).astype(float))
-    place = np.ravel_multi_index((group.astype(int), of_bin.astype(int), event.astype(int)), private.TABLE)
-    tables = np.stack([np.bincount(one, minlength=np.prod(private.TABLE)) for one in place]).reshape(-1, *private.TABLE)
+    place = np.ravel_multi_index((group.astype(int), of_bin.astype(int), event.astype(int)), SHAPE)
+    tables = np.stack([np.bincount(one, minlength=np.prod(SHAPE)) for one in place]).reshape(-1, *SHAPE)
     with jax.enable_x64(True):
         domain = Domain((TWO,), (Column(), EVENT))
         shapes = Data(*(jax.ShapeDtypeStruct(shape, float) for shape in ((records,), (records, 2))), None, domain)
@@ -343,7 +349,7 @@ def test_bands_hold_whole_curves():
         query, bound = dataclasses.replace(test.first, of=None), test.first.sensitivity(records)
 
         def one(both):
-            counts = log_rank.blocked(both[1], test.second.blocks)
+            counts = log_rank.blocked(both[1][None], test.second.blocks)[0]
             counts = counts + query.mechanism.noise(both[0], bound, counts.shape)
             return kaplan_meier.estimated(query, bound, counts, records)
 
@@ -361,7 +367,7 @@ def test_a_band_goes_on_where_nobody_is_left_at_risk():
     table, _ = kept_table(300)
     table[:, BINS // 2 :] = 0.0
     with jax.enable_x64(True):
-        counts = log_rank.blocked(jnp.asarray(table), 12)
+        counts = log_rank.blocked(jnp.asarray(table)[None], 12)[0]
         noise = 2.0 * jax.random.laplace(jax.random.key(0), (DRAWS, *counts.shape))
         found = survival_curves(counts, table.sum(), noise)
     survival, low, high = (np.asarray(part) for part in (found.survival, found.low, found.high))
@@ -398,7 +404,7 @@ def test_the_curves_are_a_function_of_the_release_alone():
 def test_without_noise_the_difference_is_that_of_areas_below_the_curves():
     table, textbook = kept_table(20_000)
     with jax.enable_x64(True):
-        counts = log_rank.blocked(jnp.asarray(table), 24)
+        counts = log_rank.blocked(jnp.asarray(table)[None], 24)[0]
         found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)))
     steps = np.concatenate([np.ones((2, 1)), textbook], axis=1)
     areas = 0.5 * (steps[:, 1:] + steps[:, :-1]).sum(1) / BINS

@@ -247,7 +247,10 @@ def describe(
         "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",
         "level_rule": rule,
         "sees": without_z(query.entry.spec.alternatives, query),
-        "cautions": cautions(data.x.shape[0], float(cost.epsilon), result.mode, recorded, sum(_rules(query), ())),
+        "cautions": [
+            *maybe_times(query),
+            *cautions(data.x.shape[0], float(cost.epsilon), result.mode, recorded, sum(_rules(query), ())),
+        ],
         "released": released_values(result.release),
         "versions": versions(),
         **_detectable_by_release(result, query, test, data),
@@ -255,6 +258,24 @@ def describe(
         **({"taken": query.taken} if query.taken else {}),
         **({} if query.margin is None else {"equivalence": _equivalence(result, query, test, data)}),
     }
+
+
+def maybe_times(query: Any) -> list[str]:
+    """A hint where a test that nobody named takes what may be a time to an event as plain columns; all public."""
+    from jaxdp import catalogue
+
+    if not query.chosen or query.entry.spec.of_times or len(query.y) != 2:
+        return []
+    times = [one for one in _rules(query)[1] if one.is_continuous and one.lower >= 0.0 and not one.notation.date]
+    tests = [one for one in catalogue.offered().values() if one.spec.of_times and one.spec.accepts(query.domain)]
+    if not (times and tests):
+        return []
+    (event,) = (name for name in query.y if name != times[0].name)
+    return [
+        f"If {times[0].name} is a time to an event and {event} says whether it came, ask {tests[0].name} (--method "
+        f'{tests[0].name}, or kind = "survival" in the schema): {query.entry.name} takes both for plain columns, and so '
+        "takes for a dependence also that X goes with being censored."
+    ]
 
 
 def _equivalence(result: Result, query: Any, test: Any, data: Any) -> dict[str, Any]:

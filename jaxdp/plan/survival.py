@@ -28,8 +28,9 @@ DRAWS, BATCH, SEED = 2000, 250, 20_233
 class SurvivalSetting(Setting):
     """Two groups and times to an event on a grid of length 1; the effect is the log hazard ratio of the second group.
 
-    z: columns of levels, whose joint levels are strata of one size and one law. share: of the second group. events: share of the first group whose event is seen. lost: share of the first group
-    that is lost before its event and the end of the grid, at the same rate in both groups.
+    z: columns of levels, whose joint levels are strata of one size and one law. share: of the second group. events:
+    share of the first group whose event is seen. lost: share of the first group that is lost before its event and the
+    end of the grid, at the same rate in both groups.
     """
 
     x: Column = Column(BINARY, 2)

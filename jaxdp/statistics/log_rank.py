@@ -233,7 +233,9 @@ def _of_stratum(counts, size: int, count_variance):
     shares = noise_of(of_share, of_share).reshape(groups - 1, blocks, groups - 1, blocks)
     gone, both = noise_of(of_events, of_events), noise_of(of_share, of_events).reshape(groups - 1, blocks, blocks)
     rough = jnp.eye(blocks)[None] - smooth
-    left = jnp.einsum("kij,lij,klj,i->kl", rough, rough, counted[None, None] * sampling, jnp.diag(gone))  # of their own scatter
+    left = jnp.einsum(
+        "kij,lij,klj,i->kl", rough, rough, counted[None, None] * sampling, jnp.diag(gone)
+    )  # of their own scatter
     variance = jnp.einsum("kilj,ij->kl", shares, gone) + jnp.einsum("kij,lji->kl", both, both) + left
     return hazard, share, counted, events, shares, jnp.trace(both, axis1=1, axis2=2), variance
 

@@ -19,7 +19,7 @@ from jaxdp import catalogue, plan
 from jaxdp.accounting.renyi import zcdp_epsilon, zcdp_rho
 from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
-from jaxdp.data.dataset import BINARY, Column
+from jaxdp.data.dataset import BINARY, CATEGORICAL, Column
 from jaxdp.data.schema import Schema
 from jaxdp.plan import laws, solve
 from jaxdp.plan.changes import changes
@@ -116,6 +116,8 @@ ARMS = {
     "died": {"kind": "binary", "levels": ["no", "yes"]},
     "days": {"kind": "continuous", "bounds": [0, 730]},
     "survival": {"kind": "survival", "time": "days", "event": "died"},
+    "site": {"kind": "categorical", "levels": ["p", "q", "r"]},
+    "dose": {"kind": "continuous", "bounds": [0, 1]},
 }
 
 
@@ -127,6 +129,7 @@ ARMS = {
         (plan.SurvivalSetting(), 700, 0.5, 0.405),
         (plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 700, 1.0, 0.69),
         (plan.SurvivalSetting(share=0.2, events=0.3, lost=0.4), 400, 4.0, 0.69),
+        (plan.SurvivalSetting(z=(Column(CATEGORICAL, 3),)), 700, 1.0, 0.405),
     ],
 )
 def test_times_to_an_event_are_planned(setting, n, epsilon, effect):
@@ -162,8 +165,15 @@ def test_times_and_events_of_a_schema_are_planned_by_log_rank_alone():
     assert [name for name, found in plans().items() if found.applies(setting)] == ["log-rank"]
     assert default_method(setting) == "log-rank"
     assert not plans()["log-rank"].applies(plan.Setting())
-    with pytest.raises(ValueError, match="planned for without given"):
-        plan.SurvivalSetting.of_schema(schema, "arm", "survival", ["days"])
+    numeric = plan.SurvivalSetting.of_schema(schema, "arm", "survival", ["dose"])
+    assert not plans()["log-rank"].applies(numeric)
+    in_strata = plan.SurvivalSetting.of_schema(schema, "arm", "survival", ["site"])
+    assert [name for name, found in plans().items() if found.applies(in_strata)] == ["log-rank"]
+    assert in_strata.cells(0.4).shape[0] == 3
+    assert in_strata.cells(0.4).sum(0) == pytest.approx(setting.cells(0.4)[0])
+    power = [plan.power("log-rank", n=400, epsilon=1.0, effect=0.6, setting=one) for one in (setting, in_strata)]
+    assert power[0] > power[1] + 0.1, "strata cost records"
+    assert plan.power("log-rank", n=60, epsilon=0.5, effect=0.6, setting=in_strata) == 0.0, "refused"
     with pytest.raises(ValueError, match=r"events \+ lost must be < 1, got 0.8 \+ 0.3"):
         plan.SurvivalSetting(events=0.8, lost=0.3)
 

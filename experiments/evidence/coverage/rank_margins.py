@@ -87,7 +87,9 @@ def ratios(name: str, margin: float, n: int, epsilon: float, keys) -> np.ndarray
     """P-values of equivalence, on tables as `survival` draws them."""
     drawn = np.random.default_rng(zlib.crc32(f"{name} {n} {epsilon}".encode()))
     cells = survival.DESIGNS[name].cells().ravel()
-    tables = jnp.asarray(drawn.multinomial(n, cells, size=len(keys)).reshape(-1, 1, private.PAIR, *private.OF_TIME), float)
+    tables = jnp.asarray(
+        drawn.multinomial(n, cells, size=len(keys)).reshape(-1, 1, private.PAIR, *private.OF_TIME), float
+    )
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n,), (n, 2))]
     test = jaxdp.LogRank(epsilon=epsilon).specialize(Data(*shapes, None, survival.DOMAIN))
     return np.asarray(_ratios(test, keys, tables, margin, n))

@@ -177,8 +177,16 @@ class LogRank(PrivateTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="log-rank",
-        summary="log-rank test of two groups, given coded Z or without; Y is two columns, a time and whether the event came",
-        known_as=("logrank_test", "survdiff", "mantel-cox", "stratified-log-rank", "cox", "coxph", "proportional-hazards"),
+        summary="log-rank test of two groups, also given coded Z; Y is two columns, a time and whether the event came",
+        known_as=(
+            "logrank_test",
+            "survdiff",
+            "mantel-cox",
+            "stratified-log-rank",
+            "cox",
+            "coxph",
+            "proportional-hazards",
+        ),
         columns=Columns.CODES,
         alternatives="events that come sooner in one of two groups throughout",
         effect="log hazard ratio",
@@ -338,7 +346,9 @@ class LogRank(PrivateTest):
 
 def _assumed(shapes) -> Domain:
     """The columns where nobody described them."""
-    x, y, z = (0 if part is None else part.shape[1] if len(part.shape) == 2 else 1 for part in (shapes.x, shapes.y, shapes.z))
+    x, y, z = (
+        0 if part is None else part.shape[1] if len(part.shape) == 2 else 1 for part in (shapes.x, shapes.y, shapes.z)
+    )
     levels = Column("binary", 2)
     return Domain((levels,) * x, (Column(), *(levels,) * (y - 1)), (Column(),) * z)
 

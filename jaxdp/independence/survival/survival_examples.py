@@ -71,12 +71,18 @@ def in_strata() -> tuple[Example, ...]:
 
 def times(key, n: int, ratio: float = 3.0) -> Data:
     """Exponential times of two groups on [0, 1], the hazard of the second is `ratio` times as large, with censoring."""
+    return _times(key, n, ratio)
+
+
+def _times(key, n: int, ratio: float, in_strata: bool = False) -> Data:
     key_group, key_time, key_end = jax.random.split(key, 3)
     group = jax.random.bernoulli(key_group, 0.5, (n,)).astype(float)
-    time = jax.random.exponential(key_time, (n,)) / (0.8 * ratio**group)
+    z = jax.random.bernoulli(jax.random.fold_in(key, 4), 0.3 + 0.4 * group, (n,)) if in_strata else jnp.zeros(n)
+    time = jax.random.exponential(key_time, (n,)) / (0.8 * ratio**group * 3.0**z)
     censored = jax.random.exponential(key_end, (n,)) / (0.2 + 0.6 * group)
     seen = jnp.minimum(jnp.minimum(time, censored), 1.0)
-    return Data(group, jnp.stack([2.0 * seen - 1.0, time <= censored], axis=1), None, TIMES)
+    y = jnp.stack([2.0 * seen - 1.0, time <= censored], axis=1)
+    return Data(group, y, 1.0 * z, TWO_STRATA) if in_strata else Data(group, y, None, TIMES)
 
 
 def equal_times(key, n: int) -> Data:
@@ -85,14 +91,8 @@ def equal_times(key, n: int) -> Data:
 
 
 def times_in_strata(key, n: int, ratio: float = 3.0) -> Data:
-    """`times` in two strata, of which the second has most of the second group and twice the hazard."""
-    key_first, key_second, key_pick = jax.random.split(key, 3)
-    slow, fast = times(key_first, n, ratio), times(key_second, n, ratio)
-    z = jax.random.bernoulli(key_pick, 0.3 + 0.4 * slow.x, (n,))
-    time = 0.5 * (fast.y[:, 0] + 1.0)  # at the end of the grid it stays there: seen, without an event
-    soon = jnp.stack([jnp.where(time < 1.0, time, 2.0) - 1.0, fast.y[:, 1] * (time < 1.0)], axis=1)
-    group = jnp.where(z, fast.x, slow.x)
-    return Data(group, jnp.where(z[:, None], soon, slow.y), 1.0 * z, TWO_STRATA)
+    """`times` in two strata, of which the second has most of the second group and three times the hazard."""
+    return _times(key, n, ratio, in_strata=True)
 
 
 def equal_times_in_strata(key, n: int) -> Data:

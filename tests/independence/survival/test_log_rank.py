@@ -128,8 +128,8 @@ def test_time_and_event_come_in_either_order():
         ((TWO,), (Column(), Column(CATEGORICAL, 3, "cause")), (), "cause has 3 levels"),
         ((TWO,), (Column(),), (), "two columns as Y"),
         ((TWO,), (EVENT, EVENT), (), "two columns as Y"),
-        ((TWO,), (Column(), EVENT), (Column(),), "does not adjust for Z: leave it out, or cut it at public values"),
-        ((TWO,), (Column(), EVENT), (Column(CATEGORICAL, 3),), "leave it out, or ask about each of its levels"),
+        ((TWO,), (Column(), EVENT), (Column(name="age"),), "cut age at public values into levels, or leave it out"),
+        ((TWO,), (Column(), EVENT), (Column(CATEGORICAL, 17),), "at most 16 strata, and the levels of Z make 17"),
     ],
 )
 def test_other_columns_are_refused_in_one_sentence_before_anything_is_charged(tmp_path, x, y, z, told):
@@ -440,8 +440,8 @@ def test_no_difference_is_given_where_a_curve_ends_early():
     [
         ({"x": "dose"}, "X must be one column of two levels, and dose is continuous: cut it"),
         ({"x": "dose", "sees": "any"}, "dose is continuous: cut it"),
-        ({"x": "arm", "given": "dose"}, "does not adjust for Z: leave it out, or cut it at public values"),
-        ({"x": "arm", "given": "site"}, "ask about each of its levels by itself"),
+        ({"x": "arm", "given": "dose"}, "cut dose at public values into levels, or leave it out"),
+        ({"x": "arm", "given": ["site", "ward"]}, "at most 16 strata, and the levels of Z make 18 together"),
         ({"x": "site"}, "site has 3; name two levels"),
         ({"x": ["arm", "dose"]}, "X must be one column of two levels, and there are more"),
     ],
@@ -450,9 +450,10 @@ def test_an_outcome_that_log_rank_cannot_ask_about_goes_to_no_test_of_plain_numb
     columns = OUTCOME | {
         "dose": {"kind": "continuous", "bounds": [0, 1]},
         "site": {"kind": "categorical", "levels": ["p", "q", "r"]},
+        "ward": {"kind": "categorical", "levels": [str(level) for level in range(6)]},
     }
     schema, table = jaxdp.Schema.from_dict({"columns": columns}), trial(200, 1.0)
-    table |= {"dose": np.linspace(0.0, 1.0, 200), "site": np.array(["p", "q", "r", "p"] * 50)}
+    table |= {"dose": np.linspace(0.0, 1.0, 200), "site": np.array(["p", "q", "r", "p"] * 50), "ward": ["1"] * 200}
     ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
     with pytest.raises(ValueError, match=told) as refused:
         jaxdp.test(table, y=y, epsilon=1.0, schema=schema, ledger=ledger, **asked_of)

@@ -273,8 +273,8 @@ def maybe_times(query: Any) -> list[str]:
     (event,) = (name for name in query.y if name != times[0].name)
     return [
         f"If {times[0].name} is a time to an event and {event} says whether it came, ask {tests[0].name} (--method "
-        f'{tests[0].name}, or kind = "survival" in the schema): {query.entry.name} takes both for plain columns, and so '
-        "takes for a dependence also that X goes with being censored."
+        f'{tests[0].name}, or kind = "survival" in the schema): {query.entry.name} takes both for plain columns, and '
+        "so takes for a dependence also that X goes with being censored."
     ]
 
 

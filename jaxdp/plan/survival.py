@@ -55,9 +55,9 @@ class SurvivalSetting(Setting):
         if y not in schema.outcomes:
             return Setting.of_schema(schema, x, y, given, **fields)
         (column,) = schema.rule(*schema.named("x", [x])).code_column()
-        z = [one for name in schema.named("given", given) for one in conditioning.columns(schema.rule(name))]
-        x, *z = (dataclasses.replace(one, name="") for one in (column, *z))
-        return cls(x=x, z=tuple(z), **fields)
+        rest = [one for name in schema.named("given", given) for one in conditioning.columns(schema.rule(name))]
+        group, *strata = (dataclasses.replace(one, name="") for one in (column, *rest))
+        return cls(x=group, z=tuple(strata), **fields)
 
     def domain(self, form: str = "") -> Domain:
         """The group; a time and whether its event came, in every form."""

@@ -45,6 +45,7 @@ class Query(TableQuery[Answer]):
     entry: catalogue.Entry
     settings: Options
     chosen: bool = False  # by the columns alone, not named
+    sees: str | None = None  # the kind of dependence by which it was chosen
     margin: float | None = None  # in units of the effect; None asks for no equivalence
     taken: str = ""  # which test answers for a classical one that was named, as a sentence
 
@@ -64,12 +65,24 @@ class Query(TableQuery[Answer]):
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
+        hourly = schema.hour_by_hour(given)
+        if method and not entry.spec.accepts(domain) and entry.spec.accepts(_coded(hourly, x, y, given)):
+            schema, domain = hourly, _coded(hourly, x, y, given)
         entry.require_fits(domain)
         options = _options(entry, own)
         entry.require_settings(options)
-        found: dict[str, Any] = {"chosen": not (method or sees), "taken": entry.instead_of(method)}
+        found: dict[str, Any] = {"chosen": not (method or sees), "sees": sees, "taken": entry.instead_of(method)}
         found |= {"margin": _admitted_margin(own["margin"], entry, domain)}
         return cls(schema, x, y, given, budget(own["epsilon"]), entry, options, **found)
+
+    def of_records(self, rows: int) -> Query:
+        """The query with the default test for so many records: dates with times may be conditioned on hour by hour."""
+        least = conditioning.hourly_from(map(self.schema.rule, self.given))
+        if least is None or rows < least or not (self.chosen or self.sees):
+            return self
+        schema = self.schema.hour_by_hour(self.given)
+        entry = catalogue.default(_coded(schema, self.x, self.y, self.given), sees=self.sees)
+        return dataclasses.replace(self, schema=schema, entry=entry)
 
     def require_key(self, key: Any) -> None:
         """Raises ValueError for a release by a test that is not private."""
@@ -196,12 +209,26 @@ class Query(TableQuery[Answer]):
         from jaxdp.core import num_records, public_shapes, run
 
         rows = num_records(data)
+        if not isinstance(data, Chunks):
+            query = self.of_records(rows)
+            if query is not self:
+                return query.answer(self._hour_by_hour(data), key, account, on_stage)
         require_size(self.entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
             test = self._test(data, rows)
             on_stage(f"testing {rows} rows")
             shown = public_shapes(data) if isinstance(data, Chunks | PersonRows) else data
             return answer_of(run(test, key, data, ledger=account), self, test, shown, recorded=account is not None)
+
+
+    def _hour_by_hour(self, data: Any) -> Any:
+        """Records that were read by this query, as `of_records` conditions on them."""
+        rules = [self.schema.rule(name) for name in self.given]
+        if isinstance(data, PersonRows):
+            return PersonRows(self._hour_by_hour(data.draws))
+        columns = tuple(column for rule in rules for column in conditioning.columns(conditioning.hour_by_hour(rule)))
+        z = conditioning.values_hour_by_hour(rules, np.asarray(data.z))
+        return dataclasses.replace(data, z=z, domain=dataclasses.replace(data.domain, z=columns))
 
 
 def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain) -> float | None:

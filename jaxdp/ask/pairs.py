@@ -215,6 +215,11 @@ class PairsQuery(TableQuery[PairAnswers]):
         from jaxdp.independence import pair_by_pair
 
         rows = data.rows if isinstance(data, TableInChunks) else data.shape[0]
+        if not isinstance(data, TableInChunks):
+            query = self._of_records(rows)
+            if query is not self:
+                data = self._hour_by_hour(data)
+                return query.answer(data, key, account, on_stage, on_estimate=on_estimate, **more)
         for entry in {query.entry.name: query.entry for query in self.asked}.values():
             require_size(entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
@@ -267,6 +272,18 @@ class PairsQuery(TableQuery[PairAnswers]):
             rows, float(cost.epsilon), mode, account is not None, map(self.schema.rule, self.columns)
         )
         return self._answers(rows_of, tests, cost, mode, rows, level_rule_of_all(tests, each) if each else None, public)
+
+    def _of_records(self, rows: int) -> PairsQuery:
+        """As `Query.of_records`, of every pair: all of them have the same Z."""
+        queries = tuple(query.of_records(rows) for query in self.asked)
+        if queries[0] is self.asked[0]:
+            return self
+        return dataclasses.replace(self, schema=queries[0].schema, asked=queries)
+
+    def _hour_by_hour(self, values: np.ndarray) -> np.ndarray:
+        """Records that were read by this query, as `_of_records` conditions on them."""
+        own, rules = len(self.columns), [self.schema.rule(name) for name in self.given]
+        return np.concatenate([values[:, :own], conditioning.values_hour_by_hour(rules, values[:, own:])], axis=1)
 
     def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test takes them."""

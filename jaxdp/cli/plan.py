@@ -240,7 +240,7 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
         "unit": _records(args),
         "rests_on": LINES if planned.rests_on_lines(setting) else "",
         "replicates_a_step": _most(rows, args),
-        "default_test": "" if setting is None else default_method(setting),
+        "default_test": "" if setting is None else default_method(setting, int(best.n)),
     }
     if len(rows) > 1:
         content["comparison"] = [dataclasses.asdict(row) for row in rows]

@@ -86,7 +86,7 @@ def _tell_simulated(args: argparse.Namespace, setting: Any, points: int) -> None
     from jaxdp.plan.epsilon_curve import REPLICATES
     from jaxdp.plan.methods import default_method, plan_of
 
-    plan = plan_of(args.method or default_method(setting))
+    plan = plan_of(args.method or default_method(setting, args.n))
     if plan.has_formula(setting or plan.setting, args.delta):
         return
     fewer = "" if args.quick else ", fewer with --quick"

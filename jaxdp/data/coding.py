@@ -46,8 +46,9 @@ class ColumnRule:
     other: code of an unknown level; collects: whether the schema says so. notation: how the cells of numbers and dates
     are written. truth: the two levels are truth values, in any usual spelling.
     cycles, heaps, labels: what conditioning on the column adds to it, and whether values are compared with equal ones
-    alone; ignored: what the schema switches off; times: what is public about times of day; days: of dates without times
-    whose days are compared, how many the bounds hold; unsaid: cycles that the schema says nothing of (`conditioning`).
+    alone; ignored: what the schema switches off; times: what is public about times of day; days: of dates whose days
+    are compared, how many the bounds hold; hourly: only records of one hour of one day are compared; unsaid: cycles
+    that the schema says nothing of (`conditioning`).
     event: the schema says that it tells whether the event came at a time in another column.
     hashed: the levels are cells of a public hash of the texts (`hashed_levels`).
     pools: `other` collects the levels that a private draft did not name: of a column that is conditioned on they are
@@ -75,6 +76,7 @@ class ColumnRule:
     ignored: tuple[str, ...] = ()
     times: str = ""
     days: int = 0
+    hourly: bool = False
     unsaid: tuple[str, ...] = ()
     event: bool = False
     hashed: bool = False

@@ -4,6 +4,7 @@ import dataclasses
 
 CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical", "binary"
 RECORDS_A_DAY = 2  # of dates without times, from so many on records of one day are compared with each other alone
+TIMED_RECORDS_A_DAY = 10  # of dates with times, from so many on those of one hour of one day (evidence/days.md)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Column:
     values: of a continuous column that is declared to take whole steps only, how many values that leaves; 0 if it may
     take any.
     labels: whether the values of a continuous column may label groups, so that only records of equal value are alike.
-    days: of a continuous column of dates without times of day, how many days its bounds hold; 0 for any other.
+    days: of a continuous column of whole days, how many its bounds hold; 0 for any other.
     repeats: whether the codes repeat with the days of the column of dates before it.
     event: whether the column is declared to say, of a time in another column, that its event came.
     """

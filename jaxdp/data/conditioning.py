@@ -4,11 +4,14 @@ Records that are neighbours in time may lie in different hours of a day and on d
 neighbouring amounts may or may not be rounded. Where X and Y follow the hour, the weekday or the rounding, no order of
 the column itself shows it (docs/theory/ordered_neighbours.md#cycles). So a date is conditioned on with its time of day
 and its weekday or day of the fortnight, an amount with its roundness: functions of the record's own value, with public
-levels. Records of one day are alike in every cycle, so dates without times say how many days there are.
+levels. Records of one day are alike in every cycle, so dates without times say how many days there are. Dates with
+times stand for their day and the hour of the day where there are records enough to compare those of one hour of one day
+alone: then nothing that holds for an hour or longer is taken for dependence.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +21,7 @@ import numpy as np
 
 from jaxdp._base.printed import printed
 from jaxdp.data.coding import ColumnRule
-from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, RECORDS_A_DAY, Column
+from jaxdp.data.columns import CATEGORICAL, CONTINUOUS, RECORDS_A_DAY, TIMED_RECORDS_A_DAY, Column
 from jaxdp.data.notation import ISO
 
 DAY, WEEK, FORTNIGHT, MONTH = "day", "week", "fortnight", "month"
@@ -30,6 +33,8 @@ FEW_A_DAY = "few records a day"
 SINGLE_DAYS = "single days"
 FLAGS = (*SWITCHED_OFF, FEW_A_DAY, SINGLE_DAYS)  # of answers given such columns
 FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
+HOURS = 24  # of a day
+ROUNDING = 1e-6  # of an hour: what the arithmetic of a date may lose
 MARGIN = 1.0 / 1440.0  # of a day: midnight lies inside the bounds of the time of day, where values are known
 TIME_FORMATS = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%R")
 MANY_VALUES = 100  # of a column of whole steps: with fewer, records of equal value alone are compared in most tables
@@ -38,6 +43,9 @@ MULTIPLES = 20  # at least so many multiples of a heap lie within the bounds
 
 def columns(rule: ColumnRule) -> tuple[Column, ...]:
     """Public descriptions of `values`."""
+    if rule.hourly:
+        day = Column(CONTINUOUS, name=f"{rule.name} (day)", labels=True, days=rule.days)
+        return day, Column(CATEGORICAL, HOURS, f"{rule.name} (hour of the day)")
     (own,) = rule.code_column()
     found = [Column(own.kind, own.levels, own.name, own.values, rule.labels, days=rule.days)]
     for cycle in rule.cycles:
@@ -54,6 +62,9 @@ def columns(rule: ColumnRule) -> tuple[Column, ...]:
 
 def values(rule: ColumnRule, cells: Sequence) -> np.ndarray:
     """The cells of a column of Z, float64 (n, columns): each row by itself."""
+    if rule.hourly:
+        plain = dataclasses.replace(rule, hourly=False)
+        return _day_and_hour(plain, values(plain, cells))
     own = rule.codes(cells)
     if not rule.cycles and not rule.heaps:
         return own[:, None]
@@ -70,6 +81,49 @@ def values(rule: ColumnRule, cells: Sequence) -> np.ndarray:
     if rule.heaps:
         found.append(roundness(numbers, rule.heaps))
     return np.stack(found, axis=1)
+
+
+def hour_by_hour(rule: ColumnRule) -> ColumnRule:
+    """The rule of a date with times, conditioned on by its day and the hour of the day; any other rule as it is."""
+    if DAY not in rule.cycles or rule.hourly:
+        return rule
+    days = 1 + math.floor(rule.upper) - math.floor(rule.lower)
+    return dataclasses.replace(rule, hourly=True, days=days, ignored=())
+
+
+def hourly_from(rules: Iterable[ColumnRule]) -> int | None:
+    """From how many records on these columns of Z are by default conditioned on `hour_by_hour`; None: never.
+
+    One date with times, beside columns of levels alone: TIMED_RECORDS_A_DAY records for each day and joint level.
+    """
+    found, rules = 1, list(rules)
+    timed = [rule for rule in rules if hour_by_hour(rule) is not rule]
+    for rule in rules:
+        if rule not in timed and rule.is_continuous:
+            return None
+        found *= hour_by_hour(rule).days if rule in timed else len(rule.levels)
+    return TIMED_RECORDS_A_DAY * found if len(timed) == 1 else None
+
+
+def values_hour_by_hour(rules: Iterable[ColumnRule], found: np.ndarray) -> np.ndarray:
+    """What `values` of the rules `hour_by_hour` returns, from those of the rules as they are, all columns (..., d)."""
+    parts, start = [], 0
+    for rule in rules:
+        stop = start + len(columns(rule))
+        part = found[..., start:stop]
+        parts.append(part if hour_by_hour(rule) is rule else _day_and_hour(rule, part))
+        start = stop
+    return np.concatenate(parts, axis=-1)
+
+
+def _day_and_hour(rule: ColumnRule, found: np.ndarray) -> np.ndarray:
+    """(day on [-1, 1], hour of the day) from the date and the time of day, as the columns of the rule hold them."""
+    first, last = math.floor(rule.lower), math.floor(rule.upper)
+    time = 0.5 * (found[..., 1 + rule.cycles.index(DAY)] + 1.0) * (1.0 + 2.0 * MARGIN) - MARGIN
+    date = 0.5 * (rule.lower + rule.upper) + 0.5 * (rule.upper - rule.lower) * found[..., 0]
+    day = np.clip(np.round(date - time), first, last)
+    hour = np.clip(np.floor(HOURS * time + ROUNDING), 0, HOURS - 1)
+    return np.stack([2.0 * (day - first) / (last - first) - 1.0, hour], axis=-1)
 
 
 def roundness(numbers: np.ndarray, heaps: Sequence[float]) -> np.ndarray:
@@ -170,6 +224,8 @@ def described(rules: Iterable[ColumnRule]) -> str:
 def _described(rule: ColumnRule) -> str:
     if rule.labels:
         return f"{rule.name} value by value"
+    if rule.hourly:
+        return f"{rule.name} hour by hour of each day"
     if rule.notation.date:
         parts = [f"its {part}" for part in ("date", *(NAMES[cycle] for cycle in rule.cycles))]
         return f"{rule.name} by {' and '.join(part for part in (', '.join(parts[:-1]), parts[-1]) if part)}"
@@ -193,14 +249,25 @@ def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[st
             'what X and Y may follow, cycles = ["month"] or cycles = ["fortnight"].'
             for rule in sparse
         )
-    timed = [rule.name for rule in rules if rule.times == KNOWN and not rule.ignored and rule.upper - rule.lower > 1.0]
+    timed = [rule for rule in rules if rule.times == KNOWN and not rule.ignored and not rule.hourly]
+    timed = [rule for rule in timed if rule.upper - rule.lower > 1.0]
     if found and timed:
         raised[SINGLE_DAYS] = (
-            f"What belongs to single days of {', '.join(timed)} (weather, holidays, shifts) is not conditioned on: "
-            "where X and Y both follow it, true nulls are rejected. Given a column of days without times, records of "
-            f"one day alone are compared, from {RECORDS_A_DAY} records a day on."
+            f"What belongs to single days of {', '.join(rule.name for rule in timed)} (weather, holidays, shifts) is "
+            f"not conditioned on: where X and Y both follow it, true nulls are rejected.{_way_out(rules, timed)}"
         )
     return raised
+
+
+def _way_out(rules: list[ColumnRule], timed: list[ColumnRule]) -> str:
+    """How to ask the same without effects of single days, as a sentence with a space before it; "" without a way."""
+    least = hourly_from(rules)
+    if least is None:
+        return ""
+    return (
+        f" With method band-gcm, only records of one hour of one day of {timed[0].name} are compared, which it is by "
+        f"default from {least} records on."
+    )
 
 
 def _switched_off(rules: list[ColumnRule]) -> dict[str, str]:

@@ -286,6 +286,11 @@ class Schema:
             self._refuse([name], 0)
         return self.rules[name]
 
+    def hour_by_hour(self, given: Sequence[str]) -> Schema:
+        """This schema with dates with times among these columns conditioned on by day and hour (`conditioning`)."""
+        rules = {name: conditioning.hour_by_hour(self.rule(name)) for name in given}
+        return dataclasses.replace(self, rules={**self.rules, **rules})
+
     def named(self, role: str, names: Any) -> list[str]:
         """One described column or several, as a list. Errors: as `as_names`, and ValueError for other columns."""
         found = as_names(role, names)

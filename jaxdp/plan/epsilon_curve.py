@@ -149,7 +149,7 @@ def epsilon_curve(
         raise ValueError("epsilons must be positive numbers that rise, such as (0.1, 0.3, 1.0).")
     solve.require_numbers(n=n, effect=effect, power=power)
     planned = PlannedTest.of(
-        method or default_method(setting), setting, level=level, replicates=replicates, key=key, delta=delta
+        method or default_method(setting, n), setting, level=level, replicates=replicates, key=key, delta=delta
     )
     name = planned.plan.name
     if n < planned.plan.smallest_n:

@@ -97,6 +97,12 @@ class Plan:
             return setting
         return dataclasses.replace(setting, bent=False)
 
+    def fitted(self, setting: Setting) -> Setting:
+        """The setting as the test takes it: dates with times hour by hour where it takes them in no other way."""
+        hourly = setting.hour_by_hour
+        accepts = self.entry.spec.accepts
+        return hourly if accepts(hourly.domain(CODES)) and not accepts(setting.domain(CODES)) else setting
+
     def rests_on_lines(self, setting: Setting | None) -> bool:
         """Whether a plan for this setting counts on means that are linear in Z."""
         return setting is not None and bool(setting.z) and self.planning.linear and not setting.bent
@@ -110,7 +116,7 @@ class Plan:
             return False
         if (self.planning.table or self.planning.without_z) and not setting.scaled:
             return False
-        return self.entry.spec.accepts(setting.domain(CODES))
+        return self.entry.spec.accepts(self.fitted(setting).domain(CODES))
 
     def has_formula(self, setting: Setting, delta: float) -> bool:
         """Whether there is one for these columns and this noise."""
@@ -120,6 +126,7 @@ class Plan:
 
     def make(self, setting: Setting, epsilon: float, level: float, n: int | None = None):
         """The test, by the one builder of the package."""
+        setting = self.fitted(setting)
         law = None
         if self.entry.takes("law"):
             from jaxdp.simulate.designs.confounder import SineLaw
@@ -179,6 +186,6 @@ def plan_of(method: str) -> Plan:
     return Plan(entry, entry.spec.planning or Planning())
 
 
-def default_method(setting: Setting | None = None) -> str:
-    """The test that `jaxdp test` takes for columns of this setting (None: the continuous model) if none is named."""
-    return catalogue.default((setting or Setting()).domain(CODES)).name
+def default_method(setting: Setting | None = None, n: int = 0) -> str:
+    """The test that `jaxdp test` takes for n records of this setting (None: the continuous model) if none is named."""
+    return catalogue.default((setting or Setting()).of_records(n).domain(CODES)).name

@@ -41,6 +41,8 @@ class Setting:
         directions (scaled settings).
     tails: degrees of freedom of Student's t for the residuals (scaled to sd 1), 0 for normal ones (scaled settings).
     bent: whether those means follow one wave of a sine over Z, else a line of the same variance (scaled settings).
+    hourly: z where dates with times are conditioned on hour by hour, for tests that take it alone; () for no such
+        dates. hourly_from: from how many records on it is the default; None for never.
     accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
     """
 
@@ -52,6 +54,8 @@ class Setting:
     residual_sd: float = RESIDUAL_SD
     tails: float = 0.0
     bent: bool = True
+    hourly: tuple[Column, ...] = ()
+    hourly_from: int | None = None
     accept_coarse_cells: bool = False
 
     def __post_init__(self):
@@ -68,10 +72,27 @@ class Setting:
         if len(set(names)) < len(names):
             raise ValueError(f"every column is named once among x, y and given, got {', '.join(names)}.")
         first, second = (schema.rule(name).code_column()[0] for name in (x, y))
-        rest = [column for name in given for column in conditioning.columns(schema.rule(name))]
+        rest, hourly = (
+            [column for name in given for column in conditioning.columns(one.rule(name))]
+            for one in (schema, schema.hour_by_hour(given))
+        )
         # without names, so that columns of one kind are one setting, which is planned for once
         first, second, *rest = (dataclasses.replace(column, name="") for column in (first, second, *rest))
+        hourly = tuple(dataclasses.replace(column, name="") for column in hourly)
+        if hourly != tuple(rest):
+            fields |= {"hourly": hourly, "hourly_from": conditioning.hourly_from(map(schema.rule, given))}
         return cls(x=first, y=second, z=tuple(rest), scaled=True, **fields)
+
+    def of_records(self, n: int) -> "Setting":
+        """The setting as the default test for n records has it."""
+        if self.hourly_from is None or n < self.hourly_from:
+            return self
+        return self.hour_by_hour
+
+    @property
+    def hour_by_hour(self) -> "Setting":
+        """The setting with dates with times conditioned on by their day and hour."""
+        return dataclasses.replace(self, z=self.hourly or self.z, hourly=(), hourly_from=None)
 
     @classmethod
     def table(cls, rows: int = 2, columns: int = 2) -> "Setting":

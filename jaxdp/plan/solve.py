@@ -100,6 +100,7 @@ class PlannedTest:
                     "--schema, --x, --y)."
                 )
             raise ValueError(f"{method} does not fit these columns; jaxdp.plan.compare lists the tests that do.")
+        setting = plan.fitted(setting)
         plan.refuse(setting)
         if delta:
             check.in_range(0.0, 1.0, delta=delta)

@@ -22,6 +22,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     as_number,
     count_columns,
     num_strata,
+    num_days,
     num_values,
     scales,
     sides,
@@ -79,7 +80,8 @@ class BandGCM(BandTest):
     estimated from the released Q. Level: the laws (not only means) of X and of Y given z must change gradually, one
     of them if the other does not change; `validity` says how gradually. Records must be independent given Z.
 
-    num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8.
+    num_neighbors: k; default 1 below 500 records, 2 below 5000, 4 below 50000, then 8; for dates with times, whose
+        records are compared within one hour of one day, at most a quarter of the records that there are for each.
     kernel: "soft"; "sign" (c = 0: local Kendall, removes no trend); "plain" (psi(t) = t on data clipped to [-1, 1],
         needs variance="released").
     caliper: pairs farther apart in z do not count; default 4kV/n of the range, at most all of it, where z has a domain
@@ -254,6 +256,16 @@ class BandGCM(BandTest):
             p_values,
             variance,
         )
+
+    def effect_notes(self, shapes, release):
+        """That pairs which are not compared make the effect smaller, where most pairs of neighbours may be such."""
+        if self.kernel == "plain" or self._is_gamma() or not (num_days(shapes) and self._compares_equal(shapes)):
+            return {}
+        return {
+            "compared pairs": "Pairs of neighbours that are not alike in Z are not compared and count as no agreement, so "
+            'the effect is as much smaller as there are such pairs; --set kernel=sign (in Python fields={"kernel": '
+            '"sign"}) gives the agreement among compared pairs, at less power.'
+        }
 
     def _is_gamma(self) -> bool:
         return self.variance == "released" and self.kernel == "sign"

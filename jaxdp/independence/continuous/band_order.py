@@ -3,6 +3,7 @@
 Symbols: k = `num_neighbors`, h = `caliper` (docs/theory/ordered_neighbours.md#band).
 """
 
+import dataclasses
 import math
 from typing import ClassVar
 
@@ -28,6 +29,7 @@ from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours import neighbour_order
 
 NEIGHBORS = ((500, 1), (5_000, 2), (50_000, 4), (math.inf, 8))  # below n: k
+RECORDS_A_NEIGHBOUR = 4  # of one hour of one day: with fewer, most of the pairs that k allows do not exist
 
 
 @frozen_pytree
@@ -56,7 +58,22 @@ class BandTest(NeighbourTest):
             raise ValueError(
                 f"{method_of(self)} takes one continuous column of z, got {continuous}; use {self.for_several_columns}."
             )
-        return super().specialize(shapes)
+        test = super().specialize(shapes)
+        if test.num_neighbors is None and num_days(shapes) and any(one.labels for one in continuous_columns(shapes)):
+            return dataclasses.replace(test, num_neighbors=test._neighbors_of_cells(shapes))
+        return test
+
+    def _neighbors_of_cells(self, shapes) -> int:
+        """k where only records of one day (and one level of each coded column of z) are compared.
+
+        S is 1/2k times a sum, so that a k for which there are no pairs lowers what the noise is compared with.
+        """
+        count = shapes.x.shape[0]
+        records = count / (num_days(shapes) * num_strata(shapes))
+        k = self.neighbors(count)
+        while k > 1 and RECORDS_A_NEIGHBOUR * k > records:
+            k //= 2
+        return k
 
     def _compares_equal(self, data) -> bool:
         """Whether only pairs of equal z count, for data (or shapes) with these columns."""

@@ -26,7 +26,7 @@ from jaxdp.ask.reading import Selection, Table
 from jaxdp.ask.table_call import table_call
 from jaxdp.ask.table_query import TableQuery, asked, budget, listing
 from jaxdp.core import Cost
-from jaxdp.data import draft
+from jaxdp.data import draft, readers
 from jaxdp.data.coding import ColumnRule, duplicates
 from jaxdp.data.column_rules import STABILITY, notation_of
 from jaxdp.data.columns import CATEGORICAL, CONTINUOUS
@@ -94,7 +94,7 @@ class DraftedSchema:
 class DraftQuery(TableQuery[DraftedSchema]):
     """Columns whose bounds or levels are wanted, at what budget; `DraftQuery.of` checks it.
 
-    schema: the columns of numbers, then those of levels.
+    schema: the columns of numbers, then those of levels. timed: those of dates whose type has times of day.
     """
 
     keywords: ClassVar = DraftOptions
@@ -103,6 +103,7 @@ class DraftQuery(TableQuery[DraftedSchema]):
     schema: Schema
     epsilon: float
     delta: float = 0.0
+    timed: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, notation: Notation = PLAIN, delimiter: str = ",", **given: Unpack[DraftOptions]) -> DraftQuery:
@@ -164,7 +165,8 @@ class DraftQuery(TableQuery[DraftedSchema]):
         rows = selection.rows_beyond()
         if rows is not None:
             raise ValueError(f"private bounds need all records in memory: {selection.in_memory(rows)}.")
-        return self, functools.partial(self._load, shuffled=reading.is_release(key))
+        query = dataclasses.replace(self, timed=frozenset(readers.with_times(selection.table.source)))
+        return query, functools.partial(query._load, shuffled=reading.is_release(key))
 
     def _load(self, source: Any, **how: Any) -> tuple[np.ndarray, list[Callable[[Any], list[str]]]]:
         """The columns (n, d), numbers in their own units and levels as codes; and what makes texts of codes again."""
@@ -313,6 +315,8 @@ class DraftQuery(TableQuery[DraftedSchema]):
         else:
             low, high, told = _bounds(method, first, second)
             entry["bounds"] = [_day(low, rule.notation), _day(high, rule.notation)] if rule.is_date else [low, high]
+        if rule.notation.date == ISO and name in self.timed:
+            entry["cycles"] = list(draft.CYCLES_OF_TIMES)
         return {**entry, "released": paid}, told
 
     def _entry_of_levels(self, named: list[str], others: float) -> tuple[dict[str, Any], str]:

@@ -65,9 +65,8 @@ class Query(TableQuery[Answer]):
         if method and sees:
             raise ValueError("give method or sees, not both: the method settles what is seen.")
         entry = catalogue.find(method) if method else catalogue.default(domain, sees=sees)
-        hourly = schema.hour_by_hour(given)
-        if method and not entry.spec.accepts(domain) and entry.spec.accepts(_coded(hourly, x, y, given)):
-            schema, domain = hourly, _coded(hourly, x, y, given)
+        hourly = _coded(schema.hour_by_hour(given), x, y, given)
+        domain = domain if entry.spec.accepts(domain) or not entry.spec.accepts(hourly) else hourly
         entry.require_fits(domain)
         options = _options(entry, own)
         entry.require_settings(options)
@@ -76,11 +75,17 @@ class Query(TableQuery[Answer]):
         return cls(schema, x, y, given, budget(own["epsilon"]), entry, options, **found)
 
     def of_records(self, rows: int) -> Query:
-        """The query with the default test for so many records: dates with times may be conditioned on hour by hour."""
+        """The query as so many records leave room for: dates with times may be conditioned on hour by hour.
+
+        By default from `conditioning.hourly_from` on; with any number where the named test takes them so alone.
+        """
         least = conditioning.hourly_from(map(self.schema.rule, self.given))
-        if least is None or rows < least or not (self.chosen or self.sees):
+        by_default = self.chosen or self.sees is not None
+        if self.entry.spec.accepts(self.domain) and (not by_default or least is None or rows < least):
             return self
-        schema = self.schema.hour_by_hour(self.given)
+        schema = self.schema.hour_by_hour(self.given, rows)
+        if not by_default:
+            return dataclasses.replace(self, schema=schema)
         entry = catalogue.default(_coded(schema, self.x, self.y, self.given), sees=self.sees)
         return dataclasses.replace(self, schema=schema, entry=entry)
 
@@ -139,6 +144,7 @@ class Query(TableQuery[Answer]):
             read = functools.partial(self.schema.read, **named, codes=self.entry.spec.columns.coded)
             return self, functools.partial(read, shuffled=is_release(key))
         settled = self._settled(selection)._with_sums(rows)
+        settled = settled if settled.chosen or settled.sees else settled.of_records(rows)
         settled._require_sums(selection, rows)
         settled._require_one_row()
         chunks: dict[str, Any] = {"memory": how.limit, "force": how.force, "kept": selection.kept()}
@@ -212,7 +218,7 @@ class Query(TableQuery[Answer]):
         if not isinstance(data, Chunks):
             query = self.of_records(rows)
             if query is not self:
-                return query.answer(self._hour_by_hour(data), key, account, on_stage)
+                return query.answer(self._hour_by_hour(data, rows), key, account, on_stage)
         require_size(self.entry, rows)
         with jax.enable_x64(True):  # a release computes in float64 anyway; one simulation may as well
             test = self._test(data, rows)
@@ -220,14 +226,13 @@ class Query(TableQuery[Answer]):
             shown = public_shapes(data) if isinstance(data, Chunks | PersonRows) else data
             return answer_of(run(test, key, data, ledger=account), self, test, shown, recorded=account is not None)
 
-
-    def _hour_by_hour(self, data: Any) -> Any:
+    def _hour_by_hour(self, data: Any, rows: int) -> Any:
         """Records that were read by this query, as `of_records` conditions on them."""
-        rules = [self.schema.rule(name) for name in self.given]
         if isinstance(data, PersonRows):
-            return PersonRows(self._hour_by_hour(data.draws))
-        columns = tuple(column for rule in rules for column in conditioning.columns(conditioning.hour_by_hour(rule)))
-        z = conditioning.values_hour_by_hour(rules, np.asarray(data.z))
+            return PersonRows(self._hour_by_hour(data.draws, rows))
+        rules = [self.schema.rule(name) for name in self.given]
+        z = conditioning.values_hour_by_hour(rules, np.asarray(data.z), conditioning.parts_of(rules, rows))
+        columns = _coded(self.schema.hour_by_hour(self.given, rows), (), (), self.given).z
         return dataclasses.replace(data, z=z, domain=dataclasses.replace(data.domain, z=columns))
 
 

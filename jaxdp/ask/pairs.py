@@ -218,7 +218,7 @@ class PairsQuery(TableQuery[PairAnswers]):
         if not isinstance(data, TableInChunks):
             query = self._of_records(rows)
             if query is not self:
-                data = self._hour_by_hour(data)
+                data = self._hour_by_hour(data, rows)
                 return query.answer(data, key, account, on_stage, on_estimate=on_estimate, **more)
         for entry in {query.entry.name: query.entry for query in self.asked}.values():
             require_size(entry, rows)
@@ -280,10 +280,11 @@ class PairsQuery(TableQuery[PairAnswers]):
             return self
         return dataclasses.replace(self, schema=queries[0].schema, asked=queries)
 
-    def _hour_by_hour(self, values: np.ndarray) -> np.ndarray:
+    def _hour_by_hour(self, values: np.ndarray, rows: int) -> np.ndarray:
         """Records that were read by this query, as `_of_records` conditions on them."""
         own, rules = len(self.columns), [self.schema.rule(name) for name in self.given]
-        return np.concatenate([values[:, :own], conditioning.values_hour_by_hour(rules, values[:, own:])], axis=1)
+        z = conditioning.values_hour_by_hour(rules, values[:, own:], conditioning.parts_of(rules, rows))
+        return np.concatenate([values[:, :own], z], axis=1)
 
     def _data(self, query: Query, values: Any) -> Any:
         """The records of one pair, coded as its test takes them."""

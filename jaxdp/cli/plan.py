@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     with options.stages(3 + MAX_STEPS * steps, EVERY) as on_stage, listening(on_stage):
         on_stage("planning")
         if setting is not None and args.method is None:
-            rows: list[Row] = compare(setting, **given, level=args.level, delta=args.delta)
+            rows: list[Row] = compare(setting, **given, level=args.level, delta=args.delta, replicates=_row(args))
         else:
             method = args.method or default_method()
             how = {"level": args.level, "setting": setting, "delta": args.delta, "replicates": _step(args)}
@@ -152,11 +152,16 @@ def _step(args: argparse.Namespace) -> int:
 
 def _most(rows, args: argparse.Namespace) -> int | None:
     """The most replicates of a step behind the best row; None for a formula."""
-    from jaxdp.plan.compare import SIMULATED_ROW
-
     if rows[0].engine != "simulation":
         return None
-    return SIMULATED_ROW if len(rows) > 1 else _step(args)
+    return _row(args) if len(rows) > 1 else _step(args)
+
+
+def _row(args: argparse.Namespace) -> int:
+    """The most replicates of a step of a search by simulation where tests are compared."""
+    from jaxdp.plan.compare import SIMULATED_ROW
+
+    return min(SIMULATED_ROW, _step(args))
 
 
 def require_columns(args: argparse.Namespace) -> None:

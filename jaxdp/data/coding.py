@@ -47,8 +47,8 @@ class ColumnRule:
     are written. truth: the two levels are truth values, in any usual spelling.
     cycles, heaps, labels: what conditioning on the column adds to it, and whether values are compared with equal ones
     alone; ignored: what the schema switches off; times: what is public about times of day; days: of dates whose days
-    are compared, how many the bounds hold; hourly: only records of one hour of one day are compared; unsaid: cycles
-    that the schema says nothing of (`conditioning`).
+    are compared, how many the bounds hold; parts: into how many each hour of them is cut, where only records of one
+    part of one day are compared, else 0; unsaid: cycles that the schema says nothing of (`conditioning`).
     event: the schema says that it tells whether the event came at a time in another column.
     hashed: the levels are cells of a public hash of the texts (`hashed_levels`).
     pools: `other` collects the levels that a private draft did not name: of a column that is conditioned on they are
@@ -76,7 +76,7 @@ class ColumnRule:
     ignored: tuple[str, ...] = ()
     times: str = ""
     days: int = 0
-    hourly: bool = False
+    parts: int = 0
     unsaid: tuple[str, ...] = ()
     event: bool = False
     hashed: bool = False

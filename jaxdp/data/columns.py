@@ -4,7 +4,7 @@ import dataclasses
 
 CONTINUOUS, ORDINAL, CATEGORICAL, BINARY = "continuous", "ordinal", "categorical", "binary"
 RECORDS_A_DAY = 2  # of dates without times, from so many on records of one day are compared with each other alone
-TIMED_RECORDS_A_DAY = 10  # of dates with times, from so many on those of one hour of one day (evidence/days.md)
+TIMED_RECORDS_A_DAY = 10  # of dates with times, from so many on those of one hour of one day (docs/evidence/days.md)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,8 @@ the column itself shows it (docs/theory/ordered_neighbours.md#cycles). So a date
 and its weekday or day of the fortnight, an amount with its roundness: functions of the record's own value, with public
 levels. Records of one day are alike in every cycle, so dates without times say how many days there are. Dates with
 times stand for their day and the hour of the day where there are records enough to compare those of one hour of one day
-alone: then nothing that holds for an hour or longer is taken for dependence.
+alone: then nothing that holds through an hour is taken for dependence. The more records, the shorter the part of an
+hour: what changes within it would be found the more surely.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ SINGLE_DAYS = "single days"
 FLAGS = (*SWITCHED_OFF, FEW_A_DAY, SINGLE_DAYS)  # of answers given such columns
 FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
 HOURS = 24  # of a day
+PARTS = (1, 2, 3, 4, 6, 12, 20, 30, 60)  # into which an hour is cut
 ROUNDING = 1e-6  # of an hour: what the arithmetic of a date may lose
 MARGIN = 1.0 / 1440.0  # of a day: midnight lies inside the bounds of the time of day, where values are known
 TIME_FORMATS = ("%H", "%I", "%M", "%S", "%f", "%p", "%X", "%c", "%T", "%R")
@@ -43,9 +45,9 @@ MULTIPLES = 20  # at least so many multiples of a heap lie within the bounds
 
 def columns(rule: ColumnRule) -> tuple[Column, ...]:
     """Public descriptions of `values`."""
-    if rule.hourly:
+    if rule.parts:
         day = Column(CONTINUOUS, name=f"{rule.name} (day)", labels=True, days=rule.days)
-        return day, Column(CATEGORICAL, HOURS, f"{rule.name} (hour of the day)")
+        return day, Column(CATEGORICAL, HOURS * rule.parts, f"{rule.name} ({_part(rule.parts)} of the day)")
     (own,) = rule.code_column()
     found = [Column(own.kind, own.levels, own.name, own.values, rule.labels, days=rule.days)]
     for cycle in rule.cycles:
@@ -62,9 +64,9 @@ def columns(rule: ColumnRule) -> tuple[Column, ...]:
 
 def values(rule: ColumnRule, cells: Sequence) -> np.ndarray:
     """The cells of a column of Z, float64 (n, columns): each row by itself."""
-    if rule.hourly:
-        plain = dataclasses.replace(rule, hourly=False)
-        return _day_and_hour(plain, values(plain, cells))
+    if rule.parts:
+        plain = dataclasses.replace(rule, parts=0)
+        return _day_and_hour(plain, values(plain, cells), rule.parts)
     own = rule.codes(cells)
     if not rule.cycles and not rule.heaps:
         return own[:, None]
@@ -83,12 +85,12 @@ def values(rule: ColumnRule, cells: Sequence) -> np.ndarray:
     return np.stack(found, axis=1)
 
 
-def hour_by_hour(rule: ColumnRule) -> ColumnRule:
-    """The rule of a date with times, conditioned on by its day and the hour of the day; any other rule as it is."""
-    if DAY not in rule.cycles or rule.hourly:
+def hour_by_hour(rule: ColumnRule, parts: int = 1) -> ColumnRule:
+    """The rule of a date with times, conditioned on by its day and the part of an hour; any other rule as it is."""
+    if DAY not in rule.cycles or rule.parts:
         return rule
     days = 1 + math.floor(rule.upper) - math.floor(rule.lower)
-    return dataclasses.replace(rule, hourly=True, days=days, ignored=())
+    return dataclasses.replace(rule, parts=parts, days=days, ignored=())
 
 
 def hourly_from(rules: Iterable[ColumnRule]) -> int | None:
@@ -105,25 +107,36 @@ def hourly_from(rules: Iterable[ColumnRule]) -> int | None:
     return TIMED_RECORDS_A_DAY * found if len(timed) == 1 else None
 
 
-def values_hour_by_hour(rules: Iterable[ColumnRule], found: np.ndarray) -> np.ndarray:
+def parts_of(rules: Iterable[ColumnRule], num_records: int) -> int:
+    """Into how many parts each hour is cut, of `PARTS`: as many records for each as for hours from `hourly_from` on."""
+    least = hourly_from(rules)
+    return 1 if least is None else max((parts for parts in PARTS if parts * least <= num_records), default=1)
+
+
+def values_hour_by_hour(rules: Iterable[ColumnRule], found: np.ndarray, parts: int = 1) -> np.ndarray:
     """What `values` of the rules `hour_by_hour` returns, from those of the rules as they are, all columns (..., d)."""
-    parts, start = [], 0
+    made, start = [], 0
     for rule in rules:
         stop = start + len(columns(rule))
-        part = found[..., start:stop]
-        parts.append(part if hour_by_hour(rule) is rule else _day_and_hour(rule, part))
+        own = found[..., start:stop]
+        made.append(own if hour_by_hour(rule) is rule else _day_and_hour(rule, own, parts))
         start = stop
-    return np.concatenate(parts, axis=-1)
+    return np.concatenate(made, axis=-1)
 
 
-def _day_and_hour(rule: ColumnRule, found: np.ndarray) -> np.ndarray:
-    """(day on [-1, 1], hour of the day) from the date and the time of day, as the columns of the rule hold them."""
-    first, last = math.floor(rule.lower), math.floor(rule.upper)
+def _day_and_hour(rule: ColumnRule, found: np.ndarray, parts: int) -> np.ndarray:
+    """(day on [-1, 1], part of the day) from the date and the time of day, as the columns of the rule hold them."""
+    first, last, count = math.floor(rule.lower), math.floor(rule.upper), HOURS * parts
     time = 0.5 * (found[..., 1 + rule.cycles.index(DAY)] + 1.0) * (1.0 + 2.0 * MARGIN) - MARGIN
     date = 0.5 * (rule.lower + rule.upper) + 0.5 * (rule.upper - rule.lower) * found[..., 0]
     day = np.clip(np.round(date - time), first, last)
-    hour = np.clip(np.floor(HOURS * time + ROUNDING), 0, HOURS - 1)
-    return np.stack([2.0 * (day - first) / (last - first) - 1.0, hour], axis=-1)
+    part = np.clip(np.floor(count * time + ROUNDING), 0, count - 1)
+    return np.stack([2.0 * (day - first) / (last - first) - 1.0, part], axis=-1)
+
+
+def _part(parts: int) -> str:
+    """What so many parts of an hour are called."""
+    return "hour" if parts == 1 else "minute" if parts == 60 else f"{60 // parts} minutes"
 
 
 def roundness(numbers: np.ndarray, heaps: Sequence[float]) -> np.ndarray:
@@ -224,8 +237,9 @@ def described(rules: Iterable[ColumnRule]) -> str:
 def _described(rule: ColumnRule) -> str:
     if rule.labels:
         return f"{rule.name} value by value"
-    if rule.hourly:
-        return f"{rule.name} hour by hour of each day"
+    if rule.parts:
+        part = _part(rule.parts)
+        return f"{rule.name} by day and {part}: only records of the same {part} of one day are compared"
     if rule.notation.date:
         parts = [f"its {part}" for part in ("date", *(NAMES[cycle] for cycle in rule.cycles))]
         return f"{rule.name} by {' and '.join(part for part in (', '.join(parts[:-1]), parts[-1]) if part)}"
@@ -249,7 +263,7 @@ def flags(rules: Iterable[ColumnRule], num_records: int, found: bool) -> dict[st
             'what X and Y may follow, cycles = ["month"] or cycles = ["fortnight"].'
             for rule in sparse
         )
-    timed = [rule for rule in rules if rule.times == KNOWN and not rule.ignored and not rule.hourly]
+    timed = [rule for rule in rules if rule.times == KNOWN and not rule.ignored and not rule.parts]
     timed = [rule for rule in timed if rule.upper - rule.lower > 1.0]
     if found and timed:
         raised[SINGLE_DAYS] = (

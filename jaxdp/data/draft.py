@@ -21,6 +21,7 @@ from jaxdp.data.header import USUAL_DELIMITERS
 from jaxdp.data.notation import to_numbers
 
 LONGEST_NAME = 200
+CYCLES_OF_TIMES = ("day", "week")  # of a column whose type has times of day
 _HINTS = (
     (re.compile(r"date|day|datum|_at$|time", re.I), "date = true", '2024-12-31; or a format such as "%d.%m.%Y"'),
     (
@@ -191,7 +192,7 @@ def _body(kind: str) -> list[str]:
             'kind = "continuous"',
             "date = true",
             _BOUNDS,
-            _cycles("day", "week") if times else f"# {_cycles('fortnight')}",
+            _cycles(*CYCLES_OF_TIMES) if times else f"# {_cycles('fortnight')}",
         ]
     if kind.startswith(("float", "double", "halffloat", "decimal")):
         return ['kind = "continuous"', _BOUNDS]

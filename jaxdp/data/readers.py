@@ -138,6 +138,24 @@ def names_of(source: Any, delimiter: str = ",") -> list[Any]:
     return files.names_of(path) if files.is_typed(path) else _header(path, delimiter)
 
 
+def with_times(source: Any) -> set[str]:
+    """The columns of a source whose type is a date with a time of day. Types are public; no record is read."""
+    kinds: Mapping[Any, Any] = {}
+    if isinstance(source, str | os.PathLike):
+        if batches.is_typed(source) and not batches.is_query(source):
+            kinds = files.kinds_of((batches.paths(source) or [os.fspath(source)])[0])
+    elif hasattr(source, "collect_schema"):
+        kinds = dict(source.collect_schema())
+    elif hasattr(source, "schema") and hasattr(source.schema, "types"):
+        kinds = dict(zip(source.schema.names, source.schema.types, strict=True))
+    elif hasattr(source, "dtypes"):
+        kinds = dict(source.dtypes)
+    elif isinstance(source, Mapping):
+        kinds = {name: getattr(cells, "dtype", "") for name, cells in source.items()}
+    told = {name: str(kind).lower() for name, kind in kinds.items()}
+    return {name for name, kind in told.items() if kind.startswith(("timestamp", "datetime")) and "[d]" not in kind}
+
+
 def _header(path: str, delimiter: str) -> list[str]:
     with files.text(path) as file:
         return [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]

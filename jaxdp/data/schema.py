@@ -286,9 +286,13 @@ class Schema:
             self._refuse([name], 0)
         return self.rules[name]
 
-    def hour_by_hour(self, given: Sequence[str]) -> Schema:
-        """This schema with dates with times among these columns conditioned on by day and hour (`conditioning`)."""
-        rules = {name: conditioning.hour_by_hour(self.rule(name)) for name in given}
+    def hour_by_hour(self, given: Sequence[str], num_records: int = 0) -> Schema:
+        """This schema with dates with times among these columns conditioned on by day and hour (`conditioning`).
+
+        num_records: of so many, parts of an hour are compared.
+        """
+        parts = conditioning.parts_of(map(self.rule, given), num_records)
+        rules = {name: conditioning.hour_by_hour(self.rule(name), parts) for name in given}
         return dataclasses.replace(self, rules={**self.rules, **rules})
 
     def named(self, role: str, names: Any) -> list[str]:

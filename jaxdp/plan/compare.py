@@ -93,16 +93,19 @@ def compare(
     level: float = LEVEL,
     methods: Iterable[str] | None = None,
     delta: float = 0.0,
+    replicates: int | None = None,
 ) -> Rows[Row]:
     """One row for every test that fits the setting, best first; three of n, epsilon, effect, power are given.
 
-    Rows without a formula for these columns are simulated with `SIMULATED_ROW` replicates. A test that cannot reach
-    the goal stays in the table with its reason, and so do those whose simulation takes minutes, unless named.
+    Rows without a formula for these columns are simulated, with `replicates`, by default `SIMULATED_ROW`. A test that
+    cannot reach the goal stays in the table with its reason, and so do those whose simulation takes minutes, unless
+    named.
     delta > 0: Gaussian noise for the tests that have it; the others are (epsilon, delta)-DP without.
     Errors: ValueError unless exactly three quantities are given.
     """
     given: dict[str, Any] = {"n": n, "epsilon": epsilon, "effect": effect, "power": power}
     wanted = unknown(**given)
+    replicates = SIMULATED_ROW if replicates is None else replicates
     rows = []
     for name in plans() if methods is None else methods:
         plan = plan_of(name)
@@ -114,7 +117,7 @@ def compare(
             continue
         own = delta if plan.gaussian else 0.0
         try:
-            rows.append(answer(name, **given, level=level, setting=setting, delta=own, replicates=SIMULATED_ROW))
+            rows.append(answer(name, **given, level=level, setting=setting, delta=own, replicates=replicates))
         except ValueError as error:
             if not isinstance(error, LevelLost) and not str(error).startswith(
                 name

@@ -97,9 +97,9 @@ class Plan:
             return setting
         return dataclasses.replace(setting, bent=False)
 
-    def fitted(self, setting: Setting) -> Setting:
-        """The setting as the test takes it: dates with times hour by hour where it takes them in no other way."""
-        hourly = setting.hour_by_hour
+    def fitted(self, setting: Setting, n: int = 0) -> Setting:
+        """The setting as the test takes n records: dates with times hour by hour if it takes them in no other way."""
+        hourly = setting.hour_by_hour(n)
         accepts = self.entry.spec.accepts
         return hourly if accepts(hourly.domain(CODES)) and not accepts(setting.domain(CODES)) else setting
 
@@ -126,7 +126,7 @@ class Plan:
 
     def make(self, setting: Setting, epsilon: float, level: float, n: int | None = None):
         """The test, by the one builder of the package."""
-        setting = self.fitted(setting)
+        setting = self.fitted(setting, n or 0)
         law = None
         if self.entry.takes("law"):
             from jaxdp.simulate.designs.confounder import SineLaw

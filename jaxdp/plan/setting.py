@@ -41,8 +41,8 @@ class Setting:
         directions (scaled settings).
     tails: degrees of freedom of Student's t for the residuals (scaled to sd 1), 0 for normal ones (scaled settings).
     bent: whether those means follow one wave of a sine over Z, else a line of the same variance (scaled settings).
-    hourly: z where dates with times are conditioned on hour by hour, for tests that take it alone; () for no such
-        dates. hourly_from: from how many records on it is the default; None for never.
+    hourly: (n, z where dates with times are conditioned on hour by hour), from the fewest records on with which parts
+        of an hour of that length are compared by default, for each length; () without such dates.
     accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
     """
 
@@ -54,8 +54,7 @@ class Setting:
     residual_sd: float = RESIDUAL_SD
     tails: float = 0.0
     bent: bool = True
-    hourly: tuple[Column, ...] = ()
-    hourly_from: int | None = None
+    hourly: tuple[tuple[int, tuple[Column, ...]], ...] = ()
     accept_coarse_cells: bool = False
 
     def __post_init__(self):
@@ -72,27 +71,23 @@ class Setting:
         if len(set(names)) < len(names):
             raise ValueError(f"every column is named once among x, y and given, got {', '.join(names)}.")
         first, second = (schema.rule(name).code_column()[0] for name in (x, y))
-        rest, hourly = (
-            [column for name in given for column in conditioning.columns(one.rule(name))]
-            for one in (schema, schema.hour_by_hour(given))
-        )
         # without names, so that columns of one kind are one setting, which is planned for once
-        first, second, *rest = (dataclasses.replace(column, name="") for column in (first, second, *rest))
-        hourly = tuple(dataclasses.replace(column, name="") for column in hourly)
-        if hourly != tuple(rest):
-            fields |= {"hourly": hourly, "hourly_from": conditioning.hourly_from(map(schema.rule, given))}
-        return cls(x=first, y=second, z=tuple(rest), scaled=True, **fields)
+        first, second = (dataclasses.replace(column, name="") for column in (first, second))
+        least = conditioning.hourly_from(map(schema.rule, given))
+        sizes = [] if least is None else [parts * least for parts in conditioning.PARTS]
+        hourly = tuple((n, _given(schema.hour_by_hour(given, n), given)) for n in sizes)
+        return cls(x=first, y=second, z=_given(schema, given), scaled=True, hourly=hourly, **fields)
 
     def of_records(self, n: int) -> "Setting":
         """The setting as the default test for n records has it."""
-        if self.hourly_from is None or n < self.hourly_from:
-            return self
-        return self.hour_by_hour
+        return self.hour_by_hour(n) if self.hourly and n >= self.hourly[0][0] else self
 
-    @property
-    def hour_by_hour(self) -> "Setting":
-        """The setting with dates with times conditioned on by their day and hour."""
-        return dataclasses.replace(self, z=self.hourly or self.z, hourly=(), hourly_from=None)
+    def hour_by_hour(self, n: int) -> "Setting":
+        """The setting with dates with times conditioned on by their day and the part of an hour."""
+        if not self.hourly:
+            return self
+        fitting = [z for least, z in self.hourly if least <= n] or [self.hourly[0][1]]
+        return dataclasses.replace(self, z=fitting[-1], hourly=())
 
     @classmethod
     def table(cls, rows: int = 2, columns: int = 2) -> "Setting":
@@ -184,6 +179,12 @@ class Setting:
     def num_cells(self, n: int) -> int:
         """Public cells of Z by the default of the tests, max(4, n/8)."""
         return math.prod(partition.bins_per_column(self.z, partition.target_cells(n))) if self.z else 1
+
+
+def _given(schema, given) -> tuple[Column, ...]:
+    """What columns of a schema that are conditioned on stand for, without names."""
+    found = [column for name in given for column in conditioning.columns(schema.rule(name))]
+    return tuple(dataclasses.replace(column, name="") for column in found)
 
 
 def _scaled_columns(column: Column) -> tuple[Column, ...]:

@@ -100,8 +100,7 @@ class PlannedTest:
                     "--schema, --x, --y)."
                 )
             raise ValueError(f"{method} does not fit these columns; jaxdp.plan.compare lists the tests that do.")
-        setting = plan.fitted(setting)
-        plan.refuse(setting)
+        plan.refuse(plan.fitted(setting))
         if delta:
             check.in_range(0.0, 1.0, delta=delta)
             if not plan.gaussian:
@@ -171,7 +170,8 @@ class PlannedTest:
         """Smallest argument with function(argument, this test) >= wanted; None if there is none up to `high`."""
         planned = dataclasses.replace(self, wanted=wanted)
         if self.engine == SIMULATION:
-            return _smallest_simulated(_reported(lambda value: function(value, planned)), wanted, low, high)
+            close = math.sqrt(wanted * (1.0 - wanted) / self.replicates)
+            return _smallest_simulated(_reported(lambda value: function(value, planned)), wanted, low, high, close)
         return _bisected(lambda value: function(value, planned), wanted, low, high, tolerance)
 
     def power(self, n: int, epsilon: float, effect: float) -> float:
@@ -182,7 +182,7 @@ class PlannedTest:
         if self.engine == FORMULA:
             assert self.plan.formula is not None
             budget = laws.Concentrated(renyi.zcdp_rho(float(epsilon), self.delta)) if self.delta else float(epsilon)
-            return self.plan.formula(self.setting, int(n), budget, float(effect), self.level)
+            return self.plan.formula(self._setting(n), int(n), budget, float(effect), self.level)
         return self.simulated(n, epsilon, effect).rate if self.wanted is None else self._raced(n, epsilon, effect)
 
     def _raced(self, n: int, epsilon: float, effect: float) -> float:
@@ -211,9 +211,13 @@ class PlannedTest:
         test, design = self._simulation(n, epsilon, effect)
         return replicates_of.rejection_rate(test, design, self.key, self.replicates, level=self.level)
 
+    def _setting(self, n: int) -> Setting:
+        """The setting as the test takes n records."""
+        return self.plan.fitted(self.setting, int(n))
+
     def _simulation(self, n: int, epsilon: float, effect: float) -> tuple:
         """The test and the design of its made-up data."""
-        return self._test(int(n), float(epsilon)), self.setting.design(int(n), effect, self.plan.form)
+        return self._test(int(n), float(epsilon)), self._setting(n).design(int(n), effect, self.plan.form)
 
     def _test(self, n: int, epsilon: float):
         """The real test, as `jaxdp.test` would build it."""
@@ -230,12 +234,12 @@ class PlannedTest:
         """
         if self.plan.entry.cls.enforce_rule:
             test = self._test(n, epsilon)
-            shapes = jax.eval_shape(self.setting.design(n, 0.0, self.plan.form), jax.random.key(0))
+            shapes = jax.eval_shape(self._setting(n).design(n, 0.0, self.plan.form), jax.random.key(0))
             test.validity(shapes).require()
 
     def reference(self, n: int, effect: float) -> float:
         """Power of the usual non-private test."""
-        return self.plan.reference(self.setting, int(n), math.inf, effect, self.level)
+        return self.plan.reference(self._setting(n), int(n), math.inf, effect, self.level)
 
 
 def power(
@@ -349,8 +353,11 @@ def _reported(function: Callable[[float], float]) -> Callable[..., float]:
     return reported
 
 
-def _smallest_simulated(function, wanted: float, lowest: float, highest: float) -> float | None:
-    """By doubling, then by interpolation: probit of power is close to linear in the root of the argument."""
+def _smallest_simulated(function, wanted: float, lowest: float, highest: float, close: float = 0.0) -> float | None:
+    """By doubling, then by interpolation: probit of power is close to linear in the root of the argument.
+
+    close: a power above the wanted one by no more ends the search: its standard error, within which steps say nothing.
+    """
     from scipy.special import ndtri
 
     def probit(power):
@@ -371,6 +378,8 @@ def _smallest_simulated(function, wanted: float, lowest: float, highest: float) 
         share = min(max(share, 0.1), 0.9)
         middle = (math.sqrt(low) + share * (math.sqrt(high) - math.sqrt(low))) ** 2
         found = function(middle, ROUNDS - 1 - turn)
+        if wanted <= found <= wanted + close:
+            return middle
         low, at_low, high, at_high = (low, at_low, middle, found) if found >= wanted else (middle, found, high, at_high)
     return high
 

@@ -127,31 +127,6 @@ def test_findings_given_few_records_a_day_say_what_could_explain_them():
     assert flags(dates(rng, 1000, effect=0.5), YEAR)[0] == []
 
 
-def test_findings_given_times_of_day_say_that_single_days_could_explain_them():
-    """Effects of the day reject true nulls that the check for jumps lets pass; a column of days sets them apart."""
-    rng = np.random.default_rng(6)
-    minutes, of_day = rng.integers(0, 365 * 1440, 4000), rng.normal(size=365)
-    stamps = np.datetime64("2024-01-01") + minutes.astype("timedelta64[m]")
-    known = {"a": {"bounds": [-6, 6]}, "b": {"bounds": [-6, 6]}}
-    known = {name: {"kind": "continuous"} | entry for name, entry in known.items()}
-    timed = {"kind": "continuous", "date": "%Y-%m-%dT%H:%M", "bounds": ["2024-01-01T00:00", "2025-01-01T00:00"]}
-    whole = {"kind": "continuous", "date": True, "bounds": ["2024-01-01", "2024-12-31"]}
-
-    def asked(amount, z, unit):
-        a, b = (amount * of_day[minutes // 1440] + rng.normal(size=4000) for _ in range(2))
-        table = {"a": a, "b": b, "z": np.datetime_as_string(stamps, unit=unit)}
-        how = {"x": "a", "y": "b", "given": "z", "epsilon": 1.0, "key": jax.random.key(3)}
-        answer = jaxdp.test(table, schema={"columns": known | {"z": z}}, **how)
-        return answer.dependence_found, answer.content["level_rule"]["flags"], answer.content["answer"]
-
-    found, flags, said = asked(1.0, timed, "m")
-    assert found
-    assert "single days" in flags
-    assert "unless X and Y follow single days" in said
-    assert asked(0.0, timed, "m")[:2] == (False, [])
-    assert asked(1.0, whole, "D")[:2] == (False, [])  # records of one day alone are compared
-
-
 @pytest.mark.parametrize(
     ("entry", "cycles"),
     [

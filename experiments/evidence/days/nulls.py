@@ -44,7 +44,7 @@ def autoregressive(rng: np.random.Generator, count: int, rho: float) -> np.ndarr
 
 
 def _records(shared: Callable[[np.random.Generator, np.ndarray], np.ndarray], effect: float = 0.0) -> Draw:
-    """Uniform times of a year; a daily and a yearly wave and `shared` in X and in Y, of which `effect` is correlated."""
+    """Uniform times of a year; waves of a day and a year and `shared` in X and in Y, whose rest is correlated."""
 
     def draw(rng: np.random.Generator, n: int) -> Table:
         days = rng.uniform(0.0, DAYS, n)

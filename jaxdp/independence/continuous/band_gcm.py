@@ -21,8 +21,8 @@ from jaxdp.independence.continuous.neighbour_test import (
     AGREEMENT,
     as_number,
     count_columns,
-    num_strata,
     num_days,
+    num_strata,
     num_values,
     scales,
     sides,
@@ -262,9 +262,9 @@ class BandGCM(BandTest):
         if self.kernel == "plain" or self._is_gamma() or not (num_days(shapes) and self._compares_equal(shapes)):
             return {}
         return {
-            "compared pairs": "Pairs of neighbours that are not alike in Z are not compared and count as no agreement, so "
-            'the effect is as much smaller as there are such pairs; --set kernel=sign (in Python fields={"kernel": '
-            '"sign"}) gives the agreement among compared pairs, at less power.'
+            "compared pairs": "Neighbours that are not alike in Z are not compared and count as no agreement, so the "
+            'more of them there are, the smaller the effect; --set kernel=sign (in Python fields={"kernel": "sign"}) '
+            "gives the agreement among compared pairs, at less power."
         }
 
     def _is_gamma(self) -> bool:

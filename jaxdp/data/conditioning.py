@@ -107,10 +107,18 @@ def hourly_from(rules: Iterable[ColumnRule]) -> int | None:
     return TIMED_RECORDS_A_DAY * found if len(timed) == 1 else None
 
 
+def records_for(parts: int, least: int) -> int:
+    """From how many records on an hour is cut into so many parts: `least` for whole hours, half of it for each more.
+
+    So the number of compared pairs grows with n, and what a steady drift within a part adds to them does not.
+    """
+    return math.ceil(0.5 * (parts + 1) * least)
+
+
 def parts_of(rules: Iterable[ColumnRule], num_records: int) -> int:
-    """Into how many parts each hour is cut, of `PARTS`: as many records for each as for hours from `hourly_from` on."""
+    """Into how many parts each hour is cut, of `PARTS`."""
     least = hourly_from(rules)
-    return 1 if least is None else max((parts for parts in PARTS if parts * least <= num_records), default=1)
+    return 1 if least is None else max((one for one in PARTS if records_for(one, least) <= num_records), default=1)
 
 
 def values_hour_by_hour(rules: Iterable[ColumnRule], found: np.ndarray, parts: int = 1) -> np.ndarray:

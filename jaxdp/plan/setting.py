@@ -74,7 +74,7 @@ class Setting:
         # without names, so that columns of one kind are one setting, which is planned for once
         first, second = (dataclasses.replace(column, name="") for column in (first, second))
         least = conditioning.hourly_from(map(schema.rule, given))
-        sizes = [] if least is None else [parts * least for parts in conditioning.PARTS]
+        sizes = [] if least is None else [conditioning.records_for(parts, least) for parts in conditioning.PARTS]
         hourly = tuple((n, _given(schema.hour_by_hour(given, n), given)) for n in sizes)
         return cls(x=first, y=second, z=_given(schema, given), scaled=True, hourly=hourly, **fields)
 

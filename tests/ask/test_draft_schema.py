@@ -284,3 +284,27 @@ def test_from_a_file_with_a_header_to_an_answer(tmp_path, csv_file, capsys):
 def test_the_command_says_what_is_missing(csv_file, capsys, words, told):
     assert main(["schema", "draft", str(csv_file), *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_typed_column_of_times_is_drafted_with_its_cycles(tmp_path):
+    """As the draft without --private writes it, so that it can be conditioned on."""
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    stamps = np.datetime64("2024-01-01T00:00:00") + np.arange(ROWS) * np.timedelta64(1300, "s")
+    columns = {"seen": pyarrow.array(stamps.astype("datetime64[us]")), "day": pyarrow.array(stamps.astype("M8[D]"))}
+    frame = pyarrow.table(columns | {"age": np.linspace(18.0, 80.0, ROWS), "dose": np.linspace(0.0, 9.0, ROWS)})
+    path = tmp_path / "visits.parquet"
+    pyarrow.parquet.write_table(frame, path)
+    how = {"columns": ["seen", "day"], "dates": ["seen", "day"], "epsilon": EXACT}
+    of_pandas = frame.to_pandas()[["seen"]].assign(day=[str(day)[:10] for day in stamps])
+    for seed, source in enumerate((path, frame, of_pandas)):
+        found = jaxdp.draft_schema(source, **how, key=jax.random.key(seed))
+        assert found.columns["seen"]["cycles"] == ["day", "week"]
+        assert "cycles" not in found.columns["day"]
+    known = {"columns": {**found.columns, "age": {"kind": "continuous", "bounds": [0, 90]}}}
+    known["columns"]["dose"] = {"kind": "continuous", "bounds": [0, 9]}
+    found.save(tmp_path / "s.toml")
+    assert Schema.load(tmp_path / "s.toml").rule("seen").cycles == ("day", "week")
+    answer = jaxdp.test(frame, x="age", y="dose", given="seen", epsilon=1.0, schema=known, key=jax.random.key(4))
+    assert answer.content["conditioned_on"].startswith("Conditioned on seen by")

@@ -93,7 +93,7 @@ def test_from_how_many_records_on_is_public():
     rules = Schema.from_dict(KNOWN).rules
     assert conditioning.hourly_from([rules["t"]]) == ENOUGH
     assert conditioning.hourly_from(iter([rules["s"], rules["t"]])) == 2 * ENOUGH
-    parts = [conditioning.parts_of([rules["t"]], n) for n in (1, ENOUGH, 2 * ENOUGH - 1, 2 * ENOUGH, 100 * ENOUGH)]
+    parts = [conditioning.parts_of([rules["t"]], n) for n in (1, ENOUGH, 1.5 * ENOUGH - 1, 1.5 * ENOUGH, 100 * ENOUGH)]
     assert parts == [1, 1, 1, 2, 60]
     assert conditioning.hourly_from([rules["t"], rules["v"]]) is None  # another continuous column
     assert conditioning.hourly_from([rules["s"]]) is None
@@ -160,7 +160,7 @@ def test_persons_and_pairs_are_asked_alike():
     how = {"columns": ["x", "y", "v"], "given": "t", "epsilon": 3.0, "schema": KNOWN}
     pairs = jaxdp.test_pairs(table, **how, key=jax.random.key(next(SEEDS)))
     assert pairs.content["method"] == "band-gcm"
-    assert pairs.content["conditioned_on"] == HOURLY.replace("hour", "30 minutes")
+    assert pairs.content["conditioned_on"] == HOURLY.replace("hour", "20 minutes")
     assert not pairs.content["level_rule"]["flags"]
     assert min(pair["adjusted"] for pair in pairs.pairs) > SURELY
 
@@ -193,7 +193,7 @@ def test_the_planner_takes_the_same_columns():
     setting = plan.Setting.of_schema(schema, "x", "y", ["t"])
     assert default_method(setting, ENOUGH) == "band-gcm"
     assert default_method(setting, ENOUGH - 1) == default_method(setting) == "contrast-gcm"
-    for n, parts in ((10, 1), (2 * ENOUGH, 2)):
+    for n, parts in ((10, 1), (2 * ENOUGH, 3)):
         assert [column.levels for column in plan_of("band-gcm").fitted(setting, n).z] == [0, 24 * parts]
         test = plan_of("band-gcm").make(setting, 1.0, 0.05, n)
         assert test.variance == "released"

@@ -312,6 +312,23 @@ def test_a_search_by_simulation_tells_its_steps():
     assert "steps more at most, about " in heard[-1]
 
 
+def test_a_search_by_simulation_ends_within_its_own_error():
+    """Steps between powers that so many replicates cannot tell apart cost most of the replicates."""
+    asked = []
+
+    def power(n):
+        asked.append(n)
+        return 1.0 - np.exp(-n / 100.0)
+
+    exact = solve._smallest_simulated(lambda n, left=None: power(n), 0.8, 20, 1e4)
+    steps = len(asked)
+    asked.clear()
+    found = solve._smallest_simulated(lambda n, left=None: power(n), 0.8, 20, 1e4, 0.03)
+    assert len(asked) < steps
+    assert 0.8 <= power(found) <= 0.83
+    assert found == pytest.approx(exact, rel=0.1)
+
+
 def test_a_linear_test_that_is_named_is_planned_for_means_linear_in_z():
     """A sine in Z is what it can not remove: power there was false alarms."""
     bent, other = plan.Setting(scaled=True), plans()["band-gcm"]

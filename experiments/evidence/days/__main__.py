@@ -26,8 +26,8 @@ from jaxdp.data.conditioning import SINGLE_DAYS, flags
 HERE = Path(__file__).parent
 LEVEL, POWER = HERE / "level.jsonl", HERE / "power.jsonl"
 PAGE = HERE.parents[2] / "docs" / "evidence" / "days.md"
-SIZES, EPSILONS = (2000, 4000, 7000, 12_000), (0.5, 1.0, 4.0)
-POWER_SIZES, POWER_EPSILONS, EFFECTS = (1000, 2000, 4000, 8000, 16_000), (1.0, 4.0), (0.1, 0.2, 0.3, 0.5)
+SIZES, EPSILONS = (2000, 4000, 5400, 12_000), (0.5, 1.0, 4.0)
+POWER_SIZES, POWER_EPSILONS, EFFECTS = (2000, 4000, 8000, 16_000), (1.0, 4.0), (0.1, 0.2, 0.3, 0.5)
 HOURLY, EARLIER = "band-gcm", "contrast-gcm"
 ASKED = {"x": "x", "y": "y", "given": "t"}
 

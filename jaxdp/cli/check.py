@@ -98,7 +98,10 @@ def _as_z(columns) -> list[str]:
     """What it means to condition on the columns: what is added to them, and what the schema would have to say."""
     from jaxdp.data import conditioning
 
-    told = [conditioning.described([column.rule]).removesuffix(".") for column in columns]
+    told = []
+    for column in columns:
+        said, least = conditioning.described([column.rule]).removesuffix("."), conditioning.hourly_from([column.rule])
+        told.append(said if least is None else f"{said}; alone and from {least} records on, by day and hour")
     warned = [text for column in columns for text in (column.untimed, column.piling) if text]
     return [*(f"as Z: {text}" for text in told if text), *(f"warning: {text}" for text in warned)]
 

@@ -16,6 +16,7 @@ import jax
 from jaxdp import catalogue
 from jaxdp._base.layout import device_list
 from jaxdp.core import PrivateQuery
+from jaxdp.data.columns import Domain
 from jaxdp.data.schema import Schema
 from jaxdp.simulate.designs import by_name
 from jaxdp.simulate.designs.shaped import from_schema
@@ -139,12 +140,24 @@ def shaped(schema: Schema, roles: Mapping[str, Sequence[str]], constants: Mappin
 
     def at(n: int, effect: float, entry: Any):
         coded = entry.spec.columns.coded
-        design = from_schema(schema, n, effect=effect, codes=coded, **{**roles, **constants})
-        rules = {name: repr(schema.rule(name)) for names in roles.values() for name in names}
+        known = _as_taken(schema, roles, n, entry)
+        design = from_schema(known, n, effect=effect, codes=coded, **{**roles, **constants})
+        rules = {name: repr(known.rule(name)) for names in roles.values() for name in names}
         told = {**roles, "columns": rules, **({"design_options": dict(constants)} if constants else {})}
         return Design.of(design), None, told
 
     return NamedDesign("schema", at)
+
+
+def _as_taken(schema: Schema, roles: Mapping[str, Sequence[str]], n: int, entry: Any) -> Schema:
+    """The schema with dates with times hour by hour, where the test takes them in no other way."""
+    hourly = schema.hour_by_hour(roles["given"], n)
+
+    def accepted(known: Schema) -> bool:
+        x, y, given = (roles[role] for role in ("x", "y", "given"))
+        return entry.spec.accepts(Domain(known.columns_of(x), known.columns_of(y), known.columns_of((), given)))
+
+    return hourly if hourly.rules != schema.rules and accepted(hourly) and not accepted(schema) else schema
 
 
 def make_settings(

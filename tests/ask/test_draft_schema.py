@@ -288,14 +288,12 @@ def test_the_command_says_what_is_missing(csv_file, capsys, words, told):
 
 def test_a_typed_column_of_times_is_drafted_with_its_cycles(tmp_path):
     """As the draft without --private writes it, so that it can be conditioned on."""
-    pyarrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
+    pyarrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
     stamps = np.datetime64("2024-01-01T00:00:00") + np.arange(ROWS) * np.timedelta64(1300, "s")
     columns = {"seen": pyarrow.array(stamps.astype("datetime64[us]")), "day": pyarrow.array(stamps.astype("M8[D]"))}
     frame = pyarrow.table(columns | {"age": np.linspace(18.0, 80.0, ROWS), "dose": np.linspace(0.0, 9.0, ROWS)})
     path = tmp_path / "visits.parquet"
-    pyarrow.parquet.write_table(frame, path)
+    parquet.write_table(frame, path)
     how = {"columns": ["seen", "day"], "dates": ["seen", "day"], "epsilon": EXACT}
     of_pandas = frame.to_pandas()[["seen"]].assign(day=[str(day)[:10] for day in stamps])
     for seed, source in enumerate((path, frame, of_pandas)):

@@ -3,19 +3,22 @@
 import dataclasses
 import datetime
 import itertools
+import json
 
 import jax
 import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import plan
+from jaxdp import catalogue, plan
+from jaxdp.cli.main import main
 from jaxdp.data import conditioning
 from jaxdp.data.column_rules import column_rule
 from jaxdp.data.columns import TIMED_RECORDS_A_DAY
 from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.data.schema import Schema
 from jaxdp.plan.methods import default_method, plan_of
+from jaxdp.simulate import grids
 
 REAL = {"kind": "continuous", "bounds": [-9, 9]}
 STAMPS = {"kind": "continuous", "date": True, "bounds": ["2023-01-01T00:00", "2023-03-01T00:00"]}
@@ -163,6 +166,25 @@ def test_persons_and_pairs_are_asked_alike():
     assert pairs.content["conditioned_on"] == HOURLY.replace("hour", "20 minutes")
     assert not pairs.content["level_rule"]["flags"]
     assert min(pair["adjusted"] for pair in pairs.pairs) > SURELY
+
+
+def test_simulations_shaped_like_the_schema_have_what_the_test_takes():
+    roles = {"x": ["x"], "y": ["y"], "given": ["t"]}
+    design = grids.shaped(Schema.from_dict(KNOWN), roles, {})
+    for name, levels in (("band-gcm", [0, 72]), ("contrast-gcm", [0, 0, 7])):
+        drawn, _, _ = design.at(2 * ENOUGH, 0.0, catalogue.find(name))
+        data = drawn(jax.random.key(next(SEEDS)))
+        assert [column.levels for column in data.domain.z] == levels
+
+
+def test_check_says_from_how_many_records_on(tmp_path, capsys):
+    table = records(np.random.default_rng(10), 30)
+    rows = zip(table["x"], table["y"], map(str, table["t"]), strict=True)
+    (tmp_path / "d.csv").write_text("x,y,t\n" + "".join(f"{x:.3f},{y:.3f},{t}\n" for x, y, t in rows))
+    (tmp_path / "s.json").write_text(json.dumps({"columns": {name: KNOWN["columns"][name] for name in "xyt"}}))
+    assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.json")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"t by its date, its time of day and its weekday; alone and from {ENOUGH} records on, by day" in said
 
 
 def test_what_is_charged_is_what_was_asked(tmp_path):

@@ -118,7 +118,9 @@ def test_effects_of_days_are_no_finding_where_records_of_one_hour_are_compared()
     found = asked(records(rng, effect=1.0))
     assert found.dependence_found
     assert flags(found) == []
-    assert "Only records with equal Z are compared" in found.content["level_rule"]["sentence"]
+    told = found.content["level_rule"]["sentence"]
+    assert "Only records of the same hour of one day" in told
+    assert "comes and goes within it" in told
     assert "count as no agreement" in found.content["effect_notes"]["compared pairs"]
 
 

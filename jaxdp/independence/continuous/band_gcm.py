@@ -132,8 +132,7 @@ class BandGCM(BandTest):
         count = data.x.shape[0]
         k = self.neighbors(count)
         if continuous == 0 or self._compares_equal(data):
-            sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
-            return validity.Validity(validity.RUN, sentence)
+            return self._rule_of_equals(data)
         return validity.band_rule(
             count,
             k,

@@ -17,6 +17,7 @@ from jaxdp.data.columns import RECORDS_A_DAY
 from jaxdp.independence.continuous import validity
 from jaxdp.independence.continuous.neighbour_test import (
     NeighbourTest,
+    are_hourly,
     continuous_columns,
     count_columns,
     mass,
@@ -59,7 +60,7 @@ class BandTest(NeighbourTest):
                 f"{method_of(self)} takes one continuous column of z, got {continuous}; use {self.for_several_columns}."
             )
         test = super().specialize(shapes)
-        if test.num_neighbors is None and num_days(shapes) and any(one.labels for one in continuous_columns(shapes)):
+        if test.num_neighbors is None and are_hourly(shapes):
             return dataclasses.replace(test, num_neighbors=test._neighbors_of_cells(shapes))
         return test
 
@@ -85,6 +86,17 @@ class BandTest(NeighbourTest):
         if num_days(data):
             return count >= RECORDS_A_DAY * num_days(data)
         return 0 < num_values(data) <= count / (2 * self.neighbors(count))
+
+    def _rule_of_equals(self, data) -> validity.Validity:
+        """What is assumed where only records of equal z are compared: nothing, except within a part of an hour."""
+        told = "Only records with equal Z are compared: no smoothness in Z is assumed."
+        if are_hourly(data):
+            told = (
+                "Only records of the same hour of one day, or of the part of it that Z says, are compared. What comes "
+                "and goes within it (an outage of minutes, a drift) is not conditioned on: where X and Y both follow "
+                "it, true nulls are rejected."
+            )
+        return validity.Validity(validity.RUN, told)
 
     def _near(self, key, data):
         """The order of the records and the weight of a pair as a function of two slices of that order.

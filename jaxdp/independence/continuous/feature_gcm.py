@@ -137,8 +137,7 @@ class FeatureGCM(BandTest):
         count = data.x.shape[0]
         k = self.neighbors(count)
         if continuous == 0 or self._compares_equal(data):
-            sentence = "Only records with equal Z are compared: no smoothness in Z is assumed."
-            return validity.Validity(validity.RUN, sentence)
+            return self._rule_of_equals(data)
         noise = as_number(self.mechanism_in_force()["sums"].variance(self.sensitivity(count)["sums"]))
         size = size_features.DIAMETER**2  # of one product of differences
         return validity.band_rule(

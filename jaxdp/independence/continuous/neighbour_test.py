@@ -185,6 +185,11 @@ def num_days(data) -> int:
     return 0 if data.z is None else max((column.days for column in continuous_columns(data)), default=0)
 
 
+def are_hourly(data) -> bool:
+    """Whether z holds the day of dates with times, whose records are compared within a part of an hour. Public."""
+    return data.z is not None and any(column.days and column.labels for column in continuous_columns(data))
+
+
 def continuous_columns(data) -> list:
     """Public descriptions of the continuous columns of z."""
     return [column for column in partition.columns_of_z(data) if column.kind == CONTINUOUS]

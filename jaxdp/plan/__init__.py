@@ -12,6 +12,7 @@ from jaxdp.plan import call
 from jaxdp.plan.compare import Row, answer, compare
 from jaxdp.plan.epsilon_curve import EpsilonCurve, EpsilonPoint, epsilon_curve
 from jaxdp.plan.methods import plans
+from jaxdp.plan.odds import LogisticSetting
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import cost_of_privacy, detectable_effect, minimum_epsilon, power, required_n
 from jaxdp.plan.survival import SurvivalSetting
@@ -20,6 +21,7 @@ __all__ = [
     "METHODS",
     "EpsilonCurve",
     "EpsilonPoint",
+    "LogisticSetting",
     "Row",
     "Setting",
     "SurvivalSetting",

@@ -14,6 +14,7 @@ from jaxdp import catalogue
 from jaxdp._base.printed import printed
 from jaxdp.data.dataset import ORDINAL, Column
 from jaxdp.plan.setting import CLASSIC_COMPLEXITY, CODES, GROUPS, SCALED, Setting
+from jaxdp.plan.survival import SurvivalSetting
 from jaxdp.spec import Columns, Options, Planning
 
 Formula = Callable[[Setting, int, Any, float, float], float]  # of setting, n, budget, effect, level
@@ -105,7 +106,8 @@ class Plan:
 
     def rests_on_lines(self, setting: Setting | None) -> bool:
         """Whether a plan for this setting counts on means that are linear in Z."""
-        return setting is not None and bool(setting.z) and self.planning.linear and not setting.bent
+        plain = type(setting) is Setting  # others say in `effect_is` what they count on
+        return setting is not None and plain and bool(setting.z) and self.planning.linear and not setting.bent
 
     def applies(self, setting: Setting) -> bool:
         """Whether the test fits the columns; a known law of X given Z is there in the continuous model alone."""
@@ -120,6 +122,8 @@ class Plan:
 
     def has_formula(self, setting: Setting, delta: float) -> bool:
         """Whether there is one for these columns and this noise."""
+        if self.planning.setting and type(setting) is not type(self.setting):
+            return False
         fits = narrow(setting) or not self.planning.narrow
         noise = not delta or GAUSSIAN_FORMULA[self.planning.gaussian_formula](setting)
         return self.formula is not None and fits and noise and not setting.tails
@@ -184,6 +188,36 @@ def plan_of(method: str) -> Plan:
         raise ValueError(f"method must be one of {', '.join(plans())}, got {printed(method)}.")
     entry = catalogue.find(method)
     return Plan(entry, entry.spec.planning or Planning())
+
+
+def setting_of(
+    method: str | None, schema: Any, x: str | None, y: str | None, given: Any, fields: Mapping[str, Any]
+) -> Setting | None:
+    """The setting of a plan: of columns of a schema, or without one of the data that this method is made for.
+
+    None where nothing is said. Errors: ValueError for fields that the setting does not have.
+    """
+    plan = None if method is None else plan_of(method)
+    own = None if plan is None or not plan.planning.setting else type(plan.setting)
+    if schema is None:
+        if not fields:
+            return None
+        if own is None:
+            raise ValueError(f"{', '.join(fields)} belongs to columns of a schema: give one, with x and y.")
+        _require_fields(own, fields, ("covariates",))
+        return own.of_fields(**fields)
+    assert x is not None
+    assert y is not None
+    kind = own or SurvivalSetting
+    _require_fields(kind, fields)
+    setting = kind.of_schema(schema, x, y, given, **fields)
+    return setting if plan is None else plan.granted(setting)
+
+
+def _require_fields(kind: type[Setting], fields: Mapping[str, Any], more: tuple[str, ...] = ()) -> None:
+    known = {field.name for field in dataclasses.fields(kind)} | set(more)
+    if stray := [name for name in fields if name not in known]:
+        raise ValueError(f"{', '.join(stray)}: no field of {kind.__name__}; logistic-regression has some of its own.")
 
 
 def default_method(setting: Setting | None = None, n: int = 0) -> str:

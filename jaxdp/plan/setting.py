@@ -27,6 +27,7 @@ CLASSIC_Z_SD = 2.0
 CLASSIC_COMPLEXITY = 2.0
 NODES_OF_GROUPS, MAX_GROUPS = 800, 100  # of the values of all groups; more groups have no average chance
 MEAN_OF_HALF = math.sqrt(2.0 / math.pi)  # of the positive half of a standard normal variable
+HEAVY = 3.0  # degrees of freedom of Student's t
 RESIDUAL_SD = 0.2  # of continuous columns on [-1, 1], where nothing else is said
 
 
@@ -88,6 +89,29 @@ class Setting:
             return self
         fitting = [z for least, z in self.hourly if least <= n] or [self.hourly[0][1]]
         return dataclasses.replace(self, z=fitting[-1], hourly=())
+
+    @classmethod
+    def of_fields(cls, **fields) -> "Setting":
+        """Without a schema, of tests with a setting of their own."""
+        return cls(**fields)
+
+    def departures(self) -> tuple[tuple[str, str, "Setting"], ...]:
+        """(name, words, setting) of data that are not as planned; none without continuous x or y."""
+        if not self.scaled or (self.x.levels and self.y.levels):
+            return ()
+        changed = [
+            ("heavy tails", f"residuals have heavy tails (t, {HEAVY:g} df)", dataclasses.replace(self, tails=HEAVY)),
+            (
+                "half the residual scale",
+                "residuals have half the planned sd",
+                dataclasses.replace(self, residual_sd=0.5 * self.residual_sd),
+            ),
+        ]
+        if self.z:
+            one, three = (dataclasses.replace(self, confounding=sds) for sds in (1.0, 3.0))
+            changed.append(("means of one sd", "Z moves the means by one sd", one))
+            changed.append(("means of three sds", "Z moves the means by three sds", three))
+        return tuple(changed)
 
     @classmethod
     def table(cls, rows: int = 2, columns: int = 2) -> "Setting":

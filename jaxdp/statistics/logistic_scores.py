@@ -29,6 +29,7 @@ MODELLED = 0.6  # how wrong the rows of the information that are modelled may be
 LIMIT = 5.0  # largest slope per sd that an interval can hold
 FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
+UNEVEN = 1.2  # of the records, more than which do not count where the columns are as modelled
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
 HALVINGS, STEPS = 30, 6
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(NODES)
@@ -212,6 +213,13 @@ class Sums:
     def clear(self):
         """The information about X in sds of the noise in it."""
         return self.information[-1] / (self.information_noise[-1] * jnp.sqrt(self.variance_per_scale))
+
+    @property
+    def uneven(self):
+        """Whether more records count than there are by `UNEVEN`, beyond two sds of noise: none of normal columns do."""
+        row = normal_model(self.start.slopes)[1][-1, -1]
+        sd = self.information_noise[-1] * jnp.sqrt(self.variance_per_scale)
+        return self.information[-1] - 2.0 * sd > UNEVEN * self.num_records * row
 
     @property
     def _fit(self):

@@ -21,7 +21,7 @@ from jaxdp.cli import plan as cli_plan
 from jaxdp.cli.main import main
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column
 from jaxdp.data.schema import Schema
-from jaxdp.plan import laws, solve
+from jaxdp.plan import laws, methods, solve
 from jaxdp.plan.changes import changes
 from jaxdp.plan.methods import default_method, plans
 from jaxdp.plan.solve import PlannedTest
@@ -176,6 +176,103 @@ def test_times_and_events_of_a_schema_are_planned_by_log_rank_alone():
     assert plan.power("log-rank", n=60, epsilon=0.5, effect=0.6, setting=in_strata) == 0.0, "refused"
     with pytest.raises(ValueError, match=r"events \+ lost must be < 1, got 0.8 \+ 0.3"):
         plan.SurvivalSetting(events=0.8, lost=0.3)
+
+
+FOUR_COLUMNS = {
+    "dose": {"kind": "continuous", "bounds": [0, 10]},
+    "arm": {"kind": "binary", "levels": ["control", "drug"]},
+    "age": {"kind": "continuous", "bounds": [18, 90]},
+    "town": {"kind": "categorical", "levels": ["a", "b", "c"]},
+    "ill": {"kind": "binary", "levels": ["no", "yes"]},
+}
+
+
+def odds(covariates=0, **fields):
+    return plan.LogisticSetting.of_fields(covariates, **fields)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize(
+    ("setting", "n", "epsilon", "delta", "effect"),
+    [
+        (odds(), 1000, 4.0, 0.0, 0.2),
+        (odds(3, rate=0.4), 5000, 1.0, 0.0, 0.12),
+        (odds(3, rate=0.1), 10_000, 1.0, 0.0, 0.16),
+        (odds(1, rate=0.05), 10_000, 4.0, 1e-6, 0.2),
+    ],
+)
+def test_slopes_in_log_odds_are_planned(setting, n, epsilon, delta, effect):
+    how = {"n": n, "epsilon": epsilon, "effect": effect, "setting": setting, "delta": delta}
+    predicted = plan.power("logistic-regression", **how)
+    assert 0.2 < predicted < 0.97
+    planned = PlannedTest.of(
+        "logistic-regression", setting, engine="simulation", replicates=500, key=jax.random.key(3), delta=delta
+    )
+    assert abs(predicted - planned.simulated(n, epsilon, effect).rate) <= 0.05 + 0.035  # two sds of both counts
+
+
+def test_records_of_a_logistic_setting_have_its_rate_its_correlation_and_its_slope():
+    setting = plan.LogisticSetting.of_schema(
+        Schema.from_dict({"columns": FOUR_COLUMNS}), "dose", "ill", ["age", "arm"], rate=0.1, correlation=0.5
+    )
+    data = setting.design(200_000, 0.6)(jax.random.key(1))
+    x, z, y = np.asarray(data.x), np.asarray(data.z), np.asarray(data.y) > 0.0
+    assert y.mean() == pytest.approx(0.1, abs=4e-3)
+    assert np.corrcoef(x, z[:, 0])[0, 1] == pytest.approx(0.5, abs=0.01)
+    assert x.std() == pytest.approx(setting.residual_sd, rel=0.01)
+    columns = np.stack([np.ones(len(x)), z[:, 0] / setting.residual_sd, 2.0 * z[:, 1] - 1.0, x / setting.residual_sd])
+    slopes = np.zeros(4)
+    for _ in range(12):
+        chance = 1.0 / (1.0 + np.exp(-slopes @ columns))
+        information = (columns * (chance * (1.0 - chance))) @ columns.T
+        slopes = slopes + np.linalg.solve(information, columns @ (y - chance))
+    assert slopes[3] == pytest.approx(0.6, abs=0.05)
+    expected = 0.5 / np.sqrt(2.0 + 2.0 * 0.5)
+    assert slopes[1:3] == pytest.approx([expected, expected], abs=0.05)
+
+
+def test_an_x_of_two_levels_is_planned_by_the_odds_ratio_of_the_second_against_the_first():
+    setting = plan.LogisticSetting(x=Column(BINARY, 2))
+    data = setting.design(100_000, 0.8)(jax.random.key(2))
+    x, y = np.asarray(data.x) > 0.0, np.asarray(data.y) > 0.0
+    found = np.log(y[x].mean() / (1.0 - y[x].mean())) - np.log(y[~x].mean() / (1.0 - y[~x].mean()))
+    assert found == pytest.approx(0.8, abs=0.06)
+    assert "second against its first: 0.8 is an odds ratio of 2.23" in setting.effect_is(0.8)
+    assert "per sd of X, Z held fixed: 0.8" in odds(2).effect_is(0.8)
+
+
+def test_fields_of_a_logistic_setting_need_no_schema_and_others_are_refused():
+    schema = Schema.from_dict({"columns": FOUR_COLUMNS})
+    made = methods.setting_of("logistic-regression", None, None, None, (), {"rate": 0.1, "covariates": 3})
+    assert (made.rate, len(made.z)) == (0.1, 3)
+    described = methods.setting_of("logit", schema, "dose", "ill", ["age", "town"], {"rate": 0.2})
+    assert isinstance(described, plan.LogisticSetting)
+    assert [column.levels for column in described.z] == [0, 3]
+    plain = methods.setting_of(None, schema, "dose", "ill", ["age"], {})
+    assert type(plain) is plan.Setting, "a comparison has one meaning of an effect"
+    assert plans()["logistic-regression"].applies(plain)
+    assert not plans()["logistic-regression"].has_formula(plain, 0.0)
+    with pytest.raises(ValueError, match="leave covariates out"):
+        plan.LogisticSetting.of_schema(schema, "dose", "ill", ["age"], covariates=2)
+    with pytest.raises(ValueError, match="rate: no field of SurvivalSetting"):
+        methods.setting_of(None, schema, "dose", "ill", ["age"], {"rate": 0.1})
+    with pytest.raises(ValueError, match="rate belongs to columns of a schema"):
+        jaxdp.plan("partition-gcm", epsilon=1.0, effect=0.2, power=0.8, rate=0.1)
+    with pytest.raises(ValueError, match="correlation must be at least 0 and below 1, got 1"):
+        odds(1, correlation=1.0)
+    with pytest.raises(ValueError, match="leave tails out"):
+        odds(1, tails=3.0)
+
+
+def test_wald_s_test_without_privacy_needs_the_records_that_its_information_says():
+    """Of one column, hardly any effect: n = (1.96 + .84)^2/(effect^2 rate (1 - rate))."""
+    setting = odds(rate=0.2)
+    expected = (stats.norm.isf(0.025) + stats.norm.isf(0.2)) ** 2 / (0.05**2 * 0.2 * 0.8)
+    assert PlannedTest.of("logistic-regression", setting).public_n(0.05, 0.8) == pytest.approx(expected, rel=0.01)
+    alike = odds(1, rate=0.2, correlation=0.6, confounding=1e-6)
+    more = expected / (1.0 - 0.6**2)
+    assert PlannedTest.of("logistic-regression", alike).public_n(0.05, 0.8) == pytest.approx(more, rel=0.02)
 
 
 @pytest.mark.nightly

@@ -1,20 +1,22 @@
 """Coverage, level and width of `logistic-regression` (docs/evidence/coverage.md).
 
-    python -m experiments.evidence.coverage.logistic [--replicates 200] [--only NAME ...]
-    python -m experiments.evidence.coverage.logistic --table     # the table of the page, from the record
+    python -m experiments.evidence.coverage.logistic [--replicates 400] [--only NAME ...]
+    python -m experiments.evidence.coverage.logistic --records   # that a power of .8 needs, by the planner
+    python -m experiments.evidence.coverage.logistic --table     # the tables of the page, from the records
 
-One JSON line per design, n and epsilon. Tests are made by the builder of `jaxdp.test` from columns of a schema. Y
-follows the logistic model in the columns as clipped at the bounds, so that the truth is the design's own slope. A data
-set without an interval is counted apart (`answered`); `covered` is the share of the intervals that hold the truth,
-`rejected` that of p < 0.05 among all data sets. `plain_width`, `plain_covered`, `plain_rejected`: of Wald's interval by
-maximum likelihood on the same data, without privacy.
+One JSON line per design, n, epsilon and delta (0: pure noise). Tests are made by the builder of `jaxdp.test` from
+columns of a schema. Y follows the logistic model in the columns as clipped at the bounds, so that the truth is the
+design's own slope. A data set without an interval is counted apart (`answered`); `covered` is the share of the
+intervals that hold the truth, `misled` that of intervals that do not among all data sets, `rejected` that of p < 0.05
+among all. `plain_width`, `plain_covered`, `plain_rejected`: of Wald's interval by maximum likelihood on the same data,
+without privacy. A row of fewer data sets than are asked for is measured again.
 """
 
 import argparse
 import dataclasses
 import functools
-import itertools
 import json
+import math
 import time
 import zlib
 from collections.abc import Callable
@@ -24,17 +26,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.evidence.coverage.groups import rows
-from experiments.record import fill, provenance
-from jaxdp import catalogue, core
+from experiments.record import append, fill, provenance, rows
+from jaxdp import catalogue, core, plan
+from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.mechanisms import Gaussian
+from jaxdp.plan import solve
 from jaxdp.spec import Options
 
-RECORD = Path(__file__).parent / "logistic.jsonl"
+RECORD, NEEDED = (Path(__file__).parent / f"logistic{name}.jsonl" for name in ("", "_needed"))
 PAGE = Path(__file__).parents[3] / "docs" / "evidence" / "coverage.md"
-CELLS = [(n, epsilon) for n in (1000, 10_000) for epsilon in (0.5, 1.0, 4.0)]
-LARGE = {"one lognormal z": 100_000, "three z": 100_000}  # at the least and the largest epsilon besides
-SEED = 3307
+EPSILONS = (0.5, 1.0, 4.0)
+LARGE = 100_000
+CELLS = [(n, epsilon) for n in (1000, 10_000, LARGE) for epsilon in EPSILONS]
+SHARE = {1000: 2.5, 10_000: 1.0, LARGE: 0.5}  # of the replicates
+DELTA = 1e-6
+RATIO = 1.35  # odds ratio per sd of X, whose records are counted
+KINDS = [(0, 0.4), (3, 0.4), (3, 0.05), (1, 0.4), (5, 0.4), (1, 0.05)]  # columns of Z, rate
+SEED, CHUNK = 3307, 100
 FOUR, SKEWED, TEN = (-4.0, 4.0), (0.0, 20.0), (-12.0, 12.0)
 
 
@@ -96,7 +105,7 @@ class Design:
         return jnp.clip(values, *ends.T)
 
 
-THREE, FOUR_OF_THEM = (0.3, -0.2, 0.1), (FOUR,) * 4
+THREE, FIVE, FOUR_OF_THEM = (0.3, -0.2, 0.1), (0.4, -0.3, 0.2, -0.4, 0.3), (FOUR,) * 4
 DESIGNS = {
     "no z": Design(normal, (0.6,), (FOUR,)),
     "no z, null": Design(normal, (0.0,), (FOUR,)),
@@ -115,8 +124,22 @@ DESIGNS = {
     "three z, 5 %, null": Design(normal, (0.7, -0.5, 0.2, 0.0), FOUR_OF_THEM, 0.05),
     "three z, 5 %": Design(normal, (*THREE, 0.6), FOUR_OF_THEM, 0.05),
     "two groups, three z of which one binary": Design(two_groups, (0.4, -0.5, 0.3, 0.7), (None, FOUR, FOUR, None)),
+    "two groups, three z of which one binary, null": Design(
+        two_groups, (0.4, -0.5, 0.3, 0.0), (None, FOUR, FOUR, None)
+    ),
+    "two groups, three z of which one binary, 5 %": Design(
+        two_groups, (0.4, -0.5, 0.3, 0.7), (None, FOUR, FOUR, None), 0.05
+    ),
     "steep, three z": Design(normal, (1.0, -0.8, 0.4, 1.2), FOUR_OF_THEM),
+    "five z": Design(normal, (*FIVE, 0.6), (FOUR,) * 6),
+    "five z, null": Design(normal, (*FIVE, 0.0), (FOUR,) * 6),
+    "five z, 5 %": Design(normal, (*FIVE, 0.6), (FOUR,) * 6, 0.05),
+    "five z, first lognormal": Design(lognormal, (*FIVE, 0.6), (SKEWED, *(FOUR,) * 5)),
 }
+# those asked about at every n with Gaussian noise, or at the largest n: one of each kind
+LARGE_ONES = ("one z, 5 %", "one lognormal z", "one lognormal z, 5 %, null", "three z", "five z")
+LARGE_ONES += ("two groups, three z of which one binary",)
+WITH_DELTA = ("one z", "one lognormal z, null", "one lognormal z, 5 %", "three z, 5 %", "five z, null", LARGE_ONES[-1])
 
 
 @functools.cache
@@ -161,33 +184,59 @@ def plain(values, y):
     return slopes[-1], 1.959964 * jnp.sqrt(jnp.linalg.inv(information(slopes)[1])[-1, -1])
 
 
+@jax.jit
+def wald(values, y):
+    """`plain` of many data sets."""
+    return jax.lax.map(lambda both: plain(*both), (values, y))
+
+
+@functools.cache
+def drawn(name: str, n: int):
+    """keys -> many data sets, and their columns in their own units."""
+    return jax.jit(lambda keys: jax.lax.map(lambda key: draw(key, n, name), keys))
+
+
+def built(domain: Domain, n: int, epsilon: float, delta: float):
+    """The test of the command line."""
+    test = catalogue.find("logistic-regression").build(epsilon, domain, Options(num_records=n))
+    return dataclasses.replace(test, epsilon=None, mechanism=Gaussian(zcdp_rho(epsilon, delta))) if delta else test
+
+
+@functools.cache
+def answers(domain: Domain, n: int, epsilon: float, delta: float):
+    """(keys, data sets) -> p-values, effects and ends; one program for all designs of such columns."""
+    test = built(domain, n, epsilon, delta)
+
+    def one(both):
+        result = core.run(test, *both)
+        return result.p_value, result.effect, *result.interval
+
+    return jax.jit(lambda keys, data: jax.lax.map(one, (keys, data)))
+
+
 def half_range(bounds) -> float:
     """What 1 on [-1, 1] is in the column's own units."""
     return 0.5 if bounds is None else 0.5 * (bounds[1] - bounds[0])
 
 
-def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
+def measure(name: str, n: int, epsilon: float, delta: float, replicates: int) -> dict:
     """One row."""
     start, design, _ = time.process_time(), DESIGNS[name], constant(name)  # known before anything is traced
-    row = {"design": name, "n": n, "epsilon": epsilon}
-    test = catalogue.find("logistic-regression").build(epsilon, design.domain, Options(num_records=n))
+    row = {"design": name, "n": n, "epsilon": epsilon, "delta": delta}
+    test = built(design.domain, n, epsilon, delta)
     shapes = jax.eval_shape(lambda key: draw(key, n, name)[0], jax.random.key(0))
     if test.validity(shapes).verdict == "refuse":
         return row | {"refused": True, "replicates": 0}
 
-    @jax.jit
-    def found(keys):
-        def one(key):
-            key_data, key_run = jax.random.split(key)
-            data, values = draw(key_data, n, name)
-            result = core.run(test, key_run, data)
-            return result.p_value, result.effect, *result.interval, *plain(values, data.y)
-
-        return jax.lax.map(one, keys, batch_size=20)
-
-    seed = zlib.crc32(f"{name} {n} {epsilon:g}".encode())
+    seed = zlib.crc32(f"{name} {n} {epsilon:g}{' with delta' if delta else ''}".encode())
     keys = jax.random.split(jax.random.fold_in(jax.random.key(SEED), seed), replicates)
-    p, effect, low, high, without, half = map(np.asarray, found(keys))
+    split = jax.vmap(jax.random.split)(keys)
+    told = []
+    for first in range(0, replicates, CHUNK):
+        key_data, key_run = (split[first : first + CHUNK, side] for side in (0, 1))
+        data, values = drawn(name, n)(key_data)
+        told.append([*answers(design.domain, n, epsilon, delta)(key_run, data), *wald(values, data.y)])
+    p, effect, low, high, without, half = (np.concatenate(part) for part in zip(*told, strict=True))
     unit = half_range(design.bounds[-1])
     effect, low, high = (part / unit for part in (effect, low, high))
     true, answered = design.slopes[-1], np.isfinite(low)
@@ -199,6 +248,7 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
         "truth": true,
         "answered": round(float(answered.mean()), 4),
         "covered": round(float(inside.mean()), 4) if some else None,
+        "misled": round(float((~inside).sum() / replicates), 4),
         "rejected": round(float((p < 0.05).mean()), 4),
         "p_and_interval_agree": round(float(agree.mean()), 4) if some else None,
         "median_effect": round(float(np.median(effect[answered])), 4) if some else None,
@@ -211,23 +261,26 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
     }
 
 
-def _told(row: dict | None) -> str:
-    """Coverage (share answered); width over that without privacy; share of p < 0.05."""
+def told_of(row: dict | None) -> str:
+    """Coverage (share answered; share misled); width over that without privacy; share of p < 0.05."""
     if row is None:
         return ""
     if row["refused"]:
         return "refused"
-    share = row["answered"]
+    share, figures = row["answered"], f"{row['rejected']:.2f}"
+    if not share:
+        return f"none; {figures}"
+    some = f"({share:.2f}; {row['misled']:.3f})"
     if share < 0.1:
-        return f"({share:.2f})" if share else "none"
-    some = f" ({share:.2f})" if share < 0.995 else ""
-    return f"{row['covered']:.3f}{some}; {row['width'] / row['plain_width']:.1f}; {row['rejected']:.2f}"
+        return f"{some}; {figures}"
+    some = f" {some}" if share < 0.995 else ""
+    return f"{row['covered']:.3f}{some}; {row['width'] / row['plain_width']:.1f}; {figures}"
 
 
-def table() -> str:
-    """The table of the page."""
-    found = {(r["design"], r["n"], r["epsilon"]): r for r in rows(RECORD)}
-    cells = [*CELLS, *((n, epsilon) for n in sorted(set(LARGE.values())) for epsilon in (0.5, 4.0))]
+def table(delta: float = 0.0) -> str:
+    """A table of the page: rows of this delta."""
+    found = {row_key(row)[:3]: row for row in rows(RECORD) if row["delta"] == delta}
+    cells = [cell for cell in CELLS if any(key[1:] == cell for key in found)]
     lines = [
         "| design | slope | " + " | ".join(f"{n}, {e:g}" for n, e in cells) + " |",
         "|" + "---|" * (len(cells) + 2),
@@ -236,36 +289,73 @@ def table() -> str:
     for name, design in DESIGNS.items():
         if name not in run:
             continue
-        told = [_told(found.get((name, *cell))) for cell in cells]
+        told = [told_of(found.get((name, *cell))) for cell in cells]
         lines.append(f"| {name} | {design.slopes[-1]:g} | " + " | ".join(told) + " |")
     return "\n".join(lines) + "\n"
 
 
-def asked_for(names) -> list[tuple[str, int, float]]:
-    """(design, n, epsilon) of every row; first those that say most."""
-    cells = sorted(CELLS, key=lambda cell: (cell[0] * (cell[1] == 1.0), cell[0] * cell[1]), reverse=True)
-    large = [(name, LARGE[name], epsilon) for epsilon in (4.0, 0.5) for name in names if name in LARGE]
-    first = 1  # most designs ask about it
-    told = [[(name, *cell) for name in names] for cell in cells]
-    return [*itertools.chain(*told[:first]), *large, *itertools.chain(*told[first:])]
+def needed(covariates: int, rate: float, epsilon: float) -> dict:
+    """Records for power .8 at an odds ratio of `RATIO` per sd of X, with privacy and without."""
+    setting, effect = plan.LogisticSetting.of_fields(covariates, rate=rate), math.log(RATIO)
+    planned = solve.PlannedTest.of("logistic-regression", setting)
+    row = {"covariates": covariates, "rate": rate, "epsilon": epsilon, "odds_ratio": RATIO}
+    private = planned.required_n(epsilon=epsilon, effect=effect, power=0.8)
+    return row | {"n": private, "plain_n": planned.public_n(effect, 0.8)}
+
+
+def table_of_needed() -> str:
+    """Records with privacy, and without."""
+    found = {(row["covariates"], row["rate"], row["epsilon"]): row for row in rows(NEEDED)}
+    lines = ["| columns held fixed | share of yes | without privacy | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |"]
+    lines.append("|" + "---|" * (len(EPSILONS) + 3))
+    for covariates, rate in dict.fromkeys(key[:2] for key in found):
+        cells = [found.get((covariates, rate, epsilon)) for epsilon in EPSILONS]
+        told = [f"{row['n']:,}".replace(",", " ") if row else "" for row in cells]
+        plain_n = next(row["plain_n"] for row in cells if row)
+        lines.append(f"| {covariates} | {rate:g} | {plain_n} | " + " | ".join(told) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def row_key(row: dict) -> tuple[str, int, float, float]:
+    """What a row is of."""
+    return row["design"], row["n"], row["epsilon"], row["delta"]
+
+
+def asked_for(names) -> list[tuple[str, int, float, float]]:
+    """(design, n, epsilon, delta) of every row; first those that say most."""
+    cells = [(10_000, 4.0), (10_000, 0.5), (1000, 4.0), (1000, 1.0), (1000, 0.5), (10_000, 1.0)]
+    small = [(name, *cell, 0.0) for cell in cells for name in names]
+    large = [(name, LARGE, epsilon, 0.0) for epsilon in (4.0, 0.5, 1.0) for name in names if name in LARGE_ONES]
+    fields = [(name, *cell, DELTA) for cell in cells[::-1] for name in names if name in WITH_DELTA]
+    first, one = 5 * len(names), len(fields) // len(cells)
+    return [*small[:first], *fields[:one], *large[: 2 * len(large) // 3], *small[first:], *large, *fields]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replicates", type=int, default=200, help="of a cell")
+    parser.add_argument("--replicates", type=int, default=400, help="of 10 000 records; of others by SHARE")
     parser.add_argument("--only", nargs="+", choices=sorted(DESIGNS), default=list(DESIGNS))
+    parser.add_argument("--records", action="store_true", help="that a power of .8 needs, by the planner")
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
+    if asked.records:
+        done = {(row["covariates"], row["rate"], row["epsilon"]) for row in rows(NEEDED)}
+        cells = [(*kind, epsilon) for kind in KINDS for epsilon in EPSILONS]
+        return append(NEEDED, (needed(*cell) for cell in cells if cell not in done))
     if asked.table:
-        return fill(PAGE, "logistic", table())
-    done = {(r["design"], r["n"], r["epsilon"]) for r in rows(RECORD)} if RECORD.exists() else set()
-    for name, n, epsilon in asked_for(asked.only):
-        if (name, n, epsilon) in done:
+        fill(PAGE, "logistic records", table_of_needed())
+        fill(PAGE, "logistic", table())
+        return fill(PAGE, "logistic with delta", table(DELTA))
+    for key in sorted(
+        dict.fromkeys(asked_for(asked.only)), key=lambda key: any(row_key(row) == key for row in rows(RECORD))
+    ):
+        replicates = round(SHARE[key[1]] * asked.replicates)
+        if any(row["refused"] or row["replicates"] >= replicates for row in rows(RECORD) if row_key(row) == key):
             continue
         with jax.enable_x64(True):
-            row = measure(name, n, epsilon, asked.replicates) | provenance()
-        with RECORD.open("a") as out:
-            out.write(json.dumps(row) + "\n")
+            row = measure(*key, replicates) | provenance()
+        kept = [row for row in rows(RECORD) if row_key(row) != key]
+        RECORD.write_text("".join(json.dumps(one) + "\n" for one in [*kept, row]))
         print(row, flush=True)
 
 

@@ -44,7 +44,7 @@ CLIPPED_VARIANCE = 0.25  # of a column clipped at `CLIP` sds, about
 ENDLESS = 0.99  # of `LIMIT`: an interval that reaches it has no end
 FAR = 8.0  # sds of the estimate within which the ends of an interval are sought
 MAX_COVARIATES = 10
-LITTLE, STEEP = "too little information", "nearly determined"
+LITTLE, STEEP, UNEVEN = "too little information", "nearly determined", "uneven columns"
 SENTENCES = {
     LITTLE: "Nothing could be found: by its noisy sums the information about X, apart from the columns held fixed, is "
     "not far above the noise, so there is no interval and the p-value is 1. More records of the rarer outcome, a "
@@ -52,6 +52,9 @@ SENTENCES = {
     STEEP: "There is no interval: as far as this epsilon shows it, the slope may be steeper than any that is looked "
     f"for, {LIMIT:g} in the log odds per standard deviation of X. So it is where X nearly determines Y, and where few "
     "say yes in the far tail of a column held fixed. The p-value needs no such number.",
+    UNEVEN: "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the "
+    "width is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
+    'kind = "ordinal" with its levels. The p-value needs no such thing.',
 }
 
 
@@ -113,8 +116,8 @@ class LogisticRegression(PrivateTest):
     P-value: of slope 0, by the score of x with the others fitted; all noise counted. It assumes the logistic model, in
     columns clipped at their public bounds. 1 where noise hides the information about x.
     effect: slope of x in the log odds of a yes, with an interval of 95 %: the slopes whose p-value, by the same law, is
-    at least 0.05; NaN where noise hides the information, or where there is no end to it. In units of the data as given
-    to the test; `jaxdp.test` gives the schema's units.
+    at least 0.05; NaN where noise hides the information, where there is no end to it, or where X is spread otherwise
+    than its width supposes. In units of the data as given to the test; `jaxdp.test` gives the schema's units.
     Errors: ValueError for other columns, too many records, or too few.
 
     bound: public half range of continuous columns. enforce_rule: False runs the test even where the noise surely hides
@@ -139,7 +142,8 @@ class LogisticRegression(PrivateTest):
         summary="logistic regression: the slope of X in the log odds of Y given Z, with its odds ratio and interval",
         known_as=("logistic", "logit", "odds-ratio"),
         from_domain=moment_test.from_domain,
-        assumption="The log odds of Y are linear in X and Z as clipped at their bounds.",
+        assumption="The log odds of Y are linear in X and Z as clipped at their bounds; where they are not, the "
+        "interval misses the slope of maximum likelihood more often than one time in twenty.",
         alternatives="log odds of Y that are linear in X given Z",
         effect="log odds ratio",
         own_units=own_units,
@@ -147,7 +151,14 @@ class LogisticRegression(PrivateTest):
         accepts=lambda domain: not refusal(domain),
         why_not=refusal,
         one_effect=lambda domain: not refusal(domain),
-        planning=Planning(min_records=50, table=True, linear=True),
+        planning=Planning(
+            "odds:logistic_power",
+            gaussian_formula="always",
+            min_records=50,
+            linear=True,
+            setting="odds:LogisticSetting",
+            reference="odds:plain_logistic_power",
+        ),
         theory="docs/theory/logistic_regression.md",
     )
 
@@ -175,8 +186,8 @@ class LogisticRegression(PrivateTest):
         """What the noise is of the largest that leaves something to see."""
         test, num_records = self._with_layout(data), data.x.shape[0]
         private = test._centres_are_known(num_records)
-        ahead = dataclasses.replace(test, centres=0.0 if private else None)._moments(num_records)
-        first, scores = ahead.first, dataclasses.replace(ahead.second, rounds=0)
+        ahead = dataclasses.replace(test, centres=0.0 if private else None, rounds=0)._moments()
+        first, scores = ahead.first, ahead.second
         clear = _clear(scores, num_records)
         if math.isinf(clear):
             return 0.0
@@ -196,7 +207,7 @@ class LogisticRegression(PrivateTest):
             return self._round() if self.rounds else self
         num_records = shapes.x.shape[0]
         if self.stage == MOMENTS:
-            return self._moments(num_records)
+            return self._moments()
         if self.stage == SCALES:
             return self._stage(PrivateScales, SCALES_SHARE, MOMENTS, _with_scales, centres=self.centres)
         refused = refusal(shapes.domain) if shapes.domain is not None else ""
@@ -206,10 +217,10 @@ class LogisticRegression(PrivateTest):
             raise ValueError(f"{num_records} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
         if self.enforce_rule:
             self.validity(shapes).require()
-        test = self._with_layout(shapes)
+        test = self._with_layout(shapes).decided(num_records)
         if test._centres_are_known(num_records):
             return test._stage(PrivateCentres, CENTRES_SHARE, SCALES, _with_centres)
-        return test._moments(num_records)
+        return test._moments()
 
     def _centres_are_known(self, num_records: int) -> bool:
         """Whether private centres are more than noise, by public numbers."""
@@ -230,14 +241,27 @@ class LogisticRegression(PrivateTest):
         second = dataclasses.replace(self, epsilon=None, mechanism=whole, stage=after)
         return Sequential(first=first, second=second, then=then)
 
-    def _moments(self, num_records: int):
+    def _moments(self):
         whole = self.mechanism_in_force()
-        spent = MOMENTS_SHARE + (0 if self.centres is None else CENTRES_SHARE + SCALES_SHARE)
-        scores = dataclasses.replace(self, epsilon=None, mechanism=whole.share(1 - spent), stage=SCORES)
-        clear = _clear(scores, num_records)
-        scores = dataclasses.replace(scores, rounds=sum(clear >= least for least in PRECISE))
+        scores = self._scores(self.centres is not None)
         first = MomentMatrix(mechanism=whole.share(MOMENTS_SHARE), of=scores)
         return Sequential(first=first, second=scores, then=_with_start)
+
+    def _scores(self, centred: bool):
+        """The stage of scores, after private centres or without them."""
+        spent = MOMENTS_SHARE + (CENTRES_SHARE + SCALES_SHARE if centred else 0)
+        return dataclasses.replace(
+            self, epsilon=None, mechanism=self.mechanism_in_force().share(1 - spent), stage=SCORES
+        )
+
+    def decided(self, num_records: int):
+        """With the number of rounds before the last, by public numbers.
+
+        Before the first stage, since a simulation traces the budget in all later ones.
+        """
+        scores = dataclasses.replace(self._scores(self._centres_are_known(num_records)), rounds=0)
+        clear = _clear(scores, num_records)
+        return dataclasses.replace(self, rounds=sum(clear >= least for least in PRECISE))
 
     def _round(self):
         """A share for scores about this start; the rest about the slopes that they say."""
@@ -352,7 +376,8 @@ class LogisticRegression(PrivateTest):
         test = self.settled(shapes, release)
         law = test.law(release)
         lost = jnp.isnan(law.effect(law.p_value(0.0))[1][0])
-        raised = {LITTLE: law.unknown, STEEP: lost & ~law.unknown}
+        uneven = law.sums.uneven & ~law.unknown
+        raised = {LITTLE: law.unknown, UNEVEN: uneven, STEEP: lost & ~law.unknown & ~uneven}
         return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(is_raised)}
 
 
@@ -421,11 +446,11 @@ class Law:
         return self._tail(*self.sums.pivot(slope)[:3])
 
     def one_sided(self, slope):
-        """P-values of the hypotheses that the slope is at most this, and at least this; 1 if unknown."""
+        """P-values of the hypotheses that the slope is at most this, and at least this; 1 if there is no interval."""
         score, *rest, _ = self.sums.pivot(slope)
         further = 0.5 * self._tail(score, *rest)
         sides = jnp.where(score < 0.0, 1.0 - further, further), jnp.where(score < 0.0, further, 1.0 - further)
-        return tuple(jnp.where(self.unknown, 1.0, side) for side in sides)
+        return tuple(jnp.where(self.unknown | self.sums.uneven, 1.0, side) for side in sides)
 
     @property
     def unknown(self):
@@ -440,7 +465,7 @@ class Law:
         lowest = jnp.minimum(jnp.maximum(estimate - reach, -LIMIT), 0.0)
         highest = jnp.maximum(jnp.minimum(estimate + reach, LIMIT), 0.0)
         low, high = effect_sizes.inverted(self.p_value, null_p_value, estimate, (lowest, highest))
-        hidden = self.unknown | (low < -ENDLESS * LIMIT) | (high > ENDLESS * LIMIT)
+        hidden = self.unknown | self.sums.uneven | (low < -ENDLESS * LIMIT) | (high > ENDLESS * LIMIT)
         return estimate, [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
 
     def detectable(self):

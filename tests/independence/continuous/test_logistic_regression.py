@@ -1,6 +1,7 @@
 """LogisticRegression: the range of its scores, the normal model behind its fit, intervals, level, refusals."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,8 @@ import jaxdp
 from jaxdp.ask.independence import Query
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.independence.continuous import logistic_examples, logistic_regression
-from jaxdp.mechanisms import Gaussian
+from jaxdp.mechanisms import Gaussian, Laplace
+from jaxdp.simulate.engine import replicates
 from jaxdp.statistics import logistic_scores
 from jaxdp.statistics.logistic_scores import Start, Sums
 
@@ -213,6 +215,23 @@ def test_separation_has_no_interval_and_a_small_p_value():
     assert answer.content["effect_notes"]
 
 
+@pytest.mark.parametrize(("counted", "uneven"), [(950.0, False), (1150.0, False), (1250.0, True)])
+def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is_no_interval(counted, uneven):
+    """About slopes of 0 a column of sd 1 has an information of a quarter of its records, here of 1000."""
+    with jax.enable_x64(True):
+        start = jax.tree.map(jnp.asarray, logistic_examples.known())
+        of_scores, of_information = start.units
+        sums = sums_about(start, [0.0, 0.0, 100.0 / of_scores], [0.0, 0.0, 0.25 * counted / of_information])
+        law = logistic_regression.Law(sums, Laplace(1.0))
+        null = law.p_value(0.0)
+        _, interval = law.effect(null)
+        sides, found = law.one_sided(0.1), sums.uneven
+    assert float(null) < 1e-6
+    assert bool(found) == uneven
+    assert bool(np.isnan(interval[0])) == uneven
+    assert (float(sides[0]) == float(sides[1]) == 1.0) == uneven
+
+
 def answers(test, n: int, slope: float, replicates: int):
     @jax.jit
     def every(keys):
@@ -307,3 +326,15 @@ def test_margins_are_about_the_log_odds_ratio():
     for effect, place in ((low, 0), (high, 1)):
         sides = test.one_sided(shapes, found.release, effect)
         assert float(sides[place]) == pytest.approx(0.025, abs=2e-3)
+
+
+@pytest.mark.parametrize(("n", "stages"), [(5000, 3), (300_000, 5)])
+def test_a_simulation_takes_as_many_rounds_as_a_release(n, stages):
+    """It traces the budget, which decides how many there are: with it unknown there were always two more."""
+    design = replicates.Design.of(functools.partial(logistic_examples.answers, n=n))
+    simulated = replicates.decided(jaxdp.LogisticRegression(epsilon=1.0), design)
+
+    def release(test, key):
+        return jaxdp.run(test, key, design(jax.random.fold_in(key, 1))).release
+
+    assert len(jax.eval_shape(release, simulated, jax.random.key(0)).earlier) == stages

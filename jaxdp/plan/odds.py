@@ -1,0 +1,245 @@
+"""Planning of logistic regression: normal columns, log odds linear in them; power with privacy and without.
+
+The test's own stages run on sums that are normal with the means and covariances of a made-up population: `PLACES` rows
+of columns, each both as a yes and as a no with its chances. So the time does not grow with n.
+"""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp._base import check
+from jaxdp.core import Cost, Release
+from jaxdp.data.dataset import BINARY, Column, Data
+from jaxdp.independence.continuous.logistic_regression import GRID, LogisticRegression
+from jaxdp.mechanisms import Gaussian
+from jaxdp.plan import laws
+from jaxdp.plan.setting import SCALED, Setting
+from jaxdp.statistics import moments
+
+PLACES, DRAWS, BATCH, SEED = 1024, 1000, 50, 20_333  # places: a power of two
+HALVINGS = 50
+FAR = 30.0  # log odds
+CLOSER = 0.7  # correlation of the columns where that is looked at besides
+
+
+@dataclasses.dataclass(frozen=True)
+class LogisticSetting(Setting):
+    """A yes or no whose log odds are linear in X and Z; the effect is the log odds ratio per sd of X.
+
+    Of an X of two levels it is that of the second against the first. Behind the columns are normal ones, any two of
+    which have one correlation; those of levels are cut from them into equally likely ones.
+    rate: share of a yes. correlation: of any two of X and the columns of Z. confounding: sd of what Z adds to the log
+    odds. residual_sd: sd of a continuous column on [-1, 1].
+    """
+
+    x: Column = Column()
+    y: Column = Column(BINARY, 2)
+    z: tuple[Column, ...] = ()
+    scaled: bool = True
+    confounding: float = 0.5
+    rate: float = 0.5
+    correlation: float = 0.3
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.in_range(0.0, 1.0, rate=self.rate)
+        if not 0.0 <= self.correlation < 1.0:
+            raise ValueError(f"correlation must be at least 0 and below 1, got {self.correlation:g}.")
+        if self.tails:
+            raise ValueError("logistic-regression is planned for normal columns: leave tails out.")
+
+    @classmethod
+    def of_fields(cls, covariates: int = 0, **fields) -> Setting:
+        """Without a schema: a continuous X and so many continuous columns of Z."""
+        check.non_negative(covariates=covariates)
+        return cls(z=(Column(),) * covariates, **fields)
+
+    @classmethod
+    def of_schema(cls, schema, x: str, y: str, given=(), **fields) -> Setting:
+        """The setting of columns of a `jaxdp.Schema`."""
+        if "covariates" in fields:
+            raise ValueError("with a schema the covariates are the columns given: leave covariates out.")
+        return super().of_schema(schema, x, y, given, **fields)
+
+    def effect_is(self, effect: float) -> str:
+        """The unit of an effect and what this one amounts to, as a sentence without its full stop."""
+        told = "log odds ratio of Y's second level " + (
+            "of X's second against its first" if self._two else "per sd of X"
+        )
+        told += f"{', Z held fixed' if self.z else ''}: {effect:.3g} is an odds ratio of {math.exp(effect):.3g}. "
+        told += f"Planned for {self.rate:.3g} of the records with that level"
+        if self.z:
+            told += (
+                f", columns that correlate by {self.correlation:g}, and log odds to which Z adds {self.confounding:g}"
+            )
+            told += " (one sd)"
+        return told
+
+    def departures(self) -> tuple[tuple[str, str, Setting], ...]:
+        """(name, words, setting) of data that are not as planned."""
+        found: list[tuple[str, str, Setting]] = [
+            ("half the rate", "half as many have Y's second level", dataclasses.replace(self, rate=0.5 * self.rate))
+        ]
+        if self.z and self.correlation < CLOSER:
+            closer = dataclasses.replace(self, correlation=CLOSER)
+            found.append(("correlated columns", f"columns correlate by {CLOSER:g}", closer))
+        return tuple(found)
+
+    def design(self, n: int, effect, form: str = SCALED):
+        """A function key -> Data for `jaxdp.power`."""
+        constant = float(_population(self, float(effect))[0])
+        return functools.partial(answers, n=n, setting=self, form=form, effect=float(effect), constant=constant)
+
+    @property
+    def _two(self) -> bool:
+        return self.x.levels == 2
+
+    @property
+    def root(self) -> np.ndarray:
+        """(d, d), which makes the columns of Z, then X, of independent normal ones."""
+        alike = np.full((len(self.z) + 1,) * 2, self.correlation)
+        np.fill_diagonal(alike, 1.0)
+        return np.linalg.cholesky(alike)
+
+    def slopes(self, effect) -> tuple[float, ...]:
+        """Of the columns that `standard` makes, X the last; the columns of Z have equal ones."""
+        count = len(self.z)
+        sd = math.sqrt(count + count * (count - 1) * self.correlation)
+        return (self.confounding / sd if count else 0.0,) * count + (effect,)
+
+    def standard(self, normal):
+        """What the log odds are linear in, (n, d): mean 0 and sd 1, but 0 or 1 for an X of two levels."""
+        made = []
+        for j, column in enumerate((*self.z, self.x)):
+            values, levels = normal[:, j], column.levels
+            if levels > 1:
+                values = (_level(values, levels) - 0.5 * (levels - 1)) / math.sqrt((levels**2 - 1) / 12.0)
+            made.append(values)
+        return jnp.stack([*made[:-1], 0.5 * (made[-1] + 1.0) if self._two else made[-1]], axis=1)
+
+    def as_read(self, normal, form: str):
+        """(x, z) as the test reads them."""
+        z = [
+            _level(normal[:, j], column.levels) if column.levels > 1 else self._scaled(normal[:, j])
+            for j, column in enumerate(self.z)
+        ]
+        x = self._scaled(normal[:, -1])
+        if self.x.levels > 1:
+            x = _level(normal[:, -1], self.x.levels)
+            x = 2.0 * x / (self.x.levels - 1) - 1.0 if form == SCALED else x
+        return x, jnp.stack(z, axis=1) if z else None
+
+    def _scaled(self, normal):
+        return jnp.clip(self.residual_sd * normal, -1.0, 1.0)
+
+
+def _level(normal, levels: int):
+    """Of equally likely ones."""
+    return jnp.clip(jnp.floor(levels * jax.scipy.stats.norm.cdf(normal)), 0, levels - 1)
+
+
+def answers(key, *, n: int, setting: LogisticSetting, form: str, effect, constant) -> Data:
+    """Records of the setting."""
+    key_columns, key_y = jax.random.split(key)
+    normal = jax.random.normal(key_columns, (n, len(setting.z) + 1)) @ jnp.asarray(setting.root).T
+    chance = jax.nn.sigmoid(constant + setting.standard(normal) @ jnp.stack(setting.slopes(effect)))
+    x, z = setting.as_read(normal, form)
+    y = 1.0 * (jax.random.uniform(key_y, (n,)) < chance)
+    return Data(x, 2.0 * y - 1.0 if form == SCALED else y, z, domain=setting.domain(form))
+
+
+@functools.lru_cache(maxsize=64)
+def _population(setting: LogisticSetting, effect: float):
+    """(constant of the log odds, chances of a yes, what they are linear in, normal columns) at `PLACES` places."""
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    drawn = qmc.Sobol(len(setting.z) + 1, seed=SEED).random(PLACES)
+    normal = ndtri(np.clip(drawn, 1e-9, 1.0 - 1e-9)) @ setting.root.T
+    seen = np.asarray(setting.standard(normal), float)
+    along = seen @ np.array(setting.slopes(effect))
+    low, high = -FAR, FAR
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        rate = np.mean(1.0 / (1.0 + np.exp(-middle - along)))
+        low, high = (middle, high) if rate < setting.rate else (low, middle)
+    return low, 1.0 / (1.0 + np.exp(-low - along)), seen, normal
+
+
+def _budget(epsilon) -> dict:
+    return {"mechanism": Gaussian(epsilon.rho)} if isinstance(epsilon, laws.Concentrated) else {"epsilon": epsilon}
+
+
+def _noisy(query, key, value, num_records):
+    """A release of this statistic in a simulation; the noise does not depend on n."""
+    bounds, mechanism = query.sensitivity(1), query.mechanism_in_force()
+    if isinstance(value, dict):
+        keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
+        noise = {name: mechanism[name].noise(keys[name], bounds[name], part.shape) for name, part in value.items()}
+    else:
+        noise = mechanism.noise(key, bounds, value.shape)
+    return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
+
+
+@jax.jit
+def _p_values(asked, key, data, chances, num_records):
+    """Of `DRAWS` tables. data: every place as a yes, then as a no; chances: of each, (2 `PLACES`,), with sum 1."""
+    test = asked.second
+    columns, euclidean = test.columns(data), asked.first.euclidean
+    one = jnp.concatenate([jnp.ones((len(columns), 1)), columns], axis=1)
+
+    def of(key):
+        of_records, *keys = jax.random.split(key, 3 + test.rounds)
+        off = jnp.sqrt(num_records * chances) * jax.random.normal(of_records, chances.shape)
+        counts = num_records * chances + off - chances * jnp.sum(off)  # nearly those of n drawn records
+        value = moments.vector_of_means((one * (counts / num_records)[:, None]).T @ one, num_records, euclidean)
+        about = asked.then(test, asked.first, _noisy(asked.first, keys.pop(), value, num_records))
+        while True:
+            stages = about._round() if about.rounds else None
+            query = about if stages is None else stages.first
+            found = query._halves(counts @ query.on_grid(data, None) / GRID)
+            release = _noisy(query, keys.pop(), found, num_records)
+            if stages is None:
+                return about.interpret(None, release).p_value
+            about = stages.then(stages.second, query, release)
+
+    return jax.lax.map(of, jax.random.split(key, DRAWS), batch_size=BATCH)
+
+
+def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
+    """`LogisticRegression` on `DRAWS` tables of the setting's law, the same draws at every n, budget and effect.
+
+    Private centres and scales count as known without noise: their share of the budget is taken off.
+    """
+    assert isinstance(setting, LogisticSetting)
+    with jax.enable_x64(True):
+        _, chance, _, normal = _population(setting, effect)
+        x, z = setting.as_read(np.concatenate([normal, normal]), SCALED)
+        y = np.repeat([1.0, -1.0], PLACES)
+        data = Data(x, jnp.asarray(y), z, setting.domain(SCALED))
+        test = LogisticRegression(**_budget(epsilon), enforce_rule=False)._with_layout(data).decided(n)
+        if test._centres_are_known(n):
+            sd = np.full(test.num_clipped, setting.residual_sd)
+            test = dataclasses.replace(test, centres=0.0 * sd, scales=sd)
+        chances = jnp.asarray(np.concatenate([chance, 1.0 - chance]) / PLACES)
+        p_values = _p_values(test._moments(), jax.random.key(SEED), data, chances, float(n))
+        return float(np.mean(np.asarray(p_values) < level))
+
+
+def plain_logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
+    """Wald's test of maximum likelihood without privacy, by its information. epsilon is not used."""
+    from scipy.stats import norm
+
+    del epsilon
+    assert isinstance(setting, LogisticSetting)
+    _, chance, seen, _ = _population(setting, effect)
+    one = np.concatenate([np.ones((PLACES, 1)), seen], axis=1)
+    information = (one * (chance * (1.0 - chance))[:, None]).T @ one / PLACES
+    moved = abs(effect) * math.sqrt(n / np.linalg.inv(information)[-1, -1])
+    limit = norm.isf(0.5 * level)
+    return float(norm.sf(limit - moved) + norm.cdf(-limit - moved))

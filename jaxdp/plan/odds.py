@@ -15,7 +15,9 @@ import numpy as np
 from jaxdp._base import check
 from jaxdp.core import Cost, Release
 from jaxdp.data.dataset import BINARY, Column, Data
-from jaxdp.independence.continuous.logistic_regression import GRID, LogisticRegression
+from jaxdp.independence.continuous import moment_test
+from jaxdp.independence.continuous.logistic_regression import CENTRES_SHARE, GRID, SCALES_SHARE, LogisticRegression
+from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
 from jaxdp.plan.setting import SCALED, Setting
@@ -186,15 +188,29 @@ def _noisy(query, key, value, num_records):
     return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
 
 
+def _placed(test, key, num_records, ranks):
+    """The test about private centres and scales of normal columns, that are off by Laplace noise in their ranks.
+
+    ranks: scales of this noise, of a centre and of a scale.
+    """
+    if test.centres is None:
+        return test
+    off = jax.random.laplace(key, (2, test.num_clipped)) * jnp.stack(ranks)[:, None] / num_records
+    centre, spread = jax.scipy.stats.norm.ppf(jnp.clip(jnp.stack([0.5 + off[0], 0.75 + 0.5 * off[1]]), 0.01, 0.99))
+    sd = test.scales
+    return dataclasses.replace(test, centres=sd * centre, scales=sd * jnp.maximum(spread, 0.05) / NORMAL_QUARTILE)
+
+
 @jax.jit
-def _p_values(asked, key, data, chances, num_records):
+def _p_values(asked, key, data, chances, num_records, ranks):
     """Of `DRAWS` tables. data: every place as a yes, then as a no; chances: of each, (2 `PLACES`,), with sum 1."""
-    test = asked.second
-    columns, euclidean = test.columns(data), asked.first.euclidean
-    one = jnp.concatenate([jnp.ones((len(columns), 1)), columns], axis=1)
+    euclidean, rounds = asked.first.euclidean, asked.second.rounds
 
     def of(key):
-        of_records, *keys = jax.random.split(key, 3 + test.rounds)
+        of_places, of_records, *keys = jax.random.split(key, 4 + rounds)
+        test = _placed(asked.second, of_places, num_records, ranks)
+        columns = test.columns(data)
+        one = jnp.concatenate([jnp.ones((len(columns), 1)), columns], axis=1)
         off = jnp.sqrt(num_records * chances) * jax.random.normal(of_records, chances.shape)
         counts = num_records * chances + off - chances * jnp.sum(off)  # nearly those of n drawn records
         value = moments.vector_of_means((one * (counts / num_records)[:, None]).T @ one, num_records, euclidean)
@@ -214,7 +230,7 @@ def _p_values(asked, key, data, chances, num_records):
 def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
     """`LogisticRegression` on `DRAWS` tables of the setting's law, the same draws at every n, budget and effect.
 
-    Private centres and scales count as known without noise: their share of the budget is taken off.
+    Private centres and scales are off by the noise of an exponential mechanism in the ranks of normal columns.
     """
     assert isinstance(setting, LogisticSetting)
     with jax.enable_x64(True):
@@ -227,7 +243,12 @@ def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: floa
             sd = np.full(test.num_clipped, setting.residual_sd)
             test = dataclasses.replace(test, centres=0.0 * sd, scales=sd)
         chances = jnp.asarray(np.concatenate([chance, 1.0 - chance]) / PLACES)
-        p_values = _p_values(test._moments(), jax.random.key(SEED), data, chances, float(n))
+        whole, count = test.mechanism_in_force(), max(test.num_clipped, 1)
+        ranks = tuple(
+            min(2.0 / moment_test.centre_epsilon(whole, count, share), float(n))
+            for share in (CENTRES_SHARE, SCALES_SHARE)
+        )
+        p_values = _p_values(test._moments(), jax.random.key(SEED), data, chances, float(n), ranks)
         return float(np.mean(np.asarray(p_values) < level))
 
 

@@ -200,6 +200,7 @@ def odds(covariates=0, **fields):
         (odds(3, rate=0.4), 5000, 1.0, 0.0, 0.12),
         (odds(3, rate=0.1), 10_000, 1.0, 0.0, 0.16),
         (odds(1, rate=0.05), 10_000, 4.0, 1e-6, 0.2),
+        (odds(3, rate=0.4), 3146, 1.0, 0.0, 0.3),  # the noise of scales decides whether anything is found
     ],
 )
 def test_slopes_in_log_odds_are_planned(setting, n, epsilon, delta, effect):

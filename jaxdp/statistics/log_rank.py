@@ -16,13 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-BINS = 96
+BINS = 768
 END = 1.0 - 1e-9  # of scaled times: from here on a record is at the end of the grid
 EXPOSED = (0.5, 1.0)  # of its own bin a record is at risk: one that is censored in it, one with an event
 CLEAR = 3.0  # noise sds of a number at risk: the grid ends where it is smaller
 MIN_SHARE = 0.01  # of a group among those at risk
 MAX_HAZARD = 0.5  # of a bin; a negative hazard is noise that others balance
 TINY = 1e-6
+CROWDED = (0.15, 0.35)  # of the records leave within a block: from here on what changes within it counts; counts fully
 ROUGHNESS = 0.3  # sd of a second difference of g between thirds of the grid; it falls with the 3/2 power of the width
 
 
@@ -70,7 +71,8 @@ class Curves:
     hazard: of a bin, (S, J). share: g in the middle of the block, of the groups after the first, (S, K - 1, J).
     counted: 1, and 0 where too few are at risk, (S, J). events: noisy, (S, J). covariance: of the noise in `share`,
     (S, K - 1, J, K - 1, J). weight: of a stratum, (S,), the largest is 1. mean (K - 1,), variance (K - 1, K - 1): of
-    what the noise in hazards and shares does to U. count_variance: of the noise in a count.
+    what the noise in hazards and shares does to U, and what may change within crowded blocks. crowded: whether any
+    is, (S,). count_variance: of the noise in a count.
     """
 
     hazard: Any
@@ -81,6 +83,7 @@ class Curves:
     weight: Any
     mean: Any
     variance: Any
+    crowded: Any
     count_variance: Any
 
     @classmethod
@@ -89,12 +92,12 @@ class Curves:
         size = counts.size
         counts = counts + (num_records - jnp.sum(counts)) / size
         of_strata = jax.vmap(lambda own: _of_stratum(own, size, count_variance))
-        hazard, share, counted, events, covariance, mean, variance = of_strata(counts)
+        hazard, share, counted, events, covariance, mean, variance, crowded = of_strata(counts)
         turn = contrasts(counts.shape[1])
         mean = jnp.einsum("ck,sk->sc", turn, mean)
         variance = jnp.einsum("ck,skl,dl->scd", turn, variance, turn)
         one = jnp.ones(len(counts))
-        found = cls(hazard, share, counted, counted * events, covariance, one, mean, variance, count_variance)
+        found = cls(hazard, share, counted, counted * events, covariance, one, mean, variance, crowded, count_variance)
         size_of = jnp.trace(found._spread_of(jnp.zeros(turn.shape[0])), axis1=1, axis2=2)
         useful = (size_of + TINY) / (size_of + jnp.trace(variance, axis1=1, axis2=2) + TINY)
         weight = useful / jnp.max(useful)
@@ -237,7 +240,36 @@ def _of_stratum(counts, size: int, count_variance):
         "kij,lij,klj,i->kl", rough, rough, counted[None, None] * sampling, jnp.diag(gone)
     )  # of their own scatter
     variance = jnp.einsum("kilj,ij->kl", shares, gone) + jnp.einsum("kij,lji->kl", both, both) + left
-    return hazard, share, counted, events, shares, jnp.trace(both, axis1=1, axis2=2), variance
+    bent, crowded = _bent(counts, share, groups * count_variance)
+    variance = variance + jnp.diag(bent**2)
+    return hazard, share, counted, events, shares, jnp.trace(both, axis1=1, axis2=2), variance, crowded
+
+
+def _bent(counts, share, noise_variance):
+    """(K - 1,) what U may be off by where many leave within a block; and whether any do.
+
+    The share of a group among those at risk may go from its value at the start of the block to that at its end
+    anywhere within it, and the hazard with it: events of the block times the farthest of both from g. An end at which
+    the noise hides who is left is as far as any share can be. noise_variance: of a count of all groups.
+    """
+    blocks = share.shape[1]
+    leave = counts[:, :blocks] + counts[:, blocks : 2 * blocks]
+    stay = jnp.concatenate([leave, counts[:, 2 * blocks :]], axis=1)
+    at_risk = jnp.cumsum(stay[:, ::-1], axis=1)[:, ::-1]  # at the start of a block, and at the end of the grid
+    everybody = jnp.sum(at_risk, axis=0)
+    noise_sd = jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1.0))))
+    known = everybody > CLEAR * noise_sd
+    ends = jnp.clip(at_risk[1:] / jnp.maximum(everybody, noise_sd)[None], 0.0, 1.0)
+    farthest = jnp.maximum(share, 1.0 - share)
+    start, end = (
+        jnp.where(seen[None], jnp.abs(of_end - share), farthest)
+        for seen, of_end in ((known[:-1], ends[:, :-1]), (known[1:], ends[:, 1:]))
+    )
+    few, most = CROWDED
+    leaving = jnp.sum(leave, axis=0) / jnp.maximum(everybody[0], noise_sd[0])
+    weight = jnp.clip((leaving - few) / (most - few), 0.0, 1.0)
+    events = jnp.maximum(jnp.sum(counts[:, :blocks], axis=0), 0.0)
+    return jnp.maximum(start, end) @ (weight * events), jnp.any(weight > 0.0)
 
 
 def _smoother(weights):

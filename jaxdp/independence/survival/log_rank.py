@@ -40,12 +40,15 @@ MIN_RECORDS = 10.0  # of an average stratum, in sds of the noise of a count (doc
 LIMIT = 3.0  # of the log hazard ratio: one of 20
 CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
 UNIT_ROUNDOFF = 2.0**-53
-FEW_EVENTS, ADJUSTED = "few events", "adjusted"
+FEW_EVENTS, ADJUSTED, CROWDED = "few events", "adjusted", "crowded times"
 SENTENCES = {
     FEW_EVENTS: "By the noisy counts there are too few events, or records in one group, for this epsilon: there is no "
     "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help.",
     ADJUSTED: "There are no survival curves and no restricted means, since those of whole groups would not be adjusted "
     "for Z: ask without it, or about one of its levels.",
+    CROWDED: "A large part of the records leaves within one of the intervals into which the bounds of the time "
+    "are cut, as far as this epsilon shows it. The p-value and the interval allow for what may change within it, which "
+    'hides effects: bounds nearer to the times, or scale = "log" for the time, would sharpen both.',
 }
 
 
@@ -338,9 +341,10 @@ class LogRank(PrivateTest):
         return kaplan_meier.told(found, x, y)
 
     def effect_notes(self, shapes, release):
-        """Whether the events are too few, post-processing; and why several strata have no curves."""
+        """Whether the events are too few or too close together, post-processing; why several strata have no curves."""
         test = self.settled(shapes, release)
         holds = {FEW_EVENTS: bool(test._law(release).unknown), ADJUSTED: math.prod(test.strata) > 1}
+        holds[CROWDED] = bool(jnp.any(test.curves.crowded))
         return {name: sentence for name, sentence in SENTENCES.items() if holds[name]}
 
 

@@ -23,7 +23,7 @@ def known(strata: int = 1) -> Curves:
     place = np.arange(strata)
     each = lambda value: np.repeat(value[:, None], BLOCKS, axis=1)  # noqa: E731
     return Curves(
-        hazard=each(0.01 * (1.0 + place)),
+        hazard=each((1.0 + place) / BINS),
         share=each(0.3 + 0.2 * place)[:, None],
         counted=np.ones((strata, BLOCKS)),
         events=np.full((strata, BLOCKS), 4.0),
@@ -31,6 +31,7 @@ def known(strata: int = 1) -> Curves:
         weight=1.0 / (1.0 + 0.25 * place),
         mean=np.zeros(1),
         variance=np.ones((1, 1)),
+        crowded=np.zeros(strata, bool),
         count_variance=np.array(1.0),
     )
 

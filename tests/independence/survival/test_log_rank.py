@@ -49,7 +49,7 @@ def curves(seed: int = 1, blocks: int = 12, **replaced) -> Curves:
     rng = np.random.default_rng(seed)
     known = survival_examples.KNOWN
     fields = {
-        "hazard": rng.uniform(0.0, 0.02, (1, blocks)),
+        "hazard": rng.uniform(0.0, 2.0 / BINS, (1, blocks)),
         "share": rng.uniform(0.2, 0.8, (1, 1, blocks)),
         **replaced,
     }
@@ -60,6 +60,7 @@ def curves(seed: int = 1, blocks: int = 12, **replaced) -> Curves:
         weight=np.ones(1),
         mean=known.mean,
         variance=known.variance,
+        crowded=known.crowded,
         count_variance=known.count_variance,
         **fields,
     )
@@ -473,3 +474,68 @@ def test_a_simulation_runs_the_blocks_that_a_release_takes(epsilon):
     tests = [jaxdp.LogRank(epsilon=epsilon, **fields) for fields in ({}, {"blocks": of_release})]
     found = [np.asarray(jaxdp.power.p_values(test, design, jax.random.key(1), 20)) for test in tests]
     assert np.array_equal(*found)
+
+
+def weeks(key, n: int, mean: float, most: float, ratio: float, unequal: bool) -> Data:
+    """Exponential times within [0, most]; the second group may be followed for 12 weeks at most, the first for ever."""
+    keys = jax.random.split(key, 3)
+    group = jax.random.bernoulli(keys[0], 0.5, (n,)).astype(int)
+    event = mean * jax.random.exponential(keys[1], (n,)) / jnp.where(group == 1, ratio, 1.0)
+    until = jnp.where(unequal & (group == 1), 12.0 * jax.random.uniform(keys[2], (n,)), 1e9)
+    time = jnp.clip(2.0 * jnp.minimum(event, until) / most - 1.0, -1.0, 1.0)
+    return Data(group, jnp.stack([time, 1.0 * (event <= until)], axis=1), None, Domain((TWO,), (Column(), EVENT)))
+
+
+def of_weeks(epsilon: float, replicates: int, *design):
+    test = jaxdp.LogRank(epsilon=epsilon)
+
+    @jax.jit
+    def every(keys):
+        def one(key):
+            found = jaxdp.run(test, key, weeks(jax.random.fold_in(key, 1), *design))
+            return found.p_value, *found.interval
+
+        return jax.lax.map(one, keys, batch_size=20)
+
+    return map(np.asarray, every(jax.random.split(jax.random.key(3), replicates)))
+
+
+@pytest.mark.optimised
+def test_level_where_nearly_all_leave_in_a_small_part_of_the_bounds():
+    """It was about a half, with groups that are followed for different times, and a third for the same time."""
+    p, _, _ = of_weeks(0.5, 100, 4000, 6.0, 182.0, 1.0, True)
+    assert np.sum(p < 0.05) <= stats.binom.isf(BINARY_BOUND, 100, 0.05)
+
+
+@pytest.mark.optimised
+def test_the_interval_holds_a_ratio_of_two_where_a_tenth_of_the_bounds_is_a_typical_time():
+    """.7 held it on the grid of 96 bins: within one bin it is not known who came first."""
+    p, low, high = of_weeks(4.0, 100, 10_000, 30.0, 182.0, 2.0, False)
+    assert np.all(p < 0.05)
+    held = np.sum((low <= np.log(2.0)) & (np.log(2.0) <= high))
+    assert held >= stats.binom.ppf(BINARY_BOUND, 100, 0.95)
+
+
+def test_what_may_change_within_a_block_counts_where_many_leave_in_it_alone():
+    """Two groups; shares of 1/2 and of less at the end of the first block."""
+    share, calm = jnp.full((1, 6), 0.5), np.full((2, 13), 50.0)
+    calm[:, -1] = 300.0
+    crowd = np.array(calm)
+    crowd[0, 0], crowd[1, 0] = 300.0, 900.0
+    none, (some, crowded) = (
+        log_rank._bent(jnp.asarray(calm), share, 1.0),
+        log_rank._bent(jnp.asarray(crowd), share, 1.0),
+    )
+    assert (float(none[0][0]), bool(none[1])) == (0.0, False)
+    start = abs(1750.0 / 2900.0 - 0.5)
+    assert bool(crowded)
+    assert float(some[0]) == pytest.approx(1200.0 * start)
+
+
+def test_an_answer_about_crowded_times_says_so():
+    rng = np.random.default_rng(0)
+    time = np.minimum(rng.exponential(4.0, 2000), 182.0)
+    table = {"arm": rng.integers(0, 2, 2000), "days": time, "died": np.ones(2000, int)}
+    public = {"bounds": {"days": (0, 182)}, "levels": {"arm": [0, 1], "died": [0, 1]}}
+    answer = jaxdp.test(table, x="arm", y=["days", "died"], method="log-rank", epsilon=1.0, **public)
+    assert private.CROWDED in answer.content["effect_notes"]

@@ -37,7 +37,7 @@ def test_scores_add_up_to_the_stratified_numerator_and_a_product_of_errors():
     rng, blocks = np.random.default_rng(1), 12
     table = drawn_table()
     at_risk, events, of_strata = numerator(table)
-    hazard, share = rng.uniform(0.0, 0.02, (2, blocks)), rng.uniform(0.2, 0.8, (2, 1, blocks))
+    hazard, share = rng.uniform(0.0, 2.0 / BINS, (2, blocks)), rng.uniform(0.2, 0.8, (2, 1, blocks))
     with jax.enable_x64(True):
         about = dataclasses.replace(
             survival_examples.known(2),

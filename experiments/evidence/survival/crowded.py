@@ -1,0 +1,128 @@
+"""`log-rank` where most of the events lie in a small part of the bounds of the time (docs/theory/log_rank.md#crowded).
+
+    python -m experiments.evidence.survival.crowded [--replicates 200]
+    python -m experiments.evidence.survival.crowded --table     # the tables of the page, from the record
+
+One JSON line per cell: event times are exponential, of one law in both groups ("null") or with proportional hazards;
+censoring is independent of them and may differ between the groups. `rejected`: share of p < .05; `answered`: share with
+an interval, `covered`: share of these that hold the true log ratio. `width`: median, of the intervals.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.evidence.coverage.groups import rows
+from experiments.record import fill, provenance
+from jaxdp import catalogue, core
+from jaxdp.data.dataset import BINARY, Column, Data, Domain
+from jaxdp.spec import Options
+
+RECORD = Path(__file__).parent / "crowded.jsonl"
+BEFORE = Path(__file__).parent / "crowded_before.jsonl"  # by the code of commit 538d20a0
+PAGE = Path(__file__).parents[3] / "docs" / "theory" / "log_rank.md"
+DOMAIN = Domain((Column(BINARY, 2),), (Column(), Column(BINARY, 2)))
+SETTINGS = [(4000, 0.5), (4000, 1.0), (10_000, 4.0)]
+NEVER, SEED = 1e9, 77
+CENSORING = {
+    "the same for both": lambda group, u, e: 10.0 * e,
+    "uniform(0, 12) against none": lambda group, u, e: jnp.where(group == 1, 12.0 * u, NEVER),
+    "mean 8 against mean 60": lambda group, u, e: jnp.where(group == 1, 8.0 * e, 60.0 * e),
+    "uniform(0, 26) against uniform(26, 52)": lambda group, u, e: 26.0 * u + jnp.where(group == 1, 0.0, 26.0),
+    "mean 20 against none": lambda group, u, e: jnp.where(group == 1, 20.0 * e, NEVER),
+    "none": lambda group, u, e: NEVER + u,
+}
+NULLS = [(name, 6.0, most, 1.0) for most in (182.0, 520.0) for name in CENSORING if name != "none"]
+RATIOS = [("none", mean, 182.0, 2.0) for mean in (8.0, 15.0, 30.0, 60.0)]
+
+
+def draw(key, n: int, censoring: str, mean: float, most: float, ratio: float) -> Data:
+    """Groups of a half; times on [0, most]."""
+    keys = jax.random.split(key, 4)
+    group = jax.random.bernoulli(keys[0], 0.5, (n,)).astype(int)
+    time_of = mean * jax.random.exponential(keys[1], (n,)) / jnp.where(group == 1, ratio, 1.0)
+    until = CENSORING[censoring](group, jax.random.uniform(keys[2], (n,)), jax.random.exponential(keys[3], (n,)))
+    scaled = jnp.clip(2.0 * jnp.minimum(time_of, until) / most - 1.0, -1.0, 1.0)
+    return Data(group, jnp.stack([scaled, 1.0 * (time_of <= until)], axis=1), None, DOMAIN)
+
+
+def measure(censoring: str, mean: float, most: float, ratio: float, n: int, epsilon: float, replicates: int) -> dict:
+    """One row."""
+    started = time.process_time()
+    test = catalogue.find("log-rank").build(epsilon, DOMAIN, Options(num_records=n))
+
+    def one(key):
+        key_data, key_run = jax.random.split(key)
+        result = core.run(test, key_run, draw(key_data, n, censoring, mean, most, ratio))
+        return result.p_value, *result.interval
+
+    keys = jax.random.split(jax.random.key(SEED), replicates)
+    p, low, high = map(np.asarray, jax.jit(lambda all_of: jax.lax.map(one, all_of, batch_size=10))(keys))
+    answered, true = np.isfinite(low), np.log(ratio)
+    inside = ((low <= true) & (true <= high))[answered]
+    some = bool(answered.any())
+    return {
+        "rejected": round(float(np.mean(p < 0.05)), 4),
+        "answered": round(float(answered.mean()), 4),
+        "covered": round(float(inside.mean()), 4) if some else None,
+        "width": round(float(np.median((high - low)[answered])), 4) if some else None,
+        "replicates": replicates,
+        "seconds": round(time.process_time() - started, 1),
+    }
+
+
+def _by_cell(path: Path) -> dict:
+    return {(r["censoring"], r["mean"], r["most"], r["ratio"], r["n"], r["epsilon"]): r for r in rows(path)}
+
+
+def _lines(head: str, cells, name, told) -> list[str]:
+    """Of each cell, and in brackets what it was before."""
+    now, before = _by_cell(RECORD), _by_cell(BEFORE)
+    lines = [f"| {head} | " + " | ".join(f"{n}, {e:g}" for n, e in SETTINGS) + " |", "|" + "---|" * (len(SETTINGS) + 1)]
+    for cell in cells:
+        both = [(now.get((*cell, *setting)), before.get((*cell, *setting))) for setting in SETTINGS]
+        row = [told(new) + (f" ({told(old)})" if old else "") if new else "" for new, old in both]
+        lines.append(f"| {name(cell)} | " + " | ".join(row) + " |")
+    return lines
+
+
+def table() -> str:
+    """Both tables of the page."""
+
+    def of_ratio(row) -> str:
+        share = "" if row["answered"] > 0.995 else f" of {row['answered']:.2f}"
+        return f"{row['covered']:.3f}{share}; {row['width']:.2f}; {row['rejected']:.2f}"
+
+    nulls = _lines("censoring, upper bound", NULLS, lambda c: f"{c[0]}, {c[2]:g}", lambda r: f"{r['rejected']:.3f}")
+    ratios = _lines("mean time", RATIOS, lambda c: f"{c[1]:g}", of_ratio)
+    return "\n".join([*nulls, "", *ratios]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=200, help="of a cell")
+    parser.add_argument("--out", type=Path, default=RECORD)
+    parser.add_argument("--table", action="store_true")
+    asked = parser.parse_args()
+    if asked.table:
+        return fill(PAGE, "crowded", table())
+    for setting in SETTINGS:
+        for cell in (*RATIOS, *NULLS):
+            head = dict(zip(("censoring", "mean", "most", "ratio", "n", "epsilon"), (*cell, *setting), strict=True))
+            done = rows(asked.out) if asked.out.exists() else []
+            if any(all(row[name] == value for name, value in head.items()) for row in done):
+                continue
+            with jax.enable_x64(True):
+                row = head | measure(*cell, *setting, asked.replicates) | provenance()
+            with asked.out.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,6 +20,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
+from jaxdp.independence.continuous import validity
 from jaxdp.independence.survival import kaplan_meier
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
@@ -191,6 +192,8 @@ class LogRank(PrivateTest):
             "proportional-hazards",
         ),
         columns=Columns.CODES,
+        assumption="When a record is censored says nothing about when its event would have come; hazards change little "
+        "within a block of the time.",
         alternatives="events that come sooner in one of two groups throughout",
         effect="log hazard ratio",
         describe_effect=describe_effect,
@@ -216,6 +219,11 @@ class LogRank(PrivateTest):
     def mechanism_in_force(self):
         whole = Laplace(check.budget(self.epsilon)) if self.mechanism is None else self.mechanism
         return divide(whole, SHARES) if self.stage == SCORES else whole
+
+    def validity(self, data):
+        """Run: what it rests on, no public number decides."""
+        del data
+        return validity.Validity(validity.RUN, self.spec.assumption)
 
     def specialize(self, shapes):
         """The counts, then the scores."""

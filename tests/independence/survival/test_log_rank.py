@@ -539,3 +539,4 @@ def test_an_answer_about_crowded_times_says_so():
     public = {"bounds": {"days": (0, 182)}, "levels": {"arm": [0, 1], "died": [0, 1]}}
     answer = jaxdp.test(table, x="arm", y=["days", "died"], method="log-rank", epsilon=1.0, **public)
     assert private.CROWDED in answer.content["effect_notes"]
+    assert "When a record is censored says nothing" in " ".join(" ".join(answer.sentences()).split())

@@ -24,6 +24,7 @@ MIN_SHARE = 0.01  # of a group among those at risk
 MAX_HAZARD = 0.5  # of a bin; a negative hazard is noise that others balance
 TINY = 1e-6
 CROWDED = (0.15, 0.35)  # of the records leave within a block: from here on what changes within it counts; counts fully
+COUNTS = 0.5  # of the variance of U without noise: what may change within blocks is said from here on
 ROUGHNESS = 0.3  # sd of a second difference of g between thirds of the grid; it falls with the 3/2 power of the width
 
 
@@ -71,8 +72,8 @@ class Curves:
     hazard: of a bin, (S, J). share: g in the middle of the block, of the groups after the first, (S, K - 1, J).
     counted: 1, and 0 where too few are at risk, (S, J). events: noisy, (S, J). covariance: of the noise in `share`,
     (S, K - 1, J, K - 1, J). weight: of a stratum, (S,), the largest is 1. mean (K - 1,), variance (K - 1, K - 1): of
-    what the noise in hazards and shares does to U, and what may change within crowded blocks. crowded: whether any
-    is, (S,). count_variance: of the noise in a count.
+    what the noise in hazards and shares does to U, and what may change within crowded blocks. crowded: whether
+    that counts, (S,). count_variance: of the noise in a count.
     """
 
     hazard: Any
@@ -92,17 +93,21 @@ class Curves:
         size = counts.size
         counts = counts + (num_records - jnp.sum(counts)) / size
         of_strata = jax.vmap(lambda own: _of_stratum(own, size, count_variance))
-        hazard, share, counted, events, covariance, mean, variance, crowded = of_strata(counts)
+        hazard, share, counted, events, covariance, mean, variance, bent = of_strata(counts)
         turn = contrasts(counts.shape[1])
         mean = jnp.einsum("ck,sk->sc", turn, mean)
         variance = jnp.einsum("ck,skl,dl->scd", turn, variance, turn)
         one = jnp.ones(len(counts))
-        found = cls(hazard, share, counted, counted * events, covariance, one, mean, variance, crowded, count_variance)
+        found = cls(hazard, share, counted, counted * events, covariance, one, mean, variance, None, count_variance)
         size_of = jnp.trace(found._spread_of(jnp.zeros(turn.shape[0])), axis1=1, axis2=2)
         useful = (size_of + TINY) / (size_of + jnp.trace(variance, axis1=1, axis2=2) + TINY)
         weight = useful / jnp.max(useful)
         return dataclasses.replace(
-            found, weight=weight, mean=weight @ mean, variance=jnp.einsum("s,scd->cd", weight**2, variance)
+            found,
+            weight=weight,
+            mean=weight @ mean,
+            variance=jnp.einsum("s,scd->cd", weight**2, variance),
+            crowded=jnp.sum((bent @ turn.T) ** 2, axis=1) > COUNTS * size_of,
         )
 
     @property
@@ -240,13 +245,13 @@ def _of_stratum(counts, size: int, count_variance):
         "kij,lij,klj,i->kl", rough, rough, counted[None, None] * sampling, jnp.diag(gone)
     )  # of their own scatter
     variance = jnp.einsum("kilj,ij->kl", shares, gone) + jnp.einsum("kij,lji->kl", both, both) + left
-    bent, crowded = _bent(counts, share, groups * count_variance)
+    bent = _bent(counts, share, groups * count_variance)
     variance = variance + jnp.diag(bent**2)
-    return hazard, share, counted, events, shares, jnp.trace(both, axis1=1, axis2=2), variance, crowded
+    return hazard, share, counted, events, shares, jnp.trace(both, axis1=1, axis2=2), variance, bent
 
 
 def _bent(counts, share, noise_variance):
-    """(K - 1,) what U may be off by where many leave within a block; and whether any do.
+    """What U may be off by where many leave within a block, (K - 1,).
 
     The share of a group among those at risk may go from its value at the start of the block to that at its end
     anywhere within it, and the hazard with it: events of the block times the farthest of both from g. An end at which
@@ -269,7 +274,7 @@ def _bent(counts, share, noise_variance):
     leaving = jnp.sum(leave, axis=0) / jnp.maximum(everybody[0], noise_sd[0])
     weight = jnp.clip((leaving - few) / (most - few), 0.0, 1.0)
     events = jnp.maximum(jnp.sum(counts[:, :blocks], axis=0), 0.0)
-    return jnp.maximum(start, end) @ (weight * events), jnp.any(weight > 0.0)
+    return jnp.maximum(start, end) @ (weight * events)
 
 
 def _smoother(weights):

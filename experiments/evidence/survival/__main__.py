@@ -157,12 +157,13 @@ def _table(kind) -> str:
     lines = [head, "|---" * (1 + len(columns)) + "|"]
     for name in names:
         rows = {(row["records"], row["epsilon"]): row for row in found if row["design"] == name}
-        cells = [_cell(rows.get(column), null) for column in columns]
+        cells = [told(rows.get(column), null) for column in columns]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _cell(row, null: bool) -> str:
+def told(row, null: bool) -> str:
+    """A cell of a table: rejected (not private); of ratios also coverage and median width."""
     if row is None:
         return ""
     share = lambda value: "-" if value is None else f"{value:.3f}".removeprefix("0")  # noqa: E731

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 
 import jaxdp
-from experiments.evidence.survival.__main__ import CONSTANT, FALLING, FINE, HUMP, PAGE, RISING
+from experiments.evidence.survival.__main__ import CONSTANT, FALLING, FINE, HUMP, PAGE, RISING, told
 from experiments.record import fill, provenance
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.plan.survival import released
@@ -203,13 +203,11 @@ def _table(null: bool) -> str:
 
 
 def _cell(row, null: bool) -> str:
-    if row is None or "refused" in row:
-        return "" if row is None else "refused"
-    share = lambda value: "-" if value is None else f"{value:.3f}".removeprefix("0")  # noqa: E731
-    if null:
-        return f"{share(row['rejected'])} ({share(row['plain'])}; {share(row['unstratified'])})"
-    width = "-" if row["width"] is None else f"{row['width']:.2f}"
-    return f"{share(row['rejected'])} ({share(row['plain'])}); {share(row['covered'])}, {width}"
+    """As without strata; of nulls with the test that leaves the strata out besides."""
+    if row is not None and "refused" in row:
+        return "refused"
+    found = told(row, null)
+    return found.replace(")", f"; {row['unstratified']:.3f})".replace("; 0.", "; .")) if null and found else found
 
 
 def main() -> None:

@@ -60,11 +60,11 @@ def pytest_collection_modifyitems(config, items):
     asked = max((place for place, tier in enumerate(TIERS) if config.getoption(f"--{tier}")), default=-1)
     has_gpu = any(device.platform == "gpu" for device in jax.devices())
     for item in items:
+        # the marks, not the keywords, which a folder of this name gives to all of its tests
         for tier in TIERS[asked + 1 :]:
-            if tier in item.keywords:
+            if item.get_closest_marker(tier):
                 item.add_marker(pytest.mark.skip(reason=f"of the {tier} tier; give --{tier}"))
-        # the mark, not the keyword, which the folder of this name gives to all of its tests
         if bool(item.get_closest_marker("interop")) != config.getoption("--interop"):
             item.add_marker(pytest.mark.skip(reason="plug-ins in the real libraries: scripts/test-plugins"))
-        if "gpu" in item.keywords and not has_gpu:
+        if item.get_closest_marker("gpu") and not has_gpu:
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))

@@ -13,7 +13,9 @@ import pytest
 
 import jaxdp
 from experiments.benchmarks import device as measuring
-from jaxdp import catalogue, discovery
+from experiments.benchmarks import lowering
+from jaxdp import catalogue, core, discovery
+from jaxdp.audit import cases
 from jaxdp.data.records import as_records
 from jaxdp.randomness import chacha, keys
 from jaxdp.simulate import power, sine_confounder
@@ -47,6 +49,36 @@ def test_decisions_are_those_of_the_cpu(place, method):
     near = np.abs(here - 0.05) <= CLOSE
     assert np.mean((there <= 0.05) != (here <= 0.05)) <= 0.03 + near.mean()
     assert np.unique(here).size > 90
+
+
+REHEARSED = "partition-gcm", "kruskal-wallis"
+EACH = [
+    pytest.param(place, name, id=f"{place}-{name}", marks=[pytest.mark.gpu] if place == "gpu" else [])
+    for place in ("cpu", "gpu")
+    for name in lowering.names()
+    if place == "gpu" or name in REHEARSED
+]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("place", "name"), EACH)
+def test_every_test_gives_the_p_values_of_the_cpu(place, name):
+    found = cases.find(name)
+    test = found.build(1.0, cases.RECORDS)
+
+    def replicate(key, data):
+        return core.run(test, key, data).p_value
+
+    with jax.default_device(device("cpu")):
+        data = found.example.data(jax.random.key(4), cases.RECORDS)
+        drawn = jax.random.split(jax.random.key(5), 16)
+        program = jax.jit(jax.vmap(replicate, in_axes=(0, None)))
+        here = np.asarray(program(drawn, data))
+    where = device(place)
+    there = np.asarray(program(*jax.device_put((drawn, data), where)))
+    assert np.array_equal(np.isnan(there), np.isnan(here))
+    # a record next to an edge, or a draw next to a cut, may fall on the other side
+    assert np.mean(np.abs(there - here) > CLOSE) <= 0.13
 
 
 @on_both

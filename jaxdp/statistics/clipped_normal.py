@@ -67,7 +67,7 @@ def law(mean, square, linear) -> ClipLaw:
         for of_variance, of_clip in zip((-2.0 * mean, jnp.ones_like(mean)), slopes, strict=True)
     )
     return ClipLaw(
-        mean=jnp.where(linear, mean, bounded_mean),
+        mean=mean,  # not the bounded one: independent columns have no covariance about their own means alone
         mu=mu,
         log_tau=log_tau,
         coefficients=jnp.where(linear[:, None], nothing.at[:, 0].set(sd), hermite),

@@ -77,6 +77,18 @@ def means(vector, num_records: int, num_columns: int, euclidean: bool):
     return vector / (jnp.asarray(weights(num_columns, euclidean), vector.dtype) * num_records)
 
 
+def unrelated(theta, columns, variance):
+    """Mean products and means (D,) in which the columns of the mask (p,) are centred and unrelated to all others.
+
+    variance: (p,), what their mean squares become.
+    """
+    p = len(variance)
+    j, k = np.triu_indices(p)
+    own = jnp.where(jnp.asarray(j == k), variance[j], 0.0)
+    gone = columns[j] | columns[k]
+    return jnp.concatenate([jnp.where(gone, own, theta[: len(j)]), jnp.where(columns, 0.0, theta[len(j) :])])
+
+
 def best_clip(num_records: int, noise_sd):
     """The clip level T in sds with the least predicted variance of a correlation; noise_sd: of one off-diagonal sum."""
     return jnp.asarray(CLIPS)[jnp.argmin(_variances(num_records, noise_sd))]

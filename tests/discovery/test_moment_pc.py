@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxdp
@@ -78,3 +79,29 @@ def test_mistakes_raise_before_data_are_read():
             discovery.moment_pc(jax.random.key(0), np.zeros((5, 2)), **settings)
     with pytest.raises(ValueError, match="two columns"):
         discovery.moment_pc(jax.random.key(0), np.zeros((5, 1)), epsilon=1.0, levels=(0,))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("share", [0.05, 0.1])
+def test_columns_that_are_mostly_zero_have_no_edges_by_chance(share):
+    drawn = 0
+    for run in range(20):
+        rng = np.random.default_rng(run)
+        table = np.clip((rng.random((5000, 8)) < share) * rng.exponential(3.0, (5000, 8)), 0.0, 20.0)
+        frame = pd.DataFrame(table, columns=[f"v{j}" for j in range(8)])
+        bounds = dict.fromkeys(frame, (0.0, 20.0))
+        found = jaxdp.discover(frame, bounds=bounds, epsilon=1.0, key=jax.random.key(run), method="moment_pc")
+        drawn += bool(found.skeleton.any())
+    assert drawn <= 3
+    assert "hardly any record differs" in found.note
+
+
+def test_a_column_that_hardly_varies_is_named_and_the_others_keep_their_edge():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=4000)
+    table = {"a": first, "b": first + rng.normal(size=4000), "rare": 5.0 * (rng.random(4000) < 0.001)}
+    frame = pd.DataFrame(table)
+    bounds = dict.fromkeys(frame, (-8.0, 8.0))
+    graph = jaxdp.discover(frame, bounds=bounds, epsilon=2.0, key=jax.random.key(1), method="moment_pc")
+    assert graph.note.startswith("No edge of rare could be found")
+    assert graph.undirected == [("a", "b")]

@@ -6,12 +6,14 @@ Theory: docs/theory/partial_correlation.md#searches.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxdp._base import check
 from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_shapes, release_opened
@@ -28,7 +30,7 @@ from jaxdp.discovery.engine.skeleton import find_skeleton
 from jaxdp.discovery.graph import Decision, Graph
 from jaxdp.discovery.methods.table_pc import z_threshold
 from jaxdp.discovery.spec import SearchAudit, SearchSpec, Setting, coded, search
-from jaxdp.independence.continuous import validity
+from jaxdp.independence.continuous import moment_columns, validity
 from jaxdp.independence.continuous.moment_test import CENTRE_SHARE, SCALE_SHARE
 from jaxdp.independence.continuous.winsorised_rho import WinsorisedPartialCorrelation
 from jaxdp.randomness import keys
@@ -43,6 +45,12 @@ MODEL = (
     "may leave extra edges."
 )
 FEW = "With so few records at this budget the centres and scales are mostly noise: there may be false edges."
+
+
+NARROW = (
+    "No edge of {} could be found, nor is anything explained by it: by the noisy variance hardly any record differs "
+    "from its centre, or its bounds are too wide."
+)
 
 
 def weakest_line(setting: Setting) -> float:
@@ -120,7 +128,8 @@ def moment_pc(
         features = _features(records)
         released = release_opened(test, session.source, features)
         bare = dataclasses.replace(released, certificates=(), earlier=())
-        scores = MomentScores(_correlations(_last_stage(test, features), bare), records.columns, budget.whole)
+        found, narrow = _correlations(_last_stage(test, features), bare)
+        scores = MomentScores(found, records.columns, budget.whole)
         decisions: dict[tuple[int, int], Decision] = {}
 
         def ask(queries):
@@ -134,14 +143,26 @@ def moment_pc(
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
         graph = session.graph(records, *false_edges.without_chance(skeleton, decisions, false_edges.SHARE))
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE
-        return dataclasses.replace(graph, note=f"{MODEL} {FEW}" if few else MODEL)
+        note = " ".join(
+            [*([NARROW.format(hidden)] if (hidden := _names(records, narrow)) else []), MODEL, *([FEW] * few)]
+        )
+        return dataclasses.replace(graph, note=note)
 
     return searched(key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 
 
 @jax.jit
 def _correlations(test, release):
-    return test.correlations(release)
+    """What the release says, and which columns of the matrix vary too little to say anything: public."""
+    narrow = test.narrow_columns(release)
+    return test.correlations(release, narrow), narrow
+
+
+def _names(records, narrow) -> str:
+    """The columns of which one of the matrix is narrow."""
+    ends = np.cumsum([0, *map(moment_columns.width, records.columns)])
+    hidden = [bool(np.any(np.asarray(narrow)[start:end])) for start, end in itertools.pairwise(ends)]
+    return ", ".join(name for name, is_hidden in zip(records.names, hidden, strict=True) if is_hidden)
 
 
 def _features(records: Records | RecordsInChunks) -> Data | Chunks:

@@ -240,13 +240,15 @@ class MomentTest(PrivateTest):
     def sensitivity(self, num_records):
         return sensitivity_of(self.width, self.mechanism_in_force().norm, num_records)
 
-    def correlations(self, release) -> partial_correlations.Correlations:
-        """What the release says about all columns: public."""
+    def correlations(self, release, without=None) -> partial_correlations.Correlations:
+        """What the release says about all columns: public. without: (p,) bool, columns that count as unrelated."""
         p, n = self.width, release.num_records
         mechanism, weights = self.mechanism_in_force(), jnp.asarray(moments.weights(p, self._euclidean))
         scale = mechanism.scale(release.sensitivity)
         noise_variance = mechanism.variance(release.sensitivity) / jnp.maximum(scale, 1e-30) ** 2
         theta = moments.means(release.value, n, p, self._euclidean)
+        if without is not None:
+            theta = moments.unrelated(theta, without, moments.clipped_variance(jnp.asarray(self._levels())))
         return partial_correlations.estimates(theta, self.linear, n, scale / (weights * n), noise_variance)
 
     def limits(self):
@@ -294,7 +296,11 @@ class MomentTest(PrivateTest):
         return self.mechanism_in_force().combined_p_value(null.value, null.sd, null.noise)
 
     def is_narrow(self, release):
-        """Whether a clipped column hardly varies within its clip, by the release, so that unclipping reads noise.
+        """Whether any column is narrow."""
+        return jnp.any(self.narrow_columns(release))
+
+    def narrow_columns(self, release):
+        """Which clipped columns hardly vary within their clip, by the release, so that unclipping reads noise: (p,).
 
         A column far narrower than its public bounds is clipped to a constant: no private centre or scale is so fine.
         """
@@ -304,7 +310,7 @@ class MomentTest(PrivateTest):
         noise = jnp.sqrt(self.mechanism_in_force().variance(release.sensitivity)) / n
         normal = moments.clipped_variance(jnp.asarray(self._levels()))
         least = jnp.minimum(NARROW * normal + 2.0 * noise, MAX_NARROW * normal)
-        return jnp.any(~jnp.asarray(self.linear) & (squares - means**2 < least))
+        return ~jnp.asarray(self.linear) & (squares - means**2 < least)
 
     def released_flags(self, shapes, release) -> dict[str, str]:
         """A column narrower than its bounds can show, with the sentence; post-processing."""

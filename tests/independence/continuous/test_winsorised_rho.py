@@ -89,6 +89,13 @@ def test_the_jacobian_is_that_of_the_estimates(linear_columns):
 
 
 @pytest.mark.full
+def test_independent_columns_far_off_their_centres_have_no_correlation():
+    means = np.array([-0.86, 0.9])
+    products = np.array([0.95, means.prod(), 0.97])  # (1, 1), (1, 2), (2, 2)
+    pairs, *_ = partial_correlations.raw_estimates(jnp.asarray([*products, *means]), (False, False))
+    np.testing.assert_allclose(pairs, 0.0, atol=1e-5)
+
+
 def test_the_law_of_normal_plus_laplaces():
     values = jnp.array([0.0, 0.5, 2.0, 4.0])
     one = null_laws.normal_plus_laplaces(values, jnp.full(4, 0.7), jnp.full((4, 1), 0.9))

@@ -9,6 +9,7 @@ float32 product) or the memory traffic (over the measured bandwidth) would need,
 import argparse
 import datetime
 import functools
+import itertools
 import json
 import pathlib
 import statistics
@@ -27,6 +28,7 @@ from jaxdp.simulate.engine import replicates
 from jaxdp.statistics import krr_residuals
 from jaxdp.statistics.kernel_ridge.kernels import RBF
 
+BATCHES = 2**12, 2**14, 2**16  # replicates in flight
 HERE = pathlib.Path(__file__).parent / "results" / "device"
 
 
@@ -39,12 +41,12 @@ def replicated(method: str, n: int, count: int, batch: int):
     return lambda where: (program.lower(*given, count, batch, (where,)), given)
 
 
-def residuals(n: int, count: int):
+def residuals(n: int, count: int, batch: int = 8):
     """Kernel ridge residuals of X and Y, many data sets."""
     z, sides = jax.random.normal(jax.random.key(1), (count, n)), jax.random.normal(jax.random.key(2), (count, n, 2))
 
     def all_of(z, sides):
-        return jax.lax.map(lambda pair: krr_residuals(RBF(), 1e-2, *pair), (z, sides), batch_size=8)
+        return jax.lax.map(lambda pair: krr_residuals(RBF(), 1e-2, *pair), (z, sides), batch_size=batch)
 
     def lowered(where):
         given = jax.device_put((z, sides), where)
@@ -72,9 +74,13 @@ def kernels(small: bool) -> dict[str, tuple[Any, float]]:
             "krr_residuals_n50": (residuals(50, 16), 16),
             "counts_1e4": (counts(10_000, 256), 1),
         }
-    cells = [(name, n) for name in ("partition-gcm", "band-gcm") for n in (300, 1000)]
-    found = {f"{name}_n{n}": (replicated(name, n, 2**17, 2**12), 2**17) for name, n in cells}
-    return found | {"krr_residuals_n1000": (residuals(1000, 512), 512), "counts_1e7": (counts(10**7, 256), 1)}
+    found: dict[str, tuple[Any, float]] = {"counts_1e7": (counts(10**7, 256), 1)}
+    for batch in BATCHES:
+        for name, n in itertools.product(("partition-gcm", "band-gcm"), (300, 1000)):
+            found[f"{name}_n{n}_batch{batch}"] = replicated(name, n, 2**17, batch), 2**17
+    for batch in (8, 64, 512):
+        found[f"krr_residuals_n1000_batch{batch}"] = residuals(1000, 512, batch), 512
+    return found
 
 
 def measured(lower, units: float, where, ceilings: dict[str, float]) -> dict[str, Any]:

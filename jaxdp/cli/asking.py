@@ -88,6 +88,7 @@ def query_of(args: argparse.Namespace, place: str, **more: Any) -> tuple[Any, An
 
     module, _, name = place.partition(":")
     query = getattr(importlib.import_module(module), name)
+    options.prefer_cpu(args)
     options.keep_programs(args)
     table = Table.of(args.data, args.schema, **ways(args))
     return table, query.of(table.schema, **given(args, query.keywords, table.schema), **more)

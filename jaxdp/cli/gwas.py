@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from jaxdp.ask.reading import Table
     from jaxdp.ask.variants import NO_SCHEMA, GwasQuery
 
+    options.prefer_cpu(args)
     options.keep_programs(args)
     if args.every and args.count:
         raise options.UserError("give --count or --every, not both.")

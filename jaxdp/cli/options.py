@@ -33,6 +33,18 @@ def coloured(text: str, style: str, stream: Any = None) -> str:
     return f"\033[{style}m{text}\033[0m"
 
 
+def prefer_cpu(args: argparse.Namespace) -> None:
+    """Has this process run on the CPU, also beside a GPU, unless JAX_PLATFORMS is set.
+
+    One question compiles for longer than it runs: on a machine with a GPU it takes several times as long there
+    (docs/evidence/speed.md), and JAX would take most of the GPU's memory from others meanwhile.
+    """
+    if getattr(args, "own_process", False) and "JAX_PLATFORMS" not in os.environ:
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        if "jax" in sys.modules:  # it has read the variable already
+            sys.modules["jax"].config.update("jax_platforms", "cpu")
+
+
 def keep_programs(args: argparse.Namespace) -> None:
     """Keeps the compiled programs of this process for the next one, unless that is switched off or unsafe."""
     from jaxdp._base import kept_programs, programs

@@ -2,6 +2,8 @@
 
 import argparse
 import inspect
+import os
+import sys
 from typing import Annotated, Any
 
 import pytest
@@ -94,3 +96,13 @@ def test_an_option_of_the_other_call_is_refused(given, told):
 def test_what_belongs_to_the_call_is_not_refused():
     asking.require_one_kind(one_kind(x=["a"], y=["b"], margin=1.0), calls.TestOptions, calls.PairsOptions)
     asking.require_one_kind(one_kind(all_pairs=True, delta=0.1, columns=["c"]), calls.TestOptions, calls.PairsOptions)
+
+
+@pytest.mark.parametrize(("own", "given", "wanted"), [(True, None, "cpu"), (True, "cuda", "cuda"), (False, None, None)])
+def test_a_command_runs_on_the_cpu_unless_a_platform_is_named(monkeypatch, own, given, wanted):
+    monkeypatch.delitem(sys.modules, "jax")  # whose platform the tests need
+    monkeypatch.setenv("JAX_PLATFORMS", given or "")
+    if given is None:
+        monkeypatch.delenv("JAX_PLATFORMS")
+    options.prefer_cpu(argparse.Namespace(own_process=own))
+    assert os.environ.get("JAX_PLATFORMS") == wanted

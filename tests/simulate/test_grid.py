@@ -213,5 +213,6 @@ def test_one_batch_policy_by_platform_and_memory():
     design = replicates.Design.of(functools.partial(jaxdp.simulate.sine_confounder, n=1000))
     batch = functools.partial(replicates.batch_of, test, design, key)
     assert batch(jax.devices("cpu")[0]) == 150
-    assert batch(Accelerator(None)) == batch(Accelerator(80)) == 4096
+    assert batch(Accelerator(None)) == batch(Accelerator(80)) == replicates.MAX_ACCELERATED == 2**16
     assert 1 <= batch(Accelerator(0.1)) < batch(Accelerator(0.2)) < 4096
+    assert 2**14 < batch(Accelerator(16)) < 2**16

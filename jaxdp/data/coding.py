@@ -136,7 +136,8 @@ class ColumnRule:
 
     def code_column(self) -> tuple[Column, ...]:
         """Public description of `codes`."""
-        return (Column(self.kind, len(self.levels), self.name, self._num_values, event=self.event),)
+        more = {"event": self.event, "logarithmic": self.logarithmic}
+        return (Column(self.kind, len(self.levels), self.name, self._num_values, **more),)
 
     def scaled_columns(self) -> tuple[Column, ...]:
         """Public descriptions of the columns of `scaled`."""

@@ -18,6 +18,7 @@ class Column:
     labels: whether the values of a continuous column may label groups, so that only records of equal value are alike.
     days: of a continuous column of whole days, how many its bounds hold; 0 for any other.
     repeats: whether the codes repeat with the days of the column of dates before it.
+    logarithmic: whether the values of a continuous column are scaled by their logarithm.
     event: whether the column is declared to say, of a time in another column, that its event came.
     """
 
@@ -29,6 +30,7 @@ class Column:
     event: bool = False
     days: int = 0
     repeats: bool = False
+    logarithmic: bool = False
 
     @property
     def spread(self) -> "Column":

@@ -83,7 +83,7 @@ class SurvivalSetting(Setting):
     def cells(self, effect: float) -> np.ndarray:
         """Probabilities of stratum x group x bin x event, (S, 2, BINS + 1, 2)."""
         event, lost = self.rates
-        ends = np.linspace(0.0, 1.0, log_rank.BINS + 1)
+        ends = log_rank.ends(log_rank.BINS)
         found = np.zeros((PAIR, *OF_TIME))
         for group, (share, rate) in enumerate(((1.0 - self.share, event), (self.share, event * math.exp(effect)))):
             left = share * np.exp(-(rate + lost) * ends)

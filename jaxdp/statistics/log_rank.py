@@ -1,6 +1,7 @@
 """The log-rank statistic as a sum of scores of records about noisy hazards and noisy shares at risk.
 
-Times lie on a public grid of `BINS` bins; a record at the end of the grid is without an event. Symbols as in
+Times lie on a public grid of `BINS` bins, of equal width in the root of the time since its lower bound, or in its
+logarithm where that is how it is scaled; a record at the end of the grid is without an event. Symbols as in
 docs/theory/log_rank.md: S strata, K groups, J blocks of bins, lambda the hazard of all groups of a stratum together,
 g the share of a group among those at risk, L the scores of a cell (stratum, group, bin, event), b the log hazard ratios
 against the first group. Scores are K - 1 numbers: `contrasts` of what each group has beyond its share.
@@ -25,14 +26,24 @@ MAX_HAZARD = 0.5  # of a bin; a negative hazard is noise that others balance
 TINY = 1e-6
 CROWDED = (0.15, 0.35)  # of the records leave within a block: from here on what changes within it counts; counts fully
 COUNTS = 0.5  # of the variance of U without noise: what may change within blocks is said from here on
-ROUGHNESS = 0.3  # sd of a second difference of g between thirds of the grid; it falls with the 3/2 power of the width
+ROUGHNESS = 0.6  # sd of a second difference of g between thirds of the grid; it falls with the 3/2 power of the width
 
 
-def codes(time, event) -> tuple[Any, Any]:
+def ends(parts: int, even: bool = False) -> np.ndarray:
+    """Where `parts` bins or blocks end, as shares of the grid's length, and its start, (parts + 1,).
+
+    even: of a time that is scaled by its logarithm.
+    """
+    places = np.linspace(0.0, 1.0, parts + 1)
+    return places if even else places**2
+
+
+def codes(time, event, even: bool = False) -> tuple[Any, Any]:
     """(bin, event) of records, from times on [-1, 1] and events 0 and 1; bin `BINS`: at the end of the grid."""
     made = np if isinstance(time, np.ndarray) else jnp
     at_end = time >= END
-    inner = made.clip(made.floor(0.5 * (time + 1.0) * BINS), 0, BINS - 1)
+    share = made.clip(0.5 * (time + 1.0), 0.0, 1.0)
+    inner = made.clip(made.floor((share if even else made.sqrt(share)) * BINS), 0, BINS - 1)
     return made.where(at_end, BINS, inner), made.where(at_end, 0, event)
 
 
@@ -128,16 +139,19 @@ class Curves:
 
     def scores(self):
         """L of every cell, (S, K, BINS + 1, 2, K - 1)."""
-        groups = self.share.shape[1] + 1
-        own = jnp.asarray(np.eye(groups)[:, 1:])
-        off = own[None, :, None, :] - jnp.swapaxes(self._shares, 1, 2)[:, None, :, :]  # (S, K, BINS, K - 1)
-        off = jnp.einsum("s,skbl,cl->skbc", self.weight, off, self._turn)
+        off = self._off()
         expected = off * jnp.repeat(self.hazard, self.width, axis=1)[:, None, :, None]
         nothing = jnp.zeros_like(expected[:, :, :1])
         before = jnp.concatenate([nothing, jnp.cumsum(expected, axis=2)], axis=2)
         found = off * jnp.repeat(self.counted, self.width, axis=1)[:, None, :, None]
         inner = jnp.stack([-EXPOSED[0] * expected, found - EXPOSED[1] * expected], axis=3)
         return jnp.concatenate([inner, jnp.zeros_like(inner[:, :, :1])], axis=2) - before[:, :, :, None, :]
+
+    def _off(self):
+        """What an event in a bin scores before hazards count, (S, K, BINS, K - 1)."""
+        own = jnp.asarray(np.eye(self.share.shape[1] + 1)[:, 1:])
+        off = own[None, :, None, :] - jnp.swapaxes(self._shares, 1, 2)[:, None, :, :]
+        return jnp.einsum("s,skbl,cl->skbc", self.weight, off, self._turn)
 
     def _chances(self, ratios):
         """p of every bin, (S, K - 1, BINS): chances that an event is in each group after the first.
@@ -167,6 +181,16 @@ class Curves:
     def spread(self, ratios):
         """`_spread_of` over all strata, (K - 1, K - 1): the shape of the variance of U."""
         return jnp.einsum("s,scd->cd", self.weight**2, self._spread_of(ratios))
+
+    def expected_squares(self, ratios):
+        """Mean of V at these log hazard ratios but for the noise; at 0 it is the trace of `spread`."""
+        off, moved = self._off(), self._chances(ratios) - self._shares
+        lead = lambda later: jnp.concatenate([-jnp.sum(later, axis=1, keepdims=True), later], axis=1)  # noqa: E731
+        moved = lead(moved)
+        own = moved + lead(self._shares).at[:, 0].add(1.0)
+        passed = jnp.cumsum(off * jnp.repeat(self.hazard, self.width, axis=1)[:, None, :, None], axis=2)
+        of_event = own * jnp.sum(off**2, axis=3) - 2.0 * moved * jnp.sum(off * passed, axis=3)
+        return jnp.sum(self._of_blocks(of_event) * jnp.maximum(self.events, 0.0)[:, None])
 
     def expected_variance(self, ratios):
         """Of the noise in `expected`, (K - 1, K - 1)."""

@@ -18,7 +18,7 @@ LEFT = 0.02  # of those at risk at the start of a block, at its end at least
 DRAWS, SEED = 2000, 7  # of the errors, whose quantiles the bands take; the same ones for every release
 MISS = 0.05
 HALF_OF_GRID = 0.5  # restricted means are compared where both curves are known as far as this
-BENT = 1.0 / 6.0  # of a block's width times the fall of a curve: what its shape within blocks may add to its area
+BENT = 1.0 / 6.0  # of a block's width times a curve's fall in it: what its shape within blocks may add to its area
 
 
 @jax.tree_util.register_dataclass
@@ -42,8 +42,11 @@ class SurvivalCurves:
     high_difference: Any
 
 
-def survival_curves(counts, num_records, noise) -> SurvivalCurves:
-    """From `log_rank.blocked` counts with noise; n is public. noise: (DRAWS, *counts), draws of its law."""
+def survival_curves(counts, num_records, noise, ends) -> SurvivalCurves:
+    """From `log_rank.blocked` counts with noise; n is public. noise: (DRAWS, *counts), draws of its law.
+
+    ends: of the blocks, as `log_rank.ends`.
+    """
     groups, blocks = counts.shape[0], counts.shape[1] // 2
     noise_variance = jnp.mean(noise**2)
     counts, noise = (part - jnp.mean(part, axis=(-2, -1), keepdims=True) for part in (counts, noise))
@@ -63,11 +66,14 @@ def survival_curves(counts, num_records, noise) -> SurvivalCurves:
         known > 0, jnp.clip(_falling(jnp.exp(-jnp.cumsum(hazards * known, axis=1))), low, high), jnp.nan
     )
     all_known = jnp.prod(known, axis=0)
-    means = _areas(hazards, all_known)
-    of_difference = jnp.einsum("bkj,kj->b", off, jax.jacfwd(lambda h: jnp.diff(_areas(h, all_known)[:2])[0])(hazards))
-    fallen = jnp.max(jnp.maximum(-jnp.expm1(-hazards @ all_known), 0.0))
-    away = jnp.hypot(jnp.quantile(jnp.abs(of_difference), 1.0 - MISS), BENT * fallen / blocks)
-    until = jnp.sum(all_known) / blocks
+    widths = all_known * jnp.diff(ends)
+    hazards = jnp.where(widths > 0, hazards, 0.0)
+    means = _areas(hazards, widths)
+    of_difference = jnp.einsum("bkj,kj->b", off, jax.jacfwd(lambda h: jnp.diff(_areas(h, widths)[:2])[0])(hazards))
+    left = jnp.exp(-jnp.cumsum(hazards, axis=1))
+    fallen = jnp.max(jnp.maximum((left * jnp.expm1(hazards)) @ widths, 0.0))
+    away = jnp.hypot(jnp.quantile(jnp.abs(of_difference), 1.0 - MISS), BENT * fallen)
+    until = jnp.asarray(ends)[jnp.sum(all_known).astype(int)]
     difference = jnp.where(until >= HALF_OF_GRID, means[1] - means[0], jnp.nan)
     survival, low, high = (jnp.concatenate([jnp.ones((groups, 1)), part], axis=1) for part in (survival, low, high))
     return SurvivalCurves(survival, low, high, until, means, difference, difference - away, difference + away)
@@ -108,11 +114,9 @@ def _falling(survival):
     return 0.5 * (below + jax.lax.cummax(jnp.minimum(survival, 1.0), axis=1, reverse=True))
 
 
-def _areas(hazards, until):
-    """Below curves of these hazards, constant within a block, over the blocks where `until` is 1, (K,)."""
-    until = until[None, :]
-    hazards = hazards * until
+def _areas(hazards, widths):
+    """Below curves of these hazards of blocks, constant within a block, (K,). widths: of blocks, 0 after the last."""
     before = jnp.exp(hazards - jnp.cumsum(hazards, axis=1))
     flat = jnp.abs(hazards) < 1e-6
     of_block = jnp.where(flat, 1.0 - 0.5 * hazards, -jnp.expm1(-hazards) / jnp.where(flat, 1.0, hazards))
-    return jnp.sum(until * before * of_block, axis=1) / hazards.shape[1]
+    return jnp.sum(widths[None] * before * of_block, axis=1)

@@ -27,6 +27,7 @@ from experiments.record import fill, provenance
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.independence.survival import log_rank as private
 from jaxdp.plan.survival import released
+from jaxdp.statistics import log_rank
 from jaxdp.statistics.log_rank import BINS
 
 RECORD = Path(__file__).parent / "log_rank.jsonl"
@@ -52,7 +53,7 @@ class Design:
 
     def cells(self) -> np.ndarray:
         """Probabilities (2, BINS + 1, 2)."""
-        ends = np.linspace(0.0, 1.0, BINS * FINE + 1)
+        ends = log_rank.ends(BINS * FINE)
         total = self.hazard * (
             ends - np.sin(4 * np.pi * ends) / (4 * np.pi) if self.power == HUMP else ends**self.power
         )

@@ -24,7 +24,7 @@ from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.spec import Options
 
 RECORD = Path(__file__).parent / "crowded.jsonl"
-BEFORE = Path(__file__).parent / "crowded_before.jsonl"  # by the code of commit 538d20a0
+BEFORE = Path(__file__).parent / "crowded_before.jsonl"  # by the code of commit 0625b778: bins of equal width
 PAGE = Path(__file__).parents[3] / "docs" / "theory" / "log_rank.md"
 DOMAIN = Domain((Column(BINARY, 2),), (Column(), Column(BINARY, 2)))
 SETTINGS = [(4000, 0.5), (4000, 1.0), (10_000, 4.0)]

@@ -36,7 +36,7 @@ from jaxdp.statistics.log_rank import BINS
 RECORD = Path(__file__).parent / "curves.jsonl"
 EPSILONS, RECORDS = (0.5, 1.0, 4.0), (500, 2000, 10_000)
 SEED = 331
-GRID = np.linspace(0.0, 1.0, BINS * FINE + 1)
+GRID = log_rank.ends(BINS * FINE)
 
 
 def weibull(shape: float, hazard: float) -> Callable:
@@ -110,7 +110,7 @@ def _released(test, keys, tables, num_records: int):
         key, table = both
         counts = log_rank.blocked(table[None], test.second.blocks)[0]
         counts = counts + query.mechanism.noise(key, bound, counts.shape)
-        return kaplan_meier.estimated(query, bound, counts, num_records)
+        return kaplan_meier.estimated(query, bound, counts, num_records, log_rank.ends(test.second.blocks))
 
     return jax.lax.map(one, (keys, tables))
 
@@ -133,10 +133,11 @@ def measure(name: str, records: int, epsilon: float, replicates: int) -> dict:
     held = np.all((low <= truth + 1e-9) & (truth <= high + 1e-9), axis=2)
     area = np.cumsum(0.5 * (truth[:, 1:] + truth[:, :-1]) * np.diff(GRID), axis=1)
     area = np.concatenate([np.zeros((2, 1)), area], axis=1)[:, ::step]
-    true = np.diff(area, axis=0)[0][np.round(found.until * blocks).astype(int)]
+    ends = log_rank.ends(blocks)
+    true = np.diff(area, axis=0)[0][np.searchsorted(ends, found.until - 1e-9)]
     known = ~np.isnan(found.difference)
     covered = (found.low_difference <= true) & (true <= found.high_difference)
-    middle = blocks // 2
+    middle = np.argmin(np.abs(ends - 0.5))
     return {
         "design": name,
         "records": records,

@@ -25,6 +25,7 @@ from experiments.evidence.survival.__main__ import CONSTANT, FALLING, FINE, HUMP
 from experiments.record import fill, provenance
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.plan.survival import released
+from jaxdp.statistics import log_rank
 from jaxdp.statistics.log_rank import BINS
 
 RECORD = Path(__file__).parent / "strata.jsonl"
@@ -45,7 +46,7 @@ class Stratum:
 
     def cells(self, ratios) -> np.ndarray:
         """Probabilities (K, BINS + 1, 2)."""
-        ends = np.linspace(0.0, 1.0, BINS * FINE + 1)
+        ends = log_rank.ends(BINS * FINE)
         total = self.hazard * (
             ends - np.sin(4 * np.pi * ends) / (4 * np.pi) if self.power == HUMP else ends**self.power
         )
@@ -72,8 +73,9 @@ class Design:
         """Probabilities (S, K, BINS + 1, 2)."""
         found = np.stack([stratum.cells(self.ratios) for stratum in self.strata])
         if self.steps:  # all of a step in its middle bin
-            bins = np.arange(BINS) * self.steps // BINS
-            middle = ((np.arange(self.steps) + 0.5) * BINS / self.steps).astype(int)
+            ends = log_rank.ends(BINS)
+            bins = (0.5 * (ends[1:] + ends[:-1]) * self.steps).astype(int)
+            middle = np.searchsorted(ends, (np.arange(self.steps) + 0.5) / self.steps) - 1
             moved = np.zeros_like(found)
             moved[:, :, BINS] = found[:, :, BINS]
             for step, place in enumerate(middle):

@@ -17,19 +17,19 @@ from jaxdp.statistics.survival_curves import DRAWS, SEED, SurvivalCurves, surviv
 
 
 @kept_jit
-def estimated(query, sensitivity, counts, num_records) -> SurvivalCurves:
-    """From the release of `EventCounts`. query: it, whose mechanism says the law of the noise."""
+def estimated(query, sensitivity, counts, num_records, ends) -> SurvivalCurves:
+    """From the release of `EventCounts`. query: it, whose mechanism says the law of the noise. ends: of its blocks."""
     noise = query.mechanism.noise(jax.random.key(SEED + 1), sensitivity, (DRAWS, *jnp.shape(counts)))
-    return survival_curves(jnp.asarray(counts, float), jnp.asarray(num_records, float), noise)
+    return survival_curves(jnp.asarray(counts, float), jnp.asarray(num_records, float), noise, ends)
 
 
-def told(found: SurvivalCurves, x, y) -> dict[str, Any]:
-    """`curves` of result.json. x, y: the schema's rules of the group; of the time and of the event."""
+def told(found: SurvivalCurves, ends, x, y) -> dict[str, Any]:
+    """`curves` of result.json. ends: of blocks. x, y: the schema's rules of the group; of the time and of the event."""
     (group,) = x
     (time,) = (rule for rule in y if rule.is_continuous)
     (event,) = (rule for rule in y if not rule.is_continuous)
     found = jax.tree.map(lambda part: np.asarray(part, float), found)
-    at = [time.unscaled(place) for place in np.linspace(-1.0, 1.0, found.survival.shape[1])]
+    at = [time.unscaled(place) for place in 2.0 * ends - 1.0]
     came = f"{event.name} = {level_name(event.levels[1])}"
     groups = [
         {
@@ -41,7 +41,7 @@ def told(found: SurvivalCurves, x, y) -> dict[str, Any]:
         }
         for place, level in enumerate(group.levels)
     ]
-    middle = len(at) // 2
+    middle = int(np.argmin(np.abs(ends - 0.5)))
     shares = ", ".join(_at(one, middle) for one in groups)
     sentences = [
         f"Share without {came} at {time.name} {at[middle]:.4g}: {shares}.",

@@ -40,6 +40,7 @@ MAX_STRATA = 16  # as many as were measured
 MIN_RECORDS = 10.0  # of an average stratum, in sds of the noise of a count (docs/theory/log_rank.md#strata)
 LIMIT = 3.0  # of the log hazard ratio: one of 20
 CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
+MAX_SPREAD = 2.0  # times V at most, of the variance of U at a ratio
 UNIT_ROUNDOFF = 2.0**-53
 FEW_EVENTS, ADJUSTED, CROWDED = "few events", "adjusted", "crowded times"
 SENTENCES = {
@@ -49,7 +50,8 @@ SENTENCES = {
     "for Z: ask without it, or about one of its levels.",
     CROWDED: "A large part of the records leaves within one of the intervals into which the bounds of the time "
     "are cut, as far as this epsilon shows it. The p-value and the interval allow for what may change within it, which "
-    'hides effects: bounds nearer to the times, or scale = "log" for the time, would sharpen both.',
+    "hides effects: bounds nearer to the times, the upper one at the end of follow-up, or more epsilon would sharpen "
+    "both.",
 }
 
 
@@ -164,10 +166,12 @@ class LogRank(PrivateTest):
     within a block (docs/theory/log_rank.md#level).
     effect: log hazard ratio of the second group against the first, one for all strata, with an interval of 95 %, which
     leaves out 0 exactly where p < 0.05; for proportional hazards.
+    Grid: bins of equal width in the root of the time since its lower bound, in its logarithm with scale = "log".
     Errors: ValueError for other columns, and for strata too small for the budget, before anything is paid.
 
     blocks: of the time, by default by a public rule of n and the budget. groups, strata: levels of x, and of each
-    column of z, from the data's domain. curves, stage, time: set by the stages.
+    column of z, from the data's domain. even: bins of equal width, of a time that is scaled by its logarithm. curves,
+    stage, time: set by the stages.
     """
 
     blocks: int | None = jax.tree.static(default=None)
@@ -176,6 +180,7 @@ class LogRank(PrivateTest):
     time: int = jax.tree.static(default=0)
     groups: int = jax.tree.static(default=PAIR)
     strata: tuple[int, ...] = jax.tree.static(default=())
+    even: bool = jax.tree.static(default=False)
 
     uses_z: ClassVar[bool] = True
 
@@ -246,6 +251,7 @@ class LogRank(PrivateTest):
             time=time_and_event(shapes)[0],
             groups=domain.x[0].levels,
             strata=strata,
+            even=domain.y[time_and_event(shapes)[0]].logarithmic,
         )
         return Sequential(first=EventCounts(mechanism=first, of=scores), second=scores, then=_with_curves)
 
@@ -254,7 +260,7 @@ class LogRank(PrivateTest):
     def _columns(self, data):
         x, z = data.x.reshape(-1), data.z
         strata = [] if z is None else [z.reshape(len(x), -1)[:, place] for place in range(len(self.strata))]
-        return (*strata, x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time]))
+        return (*strata, x, *log_rank.codes(data.y[:, self.time], data.y[:, 1 - self.time], self.even))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -343,10 +349,10 @@ class LogRank(PrivateTest):
         if math.prod(query.of.strata) > 1:
             return {}
         with jax.enable_x64(True):
-            found = kaplan_meier.estimated(
-                dataclasses.replace(query, of=None), counts.sensitivity, counts.value[0], counts.num_records
-            )
-        return kaplan_meier.told(found, x, y)
+            ends = log_rank.ends(query.of.blocks, query.of.even)
+            bare = dataclasses.replace(query, of=None)
+            found = kaplan_meier.estimated(bare, counts.sensitivity, counts.value[0], counts.num_records, ends)
+        return kaplan_meier.told(found, ends, x, y)
 
     def effect_notes(self, shapes, release):
         """Whether the events are too few or too close together, post-processing; why several strata have no curves."""
@@ -407,9 +413,10 @@ class _Law:
         """Two-sided, of this log hazard ratio."""
         off = (self.value - self._expected(ratio)) / self.unit
         null = jnp.asarray(ratio) == 0.0  # no spread where there are no events
-        now, without = (self.curves.spread(jnp.reshape(at, 1))[0, 0] for at in (ratio, jnp.zeros_like(ratio)))
-        spread = jnp.where(null, 1.0, now / jnp.maximum(without, 1e-9))
-        noise = self.curves.expected_variance(jnp.reshape(ratio, 1))[0, 0]
+        at = jnp.reshape(ratio, 1)
+        now, squares = self.curves.spread(at)[0, 0], self.curves.expected_squares(at)
+        spread = jnp.where(null, 1.0, now / jnp.maximum(squares, now / MAX_SPREAD + 1e-9))
+        noise = self.curves.expected_variance(at)[0, 0]
         return self._tail(off, self.variance * spread + noise)
 
     def _expected(self, ratio):

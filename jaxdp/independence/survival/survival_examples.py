@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, about_released
+from jaxdp.statistics import log_rank
 from jaxdp.statistics.log_rank import BINS, Curves
 
 PLACE = "jaxdp.independence.survival.survival_examples"
@@ -126,7 +127,7 @@ def worst_pairs_of_scores(strata: int = 1):
 
     def record(place):
         stratum, group, of_bin, event = np.unravel_index(place, scores.shape)
-        time = 2.0 * (of_bin + 0.5) / BINS - 1.0
+        time = np.sum(log_rank.ends(BINS)[of_bin : of_bin + 2]) - 1.0  # the middle of the bin
         return _made(float(group), time, float(event), stratum=None if strata == 1 else float(stratum))
 
     return [(record(np.argmax(values)), record(np.argmin(values))) for values in (scores, scores**2)]

@@ -320,7 +320,7 @@ def test_without_noise_the_curves_are_those_of_kaplan_and_meier():
     blocks = 12
     with jax.enable_x64(True):
         counts = log_rank.blocked(jnp.asarray(table)[None], blocks)[0]
-        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)))
+        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)), log_rank.ends(blocks))
     ends = textbook[:, BINS // blocks - 1 :: BINS // blocks]
     assert np.asarray(found.survival)[:, 1:] == pytest.approx(ends, abs=0.004)
     greenwood = 1.96 * np.sqrt(ends * (1.0 - ends) / np.asarray(table).sum((1, 2))[:, None])
@@ -352,12 +352,13 @@ def test_bands_hold_whole_curves():
         def one(both):
             counts = log_rank.blocked(both[1][None], test.second.blocks)[0]
             counts = counts + query.mechanism.noise(both[0], bound, counts.shape)
-            return kaplan_meier.estimated(query, bound, counts, records)
+            return kaplan_meier.estimated(query, bound, counts, records, log_rank.ends(test.second.blocks))
 
         found = jax.lax.map(one, (jax.random.split(jax.random.key(1), replicates), jnp.asarray(tables, float)))
     blocks, t = test.second.blocks, np.linspace(0.0, 1.0, times)
-    low = np.asarray(found.low)[:, :, np.ceil(t * blocks).astype(int)]
-    high = np.asarray(found.high)[:, :, np.floor(t * blocks).astype(int)]
+    ends = log_rank.ends(blocks)
+    low = np.asarray(found.low)[:, :, np.searchsorted(ends, t)]
+    high = np.asarray(found.high)[:, :, np.searchsorted(ends, t, side="right") - 1]
     truth = np.stack([alive(group, t) for group in (0, 1)])
     held = np.all((low <= truth) & (truth <= high), axis=2).sum(0)
     assert np.all(held >= stats.binom.ppf(BINARY_BOUND, replicates, 0.95))
@@ -370,7 +371,7 @@ def test_a_band_goes_on_where_nobody_is_left_at_risk():
     with jax.enable_x64(True):
         counts = log_rank.blocked(jnp.asarray(table)[None], 12)[0]
         noise = 2.0 * jax.random.laplace(jax.random.key(0), (DRAWS, *counts.shape))
-        found = survival_curves(counts, table.sum(), noise)
+        found = survival_curves(counts, table.sum(), noise, log_rank.ends(12))
     survival, low, high = (np.asarray(part) for part in (found.survival, found.low, found.high))
     assert np.all(np.isnan(survival[:, -1]))
     assert np.all(low[:, -1] == 0.0)
@@ -384,12 +385,15 @@ def test_an_answer_has_the_curve_of_each_group_in_days(tmp_path):
     control, drug = curves["groups"]
     assert (control["name"], drug["name"]) == ("arm = control", "arm = drug")
     assert (control["at"][0], control["at"][-1], curves["over"]) == (0.0, 730.0, "days")
-    middle = control["at"].index(365.0)
+    middle = int(np.argmin(np.abs(np.array(control["at"]) - 365.0)))
+    assert abs(control["at"][middle] - 365.0) < 30.0
     for group, rate in ((control, 1.0), (drug, 0.6)):
-        assert group["low"][middle] < np.exp(-rate) < group["high"][middle]
+        alive = np.exp(-rate * control["at"][middle] / 365.0)
+        assert group["low"][middle] < alive < group["high"][middle]
         assert group["low"][middle] < group["value"][middle] < group["high"][middle]
     told = " ".join("\n".join(answer.sentences()).split())
-    assert f"Share without died = yes at days 365: arm = control {control['value'][middle]:.2f} (band" in told
+    place = f"days {control['at'][middle]:.4g}"
+    assert f"Share without died = yes at {place}: arm = control {control['value'][middle]:.2f} (band" in told
     assert answer.plot().save(tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -406,9 +410,9 @@ def test_without_noise_the_difference_is_that_of_areas_below_the_curves():
     table, textbook = kept_table(20_000)
     with jax.enable_x64(True):
         counts = log_rank.blocked(jnp.asarray(table)[None], 24)[0]
-        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)))
+        found = survival_curves(counts, table.sum(), jnp.zeros((DRAWS, *counts.shape)), log_rank.ends(24))
     steps = np.concatenate([np.ones((2, 1)), textbook], axis=1)
-    areas = 0.5 * (steps[:, 1:] + steps[:, :-1]).sum(1) / BINS
+    areas = 0.5 * (steps[:, 1:] + steps[:, :-1]) @ np.diff(log_rank.ends(BINS))
     assert float(found.until) == 1.0
     assert np.asarray(found.means) == pytest.approx(areas, abs=0.002)
     assert float(found.difference) == pytest.approx(areas[1] - areas[0], abs=0.002)
@@ -516,6 +520,59 @@ def test_the_interval_holds_a_ratio_of_two_where_a_tenth_of_the_bounds_is_a_typi
     assert held >= stats.binom.ppf(BINARY_BOUND, 100, 0.95)
 
 
+@pytest.mark.optimised
+def test_effects_are_found_and_held_where_a_typical_time_is_a_twentieth_of_the_bounds():
+    """On bins of equal width in the time nothing was found: intervals were 2.1 wide."""
+    p, low, high = of_weeks(1.0, 100, 4000, 8.0, 182.0, 2.0, False)
+    assert np.mean(p < 0.05) > 0.98
+    assert np.median(high - low) < 0.25
+    held = np.sum((low <= np.log(2.0)) & (np.log(2.0) <= high))
+    assert held >= stats.binom.ppf(BINARY_BOUND, 100, 0.95)
+
+
+def test_bins_have_equal_width_in_the_root_of_the_time_or_in_its_logarithm_where_the_schema_scales_by_it():
+    share, places = np.array([0.01, 0.25, 0.81, 1.0]), np.array([0.1, 0.5, 0.9])
+    for even, expected in ((False, places), (True, share[:3])):
+        of_bin, _ = log_rank.codes(2.0 * share - 1.0, np.ones(4), even)
+        assert of_bin.tolist() == [*np.floor(expected * BINS + 1e-9), BINS]
+        edges = log_rank.ends(BINS, even)
+        inside, _ = log_rank.codes(edges[1:] + edges[:-1] - 1.0, np.ones(BINS), even)
+        assert inside.tolist() == list(range(BINS)), "the middle of a bin lies between its ends"
+        assert log_rank.ends(12, even) == pytest.approx(edges[:: BINS // 12])
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_times_on_a_logarithmic_scale_are_cut_evenly_on_it(scale):
+    columns = {**OUTCOME, "days": {"kind": "continuous", "bounds": [1, 10_000], "scale": scale}}
+    schema = jaxdp.Schema.from_dict({"columns": columns})
+    table = trial(2000, 0.6)
+    table["days"] = np.maximum(table["days"], 1.0)
+    answer = jaxdp.test(table, x="arm", y="survival", epsilon=2.0, schema=schema, key=jax.random.key(2))
+    at = np.array(answer.to_dict()["curves"]["groups"][0]["at"])
+    assert (at[0], at[-1]) == pytest.approx((1.0, 10_000.0))
+    assert np.diff(np.log(at) if scale == "log" else np.sqrt(at - 1.0), 2) == pytest.approx(0.0, abs=1e-9)
+    assert answer.interval[0] < np.log(0.6) < answer.interval[1] < 0.0
+    assert ("restricted_means" in answer.to_dict()["curves"]) is False
+
+
+def test_the_mean_of_the_squares_is_known_where_the_groups_differ():
+    """Of scores about the hazard of all: with a ratio they scatter less than O - E does about its mean."""
+    rng = np.random.default_rng(3)
+    group = rng.integers(0, 2, 40_000)
+    of_bin, event = log_rank.codes(rng.exponential(1.0 / 12.0 / 2.0**group) * 2.0 - 1.0, np.ones(40_000))
+    table = np.zeros((1, *SHAPE))
+    np.add.at(table[0], (group, of_bin.astype(int), event.astype(int)), 1.0)
+    with jax.enable_x64(True):
+        about = Curves.of(log_rank.blocked(jnp.asarray(table), 48), table.sum(), 1e-9)
+        squares = float(jnp.sum(table * about.scores()[..., 0] ** 2))
+        at = {ratio: jnp.array([np.log(ratio)]) for ratio in (1.0, 2.0)}
+        expected = {ratio: float(about.expected_squares(one)) for ratio, one in at.items()}
+        spread = {ratio: float(about.spread(one)[0, 0]) for ratio, one in at.items()}
+    assert expected[2.0] == pytest.approx(squares, rel=0.03)
+    assert expected[1.0] == pytest.approx(spread[1.0])
+    assert spread[2.0] > 1.25 * expected[2.0]
+
+
 def test_what_may_change_within_a_block_counts_where_many_leave_in_it_alone():
     """Two groups; shares of 1/2 and of less at the end of the first block."""
     share, calm = jnp.full((1, 6), 0.5), np.full((2, 13), 50.0)
@@ -528,7 +585,7 @@ def test_what_may_change_within_a_block_counts_where_many_leave_in_it_alone():
     assert float(some[0]) == pytest.approx(1200.0 * start)
 
 
-@pytest.mark.parametrize(("mean", "said"), [(4.0, True), (60.0, False)])
+@pytest.mark.parametrize(("mean", "said"), [(0.5, True), (8.0, False)])
 def test_an_answer_about_crowded_times_says_so(mean, said):
     rng = np.random.default_rng(0)
     time = np.minimum(rng.exponential(mean, 2000), 182.0)

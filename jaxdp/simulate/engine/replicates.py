@@ -156,9 +156,7 @@ MAX_BATCH = 1024  # replicates
 CAPACITY = 2**16  # p-values that a launch has room for: how many it computes is an argument of its program
 
 
-MAX_ACCELERATED = (
-    2**16
-)  # replicates in flight on an accelerator: what a launch costs is shared (docs/evidence/speed.md)
+MAX_ACCELERATED = 2**16  # replicates in flight on an accelerator, where launches cost (docs/evidence/speed.md)
 ACCELERATOR_SHARE = 0.25  # of a device's memory, where no limit is given
 LIVE = 8  # arrays as large as the largest that a program may hold at once: a first guess
 

@@ -20,7 +20,7 @@ from jaxdp.core import Account, Norm, Relation, Sensitivity, Sequential, public_
 from jaxdp.data.chunks import Chunks
 from jaxdp.data.dataset import Data, Domain
 from jaxdp.data.records import Records, RecordsInChunks, as_records
-from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine import colliders, false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.knowledge import Knowledge, known
 from jaxdp.discovery.engine.max_min_budget import Budget
@@ -141,7 +141,9 @@ def moment_pc(
             return [bool(z < threshold) for z in values[:, 1]]
 
         skeleton = find_skeleton(len(records.columns), ask, max_order=order, batched=True, known=facts)
-        graph = session.graph(records, *false_edges.without_chance(skeleton, decisions, false_edges.SHARE))
+        kept, told = false_edges.without_chance(skeleton, decisions, false_edges.SHARE)
+        kept = colliders.explained(kept, lambda asked: scores.scores(asked)[:, 1])
+        graph = session.graph(records, kept, told)
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE
         note = " ".join(
             [*([NARROW.format(hidden)] if (hidden := _names(records, narrow)) else []), MODEL, *([FEW] * few)]

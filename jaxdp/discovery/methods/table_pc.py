@@ -5,6 +5,7 @@ Theory: docs/theory/table_pc.md#histogram.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Account, Norm, PrivateQuery, Relation, Sensitivity, release_opened
 from jaxdp.data.records import Records, RecordsInChunks, as_records
-from jaxdp.discovery.engine import false_edges
+from jaxdp.discovery.engine import colliders, false_edges
 from jaxdp.discovery.engine.checkpoint import described
 from jaxdp.discovery.engine.counts import JOINT_CELLS, NoisyCounts
 from jaxdp.discovery.engine.knowledge import Knowledge, known
@@ -162,7 +163,13 @@ def table_pc(
             return [bool(value < threshold) for value in found]
 
         search = find_skeleton(len(records.columns), ask, max_order=max_order, batched=True, known=facts)
-        return session.graph(records, *false_edges.without_chance(search, decisions, false_edges.SHARE))
+        kept, told = false_edges.without_chance(search, decisions, false_edges.SHARE)
+
+        def z(queries):
+            return scores(noisy, queries, statistic, min_variance)
+
+        graph = session.graph(records, colliders.explained(kept, z), told)
+        return dataclasses.replace(graph, note=colliders.ARROWS) if graph.directed else graph
 
     return searched(
         key,

@@ -16,8 +16,9 @@ from jaxdp._base import check
 from jaxdp.core import Cost, Release
 from jaxdp.data.dataset import BINARY, Column, Data
 from jaxdp.independence.continuous import moment_test
-from jaxdp.independence.continuous.logistic_regression import CENTRES_SHARE, GRID, SCALES_SHARE, LogisticRegression
-from jaxdp.independence.continuous.moment_stages import NORMAL_QUARTILE
+from jaxdp.independence.continuous.logistic_regression import LogisticRegression
+from jaxdp.independence.continuous.moment_stages import LEFT, REACH
+from jaxdp.independence.continuous.regression_test import CENTRES_SHARE, GRID, SCALES_SHARE
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
 from jaxdp.plan.setting import SCALED, Setting
@@ -189,16 +190,24 @@ def _noisy(query, key, value, num_records):
 
 
 def _placed(test, key, num_records, ranks):
-    """The test about private centres and scales of normal columns, that are off by Laplace noise in their ranks.
+    """The test about private centres and scales of normal columns, that are off by Laplace noise in their scores.
 
     ranks: scales of this noise, of a centre and of a scale.
     """
     if test.centres is None:
         return test
     off = jax.random.laplace(key, (2, test.num_clipped)) * jnp.stack(ranks)[:, None] / num_records
-    centre, spread = jax.scipy.stats.norm.ppf(jnp.clip(jnp.stack([0.5 + off[0], 0.75 + 0.5 * off[1]]), 0.01, 0.99))
+    centre = jax.scipy.stats.norm.ppf(jnp.clip(0.5 + off[0], 0.01, 0.99))
+    ends = jnp.geomspace(20.0, 0.05, 400)
+    spread = jnp.interp(LEFT + off[1], _left_of_normal(ends), ends)
     sd = test.scales
-    return dataclasses.replace(test, centres=sd * centre, scales=sd * jnp.maximum(spread, 0.05) / NORMAL_QUARTILE)
+    return dataclasses.replace(test, centres=sd * centre, scales=sd * spread / REACH)
+
+
+def _left_of_normal(end):
+    """E min(xi^2/end^2, 1) of a standard normal xi: what `PrivateSpreads` compares with `LEFT`."""
+    normal = jax.scipy.stats.norm
+    return (1.0 - 2.0 * (end * normal.pdf(end) + normal.sf(end))) / end**2 + 2.0 * normal.sf(end)
 
 
 @jax.jit

@@ -19,6 +19,7 @@ from jaxdp.ask.column_levels import ColumnLevels
 from jaxdp.ask.column_quantiles import ColumnQuantiles
 from jaxdp.core import PrivateQuery, Sequential
 from jaxdp.independence.by_name import ByName
+from jaxdp.independence.continuous.moment_stages import PrivateSpreads
 from jaxdp.independence.recommended import Recommended
 
 TESTS = Path(__file__).parents[1]
@@ -27,6 +28,7 @@ ELSEWHERE = {
     ColumnCounts: "ask/test_describe.py",
     ColumnLevels: "ask/test_drafted_levels.py",
     ColumnQuantiles: "ask/test_draft_schema.py",
+    PrivateSpreads: "independence/continuous/test_private_spreads.py",
 }
 NEVER_RELEASED = {
     ByName: "becomes the test that it names once the shapes are known, and that one is released",

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxdp.data.dataset import BINARY, Column, Data, Domain
 from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
-from jaxdp.statistics.logistic_scores import Start
+from jaxdp.statistics.regression_scores import Start
 
 PLACE = "jaxdp.independence.continuous.logistic_examples"
 ONE_GIVEN = Domain((Column(),), (Column(BINARY, 2),), (Column(),))
@@ -21,10 +21,11 @@ HALF = 0.25  # sd of a column, in half ranges
 ABOUT = {"stage": "scores", "levelled": (False, False), **FEW}
 
 
-def known(euclidean: bool = False, slopes=(0.0, 0.0, 0.0)) -> Start:
+def known(euclidean: bool = False, slopes=(0.0, 0.0, 0.0), **fields) -> Start:
     """A public start; both columns have an sd of an eighth, so that records reach far."""
     root = np.array([[8.0, 0.0], [-4.0, 9.0]])
-    return Start(mean=np.zeros(2), root=root, slopes=np.array(slopes), clear=np.array(50.0), euclidean=euclidean)
+    known_of_it = {"mean": np.zeros(2), "root": root, "slopes": np.array(slopes), "clear": np.array(50.0)}
+    return Start(**known_of_it, euclidean=euclidean, **fields)
 
 
 def answers(key, n: int, slope: float = 1.5) -> Data:
@@ -51,7 +52,7 @@ def worst_pairs():
     return [(_made(1.0, 1.0, 1.0), _made(0.0, 0.0, 0.0)), (_made(1.0, 1.0, 1.0), _made(-1.0, 1.0, 0.0))]
 
 
-def pairs_about(start: Start):
+def pairs_about(start: Start, made=_made):
     """Of scores, and of rows of information: the longest of a grid of records, and the one that is farthest from it."""
     ends = np.linspace(-1.0, 1.0, 161)
     grid = np.stack(np.meshgrid(ends, ends, (0.0, 1.0), indexing="ij"), axis=-1).reshape(-1, 3)
@@ -60,7 +61,7 @@ def pairs_about(start: Start):
     for part in np.split(found, 2, axis=1):
         first = np.linalg.norm(part, ord=order, axis=1).argmax()
         second = np.linalg.norm(part - part[first], ord=order, axis=1).argmax()
-        pairs.append((_made(*grid[first]), _made(*grid[second])))
+        pairs.append((made(*grid[first]), made(*grid[second])))
     return pairs
 
 

@@ -22,6 +22,9 @@ CENTRES = 4096  # equally spaced candidates; a release of Gaussian budgets takes
 SCALES = 128  # candidates, equally spaced on the logarithm
 MIN_SCALE = 2.0**-12  # of the half range
 NORMAL_QUARTILE = 0.6745  # median of |xi| of a standard normal xi
+REACH = 2.0  # sds at which `PrivateSpreads` clips a normal column
+SHARES_GRID = 2.0**16  # sums of multiples of its inverse are exact
+LEFT = 15_082 / SHARES_GRID  # E min(xi^2/REACH^2, 1) of a standard normal xi, on that grid
 
 
 def centre_grid() -> np.ndarray:
@@ -34,10 +37,10 @@ def scale_grid() -> np.ndarray:
     return np.exp(np.linspace(math.log(MIN_SCALE), math.log(2.0), SCALES))
 
 
-def rank_scores(values, candidates):
-    """-|#{values <= c} - n/2| for each candidate c: its largest value is at the median."""
-    below = jnp.searchsorted(jnp.sort(values), candidates, side="right")
-    return -jnp.abs(below.astype(values.dtype) - 0.5 * len(values))
+def spread_shares() -> np.ndarray:
+    """min(t/c, 1)^2 of each bin of distances (upper edge t) for each candidate c, on a grid on which sums are exact."""
+    edges = scale_grid()
+    return np.round(np.minimum(edges[:, None] / edges[None], 1.0) ** 2 * SHARES_GRID) / SHARES_GRID
 
 
 @frozen_pytree
@@ -69,7 +72,16 @@ class PrivateMedian(PrivateQuery):
         del key
         values = self.values(data)
         grid = jnp.asarray(self.grid(), values.dtype)
-        return {self.name(j): rank_scores(values[:, j], grid) for j in range(self.num_columns)}
+
+        def scores(column):
+            below = jnp.searchsorted(jnp.sort(column), grid, side="right")
+            return self.scores(below.astype(values.dtype), len(values))
+
+        return {self.name(j): scores(values[:, j]) for j in range(self.num_columns)}
+
+    def scores(self, below, num_records):
+        """Of each candidate c, from #{values <= c}: -|#{values <= c} - n/2|, largest at the median."""
+        return -abs(below - 0.5 * num_records)
 
     def partial(self, chunk, num_records=None):
         """How many values lie above each candidate's predecessor and not above it; a last entry above all."""
@@ -88,8 +100,7 @@ class PrivateMedian(PrivateQuery):
 
     def finish(self, totals):
         below = np.cumsum(totals, axis=1)
-        scores = -np.abs(below[:, :-1] - 0.5 * below[:, -1:])
-        return {self.name(j): scores[j] for j in range(self.num_columns)}
+        return {self.name(j): self.scores(1.0 * below[j, :-1], below[j, -1]) for j in range(self.num_columns)}
 
     def _within(self, data):
         return jnp.clip(self.columns(data) / self.bound, -1.0, 1.0)
@@ -139,3 +150,25 @@ class PrivateScales(PrivateMedian):
 
     def grid(self):
         return scale_grid()
+
+
+@frozen_pytree
+class PrivateSpreads(PrivateScales):
+    """Private distances c from released centres at which min(distance/c, 1)^2 has a public mean, that of 2 sds.
+
+    Unlike a median it is no jump of a count, so a column of few values has one. Distances are rounded up to
+    candidates.
+    Statistic: for each column and each candidate c, minus the distance of sum min(distance/c, 1)^2 from 0.2301 n.
+    Sensitivity: 1 per score in Linf, for replace-one neighbours: a term lies in [0, 1].
+    Privacy: that of `PrivateMedian` (docs/theory/logistic_regression.md#sensitivity).
+    """
+
+    method: ClassVar[str] = "PrivateSpreads"
+
+    def scores(self, below, num_records):
+        counts = jnp.diff(below, prepend=0.0) if isinstance(below, jax.Array) else np.diff(below, prepend=0.0)
+        return -abs(counts @ spread_shares() - LEFT * num_records)
+
+    def chosen(self, release):
+        """The released sds (p,), in half ranges."""
+        return super().chosen(release) / REACH

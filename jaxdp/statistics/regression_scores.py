@@ -1,9 +1,10 @@
-"""Scores of a logistic model about a start that noisy moments give, and what their sums say about one slope.
+"""Scores of a regression about a start that noisy moments give, and what their sums say about one slope.
 
 Columns v (n, d), the one asked about, X, the last. m and L^-1, lower triangular, whiten them by noisy moments: z =
-(1, L^-1 (v - m)) has p = d + 1 coordinates, and X is in the last alone. The model is P(Y = 1) = mu(z'g), mu the
-logistic function, and g0 the start. A record has the scores w (y - mu(z'g0)) z and the information w mu'(z'g0) z_X z,
-the row of X; w = min(1, (R/N)^2), N a norm of (z_X, kappa z_others). Theory: docs/theory/logistic_regression.md.
+(1, L^-1 (v - m)) has p = d + 1 coordinates, and X is in the last alone. The model is E Y = mu(z'g), mu the mean of a
+family, and g0 the start. A record has the scores w (y - mu(z'g0)) z and the information w mu'(z'g0) z_X z,
+the row of X; w = min(1, (R/N)^2), N a norm of (z_X, kappa z_others).
+Theory: docs/theory/logistic_regression.md.
 """
 
 from __future__ import annotations
@@ -17,23 +18,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base.pytree import frozen_pytree
+from jaxdp.statistics.regression_families import LOGISTIC
 
 CLEAR = 10.0  # sds of its noise that the information about X must be
 OTHERS = 0.3  # kappa: weight of the other coordinates in the scores that are released
 PER_OTHER = 2.0  # q: theirs in the row of information is q kappa, where the bound is one in L1
 FARTHEST = 2.5  # C: records with a whitened column beyond it weigh less than one
-NODES = 24  # of the quadrature of a normal law
-STEEPEST = 3.0  # largest slope per sd of the start
+NOISE, SURE = 0.1, 40.0  # variance of the noise over that of the sampling, and sds of information, that then remain
 LONGEST = 0.5  # step of the start, in slopes per sd, that a round can make
 MODELLED = 0.6  # how wrong the rows of the information that are modelled may be, as a share (#pivot)
-LIMIT = 5.0  # largest slope per sd that an interval can hold
 FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
-UNEVEN = 1.2  # of the records, more than which do not count where the columns are as modelled
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
 HALVINGS, STEPS = 30, 6
-_POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(NODES)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 def radius(num_columns: int, euclidean: bool) -> float:
@@ -43,62 +40,22 @@ def radius(num_columns: int, euclidean: bool) -> float:
     return 2.0 + OTHERS * num_columns
 
 
-def information_unit(num_columns: int, euclidean: bool) -> float:
-    """How far one record moves the weighed row of information, at most (#sensitivity)."""
-    limit = radius(num_columns, euclidean)
+def information_unit(num_columns: int, euclidean: bool, reach=1.0):
+    """How far one record moves the weighed row of information, at most (#sensitivity); R and C times reach."""
+    with_numpy = np if isinstance(reach, float) else jnp
+    least, largest = with_numpy.minimum, with_numpy.maximum
+    limit, farthest = reach * radius(num_columns, euclidean), reach * FARTHEST
     if euclidean:
-        return 0.25 * limit**2
-    rest, most = OTHERS * (1.0 + FARTHEST * (num_columns - 1)), min(FARTHEST, limit)
+        return limit**2
+    rest, most = OTHERS * (1.0 + farthest * (num_columns - 1)), least(farthest, limit)
 
-    def cross(own: float) -> float:
-        return PER_OTHER * own * min(limit - own, rest)
+    def cross(own):
+        return PER_OTHER * own * least(limit - own, rest)
 
-    bend = max(limit - rest, 0.0)  # below it the others can be as far as they ever are
-    inner = min(0.5 * PER_OTHER * rest, bend)
-    outer = max(0.5 * PER_OTHER * limit / (1.0 + PER_OTHER), bend)
-    return 0.25 * (most**2 + cross(most) + max(cross(own) - own**2 for own in (inner, min(outer, most))))
-
-
-def normal_model(slopes):
-    """Means of z mu(z'g) (p,), and of z z' mu'(z'g) (p, p), for whitened columns that are normal."""
-    sd = jnp.sqrt(jnp.sum(slopes[1:] ** 2) + 1e-12)
-    chance = jax.nn.sigmoid(slopes[0] + sd * jnp.asarray(_POINTS, slopes.dtype))
-    steep = chance * (1.0 - chance)
-    weights = jnp.asarray(_WEIGHTS, slopes.dtype)
-    mean, first, second, third = (
-        weights @ part for part in (chance, steep, steep * (1.0 - 2.0 * chance), steep * (1.0 - 6.0 * steep))
-    )
-    unit = jnp.eye(len(slopes), dtype=slopes.dtype)
-    along = slopes.at[0].set(0.0)
-    cross = jnp.outer(unit[0], along)
-    products = first * unit + second * (cross + cross.T) + third * jnp.outer(along, along)
-    return mean * unit[0] + first * along, products
-
-
-def normal_start(rate, with_y):
-    """g (p,) of whitened normal columns with this rate of y and these covariances with it, (d,)."""
-    size = jnp.sqrt(jnp.sum(with_y**2) + 1e-12)
-    points, weights = jnp.asarray(_POINTS, with_y.dtype), jnp.asarray(_WEIGHTS, with_y.dtype)
-
-    def bisected(below, low, high):
-        def halve(_, ends):
-            low, high = ends
-            middle = 0.5 * (low + high)
-            under = below(middle)
-            return jnp.where(under, middle, low), jnp.where(under, high, middle)
-
-        return jax.lax.fori_loop(0, HALVINGS, halve, (low, high))[0]
-
-    def constant(sd):
-        far = jnp.full_like(sd, 30.0)
-        return bisected(lambda a: weights @ jax.nn.sigmoid(a + sd * points) < rate, -far, far)
-
-    def covers(sd):
-        chance = jax.nn.sigmoid(constant(sd) + sd * points)
-        return sd * (weights @ (chance * (1.0 - chance))) < size
-
-    sd = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, STEEPEST))
-    return jnp.concatenate([constant(sd)[None], sd * with_y / size])
+    bend = largest(limit - rest, 0.0)  # below it the others can be as far as they ever are
+    inner = least(0.5 * PER_OTHER * rest, bend)
+    outer = least(largest(0.5 * PER_OTHER * limit / (1.0 + PER_OTHER), bend), most)
+    return most**2 + cross(most) + largest(cross(inner) - inner**2, cross(outer) - outer**2)
 
 
 def _left_by(noise_variance, values):
@@ -110,8 +67,11 @@ def _left_by(noise_variance, values):
 class Start:
     """What is known before the scores; all public.
 
+    family: of the regression. shift: whitened columns have the mean -shift. dispersion: variance of Y over mu'.
+
     mean: m, (d,). root: L^-1, (d, d). slopes: g0, (p,), the constant first. clear: least variance of a direction of the
-    columns, in sds of the noise in it. euclidean: whether N is a norm of L2, else of L1.
+    columns, in sds of the noise in it. euclidean: whether N is a norm of L2, else of L1. reach: what R and C are
+    multiplied by.
     """
 
     mean: Any
@@ -119,62 +79,68 @@ class Start:
     slopes: Any
     clear: Any
     euclidean: bool = jax.tree.static(default=False)
+    shift: Any = 0.0
+    dispersion: Any = 1.0
+    reach: Any = 1.0
+    family: Any = jax.tree.static(default=LOGISTIC)
 
     @classmethod
-    def about(cls, matrix, noise_sd, euclidean: bool) -> Start:
+    def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC) -> Start:
         """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry."""
         mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + jnp.clip(matrix[0, -1], -0.998, 0.998))
+        variance = 0.25 * (matrix[-1, -1] - matrix[0, -1] ** 2)
         covariance = matrix[1:-1, 1:-1] - jnp.outer(mean, mean)
         values, vectors = jnp.linalg.eigh(0.5 * (covariance + covariance.T))
         raised = (vectors * jnp.maximum(values, jnp.maximum(noise_sd, FLOOR))[None]) @ vectors.T
-        root = jnp.linalg.inv(jnp.linalg.cholesky(raised))
+        lower = jnp.linalg.cholesky(raised)
+        root = jnp.linalg.inv(lower)
         with_y = root @ (0.5 * (matrix[1:-1, -1] - mean * matrix[0, -1]))
         with_y = with_y * _left_by(jnp.sum((0.5 * noise_sd * root) ** 2), with_y)
+        slopes, shift, dispersion = family.start(rate, variance, with_y, 0.5 * noise_sd)
         return cls(
-            mean=mean,
+            mean=mean + lower @ shift,
             root=root,
-            slopes=normal_start(rate, with_y),
-            clear=values[0] / noise_sd,
+            slopes=slopes,
+            clear=jnp.minimum(values[0] / noise_sd, family.clear(rate, 0.5 * noise_sd)),
             euclidean=euclidean,
+            shift=shift,
+            dispersion=dispersion,
+            family=family,
         )
 
     @property
     def radius(self) -> float:
         """R."""
-        return radius(self.mean.shape[-1], self.euclidean)
+        return self.reach * radius(self.mean.shape[-1], self.euclidean)
 
     @property
     def units(self):
         """How far one record moves the weighed scores, and the weighed row of information, at most (#sensitivity)."""
-        steep = jnp.abs(self.slopes) / self._weights
-        along = jnp.sqrt(jnp.sum(steep[1:] ** 2)) if self.euclidean else jnp.max(steep[1:])
-        reach = jnp.abs(self.slopes[0]) + along * self.radius
-        return 2.0 * self.radius * jax.nn.sigmoid(reach), information_unit(self.mean.shape[-1], self.euclidean)
+        largest = self.family.largest(self) * information_unit(self.mean.shape[-1], self.euclidean, self.reach)
+        return self.family.score_unit(self), largest
 
     @property
-    def _weights(self):
+    def weights(self):
         """(p,): kappa, and 1 of X."""
         return jnp.full(self.slopes.shape[-1], OTHERS).at[-1].set(1.0)
 
     @property
     def _row_weights(self):
         """(p,): q kappa, and 1 of X; q is 1 where the bound is one in L2."""
-        return self._weights if self.euclidean else (PER_OTHER * self._weights).at[-1].set(1.0)
+        return self.weights if self.euclidean else (PER_OTHER * self.weights).at[-1].set(1.0)
 
     def of(self, values, response):
         """Scores and rows of information (n, 2 p) of columns v (n, d) and y = 0 or 1 (n,), weighed and in units."""
         whitened = (values - self.mean[None]) @ self.root.T
         z = jnp.concatenate([jnp.ones((len(values), 1), whitened.dtype), whitened], axis=1)
-        weighed = z * self._weights[None]
+        weighed = z * self.weights[None]
         square = jnp.sum(weighed**2, axis=1) if self.euclidean else jnp.sum(jnp.abs(weighed), axis=1) ** 2
         farthest = jnp.maximum(jnp.max(whitened**2, axis=1), self.radius**-2.0)
-        kept = jnp.minimum(jnp.minimum(1.0, self.radius**2 / square), FARTHEST**2 / farthest)
-        chance = jax.nn.sigmoid(z @ self.slopes)
+        kept = jnp.minimum(jnp.minimum(1.0, self.radius**2 / square), (self.reach * FARTHEST) ** 2 / farthest)
+        off, steep = self.family.residuals(self, z @ self.slopes, response)
         of_scores, of_information = self.units
-        scores = (kept * (response - chance) / of_scores)[:, None] * weighed
-        information = (
-            (kept * chance * (1.0 - chance) * z[:, -1] / of_information)[:, None] * z * self._row_weights[None]
-        )
+        scores = (kept * off / of_scores)[:, None] * weighed
+        information = (kept * steep * z[:, -1] / of_information)[:, None] * z * self._row_weights[None]
         return jnp.concatenate([scores, information], axis=1)
 
 
@@ -198,7 +164,7 @@ class Sums:
     def of(cls, start: Start, scores, information, scales, variance_per_scale, num_records) -> Sums:
         """From the released numbers, in units and weighed; scales: of the noise in them, (scores, information)."""
         of_scores, of_information = start.units
-        of_scores, of_information = of_scores / start._weights, of_information / start._row_weights
+        of_scores, of_information = of_scores / start.weights, of_information / start._row_weights
         return cls(
             start=start,
             scores=scores * of_scores,
@@ -216,31 +182,37 @@ class Sums:
 
     @property
     def uneven(self):
-        """Whether more records count than there are by `UNEVEN`, beyond two sds of noise: none of normal columns do."""
-        row = normal_model(self.start.slopes)[1][-1, -1]
+        """Whether more records count than there are by far, beyond two sds of noise: none of normal columns do."""
+        row = self._model[1][-1, -1]
         sd = self.information_noise[-1] * jnp.sqrt(self.variance_per_scale)
-        return self.information[-1] - 2.0 * sd > UNEVEN * self.num_records * row
+        return self.information[-1] - 2.0 * sd > self.start.family.uneven * self.num_records * row
+
+    @property
+    def _model(self):
+        return self.start.family.moments(self.start.slopes, self.start.shift)
 
     @property
     def _fit(self):
-        """(records that count, extra): information of this many normal records and, in the row of X, this much more.
+        """(records that count, extra, own): information of this many normal records and, in the row of X, this more.
 
-        The row's own entry says how many count; the others are shrunk (James-Stein), the last is 0.
+        The row's own entry says how many count, of those that there are; own is what it has beyond them. The others
+        are shrunk (James-Stein), the last is 0.
         """
-        row = normal_model(self.start.slopes)[1][-1]
-        count = jnp.maximum(self.information[-1] / row[-1], MIN_COUNT * self.num_records)
+        row = self._model[1][-1]
+        count = jnp.clip(self.information[-1] / row[-1], MIN_COUNT * self.num_records, self.num_records)
         off = (self.information - count * row)[:-1]
         noise = self.variance_per_scale * jnp.sum(self.information_noise[:-1] ** 2)
-        return count, jnp.append(_left_by(noise, off) * off, 0.0)
+        own = jnp.maximum(self.information[-1] - count * row[-1], 0.0)
+        return count, jnp.append(_left_by(noise, off) * off, 0.0), own
 
     def _expected(self, slopes):
         """Of the scores, (p,), at these slopes, and its derivatives."""
-        count, extra = self._fit
-        value, products = normal_model(slopes)
-        products = count * products + jnp.zeros_like(products).at[-1].set(extra).at[:, -1].add(extra)
-        moved = slopes - self.start.slopes
-        off = count * (value - normal_model(self.start.slopes)[0])
-        return off + (extra * moved[-1]).at[-1].set(extra @ moved), products
+        count, extra, own = self._fit
+        value, products = self.start.family.moments(slopes, self.start.shift)
+        last = jnp.asarray(np.arange(len(slopes)) == len(slopes) - 1, slopes.dtype)
+        beyond = jnp.outer(last, extra) + jnp.outer(extra, last) + own * jnp.outer(last, last)
+        off = count * (value - self._model[0]) + beyond @ (slopes - self.start.slopes)
+        return off, count * products + beyond
 
     def fitted(self, slope):
         """g (p,) with this slope of X, the others by their scores."""
@@ -251,7 +223,8 @@ class Sums:
             size = jnp.sqrt(jnp.sum(moved**2))
             return jnp.clip(others + moved * jnp.minimum(1.0, 1.0 / (size + 1e-12)), -12.0, 12.0)
 
-        return jnp.append(jax.lax.fori_loop(0, STEPS, step, self.start.slopes[:-1]), slope)
+        begun = self.start.family.settled(self.start.slopes[:-1], self.start, slope)
+        return jnp.append(jax.lax.fori_loop(0, STEPS, step, begun), slope)
 
     def pivot(self, slope):
         """(T, sd of the sampling, scales of the noise (2 p,), information): X's score about this slope per sd.
@@ -269,7 +242,10 @@ class Sums:
         of_row = jnp.append(moved, sides @ value / self.information[-1])
         noise = jnp.concatenate([self.score_noise * sides, self.information_noise * of_row])
         off = products[-1, :-1] * (slopes - self.start.slopes)[:-1]
-        sampling = jnp.sqrt(information + MODELLED**2 * jnp.sum(off**2))
+        off_start = jnp.minimum(jnp.sum((slopes - self.start.slopes)[1:] ** 2), LONGEST**2)
+        bend = 0.5 * self.start.family.skewness * own * off_start
+        wrong = MODELLED**2 * jnp.sum(off**2) + bend**2
+        sampling = jnp.sqrt(self.start.dispersion * self.start.family.growth(slope) * information + wrong)
         return sides @ (self.scores - value), sampling, noise, information
 
     @property
@@ -282,19 +258,29 @@ class Sums:
             above = self.pivot(middle)[0] > 0.0
             return jnp.where(above, middle, low), jnp.where(above, high, middle)
 
-        limit = jnp.full_like(self.scores[-1], LIMIT)
+        limit = jnp.full_like(self.scores[-1], self.start.family.limit)
         return jax.lax.fori_loop(0, HALVINGS, halve, (-limit, limit))[0]
 
-    def improved(self) -> Start:
+    def improved(self, share: float = 0.0) -> Start:
         """A start one Newton step nearer to what these sums say, as far as that is more than noise (James-Stein).
 
         One step, and no longer than `LONGEST`: far from the start the sums' expectations are a model, and noise in the
         row of information sent a fit of that model to slopes of 3 and more. The same start where noise hides the
         information: about slopes that noise chose any record may look informative.
+        share: how many times this round's budget the last one has, if it comes next: where its noise will be little,
+        the weights of that round reach farther.
         """
         back = jnp.linalg.inv(self._expected(self.start.slopes)[1])
         moved = back @ self.scores
         noise = self.variance_per_scale * jnp.sum((back * self.score_noise[None]) ** 2)
         moved = moved * _left_by(noise, moved)
         moved = moved * jnp.minimum(1.0, LONGEST / (jnp.sqrt(jnp.sum(moved**2)) + 1e-12))
-        return dataclasses.replace(self.start, slopes=self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0))
+        slopes = self.start.slopes + jnp.where(self.clear >= CLEAR, moved, 0.0)
+        return dataclasses.replace(self.start, slopes=slopes, reach=self._reach(share) if share else self.start.reach)
+
+    def _reach(self, share: float):
+        """From 1 to the family's widest, what leaves the next round's noise below `NOISE` and `SURE`."""
+        variance = self.variance_per_scale * self.score_noise[-1] ** 2 / (share if self.start.euclidean else share**2)
+        clear = self.clear * (math.sqrt(share) if self.start.euclidean else share)
+        least = jnp.minimum(NOISE * self.start.dispersion * self.information[-1] / variance, clear / SURE)
+        return jnp.sqrt(jnp.clip(least, 1.0, self.start.family.widest**2))

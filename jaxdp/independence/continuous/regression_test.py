@@ -1,0 +1,433 @@
+"""Regressions of which noisy sums of scores give one slope with its interval: their common base.
+
+Theory: docs/theory/logistic_regression.md. Symbols: `statistics/regression_scores.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
+from jaxdp.data.dataset import Domain
+from jaxdp.independence import effect_sizes
+from jaxdp.independence.continuous import moment_columns, moment_test, validity
+from jaxdp.independence.continuous.moment_stages import PrivateCentres, PrivateSpreads
+from jaxdp.independence.continuous.residual_test import MomentMatrix
+from jaxdp.mechanisms import Laplace, divide
+from jaxdp.spec import TestSpec
+from jaxdp.statistics import moments, regression_scores, sums
+from jaxdp.statistics.regression_scores import CLEAR, Start, Sums
+
+# Of the budget (docs/theory/logistic_regression.md#shares); the scores get the rest.
+CENTRES_SHARE, SCALES_SHARE, MOMENTS_SHARE = Fraction(6, 100), Fraction(4, 100), Fraction(35, 100)
+ROUGH_SHARE = Fraction(1, 5)  # of what the scores get, for each round before the last
+SHARES = {"scores": Fraction(3, 4), "information": Fraction(1, 4)}  # of a round
+CENTRES, SCALES, MOMENTS, SCORES = "centres", "scales", "moments", "scores"  # what is released next
+CLIP = 2.2  # sds about a private centre at which columns are clipped for their moments
+SELECTABLE = 20.0  # fewest records times the epsilon of one column's centre for private centres
+GRID = 2.0**24  # scores are rounded to its multiples, in units of their range, so that sums are exact
+CLEAR_MOMENTS = 3.0  # sds of the noise that the variance of every direction of the columns must be
+LIKELY = 1.5  # times `CLEAR` that the information can be: below it the noise would choose who gets an interval
+CLIPPED_VARIANCE = 0.25  # of a column clipped at `CLIP` sds, about
+ENDLESS = 0.99  # of the family's limit: an interval that reaches it has no end
+FAR = 8.0  # sds of the estimate within which the ends of an interval are sought
+MAX_COVARIATES = 10
+LITTLE = "too little information"
+
+
+def refusal(name: str, domain: Domain) -> str:
+    """Why no such regression can be asked of X and Z, with the way out; "" where it can."""
+    if len(domain.x) != 1 or moment_columns.width(domain.x[0]) != 1:
+        told = f"{domain.x[0].name or 'x'} has levels without an order" if len(domain.x) == 1 else "there are more"
+        return f"{name} asks about one column X of numbers or two levels, and {told}: ask about one at a time"
+    if moment_columns.widths(domain.z) > MAX_COVARIATES:
+        return (
+            f"{name} holds up to {MAX_COVARIATES} columns of Z fixed, unordered levels counted one by "
+            f"one, and there are {moment_columns.widths(domain.z)}: leave some out"
+        )
+    return ""
+
+
+def own_units(x, y) -> float:
+    """Of a slope of X on [-1, 1], per unit of the column or from its first level to its second."""
+    del y
+    return 1.0 / x[0].half_range
+
+
+def told_of_x(x) -> str:
+    """Per what a slope is, from the rule of X."""
+    if effect_sizes.is_binary(x):
+        return f", {x.name} = {x.levels[1]} against {x.levels[0]}"
+    ends = f" clipped to [{x.lower:g}, {x.upper:g}]" if x.is_continuous else " as level numbers"
+    return f" per unit of {x.name}{ends}"
+
+
+@frozen_pytree
+class RegressionTest(PrivateTest):
+    """Base of regressions of y on x and z by one step about a private start: the slope of x, with its interval.
+
+    A subclass has a `family` (`statistics/regression_families.py`), `sentences` for its notes, and its spec says which
+    columns it takes. x: one column, numbers or two levels. z: up to ten columns, numbers or codes.
+    6 and 4 % of the budget release centres and scales of the continuous columns of x and z, where public numbers say
+    that these are more than noise (else nothing: the public bounds serve, and the scores get it); 35 % second moments
+    of the columns clipped there, which whiten them and give a start g0; the rest, in one to three rounds by public
+    numbers, the sums of the scores w (y - mu(z'g0)) z, with 75 % of a round, and of a row of the information, with
+    25 %. Weights w depend on x and z alone, so that neither they nor the clip bend a slope of the model.
+    Sensitivity: docs/theory/logistic_regression.md#sensitivity.
+
+    bound: public half range of continuous columns. enforce_rule: False runs the test even where the noise surely hides
+    the columns. centres, scales, start, stage, rounds, levelled: set by the stages (in half ranges).
+    """
+
+    bound: ArrayLike = 1.0
+    enforce_rule: bool = jax.tree.static(default=True)
+    centres: Any = None
+    scales: Any = None
+    start: Any = None
+    stage: str = jax.tree.static(default=CENTRES)
+    rounds: int = jax.tree.static(default=0)
+    levelled: tuple[bool, ...] = jax.tree.static(default=())
+
+    spec: ClassVar[TestSpec]
+    family: ClassVar[Any]
+    sentences: ClassVar[dict[str, str]]  # by names of notes: `LITTLE`, an interval without an end, uneven columns
+    most_information: ClassVar[float] = 1.0  # that records have on average, of the largest that one can have
+    reads_missing: ClassVar[bool] = True
+    uses_z: ClassVar[bool] = True
+    lattice: ClassVar[float] = 1.0 / GRID  # a rounding may go the other way in another program
+    gradient_free = moments.ROUNDED
+
+    def __post_init__(self):
+        super().__post_init__()
+        check.positive(bound=self.bound)
+
+    def mechanism_in_force(self):
+        whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        return divide(whole, SHARES) if self.stage == SCORES and not self.rounds else whole
+
+    def validity(self, data):
+        """Run, or refuse where the noise would surely hide the columns or the information."""
+        missing = self._missing(data)
+        if missing > 1.0:
+            sentence = (
+                f"with {data.x.shape[0]} records at this epsilon the noise hides what {self._with_layout(data).width} "
+                f"columns say about X; give about {math.ceil(2.0 * missing)} times as many records, or as large an "
+                "epsilon, or hold fewer columns fixed."
+            )
+            return validity.Validity(validity.REFUSE, sentence)
+        return validity.Validity(validity.RUN, self.spec.assumption)
+
+    def _missing(self, data) -> float:
+        """What the noise is of the largest that leaves something to see."""
+        test, num_records = self._with_layout(data), data.x.shape[0]
+        private = test._centres_are_known(num_records)
+        ahead = dataclasses.replace(test, centres=0.0 if private else None, rounds=0)._moments()
+        first, scores = ahead.first, ahead.second
+        clear = _clear(scores, num_records)
+        if math.isinf(clear):
+            return 0.0
+        variance = CLIPPED_VARIANCE if private else 1.0
+        noise = _sd(first.mechanism, first.sensitivity(num_records)) / num_records
+        return max(LIKELY * CLEAR / clear, CLEAR_MOMENTS * noise / variance)
+
+    def _with_layout(self, shapes):
+        columns = [moment_columns.described(shapes, role) for role in ("z", "x")]
+        return dataclasses.replace(
+            self, levelled=tuple(flag for part in columns for flag in moment_columns.flags(part))
+        )
+
+    def specialize(self, shapes):
+        """Centres, scales, moments, then the scores, in one round or several."""
+        if self.stage == SCORES:
+            return self._round() if self.rounds else self
+        num_records = shapes.x.shape[0]
+        if self.stage == MOMENTS:
+            return self._moments()
+        if self.stage == SCALES:
+            return self._stage(PrivateSpreads, SCALES_SHARE, MOMENTS, _with_scales, centres=self.centres)
+        refused = self.refusal(shapes.domain) if shapes.domain is not None else ""
+        if refused:
+            raise ValueError(f"{refused}.")
+        if num_records > moments.MAX_RECORDS:
+            raise ValueError(f"{num_records} records are too many for exact sums, at most {moments.MAX_RECORDS}.")
+        if self.enforce_rule:
+            self.validity(shapes).require()
+        test = self._with_layout(shapes).decided(num_records)
+        if test._centres_are_known(num_records):
+            return test._stage(PrivateCentres, CENTRES_SHARE, SCALES, _with_centres)
+        return test._moments()
+
+    def _centres_are_known(self, num_records: int) -> bool:
+        """Whether private centres are more than noise, by public numbers."""
+        if not self.num_clipped:
+            return False
+        whole = moment_test.centre_epsilon(self.mechanism_in_force(), self.num_clipped, CENTRES_SHARE)
+        return num_records * whole >= SELECTABLE
+
+    def _stage(self, kind, share, after: str, then, **fields):
+        whole = self.mechanism_in_force()
+        first = kind(
+            mechanism=whole.share(share),
+            columns=moment_test.feature_columns,
+            num_columns=self.num_clipped,
+            bound=self.bound,
+            **fields,
+        )
+        second = dataclasses.replace(self, epsilon=None, mechanism=whole, stage=after)
+        return Sequential(first=first, second=second, then=then)
+
+    def _moments(self):
+        whole = self.mechanism_in_force()
+        scores = self._scores(self.centres is not None)
+        first = MomentMatrix(mechanism=whole.share(MOMENTS_SHARE), of=scores)
+        return Sequential(first=first, second=scores, then=_with_start)
+
+    def _scores(self, centred: bool):
+        """The stage of scores, after private centres or without them."""
+        spent = MOMENTS_SHARE + (CENTRES_SHARE + SCALES_SHARE if centred else 0)
+        return dataclasses.replace(
+            self, epsilon=None, mechanism=self.mechanism_in_force().share(1 - spent), stage=SCORES
+        )
+
+    def decided(self, num_records: int):
+        """With the number of rounds before the last, by public numbers.
+
+        Before the first stage, since a simulation traces the budget in all later ones.
+        """
+        scores = dataclasses.replace(self._scores(self._centres_are_known(num_records)), rounds=0)
+        clear = _clear(scores, num_records)
+        return dataclasses.replace(self, rounds=sum(clear >= least for least in self.family.precise))
+
+    def _round(self):
+        """A share for scores about this start; the rest about the slopes that they say."""
+        rough = dataclasses.replace(self, mechanism=self.mechanism.share(ROUGH_SHARE), rounds=0)
+        rest = dataclasses.replace(self, mechanism=self.mechanism.share(1 - ROUGH_SHARE), rounds=self.rounds - 1)
+        return Sequential(first=rough, second=rest, then=_with_sums)
+
+    @property
+    def num_clipped(self) -> int:
+        """Continuous columns of z and x."""
+        return sum(not flag for flag in self.levelled)
+
+    @property
+    def width(self) -> int:
+        """p, columns of the matrix: z, x and y; as many as coordinates."""
+        return len(self.levelled) + 1
+
+    def refusal(self, domain: Domain) -> str:
+        """Why these columns cannot be asked about; "" where they can."""
+        return self.spec.why_not(domain)
+
+    def response(self, values):
+        """Y in the units of the model, (n,), from its column."""
+        raise NotImplementedError
+
+    # Private
+
+    def _scaling(self):
+        """(centres, half widths) of the columns of z and x, (d,), in half ranges."""
+        levelled = np.array(self.levelled)
+        if self.centres is None:
+            return jnp.zeros(len(levelled)), jnp.ones(len(levelled))
+        places = np.maximum(np.cumsum(~levelled) - 1, 0)
+        centres, scales = (
+            jnp.broadcast_to(jnp.asarray(part), (self.num_clipped,)) for part in (self.centres, self.scales)
+        )
+        return jnp.where(levelled, 0.0, centres[places]), jnp.where(levelled, 1.0, CLIP * scales[places])
+
+    def _columns(self, data):
+        """v (n, d), not clipped but at the public bounds, and y = 0 or 1, (n,)."""
+        values = jnp.nan_to_num(jnp.asarray(moment_test.matrix_of(data, False), float), nan=0.0)
+        values, response = values[:, :-1], self.response(values[:, -1])
+        values = jnp.where(np.array(self.levelled)[None], values, jnp.clip(values / self.bound, -1.0, 1.0))
+        centres, halves = self._scaling()
+        return (values - centres[None]) / halves[None], response
+
+    def columns(self, data):
+        """Columns of z, x and y on the grid of [-1, 1], (n, p)."""
+        values, response = self._columns(data)
+        return moments.on_grid(jnp.concatenate([values, 2.0 * response[:, None] - 1.0], axis=1))
+
+    def on_grid(self, data, num_records):
+        """Scores and rows of information (n, 2 p) in units, as whole numbers."""
+        del num_records
+        return jnp.round(self.start.of(*self._columns(data)) * GRID)
+
+    def statistic(self, key, data):
+        """Dict of both sums, (p,) each."""
+        del key
+        return self._halves(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
+
+    def _halves(self, both):
+        return {"scores": both[: self.width], "information": both[self.width :]}
+
+    def partial(self, chunk, num_records=None):
+        return sums.added(self, "on_grid", chunk, num_records, _totals_of_block)
+
+    def finish(self, totals):
+        return self._halves(totals["sums"] / GRID)
+
+    def sensitivity(self, num_records):
+        """Each sum moves by 1 and the roundings of its numbers at most, in units."""
+        budget, p = self.mechanism_in_force(), self.width
+        limit = np.full(p, 1.0 * num_records)
+
+        def of(name: str):
+            norm = budget[name].norm
+            moved = 1.0 + 2.0 * (math.sqrt(p) if norm is Norm.L2 else p) / GRID
+            return Sensitivity(moved, norm, Relation.REPLACE_ONE, lower=-limit, upper=limit)
+
+        return {name: of(name) for name in SHARES}
+
+    # What the releases say
+
+    def law(self, release) -> Law:
+        """What the last round says about the slope."""
+        budget, noise, value = self.mechanism_in_force(), release.sensitivity, release.value
+        scales = tuple(budget[name].scale(noise[name]) for name in SHARES)
+        per_scale = budget["scores"].variance(noise["scores"]) / jnp.maximum(scales[0], 1e-30) ** 2
+        found = Sums.of(self.start, value["scores"], value["information"], scales, per_scale, release.num_records)
+        return Law(found, budget["scores"])
+
+    def interpret(self, key, release):
+        """The slope of x, per unit of the data, with its interval; NaN where there is none."""
+        del key
+        law = self.law(release)
+        p_value = jnp.where(law.unknown, 1.0, law.p_value(0.0))
+        estimate, interval = law.effect(p_value)
+        told = (estimate, *effect_sizes.with_interval(estimate, interval))
+        return Interpretation(p_value, *jax.tree.map(lambda value: value * self.unit, told))
+
+    @property
+    def unit(self):
+        """Slope per unit of the data of a slope per sd of X apart from the others."""
+        half = self._scaling()[1][-1] * (1.0 if self.levelled[-1] else self.bound)
+        return self.start.root[-1, -1] / half
+
+    def one_sided(self, shapes, release, effect):
+        """By the pivot of the interval; both 1 where there is none."""
+        test = self.settled(shapes, release)
+        return test.law(release).one_sided(effect / test.unit)
+
+    def detectable_effect(self, shapes, release):
+        """The slope that would have been found with power 0.8, at this release's information."""
+        test = self.settled(shapes, release)
+        return test.law(release).detectable() * test.unit
+
+    def effect_notes(self, shapes, release):
+        """Why there is no interval; post-processing."""
+        test = self.settled(shapes, release)
+        law = test.law(release)
+        lost = jnp.isnan(law.effect(law.p_value(0.0))[1][0])
+        uneven = law.sums.uneven & ~law.unknown
+        found = law.unknown, lost & ~law.unknown & ~uneven, uneven
+        raised = zip(self.sentences.items(), found, strict=False)
+        return {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
+
+
+def _totals_of_block(values) -> dict[str, Any]:
+    """Of whole numbers (n, 2 p)."""
+    return {"sums": sums.totals(values, GRID)}
+
+
+def _sd(mechanism, sensitivity) -> float:
+    """Of the noise, a public number."""
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():  # also inside a compiled program
+        return float(np.sqrt(np.asarray(mechanism.variance(sensitivity))))
+
+
+def _clear(test, num_records: int) -> float:
+    """Most information that so many records can have, in sds of its noise; infinite where the budget is not known."""
+    mechanism = test.mechanism_in_force()["information"]
+    if not all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism)):
+        return math.inf
+    bound = test.sensitivity(num_records)["information"]
+    unit = regression_scores.information_unit(test.width - 1, bound.norm is Norm.L2)
+    return test.most_information * num_records / (_sd(mechanism, bound) * unit)
+
+
+def _with_centres(test, query, released):
+    """The test about the released centres; scales come next."""
+    return dataclasses.replace(test, centres=query.chosen(released))
+
+
+def _with_scales(test, query, released):
+    """The test in units of the released scales."""
+    return dataclasses.replace(test, scales=query.chosen(released))
+
+
+# between two stages of a release nothing is traced, and hundreds of small programs would be compiled one by one
+@functools.partial(jax.jit, static_argnames=("euclidean", "family"))
+def _started(noisy, euclidean: bool, family) -> Start:
+    return Start.about(noisy.matrix, jnp.sqrt(noisy.variance_per_scale) * noisy.scales[1, 1], euclidean, family)
+
+
+def _with_start(test, query, released):
+    noisy = jax.tree.map(jax.lax.stop_gradient, query.noisy(released))
+    return dataclasses.replace(test, start=_started(noisy, query.euclidean, test.family))
+
+
+_improved = jax.jit(Sums.improved, static_argnames="share")
+LAST = float((1 - ROUGH_SHARE) / ROUGH_SHARE)  # budget of the last round over that of the one before
+
+
+def _with_sums(test, query, released):
+    found = jax.tree.map(jax.lax.stop_gradient, query.law(released).sums)
+    return dataclasses.replace(test, start=_improved(found, share=0.0 if test.rounds else LAST))
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """What released sums say about the slope of X per sd, with the mechanism of their noise: one pivot for all."""
+
+    sums: Sums
+    mechanism: Any
+
+    def _tail(self, score, sd, noise):
+        return self.mechanism.combined_p_value(score, sd, noise)
+
+    def p_value(self, slope):
+        """Two-sided, of this slope."""
+        return self._tail(*self.sums.pivot(slope)[:3])
+
+    def one_sided(self, slope):
+        """P-values of the hypotheses that the slope is at most this, and at least this; 1 if there is no interval."""
+        score, *rest, _ = self.sums.pivot(slope)
+        further = 0.5 * self._tail(score, *rest)
+        sides = jnp.where(score < 0.0, 1.0 - further, further), jnp.where(score < 0.0, further, 1.0 - further)
+        return tuple(jnp.where(self.unknown | self.sums.uneven, 1.0, side) for side in sides)
+
+    @property
+    def unknown(self):
+        """Whether noise hides the information about X, or a direction of the columns."""
+        return ~((self.sums.clear >= CLEAR) & (self.sums.start.clear >= CLEAR_MOMENTS))
+
+    def effect(self, null_p_value):
+        """Estimate and interval, both from the pivot; NaN where there is none, or no end to it."""
+        estimate = self.sums.slope
+        _, sd, noise, information = self.sums.pivot(estimate)
+        reach = FAR * jnp.sqrt(sd**2 + self.sums.variance_per_scale * jnp.sum(noise**2)) / information
+        limit = self.sums.start.family.limit
+        lowest = jnp.minimum(jnp.maximum(estimate - reach, -limit), 0.0)
+        highest = jnp.maximum(jnp.minimum(estimate + reach, limit), 0.0)
+        low, high = effect_sizes.inverted(self.p_value, null_p_value, estimate, (lowest, highest))
+        hidden = self.unknown | self.sums.uneven | (low < -ENDLESS * limit) | (high > ENDLESS * limit)
+        return estimate, [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
+
+    def detectable(self):
+        """By the pivot at the estimate; NaN if unknown."""
+        _, sd, noise, information = self.sums.pivot(self.sums.slope)
+        spread = jnp.sqrt(sd**2 + self.sums.variance_per_scale * jnp.sum(noise**2))
+        found = effect_sizes.detectable(lambda off: self._tail(off, sd, noise), spread) / information
+        return jnp.where(self.unknown, jnp.nan, found)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 NODES = 24  # of the quadrature of a normal law
-STEEPEST = 3.0  # largest slope per sd of the start
 HALVINGS = 30
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(NODES)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -23,7 +22,8 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 class Logistic:
     """P(Y = 1) = mu(t) = 1/(1 + e^-t)."""
 
-    limit: ClassVar[float] = 3.5  # largest slope per sd that an interval can hold
+    steepest: ClassVar[float] = 3.0  # sd of the log odds: largest of a start from moments
+    limit: ClassVar[float] = 3.2  # largest slope per sd that an interval can hold
     precise: ClassVar[tuple[float, ...]] = (60.0, 150.0)  # sds of its noise that the information can be: a round more
     uneven: ClassVar[float] = 2.0  # of the records, more than which do not count where the columns are as modelled
     widest: ClassVar[float] = 1.6  # times as far the weights may reach, where noise is seen to be little
@@ -112,5 +112,5 @@ def normal_start(rate, with_y):
         chance = jax.nn.sigmoid(constant(sd) + sd * points)
         return sd * (weights @ (chance * (1.0 - chance))) < size
 
-    sd = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, STEEPEST))
+    sd = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, Logistic.steepest))
     return jnp.concatenate([constant(sd)[None], sd * with_y / size])

@@ -31,6 +31,7 @@ FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
 HALVINGS, STEPS = 30, 6
+ROUNDING = 1e-6
 
 
 def radius(num_columns: int, euclidean: bool) -> float:
@@ -107,6 +108,11 @@ class Start:
             dispersion=dispersion,
             family=family,
         )
+
+    @property
+    def steep(self):
+        """Whether all columns together say more about Y than a start from moments can: rounds have moved it beyond."""
+        return jnp.sqrt(jnp.sum(self.slopes[1:] ** 2)) > (1.0 + ROUNDING) * self.family.steepest
 
     @property
     def radius(self) -> float:

@@ -21,8 +21,9 @@ SENTENCES = {
     "not far above the noise, so there is no interval and the p-value is 1. More records of the rarer outcome, a "
     "larger epsilon or fewer columns of Z would help.",
     STEEP: "There is no interval: as far as this epsilon shows it, the slope may be steeper than any that is looked "
-    f"for, {Logistic.limit:g} in the log odds per standard deviation of X. So it is where X nearly determines Y, and "
-    "where few say yes in the far tail of a column held fixed. The p-value needs no such number.",
+    f"for, {Logistic.limit:g} in the log odds per standard deviation of X. So it is where X, or all columns together, "
+    "nearly determine Y, and where few say yes in the far tail of a column held fixed. The p-value needs no such "
+    "number.",
     UNEVEN: "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the "
     "width is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
     'kind = "ordinal" with its levels. The p-value needs no such thing.',

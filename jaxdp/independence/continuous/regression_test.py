@@ -406,7 +406,7 @@ class Law:
         score, *rest, _ = self.sums.pivot(slope)
         further = 0.5 * self._tail(score, *rest)
         sides = jnp.where(score < 0.0, 1.0 - further, further), jnp.where(score < 0.0, further, 1.0 - further)
-        return tuple(jnp.where(self.unknown | self.sums.uneven, 1.0, side) for side in sides)
+        return tuple(jnp.where(self.unknown | self.sums.uneven | self.sums.start.steep, 1.0, side) for side in sides)
 
     @property
     def unknown(self):
@@ -422,7 +422,8 @@ class Law:
         lowest = jnp.minimum(jnp.maximum(estimate - reach, -limit), 0.0)
         highest = jnp.maximum(jnp.minimum(estimate + reach, limit), 0.0)
         low, high = effect_sizes.inverted(self.p_value, null_p_value, estimate, (lowest, highest))
-        hidden = self.unknown | self.sums.uneven | (low < -ENDLESS * limit) | (high > ENDLESS * limit)
+        hidden = self.unknown | self.sums.uneven | self.sums.start.steep
+        hidden = hidden | (low < -ENDLESS * limit) | (high > ENDLESS * limit)
         return estimate, [jnp.where(hidden, jnp.nan, end) for end in (low, high)]
 
     def detectable(self):

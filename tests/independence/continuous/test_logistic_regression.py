@@ -283,6 +283,17 @@ def test_where_more_records_count_than_there_are_of_columns_as_modelled_there_is
     assert (float(sides[0]) == float(sides[1]) == 1.0) == uneven
 
 
+@pytest.mark.parametrize(("slope", "steep"), [(2.9, False), (3.0, False), (3.1, True)])
+def test_where_rounds_move_the_start_beyond_its_steepest_there_is_no_interval(slope, steep):
+    with jax.enable_x64(True):
+        start = jax.tree.map(jnp.asarray, logistic_examples.known(slopes=(0.0, 0.6 * slope, 0.8 * slope)))
+        law = regression_test.Law(sums_about(start, [0.0, 0.0, 0.0], [0.0, 0.0, 40.0]), Laplace(1.0))
+        _, interval = law.effect(law.p_value(0.0))
+        sides = law.one_sided(0.1)
+    assert bool(np.isnan(interval[0])) == steep
+    assert (float(sides[0]) == float(sides[1]) == 1.0) == steep
+
+
 def answers(test, n: int, slope: float, replicates: int):
     @jax.jit
     def every(keys):
@@ -379,7 +390,7 @@ def test_margins_are_about_the_log_odds_ratio():
         assert float(sides[place]) == pytest.approx(0.025, abs=2e-3)
 
 
-@pytest.mark.parametrize(("n", "stages"), [(5000, 3), (300_000, 5)])
+@pytest.mark.parametrize(("n", "stages"), [(1500, 3), (5000, 4), (300_000, 5)])
 def test_a_simulation_takes_as_many_rounds_as_a_release(n, stages):
     """It traces the budget, which decides how many there are: with it unknown there were always two more."""
     design = replicates.Design.of(functools.partial(logistic_examples.answers, n=n))

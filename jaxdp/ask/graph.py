@@ -55,6 +55,8 @@ def discover(table: Any, **how: Unpack[SearchOptions]) -> Graph:
     Errors: ValueError or TypeError in one sentence, before anything is charged; `BudgetExhausted` from the ledger.
     """
     found = asked(GraphQuery, table, how)
+    if how.get("keep") is not None:  # its graph is there: the next call is a new search
+        Path(how["keep"]).unlink(missing_ok=True)
     note = " ".join(text for text in (found.graph.note, found.protects) if text)
     return dataclasses.replace(found.graph, note=note)
 
@@ -222,7 +224,8 @@ class GraphQuery(TableQuery[GraphAnswer]):
         with contextlib.ExitStack() as stack:
             query = self
             if self.keep is not None:
-                opened = stack.enter_context(checkpoint.keeping(self.keep, account))
+                rules = [self.schema.rule(name) for name in self.names]
+                opened = stack.enter_context(checkpoint.keeping(self.keep, account, rules))
                 query, account = dataclasses.replace(self, keep=opened), None if account is None else opened
             return TableQuery.ask(query, table, key, account, on_stage=on_stage, **more)
 

@@ -249,3 +249,30 @@ def test_a_charge_pays_for_the_search_that_it_was_made_for_alone(monkeypatch, tm
         search(jaxdp.fresh_key(), path, epsilon=10.0, ledger=ledger)
     assert ledger.checkpoint(header["txid"]) == []
     assert [row.epsilon for row in ledger.rows()] == [0.001, 0.001]
+
+
+def test_a_finished_call_in_python_leaves_no_file_and_the_next_one_is_new_and_paid(tmp_path):
+    ledger, path = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=2.0), tmp_path / PLACE
+    rng, how = np.random.default_rng(0), {"epsilon": 1.0, "ledger": ledger, "keep": path}
+    for _ in range(2):
+        table = {name: rng.integers(0, 2, 300).tolist() for name in ("a", "b")}
+        jaxdp.discover(table, levels={"a": [0, 1], "b": [0, 1]}, **how)
+        assert not path.exists()
+    assert [row.epsilon for row in ledger.rows()] == [1.0, 1.0]
+
+
+def test_answers_are_of_one_schema(monkeypatch, tmp_path):
+    path, rng = tmp_path / PLACE, np.random.default_rng(0)
+    table = {name: rng.normal(size=800).tolist() for name in ("a", "b")}
+
+    def ask(half_width):
+        bounds = dict.fromkeys(table, (-half_width, half_width))
+        return jaxdp.discover(table, bounds=bounds, epsilon=1.0, method="moment_pc", keep=path)
+
+    with monkeypatch.context() as patched:
+        stop_after(patched, 1)
+        with pytest.raises(Killed):
+            ask(4.0)
+    with pytest.raises(ValueError, match="its schema is"):
+        ask(200.0)
+    assert ask(4.0).complete

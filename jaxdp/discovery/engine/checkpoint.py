@@ -37,11 +37,13 @@ class Checkpoint(Tape):
 
     Without a ledger they are lines of a file. With one they lie in the ledger, beside the charge, where each is
     given once whatever happens to copies of the file, which then only names the charge.
+    known: what is publicly known of the columns, such as their bounds, by its repr; None where nobody said.
     """
 
     path: Path = Path(FILE)
     descriptor: int = -1
     ledger: Any = None
+    known: Any = None
     header: dict[str, Any] = dataclasses.field(default_factory=dict)
     answers: list[str] = dataclasses.field(default_factory=list)
     given: int = 0
@@ -56,7 +58,9 @@ class Checkpoint(Tape):
 
         Errors: ValueError if the file is of another search.
         """
-        search = json.loads(json.dumps(dict(search) | {"ledger": self.ledger is not None}))
+        search = json.loads(
+            json.dumps(dict(search) | {"ledger": self.ledger is not None, "schema": _digest(self.known)})
+        )
         if not self.header:
             nonce = secrets.token_hex(16)
             self.header = {"search": search, "nonce": nonce, "txid": _transaction(search, nonce)}
@@ -139,8 +143,10 @@ class Checkpoint(Tape):
 
 
 @contextlib.contextmanager
-def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Checkpoint]:
+def keeping(path: str | os.PathLike, ledger=None, known: Any = None) -> Iterator[Checkpoint]:
     """The answers kept in a file, made if missing, held while the context lasts; itself an account for the ledger.
+
+    known: as in `Checkpoint`.
 
     Errors: ValueError for a file of something else, or one that another process holds; TypeError for an account that
     keeps no answers.
@@ -155,7 +161,7 @@ def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Checkpoint]:
             file_lock.take(descriptor, wait=False)
         except BlockingIOError:
             raise ValueError(f"{path} is held by another process that runs this search: wait for it.") from None
-        kept = Checkpoint(path=path, descriptor=descriptor, ledger=ledger)
+        kept = Checkpoint(path=path, descriptor=descriptor, ledger=ledger, known=known)
         kept.read()
         try:
             yield kept
@@ -169,6 +175,10 @@ def keeping(path: str | os.PathLike, ledger=None) -> Iterator[Checkpoint]:
 def _transaction(search: Mapping[str, Any], nonce: str) -> str:
     """The name of the charge of a search: nobody can find another search of the same name."""
     return hashlib.sha256(json.dumps([dict(search), nonce], sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _digest(known: Any) -> str | None:
+    return None if known is None else hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 
 def _book(account):

@@ -1,7 +1,9 @@
 """What few records, a large budget and a missing ledger say against an answer of any kind; all of it is public."""
 
+import contextlib
+import contextvars
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jaxdp._base import risk
@@ -15,13 +17,32 @@ NO_LEDGER = (
     "create makes it), or add up yourself what is spent on these records."
 )
 
+FILLED = (
+    "Lines that the file lacks of the {} records asked for, and lines and cells that do not parse, count as if nothing "
+    "stood in them (docs/schema.md#who-sees-what): columns whose values lie off what such a cell counts as are then "
+    "dependent for that reason alone. How many there are is not shown."
+)
+_filled: contextvars.ContextVar[int | None] = contextvars.ContextVar("filled", default=None)
+
+
+@contextlib.contextmanager
+def filled_up_to(records: int | None) -> Iterator[None]:
+    """Answers inside say that missing lines count as empty cells; records: the number asked for, None for none."""
+    token = _filled.set(records)
+    try:
+        yield
+    finally:
+        _filled.reset(token)
+
 
 def cautions(num_records: int, epsilon: float, mode: str, recorded: bool, rules: Iterable[Any] = ()) -> list[str]:
     """Sentences for the content of an answer. mode: of the release. recorded: whether an account was charged.
 
     rules: the schema's, of the columns that are asked about.
     """
-    found, released = hashed_levels.told(rules), mode == RELEASE
+    found, released, filled = hashed_levels.told(rules), mode == RELEASE, _filled.get()
+    if filled is not None:
+        found.append(FILLED.format(filled))
     if num_records < FEW_RECORDS:
         found.append(f"Few records ({num_records}): only what is strong, or common, shows above the noise.")
     if released and MUCH < epsilon < math.inf:

@@ -21,7 +21,7 @@ from jaxdp._base.amounts import spent
 from jaxdp._base.arguments import MAX_EPSILON, MIN_EPSILON
 from jaxdp.ask import reading
 from jaxdp.ask.calls import READING, SHARED, CallOptions
-from jaxdp.ask.cautions import cautions
+from jaxdp.ask.cautions import cautions, filled_up_to
 from jaxdp.ask.reading import Reading, Selection, Table
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Cost
@@ -110,7 +110,8 @@ class TableQuery[Answer](abc.ABC):
         on_stage("reading the data")
 
         def answered(data: Any, account: Any) -> Answer:
-            return query.answer(data, key, account, on_stage, **more)
+            with filled_up_to(how.records if how.strict else None):
+                return query.answer(data, key, account, on_stage, **more)
 
         with charge.explaining(account) as account:
             found = reading.read(answered, load, selection, account, self.public_columns)

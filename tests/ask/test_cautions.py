@@ -119,3 +119,14 @@ def test_an_ordinary_answer_has_no_cautions():
 def test_no_guess_is_called_certain_at_a_finite_epsilon(epsilon, told):
     found = cautions(1000, epsilon, "release", recorded=True)
     assert told in " ".join(found)
+
+
+@pytest.mark.parametrize(("strict", "records", "said"), [(True, 60, True), (True, None, False), (False, ROWS, False)])
+def test_a_strict_answer_says_that_missing_lines_were_filled(strict, records, said, tmp_path):
+    path = tmp_path / "t.csv"
+    pd.DataFrame(table()).to_csv(path, index=False)
+    how = {"strict": strict, "records": records, "epsilon": 1.0, **known("test")}
+    first = jaxdp.test(path, x="a", y="b", key=jax.random.key(0), **how)
+    for answer in (first, jaxdp.discover(path, key=jax.random.key(1), **how)):
+        cautions = answer.to_dict().get("cautions", [])
+        assert any("lacks of the 60 records" in text for text in cautions) is said

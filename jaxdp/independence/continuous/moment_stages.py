@@ -113,8 +113,10 @@ class PrivateMedian(PrivateQuery):
         """Candidates of a median."""
         raise NotImplementedError
 
+    furthest: ClassVar[float] = 0.5  # that a score of n records lies below 0, over n
+
     def sensitivity(self, num_records):
-        one = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE, lower=-0.5 * num_records, upper=0.0)
+        one = Sensitivity(1.0, Norm.LINF, Relation.REPLACE_ONE, lower=-self.furthest * num_records, upper=0.0)
         return {self.name(j): one for j in range(self.num_columns)}
 
     def chosen(self, release):
@@ -164,6 +166,7 @@ class PrivateSpreads(PrivateScales):
     """
 
     method: ClassVar[str] = "PrivateSpreads"
+    furthest: ClassVar[float] = 1.0 - LEFT
 
     def scores(self, below, num_records):
         counts = jnp.diff(below, prepend=0.0) if isinstance(below, jax.Array) else np.diff(below, prepend=0.0)

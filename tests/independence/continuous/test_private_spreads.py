@@ -75,3 +75,14 @@ def test_its_public_share_is_that_of_a_normal_column_and_no_column_has_more_than
     shares = moment_stages.spread_shares()
     assert shares.min() >= 0.0
     assert shares.max() == 1.0
+
+
+@pytest.mark.parametrize("kind", [PrivateSpreads, PrivateScales])
+@pytest.mark.parametrize("value", [0.0, 1e-9, 0.01, 1.0])
+def test_scores_keep_to_their_declared_range(kind, value):
+    query = spread(kind, centres=-1.0 if value == 1.0 else 0.0)
+    with jax.enable_x64(True):
+        scores = np.asarray(query.statistic(None, table(np.full(30, value)))["000"])
+    bound = query.sensitivity(30)["000"]
+    assert bound.lower <= scores.min()
+    assert scores.max() <= bound.upper

@@ -17,7 +17,7 @@ from jaxdp.core import Cost, Release
 from jaxdp.data.dataset import BINARY, Column, Data
 from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.logistic_regression import LogisticRegression
-from jaxdp.independence.continuous.moment_stages import LEFT, REACH
+from jaxdp.independence.continuous.moment_stages import LEFT, REACH, centre_grid, scale_grid
 from jaxdp.independence.continuous.regression_test import CENTRES_SHARE, GRID, SCALES_SHARE
 from jaxdp.mechanisms import Gaussian
 from jaxdp.plan import laws
@@ -189,35 +189,45 @@ def _noisy(query, key, value, num_records):
     return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
 
 
-def _placed(test, key, num_records, ranks):
-    """The test about private centres and scales of normal columns, that are off by Laplace noise in their scores.
+def _placed(test, key, num_records, noise):
+    """The test about private centres and scales of normal columns, as an exponential mechanism selects them.
 
-    ranks: scales of this noise, of a centre and of a scale.
+    noise: of it in the scores of a centre and of a scale, 2/epsilon each.
     """
     if test.centres is None:
         return test
-    off = jax.random.laplace(key, (2, test.num_clipped)) * jnp.stack(ranks)[:, None] / num_records
-    centre = jax.scipy.stats.norm.ppf(jnp.clip(0.5 + off[0], 0.01, 0.99))
-    ends = jnp.geomspace(20.0, 0.05, 400)
-    spread = jnp.interp(LEFT + off[1], _left_of_normal(ends), ends)
-    sd = test.scales
-    return dataclasses.replace(test, centres=sd * centre, scales=sd * spread / REACH)
+    of_centres, of_scales = jax.random.split(key)
+    sd, centres, ends = test.scales[:, None], jnp.asarray(centre_grid()), jnp.asarray(scale_grid())
+    centre = _selected(of_centres, centres, jax.scipy.stats.norm.cdf(centres / sd) - 0.5, num_records / noise[0])
+    left = _left_of_normal(ends / sd, centre[:, None] / sd)
+    spread = _selected(of_scales, ends, left - LEFT, num_records / noise[1])
+    return dataclasses.replace(test, centres=centre, scales=spread / REACH)
 
 
-def _left_of_normal(end):
-    """E min(xi^2/end^2, 1) of a standard normal xi: what `PrivateSpreads` compares with `LEFT`."""
+def _selected(key, grid, off, sharpness):
+    """For each column, the candidate whose score -|off| n is largest with Gumbel noise; off (p, candidates)."""
+    return grid[jnp.argmax(jax.random.gumbel(key, off.shape) - sharpness * jnp.abs(off), axis=1)]
+
+
+def _left_of_normal(end, centre):
+    """E min((xi - centre)^2/end^2, 1) of a standard normal xi: what `PrivateSpreads` compares with `LEFT`."""
     normal = jax.scipy.stats.norm
-    return (1.0 - 2.0 * (end * normal.pdf(end) + normal.sf(end))) / end**2 + 2.0 * normal.sf(end)
+    low, high = centre - end, centre + end
+    inside = normal.cdf(high) - normal.cdf(low)
+    second = (
+        inside * (1.0 + centre**2) + (low - 2.0 * centre) * normal.pdf(low) - (high - 2.0 * centre) * normal.pdf(high)
+    )
+    return second / end**2 + 1.0 - inside
 
 
 @jax.jit
-def _p_values(asked, key, data, chances, num_records, ranks):
+def _p_values(asked, key, data, chances, num_records, noise):
     """Of `DRAWS` tables. data: every place as a yes, then as a no; chances: of each, (2 `PLACES`,), with sum 1."""
     euclidean, rounds = asked.first.euclidean, asked.second.rounds
 
     def of(key):
         of_places, of_records, *keys = jax.random.split(key, 4 + rounds)
-        test = _placed(asked.second, of_places, num_records, ranks)
+        test = _placed(asked.second, of_places, num_records, noise)
         columns = test.columns(data)
         one = jnp.concatenate([jnp.ones((len(columns), 1)), columns], axis=1)
         off = jnp.sqrt(num_records * chances) * jax.random.normal(of_records, chances.shape)
@@ -239,7 +249,7 @@ def _p_values(asked, key, data, chances, num_records, ranks):
 def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
     """`LogisticRegression` on `DRAWS` tables of the setting's law, the same draws at every n, budget and effect.
 
-    Private centres and scales are off by the noise of an exponential mechanism in the ranks of normal columns.
+    Private centres and scales are selected as from normal columns.
     """
     assert isinstance(setting, LogisticSetting)
     with jax.enable_x64(True):
@@ -253,11 +263,11 @@ def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: floa
             test = dataclasses.replace(test, centres=0.0 * sd, scales=sd)
         chances = jnp.asarray(np.concatenate([chance, 1.0 - chance]) / PLACES)
         whole, count = test.mechanism_in_force(), max(test.num_clipped, 1)
-        ranks = tuple(
+        noise = tuple(
             min(2.0 / moment_test.centre_epsilon(whole, count, share), float(n))
             for share in (CENTRES_SHARE, SCALES_SHARE)
         )
-        p_values = _p_values(test._moments(), jax.random.key(SEED), data, chances, float(n), ranks)
+        p_values = _p_values(test._moments(), jax.random.key(SEED), data, chances, float(n), noise)
         return float(np.mean(np.asarray(p_values) < level))
 
 

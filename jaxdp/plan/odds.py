@@ -197,7 +197,7 @@ def _placed(test, key, num_records, noise):
     if test.centres is None:
         return test
     of_centres, of_scales = jax.random.split(key)
-    sd, centres, ends = test.scales[:, None], jnp.asarray(centre_grid()), jnp.asarray(scale_grid())
+    sd, centres, ends = test.scales[:, None], jnp.asarray(centre_grid())[None], jnp.asarray(scale_grid())[None]
     centre = _selected(of_centres, centres, jax.scipy.stats.norm.cdf(centres / sd) - 0.5, num_records / noise[0])
     left = _left_of_normal(ends / sd, centre[:, None] / sd)
     spread = _selected(of_scales, ends, left - LEFT, num_records / noise[1])
@@ -205,8 +205,8 @@ def _placed(test, key, num_records, noise):
 
 
 def _selected(key, grid, off, sharpness):
-    """For each column, the candidate whose score -|off| n is largest with Gumbel noise; off (p, candidates)."""
-    return grid[jnp.argmax(jax.random.gumbel(key, off.shape) - sharpness * jnp.abs(off), axis=1)]
+    """For each column the candidate of the largest noisy score -|off| n. grid: (1, candidates), off: (p, candidates)."""
+    return grid[0][jnp.argmax(jax.random.gumbel(key, off.shape) - sharpness * jnp.abs(off), axis=1)]
 
 
 def _left_of_normal(end, centre):

@@ -205,7 +205,7 @@ def _placed(test, key, num_records, noise):
 
 
 def _selected(key, grid, off, sharpness):
-    """For each column the candidate of the largest noisy score -|off| n. grid: (1, candidates), off: (p, candidates)."""
+    """Of each column the candidate of the largest noisy score -|off| n; grid (1, candidates), off (p, candidates)."""
     return grid[0][jnp.argmax(jax.random.gumbel(key, off.shape) - sharpness * jnp.abs(off), axis=1)]
 
 

@@ -124,6 +124,7 @@ def _private(args: argparse.Namespace) -> dict[str, str]:
             "--private goes with --ledger: bounds that were paid for without a record cannot be added to what later "
             "answers cost; create one with `jaxdp ledger create study.db --epsilon E`."
         )
+    options.prefer_cpu(args)
     options.keep_programs(args)
     names, delimiter = draft.header_of(args.data)
     dates = dict(_date(text, names) for text in args.dates or ())

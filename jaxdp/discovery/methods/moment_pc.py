@@ -145,10 +145,9 @@ def moment_pc(
         kept = colliders.explained(kept, lambda asked: scores.scores(asked)[:, 1])
         graph = session.graph(records, kept, told)
         few = test.validity(public_shapes(features)).verdict == validity.REFUSE
-        note = " ".join(
-            [*([NARROW.format(hidden)] if (hidden := _names(records, narrow)) else []), MODEL, *([FEW] * few)]
-        )
-        return dataclasses.replace(graph, note=note)
+        hidden = _names(records, narrow)
+        said = {NARROW.format(hidden): hidden, MODEL: True, FEW: few, colliders.ARROWS: graph.directed}
+        return dataclasses.replace(graph, note=" ".join(sentence for sentence, holds in said.items() if holds))
 
     return searched(key, "moment_pc", budget.cost(), records, found, ledger=ledger, keep=keep, asked=asked)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -159,8 +160,15 @@ class Query(TableQuery[Answer]):
         """The query by the best default that has sums, where nobody named the test and the best of all has none."""
         if not self.chosen or self.schema.unit or not self._needs_all(rows):
             return self  # how many rows persons have must not decide on the method of an answer
-        others = (dataclasses.replace(self, entry=entry) for entry in catalogue.defaults(self.domain))
-        return next((query for query in others if not query._needs_all(rows)), self)
+        return next(self._defaults_with_sums(rows), self)
+
+    def _defaults_with_sums(self, rows: int) -> Iterator[Query]:
+        """The query by each test that may be the default for its columns and has sums, the best first."""
+        for entry in catalogue.defaults(self.domain):
+            query = dataclasses.replace(self, entry=entry)
+            with contextlib.suppress(ValueError):  # it refuses such columns, as coarse cells refuse several numbers
+                if not query._needs_all(rows):
+                    yield query
 
     def _settled(self, selection: Selection) -> Query:
         """The query with what its public columns settle, by one pass over these alone, where its test can say so."""
@@ -189,10 +197,11 @@ class Query(TableQuery[Answer]):
         """Raises ValueError, before anything is read, if the test needs all records of a table that is too large."""
         told = self._needs_all(rows)
         if told:
+            others = [query.entry.name for query in self._defaults_with_sums(rows)]
+            use = f"use a test with sums ({' or '.join(others)}), or more memory" if others else "use more memory"
             raise ValueError(
                 f"{self.entry.name} must have all records in memory: {told}. "
-                f"{selection.in_memory(rows, self.entry.memory)}: use a test with sums (partition-gcm, "
-                "partial-correlation, or conditional-kendall on columns of levels), or more memory."
+                f"{selection.in_memory(rows, self.entry.memory)}: {use}."
             )
 
     def _require_one_row(self) -> None:

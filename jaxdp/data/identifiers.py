@@ -19,8 +19,8 @@ from jaxdp.data import batches, readers
 from jaxdp.data.notation import to_numbers
 from jaxdp.data.parse_report import texts_of
 
-PERSON, NUMBER, LABEL = 3, 2, 1  # how much a name says: whose a row is, which one of something it is, nothing
-MIN_KNOWN = {PERSON: 10, NUMBER: 30, LABEL: 20}  # fewer different values are levels of a category
+PERSON, WORD, NUMBER, LABEL = 4, 3, 2, 1  # what a name says: whose a row is, a person, one of something, nothing
+MIN_KNOWN = {PERSON: 10, WORD: 10, NUMBER: 30, LABEL: 20}  # fewer different values are levels of a category
 MAX_REPEATS = 100.0  # rows a value, from where on values are levels of a category, unless the name says more
 ALIKE = 0.75  # of the values of a column without such a name occur equally often, as in a table of repeated visits
 SAMPLE = 1 << 16  # rows after which most columns need not be counted any more
@@ -34,7 +34,7 @@ _WORD += r"pupil|student|employee)"
 _PERSON = re.compile(
     rf"(?:{_WORD}_?)?(?:id|ids|iid|uid|uuid|pid|idno|idnum|idcode)|{_WORD}_?(?:no|nr|num|number|code|key)"
 )
-_NUMBER = re.compile(rf"{_WORD}|.+_(?:id|uid|uuid)")
+_NUMBER = re.compile(r".+_(?:id|uid|uuid)")
 _TIME = re.compile(  # what repeats equally often in a table of visits, and says when a row was written, not whose it is
     r"date|day|dow|week|weekday|month|quarter|year|hour|minute|second|time|timestamp|period|wave|round|visit|session|"
     r"trial|item|question|rank|percentile|quantile|order|step|trend"
@@ -43,10 +43,12 @@ _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d{2}.*")
 
 
 def says(name: str) -> int:
-    """How much the name of a column says about whose a row is: `PERSON`, `NUMBER` or `LABEL`. Public."""
+    """How much the name of a column says about whose a row is: `PERSON`, `WORD`, `NUMBER` or `LABEL`. Public."""
     words = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
     if _PERSON.fullmatch(words):
         return PERSON
+    if re.fullmatch(_WORD, words):
+        return WORD
     return NUMBER if _NUMBER.fullmatch(words) else LABEL
 
 
@@ -186,7 +188,7 @@ class _Column:
             return True
         usual = int(np.bincount(counts).argmax())
         alike = usual >= 2 and float(np.mean(counts == usual)) >= ALIKE
-        return float(counts.mean()) <= MAX_REPEATS and (self._kind == NUMBER or (alike and not _says_when(name)))
+        return float(counts.mean()) <= MAX_REPEATS and (self._kind > LABEL or (alike and not _says_when(name)))
 
 
 def repeated(source: Any, delimiter: str = ",", unit: str = "") -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.data.texts import TextColumn, WholeColumn
+from jaxdp.data.texts import TextColumn, WholeColumn, as_number
 
 ISO = "iso"
 DAYS_TO_1970 = datetime.date(1970, 1, 1).toordinal()
@@ -53,11 +53,11 @@ class Notation:
         """One value of the schema itself, such as a bound: a number, or a date in this notation. NaN if neither."""
         if self.date:
             return self._day(value)
-        return self._number(value) if isinstance(value, str) else number_or_nan(value)
+        return self._number(value) if isinstance(value, str) else as_number(value)
 
     def _number(self, value: Any) -> float:
         if not isinstance(value, str):
-            return number_or_nan(value)
+            return as_number(value)
         text = value.strip()
         if self.percent:
             text = text.removesuffix("%").rstrip()
@@ -65,7 +65,7 @@ class Notation:
         if found is None or not re.search("[0-9]", found["whole"] + (found["fraction"] or "")):
             return math.nan
         whole = re.sub(r"[^-+0-9]", "", found["whole"])
-        return number_or_nan(f"{whole}.{found['fraction'] or '0'}{found['power'] or ''}")
+        return as_number(f"{whole}.{found['fraction'] or '0'}{found['power'] or ''}")
 
     def _day(self, value: Any) -> float:
         if isinstance(value, str):
@@ -111,18 +111,7 @@ def to_numbers(values: Sequence) -> np.ndarray:
         return values.astype(float, copy=False)
     if isinstance(values, TextColumn | WholeColumn):
         return values.numbers
-    try:
-        return np.fromiter(map(float, values), float, len(values))
-    except (TypeError, ValueError, OverflowError):
-        return np.fromiter(map(number_or_nan, values), float, len(values))
-
-
-def number_or_nan(value: Any) -> float:
-    """One value as a float; NaN where it is none."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    return np.fromiter(map(as_number, values), float, len(values))
 
 
 def truth_word(text: str, words: tuple[str, ...]) -> str | None:

@@ -33,7 +33,7 @@ class TextColumn(Sequence):
 
     @functools.cached_property
     def numbers(self) -> np.ndarray:
-        """float64 (n,), each cell as Python's `float` reads it; NaN where it does not."""
+        """float64 (n,), each cell as `as_number` reads it."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -91,9 +91,11 @@ def _floats(cells: Any) -> np.ndarray:
     return np.array(cells.to_numpy(zero_copy_only=False), float)
 
 
-def as_number(text: str) -> float:
-    """The number that Python reads in a text; NaN where there is none."""
+def as_number(value: Any) -> float:
+    """One value as a number; NaN where it is none, as a text with the underscore of Python's source ("1_0")."""
+    if isinstance(value, str) and "_" in value:
+        return math.nan
     try:
-        return float(text)
-    except ValueError:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
         return math.nan

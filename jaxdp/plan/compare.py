@@ -14,9 +14,10 @@ from jaxdp.accounting.renyi import zcdp_rho
 from jaxdp.independence.continuous.validity import LevelLost
 from jaxdp.plan.methods import plan_of, plans
 from jaxdp.plan.setting import Setting
-from jaxdp.plan.solve import LEVEL, Planned, PlannedTest
+from jaxdp.plan.solve import FORMULA, LEVEL, Planned, PlannedTest
 
 SIMULATED_ROW = 400  # replicates of a row that has no formula
+NEAR_ONE = 0.99  # a simulated power above it does not say how many records fewer would do without privacy
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -25,7 +26,8 @@ class Row(Compact):
 
     delta, rho: of Gaussian noise where it was planned; 0 and None for the test's own pure noise.
     found: name of the quantity that was looked for. reason: why there is no answer, or "".
-    cost_of_privacy: n over what the usual non-private test needs for this effect and power; None without answer.
+    cost_of_privacy: n over what the usual non-private test needs for this effect and power; None without answer, and for
+    a simulated power near 1.
     """
 
     method: str
@@ -77,7 +79,8 @@ def answer(
     wanted, method = unknown(**given), catalogue.own_name(method)
     planned = PlannedTest.of(method, setting, **how)
     given[wanted] = planned.solved(wanted, {name: value for name, value in given.items() if name != wanted})
-    public = planned.public_n(given["effect"], given["power"]) if given["power"] > planned.level else None
+    measurable = planned.level < given["power"] and (planned.engine == FORMULA or given["power"] <= NEAR_ONE)
+    public = planned.public_n(given["effect"], given["power"]) if measurable else None
     ratio = given["n"] / public if public else None
     rho = zcdp_rho(given["epsilon"], planned.delta) if planned.delta else None
     return Row(method, wanted, **given, cost_of_privacy=ratio, engine=planned.engine, delta=planned.delta, rho=rho)

@@ -69,7 +69,7 @@ def mean_difference_power(setting: Setting, n: int, epsilon: continuous.Budget, 
     """
     wide = continuous.WIDE**2
     seen = continuous.observed_moments(setting, effect, (continuous.WIDE, continuous.WIDE), 0.0)
-    group, response = ("y", "x") if setting.y.levels == 2 else ("x", "y")
+    group, response = ("y", "x") if mean_difference.group_is_y(setting.x, setting.y) else ("x", "y")
     unit = 1.0 if getattr(setting, response).levels else setting.residual_sd
     of_group, of_response = (wide * float(np.mean(seen[f"var_{name}"])) for name in (group, response))
     slope = wide * float(np.mean(seen["covariance"])) / of_group

@@ -131,10 +131,19 @@ def test_a_draft_says_by_the_name_alone_what_the_schema_may_need(files, capsys):
 
 
 @pytest.mark.parametrize(
+    ("name", "values", "warned"), [("subject", 12, True), ("area_id", 12, False), ("area_id", 40, True)]
+)
+def test_a_word_for_a_person_needs_ten_values_and_a_number_of_something_thirty(name, values, warned):
+    rng = np.random.default_rng(0)
+    table = {name: rng.integers(0, values, 400), "dose": rng.normal(size=400)}
+    assert (repr(name) in identifiers.repeated(table)) == warned
+
+
+@pytest.mark.parametrize(
     ("name", "kind"),
     [
         ("id", identifiers.PERSON), ("PatientID", identifiers.PERSON), ("subject_no", identifiers.PERSON),
-        ("person.id", identifiers.PERSON), ("hhid", identifiers.PERSON), ("subject", identifiers.NUMBER),
+        ("person.id", identifiers.PERSON), ("hhid", identifiers.PERSON), ("subject", identifiers.WORD),
         ("clinic_id", identifiers.NUMBER), ("paid", identifiers.LABEL), ("width", identifiers.LABEL),
         ("region", identifiers.LABEL), ("caseload", identifiers.LABEL),
     ],

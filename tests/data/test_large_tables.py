@@ -484,6 +484,17 @@ def test_pairs_whose_test_needs_all_records_are_refused_before_reading(folder, s
         jaxdp.test_pairs(str(folder), schema=SPEC, epsilon=1.0, columns=["x", "y"], given="z", method="band-gcm")
 
 
+def test_a_default_without_sums_names_what_would_work(folder, small_memory, monkeypatch):
+    """Two numbers as Z have no default with sums: tests within coarse cells would find what Z explains."""
+    monkeypatch.setattr(readers, "pieces", None)
+    columns = {name: {"kind": "continuous", "bounds": [-5, 15]} for name in ("x", "y", "z", "g")}
+    ask = functools.partial(jaxdp.test, str(folder), schema={"columns": columns}, epsilon=1.0, key=jax.random.key(0))
+    with pytest.raises(ValueError, match=r"^contrast-gcm must have all records in memory: [^;]*: use more memory\.$"):
+        ask(x="x", y="y", given=["z", "g"])
+    with pytest.raises(ValueError, match=r": use a test with sums \(quantile-table or partition-gcm\), or more memory"):
+        jaxdp.test(str(folder), schema=SPEC, method="mann-whitney", epsilon=1.0, x="b", y="x", key=jax.random.key(0))
+
+
 @pytest.mark.full
 def test_sums_of_one_and_of_three_workers_are_equal(folder, small_memory):
     distributed = pytest.importorskip("distributed")

@@ -27,6 +27,8 @@ GERMAN = Notation(decimal=",", thousands=".")
         (GERMAN, "1.5", math.nan),
         (GERMAN, "12.34,5", math.nan),
         (GERMAN, "1,234,567", math.nan),
+        (Notation(), "1_0", math.nan),
+        (GERMAN, "1_0", math.nan),
         (GERMAN, ",", math.nan),
         (GERMAN, "-", math.nan),
         (GERMAN, "e5", math.nan),

@@ -410,3 +410,29 @@ def test_intervals_of_log_odds_and_answers_without_an_interval_assume_no_spreads
 @pytest.mark.parametrize(("interval", "told"), [((-0.7, 0.0), " (odds ratio 0.497 to 1)"), (None, "")])
 def test_an_interval_of_a_logarithm_is_told_as_that_of_the_ratio(interval, told):
     assert effect_sizes.describe_ratio("odds ratio", interval) == told
+
+
+@pytest.mark.full
+def test_petos_odds_ratio_is_called_so_and_its_interval_is_of_its_limit():
+    """Unequal arms, an odds ratio of 5: Peto's is 13.1 there (docs/theory/effect_sizes.md#peto)."""
+    share, rate, ratio = 0.1, 0.05, 5.0
+    odds = rate / (1.0 - rate) * ratio
+    both = share * odds / (1.0 + odds)
+    mean = both + (1.0 - share) * rate
+    limit = (both - share * mean) / (share * (1.0 - share) * mean * (1.0 - mean))
+    assert math.exp(limit) == pytest.approx(13.13, abs=0.01)
+    levels = {"arm": ["old", "new"], "event": ["no", "yes"]}
+    schema = {"columns": {name: {"kind": "binary", "levels": names} for name, names in levels.items()}}
+    covered = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        arm = rng.random(8000) < share
+        event = rng.random(8000) < np.where(arm, odds / (1.0 + odds), rate)
+        columns = {name: np.array(levels[name])[1 * codes] for name, codes in (("arm", arm), ("event", event))}
+        how = {"schema": schema, "epsilon": 4.0, "key": jax.random.key(seed), "method": "conditional-kendall"}
+        found = jaxdp.test(columns, x="arm", y="event", **how)
+        covered += found.interval[0] <= limit <= found.interval[1]
+    told = " ".join(found.sentences())
+    assert "Peto's odds ratio" in told
+    assert "logistic-regression estimates the odds ratio itself" in told
+    assert covered >= 9

@@ -35,6 +35,7 @@ LAWS = {  # margins: (law, V)
     EVEN: (("none", 0.0), ("signs", 0.1), ("coupled", 0.3), ("coupled", 0.6)),
     TENTH: (("none", 0.0), ("signs", 0.05), ("rare", 0.1), ("rare", 0.3), ("rare", 0.5)),
 }
+APART = ((4, 4), EVEN, "apart", 3.0**-0.5)  # levels that never meet, at a V below 1
 SEED = 41
 
 
@@ -47,7 +48,8 @@ def chances(shape, margins: str, law: str, size: float):
     """A table with these margins and this V.
 
     signs: departures in all cells, of signs without a pattern. coupled: a part of the records has levels of the same
-    rank. rare: the last levels go together.
+    rank. rare: the last levels go together. apart: the first half of the levels of one column never meets the second
+    half of the other's.
     """
     p, q = (margin(levels, margins) for levels in shape)
     product = p[:, None] * q[None, :]
@@ -56,6 +58,9 @@ def chances(shape, margins: str, law: str, size: float):
         upper = np.minimum(first[1:, None], second[None, 1:])
         lower = np.maximum(first[:-1, None], second[None, :-1])
         away = np.maximum(upper - lower, 0.0) - product
+    elif law == "apart":
+        halves = [np.arange(levels) < levels // 2 for levels in shape]
+        away = product * np.where(halves[0][:, None] == halves[1], 1.0, -1.0)
     else:
         signs = np.random.default_rng(0).choice([-1.0, 1.0], shape)
         last = [np.r_[np.zeros(levels - 1), 1.0] for levels in shape]
@@ -147,7 +152,8 @@ def measure(n: int, epsilon: float, replicates: int, shape, margins: str, law: s
 
 def designs():
     """(shape, margins, law, V) of the table."""
-    return [(shape, margins, *kind) for shape in SHAPES for margins, kinds in LAWS.items() for kind in kinds]
+    along = [(shape, margins, *kind) for shape in SHAPES for margins, kinds in LAWS.items() for kind in kinds]
+    return [*along, APART]
 
 
 def table() -> str:
@@ -169,7 +175,7 @@ def table() -> str:
     for shape, margins, law, size in designs():
         key = ("x".join(map(str, shape)), margins, law, size)
         cells = [found.get((*key, *column)) for column in columns]
-        lines.append("| " + " | ".join([*key[:3], f"{size:g}", *map(cell, cells)]) + " |")
+        lines.append("| " + " | ".join([*key[:3], f"{size:.3g}", *map(cell, cells)]) + " |")
     return "\n".join(lines) + "\n"
 
 

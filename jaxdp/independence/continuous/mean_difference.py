@@ -54,9 +54,14 @@ def comparable(domain) -> bool:
     return len(columns) == 2 and numbers and any(column.levels == 2 for column in columns)
 
 
-def groups_and_response(x, y, levels=lambda rule: len(rule.levels)):
-    """The rules of the group and of the response: y is the group if it has two levels."""
-    return (y, x) if levels(y) == 2 else (x, y)
+def group_is_y(x, y) -> bool:
+    """Whether y is the group: where it alone has two levels. Of two such columns x is, as `y ~ x` is read."""
+    return x.levels != 2 and y.levels == 2
+
+
+def groups_and_response(x, y):
+    """The schema's rules of the group and of the response, in the same order."""
+    return (y, x) if len(x.levels) != 2 else (x, y)
 
 
 def own_units(x, y) -> float:
@@ -71,7 +76,8 @@ def describe_effect(test, x, y, interval) -> str:
     name = f"the logarithm of {response.name}" if response.logarithmic else response.name
     ends = f" clipped to [{response.lower:g}, {response.upper:g}]" if response.is_continuous else f" {AS_NUMBERS}"
     if len(response.levels) == 2:
-        name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares"
+        name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares:"
+        return f" of {name}{ends} where {group.name} is {group.levels[1]}, less where it is {group.levels[0]}"
     return f" of {name}{ends}, {group.levels[1]} - {group.levels[0]}"
 
 
@@ -130,7 +136,7 @@ def _with_groups(test, query, released):
 class MeanDifference(PrivateTest):
     """Private Welch test: does the mean of a response differ between two groups? With the difference and its interval.
 
-    One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
+    One of x and y is the group (two levels, private), the other the response; where both have two levels x is the
     group. No z: `LinearRegression` adjusts, and so does `WinsorisedMeanDifference`.
     The estimand is the difference of the means of the response clipped at its public bounds, and of nothing else: no
     private clip. First a fifth of the budget releases the size of the second group and W times the sum of responses;
@@ -202,8 +208,8 @@ class MeanDifference(PrivateTest):
             epsilon=None,
             mechanism=whole.share(1 - SIZES_SHARE),
             stage=SCORES,
-            group_is_y=y[0].levels == 2,
-            levelled=moment_columns.bounded((x if y[0].levels == 2 else y)[0]),
+            group_is_y=group_is_y(x[0], y[0]),
+            levelled=moment_columns.bounded((x if group_is_y(x[0], y[0]) else y)[0]),
         )
         sizes = GroupSizes(mechanism=whole.share(SIZES_SHARE), of=scores)
         return Sequential(first=sizes, second=scores, then=_with_groups)

@@ -13,7 +13,7 @@ import jax
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import Domain
 from jaxdp.independence.continuous import moment_test, validity
-from jaxdp.independence.continuous.mean_difference import comparable, groups_and_response, own_units
+from jaxdp.independence.continuous.mean_difference import comparable, group_is_y, groups_and_response, own_units
 from jaxdp.independence.continuous.moment_columns import described
 from jaxdp.independence.continuous.moment_test import MomentTest
 from jaxdp.spec import Planning, TestSpec
@@ -41,7 +41,7 @@ class WinsorisedMeanDifference(MomentTest):
     The response is winsorised at a private centre and scale, and both groups are taken for normals with one sd: where
     they are skewed, or spread differently, the difference of their plain means may lie outside of every interval.
 
-    One of x and y is the group (two levels, private), the other the response; where both have two levels y is the
+    One of x and y is the group (two levels, private), the other the response; where both have two levels x is the
     group. z, if given, adjusts linearly. Statistic, sensitivity, privacy: as `WinsorisedPartialCorrelation`.
     P-value: that of slope 0 of the response on the group; noise counted. The difference is that of two normals with one
     sd, seen through one clip; given z it is twice the slope.
@@ -81,7 +81,7 @@ class WinsorisedMeanDifference(MomentTest):
                 "winsorised-mean-difference compares two groups: x or y must be one column of two levels; use "
                 "linear-regression."
             )
-        return dataclasses.replace(self, group_is_y=y[0].levels == 2)._with_stages(shapes)
+        return dataclasses.replace(self, group_is_y=group_is_y(x[0], y[0]))._with_stages(shapes)
 
     def validity(self, data):
         """Run, flag columns of Z that may be far from normal, or refuse too few records."""

@@ -21,13 +21,18 @@ KENDALL_BOUNDS = ((1.5, 3.0, 2.0), (1.0, 2.0, 2.0), (1.0, 2.0, 1.0))
 # and -1/8).
 VARIANCE_BOUNDS = ((1 / 3, 0.357, 0.357), (1 / 3, 0.357, 0.357), (0.25, 0.375, 0.375))
 MAX_LOG_ODDS = 8.0
+ONE_STEP = (  # docs/theory/effect_sizes.md#peto
+    ", a one-step estimate, which is near the odds ratio up to about 1.5, and further where both levels of X and of Y "
+    "have alike many records; logistic-regression estimates the odds ratio itself"
+)
 
 
 def _describe_effect(test, x, y, interval) -> str:
     """Which number it is, and what goes with what."""
     del test
     if effect_sizes.is_binary(x[0]) and effect_sizes.is_binary(y[0]):
-        told = ": the logarithm of Peto's odds ratio" + effect_sizes.describe_ratio("odds ratio", interval)
+        told = ": the logarithm of Peto's odds ratio"
+        told += effect_sizes.describe_ratio("Peto's odds ratio", interval) + ONE_STEP
     else:
         told = ": Kendall's tau-a, the share of pairs of records that agree less that of pairs that disagree"
         told += effect_sizes.describe_assumption(x[0], y[0], interval)

@@ -104,8 +104,11 @@ class Path(NamedTuple):
         product = _independent(law)
         away, expected = _pooled(law - product), _pooled(product)
         away = jnp.where(expected > 0.0, away**2 / jnp.maximum(expected, noisy.TINY), 0.0)
-        found = jnp.minimum(jnp.sqrt(jnp.sum(away) / (min(expected.shape) - 1.0)), 1.0)
-        return jnp.sign(t) * jnp.where(jnp.abs(t) > FURTHEST * (1.0 - 4.0 * 0.5**STEPS), 1.0, found)
+        return jnp.sign(t) * jnp.minimum(jnp.sqrt(jnp.sum(away) / (min(expected.shape) - 1.0)), 1.0)
+
+    def beyond(self, t):
+        """Whether a search for t ended where the path does, so that no law on it departs far enough."""
+        return jnp.abs(t) > FURTHEST * (1.0 - 4.0 * 0.5**STEPS)
 
 
 def _pooled(cells):
@@ -208,12 +211,24 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
         low, side = jnp.where(kept, 0.0, jnp.maximum(low, step)), jnp.ones(())
         estimate = jnp.where(estimate < 2.0 * step, 0.0, estimate)
     estimate = jnp.maximum(estimate, low)
-    ends = [side * path.size(end) for end in (low, jnp.maximum(high, estimate))]
+    ends = [side * _end(path, end, plain, miss) for end in (low, jnp.maximum(high, estimate))]
     interval = jnp.minimum(*ends), jnp.maximum(*ends)
     everything = effect_sizes.EVERYTHING * (2.0 if path.signed else 1.0)
     unknown = hidden(path) | (interval[1] - interval[0] >= everything)
     known = [jnp.where(unknown, jnp.nan, number) for number in (side * path.size(estimate), *interval)]
     return known[0], tuple(known[1:])
+
+
+def _end(path: Path, t, q_v, miss):
+    """V at an end of the interval; past the path's end as much more as Q_V is than the least likely there.
+
+    Where levels never meet, the last law on the path has the V of the table, which sampling may pass, and not 1.
+    """
+    if path.signed:
+        return jnp.where(path.beyond(t), jnp.sign(t), path.size(t))
+    least = jnp.quantile(path.statistics(path.tables(FURTHEST))[1], 0.5 * miss)
+    further = jnp.sqrt(jnp.maximum(q_v / jnp.maximum(least, noisy.TINY), 1.0))
+    return jnp.minimum(path.size(t) * jnp.where(path.beyond(t), further, 1.0), 1.0)
 
 
 def rank(reached):
@@ -259,5 +274,4 @@ def detectable(table, total, mechanism, sensitivity, miss=effect_sizes.MISS):
         return (found & (t > 0.0))[None]
 
     at = crossings(path, conditions, 1)[0]
-    beyond = at > FURTHEST * (1.0 - 4.0 * 0.5**STEPS)
-    return jnp.where(hidden(path), jnp.nan, jnp.where(beyond, math.inf, path.size(at)))
+    return jnp.where(hidden(path), jnp.nan, jnp.where(path.beyond(at), math.inf, path.size(at)))

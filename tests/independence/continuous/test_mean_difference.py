@@ -68,9 +68,9 @@ def test_a_response_of_two_levels_is_a_difference_of_shares():
     columns = {"arm": np.where(arm, "new", "old"), "cured": np.where(rng.random(4000) < 0.3 + 0.2 * arm, "yes", "no")}
     levels = {"arm": ["old", "new"], "cured": ["no", "yes"]}
     public = {"epsilon": 4.0, "method": "mean-difference", "levels": levels, "key": jax.random.key(2)}
-    found = jaxdp.test(columns, x="cured", y="arm", **public)
+    found = jaxdp.test(columns, x="arm", y="cured", **public)
     assert found.interval[0] < 0.2 < found.interval[1]
-    assert "shares, new - old" in " ".join(found.sentences())
+    assert "shares: where arm is new, less where it is old" in " ".join(found.sentences())
 
 
 def test_detectable_effect_interval_and_effect_are_on_one_scale():
@@ -261,3 +261,20 @@ def test_the_evidence_asks_as_people_ask():
 def test_an_interval_from_few_records_is_within_what_is_possible():
     released = core.run(MeanDifference(epsilon=0.2), jax.random.key(0), two_groups(jax.random.key(0), 5000))
     assert -group_scores.FAR <= float(released.interval[0]) <= float(released.interval[1]) <= group_scores.FAR
+
+
+@pytest.mark.parametrize("method", ["mean-difference", "winsorised-mean-difference"])
+def test_of_two_columns_of_two_levels_x_is_the_group(method):
+    """A trial as it is asked: shares of an event between arms, and not of the arms between outcomes."""
+    rng = np.random.default_rng(3)
+    arm = rng.random(6000) < 0.2
+    event = rng.random(6000) < np.where(arm, 0.30, 0.10)
+    columns = {"arm": np.where(arm, "new", "old"), "event": np.where(event, "yes", "no")}
+    schema = {"arm": {"kind": "binary", "levels": ["old", "new"]}, "event": {"kind": "binary", "levels": ["no", "yes"]}}
+    how = {"schema": {"columns": schema}, "epsilon": 8.0, "key": jax.random.key(1), "method": method}
+    found = jaxdp.test(columns, x="arm", y="event", **how)
+    assert found.interval[0] < 0.2 < found.interval[1]
+    assert found.effect == pytest.approx(0.2, abs=0.05)
+    if method == "mean-difference":
+        said = " ".join(found.sentences())
+        assert "of event = yes, a difference of shares: where arm is new, less where it is old" in said

@@ -96,6 +96,26 @@ def test_coverage(shape, size):
     assert ((low <= size + 1e-6) & (size <= high)).sum() >= 50  # of 60: a share of 0.95 gives less once in 1700 times
 
 
+@pytest.mark.parametrize("law", ["blocks", "ring"])
+def test_levels_that_never_meet_have_the_size_of_their_table(law):
+    """Their V is below 1, and so must an interval be that sampling takes past the last law with those empty cells."""
+    table = np.kron(np.eye(2), np.ones((2, 2))) if law == "blocks" else np.eye(4) + np.roll(np.eye(4), 1, 0)
+    size = contingency.association(table.astype(int), method="cramer", correction=False)
+    cells = np.random.default_rng(5).multinomial(4 * NUM, (table / table.sum()).ravel(), size=20)
+    mechanism, sensitivity = Laplace(2.0), released(None)[2]
+    keys = jax.random.split(jax.random.key(7), 20)
+
+    @jax.jit
+    def found(key, counts):
+        key, key_noise = jax.random.split(key)
+        noisy = counts.reshape(4, 4) + mechanism.noise(key_noise, sensitivity, (4, 4))
+        return cramers_v.sized(key, jnp.asarray(0.001), noisy, 4.0 * NUM, mechanism, sensitivity)
+
+    estimates, (low, high) = (np.asarray(part) for part in jax.lax.map(lambda of: found(*of), (keys, 1.0 * cells)))
+    assert ((low <= size) & (size <= high)).sum() >= 17
+    assert (high < size + 0.1).all() and (abs(estimates - size) < 0.1).all()
+
+
 @pytest.mark.full
 def test_what_would_have_been_found_is_found_with_that_power():
     table = jnp.full((3, 4), NUM / 12.0)

@@ -19,6 +19,7 @@ CURVE_POINTS = 15
 MAX_CURVES = 8
 FILES = ("power.png", "plan.json", "comparison.csv", "report.html", *plan_epsilon.FILES)
 LEVEL_WARNING = 1.2  # times the level: a rate of false alarms surely above it is told
+FAR_OFF = 0.05  # of a power, beyond the interval of the check
 LEVEL_LOST = "loses its level"
 LINES = "means of X and Y that are linear in Z: the test removes no more, and where Z bends them it rejects true nulls"
 EXAMPLES = """examples:
@@ -234,6 +235,16 @@ def _changes(row, setting, args: argparse.Namespace) -> list[dict]:
     return [dataclasses.asdict(change) for change in found]
 
 
+def contradiction(planned: float, checked: dict) -> str:
+    """What to make of made-up data that find the effect clearly more or less often than was planned; "" elsewhere."""
+    low, high = checked["power_interval"]
+    if high < planned - FAR_OFF:
+        return "these data find the effect less often than the formula says: go by them, and plan for more records."
+    if low > planned + FAR_OFF:
+        return "these data find the effect more often than the formula says: go by them; fewer records would do."
+    return ""
+
+
 def _loses_level(checked: dict, level: float) -> bool:
     return checked["level_interval"][0] > LEVEL_WARNING * level
 
@@ -373,6 +384,8 @@ def summary(rows, content: dict, folder: Path) -> str:
             f"  checked    power {checked['power']:.3f} [{low:.3f}, {high:.3f}], level {checked['level']:.3f} "
             f"in {checked['replicates']} made-up data sets each"
         )
+        told = contradiction(rows[0].power, checked)
+        lines += [sections.paragraph("warning", told)] if told else []
         if _loses_level(checked, content["level"]):
             lines.append(
                 f"  warning    without the effect it rejects {checked['level']:.0%} of these data, not "

@@ -26,8 +26,8 @@ class Row(Compact):
 
     delta, rho: of Gaussian noise where it was planned; 0 and None for the test's own pure noise.
     found: name of the quantity that was looked for. reason: why there is no answer, or "".
-    cost_of_privacy: n over what the usual non-private test needs for this effect and power; None without answer, and for
-    a simulated power near 1.
+    cost_of_privacy: n over what the usual non-private test needs for this effect and power; None without answer, and
+    for a simulated power near 1.
     """
 
     method: str

@@ -28,10 +28,11 @@ from jaxdp.plan import laws
 from jaxdp.plan.methods import MIN_N, Plan, plan_of
 from jaxdp.plan.setting import Setting
 from jaxdp.simulate import power as replicates_of
+from jaxdp.statistics import sums
 
 FORMULA, SIMULATION, AUTO = "formula", "simulation", "auto"
 LEVEL, WANTED_POWER, REPLICATES, SEED = 0.05, 0.8, 1000, 8
-MAX_N = 10**9
+MAX_N = sums.MAX_RECORDS  # tests with exact sums refuse more
 MAX_SIMULATED_N = 50_000
 EPSILONS, EFFECTS = (1e-3, 1e3), (1e-4, 30.0)
 ROUNDS, CLOSE = 8, 1.02  # of a simulated search: at most so many steps after doubling, then within 2 %

@@ -26,7 +26,7 @@ def kendall_power(setting: Setting, n: int, epsilon: float, effect: float, level
     """ConditionalKendall: U ~ N(mean, V) + noise, V released and guarded."""
     binary = setting.x.levels == setting.y.levels == 2
     row = sum(0 < c.levels <= 2 for c in (setting.x, setting.y))
-    agreement, untied = _rank_profile(setting, effect)
+    agreement, _, untied = _rank_profile(setting, effect)
     offset = 0.0 if binary else concordance.KENDALL_OFFSET
 
     def pairs(count):
@@ -51,11 +51,7 @@ def kendall_power(setting: Setting, n: int, epsilon: float, effect: float, level
 
 def spearman_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
     """ConditionalSpearman: U ~ N(mean, V) + noise, V released and guarded."""
-    agreement, untied = _rank_profile(setting, effect)
-    if setting.x.levels or setting.y.levels:
-        large = agreement
-    else:
-        large = np.full_like(agreement, 6.0 / math.pi * math.asin(float(correlation(effect)) / 2.0))
+    agreement, large, untied = _rank_profile(setting, effect)
     expected = _stratum_sizes(setting, n)
     # E rho of n records mixes the large-sample value with Kendall's (Moran 1948)
     one = laws.mean_of_counts(lambda count: np.maximum(count - 1.0, 0.0), expected)
@@ -90,11 +86,12 @@ def _free(setting: Setting, count):
 
 @functools.lru_cache(maxsize=256)
 def _rank_profile(setting: Setting, effect: float):
-    """By place in Z: E sgn(x - x') sgn(y - y') of two records, and the untied share of columns with levels."""
+    """By place in Z: E sgn(x - x') sgn(y - y') of two records, 3 E sgn(x - x') sgn(y - y'') of three, untied shares."""
     value = float(correlation(effect))
     bend_x, bend_y, ratio = setting.profile()
     if not (setting.x.levels or setting.y.levels):
-        return np.full(ratio.shape, 2.0 / math.pi * math.asin(value)), np.ones(ratio.shape)
+        found = 2.0 / math.pi * math.asin(value), 6.0 / math.pi * math.asin(value / 2.0), 1.0
+        return tuple(np.full(ratio.shape, part) for part in found)
     edges = [
         laws.Steps.equal(column.levels or SURROGATE_LEVELS, sd).edges
         for column, sd in zip((setting.x, setting.y), setting.hidden_sds(effect), strict=True)
@@ -102,7 +99,8 @@ def _rank_profile(setting: Setting, effect: float):
     tables = laws.shifted_tables(bend_x, bend_y, effect, edges[0], edges[1])
     cubes = [1.0 - np.sum(tables.sum(axis) ** 3, axis=1) for axis in (2, 1)]
     shares = [part for part, column in zip(cubes, (setting.x, setting.y), strict=True) if column.levels]
-    return np.array([_agreement(table) for table in tables]), np.prod(shares, axis=0)
+    agreements, grades = (np.array([of(table) for table in tables]) for of in (_agreement, _of_grades))
+    return agreements, grades, np.prod(shares, axis=0)
 
 
 def _agreement(table: np.ndarray) -> float:
@@ -110,6 +108,11 @@ def _agreement(table: np.ndarray) -> float:
     below[1:, 1:] = table.cumsum(0).cumsum(1)
     margin = np.concatenate([[0.0], table.sum(1).cumsum()])[:-1, None]
     return float(2.0 * np.sum(table * (below[:-1, :-1] - (margin - below[:-1, 1:]))))
+
+
+def _of_grades(table: np.ndarray) -> float:
+    grades = (part.cumsum() + part.cumsum() - part - 1.0 for part in (table.sum(1), table.sum(0)))
+    return float(3.0 * np.einsum("ij,i,j", table, *grades))
 
 
 def noisy_table_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:

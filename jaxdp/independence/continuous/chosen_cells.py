@@ -20,7 +20,7 @@ from jaxdp.independence import builders
 from jaxdp.independence.continuous.coarse_cells import WithinCells
 from jaxdp.independence.continuous.partition_gcm import PartitionGCM
 from jaxdp.mechanisms import Laplace
-from jaxdp.spec import TestSpec
+from jaxdp.spec import TestSpec, continuous_columns_of_z, on_a_line
 from jaxdp.statistics import partition, sums
 
 # A record's arrival in a cell of m raises SSx_b by m/(m + 1) (x - mean)^2 < 4 for x in [-1, 1], its departure lowers
@@ -162,6 +162,7 @@ class ChosenCells(WithinCells):
         alternatives="covariance of X and Y given Z",
         effect=PartitionGCM.spec.effect,
         describe_effect=PartitionGCM.spec.describe_effect,
+        accepts=lambda domain: on_a_line(domain) and 1 <= len(domain.z) == continuous_columns_of_z(domain) <= 3,
         theory="docs/theory/partition_gcm.md",
     )
     default_mechanism = Laplace

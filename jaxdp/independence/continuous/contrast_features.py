@@ -16,7 +16,7 @@ from jaxdp.independence.continuous.contrast_order import DEPTHS, ContrastTest
 from jaxdp.independence.continuous.feature_gcm import WEIGHTS, from_domain
 from jaxdp.independence.continuous.neighbour_test import as_number, count_columns, num_strata, num_values
 from jaxdp.independence.tables.noisy_table import require_one_column
-from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z
+from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z, on_a_line
 from jaxdp.statistics.neighbours import window_features
 
 # Measured on simulated nulls, not proved: null variance per record of each entry (#null-rates).
@@ -54,7 +54,7 @@ class ContrastFeatures(ContrastTest):
         from_domain=from_domain,
         options=("residual_scale",),
         alternatives="dependence of X or its size with Y or its size given Z: line, bend, spread, product, not waves",
-        accepts=lambda domain: len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) >= 2,
+        accepts=lambda domain: on_a_line(domain) and continuous_columns_of_z(domain) >= 2,
         suitability=lambda domain: {ANY: 3},
         planning=Planning(),
         theory="docs/theory/contrast_features.md",

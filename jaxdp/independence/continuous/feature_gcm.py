@@ -21,7 +21,7 @@ from jaxdp.independence.continuous.neighbour_test import as_number, count_column
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.independence.tables.quantile_table import QuantileCuts
 from jaxdp.mechanisms import Laplace, divide
-from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z
+from jaxdp.spec import ANY, Planning, TestSpec, continuous_columns_of_z, on_a_line
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours import bands, neighbour_order, size_features
 from jaxdp.statistics.tables.quantile_bins import GRID
@@ -89,9 +89,7 @@ class FeatureGCM(BandTest):
         from_domain=from_domain,
         options=("residual_scale",),
         alternatives="dependence of X or its size with Y or its size given Z: line, bend, spread, product, not waves",
-        accepts=lambda domain: (
-            len(domain.x) == len(domain.y) == 1 and continuous_columns_of_z(domain) <= 1 and bool(domain.z)
-        ),
+        accepts=lambda domain: on_a_line(domain) and continuous_columns_of_z(domain) <= 1 and bool(domain.z),
         suitability=lambda domain: {ANY: 3},
         planning=Planning(),
         theory="docs/theory/feature_gcm.md",

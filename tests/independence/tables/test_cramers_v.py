@@ -113,7 +113,8 @@ def test_levels_that_never_meet_have_the_size_of_their_table(law):
 
     estimates, (low, high) = (np.asarray(part) for part in jax.lax.map(lambda of: found(*of), (keys, 1.0 * cells)))
     assert ((low <= size) & (size <= high)).sum() >= 17
-    assert (high < size + 0.1).all() and (abs(estimates - size) < 0.1).all()
+    assert (high < size + 0.1).all()
+    assert (abs(estimates - size) < 0.1).all()
 
 
 @pytest.mark.full

@@ -1,0 +1,43 @@
+"""Plans of columns with levels: formulas against simulation, and no formula where there is none for such columns."""
+
+import pytest
+
+from jaxdp import plan
+from jaxdp.cli import plan as cli_plan
+from jaxdp.data.dataset import Column
+
+NUMBER, TWO, FOUR = Column(), Column("binary", 2), Column("ordinal", 4)
+NOMINAL = Column("categorical", 3)
+RUNS = 300
+
+
+def test_a_search_for_n_takes_no_more_records_than_exact_sums_do():
+    two_levels = plan.Setting(x=TWO, y=NUMBER, z=(), scaled=True)
+    n = plan.required_n("score-test", epsilon=1.0, effect=0.4, setting=two_levels)
+    assert plan.power("score-test", n=n, epsilon=1.0, effect=0.4, setting=two_levels) >= 0.8
+    with pytest.raises(ValueError, match="needs more than 1.34218e[+]08 records"):
+        plan.required_n("score-test", epsilon=1.0, effect=1e-6, setting=two_levels)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("x", [TWO, FOUR], ids=["two", "four"])
+@pytest.mark.parametrize("method", ["conditional-kendall", "conditional-spearman"])
+def test_ranks_of_tied_columns_are_found_as_often_as_planned(method, x):
+    setting = plan.Setting(x=x, y=NUMBER, z=(FOUR,), scaled=True)
+    n = plan.required_n(method, epsilon=1.0, effect=0.25, setting=setting)
+    found = plan.power(method, n=n, epsilon=1.0, effect=0.25, setting=setting, engine="simulation", replicates=RUNS)
+    assert found == pytest.approx(0.8, abs=0.07)  # three standard errors
+
+
+@pytest.mark.parametrize("method", ["linear-regression", "partial-correlation", "winsorised-partial-correlation"])
+def test_groups_without_an_order_have_no_formula_of_one_slope(method):
+    setting = plan.Setting(x=NOMINAL, y=NUMBER, z=(), scaled=True)
+    with pytest.raises(ValueError, match="no power formula"):
+        plan.power(method, n=1000, epsilon=1.0, effect=0.3, setting=setting, engine="formula")
+
+
+@pytest.mark.parametrize(("power", "told"), [(0.3, "less often"), (0.97, "more often"), (0.82, "")])
+def test_a_check_that_contradicts_the_formula_is_said_to(power, told):
+    said = cli_plan.contradiction(0.8, {"power": power, "power_interval": [power - 0.04, power + 0.04]})
+    assert told in said
+    assert bool(said) == bool(told)

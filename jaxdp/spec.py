@@ -96,6 +96,7 @@ class Planning:
     said; without_z: for two continuous columns on [-1, 1] without Z; coded_z: for such columns given a coded one.
     linear: it removes what is linear in Z and no more, so that whoever names it plans for means that are.
     setting: place of the setting in `jaxdp.plan` that it is planned for if nothing is said, where these do not serve.
+    unordered: the formula holds for levels without an order, of which there are more than two.
     """
 
     formula: Any = None
@@ -110,6 +111,7 @@ class Planning:
     coded_z: bool = False
     linear: bool = False
     setting: str = ""
+    unordered: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

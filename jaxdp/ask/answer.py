@@ -15,6 +15,7 @@ from jaxdp.ask.cautions import cautions
 from jaxdp.ask.table_answer import TableAnswer, versions
 from jaxdp.core import Result
 from jaxdp.data import conditioning
+from jaxdp.data.columns import CATEGORICAL
 from jaxdp.data.records import levels_of
 from jaxdp.plan.survival import SurvivalSetting
 from jaxdp.report.sections import DOUBTS, describe_doubts
@@ -227,6 +228,7 @@ def describe(
         "effect": _numbers(result.effect),
         "interval": _numbers(result.interval),
         "effect_is": _effect_is(result, query, test),
+        **_effects_of(result, query),
         "effect_notes": _effect_notes(result, test, data, unsized),
         "statistic": statistic.item() if statistic.size == 1 else statistic,
         "epsilon": epsilon_shown(float(cost.epsilon), query.epsilon),
@@ -333,6 +335,29 @@ def _effect_is(result: Result, query: Any, test: Any) -> str:
     if spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
         told += spec.describe_effect(test, *_rules(query), result.interval)
     return without_z(told, query)
+
+
+def _effects_of(result: Result, query: Any) -> dict[str, list[str]]:
+    """What the rows and the columns of several effects are of; nothing of one."""
+    counts = getattr(result.effect, "shape", ())
+    if len(counts) != 2 or math.prod(counts) == 1:
+        return {}
+    told = (" against {}", "")  # a level of X is compared with the first, one of Y is there or not
+    x, y = (_parts(*part) for part in zip(_rules(query), counts, told, strict=True))
+    return {"effect_rows": x, "effect_columns": y} if x and y else {}
+
+
+def _parts(rules: Sequence[Any], count: int, told: str) -> list[str]:
+    """Names of as many columns as a test makes of these: of nominal ones each level, or each but the first."""
+    whole = [level for rule in rules for level in _levels_of(rule, 0, "")]
+    others = [level for rule in rules for level in _levels_of(rule, 1, told)]
+    return next((names for names in (whole, others) if len(names) == count), [])
+
+
+def _levels_of(rule: Any, first: int, told: str) -> list[str]:
+    if rule.kind != CATEGORICAL or len(rule.levels) <= 2:
+        return [rule.name]
+    return [f"{rule.name} = {level}{told.format(rule.levels[0])}" for level in rule.levels[first:]]
 
 
 def _size(spec: Any, x: tuple, y: tuple) -> str:

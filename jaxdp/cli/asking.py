@@ -96,14 +96,18 @@ def query_of(args: argparse.Namespace, place: str, **more: Any) -> tuple[Any, An
 
 def ask(args: argparse.Namespace, table: Any, query: Any) -> int:
     """The answer of a `jaxdp.ask.table_query.TableQuery` about the table, in a folder and on the screen."""
-    from jaxdp.ask.table_query import account_of
-
     key = options.make_key(args.seed)
     query.require_key(key)
     # what an interrupted run left may be paid for
     paid = args.out is not None and any((Path(args.out) / name).exists() for name in query.unfinished)
     ledger = options.open_ledger(args.ledger, args.seed, 0.0 if paid else query.epsilon)
-    folder = options.result_folder(args, query.form.files, query.unfinished)
+    with options.result_folder(args, query.form.files, query.unfinished) as folder:
+        return _ask_in(folder, args, table, query, key, ledger)
+
+
+def _ask_in(folder: Path, args: argparse.Namespace, table: Any, query: Any, key: Any, ledger: Any) -> int:
+    from jaxdp.ask.table_query import account_of
+
     account = account_of(ledger, table.source, query.short, folder)
     query = query.in_folder(folder)
     with options.stages(query.parts + 4, EVERY if query.parts > 1 else None) as on_stage:
@@ -121,7 +125,15 @@ def ask(args: argparse.Namespace, table: Any, query: Any) -> int:
 
     files = ", ".join(str(folder / name) for name in found.files if (folder / name).exists())
     shown = f"{sections.screen(content, found.table())}\n  files      {files}{options.pictures()}"
-    options.tell(args, content, shown)
+    try:
+        options.tell(args, content, shown)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise options.UserError(
+            f"the answer is kept in {folder}, but standard output cannot be written: {error.strerror}."
+        ) from None
     return 0
 
 

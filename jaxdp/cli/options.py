@@ -231,24 +231,35 @@ def without_folders(typed: str) -> str:
     )
 
 
-def result_folder(args: argparse.Namespace, names: Iterable[str], unfinished: Sequence[str] = ()) -> Path:
-    """The folder of a paid answer, in which no earlier answer is overwritten unless --overwrite says so.
+@contextlib.contextmanager
+def result_folder(args: argparse.Namespace, names: Iterable[str], unfinished: Sequence[str] = ()) -> Iterator[Path]:
+    """The folder of a paid answer, of this run alone; no earlier answer is overwritten unless --overwrite says so.
 
-    Without --out: the first of out/test, out/test-2, ... that holds none, nor files of an unfinished run.
-    Errors: `UserError` for a folder with results.
+    Without --out: the first of out/test, out/test-2, ... that holds none, nor files of an unfinished run, and to which
+    no other run writes. Errors: `UserError` for a folder with results, or with another run in it.
     """
+    from jaxdp.report import written
+
     names, taken = list(names), [*names, *unfinished]
-    if args.out is None:
-        numbered = itertools.chain([args.usual_out], (f"{args.usual_out}-{number}" for number in itertools.count(2)))
-        free = args.usual_out if args.overwrite else next(path for path in numbered if not _holds(path, taken))
-        return output_folder(free, names)
-    folder = output_folder(args.out, names)
-    if not args.overwrite and _holds(folder, names):
+    one_of_many = args.out is None and not args.overwrite
+    further = (f"{args.usual_out}-{number}" for number in itertools.count(2)) if one_of_many else ()
+    for path in itertools.chain([args.usual_out if args.out is None else args.out], further):
+        if one_of_many and _holds(path, taken):
+            continue
+        folder = output_folder(path, names)
+        with written.reserved(folder) as is_ours:
+            full = not args.overwrite and _holds(folder, taken if one_of_many else names)  # perhaps since a moment ago
+            if is_ours and not full:
+                yield folder
+                return
+        if one_of_many:
+            continue
+        if not is_ours:
+            raise UserError(f"another run writes to {folder}: wait for it, or give another folder with --out.")
         raise UserError(
             f"{folder} holds the results of an earlier run: give another folder with --out, or --overwrite to replace "
             "them."
         )
-    return folder
 
 
 def _holds(folder: str | Path, names: list[str]) -> bool:

@@ -21,6 +21,13 @@ from jaxdp.data.header import USUAL_DELIMITERS
 from jaxdp.data.notation import to_numbers
 
 LONGEST_NAME = 200
+_VALUE = re.compile(  # cells of a record and no names: amounts in any notation, dates and times, addresses
+    r"""[-+(]?\s*[$€£¥]?\s*\d[\d.,'\u00a0\u202f ]*\s*[%$€£¥)]?
+    |\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?
+    |\d{1,2}:\d{2}.*
+    |[^@\s]+@[^@\s]+\.[^@\s]+""",
+    re.VERBOSE,
+)
 CYCLES_OF_TIMES = ("day", "week")  # of a column whose type has times of day
 _HINTS = (
     (re.compile(r"date|day|datum|_at$|time", re.I), "date = true", '2024-12-31; or a format such as "%d.%m.%Y"'),
@@ -147,10 +154,11 @@ def _require_names(path: str, names: list[str]) -> None:
     """Refuses a first line that may be a record: its cells must not be written into a schema."""
     if not names:
         raise ValueError(f"data file {path} is empty: it needs a header line that names the columns.")
-    numbers = any(number == number for number in to_numbers(names))
-    if numbers or "" in names or len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names):
+    values = any(map(_VALUE.fullmatch, names)) or any(number == number for number in to_numbers(names))
+    if values or "" in names or len(set(names)) < len(names) or any(len(name) > LONGEST_NAME for name in names):
         raise ValueError(
-            f"the first line of {path} does not look like names of columns (a number, an empty cell, or a name twice): "
+            f"the first line of {path} does not look like names of columns (a number, a date, an empty cell, a name "
+            "twice): "
             "it may be a record, so no draft was made; add a header line."
         )
 

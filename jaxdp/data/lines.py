@@ -76,6 +76,11 @@ def _opened(path: str | os.PathLike) -> BinaryIO:
 def _columns(path: Any, file: BinaryIO, names: Sequence[str], delimiter: str) -> tuple[int, list[int]]:
     """The number of fields, and the places of the named columns; leaves the file at the first record."""
     name, line = os.fspath(path), file.readline(LONGEST_LINE).removeprefix(_BOM)
+    if b"\r" in line.rstrip(b"\r\n"):
+        raise ValueError(
+            f"data file {name} ends its lines with carriage returns alone, as old spreadsheets do: save it with line "
+            "feeds, which `jaxdp check` and strict reading go by."
+        )
     fields = _fields(line, file, delimiter, None, None) if line.strip() else []
     if fields is None:
         raise ValueError(f"data file {name} has a header line that is not CSV in UTF-8: it names the columns.")

@@ -124,8 +124,8 @@ class Plan:
         """Whether there is one for these columns and this noise."""
         if self.planning.setting and type(setting) is not type(self.setting):
             return False
-        # formulas of numbers are of one column each; those of tables know levels without an order
-        fits = narrow(setting) if self.planning.narrow else self.form == CODES or not setting.indicators
+        fits = narrow(setting) or not self.planning.narrow
+        fits = fits and (self.planning.unordered or not setting.indicators)
         noise = not delta or GAUSSIAN_FORMULA[self.planning.gaussian_formula](setting)
         return self.formula is not None and fits and noise and not setting.tails
 

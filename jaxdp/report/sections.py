@@ -19,6 +19,7 @@ COST, PROTECTED, PLANNED = "What it cost", "What is protected", "What this plan 
 NOT_PRIVATE = "NOT PRIVATE: simulation; leave --seed out (in Python key) for a private release."
 WIDTH, INDENT = 100, " " * 13  # of a screen
 MAX_NUMBERS = 8  # of a statistic on a screen
+MAX_EFFECTS = 12  # of several, in a sentence
 NOISY = 0.3  # sd of a coefficient from which on the noise drowns most of them
 DROWNED = "; it drowns most coefficients: fewer columns, more budget or --delta would help"
 RELATIONS = {
@@ -200,10 +201,25 @@ def _strength(result: Mapping[str, Any]) -> Iterator[Section]:
 def describe_effect(content: Mapping[str, Any]) -> str:
     """The effect size with its interval in words; the empty text where there is none."""
     effect, interval = content.get("effect"), content.get("interval")
+    if "effect_rows" in content:
+        return _describe_effects(content)
     if not isinstance(effect, float):
         return ""
     ends = "" if interval is None else ", 95 % interval {:.3g} to {:.3g}".format(*interval)
     return f"{effect:.3g}{ends}: {content.get('effect_is') or 'as the test defines it'}"
+
+
+def _describe_effects(content: Mapping[str, Any]) -> str:
+    """Of several columns, the first `MAX_EFFECTS` by name."""
+    found = [
+        f"{x}, {y}: {effect:.3g}, {low:.3g} to {high:.3g}"
+        for x, *row in zip(content["effect_rows"], content["effect"], *content["interval"], strict=True)
+        for y, effect, low, high in zip(content["effect_columns"], *row, strict=True)
+        if None not in (effect, low, high)
+    ]
+    more = f"; {len(found) - MAX_EFFECTS} more in result.json" if len(found) > MAX_EFFECTS else ""
+    told = f"{content.get('effect_is') or 'as the test defines it'}, with 95 % intervals: "
+    return told + "; ".join(found[:MAX_EFFECTS]) + more if found else ""
 
 
 def _limits(result: Mapping[str, Any]) -> Iterator[Section]:

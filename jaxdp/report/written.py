@@ -22,6 +22,7 @@ from typing import Any
 from jaxdp._base import file_lock
 
 RECORD = "jaxdp-files.json"
+RUNNING = ".jaxdp-running"  # while a run writes to the folder
 VERSION = 1
 _NAME = re.compile(r"[a-z][a-z0-9_]*\.(json|csv|parquet|png|dot|html|toml|yaml)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -43,6 +44,33 @@ def claim(folder: Path, names: Iterable[str]) -> None:
     record = _read(Path(folder))
     for name in names:
         _digest_of_ours(Path(folder), name, record)
+
+
+@contextlib.contextmanager
+def reserved(folder: Path) -> Iterator[bool]:
+    """Whether the folder is this run's alone while the context lasts; also true where a system has no locks."""
+    if not file_lock.available():
+        yield True
+        return
+    path = Path(folder) / RUNNING
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        held = True
+        try:
+            file_lock.take(descriptor, wait=False)
+        except BlockingIOError:
+            held = False
+        except OSError:  # a file system without locks
+            pass
+        # a run that has ended takes its file away, and whoever waited for that one holds nothing
+        held = held and path.exists() and os.path.samestat(os.fstat(descriptor), os.stat(path))
+        try:
+            yield held
+        finally:
+            if held:
+                path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
 
 
 def put(folder: Path, name: str, write: Callable[..., Any], *args: Any, **options: Any) -> Path:

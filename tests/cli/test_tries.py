@@ -3,10 +3,12 @@
 The right answer of a file in another notation is that of the plain file, to the last bit, at the same seed.
 """
 
+import contextlib
 import functools
 import gzip
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ import pytest
 import jaxdp
 from jaxdp.cli.main import main
 from jaxdp.report import figures
+from jaxdp.report.written import reserved
 
 ROWS = 60
 PLAIN = {
@@ -163,6 +166,55 @@ def test_a_rerun_into_the_same_folder_loses_nothing(tmp_path, capsys, monkeypatc
     for folder in ("out/test", "out/test-2"):
         assert main(["test", *table, *QUERY, "--epsilon", "1"]) == 0
         assert (tmp_path / folder / "result.json").is_file()
+
+
+def test_two_runs_at_once_share_no_folder(tmp_path, capsys, monkeypatch):
+    table = written(tmp_path, frame())
+    ledger = jaxdp.Ledger.create(tmp_path / "l.db", epsilon=1.0)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out" / "test").mkdir(parents=True)
+    with reserved(tmp_path / "out" / "test") as ours:
+        assert ours
+        assert main(["test", *table, *QUERY, "--epsilon", "1"]) == 0
+        assert (tmp_path / "out" / "test-2" / "result.json").is_file()
+        charged = [*QUERY[:-2], "--epsilon", "1", "--ledger", str(ledger.path), "--out", "out/test"]
+        assert main(["test", *table, *charged]) == 2
+    assert "another run writes to" in capsys.readouterr().err
+    assert ledger.rows() == []
+    assert not list((tmp_path / "out" / "test").iterdir())
+    assert main(["test", *table, *charged]) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_an_answer_that_the_screen_does_not_take_is_said_to_be_kept(tmp_path, capsys, monkeypatch):
+    table = written(tmp_path, frame())
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert asked(tmp_path, table, *QUERY)[0] == 2
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
+    assert "the answer is kept in" in capsys.readouterr().err
+    assert (tmp_path / "out" / "result.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "cell", ["53,46", "01.02.2021", "2021-02-01", "12%", "$12", "12:30", "anna@example.org", "1 234"]
+)
+def test_no_draft_copies_a_record(tmp_path, cell, capsys):
+    (tmp_path / "d.csv").write_text(f"Bonn;{cell};yes\nKoeln;{cell};no\n")
+    assert main(["schema", "draft", str(tmp_path / "d.csv")]) == 2
+    shown = capsys.readouterr()
+    assert "does not look like names of columns" in shown.err
+    assert cell not in shown.out + shown.err
+
+
+def test_lines_that_end_with_carriage_returns_alone_are_named(tmp_path, capsys):
+    data, *schema = written(tmp_path, frame())
+    text = Path(data).read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r")
+    Path(data).write_bytes(text)
+    assert main(["check", data, *schema]) == 2
+    assert "carriage returns alone" in capsys.readouterr().err
 
 
 def test_ten_records_are_answered_and_nine_refused(tmp_path, capsys):

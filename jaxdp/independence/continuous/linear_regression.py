@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.residual_test import ResidualTest
-from jaxdp.spec import Planning, TestSpec
+from jaxdp.spec import Columns, Planning, TestSpec
 
 LINEAR = (
     "What Z explains of X or of Y is linear in Z: what is not is not removed, and counts as dependence of X and Y. "
@@ -53,6 +53,7 @@ class LinearRegression(ResidualTest):
     Theory: docs/theory/residual_scores.md#sensitivity.
     P-value: of slope 0, Bonferroni over the slopes; sampling by the sandwich variance, all noise counted. 1 where the
     noise hides X or the columns held fixed.
+    Columns of x and y that are nominal come as codes: each level but the first is a column, compared with the first.
     effect: slope of y on each column of x, the other columns of x and all of z held fixed; (p, q) for several columns,
     with intervals of 95 %: the slopes whose p-value, by the same law, is at least 0.05; NaN where the noise hides
     them. In units of the data as they are given to the test; `jaxdp.test` gives the schema's units.
@@ -63,6 +64,7 @@ class LinearRegression(ResidualTest):
         name="linear-regression",
         summary="least-squares slopes with robust intervals, at the schema's bounds",
         known_as=("regression", "ols", "linregress", "ancova"),
+        columns=Columns.CODES,
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
         alternatives="linear dependence of X and Y given Z",

@@ -11,7 +11,7 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.independence.continuous import moment_test
 from jaxdp.independence.continuous.linear_regression import LINEAR, clipped_at_bounds
 from jaxdp.independence.continuous.residual_test import ResidualTest
-from jaxdp.spec import Planning, TestSpec
+from jaxdp.spec import Columns, Planning, TestSpec
 
 
 @frozen_pytree
@@ -40,6 +40,7 @@ class PartialCorrelation(ResidualTest):
         name="partial-correlation",
         summary="partial correlation given any number of Z with a robust interval, at the schema's bounds",
         known_as=("pearson", "pearsonr", "correlation", "partial_corr", "fisherz"),
+        columns=Columns.CODES,
         from_domain=moment_test.from_domain,
         assumption=LINEAR,
         alternatives="linear dependence of X and Y given Z",

@@ -92,7 +92,9 @@ class StratifiedTable(NoisyCounts):
         why_not=_why_not,
         rank=lambda domain: 2 * (_accepts(domain) and not on_a_line(domain)),
         suitability=lambda domain: {ANY: 4} if _accepts(domain) else {},
-        planning=Planning("strata:stratified_power", gaussian_formula="always", reference="tables:chi_squared_power"),
+        planning=Planning(
+            "strata:stratified_power", unordered=True, gaussian_formula="always", reference="tables:chi_squared_power"
+        ),
         theory="docs/theory/stratified_table.md",
     )
     gradient_free = null_laws.RANK

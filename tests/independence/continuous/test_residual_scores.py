@@ -69,6 +69,43 @@ def test_the_sentence_names_units_and_bounds_and_the_detectable_effect_has_their
     assert none.missed()["detectable_effect"] == pytest.approx(half * (1.96 + 0.84) / 1.96, rel=0.15)
 
 
+def of_groups(seed: int, n: int, moves: float):
+    """Three groups without an order of unequal sizes, z that follows them, y that moves with both."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    z = 0.5 * group + rng.normal(size=n)
+    y = z + moves * np.array([0.0, 1.0, -0.5])[group] + rng.normal(size=n)
+    return {"x": np.array(["a", "b", "c"])[group], "y": y, "z": z}
+
+
+def asked_of_groups(seed, method=METHODS[0], moves=0.0, n=3000):
+    kinds = {"x": {"kind": "categorical", "levels": ["a", "b", "c"]}}
+    numbers = {name: {"kind": "continuous", "bounds": [-6, 8]} for name in "yz"}
+    how = {"schema": {"columns": kinds | numbers}, "epsilon": 4.0, "key": jax.random.key(seed), "method": method}
+    return jaxdp.test(of_groups(seed, n, moves), x="x", y="y", given="z", **how)
+
+
+@pytest.mark.full
+def test_groups_without_an_order_are_compared_with_the_first():
+    """As codes, one column for each level but the first: with all of them each is determined by the others."""
+    found = [asked_of_groups(seed, moves=0.5, n=8000) for seed in range(20)]
+    low, high = (np.array([one.interval[side] for one in found])[:, :, 0] for side in (0, 1))
+    true = np.array([0.5, -0.25])
+    assert ((low <= true) & (true <= high)).sum() >= 34  # of 40, at .95 less once in a thousand times
+    assert sum(one.p_value <= 0.05 for one in found) >= 18
+    said = " ".join(found[0].sentences())
+    assert "x = b against a, y: 0." in said
+    assert "x = c against a, y: -0." in said
+    assert found[0].to_dict()["effect_rows"] == ["x = b against a", "x = c against a"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("method", METHODS)
+def test_groups_that_do_not_matter_are_found_as_often_as_the_level_says(method):
+    rejected = sum(asked_of_groups(seed, method, n=1500).p_value <= 0.05 for seed in range(60))
+    assert rejected <= binom.ppf(0.999, 60, 0.05)
+
+
 def test_columns_that_the_noise_hides_are_named():
     columns = table(3)
     columns["w"] = columns["z"] + 0.01 * np.random.default_rng(1).normal(size=20_000)

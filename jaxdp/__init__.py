@@ -67,6 +67,7 @@ _EXPORTS = {
     "Norm": "core",
     "PairContrasts": "independence.tables.pair_contrasts",
     "PartialCorrelation": "independence.continuous.partial_correlation",
+    "PoissonRegression": "independence.continuous.poisson_regression",
     "StratifiedTable": "independence.tables.stratified_table",
     "WinsorisedPartialCorrelation": "independence.continuous.winsorised_rho",
     "PartitionGCM": "independence.continuous.partition_gcm",

@@ -136,14 +136,21 @@ class ColumnRule:
 
     def code_column(self) -> tuple[Column, ...]:
         """Public description of `codes`."""
-        more = {"event": self.event, "logarithmic": self.logarithmic}
+        more = {"event": self.event, "logarithmic": self.logarithmic, "from_zero": self.from_zero}
         return (Column(self.kind, len(self.levels), self.name, self._num_values, **more),)
 
     def scaled_columns(self) -> tuple[Column, ...]:
         """Public descriptions of the columns of `scaled`."""
         if self.needs_indicators:
             return tuple(Column(CONTINUOUS, 2, f"{self.name}={level}") for level in self.levels)
-        return (Column(CONTINUOUS, len(self.levels), self.name),)
+        return (Column(CONTINUOUS, len(self.levels), self.name, from_zero=self.from_zero),)
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether the values are numbers whose public range begins at 0: bounds [0, HIGH], or levels 0, 1, 2, ..."""
+        if self.is_continuous:
+            return self.lower == 0.0 and not (self.logarithmic or self.is_date)
+        return self.kind == ORDINAL and self.levels == tuple(range(len(self.levels)))
 
     @property
     def _num_values(self) -> int:

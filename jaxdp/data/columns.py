@@ -19,6 +19,7 @@ class Column:
     days: of a continuous column of whole days, how many its bounds hold; 0 for any other.
     repeats: whether the codes repeat with the days of the column of dates before it.
     logarithmic: whether the values of a continuous column are scaled by their logarithm.
+    from_zero: whether the values are numbers whose public range begins at 0, so that their ratios have a meaning.
     event: whether the column is declared to say, of a time in another column, that its event came.
     """
 
@@ -31,11 +32,14 @@ class Column:
     days: int = 0
     repeats: bool = False
     logarithmic: bool = False
+    from_zero: bool = False
 
     @property
     def spread(self) -> "Column":
         """The description of this column's codes as `equally_spaced` numbers; a continuous column as it is."""
-        return self if self.kind == CONTINUOUS else Column(CONTINUOUS, self.levels, self.name)
+        return self if self.kind == CONTINUOUS else Column(
+            CONTINUOUS, self.levels, self.name, from_zero=self.from_zero
+        )
 
 
 def equally_spaced(codes, levels):

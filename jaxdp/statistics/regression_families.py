@@ -1,6 +1,7 @@
 """What distinguishes one regression from another: its mean, and what normal columns would give; public functions.
 
-mu is the mean of Y as a function of t = z'g, z = (1, columns), whitened. Theory: docs/theory/logistic_regression.md.
+mu is the mean of Y as a function of t = z'g, z = (1, columns), whitened. Theory: docs/theory/logistic_regression.md,
+docs/theory/poisson_regression.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import numpy as np
 
 NODES = 24  # of the quadrature of a normal law
 HALVINGS = 30
+RAREST, RAREST_COUNT = 1e-3, 1e-5  # share of a yes, and mean of a count on [0, 1], that a start has at least
+LEAST_UNEXPLAINED = 0.05  # of the variance of a count: what a start leaves at least
+CAP_SDS, CAP_LEAST = 1.3, 1.5  # of a Poisson mean: where records begin to weigh less, in sds of its logarithm
+MOST_LOG = 60.0  # logarithm of a mean, beyond which nothing overflows
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(NODES)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -28,6 +33,7 @@ class Logistic:
     uneven: ClassVar[float] = 2.0  # of the records, more than which do not count where the columns are as modelled
     widest: ClassVar[float] = 1.6  # times as far the weights may reach, where noise is seen to be little
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
+    squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
 
     def moments(self, slopes, shift):
         """Means of z mu(z'g) (p,), and of z z' mu'(z'g) (p, p), for whitened columns that are normal."""
@@ -37,7 +43,8 @@ class Logistic:
     def start(self, mean, variance, with_y, noise):
         """(g, shift, dispersion) for normal columns with this mean of y and these covariances with it, (d,)."""
         del variance, noise
-        return normal_start(mean, with_y), jnp.zeros_like(with_y), jnp.ones_like(mean)
+        rate = jnp.clip(mean, RAREST, 1.0 - RAREST)
+        return normal_start(rate, with_y), jnp.zeros_like(with_y), jnp.ones_like(mean)
 
     def clear(self, mean, noise):
         """How clearly there is a Y to explain, in sds of its noise; infinite if it surely is."""
@@ -53,11 +60,9 @@ class Logistic:
         del start
         return 0.25
 
-    def score_unit(self, start):
-        """How far one record moves the weighed scores, at most (#sensitivity)."""
-        steep = jnp.abs(start.slopes) / start.weights
-        along = jnp.sqrt(jnp.sum(steep[1:] ** 2)) if start.euclidean else jnp.max(steep[1:])
-        return 2.0 * start.radius * jax.nn.sigmoid(jnp.abs(start.slopes[0]) + along * start.radius)
+    def farthest(self, start):
+        """Of w |y - mu|, for records as far as the weights reach."""
+        return jax.nn.sigmoid(jnp.abs(start.slopes[0]) + _along(start) * start.radius)
 
     def residuals(self, start, t, response):
         """(w (y - mu), w mu') by this family's own weights."""
@@ -72,6 +77,78 @@ class Logistic:
 
 
 LOGISTIC = Logistic()
+
+
+@dataclasses.dataclass(frozen=True)
+class Poisson:
+    """E Y = mu(t) = e^t, of a Y within [0, 1] whatever its law. Own weights: min(1, cap/mu), of X and Z alone."""
+
+    steepest: ClassVar[float] = 1.5  # sd of the log mean
+    limit: ClassVar[float] = 2.0
+    precise: ClassVar[tuple[float, ...]] = (60.0, 150.0)
+    uneven: ClassVar[float] = 2.0
+    widest: ClassVar[float] = 1.6
+    skewness: ClassVar[float] = 0.7
+    squares: ClassVar[bool] = True
+
+    def moments(self, slopes, shift):
+        """Means of z e^(z'g) (p,), and of z z' e^(z'g) (p, p), for normal columns of mean -shift."""
+        along = slopes[1:] - shift
+        mean = jnp.exp(slopes[0] - slopes[1:] @ shift + 0.5 * jnp.sum(slopes[1:] ** 2))
+        z = jnp.append(jnp.ones_like(mean), along)
+        inner = jnp.eye(len(slopes), dtype=slopes.dtype).at[0, 0].set(0.0)
+        return mean * z, mean * (jnp.outer(z, z) + inner)
+
+    def start(self, mean, variance, with_y, noise):
+        """(g, shift, dispersion): weighed by their means, normal columns lie about their slopes, which is the shift."""
+        rate = jnp.maximum(mean, jnp.maximum(noise, RAREST_COUNT))
+        slopes = with_y / rate
+        size = jnp.sqrt(jnp.sum(slopes**2) + 1e-12)
+        slopes = slopes * jnp.minimum(1.0, self.steepest / size)
+        square = jnp.sum(slopes**2)
+        unexplained = variance + noise - rate**2 * jnp.expm1(square)
+        dispersion = jnp.maximum(unexplained, LEAST_UNEXPLAINED * (variance + noise)) / rate
+        return jnp.append(jnp.log(rate) + 0.5 * square, slopes), slopes, jnp.maximum(dispersion, RAREST_COUNT)
+
+    def clear(self, mean, noise):
+        """The mean of Y, in sds of its noise: below some there is nothing to explain."""
+        return mean / (2.0 * noise)
+
+    def growth(self, slope):
+        """Of the variance where it grows as the square of the mean, as in overdispersed counts (#variance)."""
+        return 1.0 + slope**2
+
+    def largest(self, start):
+        """The cap: of w mu. Beyond it are few records even as their means weigh them."""
+        square = jnp.sum(start.slopes[1:] ** 2)
+        mean = jnp.exp(start.slopes[0] - start.slopes[1:] @ start.shift + 0.5 * square)
+        over = jnp.maximum(jnp.exp(0.5 * square + CAP_SDS * jnp.sqrt(square)), CAP_LEAST)
+        return jnp.clip(start.reach**2 * mean * over, RAREST_COUNT, 1.0)
+
+    def farthest(self, start):
+        """Of w |y - mu|: a count at its bound where few are expected, or none where as many as the cap are."""
+        few = jnp.exp(jnp.minimum(start.slopes[0], 0.0) - _along(start) * start.radius)
+        return jnp.maximum(self.largest(start), 1.0 - few)
+
+    def residuals(self, start, t, response):
+        """(w (y - mu), w mu) by this family's own weights."""
+        mean, cap = jnp.exp(jnp.minimum(t, MOST_LOG)), self.largest(start)
+        kept = jnp.minimum(1.0, cap / mean)
+        return kept * response - kept * mean, kept * mean
+
+    def settled(self, others, start, slope):
+        """The constant at which the mean of Y stays as it is."""
+        known = start.slopes[-1]
+        return others.at[0].add((slope - known) * start.shift[-1] - 0.5 * (slope**2 - known**2))
+
+
+POISSON = Poisson()
+
+
+def _along(start):
+    """How fast z'g grows with the norm of the weighed z, at most."""
+    steep = jnp.abs(start.slopes[1:]) / start.weights[1:]
+    return jnp.sqrt(jnp.sum(steep**2)) if start.euclidean else jnp.max(steep)
 
 
 def normal_model(slopes):

@@ -30,6 +30,7 @@ MODELLED = 0.6  # how wrong the rows of the information that are modelled may be
 FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
+MOST_DISPERSION = 2.5  # times the modelled variance of X's score that is believed although noise hides it
 HALVINGS, STEPS = 30, 6
 ROUNDING = 1e-6
 
@@ -88,7 +89,7 @@ class Start:
     @classmethod
     def about(cls, matrix, noise_sd, euclidean: bool, family=LOGISTIC) -> Start:
         """From noisy means of products of (1, v, y), (d + 2, d + 2), y = -1 or 1. noise_sd: of an entry."""
-        mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + jnp.clip(matrix[0, -1], -0.998, 0.998))
+        mean, rate = matrix[0, 1:-1], 0.5 * (1.0 + matrix[0, -1])
         variance = 0.25 * (matrix[-1, -1] - matrix[0, -1] ** 2)
         covariance = matrix[1:-1, 1:-1] - jnp.outer(mean, mean)
         values, vectors = jnp.linalg.eigh(0.5 * (covariance + covariance.T))
@@ -123,7 +124,12 @@ class Start:
     def units(self):
         """How far one record moves the weighed scores, and the weighed row of information, at most (#sensitivity)."""
         largest = self.family.largest(self) * information_unit(self.mean.shape[-1], self.euclidean, self.reach)
-        return self.family.score_unit(self), largest
+        return 2.0 * self.radius * self.family.farthest(self), largest
+
+    @property
+    def unit_of_squares(self):
+        """Largest square of X's weighed score (poisson_regression.md#sensitivity)."""
+        return jnp.minimum(self.reach * FARTHEST, self.radius * self.family.farthest(self)) ** 2
 
     @property
     def weights(self):
@@ -136,7 +142,10 @@ class Start:
         return self.weights if self.euclidean else (PER_OTHER * self.weights).at[-1].set(1.0)
 
     def of(self, values, response):
-        """Scores and rows of information (n, 2 p) of columns v (n, d) and y = 0 or 1 (n,), weighed and in units."""
+        """Scores and rows of information (n, 2 p) of columns v (n, d) and y (n,), weighed and in units.
+
+        With one number more where the family has `squares`: of X's score.
+        """
         whitened = (values - self.mean[None]) @ self.root.T
         z = jnp.concatenate([jnp.ones((len(values), 1), whitened.dtype), whitened], axis=1)
         weighed = z * self.weights[None]
@@ -147,7 +156,8 @@ class Start:
         of_scores, of_information = self.units
         scores = (kept * off / of_scores)[:, None] * weighed
         information = (kept * steep * z[:, -1] / of_information)[:, None] * z * self._row_weights[None]
-        return jnp.concatenate([scores, information], axis=1)
+        squares = [(kept * off * z[:, -1])[:, None] ** 2 / self.unit_of_squares] if self.family.squares else []
+        return jnp.concatenate([scores, information, *squares], axis=1)
 
 
 @frozen_pytree
@@ -155,7 +165,7 @@ class Sums:
     """Released sums about a start, with the scale of the noise in each number; all public.
 
     scores: S, (p,). information: the row of X, (p,). score_noise, information_noise: scales, (p,).
-    variance_per_scale: variance of a noise of scale 1.
+    variance_per_scale: variance of a noise of scale 1. squares, square_noise: of X's score, where the family has them.
     """
 
     start: Start
@@ -165,10 +175,16 @@ class Sums:
     information_noise: Any
     variance_per_scale: Any
     num_records: Any
+    squares: Any = None
+    square_noise: Any = None
 
     @classmethod
-    def of(cls, start: Start, scores, information, scales, variance_per_scale, num_records) -> Sums:
-        """From the released numbers, in units and weighed; scales: of the noise in them, (scores, information)."""
+    def of(cls, start: Start, scores, information, scales, variance_per_scale, num_records, squares=None) -> Sums:
+        """From the released numbers, in units and weighed; scales: of the noise in them, in the order of the numbers.
+
+        squares: (), released where the family has them.
+        """
+        of_squares = () if squares is None else (squares * start.unit_of_squares, scales[2] * start.unit_of_squares)
         of_scores, of_information = start.units
         of_scores, of_information = of_scores / start.weights, of_information / start._row_weights
         return cls(
@@ -179,6 +195,7 @@ class Sums:
             information_noise=scales[1] * of_information,
             variance_per_scale=variance_per_scale,
             num_records=num_records,
+            **dict(zip(("squares", "square_noise"), of_squares, strict=False)),
         )
 
     @property
@@ -251,8 +268,22 @@ class Sums:
         off_start = jnp.minimum(jnp.sum((slopes - self.start.slopes)[1:] ** 2), LONGEST**2)
         bend = 0.5 * self.start.family.skewness * own * off_start
         wrong = MODELLED**2 * jnp.sum(off**2) + bend**2
-        sampling = jnp.sqrt(self.start.dispersion * self.start.family.growth(slope) * information + wrong)
+        sampling = jnp.sqrt(self.dispersion(slope) * information + wrong)
         return sides @ (self.scores - value), sampling, noise, information
+
+    def dispersion(self, slope):
+        """Variance of X's score over its information: modelled, or as far above it as the squares say (#variance).
+
+        A square that noise has made too small must not narrow an interval: an sd of noise is added, and taken off
+        before more than `MOST_DISPERSION` times the model is believed.
+        """
+        modelled = self.start.dispersion * self.start.family.growth(slope)
+        if self.squares is None:
+            return modelled
+        noise = jnp.sqrt(self.variance_per_scale) * self.square_noise
+        information = jnp.maximum(self.information[-1], 1e-30)
+        high, low = (self.squares + noise) / information, (self.squares - noise) / information
+        return jnp.maximum(jnp.maximum(modelled, low), jnp.minimum(high, MOST_DISPERSION * modelled))
 
     @property
     def slope(self):

@@ -10,6 +10,7 @@ from jaxdp.independence.continuous import (
     mean_examples,
     moment_examples,
     partition_examples,
+    poisson_examples,
     residual_examples,
 )
 from jaxdp.independence.continuous.chosen_cells import CellChoice
@@ -198,6 +199,8 @@ gcm = (
 linear_regression = residual_examples.SLOPES
 
 logistic_regression = logistic_examples.EXAMPLES
+
+poisson_regression = poisson_examples.EXAMPLES
 
 _WORST = "jaxdp.independence.continuous.worst_pairs_permutations"
 

@@ -53,12 +53,13 @@ def worst_pairs():
 
 
 def pairs_about(start: Start, made=_made):
-    """Of scores, and of rows of information: the longest of a grid of records, and the one that is farthest from it."""
+    """Of each released sum of a record's numbers: the longest of a grid of records, and the one farthest from it."""
     ends = np.linspace(-1.0, 1.0, 161)
     grid = np.stack(np.meshgrid(ends, ends, (0.0, 1.0), indexing="ij"), axis=-1).reshape(-1, 3)
     found = np.asarray(start.of(jnp.asarray(grid[:, :2]), jnp.asarray(grid[:, 2])))
     order, pairs = (2 if start.euclidean else 1), []
-    for part in np.split(found, 2, axis=1):
+    p = start.slopes.shape[-1]
+    for part in np.split(found, (p, 2 * p)[: 2 if start.family.squares else 1], axis=1):
         first = np.linalg.norm(part, ord=order, axis=1).argmax()
         second = np.linalg.norm(part - part[first], ord=order, axis=1).argmax()
         pairs.append((made(*grid[first]), made(*grid[second])))

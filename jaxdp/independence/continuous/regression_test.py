@@ -33,6 +33,7 @@ from jaxdp.statistics.regression_scores import CLEAR, Start, Sums
 CENTRES_SHARE, SCALES_SHARE, MOMENTS_SHARE = Fraction(6, 100), Fraction(4, 100), Fraction(35, 100)
 ROUGH_SHARE = Fraction(1, 5)  # of what the scores get, for each round before the last
 SHARES = {"scores": Fraction(3, 4), "information": Fraction(1, 4)}  # of a round
+SQUARES = "squares"  # a part of a round, of families that have them
 CENTRES, SCALES, MOMENTS, SCORES = "centres", "scales", "moments", "scores"  # what is released next
 CLIP = 2.2  # sds about a private centre at which columns are clipped for their moments
 SELECTABLE = 20.0  # fewest records times the epsilon of one column's centre for private centres
@@ -102,6 +103,7 @@ class RegressionTest(PrivateTest):
     spec: ClassVar[TestSpec]
     family: ClassVar[Any]
     sentences: ClassVar[dict[str, str]]  # by names of notes: `LITTLE`, an interval without an end, uneven columns
+    shares: ClassVar[dict[str, Fraction]] = SHARES
     most_information: ClassVar[float] = 1.0  # that records have on average, of the largest that one can have
     reads_missing: ClassVar[bool] = True
     uses_z: ClassVar[bool] = True
@@ -114,7 +116,7 @@ class RegressionTest(PrivateTest):
 
     def mechanism_in_force(self):
         whole = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
-        return divide(whole, SHARES) if self.stage == SCORES and not self.rounds else whole
+        return divide(whole, self.shares) if self.stage == SCORES and not self.rounds else whole
 
     def validity(self, data):
         """Run, or refuse where the noise would surely hide the columns or the information."""
@@ -260,44 +262,50 @@ class RegressionTest(PrivateTest):
         return moments.on_grid(jnp.concatenate([values, 2.0 * response[:, None] - 1.0], axis=1))
 
     def on_grid(self, data, num_records):
-        """Scores and rows of information (n, 2 p) in units, as whole numbers."""
+        """Scores, rows of information (n, 2 p) and perhaps squares in units, as whole numbers."""
         del num_records
         return jnp.round(self.start.of(*self._columns(data)) * GRID)
 
     def statistic(self, key, data):
-        """Dict of both sums, (p,) each."""
+        """Dict of the sums: (p,) of scores and of information, () of squares."""
         del key
-        return self._halves(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
+        return self._parts(jnp.sum(self.on_grid(data, None), axis=0) / GRID)
 
-    def _halves(self, both):
-        return {"scores": both[: self.width], "information": both[self.width :]}
+    def _parts(self, every):
+        p = self.width
+        squares = {"squares": every[2 * p]} if self.family.squares else {}
+        return {"scores": every[:p], "information": every[p : 2 * p], **squares}
 
     def partial(self, chunk, num_records=None):
         return sums.added(self, "on_grid", chunk, num_records, _totals_of_block)
 
     def finish(self, totals):
-        return self._halves(totals["sums"] / GRID)
+        return self._parts(totals["sums"] / GRID)
 
     def sensitivity(self, num_records):
         """Each sum moves by 1 and the roundings of its numbers at most, in units."""
-        budget, p = self.mechanism_in_force(), self.width
-        limit = np.full(p, 1.0 * num_records)
+        budget = self.mechanism_in_force()
 
         def of(name: str):
-            norm = budget[name].norm
-            moved = 1.0 + 2.0 * (math.sqrt(p) if norm is Norm.L2 else p) / GRID
-            return Sensitivity(moved, norm, Relation.REPLACE_ONE, lower=-limit, upper=limit)
+            norm, size = budget[name].norm, 1 if name == SQUARES else self.width
+            moved = 1.0 + 2.0 * (math.sqrt(size) if norm is Norm.L2 else size) / GRID
+            limit = np.full(() if name == SQUARES else size, 1.0 * num_records)
+            lower = 0.0 * limit if name == SQUARES else -limit
+            return Sensitivity(moved, norm, Relation.REPLACE_ONE, lower=lower, upper=limit)
 
-        return {name: of(name) for name in SHARES}
+        return {name: of(name) for name in self.shares}
 
     # What the releases say
 
     def law(self, release) -> Law:
         """What the last round says about the slope."""
         budget, noise, value = self.mechanism_in_force(), release.sensitivity, release.value
-        scales = tuple(budget[name].scale(noise[name]) for name in SHARES)
+        scales = tuple(budget[name].scale(noise[name]) for name in self.shares)
         per_scale = budget["scores"].variance(noise["scores"]) / jnp.maximum(scales[0], 1e-30) ** 2
-        found = Sums.of(self.start, value["scores"], value["information"], scales, per_scale, release.num_records)
+        sums_in_units = value["scores"], value["information"]
+        found = Sums.of(
+            self.start, *sums_in_units, scales, per_scale, release.num_records, squares=value.get(SQUARES)
+        )
         return Law(found, budget["scores"])
 
     def interpret(self, key, release):
@@ -337,7 +345,7 @@ class RegressionTest(PrivateTest):
 
 
 def _totals_of_block(values) -> dict[str, Any]:
-    """Of whole numbers (n, 2 p)."""
+    """Of the whole numbers of `on_grid`."""
     return {"sums": sums.totals(values, GRID)}
 
 

@@ -1,0 +1,98 @@
+"""Data and worst neighbours for `PoissonRegression`."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.data.dataset import Column, Data, Domain
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
+from jaxdp.independence.continuous import logistic_examples
+from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
+from jaxdp.statistics.regression_families import POISSON
+
+PLACE = "jaxdp.independence.continuous.poisson_examples"
+COUNT = Column(from_zero=True)
+ONE_GIVEN = Domain((Column(),), (COUNT,), (Column(),))
+MOST, MEAN = 10.0, 1.5  # largest count, and the mean of one where X and Z are 0
+SHARE = 0.1  # mean of Y that a public start supposes, of its upper end
+
+
+def known(euclidean: bool = False):
+    """A public start about which everybody is expected to count as much."""
+    slopes = (float(np.log(SHARE)), 0.0, 0.0)
+    return logistic_examples.known(
+        euclidean, slopes, shift=np.zeros(2), dispersion=np.array(1.0 / MOST), reach=np.array(1.0), family=POISSON
+    )
+
+
+def answers(key, n: int, slope: float = 0.4) -> Data:
+    """X and Z correlated; the log mean of a count rises with both, by `slope` per sd of X."""
+    key_columns, key_y = jax.random.split(key)
+    found = logistic_examples.answers(key_columns, n)
+    along = slope * found.x + 0.2 * found.z[:, 0]
+    counts = jax.random.poisson(key_y, MEAN * jnp.exp(along / HALF), (n,))
+    return Data(found.x, 2.0 * jnp.minimum(counts, MOST) / MOST - 1.0, found.z, ONE_GIVEN)
+
+
+def answers_of_z(key, n: int) -> Data:
+    """`answers` without a slope of X."""
+    return answers(key, n, 0.0)
+
+
+def _made(z, x, y) -> Data:
+    """Three records, the first with Y at this share of its upper end."""
+    return Data(np.array([x, 0.1, -0.2]), np.array([2.0 * y - 1.0, 1.0, -1.0]), np.array([[z], [0.1], [0.0]]), ONE_GIVEN)
+
+
+def worst_pairs():
+    """All columns at their upper ends, and at their middle; and records of full length, nearly orthogonal."""
+    return [(_made(1.0, 1.0, 1.0), _made(0.0, 0.0, 0.5)), (_made(1.0, 1.0, 1.0), _made(-1.0, 1.0, 0.0))]
+
+
+def worst_pairs_of_scores():
+    """About `known`, where the norm is one of L1."""
+    return logistic_examples.pairs_about(known(), _made)
+
+
+def worst_pairs_of_scores_in_length():
+    """The same in L2."""
+    return logistic_examples.pairs_about(known(euclidean=True), _made)
+
+
+_PARTS = ("scores", "information", "squares")
+_STAGES = {
+    "MomentMatrix": 0.93,
+    **{f"PoissonRegression.{part}": BestKnown(0.001, UNKNOWN) for part in _PARTS},
+}
+_WHOLE = Example(
+    answers,
+    null=answers_of_z,
+    fields=FEW,
+    attack_tightness=_STAGES,
+    worst_pairs=f"{PLACE}:worst_pairs",
+    search=PairSearch(records=9),
+    audit=AuditSettings(fields={**ABOUT, "scaled": True, "start": known()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
+)
+_ALONE = Example(
+    answers,
+    without_null="its level is that of the first example",
+    fields={**ABOUT, "scaled": True, "start": known()},
+    label="scores",
+    attack_tightness=dict.fromkeys(_PARTS, 0.98),
+    worst_pairs=f"{PLACE}:worst_pairs_of_scores",
+    search=PairSearch(records=9),
+    bounds_only=True,
+)
+EXAMPLES = (
+    _WHOLE,
+    _ALONE,
+    in_zcdp(_WHOLE),
+    in_zcdp(
+        _ALONE,
+        fields={**ABOUT, "scaled": True, "start": known(euclidean=True)},
+        label="scores-zcdp",
+        worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_length",
+    ),
+)

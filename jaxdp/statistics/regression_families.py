@@ -17,7 +17,7 @@ NODES = 24  # of the quadrature of a normal law
 HALVINGS = 30
 RAREST, RAREST_COUNT = 1e-3, 1e-5  # share of a yes, and mean of a count on [0, 1], that a start has at least
 LEAST_UNEXPLAINED = 0.05  # of the variance of a count: what a start leaves at least
-CAP_SDS, CAP_LEAST = 1.3, 1.5  # of a Poisson mean: where records begin to weigh less, in sds of its logarithm
+CAP_SDS, CAP_LEAST = 1.3, 2.5  # of a Poisson mean: where records begin to weigh less, in sds of its logarithm
 MOST_LOG = 60.0  # logarithm of a mean, beyond which nothing overflows
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(NODES)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -33,6 +33,7 @@ class Logistic:
     uneven: ClassVar[float] = 2.0  # of the records, more than which do not count where the columns are as modelled
     widest: ClassVar[float] = 1.6  # times as far the weights may reach, where noise is seen to be little
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
+    bent: ClassVar[float] = 0.0  # of a slope: how far weights may move it where the model fails
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
 
     def moments(self, slopes, shift):
@@ -85,10 +86,11 @@ class Poisson:
 
     steepest: ClassVar[float] = 1.5  # sd of the log mean
     limit: ClassVar[float] = 2.0
-    precise: ClassVar[tuple[float, ...]] = (60.0, 150.0)
+    precise: ClassVar[tuple[float, ...]] = (120.0, 300.0)
     uneven: ClassVar[float] = 2.0
-    widest: ClassVar[float] = 1.6
+    widest: ClassVar[float] = 2.0
     skewness: ClassVar[float] = 0.7
+    bent: ClassVar[float] = 0.06  # as on real tables (#pivot)
     squares: ClassVar[bool] = True
 
     def moments(self, slopes, shift):

@@ -30,7 +30,7 @@ MODELLED = 0.6  # how wrong the rows of the information that are modelled may be
 FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
-MOST_DISPERSION = 2.5  # times the modelled variance of X's score that is believed although noise hides it
+MOST_DISPERSION = 1.5  # times the modelled variance of X's score that is believed although noise hides it
 HALVINGS, STEPS = 30, 6
 ROUNDING = 1e-6
 
@@ -267,7 +267,8 @@ class Sums:
         off = products[-1, :-1] * (slopes - self.start.slopes)[:-1]
         off_start = jnp.minimum(jnp.sum((slopes - self.start.slopes)[1:] ** 2), LONGEST**2)
         bend = 0.5 * self.start.family.skewness * own * off_start
-        wrong = MODELLED**2 * jnp.sum(off**2) + bend**2
+        bent = self.start.family.bent * slope * information / self.start.reach**2
+        wrong = MODELLED**2 * jnp.sum(off**2) + bend**2 + bent**2
         sampling = jnp.sqrt(self.dispersion(slope) * information + wrong)
         return sides @ (self.scores - value), sampling, noise, information
 

@@ -196,16 +196,16 @@ def drawn(name: str, n: int):
     return jax.jit(lambda keys: jax.lax.map(lambda key: draw(key, n, name), keys))
 
 
-def built(domain: Domain, n: int, epsilon: float, delta: float):
+def built(domain: Domain, n: int, epsilon: float, delta: float, method: str = "logistic-regression"):
     """The test of the command line."""
-    test = catalogue.find("logistic-regression").build(epsilon, domain, Options(num_records=n))
+    test = catalogue.find(method).build(epsilon, domain, Options(num_records=n))
     return dataclasses.replace(test, epsilon=None, mechanism=Gaussian(zcdp_rho(epsilon, delta))) if delta else test
 
 
 @functools.cache
-def answers(domain: Domain, n: int, epsilon: float, delta: float):
+def answers(domain: Domain, n: int, epsilon: float, delta: float, method: str = "logistic-regression"):
     """(keys, data sets) -> p-values, effects and ends; one program for all designs of such columns."""
-    test = built(domain, n, epsilon, delta)
+    test = built(domain, n, epsilon, delta, method)
 
     def one(both):
         result = core.run(test, *both)
@@ -236,14 +236,19 @@ def measure(name: str, n: int, epsilon: float, delta: float, replicates: int) ->
         key_data, key_run = (split[first : first + CHUNK, side] for side in (0, 1))
         data, values = drawn(name, n)(key_data)
         told.append([*answers(design.domain, n, epsilon, delta)(key_run, data), *wald(values, data.y)])
+    return row | summary(told, design.slopes[-1], design.bounds[-1]) | {"seconds": round(time.process_time() - start, 1)}
+
+
+def summary(told: list, true: float, bounds) -> dict:
+    """Of (p, effect, low, high of the test; slope, half width without privacy), each a list of parts; bounds: of X."""
     p, effect, low, high, without, half = (np.concatenate(part) for part in zip(*told, strict=True))
-    unit = half_range(design.bounds[-1])
+    unit, replicates = half_range(bounds), len(p)
     effect, low, high = (part / unit for part in (effect, low, high))
-    true, answered = design.slopes[-1], np.isfinite(low)
+    answered = np.isfinite(low)
     some = bool(answered.any())
     inside = ((low <= true) & (true <= high))[answered]
     agree = ((p < 0.05) == ((low > 0.0) | (high < 0.0)))[answered]
-    return row | {
+    return {
         "refused": False,
         "truth": true,
         "answered": round(float(answered.mean()), 4),
@@ -257,7 +262,6 @@ def measure(name: str, n: int, epsilon: float, delta: float, replicates: int) ->
         "plain_covered": round(float(np.mean(np.abs(without - true) <= half)), 4),
         "plain_rejected": round(float(np.mean(np.abs(without) > half)), 4),
         "replicates": replicates,
-        "seconds": round(time.process_time() - start, 1),
     }
 
 

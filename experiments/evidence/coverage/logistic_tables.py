@@ -52,7 +52,7 @@ class Case:
             first = file.readline()
             file.seek(0)
             how = {"delimiter": "\t", "quotechar": "'"} if "\t" in first else {}
-            table = [{name: float(cell) for name, cell in row.items()} for row in csv.DictReader(file, **how)]
+            table = [{name: float(cell or "nan") for name, cell in row.items()} for row in csv.DictReader(file, **how)]
         values = np.array([[row[name] for name in self.columns] for row in table])
         ends = np.array([(bounds or (0.0, 1.0))[:2] for bounds in self.columns.values()])
         return np.clip(values, *ends.T), np.array([1.0 * self.yes(row) for row in table])
@@ -94,28 +94,42 @@ TABLES = {
 }
 
 
-def measure(name: str, n: int, epsilon: float, replicates: int, folder: Path) -> dict:
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """A method on its tables; without privacy: (columns, y) -> (slope, half width), and the same of many data sets."""
+
+    method: str
+    record: Path
+    tables: dict[str, Case]
+    plain: Callable
+    many: Callable
+
+
+LOGISTIC = Regression("logistic-regression", RECORD, TABLES, logistic.plain, logistic.wald)
+
+
+def measure(of: Regression, name: str, n: int, epsilon: float, replicates: int, folder: Path) -> dict:
     """One row."""
-    case = TABLES[name]
+    case = of.tables[name]
     values, y = case.read(folder)
     bounds = list(case.columns.values())[-1]
     # in units of the whole table's sds, where Newton's steps are safe
     sds = values.std(axis=0)
-    true, half = (float(part) / sds[-1] for part in logistic.plain(jnp.asarray(values / sds), jnp.asarray(y)))
+    true, half = (float(part) / sds[-1] for part in of.plain(jnp.asarray(values / sds), jnp.asarray(y)))
     row = {"case": name, "n": n, "epsilon": epsilon, "table": len(y), "rate": round(float(y.mean()), 4)}
     row |= {"truth": round(true, 5), "truth_per_sd": round(true * sds[-1], 3)}
     row |= {"half_width_of_the_table": round(half, 5)}
     shapes = jax.eval_shape(lambda: case.data(jnp.zeros((n, values.shape[1])), jnp.zeros(n)))
-    if logistic.built(case.domain, n, epsilon, 0.0).validity(shapes).verdict == "refuse":
+    if logistic.built(case.domain, n, epsilon, 0.0, of.method).validity(shapes).verdict == "refuse":
         return row | {"refused": True, "replicates": 0}
     rng = np.random.default_rng([SEED, zlib.crc32(f"{name} {n} {epsilon:g}".encode())])
-    run, told = logistic.answers(case.domain, n, epsilon, 0.0), []
+    run, told = logistic.answers(case.domain, n, epsilon, 0.0, of.method), []
     for _ in range(replicates // logistic.CHUNK):
         chosen = rng.integers(0, len(y), (logistic.CHUNK, n))
         drawn, said = jnp.asarray(values[chosen]), jnp.asarray(y[chosen])
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), logistic.CHUNK)
         found = run(keys, jax.vmap(case.data)(drawn, said))
-        told.append([*found, *logistic.wald(drawn / sds, said)])
+        told.append([*found, *of.many(drawn / sds, said)])
     p, effect, low, high, without, own = (np.concatenate(part) for part in zip(*told, strict=True))
     unit = logistic.half_range(bounds)
     effect, low, high = (part / unit for part in (effect, low, high))
@@ -137,12 +151,12 @@ def measure(name: str, n: int, epsilon: float, replicates: int, folder: Path) ->
     }
 
 
-def table() -> str:
+def table(of: Regression, rate: str = "rate") -> str:
     """The table of the page."""
-    found = {(row["case"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    lines = ["| table | rate | slope per sd | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |"]
+    found = {(row["case"], row["n"], row["epsilon"]): row for row in rows(of.record)}
+    lines = [f"| table | {rate} | slope per sd | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |"]
     lines.append("|" + "---|" * (len(CELLS) + 3))
-    for name in TABLES:
+    for name in of.tables:
         row = next((row for row in found.values() if row["case"] == name), None)
         if row is None:
             continue
@@ -155,21 +169,22 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(of: Regression, words: str, section: str, rate: str = "rate") -> None:
+    """The command line of a regression's tables; section: where its table stands on the page."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="where the CSV files lie")
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
-        return fill(logistic.PAGE, "logistic tables", table())
+        return fill(logistic.PAGE, section, table(of, rate))
     if asked.folder is None:
         parser.error("--folder is missing.")
-    done = {(row["case"], row["n"], row["epsilon"]) for row in rows(RECORD)}
-    todo = [(name, *cell) for name in TABLES for cell in CELLS if (name, *cell) not in done]
+    done = {(row["case"], row["n"], row["epsilon"]) for row in rows(of.record)}
+    todo = [(name, *cell) for name in of.tables for cell in CELLS if (name, *cell) not in done]
     with jax.enable_x64(True):
-        append(RECORD, (measure(*cell, asked.replicates, asked.folder) for cell in todo))
+        append(of.record, (measure(of, *cell, asked.replicates, asked.folder) for cell in todo))
 
 
 if __name__ == "__main__":
-    main()
+    run(LOGISTIC, __doc__, "logistic tables")

@@ -32,6 +32,7 @@ class Logistic:
     precise: ClassVar[tuple[float, ...]] = (60.0, 150.0)  # sds of its noise that the information can be: a round more
     uneven: ClassVar[float] = 2.0  # of the records, more than which do not count where the columns are as modelled
     widest: ClassVar[float] = 1.6  # times as far the weights may reach, where noise is seen to be little
+    noise: ClassVar[float] = 0.1  # its variance over that of the sampling, that then remains
     skewness: ClassVar[float] = 0.7  # of columns that is allowed for, weighed by mu': it bends the expected scores
     bent: ClassVar[float] = 0.0  # of a slope: how far weights may move it where the model fails
     squares: ClassVar[bool] = False  # whether the squares of X's score are released: its variance is not known
@@ -61,9 +62,9 @@ class Logistic:
         del start
         return 0.25
 
-    def farthest(self, start):
-        """Of w |y - mu|, for records as far as the weights reach."""
-        return jax.nn.sigmoid(jnp.abs(start.slopes[0]) + _along(start) * start.radius)
+    def score_unit(self, start):
+        """How far one record moves the weighed scores, at most (#sensitivity)."""
+        return 2.0 * start.radius * jax.nn.sigmoid(jnp.abs(start.slopes[0]) + _along(start) * start.radius)
 
     def residuals(self, start, t, response):
         """(w (y - mu), w mu') by this family's own weights."""
@@ -89,6 +90,7 @@ class Poisson:
     precise: ClassVar[tuple[float, ...]] = (120.0, 300.0)
     uneven: ClassVar[float] = 2.0
     widest: ClassVar[float] = 2.0
+    noise: ClassVar[float] = 0.5  # weights that reach farther need less of `bent`
     skewness: ClassVar[float] = 0.7
     bent: ClassVar[float] = 0.06  # as on real tables (#pivot)
     squares: ClassVar[bool] = True
@@ -127,9 +129,17 @@ class Poisson:
         over = jnp.maximum(jnp.exp(0.5 * square + CAP_SDS * jnp.sqrt(square)), CAP_LEAST)
         return jnp.clip(start.reach**2 * mean * over, RAREST_COUNT, 1.0)
 
-    def farthest(self, start):
-        """Of w |y - mu|: a count at its bound where few are expected, or none where as many as the cap are."""
-        few = jnp.exp(jnp.minimum(start.slopes[0], 0.0) - _along(start) * start.radius)
+    def score_unit(self, start):
+        """How far one record moves the weighed scores, at most: less in L1, where two have one constant (#sensitivity)."""
+        limit, far = start.radius, self.farthest(start)
+        if start.euclidean:
+            return 2.0 * limit * far
+        same = (limit - 2.0 * start.weights[0]) * self.farthest(start, 2.0)
+        return limit * far + jnp.maximum(jnp.maximum(same, 0.5 * limit), limit * self.largest(start))
+
+    def farthest(self, start, times=1.0):
+        """Of w |y - mu|, for records as far as this many R: all that can be where few are expected, or the cap."""
+        few = jnp.exp(jnp.minimum(start.slopes[0], 0.0) - _along(start) * times * start.radius)
         return jnp.maximum(self.largest(start), 1.0 - few)
 
     def residuals(self, start, t, response):

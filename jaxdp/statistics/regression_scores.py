@@ -24,7 +24,7 @@ CLEAR = 10.0  # sds of its noise that the information about X must be
 OTHERS = 0.3  # kappa: weight of the other coordinates in the scores that are released
 PER_OTHER = 2.0  # q: theirs in the row of information is q kappa, where the bound is one in L1
 FARTHEST = 2.5  # C: records with a whitened column beyond it weigh less than one
-NOISE, SURE = 0.1, 40.0  # variance of the noise over that of the sampling, and sds of information, that then remain
+SURE = 40.0  # sds of information that remain where weights reach farther
 LONGEST = 0.5  # step of the start, in slopes per sd, that a round can make
 MODELLED = 0.6  # how wrong the rows of the information that are modelled may be, as a share (#pivot)
 FLOOR = 1e-3  # of the variance of a column on its scale
@@ -124,12 +124,15 @@ class Start:
     def units(self):
         """How far one record moves the weighed scores, and the weighed row of information, at most (#sensitivity)."""
         largest = self.family.largest(self) * information_unit(self.mean.shape[-1], self.euclidean, self.reach)
-        return 2.0 * self.radius * self.family.farthest(self), largest
+        return self.family.score_unit(self), largest
 
     @property
     def unit_of_squares(self):
-        """Largest square of X's weighed score (poisson_regression.md#sensitivity)."""
-        return jnp.minimum(self.reach * FARTHEST, self.radius * self.family.farthest(self)) ** 2
+        """Largest square of X's weighed score: of records within twice R, and beyond (#sensitivity)."""
+        most, limit, constant = self.reach * FARTHEST, self.radius, self.weights[0]
+        own = jnp.sqrt(limit**2 - constant**2) if self.euclidean else limit - constant  # the constant has its part
+        near = jnp.minimum(most, own) * self.family.farthest(self, 2.0)
+        return jnp.maximum(near, jnp.minimum(most, 0.5 * limit)) ** 2
 
     @property
     def weights(self):
@@ -317,8 +320,8 @@ class Sums:
         return dataclasses.replace(self.start, slopes=slopes, reach=self._reach(share) if share else self.start.reach)
 
     def _reach(self, share: float):
-        """From 1 to the family's widest, what leaves the next round's noise below `NOISE` and `SURE`."""
+        """From 1 to the family's widest, what leaves the next round's noise below the family's, and `SURE`."""
         variance = self.variance_per_scale * self.score_noise[-1] ** 2 / (share if self.start.euclidean else share**2)
         clear = self.clear * (math.sqrt(share) if self.start.euclidean else share)
-        least = jnp.minimum(NOISE * self.start.dispersion * self.information[-1] / variance, clear / SURE)
+        least = jnp.minimum(self.start.family.noise * self.start.dispersion * self.information[-1] / variance, clear / SURE)
         return jnp.sqrt(jnp.clip(least, 1.0, self.start.family.widest**2))

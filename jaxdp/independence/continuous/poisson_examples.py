@@ -15,7 +15,7 @@ from jaxdp.statistics.regression_families import POISSON
 PLACE = "jaxdp.independence.continuous.poisson_examples"
 COUNT = Column(from_zero=True)
 ONE_GIVEN = Domain((Column(),), (COUNT,), (Column(),))
-MOST, MEAN = 10.0, 1.5  # largest count, and the mean of one where X and Z are 0
+MOST, MEAN = 10, 1.5  # largest count, and the mean of one where X and Z are 0
 SHARE = 0.1  # mean of Y that a public start supposes, of its upper end
 
 
@@ -27,13 +27,19 @@ def known(euclidean: bool = False):
     )
 
 
+def counted(uniform, mean, most: int):
+    """Counts by Poisson's law, those above `most` counting as it, from uniform numbers (n,): for any kind of key."""
+    ratios = jnp.concatenate([jnp.exp(-mean)[:, None], mean[:, None] / jnp.arange(1.0, most)[None]], axis=1)
+    return 1.0 * jnp.sum(uniform[:, None] > jnp.cumsum(jnp.cumprod(ratios, axis=1), axis=1), axis=1)
+
+
 def answers(key, n: int, slope: float = 0.4) -> Data:
     """X and Z correlated; the log mean of a count rises with both, by `slope` per sd of X."""
     key_columns, key_y = jax.random.split(key)
     found = logistic_examples.answers(key_columns, n)
     along = slope * found.x + 0.2 * found.z[:, 0]
-    counts = jax.random.poisson(key_y, MEAN * jnp.exp(along / HALF), (n,))
-    return Data(found.x, 2.0 * jnp.minimum(counts, MOST) / MOST - 1.0, found.z, ONE_GIVEN)
+    counts = counted(jax.random.uniform(key_y, (n,)), MEAN * jnp.exp(along / HALF), MOST)
+    return Data(found.x, 2.0 * counts / MOST - 1.0, found.z, ONE_GIVEN)
 
 
 def answers_of_z(key, n: int) -> Data:

@@ -13,7 +13,7 @@ COARSE_CELLS = (
 
 
 class SettingOptions(TypedDict, total=False):
-    """Fields of `jaxdp.plan.Setting`, `SurvivalSetting` and `LogisticSetting`; those with a text are options."""
+    """Fields of `jaxdp.plan.Setting` and the settings of single methods; those with a text are options."""
 
     residual_sd: Annotated[
         float,
@@ -25,18 +25,21 @@ class SettingOptions(TypedDict, total=False):
     rate: Annotated[
         float,
         Keyword("P", arguments.probability),
-        "with --method logistic-regression: share of the records with Y's second level (default 0.5)",
+        "with --method logistic-regression: share of the records with Y's second level (default 0.5); with "
+        "poisson-regression: mean of Y over its upper bound (default 0.1)",
     ]
     covariates: Annotated[
         int,
         Keyword("K", arguments.count),
-        "with --method logistic-regression and without --schema: number of columns held fixed (default 0)",
+        "with --method logistic-regression or poisson-regression, without --schema: number of columns held fixed (default 0)",
     ]
     correlation: Annotated[
         float,
         Keyword("R", arguments.probability),
-        "with --method logistic-regression: correlation of any two of X and the columns held fixed (default 0.3)",
+        "with --method logistic-regression or poisson-regression: correlation of any two of X and the columns held fixed (default 0.3)",
     ]
+    most: float
+    dispersion: float
     confounding: float
     tails: float
     bent: bool

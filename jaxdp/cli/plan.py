@@ -31,6 +31,8 @@ EXAMPLES = """examples:
   jaxdp plan --method partition-gcm --n 1000 --effect 0.25 --epsilon-curve     which epsilon?
   jaxdp plan --method logistic-regression --rate 0.1 --covariates 3 --epsilon 1 --effect 0.3 --power 0.8
                                                           the effect is the log odds ratio per sd of X
+  jaxdp plan --method poisson-regression --rate 0.1 --covariates 1 --epsilon 1 --effect 0.2 --power 0.8
+                                                          the effect is the log rate ratio per sd of X
   jaxdp plan --discover --schema survey.toml --n 20000 --epsilon 1             which search, and what will it miss?
 """
 

@@ -13,6 +13,7 @@ from jaxdp.plan.compare import Row, answer, compare
 from jaxdp.plan.epsilon_curve import EpsilonCurve, EpsilonPoint, epsilon_curve
 from jaxdp.plan.methods import plans
 from jaxdp.plan.odds import LogisticSetting
+from jaxdp.plan.rates import PoissonSetting
 from jaxdp.plan.setting import Setting
 from jaxdp.plan.solve import cost_of_privacy, detectable_effect, minimum_epsilon, power, required_n
 from jaxdp.plan.survival import SurvivalSetting
@@ -22,6 +23,7 @@ __all__ = [
     "EpsilonCurve",
     "EpsilonPoint",
     "LogisticSetting",
+    "PoissonSetting",
     "Row",
     "Setting",
     "SurvivalSetting",

@@ -1,12 +1,14 @@
 """Planning of logistic regression: normal columns, log odds linear in them; power with privacy and without.
 
 The test's own stages run on sums that are normal with the means and covariances of a made-up population: `PLACES` rows
-of columns, each both as a yes and as a no with its chances. So the time does not grow with n.
+of columns, each with two values of Y and their chances. So the time does not grow with n. What other regressions of
+scores share is in `RegressionSetting`, `power_of` and `plain_power_of`.
 """
 
 import dataclasses
 import functools
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,22 +33,45 @@ CLOSER = 0.7  # correlation of the columns where that is looked at besides
 
 
 @dataclasses.dataclass(frozen=True)
-class LogisticSetting(Setting):
-    """A yes or no whose log odds are linear in X and Z; the effect is the log odds ratio per sd of X.
+class RegressionSetting(Setting):
+    """A Y of which a function of the mean is linear in X and Z; the effect is the slope of X per sd.
 
     Of an X of two levels it is that of the second against the first. Behind the columns are normal ones, any two of
     which have one correlation; those of levels are cut from them into equally likely ones.
-    rate: share of a yes. correlation: of any two of X and the columns of Z. confounding: sd of what Z adds to the log
-    odds. residual_sd: sd of a continuous column on [-1, 1].
+    rate: mean of Y over its largest value. correlation: of any two of X and the columns of Z. confounding: sd of what Z
+    adds. residual_sd: sd of a continuous column on [-1, 1].
     """
 
     x: Column = Column()
-    y: Column = Column(BINARY, 2)
     z: tuple[Column, ...] = ()
     scaled: bool = True
     confounding: float = 0.5
     rate: float = 0.5
     correlation: float = 0.3
+
+    method: ClassVar[str]
+    half_the_rate: ClassVar[str]  # in words
+    units: ClassVar[tuple[str, str, str]]  # of an effect, of its exponential, and what Z adds to
+
+    def mean(self, along, numpy=np):
+        """Of Y over its largest value, where the linear part is this."""
+        raise NotImplementedError
+
+    def curvature(self, mean):
+        """(derivative of the mean, variance of Y), (n,), for the information without privacy."""
+        raise NotImplementedError
+
+    def two_values(self, mean):
+        """(chance of the second, both values of Y on [-1, 1]), each (n,), that have its mean and its variance."""
+        raise NotImplementedError
+
+    def drawn(self, uniform, mean):
+        """Y on [-1, 1] from uniform numbers (n,)."""
+        raise NotImplementedError
+
+    def planned_for(self) -> str:
+        """What is supposed of Y, as a sentence's end."""
+        raise NotImplementedError
 
     def __post_init__(self):
         super().__post_init__()
@@ -54,7 +79,7 @@ class LogisticSetting(Setting):
         if not 0.0 <= self.correlation < 1.0:
             raise ValueError(f"correlation must be at least 0 and below 1, got {self.correlation:g}.")
         if self.tails:
-            raise ValueError("logistic-regression is planned for normal columns: leave tails out.")
+            raise ValueError(f"{self.method} is planned for normal columns: leave tails out.")
 
     @classmethod
     def of_fields(cls, covariates: int = 0, **fields) -> Setting:
@@ -71,22 +96,19 @@ class LogisticSetting(Setting):
 
     def effect_is(self, effect: float) -> str:
         """The unit of an effect and what this one amounts to, as a sentence without its full stop."""
-        told = "log odds ratio of Y's second level " + (
-            "of X's second against its first" if self._two else "per sd of X"
-        )
-        told += f"{', Z held fixed' if self.z else ''}: {effect:.3g} is an odds ratio of {math.exp(effect):.3g}. "
-        told += f"Planned for {self.rate:.3g} of the records with that level"
+        unit, ratio, part = self.units
+        told = f"{unit} " + ("of X's second against its first" if self._two else "per sd of X")
+        told += f"{', Z held fixed' if self.z else ''}: {effect:.3g} is {ratio} of {math.exp(effect):.3g}. "
+        told += f"Planned for {self.planned_for()}"
         if self.z:
-            told += (
-                f", columns that correlate by {self.correlation:g}, and log odds to which Z adds {self.confounding:g}"
-            )
+            told += f", columns that correlate by {self.correlation:g}, and {part} to which Z adds {self.confounding:g}"
             told += " (one sd)"
         return told
 
     def departures(self) -> tuple[tuple[str, str, Setting], ...]:
         """(name, words, setting) of data that are not as planned."""
         found: list[tuple[str, str, Setting]] = [
-            ("half the rate", "half as many have Y's second level", dataclasses.replace(self, rate=0.5 * self.rate))
+            ("half the rate", self.half_the_rate, dataclasses.replace(self, rate=0.5 * self.rate))
         ]
         if self.z and self.correlation < CLOSER:
             closer = dataclasses.replace(self, correlation=CLOSER)
@@ -141,24 +163,59 @@ class LogisticSetting(Setting):
         return jnp.clip(self.residual_sd * normal, -1.0, 1.0)
 
 
+@dataclasses.dataclass(frozen=True)
+class LogisticSetting(RegressionSetting):
+    """A yes or no whose log odds are linear in X and Z; the effect is the log odds ratio per sd of X.
+
+    rate: share of a yes. Other fields: those of `RegressionSetting`.
+    """
+
+    y: Column = Column(BINARY, 2)
+
+    method: ClassVar[str] = "logistic-regression"
+    units: ClassVar[tuple[str, str, str]] = ("log odds ratio of Y's second level", "an odds ratio", "log odds")
+    half_the_rate: ClassVar[str] = "half as many have Y's second level"
+
+    def mean(self, along, numpy=np):
+        """Chance of a yes."""
+        return 1.0 / (1.0 + numpy.exp(-along))
+
+    def curvature(self, mean):
+        """Both are those of Bernoulli's law."""
+        return (mean * (1.0 - mean),) * 2
+
+    def two_values(self, mean):
+        """No, and yes."""
+        return mean, -np.ones(len(mean)), np.ones(len(mean))
+
+    def drawn(self, uniform, mean):
+        """-1 or 1."""
+        return 2.0 * (uniform < mean) - 1.0
+
+    def planned_for(self) -> str:
+        """How many say yes."""
+        return f"{self.rate:.3g} of the records with that level"
+
+
 def _level(normal, levels: int):
     """Of equally likely ones."""
     return jnp.clip(jnp.floor(levels * jax.scipy.stats.norm.cdf(normal)), 0, levels - 1)
 
 
-def answers(key, *, n: int, setting: LogisticSetting, form: str, effect, constant) -> Data:
+def answers(key, *, n: int, setting: RegressionSetting, form: str, effect, constant) -> Data:
     """Records of the setting."""
     key_columns, key_y = jax.random.split(key)
     normal = jax.random.normal(key_columns, (n, len(setting.z) + 1)) @ jnp.asarray(setting.root).T
-    chance = jax.nn.sigmoid(constant + setting.standard(normal) @ jnp.stack(setting.slopes(effect)))
+    mean = setting.mean(constant + setting.standard(normal) @ jnp.stack(setting.slopes(effect)), jnp)
     x, z = setting.as_read(normal, form)
-    y = 1.0 * (jax.random.uniform(key_y, (n,)) < chance)
-    return Data(x, 2.0 * y - 1.0 if form == SCALED else y, z, domain=setting.domain(form))
+    y = setting.drawn(jax.random.uniform(key_y, (n,)), mean)
+    as_codes = form != SCALED and setting.y.levels
+    return Data(x, 0.5 * (y + 1.0) * (setting.y.levels - 1) if as_codes else y, z, domain=setting.domain(form))
 
 
 @functools.lru_cache(maxsize=64)
-def _population(setting: LogisticSetting, effect: float):
-    """(constant of the log odds, chances of a yes, what they are linear in, normal columns) at `PLACES` places."""
+def _population(setting: RegressionSetting, effect: float):
+    """(constant, means of Y over its largest, what they depend on, normal columns) at `PLACES` places."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
@@ -169,9 +226,9 @@ def _population(setting: LogisticSetting, effect: float):
     low, high = -FAR, FAR
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        rate = np.mean(1.0 / (1.0 + np.exp(-middle - along)))
+        rate = np.mean(setting.mean(middle + along))
         low, high = (middle, high) if rate < setting.rate else (low, middle)
-    return low, 1.0 / (1.0 + np.exp(-low - along)), seen, normal
+    return low, setting.mean(low + along), seen, normal
 
 
 def _budget(epsilon) -> dict:
@@ -246,18 +303,18 @@ def _p_values(asked, key, data, chances, num_records, noise):
     return jax.lax.map(of, jax.random.split(key, DRAWS), batch_size=BATCH)
 
 
-def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
-    """`LogisticRegression` on `DRAWS` tables of the setting's law, the same draws at every n, budget and effect.
+def power_of(kind, setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
+    """A regression of this class on `DRAWS` tables of the setting's law, the same draws at every n, budget and effect.
 
     Private centres and scales are selected as from normal columns.
     """
-    assert isinstance(setting, LogisticSetting)
+    assert isinstance(setting, RegressionSetting)
     with jax.enable_x64(True):
-        _, chance, _, normal = _population(setting, effect)
+        _, mean, _, normal = _population(setting, effect)
+        chance, low, high = setting.two_values(mean)
         x, z = setting.as_read(np.concatenate([normal, normal]), SCALED)
-        y = np.repeat([1.0, -1.0], PLACES)
-        data = Data(x, jnp.asarray(y), z, setting.domain(SCALED))
-        test = LogisticRegression(**_budget(epsilon), enforce_rule=False)._with_layout(data).decided(n)
+        data = Data(x, jnp.asarray(np.concatenate([high, low])), z, setting.domain(SCALED))
+        test = kind(**_budget(epsilon), enforce_rule=False)._with_layout(data).decided(n)
         if test._centres_are_known(n):
             sd = np.full(test.num_clipped, setting.residual_sd)
             test = dataclasses.replace(test, centres=0.0 * sd, scales=sd)
@@ -271,15 +328,22 @@ def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: floa
         return float(np.mean(np.asarray(p_values) < level))
 
 
-def plain_logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
-    """Wald's test of maximum likelihood without privacy, by its information. epsilon is not used."""
+def logistic_power(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
+    """`LogisticRegression` by `power_of`."""
+    return power_of(LogisticRegression, setting, n, epsilon, effect, level)
+
+
+def plain_power_of(setting: Setting, n: int, epsilon, effect: float, level: float) -> float:
+    """Wald's test of maximum likelihood without privacy, by its sandwich variance. epsilon is not used."""
     from scipy.stats import norm
 
     del epsilon
-    assert isinstance(setting, LogisticSetting)
-    _, chance, seen, _ = _population(setting, effect)
+    assert isinstance(setting, RegressionSetting)
+    _, mean, seen, _ = _population(setting, effect)
     one = np.concatenate([np.ones((PLACES, 1)), seen], axis=1)
-    information = (one * (chance * (1.0 - chance))[:, None]).T @ one / PLACES
-    moved = abs(effect) * math.sqrt(n / np.linalg.inv(information)[-1, -1])
+    steep, variance = setting.curvature(mean)
+    back = np.linalg.inv((one * steep[:, None]).T @ one / PLACES)
+    spread = back @ ((one * variance[:, None]).T @ one / PLACES) @ back
+    moved = abs(effect) * math.sqrt(n / spread[-1, -1])
     limit = norm.isf(0.5 * level)
     return float(norm.sf(limit - moved) + norm.cdf(-limit - moved))

@@ -214,7 +214,7 @@ def _given(schema, given) -> tuple[Column, ...]:
 def _scaled_columns(column: Column) -> tuple[Column, ...]:
     if column.kind == CATEGORICAL and column.levels > 2:
         return (Column(CONTINUOUS, 2),) * column.levels
-    return (Column(CONTINUOUS, column.levels),)
+    return (Column(CONTINUOUS, column.levels, from_zero=column.from_zero),)
 
 
 def correlation(effect):

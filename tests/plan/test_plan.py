@@ -276,6 +276,55 @@ def test_wald_s_test_without_privacy_needs_the_records_that_its_information_says
     assert PlannedTest.of("logistic-regression", alike).public_n(0.05, 0.8) == pytest.approx(more, rel=0.02)
 
 
+def rates(covariates=0, **fields):
+    return plan.PoissonSetting.of_fields(covariates, **fields)
+
+
+@pytest.mark.full
+@pytest.mark.optimised
+@pytest.mark.parametrize(
+    ("setting", "n", "epsilon", "delta", "effect"),
+    [
+        (rates(), 3000, 4.0, 0.0, 0.1),
+        (rates(1), 12_000, 1.0, 0.0, 0.12),
+        (rates(2, dispersion=3.0), 10_000, 2.0, 1e-6, 0.12),
+    ],
+)
+def test_slopes_in_log_means_are_planned(setting, n, epsilon, delta, effect):
+    how = {"n": n, "epsilon": epsilon, "effect": effect, "setting": setting, "delta": delta}
+    predicted = plan.power("poisson-regression", **how)
+    assert 0.2 < predicted < 0.97
+    planned = PlannedTest.of(
+        "poisson-regression", setting, engine="simulation", replicates=300, key=jax.random.key(3), delta=delta
+    )
+    assert abs(predicted - planned.simulated(n, epsilon, effect).rate) <= 0.06 + 0.04
+
+
+def test_records_of_a_poisson_setting_have_its_mean_its_variance_and_its_slope():
+    columns = {**FOUR_COLUMNS, "visits": {"kind": "continuous", "bounds": [0, 20]}}
+    schema = Schema.from_dict({"columns": columns})
+    setting = plan.PoissonSetting.of_schema(schema, "dose", "visits", ["age"], dispersion=2.0)
+    assert setting.most == 20.0
+    data = setting.design(400_000, 0.3)(jax.random.key(1))
+    x, z, y = np.asarray(data.x), np.asarray(data.z).reshape(-1), 10.0 * (np.asarray(data.y) + 1.0)
+    assert y.mean() == pytest.approx(2.0, rel=0.02)
+    design = np.stack([np.ones(len(x)), z / setting.residual_sd, x / setting.residual_sd], axis=1)
+    slopes = np.array([np.log(y.mean()), 0.0, 0.0])
+    for _ in range(12):
+        mean = np.exp(design @ slopes)
+        slopes = slopes + np.linalg.solve((design * mean[:, None]).T @ design, design.T @ (y - mean))
+    assert slopes[1:] == pytest.approx([0.5, 0.3], abs=0.03)
+    assert np.sum((y - mean) ** 2) / np.sum(mean) == pytest.approx(2.0, rel=0.05)
+    assert "0.3 is a rate ratio of 1.35. Planned for a Y with a mean of 2, of up to 20, 2 times" in setting.effect_is(0.3)
+
+
+def test_without_privacy_a_poisson_slope_needs_the_records_that_its_information_says():
+    """Of one column, hardly any effect: n = (1.96 + .84)^2 dispersion/(effect^2 mean of Y)."""
+    setting = rates(rate=0.2, most=10.0, dispersion=1.5)
+    expected = (stats.norm.isf(0.025) + stats.norm.isf(0.2)) ** 2 * 1.5 / (0.05**2 * 2.0)
+    assert PlannedTest.of("poisson-regression", setting).public_n(0.05, 0.8) == pytest.approx(expected, rel=0.01)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", FORMULAS)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])

@@ -98,7 +98,7 @@ class LogisticRegression(RegressionTest):
             min_records=50,
             linear=True,
             setting="odds:LogisticSetting",
-            reference="odds:plain_logistic_power",
+            reference="odds:plain_power_of",
         ),
         theory="docs/theory/logistic_regression.md",
     )

@@ -119,7 +119,14 @@ class PoissonRegression(RegressionTest):
         accepts=lambda domain: not refusal(domain),
         why_not=refusal,
         one_effect=lambda domain: not refusal(domain),
-        planning=Planning(min_records=50, linear=True),
+        planning=Planning(
+            "rates:poisson_power",
+            gaussian_formula="always",
+            min_records=50,
+            linear=True,
+            setting="rates:PoissonSetting",
+            reference="odds:plain_power_of",
+        ),
         theory="docs/theory/poisson_regression.md",
     )
 

@@ -59,6 +59,7 @@ from jaxdp.independence.continuous.logistic_regression import LogisticRegression
 from jaxdp.independence.continuous.mean_difference import MeanDifference as MeanDifference
 from jaxdp.independence.continuous.partial_correlation import PartialCorrelation as PartialCorrelation
 from jaxdp.independence.continuous.partition_gcm import PartitionGCM as PartitionGCM
+from jaxdp.independence.continuous.poisson_regression import PoissonRegression as PoissonRegression
 from jaxdp.independence.continuous.private_crt import CRTNormal as CRTNormal
 from jaxdp.independence.continuous.private_crt import PrivateCRT as PrivateCRT
 from jaxdp.independence.continuous.private_gcm import PrivateGCM as PrivateGCM

@@ -24,6 +24,8 @@ TYPED = {
     "spearmanr": "conditional-spearman",
     "Kendall Tau": "conditional-kendall",
     "logistic": "logistic-regression",
+    "Poisson": "poisson-regression",
+    "rate ratio": "poisson-regression",
     "mic": "micr-laplace",
 }
 

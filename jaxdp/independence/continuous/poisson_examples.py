@@ -10,21 +10,27 @@ from jaxdp.data.dataset import Column, Data, Domain
 from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
 from jaxdp.independence.continuous import logistic_examples
 from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
-from jaxdp.statistics.regression_families import POISSON
+from jaxdp.statistics.regression_families import CAP_LEAST, POISSON
 
 PLACE = "jaxdp.independence.continuous.poisson_examples"
 COUNT = Column(from_zero=True)
 ONE_GIVEN = Domain((Column(),), (COUNT,), (Column(),))
 MOST, MEAN = 10, 1.5  # largest count, and the mean of one where X and Z are 0
+SLIGHT = 1e-3  # slope that makes a shift count
 SHARE = 0.1  # mean of Y that a public start supposes, of its upper end
 
 
-def known(euclidean: bool = False):
-    """A public start about which everybody is expected to count as much."""
-    slopes = (float(np.log(SHARE)), 0.0, 0.0)
+def known(euclidean: bool = False, slope: float = 0.0, shift: float = 0.0):
+    """A public start about which everybody is expected to count as much, but for a slope of X."""
+    slopes, shifts = (float(np.log(SHARE)), 0.0, slope), np.array([0.0, shift])
     return logistic_examples.known(
-        euclidean, slopes, shift=np.zeros(2), dispersion=np.array(1.0 / MOST), reach=np.array(1.0), family=POISSON
+        euclidean, slopes, shift=shifts, dispersion=np.array(1.0 / MOST), reach=np.array(1.0), family=POISSON
     )
+
+
+def at_the_cap(euclidean: bool = False):
+    """The same, where the mean of all is so far below that everybody is at the cap: records of most information."""
+    return known(euclidean, SLIGHT, float(np.log(CAP_LEAST)) / SLIGHT)
 
 
 def counted(uniform, mean, most: int):
@@ -59,12 +65,12 @@ def worst_pairs():
 
 def worst_pairs_of_scores():
     """About `known`, where the norm is one of L1."""
-    return logistic_examples.pairs_about(known(), _made)
+    return logistic_examples.pairs_about(at_the_cap(), _made)
 
 
 def worst_pairs_of_scores_in_length():
     """The same in L2."""
-    return logistic_examples.pairs_about(known(euclidean=True), _made)
+    return logistic_examples.pairs_about(at_the_cap(euclidean=True), _made)
 
 
 _PARTS = ("scores", "information", "squares")
@@ -79,14 +85,14 @@ _WHOLE = Example(
     attack_tightness=_STAGES,
     worst_pairs=f"{PLACE}:worst_pairs",
     search=PairSearch(records=9),
-    audit=AuditSettings(fields={**ABOUT, "scaled": True, "start": known()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
+    audit=AuditSettings(fields={**ABOUT, "scaled": True, "start": at_the_cap()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
 )
 _ALONE = Example(
     answers,
     without_null="its level is that of the first example",
-    fields={**ABOUT, "scaled": True, "start": known()},
+    fields={**ABOUT, "scaled": True, "start": at_the_cap()},
     label="scores",
-    attack_tightness=dict.fromkeys(_PARTS, 0.98),
+    attack_tightness={**dict.fromkeys(_PARTS, 0.98), "squares": 0.95},  # of the grid of records
     worst_pairs=f"{PLACE}:worst_pairs_of_scores",
     search=PairSearch(records=9),
     bounds_only=True,
@@ -97,7 +103,7 @@ EXAMPLES = (
     in_zcdp(_WHOLE),
     in_zcdp(
         _ALONE,
-        fields={**ABOUT, "scaled": True, "start": known(euclidean=True)},
+        fields={**ABOUT, "scaled": True, "start": at_the_cap(euclidean=True)},
         label="scores-zcdp",
         worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_length",
     ),

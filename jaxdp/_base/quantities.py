@@ -31,12 +31,14 @@ class SettingOptions(TypedDict, total=False):
     covariates: Annotated[
         int,
         Keyword("K", arguments.count),
-        "with --method logistic-regression or poisson-regression, without --schema: number of columns held fixed (default 0)",
+        "with --method logistic-regression or poisson-regression, without --schema: number of columns held fixed "
+        "(default 0)",
     ]
     correlation: Annotated[
         float,
         Keyword("R", arguments.probability),
-        "with --method logistic-regression or poisson-regression: correlation of any two of X and the columns held fixed (default 0.3)",
+        "with --method logistic-regression or poisson-regression: correlation of any two of X and the columns held "
+        "fixed (default 0.3)",
     ]
     most: float
     dispersion: float

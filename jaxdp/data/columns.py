@@ -37,9 +37,7 @@ class Column:
     @property
     def spread(self) -> "Column":
         """The description of this column's codes as `equally_spaced` numbers; a continuous column as it is."""
-        return self if self.kind == CONTINUOUS else Column(
-            CONTINUOUS, self.levels, self.name, from_zero=self.from_zero
-        )
+        return self if self.kind == CONTINUOUS else Column(CONTINUOUS, self.levels, self.name, from_zero=self.from_zero)
 
 
 def equally_spaced(codes, levels):

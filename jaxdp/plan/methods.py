@@ -218,7 +218,10 @@ def setting_of(
 def _require_fields(kind: type[Setting], fields: Mapping[str, Any], more: tuple[str, ...] = ()) -> None:
     known = {field.name for field in dataclasses.fields(kind)} | set(more)
     if stray := [name for name in fields if name not in known]:
-        raise ValueError(f"{', '.join(stray)}: no field of {kind.__name__}; logistic-regression and poisson-regression have some of their own.")
+        raise ValueError(
+            f"{', '.join(stray)}: no field of {kind.__name__}; logistic-regression and poisson-regression have some of "
+            "their own."
+        )
 
 
 def default_method(setting: Setting | None = None, n: int = 0) -> str:

@@ -130,7 +130,7 @@ class Poisson:
         return jnp.clip(start.reach**2 * mean * over, RAREST_COUNT, 1.0)
 
     def score_unit(self, start):
-        """How far one record moves the weighed scores, at most: less in L1, where two have one constant (#sensitivity)."""
+        """How far one record moves the weighed scores, at most: less in L1, as two share a constant (#sensitivity)."""
         limit, far = start.radius, self.farthest(start)
         if start.euclidean:
             return 2.0 * limit * far

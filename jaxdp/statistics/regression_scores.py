@@ -323,5 +323,7 @@ class Sums:
         """From 1 to the family's widest, what leaves the next round's noise below the family's, and `SURE`."""
         variance = self.variance_per_scale * self.score_noise[-1] ** 2 / (share if self.start.euclidean else share**2)
         clear = self.clear * (math.sqrt(share) if self.start.euclidean else share)
-        least = jnp.minimum(self.start.family.noise * self.start.dispersion * self.information[-1] / variance, clear / SURE)
+        least = jnp.minimum(
+            self.start.family.noise * self.start.dispersion * self.information[-1] / variance, clear / SURE
+        )
         return jnp.sqrt(jnp.clip(least, 1.0, self.start.family.widest**2))

@@ -315,7 +315,9 @@ def test_records_of_a_poisson_setting_have_its_mean_its_variance_and_its_slope()
         slopes = slopes + np.linalg.solve((design * mean[:, None]).T @ design, design.T @ (y - mean))
     assert slopes[1:] == pytest.approx([0.5, 0.3], abs=0.03)
     assert np.sum((y - mean) ** 2) / np.sum(mean) == pytest.approx(2.0, rel=0.05)
-    assert "0.3 is a rate ratio of 1.35. Planned for a Y with a mean of 2, of up to 20, 2 times" in setting.effect_is(0.3)
+    assert "0.3 is a rate ratio of 1.35. Planned for a Y with a mean of 2, of up to 20, 2 times" in setting.effect_is(
+        0.3
+    )
 
 
 def test_without_privacy_a_poisson_slope_needs_the_records_that_its_information_says():

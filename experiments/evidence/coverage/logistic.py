@@ -236,7 +236,9 @@ def measure(name: str, n: int, epsilon: float, delta: float, replicates: int) ->
         key_data, key_run = (split[first : first + CHUNK, side] for side in (0, 1))
         data, values = drawn(name, n)(key_data)
         told.append([*answers(design.domain, n, epsilon, delta)(key_run, data), *wald(values, data.y)])
-    return row | summary(told, design.slopes[-1], design.bounds[-1]) | {"seconds": round(time.process_time() - start, 1)}
+    return (
+        row | summary(told, design.slopes[-1], design.bounds[-1]) | {"seconds": round(time.process_time() - start, 1)}
+    )
 
 
 def summary(told: list, true: float, bounds) -> dict:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from experiments.evidence.coverage import logistic
 from experiments.evidence.coverage.logistic import CHUNK, FOUR, PAGE, SKEWED, TEN, close, heavy, lognormal, normal
@@ -151,7 +150,10 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
 def table() -> str:
     """The table of the page."""
     found = {(row["design"], row["n"], row["epsilon"]): row for row in rows(RECORD)}
-    lines = ["| design | slope | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |", "|" + "---|" * (len(CELLS) + 2)]
+    lines = [
+        "| design | slope | " + " | ".join(f"{n}, {e:g}" for n, e in CELLS) + " |",
+        "|" + "---|" * (len(CELLS) + 2),
+    ]
     for name, design in DESIGNS.items():
         told = [logistic.told_of(found.get((name, *cell))) for cell in CELLS]
         if any(told):

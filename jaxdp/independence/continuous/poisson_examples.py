@@ -55,7 +55,9 @@ def answers_of_z(key, n: int) -> Data:
 
 def _made(z, x, y) -> Data:
     """Three records, the first with Y at this share of its upper end."""
-    return Data(np.array([x, 0.1, -0.2]), np.array([2.0 * y - 1.0, 1.0, -1.0]), np.array([[z], [0.1], [0.0]]), ONE_GIVEN)
+    return Data(
+        np.array([x, 0.1, -0.2]), np.array([2.0 * y - 1.0, 1.0, -1.0]), np.array([[z], [0.1], [0.0]]), ONE_GIVEN
+    )
 
 
 def worst_pairs():
@@ -85,7 +87,9 @@ _WHOLE = Example(
     attack_tightness=_STAGES,
     worst_pairs=f"{PLACE}:worst_pairs",
     search=PairSearch(records=9),
-    audit=AuditSettings(fields={**ABOUT, "scaled": True, "start": at_the_cap()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
+    audit=AuditSettings(
+        fields={**ABOUT, "scaled": True, "start": at_the_cap()}, neighbours=f"{PLACE}:worst_pairs_of_scores"
+    ),
 )
 _ALONE = Example(
     answers,

@@ -303,9 +303,7 @@ class RegressionTest(PrivateTest):
         scales = tuple(budget[name].scale(noise[name]) for name in self.shares)
         per_scale = budget["scores"].variance(noise["scores"]) / jnp.maximum(scales[0], 1e-30) ** 2
         sums_in_units = value["scores"], value["information"]
-        found = Sums.of(
-            self.start, *sums_in_units, scales, per_scale, release.num_records, squares=value.get(SQUARES)
-        )
+        found = Sums.of(self.start, *sums_in_units, scales, per_scale, release.num_records, squares=value.get(SQUARES))
         return Law(found, budget["scores"])
 
     def interpret(self, key, release):

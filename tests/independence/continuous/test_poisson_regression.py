@@ -181,7 +181,15 @@ def about_known(squares, noise: float = 1e-6) -> Sums:
 
 @pytest.mark.parametrize(
     ("squares", "noise", "counted"),
-    [(0.5, 1e-6, 1.0), (1.2, 1e-6, 1.2), (4.0, 1e-6, 4.0), (1.0, 0.3, 1.3), (-3.0, 2.0, 1.0), (1.0, 9.0, 1.5), (9.0, 2.0, 7.0)],
+    [
+        (0.5, 1e-6, 1.0),
+        (1.2, 1e-6, 1.2),
+        (4.0, 1e-6, 4.0),
+        (1.0, 0.3, 1.3),
+        (-3.0, 2.0, 1.0),
+        (1.0, 9.0, 1.5),
+        (9.0, 2.0, 7.0),
+    ],
 )
 def test_the_variance_is_the_model_or_what_the_squares_say_above_their_noise(squares, noise, counted):
     with jax.enable_x64(True):

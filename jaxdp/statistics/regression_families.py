@@ -16,9 +16,9 @@ import numpy as np
 NODES = 24  # of the quadrature of a normal law
 HALVINGS = 30
 RAREST, RAREST_COUNT = 1e-3, 1e-5  # share of a yes, and mean of a count on [0, 1], that a start has at least
-LEAST_UNEXPLAINED = 0.05  # of the variance of a count: what a start leaves at least
+MIN_UNEXPLAINED = 0.05  # of the variance of a count: what a start leaves at least
 CAP_SDS, CAP_LEAST = 1.3, 2.5  # of a Poisson mean: where records begin to weigh less, in sds of its logarithm
-MOST_LOG = 60.0  # logarithm of a mean, beyond which nothing overflows
+MAX_LOG = 60.0  # logarithm of a mean, beyond which nothing overflows
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(NODES)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -111,7 +111,7 @@ class Poisson:
         slopes = slopes * jnp.minimum(1.0, self.steepest / size)
         square = jnp.sum(slopes**2)
         unexplained = variance + noise - rate**2 * jnp.expm1(square)
-        dispersion = jnp.maximum(unexplained, LEAST_UNEXPLAINED * (variance + noise)) / rate
+        dispersion = jnp.maximum(unexplained, MIN_UNEXPLAINED * (variance + noise)) / rate
         return jnp.append(jnp.log(rate) + 0.5 * square, slopes), slopes, jnp.maximum(dispersion, RAREST_COUNT)
 
     def clear(self, mean, noise):
@@ -144,7 +144,7 @@ class Poisson:
 
     def residuals(self, start, t, response):
         """(w (y - mu), w mu) by this family's own weights."""
-        mean, cap = jnp.exp(jnp.minimum(t, MOST_LOG)), self.largest(start)
+        mean, cap = jnp.exp(jnp.minimum(t, MAX_LOG)), self.largest(start)
         kept = jnp.minimum(1.0, cap / mean)
         return kept * response - kept * mean, kept * mean
 

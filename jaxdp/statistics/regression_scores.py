@@ -30,7 +30,7 @@ MODELLED = 0.6  # how wrong the rows of the information that are modelled may be
 FLOOR = 1e-3  # of the variance of a column on its scale
 MIN_COUNT = 0.05  # of the records, that count at least
 MIN_LEFT = 0.02  # of the information about X, which the other columns leave at least
-MOST_DISPERSION = 1.5  # times the modelled variance of X's score that is believed although noise hides it
+MAX_DISPERSION = 1.5  # times the modelled variance of X's score that is believed although noise hides it
 HALVINGS, STEPS = 30, 6
 ROUNDING = 1e-6
 
@@ -279,7 +279,7 @@ class Sums:
         """Variance of X's score over its information: modelled, or as far above it as the squares say (#variance).
 
         A square that noise has made too small must not narrow an interval: an sd of noise is added, and taken off
-        before more than `MOST_DISPERSION` times the model is believed.
+        before more than `MAX_DISPERSION` times the model is believed.
         """
         modelled = self.start.dispersion * self.start.family.growth(slope)
         if self.squares is None:
@@ -287,7 +287,7 @@ class Sums:
         noise = jnp.sqrt(self.variance_per_scale) * self.square_noise
         information = jnp.maximum(self.information[-1], 1e-30)
         high, low = (self.squares + noise) / information, (self.squares - noise) / information
-        return jnp.maximum(jnp.maximum(modelled, low), jnp.minimum(high, MOST_DISPERSION * modelled))
+        return jnp.maximum(jnp.maximum(modelled, low), jnp.minimum(high, MAX_DISPERSION * modelled))
 
     @property
     def slope(self):

@@ -57,6 +57,8 @@ TWO_GIVEN = Domain((Column(),), (Column(),), (Column(), Column()))
 TWO_BY_TWO = Domain((Column("binary", 2),), (Column("binary", 2),))
 LEVELS_GIVEN = Domain((Column("binary", 2),), (Column("ordinal", 3),), (Column("categorical", 3),))
 EVENTS = Domain((Column("binary", 2),), (Column(), Column("binary", 2)))  # a time, and whether the event came
+NUMBERS = Domain((Column(),), (Column(),))
+AMOUNT = Domain((Column(),), (Column(from_zero=True),))  # an amount from 0 on
 CANARY_TEXTS = ("xyzzyplugh", "31337.0625", "-27182.8125", "\u2603snow")
 
 
@@ -217,6 +219,8 @@ def test_every_method_runs(name, files, tmp_path, capsys):
         columns = {"x": "smoker", "y": "grade", "given": "clinic"}
     if accepts(EVENTS) and not accepts(GIVEN) and not accepts(TWO_BY_TWO):
         columns = {"x": "smoker", "y": "dose,case", "given": None}
+    if accepts(AMOUNT) and not accepts(NUMBERS):
+        columns = {"x": "dose", "y": '"age, years"', "given": None}
     assert main(arguments(files, tmp_path, "--epsilon", "20", "--seed", "2", "--method", name, **columns)) == 0
     result, printed = result_of(tmp_path), capsys.readouterr().out
     assert 0.0 <= result["p_value"] <= 1.0

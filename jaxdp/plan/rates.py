@@ -26,6 +26,7 @@ class PoissonSetting(RegressionSetting):
     most: float = 10.0
     dispersion: float = 1.0
 
+    max_effect: ClassVar[float] = 1.0  # a mean that is steeper comes to the bound of Y
     method: ClassVar[str] = "poisson-regression"
     units: ClassVar[tuple[str, str, str]] = ("log rate ratio", "a rate ratio", "a log mean")
     half_the_rate: ClassVar[str] = "the mean of Y is half as large"

@@ -9,6 +9,7 @@ group label y (case/control tests) has equal groups; x = 1 with rate 1/2 +- asin
 import dataclasses
 import functools
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +47,8 @@ class Setting:
         of an hour of that length are compared by default, for each length; () without such dates.
     accept_coarse_cells: plans tests that cut z into cells where they lose their level and refuse without this word.
     """
+
+    max_effect: ClassVar[float] = math.inf  # beyond which the power no longer rises
 
     x: Column = Column()
     y: Column = Column()

@@ -140,9 +140,10 @@ class PlannedTest:
 
     def detectable_effect(self, *, n: int, epsilon: float, power: float) -> float:
         """`jaxdp.plan.detectable_effect` of this test."""
-        found = self._smallest(lambda effect, planned: planned.power(n, epsilon, effect), power, *EFFECTS, 1e-4)
+        low, high = EFFECTS[0], min(EFFECTS[1], self.setting.max_effect)
+        found = self._smallest(lambda effect, planned: planned.power(n, epsilon, effect), power, low, high, 1e-4)
         if found is None:
-            most = f"no effect up to {EFFECTS[1]:g}"
+            most = f"no effect up to {high:g}"
             raise ValueError(f"{self.plan.name} finds {most} in {n} records at epsilon {spent(epsilon)}.")
         return found
 

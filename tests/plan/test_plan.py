@@ -320,6 +320,12 @@ def test_records_of_a_poisson_setting_have_its_mean_its_variance_and_its_slope()
     )
 
 
+@pytest.mark.full
+def test_the_smallest_slope_is_looked_for_where_means_stay_below_the_bound():
+    found = plan.detectable_effect("poisson-regression", n=20_000, epsilon=1.0, setting=rates(1))
+    assert 0.02 < found < 0.15
+
+
 def test_without_privacy_a_poisson_slope_needs_the_records_that_its_information_says():
     """Of one column, hardly any effect: n = (1.96 + .84)^2 dispersion/(effect^2 mean of Y)."""
     setting = rates(rate=0.2, most=10.0, dispersion=1.5)

@@ -11,6 +11,7 @@ from jaxdp.data.schema import Schema
 
 KINDS = {
     "number": {"kind": "continuous", "bounds": [-4, 4]},
+    "count": {"kind": "continuous", "bounds": [0, 9]},
     "binary": {"kind": "binary", "levels": ["no", "yes"]},
     "ordinal": {"kind": "ordinal", "levels": [1, 2, 3, 4]},
     "nominal": {"kind": "categorical", "levels": ["p", "q", "r"]},

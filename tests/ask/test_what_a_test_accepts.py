@@ -18,7 +18,7 @@ KINDS = {
 }
 GIVEN = ((), ("number",), ("nominal",), ("number", "number"), ("binary", "number"), ("number",) * 3)
 SCHEMA = Schema.from_dict({"columns": {f"{role}_{kind}": rule for role in "xyabc" for kind, rule in KINDS.items()}})
-ROWS = 4000
+ROWS = 100_000
 # what a query cannot give: settings of Python, public group sizes, several columns
 ELSEWHERE = (" needs ", "would find dependence where there is none")
 

@@ -179,7 +179,7 @@ def in_own_units(result: Result, query: Any) -> Result:
     result = _without_unknown(result)
     if query.entry.spec.own_units is None or result.effect is None:
         return result
-    size = _own_unit(query)
+    size = _own_unit(query, getattr(result.effect, "shape", ()))
     effect, interval = jax.tree.map(lambda number: number * size, (result.effect, result.interval))
     return dataclasses.replace(result, effect=effect, interval=interval)
 
@@ -320,10 +320,19 @@ def _rules(query: Any) -> tuple[tuple, tuple]:
     return x, y
 
 
-def _own_unit(query: Any) -> float:
-    """What 1 of the test's effect means in the columns' own units."""
+def _own_unit(query: Any, shape: Sequence[int] = ()) -> Any:
+    """What 1 of the test's effect means in the columns' own units; an array of this shape for several effects.
+
+    shape: (parts of x,) or (parts of x, parts of y), each with the range of its own column.
+    """
+    import numpy as np
+
     factor = query.entry.spec.own_units
-    return 1.0 if factor is None else factor(*_rules(query))
+    if factor is None or math.prod(shape) == 1:
+        return 1.0 if factor is None else factor(*_rules(query))
+    counts = (*shape, 1)[:2]
+    x, y = ([rule for rule, _ in _parts(*part, "")] for part in zip(_rules(query), counts, strict=True))
+    return np.array([[factor((one,), (other,)) for other in y] for one in x]).reshape(shape)
 
 
 def _effect_is(result: Result, query: Any, test: Any) -> str:
@@ -343,21 +352,29 @@ def _effects_of(result: Result, query: Any) -> dict[str, list[str]]:
     if len(counts) != 2 or math.prod(counts) == 1:
         return {}
     told = (" against {}", "")  # a level of X is compared with the first, one of Y is there or not
-    x, y = (_parts(*part) for part in zip(_rules(query), counts, told, strict=True))
-    return {"effect_rows": x, "effect_columns": y} if x and y else {}
+    x, y = ([name for _, name in _parts(*part)] for part in zip(_rules(query), counts, told, strict=True))
+    return {"effect_rows": x, "effect_columns": y} if all((*x, *y)) else {}
 
 
-def _parts(rules: Sequence[Any], count: int, told: str) -> list[str]:
-    """Names of as many columns as a test makes of these: of nominal ones each level, or each but the first."""
-    whole = [level for rule in rules for level in _levels_of(rule, 0, "")]
-    others = [level for rule in rules for level in _levels_of(rule, 1, told)]
-    return next((names for names in (whole, others) if len(names) == count), [])
+def _parts(rules: Sequence[Any], count: int, told: str) -> list[tuple[Any, str]]:
+    """Rules and names of the `count` columns that a test makes of these: of nominal ones each level, or but the first.
+
+    told: what a level is compared with, where the first is none of them.
+    """
+    found = [_levels_of(rules, 0, ""), _levels_of(rules, 1, told)]
+    unknown = [(rules[0], "")] * count  # a paid answer is not lost for a name
+    return next((parts for parts in found if len(parts) == count), unknown)
 
 
-def _levels_of(rule: Any, first: int, told: str) -> list[str]:
-    if rule.kind != CATEGORICAL or len(rule.levels) <= 2:
-        return [rule.name]
-    return [f"{rule.name} = {level}{told.format(rule.levels[0])}" for level in rule.levels[first:]]
+def _levels_of(rules: Sequence[Any], first: int, told: str) -> list[tuple[Any, str]]:
+    parts = []
+    for rule in rules:
+        if rule.kind != CATEGORICAL or len(rule.levels) <= 2:
+            parts.append((rule, rule.name))
+        else:
+            against = told.format(rule.levels[0])
+            parts += [(rule, f"{rule.name} = {level}{against}") for level in rule.levels[first:]]
+    return parts
 
 
 def _size(spec: Any, x: tuple, y: tuple) -> str:

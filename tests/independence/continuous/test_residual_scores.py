@@ -99,6 +99,25 @@ def test_groups_without_an_order_are_compared_with_the_first():
     assert found[0].to_dict()["effect_rows"] == ["x = b against a", "x = c against a"]
 
 
+def test_slopes_of_several_columns_are_each_in_the_units_of_its_own_column():
+    rng = np.random.default_rng(0)
+    z, w, level = rng.normal(size=8000), rng.uniform(0, 100, 8000), rng.integers(1, 5, 8000)
+    y = 3.0 * z + 0.2 * w - 10.0 + 2.0 * level + 5.0 * rng.normal(size=8000)
+    bounds = {"z": [-4, 4], "w": [0, 100], "y": [-60, 60], "v": [-600, 600]}
+    columns = {name: {"kind": "continuous", "bounds": ends} for name, ends in bounds.items()}
+    columns["level"] = {"kind": "ordinal", "levels": [1, 2, 3, 4]}
+    table = {"z": z, "w": w, "level": level, "y": y, "v": 10.0 * y}
+    how = {"schema": {"columns": columns}, "epsilon": 100.0, "method": METHODS[0], "key": jax.random.key(0)}
+    found = jaxdp.test(table, x=["z", "w", "level"], y=["y", "v"], **how)
+    slopes = np.array([3.0, 0.2, 2.0])[:, None] * np.array([1.0, 10.0])
+    np.testing.assert_allclose(found.effect, slopes, rtol=0.15)
+    low, high = np.array(found.interval)
+    assert (low < np.array(found.effect)).all()
+    assert (np.array(found.effect) < high).all()
+    content = found.to_dict()
+    assert (content["effect_rows"], content["effect_columns"]) == (["z", "w", "level"], ["y", "v"])
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("method", METHODS)
 def test_groups_that_do_not_matter_are_found_as_often_as_the_level_says(method):

@@ -201,7 +201,7 @@ def _strength(result: Mapping[str, Any]) -> Iterator[Section]:
 def describe_effect(content: Mapping[str, Any]) -> str:
     """The effect size with its interval in words; the empty text where there is none."""
     effect, interval = content.get("effect"), content.get("interval")
-    if "effect_rows" in content:
+    if "effect_rows" in content and interval is not None:
         return _describe_effects(content)
     if not isinstance(effect, float):
         return ""

@@ -11,11 +11,11 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import Domain
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_test, regression_test
-from jaxdp.independence.continuous.regression_test import LITTLE, RegressionTest
+from jaxdp.independence.continuous.regression_test import LITTLE, UNEVEN, RegressionTest
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics.regression_families import Logistic
 
-STEEP, UNEVEN = "nearly determined", "uneven columns"
+STEEP = "nearly determined"
 SENTENCES = {
     LITTLE: "Nothing could be found: by its noisy sums the information about X, apart from the columns held fixed, is "
     "not far above the noise, so there is no interval and the p-value is 1. More records of the rarer outcome, a "
@@ -24,9 +24,7 @@ SENTENCES = {
     f"for, {Logistic.limit:g} in the log odds per standard deviation of X. So it is where X, or all columns together, "
     "nearly determine Y, and where few say yes in the far tail of a column held fixed. The p-value needs no such "
     "number.",
-    UNEVEN: "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the "
-    "width is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
-    'kind = "ordinal" with its levels. The p-value needs no such thing.',
+    UNEVEN: regression_test.NO_WIDTH,
 }
 
 

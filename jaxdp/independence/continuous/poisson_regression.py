@@ -18,20 +18,18 @@ from jaxdp._base.pytree import frozen_pytree
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Domain
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import moment_test, regression_test
-from jaxdp.independence.continuous.regression_test import LITTLE, SQUARES, RegressionTest
+from jaxdp.independence.continuous.regression_test import LITTLE, SQUARES, UNEVEN, RegressionTest
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics.regression_families import CAP_LEAST, POISSON, Poisson
 
-STEEP, UNEVEN = "steep", "uneven columns"
+STEEP = "steep"
 SENTENCES = {
     LITTLE: "Nothing could be found: by its noisy sums the information about X, apart from the columns held fixed, is "
     "not far above the noise, so there is no interval and the p-value is 1. More records, a larger epsilon, closer "
     "bounds of Y or fewer columns of Z would help.",
     STEEP: "There is no interval: as far as this epsilon shows it, the slope may be steeper than any that is looked "
     f"for, {Poisson.limit:g} in the log mean per standard deviation of X. The p-value needs no such number.",
-    UNEVEN: "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the "
-    "width is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
-    'kind = "ordinal" with its levels. The p-value needs no such thing.',
+    UNEVEN: regression_test.NO_WIDTH,
 }
 
 

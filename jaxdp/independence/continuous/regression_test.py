@@ -44,7 +44,12 @@ CLIPPED_VARIANCE = 0.25  # of a column clipped at `CLIP` sds, about
 ENDLESS = 0.99  # of the family's limit: an interval that reaches it has no end
 FAR = 8.0  # sds of the estimate within which the ends of an interval are sought
 MAX_COVARIATES = 10
-LITTLE = "too little information"
+LITTLE, UNEVEN = "too little information", "uneven columns"
+NO_WIDTH = (  # of uneven columns
+    "There is no interval: X varies otherwise than a column with one middle and two tails, for which alone the width "
+    "is known, or has a slope so steep that this matters. A column of a few numbers is better declared as "
+    'kind = "ordinal" with its levels. The p-value needs no such thing.'
+)
 
 
 def refusal(name: str, domain: Domain) -> str:

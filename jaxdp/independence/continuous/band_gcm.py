@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from jaxdp import null_laws
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
@@ -28,6 +29,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     sides,
 )
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import bands, neighbour_order
 from jaxdp.statistics.neighbours.soft_sign import KERNELS
@@ -275,13 +277,16 @@ class BandGCM(BandTest):
 
     def detectable_effect(self, shapes, release):
         """The effect of one pair that would have been found with power 0.8, on the scale of `effect`."""
-        test = self.settled(shapes, release)
-        _, mechanism, sensitivity = test._sum(release)
-        most: Any = test._most(release.num_records)
-        if test._is_gamma():
-            spread = jnp.sqrt(test.mechanism_in_force()["squares"].variance(release.sensitivity["squares"]))
+        return self.settled(shapes, release)._detectable(bare(release))
+
+    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
+    def _detectable(self, release):
+        _, mechanism, sensitivity = self._sum(release)
+        most: Any = self._most(release.num_records)
+        if self._is_gamma():
+            spread = jnp.sqrt(self.mechanism_in_force()["squares"].variance(release.sensitivity["squares"]))
             most = 0.5 * jnp.maximum(release.value["squares"], effect_sizes.CLEAR * spread)
-        return effect_sizes.detectable_concordance(most, test._null_variance(release), mechanism, sensitivity)
+        return effect_sizes.detectable_concordance(most, self._null_variance(release), mechanism, sensitivity)
 
     def pair_statistics(self, release):
         """The noisy sum S over pairs of neighbours."""

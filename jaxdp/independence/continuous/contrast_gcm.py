@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import null_laws
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, Relation, Sensitivity
 from jaxdp.data.dataset import Data
@@ -30,6 +31,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     scales,
 )
 from jaxdp.mechanisms import divide
+from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics import partition
 from jaxdp.statistics.neighbours import contrasts, neighbour_order
@@ -322,11 +324,13 @@ class ContrastGCM(ContrastTest):
 
     def detectable_effect(self, shapes, release):
         """The concordance of one pair that would have been found with power 0.8; public."""
-        test = self.settled(shapes, release)
-        count = release.num_records
-        _, mechanism, sensitivity = test._released(release)
+        return self.settled(shapes, release)._detectable(bare(release))
+
+    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
+    def _detectable(self, release):
+        _, mechanism, sensitivity = self._released(release)
         return effect_sizes.detectable_concordance(
-            test._most(count), jnp.max(test._null_variance(release)), mechanism, sensitivity
+            self._most(release.num_records), jnp.max(self._null_variance(release)), mechanism, sensitivity
         )
 
     def released_flags(self, shapes, release) -> dict[str, str]:

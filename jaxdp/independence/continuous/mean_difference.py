@@ -16,6 +16,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Domain
@@ -23,6 +24,7 @@ from jaxdp.independence.continuous import moment_columns, score_law
 from jaxdp.independence.continuous.moment_test import from_domain
 from jaxdp.independence.continuous.score_law import Found
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.results import bare
 from jaxdp.spec import Planning, TestSpec
 from jaxdp.statistics import group_scores, moments, partition, sums
 from jaxdp.statistics.group_scores import Groups
@@ -279,8 +281,7 @@ class MeanDifference(PrivateTest):
 
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval; both 1 where there is none."""
-        test = self.settled(shapes, release)
-        return test._found(release).one_sided(effect / test._unit)
+        return self.settled(shapes, release)._sides(bare(release), effect)
 
     @property
     def _unit(self):
@@ -292,14 +293,26 @@ class MeanDifference(PrivateTest):
 
         In units of the data; infinite where there is no interval.
         """
-        test = self.settled(shapes, release)
-        return test._found(release).detectable() * test._unit
+        return self.settled(shapes, release)._detectable(bare(release))
 
     def effect_notes(self, shapes, release) -> dict[str, str]:
         """Why there is no interval, or a wide one; post-processing."""
-        test = self.settled(shapes, release)
-        raised = {SMALL_GROUP: test.groups.unknown} | test._found(release).notes()
+        raised = self.settled(shapes, release)._raised(bare(release))
         return {name: SENTENCES[name] for name, is_raised in raised.items() if bool(is_raised)}
+
+    # one program each: run by themselves, their loops would be compiled anew for every answer
+
+    @bounded_jit
+    def _sides(self, release, effect):
+        return self._found(release).one_sided(effect / self._unit)
+
+    @bounded_jit
+    def _detectable(self, release):
+        return self._found(release).detectable() * self._unit
+
+    @bounded_jit
+    def _raised(self, release):
+        return {SMALL_GROUP: self.groups.unknown} | self._found(release).notes()
 
 
 def _sums_of_block(group, response) -> dict[str, Any]:

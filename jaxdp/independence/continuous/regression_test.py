@@ -17,6 +17,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, Sequential
 from jaxdp.data.dataset import Domain
@@ -25,6 +26,7 @@ from jaxdp.independence.continuous import moment_columns, moment_test, validity
 from jaxdp.independence.continuous.moment_stages import PrivateCentres, PrivateSpreads
 from jaxdp.independence.continuous.residual_test import MomentMatrix
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.results import bare
 from jaxdp.spec import TestSpec
 from jaxdp.statistics import moments, regression_scores, sums
 from jaxdp.statistics.regression_scores import CLEAR, Start, Sums
@@ -328,23 +330,35 @@ class RegressionTest(PrivateTest):
 
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval; both 1 where there is none."""
-        test = self.settled(shapes, release)
-        return test.law(release).one_sided(effect / test.unit)
+        return self.settled(shapes, release)._sides(bare(release), effect)
 
     def detectable_effect(self, shapes, release):
         """The slope that would have been found with power 0.8, at this release's information."""
-        test = self.settled(shapes, release)
-        return test.law(release).detectable() * test.unit
+        return self.settled(shapes, release)._detectable(bare(release))
 
     def effect_notes(self, shapes, release):
         """Why there is no interval; post-processing."""
-        test = self.settled(shapes, release)
-        law = test.law(release)
-        lost = jnp.isnan(law.effect(law.p_value(0.0))[1][0])
-        uneven = law.sums.uneven & ~law.unknown
-        found = law.unknown, lost & ~law.unknown & ~uneven, uneven
+        found = self.settled(shapes, release)._without_interval(bare(release))
         raised = zip(self.sentences.items(), found, strict=False)
         return {name: sentence for (name, sentence), is_raised in raised if bool(is_raised)}
+
+    # one program each: run by themselves, their loops would be compiled anew for every answer
+
+    @bounded_jit
+    def _sides(self, release, effect):
+        return self.law(release).one_sided(effect / self.unit)
+
+    @bounded_jit
+    def _detectable(self, release):
+        return self.law(release).detectable() * self.unit
+
+    @bounded_jit
+    def _without_interval(self, release):
+        """Whether the information is hidden, the interval has no end, the columns are uneven."""
+        law = self.law(release)
+        lost = jnp.isnan(law.effect(law.p_value(0.0))[1][0])
+        uneven = law.sums.uneven & ~law.unknown
+        return law.unknown, lost & ~law.unknown & ~uneven, uneven
 
 
 def _totals_of_block(values) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from jax.scipy.stats import norm
 
 from jaxdp import null_laws
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity
 from jaxdp.data.dataset import CATEGORICAL, CONTINUOUS, Column, Domain
@@ -20,6 +21,7 @@ from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.ranks.rank_test import UNIT_ROUNDOFF
 from jaxdp.independence.tables.noisy_table import require_one_column
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Columns, Planning, TestSpec, on_a_line, one_of_each
 from jaxdp.statistics import rank_sums
 from jaxdp.statistics.tables import contingency
@@ -284,13 +286,17 @@ class KruskalWallis(PrivateTest):
         test = self.specialize(shapes)
         if test.num_groups != PAIR:
             return None
+        return test._sides(bare(release), effect)
+
+    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
+    def _sides(self, release, effect):
         centre = jnp.clip(effect - self.no_effect, -0.5, 0.5)
-        count, size = release.num_records, jnp.min(test._sizes(release))
-        sizes = jnp.maximum(size - test._noise_of_size(release), 0.0)
+        count, size = release.num_records, jnp.min(self._sizes(release))
+        sizes = jnp.maximum(size - self._noise_of_size(release), 0.0)
         off = release.value["ranks"] - 2.0 * rank_sums.unit(count) * centre * sizes * (count - sizes)
-        further = 0.5 * test._p_value_of_pair(release, off, centre)
+        further = 0.5 * self._p_value_of_pair(release, off, centre)
         at_most = jnp.mean(jnp.where(off >= 0.0, further, 1.0 - further))
-        return tuple(jnp.where(test._hidden(release), 1.0, side) for side in (at_most, 1.0 - at_most))
+        return tuple(jnp.where(self._hidden(release), 1.0, side) for side in (at_most, 1.0 - at_most))
 
     def effect_notes(self, shapes, release):
         """Whether the noise hides the smaller of two groups, or how records divide among more; post-processing."""

@@ -15,12 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Relation, Sensitivity
 from jaxdp.independence import effect_sizes
 from jaxdp.independence.continuous import strata
 from jaxdp.independence.continuous.coarse_cells import WithinCells
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.results import bare
 from jaxdp.statistics import concordance, partition, sums
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -186,15 +188,16 @@ class StratifiedRankTest(WithinCells):
 
     def detectable_effect(self, shapes, release):
         """The effect that would have been found with power 0.8; NaN where the noise hides V."""
-        test = self.settled(shapes, release)
-        tail, v = test._tail(release), release.value["v"]
-        noise = jnp.sqrt(test.mechanism_in_force()["v"].variance(release.sensitivity["v"]))
-        spread = jnp.sqrt(
-            test._guarded_variance(release) + test.mechanism_in_force()["u"].variance(release.sensitivity["u"])
-        )
+        return self.settled(shapes, release)._detectable(bare(release))
+
+    @bounded_jit  # run by itself, its loops would be compiled anew for every answer
+    def _detectable(self, release):
+        tail, v, budget = self._tail(release), release.value["v"], self.mechanism_in_force()
+        noise = jnp.sqrt(budget["v"].variance(release.sensitivity["v"]))
+        spread = jnp.sqrt(self._guarded_variance(release) + budget["u"].variance(release.sensitivity["u"]))
         found = effect_sizes.detectable(lambda value: tail(value, 0.0), spread)
         clear = effect_sizes.CLEAR * noise
-        found = found / test.sum_per_effect(jnp.maximum(v, clear), release.num_records)
+        found = found / self.sum_per_effect(jnp.maximum(v, clear), release.num_records)
         return jnp.where(v >= clear, found, jnp.nan)
 
     def sum_per_effect(self, v, num_records):

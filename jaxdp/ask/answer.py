@@ -343,7 +343,15 @@ def _effect_is(result: Result, query: Any, test: Any) -> str:
     told = _size(query.entry.spec, *_rules(query)) or spec.effect
     if spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
         told += spec.describe_effect(test, *_rules(query), result.interval)
-    return without_z(told, query)
+    return without_z(told, query) + _by_logarithm(query)
+
+
+def _by_logarithm(query: Any) -> str:
+    """Which columns have their logarithm as the unit of an effect that has units; "" where none has."""
+    if query.entry.spec.own_units is None:
+        return ""
+    names = [rule.name for part in _rules(query) for rule in part if rule.logarithmic]
+    return f"; units are those of the natural logarithm of {' and of '.join(names)}" if names else ""
 
 
 def _effects_of(result: Result, query: Any) -> dict[str, list[str]]:

@@ -98,3 +98,21 @@ def test_agreement_is_told_in_plain_words():
     columns = dict(zip("xyz", rng.normal(size=(3, 500)), strict=True))
     found = asked(columns, dict.fromkeys("xyz", real(-4, 4)), x="x", y="y", given="z", method="band-gcm")
     assert "agreement of X and Y among records with nearly the same Z" in found.to_dict()["effect_is"]
+
+
+@pytest.mark.parametrize(
+    ("method", "x", "y"), [("linear-regression", "amount", "length"), ("mean-difference", "arm", "amount")]
+)
+def test_an_effect_of_a_column_read_by_its_logarithm_says_so(method, x, y):
+    random = np.random.default_rng(4)
+    length = random.normal(size=4000)
+    table = {"length": length, "amount": np.exp(length + random.normal(size=4000)), "arm": np.repeat(["a", "b"], 2000)}
+    schema = {
+        "columns": {
+            "length": {"kind": "continuous", "bounds": [-4, 4]},
+            "amount": {"kind": "continuous", "bounds": [0.01, 1000], "scale": "log"},
+            "arm": {"kind": "binary", "levels": ["a", "b"]},
+        }
+    }
+    answer = jaxdp.test(table, schema=schema, x=x, y=y, method=method, epsilon=4.0, key=jax.random.key(0))
+    assert "units are those of the natural logarithm of amount" in " ".join(str(answer).split())

@@ -29,7 +29,7 @@ FIRST = {type(case.test(1.0)): case.name for case in reversed([*CASES, *ATTACKED
 
 
 def every(cases, variants=pytest.mark.full):
-    """Each of these cases; variants of a class are of the full tier, unless asked for with no mark.
+    """Each of these cases; variants of a class are of the full tier, or have the marks given.
 
     The scope keeps the tests of one case together, which share its compiled programs.
     """
@@ -88,7 +88,7 @@ def test_non_private_tests_say_so_and_refuse_release_keys(case):
 
 
 @pytest.mark.full
-@every(CASES)
+@every(CASES, pytest.mark.nightly)
 def test_jit_agrees_with_eager(case):
     test, data = case.test(1.0), sample(case.name)
     eager = jaxdp.run(test, key(2), data)
@@ -124,7 +124,7 @@ def in_a_batch(name):
 
 
 @pytest.mark.full
-@every(CASES)
+@every(CASES, pytest.mark.nightly)
 def test_vmap_and_map_agree(case):
     """Runs by twos in a loop are the runs that one does by hand."""
     p_values, _ = in_a_batch(case.name)
@@ -153,7 +153,7 @@ def test_one_program_serves_a_sweep(case):
 
 
 @pytest.mark.full
-@every(PRIVATE)
+@every(PRIVATE, pytest.mark.nightly)
 def test_gradients_are_finite_and_a_bad_traced_budget_poisons_the_result(case):
     """In the program of the batch, whose budget is traced from the start."""
     p_values, gradient = in_a_batch(case.name)
@@ -322,6 +322,15 @@ def test_the_statistic_is_the_one_its_sensitivity_was_computed_for(case):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), concrete, traced)
 
 
+def told(test, data, release):
+    """What an answer says besides the p-value."""
+    if isinstance(test, PrivateTest):
+        shapes = core.public_shapes(data)
+        for ask in (test.released_flags, test.effect_notes, test.detectable_effect):
+            ask(shapes, release)
+        test.one_sided(shapes, release, 0.1)
+
+
 @every(PRIVATE)
 def test_a_release_is_a_release(case):
     """The same function, a fresh key: float64, exact lattice noise, a true cost."""
@@ -335,13 +344,15 @@ def test_a_release_is_a_release(case):
     assert np.all((p_value >= 0) & (p_value <= 1))
     budget = result.cost.rho if case.rho else result.cost.epsilon
     assert float(budget) <= case.example.cost_ratio[1] * (1 + 1e-9)
+    told(test, data, result.release)
     # Other data and another key compile nothing: no program, and so none kept on disk, holds a value of either. A full
     # cache of programs may be emptied on the way, once.
     for number in (1, 2):
         others = jax.tree.map(np.asarray, sample(case.name, number))
         kept = {name: getattr(data, name) for name in getattr(test, "public_columns", ())}
         with compiled_programs.compiled() as compiled:
-            jaxdp.run(test, jaxdp.fresh_key(), dataclasses.replace(others, **kept))
+            others = dataclasses.replace(others, **kept)
+            told(test, others, jaxdp.run(test, jaxdp.fresh_key(), others).release)
         if not compiled:
             break
     assert compiled == []

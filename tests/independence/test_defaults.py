@@ -47,7 +47,7 @@ def test_a_test_that_loses_its_level_given_z_is_no_alternative():
     assert name in LOST[kind]
 
 
-@pytest.mark.full
+@pytest.mark.nightly  # the page of defaults has its records
 @pytest.mark.parametrize("null", NULL_LAWS["coded"], ids=lambda null: null.name)
 def test_the_default_of_two_nominal_columns_given_z_keeps_its_level(null):
     shape = Shape("nominal", "nominal", (3, 4), "even", "line", 0.3, "coded")
@@ -134,8 +134,17 @@ def test_the_default_needs_no_more_records_than_the_tests_made_for_tables():
 
 @pytest.mark.full
 @pytest.mark.optimised
-@pytest.mark.parametrize("balance", ["even", "10/90", "halving"])
-@pytest.mark.parametrize("levels", [(2, 2), (8, 8)])
+@pytest.mark.parametrize(
+    ("levels", "balance"),
+    [
+        ((2, 2), "10/90"),
+        ((8, 8), "halving"),
+        *(
+            pytest.param(levels, balance, marks=pytest.mark.nightly)
+            for levels, balance in (((2, 2), "even"), ((2, 2), "halving"), ((8, 8), "even"), ((8, 8), "10/90"))
+        ),
+    ],
+)
 def test_the_default_of_tables_keeps_its_level(levels, balance):
     shape = Shape("nominal", "nominal", levels, balance, "diffuse", 300.0)
     found = rate(catalogue.default(shape.domain(True)), shape, 300, 1.0, 1000, effect=0.0)

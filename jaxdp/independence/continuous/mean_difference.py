@@ -75,8 +75,10 @@ def describe_effect(test, x, y, interval) -> str:
     """Which groups, and between which bounds the response was clipped."""
     del test, interval
     group, response = groups_and_response(x[0], y[0])
-    name = f"the logarithm of {response.name}" if response.logarithmic else response.name
-    ends = f" clipped to [{response.lower:g}, {response.upper:g}]" if response.is_continuous else f" {AS_NUMBERS}"
+    name, ends = (
+        response.name,
+        f" clipped to [{response.lower:g}, {response.upper:g}]" if response.is_continuous else f" {AS_NUMBERS}",
+    )
     if len(response.levels) == 2:
         name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares:"
         return f" of {name}{ends} where {group.name} is {group.levels[1]}, less where it is {group.levels[0]}"

@@ -119,7 +119,7 @@ def released(test, key, table, num_records):
         bounds, mechanism = query.sensitivity(num_records), query.mechanism_in_force()
         if isinstance(value, dict):
             keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
-            noise = {name: mechanism[name].noise(keys[name], bounds[name], ()) for name in value}
+            noise = {name: mechanism[name].noise(keys[name], bounds[name], jnp.shape(value[name])) for name in value}
         else:
             noise = mechanism.noise(key, bounds, value.shape)
         return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)

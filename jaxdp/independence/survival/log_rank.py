@@ -21,7 +21,8 @@ from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sens
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.continuous import validity
-from jaxdp.independence.survival import kaplan_meier
+from jaxdp.independence.survival import kaplan_meier, several_groups
+from jaxdp.independence.survival.several_groups import SeveralGroups
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.spec import Columns, Planning, TestSpec, are_times
@@ -36,6 +37,7 @@ CURVES, SCORES = "curves", "scores"  # what is released next
 MIN_BLOCKS, PER_BLOCK = 6, 1.4  # blocks; J^2 is this times records per noise sd of a count
 OF_TIME = (BINS + 1, 2)  # bin, event
 PAIR = 2  # groups
+MAX_GROUPS = 8  # as many as were measured
 MAX_STRATA = 16  # as many as were measured
 MIN_RECORDS = 10.0  # of an average stratum, in sds of the noise of a count (docs/theory/log_rank.md#strata)
 LIMIT = 3.0  # of the log hazard ratio: one of 20
@@ -69,9 +71,9 @@ def refusal(domain: Domain) -> str:
     if len(domain.x) == 1 and not domain.x[0].levels:
         told = f"{domain.x[0].name or 'x'} is continuous: cut it at a public value into a column of two"
         return f"log-rank compares two groups: X must be one column of two levels, and {told}"
-    if len(domain.x) != 1 or domain.x[0].levels != 2 or domain.x[0].kind == CONTINUOUS:
+    if len(domain.x) != 1 or not PAIR <= domain.x[0].levels <= MAX_GROUPS or domain.x[0].kind == CONTINUOUS:
         told = f"{domain.x[0].name or 'x'} has {domain.x[0].levels}" if len(domain.x) == 1 else "there are more"
-        return f"log-rank compares two groups: X must be one column of two levels, and {told}; name two levels"
+        return f"log-rank compares groups: X must be one column of 2 to {MAX_GROUPS} levels, and {told}; name or merge levels"
     events = [column for column in domain.y if column.levels]
     if len(domain.y) != 2 or len(events) != 1:
         return (
@@ -287,22 +289,25 @@ class LogRank(PrivateTest):
 
     def _scored(self, table):
         scores, (wide, most) = self.curves.scores(), self._ranges()
-        squares = jnp.sum(scores**2, axis=-1)
+        found = jnp.einsum("skbe,skbec->c", table, scores)
         return {
-            "scores": jnp.einsum("skbe,skbec->c", table, scores)[0] / wide,
-            "squares": jnp.sum(table * squares) / most,
+            "scores": (found[0] if self.groups == PAIR else found) / wide,
+            "squares": jnp.sum(table * self.curves.squares()) / most,
         }
 
     def _ranges(self):
         """(D, that of the squares): what a unit of either released sum is."""
-        scores = self.curves.scores()
-        squares = jnp.sum(scores**2, axis=-1)
-        wide = jnp.max(scores) - jnp.min(scores)
+        scores, squares = self.curves.scores(), self.curves.squares()
+        if self.groups == PAIR:
+            wide = jnp.max(scores) - jnp.min(scores)
+        else:
+            wide = several_groups.widest(scores, self.mechanism_in_force()["scores"].norm)
         return wide, jnp.max(squares) - jnp.min(squares)
 
     def sensitivity(self, num_records):
         limit, budget = 1.0 * num_records, self.mechanism_in_force()
-        error = 4.0 * math.prod(self.shape) * num_records * UNIT_ROUNDOFF  # scores are at most D in size
+        numbers = math.prod(self.shape) * (1 if self.groups == PAIR else self.groups)
+        error = 4.0 * numbers * num_records * UNIT_ROUNDOFF  # scores are at most D in size
 
         def of(name: str, lower: float):
             return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
@@ -311,19 +316,21 @@ class LogRank(PrivateTest):
 
     # What the release says
 
-    def _law(self, release) -> _Law:
+    def _law(self, release) -> _Law | SeveralGroups:
         wide, most = self._ranges()
         budget, noise = self.mechanism_in_force(), release.sensitivity
-        variance = jnp.maximum(release.value["squares"], 0.0) * most + self.curves.variance[0, 0]
-        return _Law(
-            curves=self.curves,
-            value=release.value["scores"] * wide - self.curves.mean[0],
-            variance=variance + 1e-9,
-            variance_noise=budget["squares"].variance(noise["squares"]) * most**2,
-            unit=wide,
-            mechanism=budget["scores"],
-            sensitivity=noise["scores"],
-        )
+        variance = jnp.maximum(release.value["squares"], 0.0) * most
+        about = {
+            "curves": self.curves,
+            "variance_noise": budget["squares"].variance(noise["squares"]) * most**2,
+            "unit": wide,
+            "mechanism": budget["scores"],
+            "sensitivity": noise["scores"],
+        }
+        if self.groups > PAIR:
+            return SeveralGroups.of(release.value["scores"] * wide, variance, **about)
+        value = release.value["scores"] * wide - self.curves.mean[0]
+        return _Law(value=value, variance=variance + self.curves.variance[0, 0] + 1e-9, **about)
 
     def interpret(self, key, release):
         """O - E: events of the second group less those expected of it; and the log hazard ratio with its interval.
@@ -332,6 +339,8 @@ class LogRank(PrivateTest):
         """
         del key
         law = self._law(release)
+        if isinstance(law, SeveralGroups):
+            return Interpretation(law.p_value(), law.length(), *law.effect())
         p_value = law.p_value(jnp.zeros(()))
         return Interpretation(p_value, law.value, *law.effect(p_value))
 

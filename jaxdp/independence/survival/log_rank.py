@@ -39,7 +39,8 @@ OF_TIME = (BINS + 1, 2)  # bin, event
 PAIR = 2  # groups
 MAX_GROUPS = 8  # as many as were measured
 MAX_STRATA = 16  # as many as were measured
-MIN_RECORDS = 10.0  # of an average stratum, in sds of the noise of a count (docs/theory/log_rank.md#strata)
+# of two groups in an average stratum, in sds of the noise of a count (docs/theory/log_rank.md#strata, #groups)
+MIN_RECORDS = 10.0
 LIMIT = 3.0  # of the log hazard ratio: one of 20
 CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
 MAX_SPREAD = 2.0  # times V at most, of the variance of U at a ratio
@@ -248,7 +249,7 @@ class LogRank(PrivateTest):
             self,
             epsilon=None,
             mechanism=whole.share(1 - share),
-            blocks=self.blocks or _blocks(first, shapes.x.shape[0], math.prod(strata)),
+            blocks=self.blocks or _blocks(first, shapes.x.shape[0], math.prod(strata), domain.x[0].levels),
             stage=SCORES,
             time=time_and_event(shapes)[0],
             groups=domain.x[0].levels,
@@ -385,23 +386,27 @@ def _is_known(mechanism) -> bool:
     return all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism))
 
 
-def _blocks(mechanism, num_records: int, strata: int) -> int:
+def _blocks(mechanism, num_records: int, strata: int, groups: int) -> int:
     """`blocks_for` the noise of this mechanism, by its epsilon at 1 where that is not known yet.
 
-    Errors: ValueError for strata that are too small for this noise.
+    Errors: ValueError for strata and groups that are too small for this noise.
     """
     known = _is_known(mechanism)
     mechanism = mechanism if known else Laplace(1.0 * float(CURVES_SHARE if strata == 1 else OF_STRATA))
     bound = Sensitivity(MOVE[mechanism.norm], mechanism.norm, Relation.REPLACE_ONE)
     with jax.enable_x64(True), jax.ensure_compile_time_eval():  # public numbers, also inside a compiled program
         noise_sd = float(np.sqrt(np.asarray(mechanism.variance(bound))))
-    needed = math.ceil(MIN_RECORDS * noise_sd * strata)
-    if known and strata > 1 and num_records < needed:
-        fits = math.floor(num_records / (MIN_RECORDS * noise_sd))
-        fewer = f"condition on fewer levels (at most {fits} together)" if fits > 1 else "leave Z out"
+    pairs = strata * groups / PAIR
+    needed = math.ceil(MIN_RECORDS * noise_sd * pairs)
+    if known and pairs > 1 and num_records < needed:
+        fits = math.floor(num_records / (MIN_RECORDS * noise_sd) * PAIR / groups)
+        way = f"condition on fewer levels (at most {fits} together)" if fits > 1 else "leave Z out"
+        if groups > PAIR:
+            way = f"compare or merge fewer groups{'' if strata == 1 else f', {way}'}"
+        of_several = [f"{groups} groups"] * (groups > PAIR) + [f"{strata} strata"] * (strata > 1)
         raise ValueError(
-            f"log-rank given {strata} strata finds next to nothing in {num_records} records at this budget, with which "
-            f"{needed} are needed: {fewer}, or give more epsilon."
+            f"log-rank {'given' if groups == PAIR else 'of'} {' in '.join(of_several)} finds next to nothing in "
+            f"{num_records} records at this budget, with which {needed} are needed: {way}, or give more epsilon."
         )
     return blocks_for(noise_sd, num_records // strata)
 

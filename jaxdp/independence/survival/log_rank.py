@@ -1,6 +1,7 @@
-"""Log-rank: do the events of one group come sooner than those of another? With the log hazard ratio and its interval.
+"""Log-rank: do the events of one group come sooner than those of others? With log hazard ratios and their intervals.
 
 Theory: docs/theory/log_rank.md. Symbols: `statistics/log_rank.py`; U the sum of the scores L, V that of their squares.
+What the release says about more than two groups: `several_groups.py`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,15 @@ CLEAR = 3.0  # sds of the noise in the information, below which nothing is said 
 MAX_SPREAD = 2.0  # times V at most, of the variance of U at a ratio
 UNIT_ROUNDOFF = 2.0**-53
 FEW_EVENTS, ADJUSTED, CROWDED = "few events", "adjusted", "crowded times"
+SEPARATE, FEW_IN_GROUPS = "separate intervals", "few events in groups"
 SENTENCES = {
     FEW_EVENTS: "By the noisy counts there are too few events, or records in one group, for this epsilon: there is no "
     "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help.",
+    SEPARATE: "Each interval compares one group with the first by itself, with 95 % confidence, and the p-value is about "
+    "all groups together: it may be small though every interval holds 0, and may not be though one leaves 0 out. For a "
+    "p-value and an interval that agree, and the difference of restricted means, ask about two levels.",
+    FEW_IN_GROUPS: "By the noisy counts some groups have too few events, or records, for this epsilon: they are "
+    "compared in the p-value, and have no interval.",
     ADJUSTED: "There are no survival curves and no restricted means, since those of whole groups would not be adjusted "
     "for Z: ask without it, or about one of its levels.",
     CROWDED: "A large part of the records leaves within one of the intervals into which the bounds of the time "
@@ -59,7 +66,7 @@ SENTENCES = {
 
 
 def refusal(domain: Domain) -> str:
-    """Why these columns are not two groups and times to an event, with the way out; "" where they are."""
+    """Why these columns are not groups and times to an event, with the way out; "" where they are."""
     numbers = [column.name or "Z" for column in domain.z if not column.levels]
     if numbers:
         return f"log-rank adjusts for columns of levels: cut {numbers[0]} at public values into levels, or leave it out"
@@ -70,11 +77,12 @@ def refusal(domain: Domain) -> str:
             "fewer columns, or merge levels"
         )
     if len(domain.x) == 1 and not domain.x[0].levels:
-        told = f"{domain.x[0].name or 'x'} is continuous: cut it at a public value into a column of two"
-        return f"log-rank compares two groups: X must be one column of two levels, and {told}"
+        told = f"{domain.x[0].name or 'x'} is continuous: cut it at public values into levels"
+        return f"log-rank compares groups: X must be one column of 2 to {MAX_GROUPS} levels, and {told}"
     if len(domain.x) != 1 or not PAIR <= domain.x[0].levels <= MAX_GROUPS or domain.x[0].kind == CONTINUOUS:
         told = f"{domain.x[0].name or 'x'} has {domain.x[0].levels}" if len(domain.x) == 1 else "there are more"
-        return f"log-rank compares groups: X must be one column of 2 to {MAX_GROUPS} levels, and {told}; name or merge levels"
+        way = f"name or merge levels: X must be one column of 2 to {MAX_GROUPS}"
+        return f"log-rank compares groups, and {told}; {way}"
     events = [column for column in domain.y if column.levels]
     if len(domain.y) != 2 or len(events) != 1:
         return (
@@ -152,25 +160,30 @@ _curves = kept_jit(Curves.of)  # one program: between two stages of a release no
 
 @frozen_pytree
 class LogRank(PrivateTest):
-    """Private log-rank test of times to an event, censored or not, in two groups, with the log hazard ratio.
+    """Private log-rank test of times to an event, censored or not, in two or more groups, with log hazard ratios.
 
-    x: the group, two levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is the
+    x: the group, 2 to 8 levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is the
     event; a time at the upper bound counts as censored there, whatever its event says. z: None, or columns of levels,
     whose joint levels are the strata: the stratified test, records are compared within a stratum alone.
     30 % of the budget (half of it with strata) releases counts of stratum x group x block of the time x {event,
     censored}. They give hazards and shares at risk of each stratum, about which every record has a score; then U, the
     sum of the scores, and V, that of their squares, are released with six sevenths and one of the rest. If either curve
-    were exact, U would be the log-rank numerator O - E, each stratum weighted by what its noise leaves of it.
-    Sensitivity, replace-one: counts 2 in L1, sqrt(2) in L2; U the range of the scores and V that of their squares,
-    which are public once the counts are released: 1 each in units of it (docs/theory/log_rank.md#sensitivity).
+    were exact, U would be the log-rank numerator O - E, each stratum weighted by what its noise leaves of it. Of more
+    than two groups, U has a number for each.
+    Sensitivity, replace-one: counts 2 in L1, sqrt(2) in L2; U the range of the scores (of several groups the largest
+    distance of two of them, in L1 or L2) and V that of their squares, which are public once the counts are released: 1
+    each in units of it (docs/theory/log_rank.md#sensitivity, #groups).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
-    P-value: of U as a normal sum plus its noise, errors of both curves and of V counted. It assumes censoring that says
+    P-value: of U as a normal sum plus its noise, errors of both curves and of V counted; of several groups that of its
+    squared length in units of all that. It assumes censoring that says
     nothing about the event to come (it may differ between the groups), and hazards that are not far from a constant
     within a block (docs/theory/log_rank.md#level).
     effect: log hazard ratio of the second group against the first, one for all strata, with an interval of 95 %, which
-    leaves out 0 exactly where p < 0.05; for proportional hazards.
+    leaves out 0 exactly where p < 0.05; for proportional hazards. Of K groups K - 1 of them, (K - 1, 1), each against
+    the first group and with an interval of its own.
     Grid: bins of equal width in the root of the time since its lower bound, in its logarithm with scale = "log".
-    Errors: ValueError for other columns, and for strata too small for the budget, before anything is paid.
+    Errors: ValueError for other columns, and for strata or several groups too small for the budget, before anything is
+    paid.
 
     blocks: of the time, by default by a public rule of n and the budget. groups, strata: levels of x, and of each
     column of z, from the data's domain. even: bins of equal width, of a time that is scaled by its logarithm. curves,
@@ -189,9 +202,10 @@ class LogRank(PrivateTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="log-rank",
-        summary="log-rank test of two groups, also given coded Z; Y is two columns, a time and whether the event came",
+        summary="log-rank test of 2 to 8 groups, also given coded Z; Y is two columns, a time and whether the event came",
         known_as=(
             "logrank_test",
+            "multivariate_logrank_test",
             "survdiff",
             "mantel-cox",
             "stratified-log-rank",
@@ -202,12 +216,12 @@ class LogRank(PrivateTest):
         columns=Columns.CODES,
         assumption="When a record is censored says nothing about when its event would have come; hazards change little "
         "within a block of the time.",
-        alternatives="events that come sooner in one of two groups throughout",
+        alternatives="events that come sooner in one group than in another throughout",
         effect="log hazard ratio",
         describe_effect=describe_effect,
         accepts=lambda domain: not refusal(domain),
         why_not=refusal,
-        one_effect=lambda domain: not refusal(domain),
+        one_effect=lambda domain: not refusal(domain) and domain.x[0].levels == PAIR,
         rank=lambda domain: 4 * (not refusal(domain) and are_times(domain)),
         of_times=True,
         planning=Planning(
@@ -336,7 +350,8 @@ class LogRank(PrivateTest):
     def interpret(self, key, release):
         """O - E: events of the second group less those expected of it; and the log hazard ratio with its interval.
 
-        NaN where the release says nothing about the ratio.
+        Of more groups the squared length of all their O - E, chi-squared but for the law of the noise. NaN where the
+        release says nothing about a ratio.
         """
         del key
         law = self._law(release)
@@ -346,12 +361,17 @@ class LogRank(PrivateTest):
         return Interpretation(p_value, law.value, *law.effect(p_value))
 
     def detectable_effect(self, shapes, release):
-        """The log hazard ratio that would have been found with power 0.8, at this release's information."""
-        return self.settled(shapes, release)._law(release).detectable()
+        """The log hazard ratio that would have been found with power 0.8, at this release's information.
+
+        None of more than two groups, whose ratios are several.
+        """
+        law = self.settled(shapes, release)._law(release)
+        return None if isinstance(law, SeveralGroups) else law.detectable()
 
     def one_sided(self, shapes, release, effect):
-        """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio."""
-        return self.settled(shapes, release)._law(release).one_sided(effect)
+        """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio, of two groups."""
+        law = self.settled(shapes, release)._law(release)
+        return None if isinstance(law, SeveralGroups) else law.one_sided(effect)
 
     def released_curves(self, shapes, release, x, y):
         """The Kaplan-Meier curve of each group with its band, from the counts; none of several strata."""
@@ -367,9 +387,12 @@ class LogRank(PrivateTest):
     def effect_notes(self, shapes, release):
         """Whether the events are too few or too close together, post-processing; why several strata have no curves."""
         test = self.settled(shapes, release)
-        holds = {FEW_EVENTS: bool(test._law(release).unknown), ADJUSTED: math.prod(test.strata) > 1}
+        unknown = np.atleast_1d(test._law(release).unknown)
+        holds = {FEW_EVENTS: bool(unknown.all()), ADJUSTED: math.prod(test.strata) > 1}
+        if test.groups > PAIR:
+            holds |= {FEW_IN_GROUPS: bool(unknown.any() and not unknown.all()), SEPARATE: not unknown.all()}
         holds[CROWDED] = bool(jnp.any(test.curves.crowded))
-        return {name: sentence for name, sentence in SENTENCES.items() if holds[name]}
+        return {name: sentence for name, sentence in SENTENCES.items() if holds.get(name)}
 
 
 def _assumed(shapes) -> Domain:

@@ -24,7 +24,7 @@ DRAWS, SEED = 2048, 41  # of the shape of Laplace noise; the same ones for every
 ROUGH = 1e-3  # p-values below are those of normal noise at least: too few draws lie so far out
 FAR = 16.0  # of the squared length beyond its degrees of freedom: noise in V widens no further, so that p-values fall
 STEPS, STEP, LIMIT = 25, 1.0, 3.0  # of Newton's method, the longest one, and of a log hazard ratio: one of 20
-CLEAR = 3.0  # sds of the noise in the information about a group, below which nothing is said about its ratio
+CLEAR = 5.0  # sds of the noise in the information about a group, below which nothing is said about its ratio
 RIDGE = 1e-9
 
 
@@ -150,8 +150,7 @@ class SeveralGroups:
 
         ratios = jax.lax.fori_loop(0, STEPS, step, jnp.zeros(freedom))
         rows = solved(ratios)
-        now = self.curves.spread(ratios) * jnp.trace(self.variance) / (jnp.trace(self.curves.spread(0.0 * ratios)) + RIDGE)
-        variance = self.variance + 0.0 * now + self.curves.expected_variance(ratios)
+        variance = self.variance + self.curves.expected_variance(ratios)
         sd = jnp.sqrt(jnp.einsum("ka,ab,kb->k", rows, variance, rows))
         scales = jnp.abs(rows @ self._mixed) * self.mechanism.scale(self.sensitivity)
         spread = jnp.sqrt(sd**2 + jnp.sum((rows @ self._mixed) ** 2, axis=1) * self.mechanism.variance(self.sensitivity))

@@ -30,8 +30,8 @@ class SurvivalSetting(Setting):
 
     Of more groups it is that of the last one, and the others lie on a line between it and the first. z: columns of
     levels, whose joint levels are strata of one size and one law. share: of all groups but the first, which divide it
-    equally; by default all groups are equal. events: share of the first group whose event is seen. lost: share of the first group that is lost before its event and the
-    end of the grid, at the same rate in both groups.
+    equally; by default all groups are equal. events: share of the first group whose event is seen. lost: share of the
+    first group that is lost before its event and the end of the grid, at the same rate in all groups.
     """
 
     x: Column = Column(BINARY, 2)

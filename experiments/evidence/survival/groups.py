@@ -1,6 +1,6 @@
 """`log-rank` of more than two groups (docs/theory/log_rank.md#groups).
 
-    python -m experiments.evidence.survival.groups [--replicates 4000] [--only NAME ...]
+    python -m experiments.evidence.survival.groups [--replicates 4000] [--only NAME ...] [--cells PLACE ...]
     python -m experiments.evidence.survival.groups --table       # the tables of the page, from the record
 
 One JSON line per design, n and epsilon, as in `experiments.evidence.survival.strata`. `plain` is the (stratified)
@@ -137,6 +137,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=4000)
     parser.add_argument("--only", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--cells", nargs="*", type=int, default=range(len(CELLS)), help="places in CELLS")
     asked = parser.parse_args()
     if asked.table:
         for null, place in ((True, "groups level"), (False, "groups ratios")):
@@ -145,7 +146,7 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     with RECORD.open("a", encoding="utf-8") as file:
         for name in asked.only:
-            for records, epsilon in CELLS:
+            for records, epsilon in (CELLS[place] for place in asked.cells):
                 row = measure(name, records, epsilon, asked.replicates) | provenance()
                 print(*(row.get(key) for key in ("design", "records", "epsilon", "rejected", "covered", "seconds")))
                 file.write(json.dumps(row) + "\n")

@@ -51,9 +51,9 @@ SEPARATE, FEW_IN_GROUPS = "separate intervals", "few events in groups"
 SENTENCES = {
     FEW_EVENTS: "By the noisy counts there are too few events, or records in one group, for this epsilon: there is no "
     "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help.",
-    SEPARATE: "Each interval compares one group with the first by itself, with 95 % confidence, and the p-value is about "
-    "all groups together: it may be small though every interval holds 0, and may not be though one leaves 0 out. For a "
-    "p-value and an interval that agree, and the difference of restricted means, ask about two levels.",
+    SEPARATE: "Each interval compares one group with the first by itself, and the p-value is about all groups "
+    "together: it may be small though every interval holds 0, and may not be though one leaves 0 out. For a p-value "
+    "and an interval that agree, and for the difference of restricted means, ask about two levels.",
     FEW_IN_GROUPS: "By the noisy counts some groups have too few events, or records, for this epsilon: they are "
     "compared in the p-value, and have no interval.",
     ADJUSTED: "There are no survival curves and no restricted means, since those of whole groups would not be adjusted "
@@ -162,9 +162,9 @@ _curves = kept_jit(Curves.of)  # one program: between two stages of a release no
 class LogRank(PrivateTest):
     """Private log-rank test of times to an event, censored or not, in two or more groups, with log hazard ratios.
 
-    x: the group, 2 to 8 levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is the
-    event; a time at the upper bound counts as censored there, whatever its event says. z: None, or columns of levels,
-    whose joint levels are the strata: the stratified test, records are compared within a stratum alone.
+    x: the group, 2 to 8 levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is
+    the event; a time at the upper bound counts as censored there, whatever its event says. z: None, or columns of
+    levels, whose joint levels are the strata: the stratified test, records are compared within a stratum alone.
     30 % of the budget (half of it with strata) releases counts of stratum x group x block of the time x {event,
     censored}. They give hazards and shares at risk of each stratum, about which every record has a score; then U, the
     sum of the scores, and V, that of their squares, are released with six sevenths and one of the rest. If either curve
@@ -202,7 +202,7 @@ class LogRank(PrivateTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="log-rank",
-        summary="log-rank test of 2 to 8 groups, also given coded Z; Y is two columns, a time and whether the event came",
+        summary="log-rank test of groups, also given coded Z; Y is two columns, a time and whether the event came",
         known_as=(
             "logrank_test",
             "multivariate_logrank_test",

@@ -49,7 +49,7 @@ def _signs(size: int) -> np.ndarray:
 
 @functools.cache
 def _draws(groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Squared scales of noise at mean 1, (DRAWS, K); a direction in 2 K dimensions: its first K - 1 and next K parts."""
+    """Squared scales of noise, of mean 1, (DRAWS, K); of a direction in 2 K dimensions K - 1 parts and the next K."""
     rng = np.random.default_rng(SEED)
     scales = rng.exponential(size=(DRAWS, groups))
     direction = rng.normal(size=(DRAWS, 2 * groups))
@@ -153,7 +153,9 @@ class SeveralGroups:
         variance = self.variance + self.curves.expected_variance(ratios)
         sd = jnp.sqrt(jnp.einsum("ka,ab,kb->k", rows, variance, rows))
         scales = jnp.abs(rows @ self._mixed) * self.mechanism.scale(self.sensitivity)
-        spread = jnp.sqrt(sd**2 + jnp.sum((rows @ self._mixed) ** 2, axis=1) * self.mechanism.variance(self.sensitivity))
+        spread = jnp.sqrt(
+            sd**2 + jnp.sum((rows @ self._mixed) ** 2, axis=1) * self.mechanism.variance(self.sensitivity)
+        )
         half = null_laws.two_sided_quantile(lambda off: self.mechanism.combined_p_value(off, sd, scales), spread)
         known = ~self.unknown & (half < LIMIT) & (jnp.abs(ratios) < LIMIT)
         told = lambda part: jnp.where(known, part, jnp.nan)[:, None]  # noqa: E731

@@ -76,13 +76,14 @@ def refusal(domain: Domain) -> str:
             f"log-rank takes at most {MAX_STRATA} strata, and the levels of Z make {strata} together: condition on "
             "fewer columns, or merge levels"
         )
-    if len(domain.x) == 1 and not domain.x[0].levels:
-        told = f"{domain.x[0].name or 'x'} is continuous: cut it at public values into levels"
-        return f"log-rank compares groups: X must be one column of 2 to {MAX_GROUPS} levels, and {told}"
-    if len(domain.x) != 1 or not PAIR <= domain.x[0].levels <= MAX_GROUPS or domain.x[0].kind == CONTINUOUS:
-        told = f"{domain.x[0].name or 'x'} has {domain.x[0].levels}" if len(domain.x) == 1 else "there are more"
-        way = f"name or merge levels: X must be one column of 2 to {MAX_GROUPS}"
-        return f"log-rank compares groups, and {told}; {way}"
+    wanted = f"log-rank compares groups: X must be one column of {PAIR} to {MAX_GROUPS} levels, and"
+    if len(domain.x) != 1:
+        return f"{wanted} there are more columns; name one"
+    (group,) = domain.x
+    if not group.levels:
+        return f"{wanted} {group.name or 'x'} is continuous: cut it at public values into levels"
+    if not PAIR <= group.levels <= MAX_GROUPS or group.kind == CONTINUOUS:
+        return f"{wanted} {group.name or 'x'} has {group.levels}; name or merge levels"
     events = [column for column in domain.y if column.levels]
     if len(domain.y) != 2 or len(events) != 1:
         return (

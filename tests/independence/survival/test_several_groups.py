@@ -216,7 +216,7 @@ def test_groups_with_too_few_events_are_said_and_have_no_interval():
     [
         (100, 3, {}, "of 3 groups finds next to nothing in 100 records at this budget, with which 142 are needed"),
         (150, 3, {"given": "sex"}, "of 3 groups in 2 strata .* compare or merge fewer groups, leave Z out, or give"),
-        (5000, 9, {}, "arm has 9; name or merge levels: X must be one column of 2 to 8"),
+        (5000, 9, {}, "X must be one column of 2 to 8 levels, and arm has 9; name or merge"),
     ],
 )
 def test_more_groups_than_the_noise_leaves_are_refused_before_anything_is_charged(

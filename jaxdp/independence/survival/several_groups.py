@@ -25,20 +25,36 @@ ROUGH = 1e-3  # p-values below are those of normal noise at least: too few draws
 FAR = 16.0  # of the squared length beyond its degrees of freedom: noise in V widens no further, so that p-values fall
 STEPS, STEP, LIMIT = 25, 1.0, 3.0  # of Newton's method, the longest one, and of a log hazard ratio: one of 20
 CLEAR = 5.0  # sds of the noise in the information about a group, below which nothing is said about its ratio
+RUN = 8  # bins
 RIDGE = 1e-9
 
 
 def widest(scores, norm: Norm):
-    """How far scores (..., C) of two cells are apart at most, in L1; a bound of it in L2.
+    """How far scores (S, K, BINS + 1, 2, C) of two cells are apart at most, in L1; a bound of it in L2.
 
-    In L1 it is the largest range of s'L over signs s. |v|_2^2 <= |v|_1 |v|_inf (docs/theory/log_rank.md#groups).
+    In L1 it is the largest range of s'L over signs s (docs/theory/log_rank.md#groups).
     """
+    if norm is Norm.L2:
+        return _widest_of_runs(scores)
     scores = scores.reshape(-1, scores.shape[-1])
-    signs = jnp.asarray(_signs(scores.shape[1]))
-    along = jax.lax.map(lambda one: jnp.ptp(scores @ one), signs)
-    if norm is Norm.L1:
-        return jnp.max(along)
-    return jnp.sqrt(jnp.max(along) * jnp.max(jnp.ptp(scores, axis=0)))
+    along = jax.lax.map(lambda one: jnp.ptp(scores @ one), jnp.asarray(_signs(scores.shape[1])))
+    return jnp.max(along)
+
+
+def _widest_of_runs(scores):
+    """In L2: scores of `RUN` bins in a row lie in a ball about their mean; no two are farther apart than balls are."""
+    inner = scores[:, :, :-1].reshape(*scores.shape[:2], -1, RUN, *scores.shape[3:])
+    middle = jnp.mean(inner, axis=3)
+    reach = jnp.max(jnp.linalg.norm(inner - middle[:, :, :, None], axis=-1), axis=3)
+    ends = scores[:, :, -1].reshape(-1, scores.shape[-1])
+    middle = jnp.concatenate([middle.reshape(-1, scores.shape[-1]), ends])
+    reach = jnp.concatenate([reach.reshape(-1), jnp.zeros(len(ends))])
+
+    def farthest(ball):
+        centre, own = ball
+        return own + jnp.max(jnp.linalg.norm(middle - centre[None], axis=1) + reach)
+
+    return jnp.max(jax.lax.map(farthest, (middle, reach), batch_size=64))
 
 
 def _signs(size: int) -> np.ndarray:

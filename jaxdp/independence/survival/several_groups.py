@@ -20,7 +20,7 @@ from jaxdp.core import Norm
 from jaxdp.statistics import log_rank
 from jaxdp.statistics.log_rank import Curves
 
-DRAWS, SEED = 2048, 41  # of the shape of Laplace noise; the same ones for every release
+DRAWS, SEED = 8192, 41  # of the shape of Laplace noise; the same ones for every release
 ROUGH = 1e-3  # p-values below are those of normal noise at least: too few draws lie so far out
 FAR = 16.0  # of the squared length beyond its degrees of freedom: noise in V widens no further, so that p-values fall
 STEPS, STEP, LIMIT = 25, 1.0, 3.0  # of Newton's method, the longest one, and of a log hazard ratio: one of 20

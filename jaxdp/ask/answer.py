@@ -369,7 +369,8 @@ def _parts(rules: Sequence[Any], count: int, told: str) -> list[tuple[Any, str]]
 
     told: what a level is compared with, where the first is none of them.
     """
-    found = [_levels_of(rules, 0, ""), _levels_of(rules, 1, told)]
+    together = [(rules[0], " and ".join(rule.name for rule in rules))]  # one part of several columns
+    found = [_levels_of(rules, 0, ""), _levels_of(rules, 1, told), together if count == 1 < len(rules) else []]
     unknown = [(rules[0], "")] * count  # a paid answer is not lost for a name
     return next((parts for parts in found if len(parts) == count), unknown)
 

@@ -1,6 +1,6 @@
-"""Planning of times to an event: two groups with exponential times; power of `log-rank` with privacy and without.
+"""Planning of times to an event: groups with exponential times; power of `log-rank` with privacy and without.
 
-h, c = hazards of the event in the first group and of being lost, in units of the grid's length.
+h, c = hazards of the event in the first group and of being lost, in units of the grid's length; K groups.
 """
 
 import dataclasses
@@ -26,24 +26,25 @@ DRAWS, BATCH, SEED = 2000, 250, 20_233
 
 @dataclasses.dataclass(frozen=True)
 class SurvivalSetting(Setting):
-    """Two groups and times to an event on a grid of length 1; the effect is the log hazard ratio of the second group.
+    """Groups and times to an event on a grid of length 1; the effect is the log hazard ratio of the second group.
 
-    z: columns of levels, whose joint levels are strata of one size and one law. share: of the second group. events:
-    share of the first group whose event is seen. lost: share of the first group that is lost before its event and the
-    end of the grid, at the same rate in both groups.
+    Of more groups it is that of the last one, and the others lie on a line between it and the first. z: columns of
+    levels, whose joint levels are strata of one size and one law. share: of all groups but the first, which divide it
+    equally; by default all groups are equal. events: share of the first group whose event is seen. lost: share of the
+    first group that is lost before its event and the end of the grid, at the same rate in all groups.
     """
 
     x: Column = Column(BINARY, 2)
     y: Column = Column(BINARY, 2)
     z: tuple[Column, ...] = ()
     scaled: bool = True
-    share: float = 0.5
+    share: float | None = None
     events: float = 0.5
     lost: float = 0.1
 
     def __post_init__(self):
         super().__post_init__()
-        check.in_range(0.0, 1.0, share=self.share)
+        check.in_range(0.0, 1.0, share=self.others)
         check.in_range(0.0, 1.0, events=self.events)
         check.non_negative(lost=self.lost)
         if self.events + self.lost >= 1.0:
@@ -66,12 +67,34 @@ class SurvivalSetting(Setting):
 
     def effect_is(self, effect: float) -> str:
         """The unit of an effect and what this one amounts to, as a sentence without its full stop."""
-        return f"log hazard ratio of the second group: {effect:.3g} is a hazard ratio of {math.exp(effect):.3g}"
+        one = "second" if self.groups == PAIR else "last"
+        line = "" if self.groups == PAIR else ", and the groups between lie on a line"
+        return f"log hazard ratio of the {one} group: {effect:.3g} is a hazard ratio of {math.exp(effect):.3g}{line}"
 
     def design(self, n: int, effect, form: str = ""):
         """A function key -> Data."""
         del form
         return functools.partial(times, n=n, setting=self, effect=float(effect))
+
+    @property
+    def groups(self) -> int:
+        """K."""
+        return max(self.x.levels, PAIR)
+
+    @property
+    def others(self) -> float:
+        """Share of all groups but the first."""
+        return 1.0 - 1.0 / self.groups if self.share is None else self.share
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Of all groups, (K,)."""
+        later = self.groups - 1
+        return np.array([1.0 - self.others, *[self.others / later] * later])
+
+    def ratios(self, effect) -> np.ndarray:
+        """Log hazard ratios of all groups against the first, (K,)."""
+        return effect * np.arange(self.groups) / (self.groups - 1)
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -81,11 +104,11 @@ class SurvivalSetting(Setting):
         return whole * self.events / gone, whole * self.lost / gone
 
     def cells(self, effect: float) -> np.ndarray:
-        """Probabilities of stratum x group x bin x event, (S, 2, BINS + 1, 2)."""
+        """Probabilities of stratum x group x bin x event, (S, K, BINS + 1, 2)."""
         event, lost = self.rates
         ends = log_rank.ends(log_rank.BINS)
-        found = np.zeros((PAIR, *OF_TIME))
-        for group, (share, rate) in enumerate(((1.0 - self.share, event), (self.share, event * math.exp(effect)))):
+        found = np.zeros((self.groups, *OF_TIME))
+        for group, (share, rate) in enumerate(zip(self.shares, event * np.exp(self.ratios(effect)), strict=True)):
             left = share * np.exp(-(rate + lost) * ends)
             gone = -np.diff(left)
             found[group, :-1, 0], found[group, :-1, 1] = (gone * one / (rate + lost) for one in (lost, rate))
@@ -102,8 +125,10 @@ def times(key, *, n: int, setting: SurvivalSetting, effect) -> Data:
     """Records of the setting."""
     key_group, key_event, key_lost = jax.random.split(key, 3)
     rate, lost = setting.rates
-    group = jax.random.uniform(key_group, (n,)) < setting.share
-    event = jax.random.exponential(key_event, (n,)) / (rate * jnp.where(group, jnp.exp(effect), 1.0))
+    later = setting.groups - 1
+    least = setting.others * (later - np.arange(later)) / later  # below which a record is in this later group or beyond
+    group = jnp.sum(jax.random.uniform(key_group, (n, 1)) < least[None], axis=1)
+    event = jax.random.exponential(key_event, (n,)) / (rate * jnp.exp(effect * group / later))
     end = jnp.minimum(jax.random.exponential(key_lost, (n,)) / max(lost, 1e-12), 1.0)
     time = 2.0 * jnp.minimum(event, end) - 1.0
     keys = jax.random.split(jax.random.fold_in(key, 1), max(len(setting.z), 1))
@@ -119,7 +144,7 @@ def released(test, key, table, num_records):
         bounds, mechanism = query.sensitivity(num_records), query.mechanism_in_force()
         if isinstance(value, dict):
             keys = dict(zip(value, jax.random.split(key, len(value)), strict=True))
-            noise = {name: mechanism[name].noise(keys[name], bounds[name], ()) for name in value}
+            noise = {name: mechanism[name].noise(keys[name], bounds[name], jnp.shape(value[name])) for name in value}
         else:
             noise = mechanism.noise(key, bounds, value.shape)
         return Release(jax.tree.map(jnp.add, value, noise), bounds, Cost(1.0), num_records)
@@ -159,10 +184,15 @@ def log_rank_power(setting: Setting, n: int, epsilon: float | laws.Concentrated,
 
 def plain_log_rank_power(setting: Setting, n: int, epsilon: float, effect: float, level: float) -> float:
     """The log-rank test without privacy, by its events (Schoenfeld 1981). epsilon is not used."""
-    from scipy.stats import norm
+    from scipy.stats import chi2, ncx2, norm
 
     del epsilon
     assert isinstance(setting, SurvivalSetting)
-    information = n * setting.seen(effect) * setting.share * (1.0 - setting.share)
-    moved, limit = abs(effect) * math.sqrt(information), norm.isf(0.5 * level)
+    shares, ratios = setting.shares, setting.ratios(effect)
+    spread = shares @ ratios**2 - (shares @ ratios) ** 2  # of two groups effect^2 share (1 - share)
+    events = n * setting.seen(effect)
+    if setting.groups > PAIR:
+        freedom = setting.groups - 1
+        return float(ncx2.sf(chi2.isf(level, freedom), freedom, max(events * spread, 1e-9)))
+    moved, limit = math.sqrt(events * spread), norm.isf(0.5 * level)
     return float(norm.sf(limit - moved) + norm.cdf(-limit - moved))

@@ -4,7 +4,8 @@ Times lie on a public grid of `BINS` bins, of equal width in the root of the tim
 logarithm where that is how it is scaled; a record at the end of the grid is without an event. Symbols as in
 docs/theory/log_rank.md: S strata, K groups, J blocks of bins, lambda the hazard of all groups of a stratum together,
 g the share of a group among those at risk, L the scores of a cell (stratum, group, bin, event), b the log hazard ratios
-against the first group. Scores are K - 1 numbers: `contrasts` of what each group has beyond its share.
+against the first group. Scores are what each group has beyond its share, C = K numbers (1 of two groups: `in_all`);
+laws are those of K - 1 `contrasts` of them.
 """
 
 from __future__ import annotations
@@ -62,17 +63,33 @@ def exposure(blocks: int) -> np.ndarray:
     return np.concatenate([events, censored, np.full((blocks, 1), float(width))], axis=1)
 
 
-def contrasts(groups: int) -> np.ndarray:
-    """(K - 1, K - 1), from what groups 2, ..., K have beyond their shares: orthogonal contrasts of all K groups.
+def in_all(groups: int) -> np.ndarray:
+    """(C, K - 1): the coordinates of scores, from what groups 2, ..., K have beyond their shares.
 
-    Each compares a group with those before it. Of two groups it is 1.
+    Of two groups one; of more all K, of which the first has what the others lack: with Laplace noise they take less of
+    it than K - 1 contrasts (docs/theory/log_rank.md#groups).
     """
+    return np.eye(1) if groups == 2 else np.concatenate([-np.ones((1, groups - 1)), np.eye(groups - 1)])
+
+
+def from_all(groups: int) -> np.ndarray:
+    """(K - 1, C): orthogonal contrasts from these coordinates. Each compares a group with those before it."""
+    if groups == 2:
+        return np.eye(1)
     rows = np.zeros((groups - 1, groups))
     for row in range(1, groups):
         rows[row - 1, :row] = -1.0 / row
         rows[row - 1, row] = 1.0
         rows[row - 1] /= math.sqrt(2.0 * np.sum(rows[row - 1] ** 2))
-    return rows[:, 1:] - rows[:, :1]  # the first group has what the others lack
+    return rows
+
+
+def contrasts(groups: int) -> np.ndarray:
+    """(K - 1, K - 1): orthogonal contrasts of all K groups, from what groups 2, ..., K have beyond their shares.
+
+    Of two groups it is 1.
+    """
+    return from_all(groups) @ in_all(groups)
 
 
 @jax.tree_util.register_dataclass
@@ -138,8 +155,8 @@ class Curves:
         return jax.vmap(jax.vmap(lambda share: jnp.interp(at, middles, share)))(self.share)
 
     def scores(self):
-        """L of every cell, (S, K, BINS + 1, 2, K - 1)."""
-        off = self._off()
+        """L of every cell, (S, K, BINS + 1, 2, C)."""
+        off = self._off(in_all(self.share.shape[1] + 1))
         expected = off * jnp.repeat(self.hazard, self.width, axis=1)[:, None, :, None]
         nothing = jnp.zeros_like(expected[:, :, :1])
         before = jnp.concatenate([nothing, jnp.cumsum(expected, axis=2)], axis=2)
@@ -147,11 +164,16 @@ class Curves:
         inner = jnp.stack([-EXPOSED[0] * expected, found - EXPOSED[1] * expected], axis=3)
         return jnp.concatenate([inner, jnp.zeros_like(inner[:, :, :1])], axis=2) - before[:, :, :, None, :]
 
-    def _off(self):
-        """What an event in a bin scores before hazards count, (S, K, BINS, K - 1)."""
+    def squares(self):
+        """L^2 of every cell, (S, K, BINS + 1, 2): squared lengths of its contrasts."""
+        found = jnp.sum(self.scores() ** 2, axis=-1)
+        return found if self.share.shape[1] == 1 else 0.5 * found  # of all groups it is twice that of the contrasts
+
+    def _off(self, turn):
+        """What an event in a bin scores before hazards count, (S, K, BINS, C) for `turn` (C, K - 1)."""
         own = jnp.asarray(np.eye(self.share.shape[1] + 1)[:, 1:])
         off = own[None, :, None, :] - jnp.swapaxes(self._shares, 1, 2)[:, None, :, :]
-        return jnp.einsum("s,skbl,cl->skbc", self.weight, off, self._turn)
+        return jnp.einsum("s,skbl,cl->skbc", self.weight, off, jnp.asarray(turn))
 
     def _chances(self, ratios):
         """p of every bin, (S, K - 1, BINS): chances that an event is in each group after the first.
@@ -184,7 +206,7 @@ class Curves:
 
     def expected_squares(self, ratios):
         """Mean of V at these log hazard ratios but for the noise; at 0 it is the trace of `spread`."""
-        off, moved = self._off(), self._chances(ratios) - self._shares
+        off, moved = self._off(self._turn), self._chances(ratios) - self._shares
         lead = lambda later: jnp.concatenate([-jnp.sum(later, axis=1, keepdims=True), later], axis=1)  # noqa: E731
         moved = lead(moved)
         own = moved + lead(self._shares).at[:, 0].add(1.0)

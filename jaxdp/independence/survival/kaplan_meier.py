@@ -61,8 +61,11 @@ def told(found: SurvivalCurves, ends, x, y) -> dict[str, Any]:
 
 
 def _restricted_means(found: SurvivalCurves, time) -> dict[str, Any]:
-    """Means of the time or `until`, whichever comes first, and the second less the first; {} where not known."""
-    if time.logarithmic or math.isnan(found.difference):
+    """Means of the time or `until`, whichever comes first, and the second less the first; {} where not known.
+
+    Of more than two groups there is none.
+    """
+    if time.logarithmic or math.isnan(found.difference) or len(found.means) > 2:
         return {}
     length = 2.0 * time.half_range
     return {

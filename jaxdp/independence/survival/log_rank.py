@@ -1,6 +1,7 @@
-"""Log-rank: do the events of one group come sooner than those of another? With the log hazard ratio and its interval.
+"""Log-rank: do the events of one group come sooner than those of others? With log hazard ratios and their intervals.
 
 Theory: docs/theory/log_rank.md. Symbols: `statistics/log_rank.py`; U the sum of the scores L, V that of their squares.
+What the release says about more than two groups: `several_groups.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sens
 from jaxdp.data.dataset import CONTINUOUS, Column, Domain
 from jaxdp.independence import effect_sizes, noise_law
 from jaxdp.independence.continuous import validity
-from jaxdp.independence.survival import kaplan_meier
+from jaxdp.independence.survival import kaplan_meier, several_groups
+from jaxdp.independence.survival.several_groups import SeveralGroups
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
 from jaxdp.spec import Columns, Planning, TestSpec, are_times
@@ -36,16 +38,24 @@ CURVES, SCORES = "curves", "scores"  # what is released next
 MIN_BLOCKS, PER_BLOCK = 6, 1.4  # blocks; J^2 is this times records per noise sd of a count
 OF_TIME = (BINS + 1, 2)  # bin, event
 PAIR = 2  # groups
+MAX_GROUPS = 8  # as many as were measured
 MAX_STRATA = 16  # as many as were measured
-MIN_RECORDS = 10.0  # of an average stratum, in sds of the noise of a count (docs/theory/log_rank.md#strata)
+# of two groups in an average stratum, in sds of the noise of a count (docs/theory/log_rank.md#strata, #groups)
+MIN_RECORDS = 10.0
 LIMIT = 3.0  # of the log hazard ratio: one of 20
 CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
 MAX_SPREAD = 2.0  # times V at most, of the variance of U at a ratio
 UNIT_ROUNDOFF = 2.0**-53
 FEW_EVENTS, ADJUSTED, CROWDED = "few events", "adjusted", "crowded times"
+SEPARATE, FEW_IN_GROUPS = "separate intervals", "few events in groups"
 SENTENCES = {
     FEW_EVENTS: "By the noisy counts there are too few events, or records in one group, for this epsilon: there is no "
     "interval, and a p-value that is not small says little. More records with an event or a larger epsilon would help.",
+    SEPARATE: "Each interval compares one group with the first by itself, and the p-value is about all groups "
+    "together: it may be small though every interval holds 0, and may not be though one leaves 0 out. For a p-value "
+    "and an interval that agree, and for the difference of restricted means, ask about two levels.",
+    FEW_IN_GROUPS: "By the noisy counts some groups have too few events, or records, for this epsilon: they are "
+    "compared in the p-value, and have no interval.",
     ADJUSTED: "There are no survival curves and no restricted means, since those of whole groups would not be adjusted "
     "for Z: ask without it, or about one of its levels.",
     CROWDED: "A large part of the records leaves within one of the intervals into which the bounds of the time "
@@ -56,7 +66,7 @@ SENTENCES = {
 
 
 def refusal(domain: Domain) -> str:
-    """Why these columns are not two groups and times to an event, with the way out; "" where they are."""
+    """Why these columns are not groups and times to an event, with the way out; "" where they are."""
     numbers = [column.name or "Z" for column in domain.z if not column.levels]
     if numbers:
         return f"log-rank adjusts for columns of levels: cut {numbers[0]} at public values into levels, or leave it out"
@@ -66,12 +76,14 @@ def refusal(domain: Domain) -> str:
             f"log-rank takes at most {MAX_STRATA} strata, and the levels of Z make {strata} together: condition on "
             "fewer columns, or merge levels"
         )
-    if len(domain.x) == 1 and not domain.x[0].levels:
-        told = f"{domain.x[0].name or 'x'} is continuous: cut it at a public value into a column of two"
-        return f"log-rank compares two groups: X must be one column of two levels, and {told}"
-    if len(domain.x) != 1 or domain.x[0].levels != 2 or domain.x[0].kind == CONTINUOUS:
-        told = f"{domain.x[0].name or 'x'} has {domain.x[0].levels}" if len(domain.x) == 1 else "there are more"
-        return f"log-rank compares two groups: X must be one column of two levels, and {told}; name two levels"
+    wanted = f"log-rank compares groups: X must be one column of {PAIR} to {MAX_GROUPS} levels, and"
+    if len(domain.x) != 1:
+        return f"{wanted} there are more columns; name one"
+    (group,) = domain.x
+    if not group.levels:
+        return f"{wanted} {group.name or 'x'} is continuous: cut it at public values into levels"
+    if not PAIR <= group.levels <= MAX_GROUPS or group.kind == CONTINUOUS:
+        return f"{wanted} {group.name or 'x'} has {group.levels}; name or merge levels"
     events = [column for column in domain.y if column.levels]
     if len(domain.y) != 2 or len(events) != 1:
         return (
@@ -149,25 +161,30 @@ _curves = kept_jit(Curves.of)  # one program: between two stages of a release no
 
 @frozen_pytree
 class LogRank(PrivateTest):
-    """Private log-rank test of times to an event, censored or not, in two groups, with the log hazard ratio.
+    """Private log-rank test of times to an event, censored or not, in two or more groups, with log hazard ratios.
 
-    x: the group, two levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is the
-    event; a time at the upper bound counts as censored there, whatever its event says. z: None, or columns of levels,
-    whose joint levels are the strata: the stratified test, records are compared within a stratum alone.
+    x: the group, 2 to 8 levels. y: two columns, a time on [-1, 1] and an event of two levels, the second of which is
+    the event; a time at the upper bound counts as censored there, whatever its event says. z: None, or columns of
+    levels, whose joint levels are the strata: the stratified test, records are compared within a stratum alone.
     30 % of the budget (half of it with strata) releases counts of stratum x group x block of the time x {event,
     censored}. They give hazards and shares at risk of each stratum, about which every record has a score; then U, the
     sum of the scores, and V, that of their squares, are released with six sevenths and one of the rest. If either curve
-    were exact, U would be the log-rank numerator O - E, each stratum weighted by what its noise leaves of it.
-    Sensitivity, replace-one: counts 2 in L1, sqrt(2) in L2; U the range of the scores and V that of their squares,
-    which are public once the counts are released: 1 each in units of it (docs/theory/log_rank.md#sensitivity).
+    were exact, U would be the log-rank numerator O - E, each stratum weighted by what its noise leaves of it. Of more
+    than two groups, U has a number for each.
+    Sensitivity, replace-one: counts 2 in L1, sqrt(2) in L2; U the range of the scores (of several groups the largest
+    distance of two of them, in L1 or L2) and V that of their squares, which are public once the counts are released: 1
+    each in units of it (docs/theory/log_rank.md#sensitivity, #groups).
     Privacy: epsilon-DP, or rho-zCDP with mechanism=Gaussian(rho); adaptive composition.
-    P-value: of U as a normal sum plus its noise, errors of both curves and of V counted. It assumes censoring that says
+    P-value: of U as a normal sum plus its noise, errors of both curves and of V counted; of several groups that of its
+    squared length in units of all that. It assumes censoring that says
     nothing about the event to come (it may differ between the groups), and hazards that are not far from a constant
     within a block (docs/theory/log_rank.md#level).
     effect: log hazard ratio of the second group against the first, one for all strata, with an interval of 95 %, which
-    leaves out 0 exactly where p < 0.05; for proportional hazards.
+    leaves out 0 exactly where p < 0.05; for proportional hazards. Of K groups K - 1 of them, (K - 1, 1), each against
+    the first group and with an interval of its own.
     Grid: bins of equal width in the root of the time since its lower bound, in its logarithm with scale = "log".
-    Errors: ValueError for other columns, and for strata too small for the budget, before anything is paid.
+    Errors: ValueError for other columns, and for strata or several groups too small for the budget, before anything is
+    paid.
 
     blocks: of the time, by default by a public rule of n and the budget. groups, strata: levels of x, and of each
     column of z, from the data's domain. even: bins of equal width, of a time that is scaled by its logarithm. curves,
@@ -186,9 +203,10 @@ class LogRank(PrivateTest):
 
     spec: ClassVar[TestSpec] = TestSpec(
         name="log-rank",
-        summary="log-rank test of two groups, also given coded Z; Y is two columns, a time and whether the event came",
+        summary="log-rank test of groups, also given coded Z; Y is two columns, a time and whether the event came",
         known_as=(
             "logrank_test",
+            "multivariate_logrank_test",
             "survdiff",
             "mantel-cox",
             "stratified-log-rank",
@@ -199,12 +217,12 @@ class LogRank(PrivateTest):
         columns=Columns.CODES,
         assumption="When a record is censored says nothing about when its event would have come; hazards change little "
         "within a block of the time.",
-        alternatives="events that come sooner in one of two groups throughout",
+        alternatives="events that come sooner in one group than in another throughout",
         effect="log hazard ratio",
         describe_effect=describe_effect,
         accepts=lambda domain: not refusal(domain),
         why_not=refusal,
-        one_effect=lambda domain: not refusal(domain),
+        one_effect=lambda domain: not refusal(domain) and domain.x[0].levels == PAIR,
         rank=lambda domain: 4 * (not refusal(domain) and are_times(domain)),
         of_times=True,
         planning=Planning(
@@ -246,7 +264,7 @@ class LogRank(PrivateTest):
             self,
             epsilon=None,
             mechanism=whole.share(1 - share),
-            blocks=self.blocks or _blocks(first, shapes.x.shape[0], math.prod(strata)),
+            blocks=self.blocks or _blocks(first, shapes.x.shape[0], math.prod(strata), domain.x[0].levels),
             stage=SCORES,
             time=time_and_event(shapes)[0],
             groups=domain.x[0].levels,
@@ -287,22 +305,25 @@ class LogRank(PrivateTest):
 
     def _scored(self, table):
         scores, (wide, most) = self.curves.scores(), self._ranges()
-        squares = jnp.sum(scores**2, axis=-1)
+        found = jnp.einsum("skbe,skbec->c", table, scores)
         return {
-            "scores": jnp.einsum("skbe,skbec->c", table, scores)[0] / wide,
-            "squares": jnp.sum(table * squares) / most,
+            "scores": (found[0] if self.groups == PAIR else found) / wide,
+            "squares": jnp.sum(table * self.curves.squares()) / most,
         }
 
     def _ranges(self):
         """(D, that of the squares): what a unit of either released sum is."""
-        scores = self.curves.scores()
-        squares = jnp.sum(scores**2, axis=-1)
-        wide = jnp.max(scores) - jnp.min(scores)
+        scores, squares = self.curves.scores(), self.curves.squares()
+        if self.groups == PAIR:
+            wide = jnp.max(scores) - jnp.min(scores)
+        else:
+            wide = several_groups.widest(scores, self.mechanism_in_force()["scores"].norm)
         return wide, jnp.max(squares) - jnp.min(squares)
 
     def sensitivity(self, num_records):
         limit, budget = 1.0 * num_records, self.mechanism_in_force()
-        error = 4.0 * math.prod(self.shape) * num_records * UNIT_ROUNDOFF  # scores are at most D in size
+        numbers = math.prod(self.shape) * (1 if self.groups == PAIR else self.groups)
+        error = 4.0 * numbers * num_records * UNIT_ROUNDOFF  # scores are at most D in size
 
         def of(name: str, lower: float):
             return Sensitivity(1.0, budget[name].norm, Relation.REPLACE_ONE, error=error, lower=lower, upper=limit)
@@ -311,37 +332,47 @@ class LogRank(PrivateTest):
 
     # What the release says
 
-    def _law(self, release) -> _Law:
+    def _law(self, release) -> _Law | SeveralGroups:
         wide, most = self._ranges()
         budget, noise = self.mechanism_in_force(), release.sensitivity
-        variance = jnp.maximum(release.value["squares"], 0.0) * most + self.curves.variance[0, 0]
-        return _Law(
-            curves=self.curves,
-            value=release.value["scores"] * wide - self.curves.mean[0],
-            variance=variance + 1e-9,
-            variance_noise=budget["squares"].variance(noise["squares"]) * most**2,
-            unit=wide,
-            mechanism=budget["scores"],
-            sensitivity=noise["scores"],
-        )
+        variance = jnp.maximum(release.value["squares"], 0.0) * most
+        about = {
+            "curves": self.curves,
+            "variance_noise": budget["squares"].variance(noise["squares"]) * most**2,
+            "unit": wide,
+            "mechanism": budget["scores"],
+            "sensitivity": noise["scores"],
+        }
+        if self.groups > PAIR:
+            return SeveralGroups.of(release.value["scores"] * wide, variance, **about)
+        value = release.value["scores"] * wide - self.curves.mean[0]
+        return _Law(value=value, variance=variance + self.curves.variance[0, 0] + 1e-9, **about)
 
     def interpret(self, key, release):
         """O - E: events of the second group less those expected of it; and the log hazard ratio with its interval.
 
-        NaN where the release says nothing about the ratio.
+        Of more groups the squared length of all their O - E, chi-squared but for the law of the noise. NaN where the
+        release says nothing about a ratio.
         """
         del key
         law = self._law(release)
+        if isinstance(law, SeveralGroups):
+            return Interpretation(law.p_value(), law.length(), *law.effect())
         p_value = law.p_value(jnp.zeros(()))
         return Interpretation(p_value, law.value, *law.effect(p_value))
 
     def detectable_effect(self, shapes, release):
-        """The log hazard ratio that would have been found with power 0.8, at this release's information."""
-        return self.settled(shapes, release)._law(release).detectable()
+        """The log hazard ratio that would have been found with power 0.8, at this release's information.
+
+        None of more than two groups, whose ratios are several.
+        """
+        law = self.settled(shapes, release)._law(release)
+        return None if isinstance(law, SeveralGroups) else law.detectable()
 
     def one_sided(self, shapes, release, effect):
-        """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio."""
-        return self.settled(shapes, release)._law(release).one_sided(effect)
+        """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio, of two groups."""
+        law = self.settled(shapes, release)._law(release)
+        return None if isinstance(law, SeveralGroups) else law.one_sided(effect)
 
     def released_curves(self, shapes, release, x, y):
         """The Kaplan-Meier curve of each group with its band, from the counts; none of several strata."""
@@ -357,9 +388,12 @@ class LogRank(PrivateTest):
     def effect_notes(self, shapes, release):
         """Whether the events are too few or too close together, post-processing; why several strata have no curves."""
         test = self.settled(shapes, release)
-        holds = {FEW_EVENTS: bool(test._law(release).unknown), ADJUSTED: math.prod(test.strata) > 1}
+        unknown = np.atleast_1d(test._law(release).unknown)
+        holds = {FEW_EVENTS: bool(unknown.all()), ADJUSTED: math.prod(test.strata) > 1}
+        if test.groups > PAIR:
+            holds |= {FEW_IN_GROUPS: bool(unknown.any() and not unknown.all()), SEPARATE: not unknown.all()}
         holds[CROWDED] = bool(jnp.any(test.curves.crowded))
-        return {name: sentence for name, sentence in SENTENCES.items() if holds[name]}
+        return {name: sentence for name, sentence in SENTENCES.items() if holds.get(name)}
 
 
 def _assumed(shapes) -> Domain:
@@ -376,23 +410,27 @@ def _is_known(mechanism) -> bool:
     return all(check.is_concrete(leaf) and np.ndim(leaf) == 0 for leaf in jax.tree.leaves(mechanism))
 
 
-def _blocks(mechanism, num_records: int, strata: int) -> int:
+def _blocks(mechanism, num_records: int, strata: int, groups: int) -> int:
     """`blocks_for` the noise of this mechanism, by its epsilon at 1 where that is not known yet.
 
-    Errors: ValueError for strata that are too small for this noise.
+    Errors: ValueError for strata and groups that are too small for this noise.
     """
     known = _is_known(mechanism)
     mechanism = mechanism if known else Laplace(1.0 * float(CURVES_SHARE if strata == 1 else OF_STRATA))
     bound = Sensitivity(MOVE[mechanism.norm], mechanism.norm, Relation.REPLACE_ONE)
     with jax.enable_x64(True), jax.ensure_compile_time_eval():  # public numbers, also inside a compiled program
         noise_sd = float(np.sqrt(np.asarray(mechanism.variance(bound))))
-    needed = math.ceil(MIN_RECORDS * noise_sd * strata)
-    if known and strata > 1 and num_records < needed:
-        fits = math.floor(num_records / (MIN_RECORDS * noise_sd))
-        fewer = f"condition on fewer levels (at most {fits} together)" if fits > 1 else "leave Z out"
+    pairs = strata * groups / PAIR
+    needed = math.ceil(MIN_RECORDS * noise_sd * pairs)
+    if known and pairs > 1 and num_records < needed:
+        fits = math.floor(num_records / (MIN_RECORDS * noise_sd) * PAIR / groups)
+        way = f"condition on fewer levels (at most {fits} together)" if fits > 1 else "leave Z out"
+        if groups > PAIR:
+            way = f"compare or merge fewer groups{'' if strata == 1 else f', {way}'}"
+        of_several = [f"{groups} groups"] * (groups > PAIR) + [f"{strata} strata"] * (strata > 1)
         raise ValueError(
-            f"log-rank given {strata} strata finds next to nothing in {num_records} records at this budget, with which "
-            f"{needed} are needed: {fewer}, or give more epsilon."
+            f"log-rank {'given' if groups == PAIR else 'of'} {' in '.join(of_several)} finds next to nothing in "
+            f"{num_records} records at this budget, with which {needed} are needed: {way}, or give more epsilon."
         )
     return blocks_for(noise_sd, num_records // strata)
 

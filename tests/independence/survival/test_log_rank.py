@@ -123,9 +123,9 @@ def test_time_and_event_come_in_either_order():
 @pytest.mark.parametrize(
     ("x", "y", "z", "told"),
     [
-        ((Column(CATEGORICAL, 3, "site"),), (Column(), EVENT), (), "site has 3; name two levels"),
-        ((Column(BINARY, 1, "arm"),), (Column(), EVENT), (), "arm has 1; name two levels"),
-        ((Column(name="dose"),), (Column(), EVENT), (), "dose is continuous: cut it at a public value"),
+        ((Column(CATEGORICAL, 9, "site"),), (Column(), EVENT), (), "site has 9; name or merge levels"),
+        ((Column(BINARY, 1, "arm"),), (Column(), EVENT), (), "arm has 1; name or merge levels"),
+        ((Column(name="dose"),), (Column(), EVENT), (), "dose is continuous: cut it at public values"),
         ((TWO,), (Column(), Column(CATEGORICAL, 3, "cause")), (), "cause has 3 levels"),
         ((TWO,), (Column(),), (), "two columns as Y"),
         ((TWO,), (EVENT, EVENT), (), "two columns as Y"),
@@ -443,12 +443,12 @@ def test_no_difference_is_given_where_a_curve_ends_early():
 @pytest.mark.parametrize(
     ("asked_of", "told"),
     [
-        ({"x": "dose"}, "X must be one column of two levels, and dose is continuous: cut it"),
+        ({"x": "dose"}, "X must be one column of 2 to 8 levels, and dose is continuous: cut it"),
         ({"x": "dose", "sees": "any"}, "dose is continuous: cut it"),
         ({"x": "arm", "given": "dose"}, "cut dose at public values into levels, or leave it out"),
         ({"x": "arm", "given": ["site", "ward"]}, "at most 16 strata, and the levels of Z make 18 together"),
-        ({"x": "site"}, "site has 3; name two levels"),
-        ({"x": ["arm", "dose"]}, "X must be one column of two levels, and there are more"),
+        ({"x": "city"}, "city has 9; name or merge levels"),
+        ({"x": ["arm", "dose"]}, "X must be one column of 2 to 8 levels, and there are more columns"),
     ],
 )
 def test_an_outcome_that_log_rank_cannot_ask_about_goes_to_no_test_of_plain_numbers(tmp_path, y, asked_of, told):
@@ -456,9 +456,11 @@ def test_an_outcome_that_log_rank_cannot_ask_about_goes_to_no_test_of_plain_numb
         "dose": {"kind": "continuous", "bounds": [0, 1]},
         "site": {"kind": "categorical", "levels": ["p", "q", "r"]},
         "ward": {"kind": "categorical", "levels": [str(level) for level in range(6)]},
+        "city": {"kind": "categorical", "levels": [str(level) for level in range(9)]},
     }
     schema, table = jaxdp.Schema.from_dict({"columns": columns}), trial(200, 1.0)
     table |= {"dose": np.linspace(0.0, 1.0, 200), "site": np.array(["p", "q", "r", "p"] * 50), "ward": ["1"] * 200}
+    table["city"] = table["ward"]
     ledger = jaxdp.Ledger.create(tmp_path / "ledger.json", epsilon=5.0)
     with pytest.raises(ValueError, match=told) as refused:
         jaxdp.test(table, y=y, epsilon=1.0, schema=schema, ledger=ledger, **asked_of)

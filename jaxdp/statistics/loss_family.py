@@ -99,18 +99,7 @@ class Loss(Family):
 
     def scores(self, t):
         """(r0, r1, c) at t, each of its shape: NaN where the loss is."""
-        shape, t = jnp.shape(t), jnp.ravel(t)
-
-        def at(y):
-            def score(t):
-                return -jax.grad(self.loss)(self.centre + self.scale * t, jnp.asarray(y, t.dtype)) / self.size
-
-            return jax.vmap(jax.value_and_grad(score))(t)
-
-        (first, fall), (second, other) = map(at, _ends(self))
-        mean = first / (first - second)
-        information = -(fall + mean * (other - fall))
-        return tuple(part.reshape(shape) for part in (first, second, information))
+        return _scores(self, t)
 
     def mean(self, t):
         """(m, dm/dt, c, dm/dt over the scores' slope in s) at t within the edges."""
@@ -120,25 +109,10 @@ class Loss(Family):
 
     # The model of normal columns
 
-    def caps(self, start):
-        """(of scores, of information) beyond which records weigh less: few of normal columns do."""
-        sd = jnp.sqrt(jnp.sum(start.slopes[1:] ** 2) + TINY)
-        middle = start.slopes[0] - start.slopes[1:] @ start.shift
-        first, second, information = self.scores(
-            jnp.clip(middle + sd * CAP_SDS * jnp.array([-1.0, 0.0, 1.0]), -EDGE, EDGE)
-        )
-        of_scores = jnp.max(jnp.maximum(jnp.abs(first), jnp.abs(second)))
-        points, weights = _nodes(sd)
-        average = weights @ self.mean(middle + sd * points)[2]
-        of_information = jnp.maximum(CAP_LEAST * average, jnp.max(information))
-        wide = start.reach**2
-        most = self.largest_information
-        return wide * of_scores, jnp.clip(wide * of_information, RAREST * most, most)
-
     def _weighed(self, start, t):
         """(w r0, w r1, w c) by own weights, of t alone; 0 beyond the edges and where the loss is not finite."""
         first, second, information = self.scores(jnp.clip(t, -EDGE, EDGE))
-        of_scores, of_information = self.caps(start)
+        of_scores, of_information = _caps(start)
         farthest = jnp.maximum(jnp.maximum(jnp.abs(first), jnp.abs(second)), TINY)
         kept = jnp.minimum(1.0, jnp.minimum(of_scores / farthest, of_information / jnp.maximum(information, TINY)))
         finite = jnp.isfinite(first) & jnp.isfinite(second) & jnp.isfinite(information) & (jnp.abs(t) <= EDGE)
@@ -219,36 +193,22 @@ class Loss(Family):
 
     def largest(self, start):
         """Of w c."""
-        return self.caps(start)[1]
+        return _caps(start)[1]
 
     def residuals(self, start, t, response):
         """(w r, w c) by own weights."""
         first, second, information = self._weighed(start, t)
         return first + response * (second - first), jnp.minimum(information, self.largest(start))
 
-    def _lengths(self, start):
-        """(lengths N, (k + 1,); largest w r and -w r, (2, k), of records that are no longer than the next of them).
-
-        Convex losses have scores that fall in t, so the ends of its range decide.
-        """
-        lengths = start.radius * SPACING ** jnp.arange(NORMS + 1.0)
-        constant = start.weights[0]
-        rest = jnp.sqrt(lengths[1:] ** 2 - constant**2) if start.euclidean else lengths[1:] - constant
-        reach, middle = along(start) * rest, start.slopes[0]
-        edge = functools.partial(jnp.clip, min=-EDGE, max=EDGE)
-        most = jnp.nan_to_num(self.scores(edge(middle - reach))[1], nan=jnp.inf)
-        least = jnp.nan_to_num(self.scores(edge(middle + reach))[0], nan=-jnp.inf)
-        return lengths, jnp.clip(jnp.stack([most, -least]), 0.0, self.caps(start)[0])
-
     def _bounds(self, start, cut):
         """Most that w N |r| can be, of either sign, (2,), with N less `cut`: in each step of lengths, and beyond them.
 
         Before R the weight is at most 1, and lengths and scores grow together; behind it w = (R/N)^2 at most.
         """
-        lengths, scores = self._lengths(start)
+        lengths, scores = _lengths(start)
         limit = start.radius
         profile = limit**2 * (lengths - cut) / lengths**2
-        return jnp.maximum(jnp.max(profile[:-1][None] * scores, axis=1), profile[-1] * self.caps(start)[0])
+        return jnp.maximum(jnp.max(profile[:-1][None] * scores, axis=1), profile[-1] * _caps(start)[0])
 
     def score_unit(self, start):
         """How far one record moves the weighed scores, at most: less in L1, as two share a constant (#sensitivity)."""
@@ -259,12 +219,12 @@ class Loss(Family):
 
     def square_unit(self, start):
         """Largest square of X's weighed score: X has what the constant leaves of the length (#sensitivity)."""
-        lengths, scores = self._lengths(start)
+        lengths, scores = _lengths(start)
         most, limit, constant = start.farthest, start.radius, start.weights[0]
         own = jnp.sqrt(lengths**2 - constant**2) if start.euclidean else lengths - constant
         profile = jnp.minimum(most, (limit / lengths) ** 2 * own)
         near = jnp.max(profile[:-1] * jnp.max(scores, axis=0))
-        return jnp.maximum(near, profile[-1] * self.caps(start)[0]) ** 2
+        return jnp.maximum(near, profile[-1] * _caps(start)[0]) ** 2
 
     def limited(self, start, weighed, norm, own):
         """Within the bounds above, whatever function the loss is; of a convex one nothing is cut."""
@@ -275,6 +235,58 @@ class Loss(Family):
             most = jnp.minimum(most, less)
         most = jnp.minimum(most, (jnp.sqrt(self.square_unit(start)) / jnp.maximum(jnp.abs(own), TINY))[None])
         return jnp.clip(weighed, -most[1], most[0])
+
+
+# each a program of its own, so that a loss is traced once where it is needed many times
+
+
+@functools.partial(jax.jit, static_argnames="family")
+def _scores(family: Loss, t):
+    shape, t = jnp.shape(t), jnp.ravel(t)
+
+    def at(y):
+        def score(t):
+            return -jax.grad(family.loss)(family.centre + family.scale * t, jnp.asarray(y, t.dtype)) / family.size
+
+        return jax.vmap(jax.value_and_grad(score))(t)
+
+    (first, fall), (second, other) = map(at, _ends(family))
+    mean = first / (first - second)
+    information = -(fall + mean * (other - fall))
+    return tuple(part.reshape(shape) for part in (first, second, information))
+
+
+@jax.jit
+def _caps(start):
+    """(of scores, of information) beyond which records weigh less: few of normal columns do."""
+    family = start.family
+    sd = jnp.sqrt(jnp.sum(start.slopes[1:] ** 2) + TINY)
+    middle = start.slopes[0] - start.slopes[1:] @ start.shift
+    first, second, information = family.scores(
+        jnp.clip(middle + sd * CAP_SDS * jnp.array([-1.0, 0.0, 1.0]), -EDGE, EDGE)
+    )
+    of_scores = jnp.max(jnp.maximum(jnp.abs(first), jnp.abs(second)))
+    points, weights = _nodes(sd)
+    average = weights @ family.mean(middle + sd * points)[2]
+    of_information = jnp.maximum(CAP_LEAST * average, jnp.max(information))
+    wide, most = start.reach**2, family.largest_information
+    return wide * of_scores, jnp.clip(wide * of_information, RAREST * most, most)
+
+
+@jax.jit
+def _lengths(start):
+    """(lengths N, (k + 1,); largest w r and -w r, (2, k), of records that are no longer than the next of them).
+
+    Convex losses have scores that fall in t, so the ends of its range decide.
+    """
+    lengths = start.radius * SPACING ** jnp.arange(NORMS + 1.0)
+    constant = start.weights[0]
+    rest = jnp.sqrt(lengths[1:] ** 2 - constant**2) if start.euclidean else lengths[1:] - constant
+    reach, middle = along(start) * rest, start.slopes[0]
+    edge = functools.partial(jnp.clip, min=-EDGE, max=EDGE)
+    most = jnp.nan_to_num(start.family.scores(edge(middle - reach))[1], nan=jnp.inf)
+    least = jnp.nan_to_num(start.family.scores(edge(middle + reach))[0], nan=-jnp.inf)
+    return lengths, jnp.clip(jnp.stack([most, -least]), 0.0, _caps(start)[0])
 
 
 def _nodes(like):

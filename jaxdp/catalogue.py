@@ -412,7 +412,8 @@ def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
         if name not in fields or name in ("epsilon", "mechanism"):
             known = ", ".join(key for key in fields if key not in ("epsilon", "mechanism"))
             raise ValueError(f"{cls.__name__} has no constant {name!r}; it has {known}.")
-        if not isinstance(value, bool | int | float | str | list | tuple) and not (callable(value) and name in functions):
+        plain = isinstance(value, bool | int | float | str | list | tuple)
+        if not plain and not (callable(value) and name in functions):
             raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {printed(value)}.")
     static = {name for name, field in fields.items() if field.metadata.get("static")}
     return {

@@ -132,6 +132,11 @@ class Start:
         return self.family.score_unit(self), largest
 
     @property
+    def unit_of_squares(self):
+        """Largest square of X's weighed score (#sensitivity)."""
+        return self.family.square_unit(self)
+
+    @property
     def weights(self):
         """(p,): kappa, and 1 of X."""
         return jnp.full(self.slopes.shape[-1], OTHERS).at[-1].set(1.0)
@@ -157,7 +162,7 @@ class Start:
         off = self.family.limited(self, kept * off, jnp.sqrt(square), z[:, -1])
         scores = (off / of_scores)[:, None] * weighed
         information = (kept * steep * z[:, -1] / of_information)[:, None] * z * self._row_weights[None]
-        squares = [(off * z[:, -1])[:, None] ** 2 / self.family.square_unit(self)] if self.family.squares else []
+        squares = [(off * z[:, -1])[:, None] ** 2 / self.unit_of_squares] if self.family.squares else []
         return jnp.concatenate([scores, information, *squares], axis=1)
 
 
@@ -185,7 +190,7 @@ class Sums:
 
         squares: (), released where the family has them.
         """
-        of_squares = () if squares is None else (squares * start.family.square_unit(start), scales[2] * start.family.square_unit(start))
+        of_squares = () if squares is None else (squares * start.unit_of_squares, scales[2] * start.unit_of_squares)
         of_scores, of_information = start.units
         of_scores, of_information = of_scores / start.weights, of_information / start._row_weights
         return cls(

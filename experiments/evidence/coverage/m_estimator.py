@@ -168,7 +168,9 @@ def measure(name: str, n: int, epsilon: float, replicates: int) -> dict:
         return row | {"refused": True, "replicates": 0}
     key = jax.random.fold_in(jax.random.key(SEED), zlib.crc32(f"{name} {n} {epsilon:g}".encode()))
     split, told = jax.vmap(jax.random.split)(jax.random.split(key, replicates)), []
-    first_of = next(other for other, it in DESIGNS.items() if (it.loss, len(it.slopes)) == (about.loss, len(about.slopes)))
+    first_of = next(
+        other for other, it in DESIGNS.items() if (it.loss, len(it.slopes)) == (about.loss, len(about.slopes))
+    )
     run, without = programs(about.loss, about.law, len(about.slopes), n, epsilon, first_of)
     drawn = jax.jit(lambda keys: jax.lax.map(lambda key: draw(key, n, name), keys))
     for first in range(0, replicates, CHUNK):

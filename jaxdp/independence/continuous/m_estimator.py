@@ -127,7 +127,7 @@ class MEstimator(RegressionTest):
     shares: ClassVar[dict[str, Fraction]] = PoissonRegression.shares
     spec: ClassVar[TestSpec] = TestSpec(
         name="m-estimator",
-        summary="M-estimation: the slope of X in a regression of Y on X and Z by a loss of one's own, with its interval",
+        summary="M-estimation: the slope of X in a regression of Y given Z by a loss of one's own, with interval",
         known_as=("m-estimation", "quasi-likelihood", "glm", "generalized-linear-model", "custom-likelihood"),
         from_domain=moment_test.from_domain,
         needs=("loss",),

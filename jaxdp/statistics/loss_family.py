@@ -27,6 +27,8 @@ from jaxdp.statistics.regression_families import (
     NORMAL,
     POISSON,
     Family,
+    Logistic,
+    Poisson,
     along,
 )
 
@@ -92,7 +94,7 @@ class Loss(Family):
         return self._like.bent
 
     @property
-    def _like(self) -> Family:
+    def _like(self) -> Logistic | Poisson:
         return LOGISTIC if self.bounded else POISSON
 
     # The loss

@@ -7,7 +7,8 @@ docs/theory/poisson_regression.md.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,8 @@ NORMAL = _POINTS, _WEIGHTS
 
 class Family:
     """What most regressions have in common; docs/theory/logistic_regression.md."""
+
+    moments: Callable[..., Any]  # (slopes, shift): means of scores of normal columns, and their derivatives
 
     def information(self, start):
         """Means of z z' mu'(z'g0) for normal columns, (p, p)."""

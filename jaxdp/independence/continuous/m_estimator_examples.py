@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ def exponential(t, y):
     return t + y * jnp.exp(-t)
 
 
-LOSS = {"loss": exponential, "low": 0.0, "high": MOST}
+LOSS: dict[str, Any] = {"loss": exponential, "low": 0.0, "high": MOST}
 ABOUT_THIS = {**ABOUT, **LOSS, "scaled": True}
 
 

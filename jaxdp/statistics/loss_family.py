@@ -73,7 +73,7 @@ class Loss(Family):
     @classmethod
     def of(cls, loss, low: float, high: float) -> Loss:
         """The family. Errors: ValueError, in one sentence, for a loss that is none."""
-        return _checked(loss, float(low), float(high))
+        return _checked(loss, low, high)
 
     @property
     def precise(self) -> tuple[float, ...]:
@@ -299,10 +299,12 @@ def _nodes(like):
 def _checked(loss, low: float, high: float) -> Loss:
     if not callable(loss):
         raise ValueError(f"loss must be a function loss(t, y), got {type(loss).__name__}.")
+    if not all(isinstance(end, int | float | np.number) for end in (low, high)):
+        raise ValueError("low and high, the public ends of y, must be numbers.")
     if not low < high or not np.isfinite(high - low):
-        raise ValueError(f"low must be below high, both finite, got {low:g} and {high:g}.")
+        raise ValueError("low must be below high, both finite: they are the public ends of y.")
     try:
-        return _known(loss, low, high)
+        return _known(loss, float(low), float(high))
     except TypeError:
         if getattr(type(loss), "__hash__", None) is None:
             raise ValueError("loss must be a function, or an object that can be hashed.") from None

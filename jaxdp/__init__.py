@@ -59,6 +59,7 @@ _EXPORTS = {
     "MICrLaplace": "independence.mic.mic_laplace",
     "MICrPairs": "independence.mic.mic_pairs",
     "MICrTopPair": "independence.mic.mic_pairs",
+    "MEstimator": "independence.continuous.m_estimator",
     "MarginAdaptive": "independence.tables.margin_adaptive",
     "NoisyProportions": "independence.tables.noisy_proportions",
     "NoisyTableChi2": "independence.tables.noisy_table_chi2",

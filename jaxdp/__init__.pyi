@@ -56,6 +56,7 @@ from jaxdp.independence.continuous.gcm import GCM as GCM
 from jaxdp.independence.continuous.linear_regression import LinearRegression as LinearRegression
 from jaxdp.independence.continuous.local_permutation import LocalPermutation as LocalPermutation
 from jaxdp.independence.continuous.logistic_regression import LogisticRegression as LogisticRegression
+from jaxdp.independence.continuous.m_estimator import MEstimator as MEstimator
 from jaxdp.independence.continuous.mean_difference import MeanDifference as MeanDifference
 from jaxdp.independence.continuous.partial_correlation import PartialCorrelation as PartialCorrelation
 from jaxdp.independence.continuous.partition_gcm import PartitionGCM as PartitionGCM

@@ -162,6 +162,7 @@ def _roles(domain: Domain):
 _HINTS = {
     "law": "give the known law of X given Z, or a design that has one (sine, shah-peters)",
     "test": "use jaxdp.all_pairs(test, key, features, z)",
+    "loss": 'a function of Python, which no command takes; give fields={"loss": loss} to jaxdp.test',
     "columns": "it is asked about all pairs, with --all-pairs (in Python jaxdp.test_pairs)",
 }
 
@@ -405,11 +406,14 @@ def defaults(domain: Domain) -> list[Entry]:
 def checked_fields(cls: type, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a test by name, numbers as floats where the test sweeps over them. Errors: ValueError."""
     fields = {field.name: field for field in dataclasses.fields(cls)}
+    spec = own_spec(cls)
+    functions = spec.needs if spec else ()
     for name, value in constants.items():
         if name not in fields or name in ("epsilon", "mechanism"):
             known = ", ".join(key for key in fields if key not in ("epsilon", "mechanism"))
             raise ValueError(f"{cls.__name__} has no constant {name!r}; it has {known}.")
-        if not isinstance(value, bool | int | float | str | list | tuple):
+        plain = isinstance(value, bool | int | float | str | list | tuple)
+        if not plain and not (callable(value) and name in functions):
             raise ValueError(f"{cls.__name__}: {name} must be a number, a text or a list, got {printed(value)}.")
     static = {name for name, field in fields.items() if field.metadata.get("static")}
     return {

@@ -131,6 +131,7 @@ class TestSpec:
     multiplied by to be in the columns' own units, from the `ColumnRule`s of x and of y; None for a pure number.
     describe_effect: more words about it, from the test, the rules of x and of y, and the interval of one pair.
     size: what it estimates of columns of this coded domain, where that is not `effect` and has no direction: 0 or more.
+    of_columns: (rules of x, of y) -> fields of the test that the schema settles, unless a caller gives them.
     memory: number of records -> bytes beyond a few copies of the data.
     needs_all: why the test must have all records at once, in half a sentence; read where it has no sums.
     accepts: whether a query about columns of this coded domain can be asked. why_not: where it cannot, what the columns
@@ -165,6 +166,7 @@ class TestSpec:
     alternatives: str = ""
     effect: str = ""
     own_units: Callable[[tuple, tuple], float] | None = None
+    of_columns: Callable[[tuple, tuple], Mapping[str, Any]] = lambda x, y: {}
     describe_effect: Callable[[Any, tuple, tuple, tuple], str] | None = None
     size: Callable[[Domain], str] = lambda domain: ""
     memory: Callable[[int], int] | None = None

@@ -71,6 +71,8 @@ class Query(TableQuery[Answer]):
         entry.require_fits(domain)
         options = _options(entry, own)
         entry.require_settings(options)
+        known = entry.spec.of_columns(*(tuple(map(schema.rule, part)) for part in (x, y)))
+        options = dataclasses.replace(options, fields={**known, **options.fields})
         found: dict[str, Any] = {"chosen": not (method or sees), "sees": sees, "taken": entry.instead_of(method)}
         found |= {"margin": _admitted_margin(own["margin"], entry, domain)}
         return cls(schema, x, y, given, budget(own["epsilon"]), entry, options, **found)

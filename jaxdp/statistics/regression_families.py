@@ -7,7 +7,8 @@ docs/theory/poisson_regression.md.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +22,40 @@ CAP_SDS, CAP_LEAST = 1.3, 2.5  # of a Poisson mean: where records begin to weigh
 MAX_LOG = 60.0  # logarithm of a mean, beyond which nothing overflows
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(NODES)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+NORMAL = _POINTS, _WEIGHTS
+
+
+class Family:
+    """What most regressions have in common; docs/theory/logistic_regression.md."""
+
+    moments: Callable[..., Any]  # (slopes, shift): means of scores of normal columns, and their derivatives
+
+    def information(self, start):
+        """Means of z z' mu'(z'g0) for normal columns, (p, p)."""
+        return self.moments(start.slopes, start.shift)[1]
+
+    def away(self, start, slopes):
+        """Expected scores of one normal record at the start if these are the slopes, (p,), and their derivatives."""
+        value, products = self.moments(slopes, start.shift)
+        return value - self.moments(start.slopes, start.shift)[0], products
+
+    def growth(self, slope):
+        """Of the variance of X's score beyond the dispersion times its information, at this slope of X per sd."""
+        return jnp.ones_like(slope)
+
+    def settled(self, others, start, slope):
+        """Where Newton's steps for the others begin, at a slope of X."""
+        del start, slope
+        return others
+
+    def limited(self, start, weighed, norm, own):
+        """The weighed residuals (n,) of records whose weighed columns are this long: within what the units suppose."""
+        del start, norm, own
+        return weighed
 
 
 @dataclasses.dataclass(frozen=True)
-class Logistic:
+class Logistic(Family):
     """P(Y = 1) = mu(t) = 1/(1 + e^-t)."""
 
     steepest: ClassVar[float] = 3.0  # sd of the log odds: largest of a start from moments
@@ -53,10 +84,6 @@ class Logistic:
         del noise
         return jnp.full_like(mean, jnp.inf)
 
-    def growth(self, slope):
-        """Of the variance of X's score beyond the dispersion times its information, at this slope of X per sd."""
-        return jnp.ones_like(slope)
-
     def largest(self, start):
         """Of w mu'."""
         del start
@@ -64,7 +91,7 @@ class Logistic:
 
     def score_unit(self, start):
         """How far one record moves the weighed scores, at most (#sensitivity)."""
-        return 2.0 * start.radius * jax.nn.sigmoid(jnp.abs(start.slopes[0]) + _along(start) * start.radius)
+        return 2.0 * start.radius * jax.nn.sigmoid(jnp.abs(start.slopes[0]) + along(start) * start.radius)
 
     def residuals(self, start, t, response):
         """(w (y - mu), w mu') by this family's own weights."""
@@ -72,17 +99,12 @@ class Logistic:
         chance = jax.nn.sigmoid(t)
         return response - chance, chance * (1.0 - chance)
 
-    def settled(self, others, start, slope):
-        """Where Newton's steps for the others begin, at a slope of X."""
-        del start, slope
-        return others
-
 
 LOGISTIC = Logistic()
 
 
 @dataclasses.dataclass(frozen=True)
-class Poisson:
+class Poisson(Family):
     """E Y = mu(t) = e^t, of a Y within [0, 1] whatever its law. Own weights: min(1, cap/mu), of X and Z alone."""
 
     steepest: ClassVar[float] = 1.5  # sd of the log mean
@@ -139,8 +161,15 @@ class Poisson:
 
     def farthest(self, start, times=1.0):
         """Of w |y - mu|, for records as far as this many R: all that can be where few are expected, or the cap."""
-        few = jnp.exp(jnp.minimum(start.slopes[0], 0.0) - _along(start) * times * start.radius)
+        few = jnp.exp(jnp.minimum(start.slopes[0], 0.0) - along(start) * times * start.radius)
         return jnp.maximum(self.largest(start), 1.0 - few)
+
+    def square_unit(self, start):
+        """Largest square of X's weighed score: of records within twice R, and beyond (#sensitivity)."""
+        most, limit, constant = start.farthest, start.radius, start.weights[0]
+        own = jnp.sqrt(limit**2 - constant**2) if start.euclidean else limit - constant  # the constant has its part
+        near = jnp.minimum(most, own) * self.farthest(start, 2.0)
+        return jnp.maximum(near, jnp.minimum(most, 0.5 * limit)) ** 2
 
     def residuals(self, start, t, response):
         """(w (y - mu), w mu) by this family's own weights."""
@@ -157,7 +186,7 @@ class Poisson:
 POISSON = Poisson()
 
 
-def _along(start):
+def along(start):
     """How fast z'g grows with the norm of the weighed z, at most."""
     steep = jnp.abs(start.slopes[1:]) / start.weights[1:]
     return jnp.sqrt(jnp.sum(steep**2)) if start.euclidean else jnp.max(steep)

@@ -121,6 +121,11 @@ class Start:
         return self.reach * radius(self.mean.shape[-1], self.euclidean)
 
     @property
+    def farthest(self):
+        """C."""
+        return self.reach * FARTHEST
+
+    @property
     def units(self):
         """How far one record moves the weighed scores, and the weighed row of information, at most (#sensitivity)."""
         largest = self.family.largest(self) * information_unit(self.mean.shape[-1], self.euclidean, self.reach)
@@ -128,11 +133,8 @@ class Start:
 
     @property
     def unit_of_squares(self):
-        """Largest square of X's weighed score: of records within twice R, and beyond (#sensitivity)."""
-        most, limit, constant = self.reach * FARTHEST, self.radius, self.weights[0]
-        own = jnp.sqrt(limit**2 - constant**2) if self.euclidean else limit - constant  # the constant has its part
-        near = jnp.minimum(most, own) * self.family.farthest(self, 2.0)
-        return jnp.maximum(near, jnp.minimum(most, 0.5 * limit)) ** 2
+        """Largest square of X's weighed score (#sensitivity)."""
+        return self.family.square_unit(self)
 
     @property
     def weights(self):
@@ -157,9 +159,10 @@ class Start:
         kept = jnp.minimum(jnp.minimum(1.0, self.radius**2 / square), (self.reach * FARTHEST) ** 2 / farthest)
         off, steep = self.family.residuals(self, z @ self.slopes, response)
         of_scores, of_information = self.units
-        scores = (kept * off / of_scores)[:, None] * weighed
+        off = self.family.limited(self, kept * off, jnp.sqrt(square), z[:, -1])
+        scores = (off / of_scores)[:, None] * weighed
         information = (kept * steep * z[:, -1] / of_information)[:, None] * z * self._row_weights[None]
-        squares = [(kept * off * z[:, -1])[:, None] ** 2 / self.unit_of_squares] if self.family.squares else []
+        squares = [(off * z[:, -1])[:, None] ** 2 / self.unit_of_squares] if self.family.squares else []
         return jnp.concatenate([scores, information, *squares], axis=1)
 
 
@@ -209,13 +212,9 @@ class Sums:
     @property
     def uneven(self):
         """Whether more records count than there are by far, beyond two sds of noise: none of normal columns do."""
-        row = self._model[1][-1, -1]
+        row = self.start.family.information(self.start)[-1, -1]
         sd = self.information_noise[-1] * jnp.sqrt(self.variance_per_scale)
         return self.information[-1] - 2.0 * sd > self.start.family.uneven * self.num_records * row
-
-    @property
-    def _model(self):
-        return self.start.family.moments(self.start.slopes, self.start.shift)
 
     @property
     def _fit(self):
@@ -224,7 +223,7 @@ class Sums:
         The row's own entry says how many count, of those that there are; own is what it has beyond them. The others
         are shrunk (James-Stein), the last is 0.
         """
-        row = self._model[1][-1]
+        row = self.start.family.information(self.start)[-1]
         count = jnp.clip(self.information[-1] / row[-1], MIN_COUNT * self.num_records, self.num_records)
         off = (self.information - count * row)[:-1]
         noise = self.variance_per_scale * jnp.sum(self.information_noise[:-1] ** 2)
@@ -234,10 +233,10 @@ class Sums:
     def _expected(self, slopes):
         """Of the scores, (p,), at these slopes, and its derivatives."""
         count, extra, own = self._fit
-        value, products = self.start.family.moments(slopes, self.start.shift)
+        value, products = self.start.family.away(self.start, slopes)
         last = jnp.asarray(np.arange(len(slopes)) == len(slopes) - 1, slopes.dtype)
         beyond = jnp.outer(last, extra) + jnp.outer(extra, last) + own * jnp.outer(last, last)
-        off = count * (value - self._model[0]) + beyond @ (slopes - self.start.slopes)
+        off = count * value + beyond @ (slopes - self.start.slopes)
         return off, count * products + beyond
 
     def fitted(self, slope):

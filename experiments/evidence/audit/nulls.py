@@ -209,6 +209,7 @@ UNCORRECTED = "; noise of V not counted"
 RESIDUALS = "normal columns, bounds 3.3 sds off; the sum of scores nearly normal"
 LOGISTIC = "the logistic model, normal columns, bounds 4 sds off; first order in the noise"
 POISSON = "a log-linear mean, Poisson counts up to 10, normal columns, bounds 4 sds off; first order in the noise"
+AMOUNTS = "a log-linear mean, exponential amounts up to 10, normal columns, bounds 4 sds off; first order in the noise"
 LINEAR = "a linear model with normal errors; first order in the noise"
 WINDOW_OF_BIAS = "the noise hides the bias of the fit"
 TRUE_LAW = "the law of x given z is true"
@@ -391,6 +392,8 @@ NULLS = {
     "logistic-regression-zcdp": Null(4000, LIMIT, LOGISTIC + "; rho = 0.1", epsilon=0.1),
     "poisson-regression": Null(4000, LIMIT, POISSON, epsilon=4.0),
     "poisson-regression-zcdp": Null(4000, LIMIT, POISSON + "; rho = 0.5", epsilon=0.5),
+    "m-estimator": Null(4000, LIMIT, AMOUNTS, epsilon=4.0),
+    "m-estimator-zcdp": Null(4000, LIMIT, AMOUNTS + "; rho = 0.5", epsilon=0.5),
 }
 
 

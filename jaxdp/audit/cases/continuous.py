@@ -7,6 +7,7 @@ import math
 from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp, without_noise
 from jaxdp.independence.continuous import (
     logistic_examples,
+    m_estimator_examples,
     mean_examples,
     moment_examples,
     partition_examples,
@@ -201,6 +202,8 @@ linear_regression = residual_examples.SLOPES
 logistic_regression = logistic_examples.EXAMPLES
 
 poisson_regression = poisson_examples.EXAMPLES
+
+m_estimator = m_estimator_examples.EXAMPLES
 
 _WORST = "jaxdp.independence.continuous.worst_pairs_permutations"
 

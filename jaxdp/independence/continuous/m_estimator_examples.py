@@ -1,0 +1,116 @@
+"""Data and worst neighbours for `MEstimator`, of amounts whose mean is exponential."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.data.dataset import Data
+from jaxdp.examples import AuditSettings, BestKnown, Example, PairSearch, in_zcdp
+from jaxdp.independence.continuous import logistic_examples
+from jaxdp.independence.continuous.logistic_examples import ABOUT, FEW, HALF, UNKNOWN
+from jaxdp.independence.continuous.poisson_examples import ONE_GIVEN
+from jaxdp.statistics.loss_family import NEAR, UNITS, Loss
+
+PLACE = "jaxdp.independence.continuous.m_estimator_examples"
+MOST, MEAN = 10.0, 1.0  # largest amount, and the mean of one where X and Z are 0
+
+
+def exponential(t, y):
+    """Minus the log likelihood of an amount with the mean exp(t), but for what does not move with t."""
+    return t + y * jnp.exp(-t)
+
+
+LOSS: dict[str, Any] = {"loss": exponential, "low": 0.0, "high": MOST}
+ABOUT_THIS = {**ABOUT, **LOSS, "scaled": True}
+
+
+def _family() -> Loss:
+    """What the check of this loss finds, by hand, since nothing is compiled where examples are named."""
+    centre, scale = math.log(MOST) + 0.5 * math.log(NEAR * (1.0 - NEAR)), math.log((1.0 - NEAR) / NEAR) / UNITS
+    size = MOST * math.exp(-centre)
+    return Loss(**LOSS, centre=centre, scale=scale, size=size, largest_information=scale / size)
+
+
+def known(euclidean: bool = False):
+    """A public start about which a mean of `MEAN` is expected of everybody."""
+    family = _family()
+    slopes = (float(np.log(MEAN) - family.centre) / family.scale, 0.0, 0.0)
+    fields = {"shift": np.zeros(2), "dispersion": np.array(0.1), "reach": np.array(1.0)}
+    return logistic_examples.known(euclidean, slopes, family=family, **fields)
+
+
+def answers(key, n: int, slope: float = 0.4) -> Data:
+    """X and Z correlated; the log mean of an exponential amount rises with both, by `slope` per sd of X."""
+    key_columns, key_y = jax.random.split(key)
+    found = logistic_examples.answers(key_columns, n)
+    mean = MEAN * jnp.exp((slope * found.x + 0.2 * found.z[:, 0]) / HALF)
+    amounts = jnp.minimum(-jnp.log1p(-jax.random.uniform(key_y, (n,))) * mean, MOST)
+    return dataclasses.replace(found, y=2.0 * amounts / MOST - 1.0, domain=ONE_GIVEN)
+
+
+def answers_of_z(key, n: int) -> Data:
+    """`answers` without a slope of X."""
+    return answers(key, n, 0.0)
+
+
+def _made(z, x, y) -> Data:
+    """Three records, the first with Y at this share of its upper end."""
+    columns = np.array([x, 0.1, -0.2]), np.array([2.0 * y - 1.0, 1.0, -1.0]), np.array([[z], [0.1], [0.0]])
+    return Data(*columns, ONE_GIVEN)
+
+
+def worst_pairs():
+    """All columns at their upper ends, and at their middle; and records of full length, nearly orthogonal."""
+    return [(_made(1.0, 1.0, 1.0), _made(0.0, 0.0, 0.5)), (_made(1.0, 1.0, 1.0), _made(-1.0, 1.0, 0.0))]
+
+
+def worst_pairs_of_scores():
+    """About `known`, where the norm is one of L1."""
+    return logistic_examples.pairs_about(known(), _made)
+
+
+def worst_pairs_of_scores_in_length():
+    """The same in L2."""
+    return logistic_examples.pairs_about(known(euclidean=True), _made)
+
+
+_PARTS = ("scores", "information", "squares")
+_STAGES = {"MomentMatrix": 0.93, **{f"MEstimator.{part}": BestKnown(0.001, UNKNOWN) for part in _PARTS}}
+
+
+_WHOLE = Example(
+    answers,
+    null=answers_of_z,
+    fields={**FEW, **LOSS},
+    attack_tightness=_STAGES,
+    worst_pairs=f"{PLACE}:worst_pairs",
+    search=PairSearch(records=9),
+    audit=AuditSettings(fields={**ABOUT_THIS, "start": known()}, neighbours=f"{PLACE}:worst_pairs_of_scores"),
+)
+_ALONE = Example(
+    answers,
+    without_null="its level is that of the first example",
+    fields={**ABOUT_THIS, "start": known()},
+    label="scores",
+    attack_tightness={**dict.fromkeys(_PARTS, 0.95), "squares": 0.93},  # of the grid of records
+    worst_pairs=f"{PLACE}:worst_pairs_of_scores",
+    search=PairSearch(records=9),
+    bounds_only=True,
+)
+EXAMPLES = (
+    _WHOLE,
+    _ALONE,
+    in_zcdp(_WHOLE),
+    in_zcdp(
+        _ALONE,
+        fields={**ABOUT_THIS, "start": known(euclidean=True)},
+        label="scores-zcdp",
+        worst_pairs=f"{PLACE}:worst_pairs_of_scores_in_length",
+    ),
+)

@@ -26,6 +26,8 @@ MIN_SHARE = 0.01  # of a group among those at risk
 MAX_HAZARD = 0.5  # of a bin; a negative hazard is noise that others balance
 TINY = 1e-6
 CROWDED = (0.15, 0.35)  # of the records leave within a block: from here on what changes within it counts; counts fully
+SUDDEN = (0.4, 0.6)  # difference between groups in who is lost within a block: from here on it counts; counts fully
+LEAVES = 0.25  # sds of U, of what those who leave at once may hide at a ratio of e: no interval from here on
 COUNTS = 0.5  # of the variance of U without noise: what may change within blocks is said from here on
 ROUGHNESS = 0.6  # sd of a second difference of g between thirds of the grid; it falls with the 3/2 power of the width
 
@@ -101,7 +103,8 @@ class Curves:
     counted: 1, and 0 where too few are at risk, (S, J). events: noisy, (S, J). covariance: of the noise in `share`,
     (S, K - 1, J, K - 1, J). weight: of a stratum, (S,), the largest is 1. mean (K - 1,), variance (K - 1, K - 1): of
     what the noise in hazards and shares does to U, and what may change within crowded blocks. crowded: whether
-    that counts, (S,). count_variance: of the noise in a count.
+    that counts, (S,). ends: shares at the start and at the end of a block, (S, 2, K - 1, J); sudden: 0, up to 1 where a
+    group leaves at once that others do not leave with, and beside it, (S, J). count_variance: of the noise in a count.
     """
 
     hazard: Any
@@ -113,6 +116,8 @@ class Curves:
     mean: Any
     variance: Any
     crowded: Any
+    ends: Any
+    sudden: Any
     count_variance: Any
 
     @classmethod
@@ -121,12 +126,13 @@ class Curves:
         size = counts.size
         counts = counts + (num_records - jnp.sum(counts)) / size
         of_strata = jax.vmap(lambda own: _of_stratum(own, size, count_variance))
-        hazard, share, counted, events, covariance, mean, variance, bent = of_strata(counts)
+        hazard, share, counted, events, covariance, mean, variance, bent, ends, sudden = of_strata(counts)
         turn = contrasts(counts.shape[1])
         mean = jnp.einsum("ck,sk->sc", turn, mean)
         variance = jnp.einsum("ck,skl,dl->scd", turn, variance, turn)
         one = jnp.ones(len(counts))
-        found = cls(hazard, share, counted, counted * events, covariance, one, mean, variance, None, count_variance)
+        of_blocks = hazard, share, counted, counted * events, covariance
+        found = cls(*of_blocks, one, mean, variance, None, ends, sudden, count_variance)
         size_of = jnp.trace(found._spread_of(jnp.zeros(turn.shape[0])), axis1=1, axis2=2)
         useful = (size_of + TINY) / (size_of + jnp.trace(variance, axis1=1, axis2=2) + TINY)
         weight = useful / jnp.max(useful)
@@ -180,8 +186,7 @@ class Curves:
 
         ratios: b, (K - 1,).
         """
-        raised = self._shares * jnp.exp(ratios)[None, :, None]
-        return raised / (1.0 - jnp.sum(self._shares, axis=1, keepdims=True) + jnp.sum(raised, axis=1, keepdims=True))
+        return _chances_of(self._shares, ratios)
 
     def _of_blocks(self, values):
         return jnp.mean(values.reshape(*values.shape[:-1], -1, self.width), axis=-1)
@@ -215,7 +220,7 @@ class Curves:
         return jnp.sum(self._of_blocks(of_event) * jnp.maximum(self.events, 0.0)[:, None])
 
     def expected_variance(self, ratios):
-        """Of the noise in `expected`, (K - 1, K - 1)."""
+        """Of the noise in `expected`, (K - 1, K - 1), and of what it may be off by where a group leaves at once."""
         chances, raised = self._chances(ratios), jnp.exp(ratios)
         # by the shares: p_k (1/g_k if it is the same group, less what the denominator grows by), less 1 if it is
         own = chances / self._shares
@@ -223,7 +228,23 @@ class Curves:
         same = jnp.eye(own.shape[1])[None, :, :, None]
         steep = same * (own - 1.0)[:, :, None] - chances[:, :, None] * grown[:, None]
         moved, steep = (self._of_blocks(part) for part in (chances - self._shares, steep))
-        return self._noise_of(moved, steep * self.events[:, None, None])
+        return self._noise_of(moved, steep * self.events[:, None, None]) + self._left_at_once(moved, ratios)
+
+    def departed(self, variance):
+        """Whether a group leaves at once, so that nothing is known about a ratio. variance: of U with its noise."""
+        ones = jnp.ones(self.share.shape[1])
+        moved = self._of_blocks(self._chances(ones) - self._shares)
+        return jnp.trace(self._left_at_once(moved, ones)) > LEAVES**2 * variance
+
+    def _left_at_once(self, moved, ratios):
+        """(K - 1, K - 1): squares of events times what the end of a block farther from its mean says of them.
+
+        0 at ratios 0: whoever leaves, the null hypothesis expects U = 0.
+        """
+        at_ends = jax.vmap(lambda shares: _chances_of(shares, ratios) - shares, 1, 1)(self.ends)
+        off = jnp.max(jnp.abs(at_ends - moved[:, None]), axis=1)
+        found = jnp.einsum("s,skj,sj->k", self.weight, off, self.sudden * jnp.maximum(self.events, 0.0))
+        return self._turn @ jnp.diag(found**2) @ self._turn.T
 
     def _noise_of(self, moved, steep):
         """(K - 1, K - 1) of a weighted sum: moved by an event in a block, (S, K - 1, J); steep by a share."""
@@ -293,7 +314,42 @@ def _of_stratum(counts, size: int, count_variance):
     variance = jnp.einsum("kilj,ij->kl", shares, gone) + jnp.einsum("kij,lji->kl", both, both) + left
     bent = _bent(counts, share, groups * count_variance)
     variance = variance + jnp.diag(bent**2)
-    return hazard, share, counted, events, shares, jnp.trace(both, axis1=1, axis2=2), variance, bent
+    mean = jnp.trace(both, axis1=1, axis2=2)
+    return hazard, share, counted, events, shares, mean, variance, bent, *_suddenly(counts, share, count_variance)
+
+
+def _chances_of(shares, ratios):
+    """p from shares (S, K - 1, ...)."""
+    raised = shares * jnp.exp(ratios)[None, :, None]
+    return raised / (1.0 - jnp.sum(shares, axis=1, keepdims=True) + jnp.sum(raised, axis=1, keepdims=True))
+
+
+def _at_risk(counts):
+    """(leaving within each block (K, J), at risk at its start and at the end of the grid (K, J + 1))."""
+    blocks = counts.shape[1] // 2
+    leave = counts[:, :blocks] + counts[:, blocks : 2 * blocks]
+    stay = jnp.concatenate([leave, counts[:, 2 * blocks :]], axis=1)
+    return leave, jnp.cumsum(stay[:, ::-1], axis=1)[:, ::-1]
+
+
+def _noise_at_risk(blocks: int, noise_variance):
+    """Its sd in the numbers at risk, (J + 1,)."""
+    return jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1.0))))
+
+
+def _suddenly(counts, share, count_variance):
+    """(ends, sudden) of `Curves`: of a group whose follow-up ends within a block, while that of another goes on."""
+    blocks = share.shape[1]
+    at_risk, censored = _at_risk(counts)[1], counts[:, blocks : 2 * blocks]
+    noise_sd = _noise_at_risk(blocks, count_variance)
+    ends = jnp.maximum(at_risk, 0.0)
+    ends = ends[1:] / jnp.maximum(jnp.sum(ends, axis=0), jnp.sqrt(1.0 * len(counts)) * noise_sd)[None]
+    gone = jnp.clip(censored / jnp.maximum(at_risk[:, :-1], CLEAR * noise_sd[None, :-1]), 0.0, 1.0)
+    few, most = SUDDEN
+    own = jnp.clip((jnp.max(gone, axis=0) - jnp.min(gone, axis=0) - few) / (most - few), 0.0, 1.0)
+    padded = jnp.pad(own, 1)  # g is a line between middles of blocks: those beside it are off too
+    sudden = jnp.maximum(own, jnp.maximum(padded[:-2], padded[2:]))
+    return jnp.clip(jnp.stack([ends[:, :-1], ends[:, 1:]]), 0.0, 1.0), sudden
 
 
 def _bent(counts, share, noise_variance):
@@ -304,11 +360,9 @@ def _bent(counts, share, noise_variance):
     the noise hides who is left is as far as any share can be. noise_variance: of a count of all groups.
     """
     blocks = share.shape[1]
-    leave = counts[:, :blocks] + counts[:, blocks : 2 * blocks]
-    stay = jnp.concatenate([leave, counts[:, 2 * blocks :]], axis=1)
-    at_risk = jnp.cumsum(stay[:, ::-1], axis=1)[:, ::-1]  # at the start of a block, and at the end of the grid
+    leave, at_risk = _at_risk(counts)
     everybody = jnp.sum(at_risk, axis=0)
-    noise_sd = jnp.sqrt(noise_variance * (1.0 + 2.0 * (blocks - jnp.arange(blocks + 1.0))))
+    noise_sd = _noise_at_risk(blocks, noise_variance)
     known = everybody > CLEAR * noise_sd
     ends = jnp.clip(at_risk[1:] / jnp.maximum(everybody, noise_sd)[None], 0.0, 1.0)
     farthest = jnp.maximum(share, 1.0 - share)

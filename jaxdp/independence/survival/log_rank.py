@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp._base import check
+from jaxdp._base.bounded import bounded_jit
 from jaxdp._base.kept_programs import kept_jit
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, PrivateQuery, PrivateTest, Relation, Sensitivity, Sequential
@@ -26,6 +27,7 @@ from jaxdp.independence.survival import kaplan_meier, several_groups
 from jaxdp.independence.survival.several_groups import SeveralGroups
 from jaxdp.independence.tables.noisy_table import MOVE
 from jaxdp.mechanisms import Laplace, divide
+from jaxdp.results import bare
 from jaxdp.spec import Columns, Planning, TestSpec, are_times
 from jaxdp.statistics import log_rank, sums
 from jaxdp.statistics.log_rank import BINS, Curves
@@ -46,7 +48,7 @@ LIMIT = 3.0  # of the log hazard ratio: one of 20
 CLEAR = 3.0  # sds of the noise in the information, below which nothing is said about the hazard ratio
 MAX_SPREAD = 2.0  # times V at most, of the variance of U at a ratio
 UNIT_ROUNDOFF = 2.0**-53
-FEW_EVENTS, ADJUSTED, CROWDED = "few events", "adjusted", "crowded times"
+FEW_EVENTS, ADJUSTED, CROWDED, FOLLOW_UP = "few events", "adjusted", "crowded times", "follow-up"
 SEPARATE, FEW_IN_GROUPS = "separate intervals", "few events in groups"
 SENTENCES = {
     FEW_EVENTS: "By the noisy counts there are too few events, or records in one group, for this epsilon: there is no "
@@ -58,6 +60,9 @@ SENTENCES = {
     "compared in the p-value, and have no interval.",
     ADJUSTED: "There are no survival curves and no restricted means, since those of whole groups would not be adjusted "
     "for Z: ask without it, or about one of its levels.",
+    FOLLOW_UP: "There is no interval of the hazard ratio: as far as this epsilon shows it, one group leaves "
+    "almost at once while another is followed on. Set the upper bound of the time to the end of the shortest "
+    "follow-up. The p-value needs no such thing.",
     CROWDED: "A large part of the records leaves within one of the intervals into which the bounds of the time "
     "are cut, as far as this epsilon shows it. The p-value and the interval allow for what may change within it, which "
     "hides effects: bounds nearer to the times, the upper one at the end of follow-up, or more epsilon would sharpen "
@@ -366,13 +371,29 @@ class LogRank(PrivateTest):
 
         None of more than two groups, whose ratios are several.
         """
-        law = self.settled(shapes, release)._law(release)
-        return None if isinstance(law, SeveralGroups) else law.detectable()
+        return self.settled(shapes, release)._detectable(bare(release))
 
     def one_sided(self, shapes, release, effect):
         """By the pivot of the interval; both 1 where there is none. effect: a log hazard ratio, of two groups."""
-        law = self.settled(shapes, release)._law(release)
+        return self.settled(shapes, release)._sides(bare(release), effect)
+
+    # one program each: run by themselves, their loops would be compiled anew for every answer
+
+    @bounded_jit
+    def _detectable(self, release):
+        law = self._law(release)
+        return None if isinstance(law, SeveralGroups) else law.detectable()
+
+    @bounded_jit
+    def _sides(self, release, effect):
+        law = self._law(release)
         return None if isinstance(law, SeveralGroups) else law.one_sided(effect)
+
+    @bounded_jit
+    def _hidden(self, release):
+        """Whether noise hides each ratio, whether a group leaves at once, whether times are crowded."""
+        law = self._law(release)
+        return jnp.atleast_1d(law.unknown), law.departed, jnp.any(self.curves.crowded)
 
     def released_curves(self, shapes, release, x, y):
         """The Kaplan-Meier curve of each group with its band, from the counts; none of several strata."""
@@ -381,18 +402,18 @@ class LogRank(PrivateTest):
             return {}
         with jax.enable_x64(True):
             ends = log_rank.ends(query.of.blocks, query.of.even)
-            bare = dataclasses.replace(query, of=None)
-            found = kaplan_meier.estimated(bare, counts.sensitivity, counts.value[0], counts.num_records, ends)
+            alone = dataclasses.replace(query, of=None)
+            found = kaplan_meier.estimated(alone, counts.sensitivity, counts.value[0], counts.num_records, ends)
         return kaplan_meier.told(found, ends, x, y)
 
     def effect_notes(self, shapes, release):
         """Whether the events are too few or too close together, post-processing; why several strata have no curves."""
         test = self.settled(shapes, release)
-        unknown = np.atleast_1d(test._law(release).unknown)
+        unknown, departed, crowded = map(np.asarray, test._hidden(bare(release)))
         holds = {FEW_EVENTS: bool(unknown.all()), ADJUSTED: math.prod(test.strata) > 1}
         if test.groups > PAIR:
             holds |= {FEW_IN_GROUPS: bool(unknown.any() and not unknown.all()), SEPARATE: not unknown.all()}
-        holds[CROWDED] = bool(jnp.any(test.curves.crowded))
+        holds |= {CROWDED: bool(crowded), FOLLOW_UP: bool(departed) and not unknown.all()}
         return {name: sentence for name, sentence in SENTENCES.items() if holds.get(name)}
 
 
@@ -465,7 +486,7 @@ class _Law:
         further = 0.5 * self.p_value(ratio)
         below = self.value < self._expected(ratio)
         at_most, at_least = jnp.where(below, 1.0 - further, further), jnp.where(below, further, 1.0 - further)
-        return tuple(jnp.where(self.unknown, 1.0, side) for side in (at_most, at_least))
+        return tuple(jnp.where(self.unknown | self.departed, 1.0, side) for side in (at_most, at_least))
 
     def _tail(self, off, variance):
         sd = jnp.sqrt(variance) / self.unit
@@ -477,6 +498,12 @@ class _Law:
         """Whether noise hides the information."""
         information, variance = self.curves.information
         return information[0] < CLEAR * jnp.sqrt(variance[0])
+
+    @property
+    def departed(self):
+        """Whether a group leaves at once (`Curves.departed`)."""
+        noise = self.unit**2 * self.mechanism.variance(self.sensitivity)
+        return self.curves.departed(self.variance + noise)
 
     def effect(self, null_p_value):
         """Estimate and interval, both from `p_value`."""
@@ -490,7 +517,8 @@ class _Law:
         start = (jnp.full_like(self.value, -LIMIT), jnp.full_like(self.value, LIMIT))
         estimate = jax.lax.fori_loop(0, effect_sizes.HALVINGS, halve, start)[0]
         interval = effect_sizes.inverted(self.p_value, null_p_value, estimate, (-LIMIT, LIMIT))
-        return effect_sizes.with_interval(estimate, [jnp.where(self.unknown, jnp.nan, end) for end in interval])
+        hidden = self.unknown | self.departed
+        return effect_sizes.with_interval(estimate, [jnp.where(hidden, jnp.nan, end) for end in interval])
 
     def detectable(self):
         """By U's information about the ratio."""

@@ -27,6 +27,7 @@ STEPS, STEP, LIMIT = 25, 1.0, 3.0  # of Newton's method, the longest one, and of
 CLEAR = 5.0  # sds of the noise in the information about a group, below which nothing is said about its ratio
 RUN = 8  # bins
 RIDGE = 1e-9
+MAX_SPREAD = 2.0  # times V at most, of the variance of U at ratios
 
 
 def widest(scores, norm: Norm):
@@ -77,12 +78,13 @@ def _draws(groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 class SeveralGroups:
     """U as released in contrasts, less its mean, with what it is about.
 
-    variance: of U without its noise, (K - 1, K - 1). variance_noise: of the noise in V. unit: D.
+    variance: of U without its noise, (K - 1, K - 1). squares: V. variance_noise: of the noise in V. unit: D.
     """
 
     curves: Curves
     value: Any
     variance: Any
+    squares: Any
     variance_noise: Any
     unit: Any
     mechanism: Any
@@ -94,7 +96,7 @@ class SeveralGroups:
         spread = curves.spread(jnp.zeros_like(curves.mean))
         value = jnp.asarray(log_rank.from_all(released.shape[0])) @ released - curves.mean
         variance = squares * spread / (jnp.trace(spread) + RIDGE) + curves.variance + RIDGE * jnp.eye(len(value))
-        return cls(curves, value, variance, **about)
+        return cls(curves, value, variance, squares, **about)
 
     @property
     def groups(self) -> int:
@@ -152,6 +154,11 @@ class SeveralGroups:
         hidden = information < CLEAR * jnp.sqrt(variance)
         return hidden[1:] | hidden[0]
 
+    @property
+    def departed(self):
+        """Whether a group leaves at once (`Curves.departed`)."""
+        return self.curves.departed(jnp.trace(self._total(self.variance)) / (self.groups - 1.0))
+
     def effect(self):
         """Log hazard ratios against the first group, (K - 1, 1), with intervals, each by itself."""
         freedom = self.groups - 1
@@ -166,13 +173,16 @@ class SeveralGroups:
 
         ratios = jax.lax.fori_loop(0, STEPS, step, jnp.zeros(freedom))
         rows = solved(ratios)
-        variance = self.variance + self.curves.expected_variance(ratios)
+        spread = self.curves.spread(ratios)  # of U where the null hypothesis is false; V is of its squares there
+        counted = jnp.maximum(self.curves.expected_squares(ratios), jnp.trace(spread) / MAX_SPREAD)
+        variance = self.squares * spread / (counted + RIDGE) + self.curves.variance
+        variance = variance + self.curves.expected_variance(ratios) + RIDGE * jnp.eye(freedom)
         sd = jnp.sqrt(jnp.einsum("ka,ab,kb->k", rows, variance, rows))
         scales = jnp.abs(rows @ self._mixed) * self.mechanism.scale(self.sensitivity)
         spread = jnp.sqrt(
             sd**2 + jnp.sum((rows @ self._mixed) ** 2, axis=1) * self.mechanism.variance(self.sensitivity)
         )
         half = null_laws.two_sided_quantile(lambda off: self.mechanism.combined_p_value(off, sd, scales), spread)
-        known = ~self.unknown & (half < LIMIT) & (jnp.abs(ratios) < LIMIT)
+        known = ~self.unknown & ~self.departed & (half < LIMIT) & (jnp.abs(ratios) < LIMIT)
         told = lambda part: jnp.where(known, part, jnp.nan)[:, None]  # noqa: E731
         return told(ratios), (told(ratios - half), told(ratios + half))

@@ -33,6 +33,8 @@ def known(strata: int = 1) -> Curves:
         mean=np.zeros(1),
         variance=np.ones((1, 1)),
         crowded=np.zeros(strata, bool),
+        ends=np.repeat(each(0.3 + 0.2 * place)[:, None, None], 2, axis=1),
+        sudden=np.zeros((strata, BLOCKS)),
         count_variance=np.array(1.0),
     )
 

@@ -61,6 +61,8 @@ def curves(seed: int = 1, blocks: int = 12, **replaced) -> Curves:
         mean=known.mean,
         variance=known.variance,
         crowded=known.crowded,
+        ends=np.stack([fields["share"]] * 2, axis=1),
+        sudden=np.zeros((1, blocks)),
         count_variance=known.count_variance,
         **fields,
     )
@@ -89,14 +91,11 @@ def test_without_noise_the_released_sum_is_the_log_rank_numerator():
 
 def test_scores_of_two_records_differ_by_the_range_at_most_and_reach_it():
     test = jaxdp.LogRank(epsilon=1.0, **survival_examples.ABOUT_KNOWN_CURVES)
-    cells = np.argwhere(np.ones(SHAPE))
-    records = [record for record in cells if not (record[1] == BINS and record[2])]  # no event at the end
-    found = []
-    for group, of_bin, event in records:
-        table = np.zeros(SHAPE)
-        table[group, of_bin, event] = 1.0
-        found.append([float(part) for part in jax.tree.leaves(test.finish(table[None]))])
-    spread = np.ptp(np.array(found), axis=0)
+    possible = np.ones(SHAPE, bool)
+    possible[:, BINS, 1] = False  # no event at the end
+    records = np.eye(possible.size)[possible.ravel()].reshape(-1, 1, *SHAPE)
+    found = np.stack(jax.tree.leaves(jax.jit(lambda tables: jax.lax.map(test.finish, tables))(records)), axis=1)
+    spread = np.ptp(found, axis=0)
     assert np.all(spread <= 1.0 + 1e-5)
     assert np.all(spread >= 0.99)
 
@@ -596,3 +595,27 @@ def test_an_answer_about_crowded_times_says_so(mean, said):
     answer = jaxdp.test(table, x="arm", y=["days", "died"], method="log-rank", epsilon=1.0, **public)
     assert said == (private.CROWDED in answer.content.get("effect_notes", {}))
     assert "When a record is censored says nothing" in " ".join(" ".join(answer.sentences()).split())
+
+
+@pytest.mark.parametrize(("end", "has_interval"), [(60, False), (15, True)])
+def test_a_ratio_has_no_interval_where_one_group_is_followed_for_a_shorter_time(end, has_interval):
+    """Its share at risk falls to nothing within a block, of which the noisy counts say too little: bounds say more."""
+    rng = np.random.default_rng(5)
+    group = rng.random(20_000) < 0.5
+    time = 25.0 * rng.exponential(size=group.size) * np.exp(-0.8 * group)
+    left = np.where(group, 15.0, 60.0)
+    columns = {
+        "days": {"kind": "continuous", "bounds": [0, end]},
+        "died": {"kind": "binary", "levels": ["no", "yes"]},
+        "arm": {"kind": "binary", "levels": ["a", "b"]},
+    }
+    table = {
+        "days": np.minimum(time, left),
+        "died": np.where(time < left, "yes", "no"),
+        "arm": np.where(group, "b", "a"),
+    }
+    how = {"x": "arm", "y": ["days", "died"], "method": "log-rank", "epsilon": 4.0, "key": jax.random.key(1)}
+    answer = jaxdp.test(table, schema={"columns": columns}, **how)
+    assert answer.p_value < 1e-6
+    assert ("one group leaves almost at once" in " ".join(str(answer).split())) is not has_interval
+    assert (answer.interval is not None and answer.interval[0] <= 0.8 <= answer.interval[1]) is has_interval

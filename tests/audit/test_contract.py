@@ -324,7 +324,8 @@ def test_the_statistic_is_the_one_its_sensitivity_was_computed_for(case):
 
 def told(test, data, release):
     """What an answer says besides the p-value."""
-    if isinstance(test, PrivateTest):
+    spec = getattr(test, "spec", None)
+    if spec is not None and spec.effect:
         shapes = core.public_shapes(data)
         for ask in (test.released_flags, test.effect_notes, test.detectable_effect):
             ask(shapes, release)

@@ -316,7 +316,8 @@ class RegressionTest(PrivateTest):
     def interpret(self, key, release):
         """The slope of x, per unit of the data, with its interval; NaN where there is none."""
         del key
-        law = self.law(release)
+        test, release = jax.lax.stop_gradient((self, release))  # it has none (`gradient_free`), nor what noise hides
+        law = test.law(release)
         p_value = jnp.where(law.unknown, 1.0, law.p_value(0.0))
         estimate, interval = law.effect(p_value)
         told = (estimate, *effect_sizes.with_interval(estimate, interval))

@@ -21,7 +21,6 @@ import numpy as np
 from jaxdp.statistics.regression_families import (
     CAP_LEAST,
     CAP_SDS,
-    HALVINGS,
     LOGISTIC,
     MIN_UNEXPLAINED,
     NORMAL,
@@ -30,6 +29,7 @@ from jaxdp.statistics.regression_families import (
     Logistic,
     Poisson,
     along,
+    bisected,
 )
 
 NEAR = 0.01  # of the range of Y: the predictors of this and of 1 less this are `UNITS` units apart
@@ -161,23 +161,14 @@ class Loss(Family):
         size = jnp.sqrt(jnp.sum(with_y**2) + 1e-12)
         points, weights = _nodes(size)
 
-        def halved(below, low, high):
-            def halve(_, ends):
-                low, high = ends
-                middle = 0.5 * (low + high)
-                under = below(middle)
-                return jnp.where(under, middle, low), jnp.where(under, high, middle)
-
-            return jax.lax.fori_loop(0, HALVINGS, halve, (low, high))[0]
-
         def constant(sd):
             edge = jnp.full_like(sd, EDGE)
-            return halved(lambda a: weights @ self.mean(a + sd * points)[0] < rate, -edge, edge)
+            return bisected(lambda a: weights @ self.mean(a + sd * points)[0] < rate, -edge, edge)
 
         def covers(sd):
             return sd * (weights @ self.mean(constant(sd) + sd * points)[1]) < size
 
-        sd = halved(covers, jnp.zeros_like(size), jnp.full_like(size, self.steepest))
+        sd = bisected(covers, jnp.zeros_like(size), jnp.full_like(size, self.steepest))
         middle, way = constant(sd), with_y / size
         means, _, information, variances = self.mean(middle + sd * points)
         shift = way * (weights @ (information * points)) / (weights @ information)

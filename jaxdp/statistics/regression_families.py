@@ -208,19 +208,22 @@ def normal_model(slopes):
     return mean * unit[0] + first * along, products
 
 
+def bisected(below, low, high):
+    """Where a condition of a number, true at `low`, ceases to hold; `high` where it never does."""
+
+    def halve(_, ends):
+        low, high = ends
+        middle = 0.5 * (low + high)
+        under = below(middle)
+        return jnp.where(under, middle, low), jnp.where(under, high, middle)
+
+    return jax.lax.fori_loop(0, HALVINGS, halve, (low, high))[0]
+
+
 def normal_start(rate, with_y):
     """g (p,) of whitened normal columns with this rate of y and these covariances with it, (d,)."""
     size = jnp.sqrt(jnp.sum(with_y**2) + 1e-12)
     points, weights = jnp.asarray(_POINTS, with_y.dtype), jnp.asarray(_WEIGHTS, with_y.dtype)
-
-    def bisected(below, low, high):
-        def halve(_, ends):
-            low, high = ends
-            middle = 0.5 * (low + high)
-            under = below(middle)
-            return jnp.where(under, middle, low), jnp.where(under, high, middle)
-
-        return jax.lax.fori_loop(0, HALVINGS, halve, (low, high))[0]
 
     def constant(sd):
         far = jnp.full_like(sd, 30.0)

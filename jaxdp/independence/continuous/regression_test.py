@@ -210,7 +210,7 @@ class RegressionTest(PrivateTest):
         )
 
     def decided(self, num_records: int):
-        """With the number of rounds before the last, by public numbers; as many as there are where the budget is traced.
+        """With the number of rounds before the last, by public numbers; all of them if the budget is traced.
 
         Before the first stage, since a simulation traces the budget in all later ones.
         """

@@ -1,6 +1,7 @@
 """Which tests run: everyday ones, all guards (`--full`), nightly sizes; and that CI runs all guards."""
 
 import types
+from collections import Counter
 from pathlib import Path
 
 import conftest
@@ -37,3 +38,9 @@ def test_each_tier_includes_the_ones_before_it(given, skipped):
 
 def test_continuous_integration_runs_every_guard():
     assert (ROOT / ".ci" / "run").read_text().rstrip().splitlines()[-1] == "scripts/test --full"
+
+
+def test_no_two_files_of_tests_have_one_name():
+    """Without packages pytest imports a test file by its name alone, and skips the second of one name with an error."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == [], "name a file after what it alone tests"

@@ -139,7 +139,7 @@ def path_of(key, table, total, mechanism, sensitivity) -> Path:
         normals = jax.random.normal(key_split, (DRAWS + 1, len(table)))
         product = strata.expected_counts(table)
         product = product / jnp.maximum(jnp.sum(product), noisy.TINY)
-        _, found, expected, noise = strata.departures_in_strata(normals[:1], table[None], variance)
+        found, expected, noise = strata.departures_in_strata(table[None], variance)
         shares = (found / (expected + noise + noisy.TINY))[0]
         sums = functools.partial(_sums_in_strata, split=normals, variance=variance)
     away = jnp.broadcast_to(shares, product.shape) * product
@@ -164,7 +164,8 @@ def _sums(tables, *, total, variance):
 
 def _sums_in_strata(tables, *, split, variance):
     """The same of noisy tables (m, K, r, c), added up over the strata; Q is the statistic of the test."""
-    q, found, expected, noise = strata.departures_in_strata(split[: len(tables)], tables, variance)
+    q = strata.split_association(split[: len(tables)], tables, variance)
+    found, expected, noise = strata.departures_in_strata(tables, variance)
     seen = jnp.sum(found**2 / jnp.maximum(expected + LITTLE * noise, noisy.TINY), axis=(-2, -1))
     return found[..., 0, 0], q, seen
 
@@ -199,7 +200,9 @@ def sized(key, null_p_value, table, total, mechanism, sensitivity, miss=effect_s
         found = 1.0 if path.signed else jnp.clip((jnp.mean(drawn >= least) - miss) / (1.0 - miss), 0.0, 1.0)
         below = 0.5 * miss * found
         above, beneath = rank(drawn >= value), rank(flat <= plain)
-        return jnp.stack([above >= 0.5, above > miss - below, beneath <= below])
+        # Q of a departure that noise spread over hidden cells, or of large strata alone, is that of a larger V
+        reached = (above > miss - below) | (rank(flat >= plain) > 0.5 * miss)
+        return jnp.stack([above >= 0.5, reached, beneath <= below])
 
     estimate, low, high = crossings(path, conditions, 3)
     kept, step = null_p_value > miss * (1.0 + OPEN), FURTHEST * 0.5**STEPS

@@ -22,10 +22,12 @@ def expected_counts(tables):
 
 def association(key, tables, noise_variance):
     """T = sum over cells (i, j) of S^2/V: (m,) of noisy tables (m, K, r, c)."""
-    return _association(*differences_in_strata(key, tables, noise_variance))
+    return split_association(jax.random.normal(key, tables.shape[:-2]), tables, noise_variance)
 
 
-def _association(found, spread):
+def split_association(normals, tables, noise_variance):
+    """T by the normal numbers (m, K) that split the noise of the totals."""
+    found, spread = _weighted(normals, tables, noise_variance)
     return jnp.sum(found**2 / jnp.maximum(spread, TINY), axis=(-2, -1))
 
 
@@ -36,19 +38,22 @@ def differences_in_strata(key, tables, noise_variance):
     stands in the weights, the other in U. So the mean of S is zero under independence for all margins, however few
     records a stratum has (docs/theory/stratified_table.md#centre).
     """
-    return _weighted(jax.random.normal(key, tables.shape[:-2]), tables, noise_variance)[:2]
+    return _weighted(jax.random.normal(key, tables.shape[:-2]), tables, noise_variance)
 
 
-def departures_in_strata(normals, tables, noise_variance):
-    """T, S/(r c), what independence expects beside it, and the variance of its noise, of tables (m, K, r, c).
+def departures_in_strata(tables, noise_variance):
+    """Departures in records, what independence expects, and the noise variance of a cell, added up over the strata.
 
-    In strata with many records the last three are sums over the strata: of the departures in records, of the expected
-    counts, and of the noise variances of a cell. Of a smaller one a part counts, as in S. normals: (m, K), that split
-    the noise of the totals.
+    tables: (m, K, r, c). Each stratum counts in full, however much noise hides it: where small strata depart less than
+    large ones, T, in which they count in part, is that of a larger dependence. A total below FLOOR sds of its noise
+    does not divide.
     """
-    found, spread, part, moved = _weighted(normals, tables, noise_variance)
-    expected, noise = jnp.sum(part**2 * expected_counts(moved), axis=-3), jnp.sum(part**2, axis=-3)
-    return _association(found, spread), found / _cells(tables), expected, noise_variance * noise
+    least = FLOOR * jnp.sqrt(noise_variance * _cells(tables))
+    totals = jnp.maximum(jnp.sum(tables, axis=(-2, -1)), jnp.maximum(least, TINY))[..., None, None]
+    rows, columns = jnp.sum(tables, axis=-1), jnp.sum(tables, axis=-2)
+    found = tables - rows[..., :, None] * columns[..., None, :] / totals
+    added = jnp.sum(found, axis=-3), jnp.sum(expected_counts(tables), axis=-3)
+    return *added, jnp.full_like(added[0], noise_variance * tables.shape[-3])
 
 
 def _cells(tables) -> int:
@@ -56,7 +61,7 @@ def _cells(tables) -> int:
 
 
 def _weighted(normals, tables, noise_variance):
-    """S, V, the part (m, K, 1, 1) to which a stratum counts, and the tables with one part of the noise of totals."""
+    """S and V (m, r, c), with one part of the noise of totals in the weights."""
     added = jnp.sqrt(noise_variance * _cells(tables)) * normals
     totals = jnp.sum(tables, axis=(-2, -1))
     weights = 1.0 / (jnp.maximum(totals + added, 0.0) / _cells(tables) + jnp.maximum(noise_variance, 1.0))
@@ -65,8 +70,7 @@ def _weighted(normals, tables, noise_variance):
     away = tables * totals[..., None, None] - rows[..., :, None] * columns[..., None, :]
     variance = _variance(totals, rows, columns, noise_variance)
     weights = weights[..., None, None]
-    part = weights * jnp.maximum(totals, 0.0)[..., None, None] / _cells(tables)
-    return jnp.sum(weights * away, axis=-3), jnp.sum(weights**2 * variance, axis=-3), part, tables
+    return jnp.sum(weights * away, axis=-3), jnp.sum(weights**2 * variance, axis=-3)
 
 
 def _variance(totals, rows, columns, v):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -139,6 +140,7 @@ class TestSpec:
     rank: among all tests for such a domain; the highest rank is the default, rank 0 is never chosen.
     of_times: whether it asks about times to an event; what a schema declares as such goes to no other test that is not
         named by its method.
+    furthest: the largest distance of an effect from that of no dependence; a margin must be smaller.
     one_effect: whether its effect of columns of this coded domain is one number, which a margin can be about.
     suitability: for a user who names the kind of dependence (`KINDS_OF_ALTERNATIVES`), the rank of the test for each
         kind and such a domain among all tests; kinds that are left out are not covered.
@@ -176,6 +178,7 @@ class TestSpec:
     rank: Callable[[Domain], int] = lambda domain: 0
     of_times: bool = False
     one_effect: Callable[[Domain], bool] = lambda domain: on_a_line(domain)
+    furthest: float = math.inf
     suitability: Callable[[Domain], Mapping[str, int]] = lambda domain: {}
     shown: tuple[str, str] | None = None
     true_epsilon: str = ""

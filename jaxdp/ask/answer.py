@@ -343,15 +343,18 @@ def _effect_is(result: Result, query: Any, test: Any) -> str:
     told = _size(query.entry.spec, *_rules(query)) or spec.effect
     if spec.describe_effect is not None and math.prod(getattr(result.effect, "shape", ())) == 1:
         told += spec.describe_effect(test, *_rules(query), result.interval)
-    return without_z(told, query) + _by_logarithm(query)
+    return without_z(told, query) + _units_of(query)
 
 
-def _by_logarithm(query: Any) -> str:
-    """Which columns have their logarithm as the unit of an effect that has units; "" where none has."""
+def _units_of(query: Any) -> str:
+    """Of which columns an effect with units counts the logarithm, and of which days; "" where of none."""
     if query.entry.spec.own_units is None:
         return ""
-    names = [rule.name for part in _rules(query) for rule in part if rule.logarithmic]
-    return f"; units are those of the natural logarithm of {' and of '.join(names)}" if names else ""
+    rules = [rule for part in _rules(query) for rule in part]
+    logarithms = " and of ".join(rule.name for rule in rules if rule.logarithmic)
+    dates = " and ".join(rule.name for rule in rules if rule.is_date)
+    told = f"; units are those of the natural logarithm of {logarithms}" if logarithms else ""
+    return told + (f"; {dates} in days" if dates else "")
 
 
 def _effects_of(result: Result, query: Any) -> dict[str, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,13 +21,12 @@ from jaxdp.ask.table_query import ColumnsQuery, asked, budget, listing
 from jaxdp.ask.value_cells import ValueCells, points_of, values_of
 from jaxdp.core import Cost
 from jaxdp.data.coding import ColumnRule
-from jaxdp.data.notation import DAYS_TO_1970
 from jaxdp.data.schema import REFUSE, Schema
 
 QUANTILES = (0.25, 0.5, 0.75)
 MISS = 0.05  # one minus the coverage of each interval
 DRAWS, SEED = 4000, 7  # of the noise alone, for the intervals: public
-DROWNED = "the noise is as large as a tenth of the records or more: fewer columns, more budget or --delta would help"
+DROWNED = "the noise is as large as a tenth of the records or more: fewer columns or more budget"
 MUCH_NOISE = 0.1
 PILE_RATIO, PILE_SDS = 3.0, 4.0  # so many times the records of the bins beside it, and sds of the noise, are a pile
 PILED = (
@@ -137,7 +135,7 @@ class DescribeQuery(ColumnsQuery[Description]):
         ]
         told = f"The noise on each count has sd {sd:.3g}; each 95 % interval is for these records only."
         if sd > MUCH_NOISE * rows:
-            told += f" Take care: {DROWNED}."
+            told += f" Take care: {DROWNED}{'' if self.delta else ', or a delta above 0 (--delta),'} would help."
         piled = [one["name"] for one in described if any(q.get("piled") for q in one.get("quantiles", ()))]
         if piled:
             told += f" Of {listing(piled)} {PILED}."
@@ -279,10 +277,7 @@ def seeing(schema: Schema) -> Schema:
 
 def in_own_units(rule: ColumnRule, place: float, known: float | None = None) -> float | str:
     """A place on [-1, 1] as a value of the column; of dates the day. known: the value, where it is known."""
-    value = rule.unscaled(place) if known is None else known
-    if rule.is_date:
-        return datetime.date.fromordinal(math.floor(value) + DAYS_TO_1970).isoformat()
-    return value
+    return rule.shown(rule.unscaled(place) if known is None else known)
 
 
 def _rows(column: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:

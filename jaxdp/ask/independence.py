@@ -267,6 +267,12 @@ def _admitted_margin(margin: Any, entry: catalogue.Entry, domain: Domain) -> flo
             f"a margin is about one effect, and {entry.name} has none for these columns: give one column X and one "
             "column Y, numbers, ordered or of two levels."
         )
+    furthest = entry.spec.furthest
+    if margin >= furthest:
+        raise ValueError(
+            f"margin must be below {furthest:g}, got {margin:g}: no effect of {entry.name} is further from "
+            "that of no dependence."
+        )
     return float(margin)
 
 

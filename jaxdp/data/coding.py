@@ -7,6 +7,7 @@ Nothing here raises on a value or looks at two records together: an unreadable v
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import functools
 import math
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from jaxdp.data import hashed_levels
 from jaxdp.data.columns import BINARY, CATEGORICAL, CONTINUOUS, ORDINAL, Column, equally_spaced
-from jaxdp.data.notation import PLAIN, Notation, truth_word
+from jaxdp.data.notation import DAYS_TO_1970, PLAIN, Notation, truth_word
 from jaxdp.data.texts import TextColumn
 
 MAX_LOOKED_UP, MAX_INTEGER = 1 << 12, 1 << 31  # integers whose codes are kept, and how large they may be
@@ -99,6 +100,18 @@ class ColumnRule:
             lower, upper = (math.log(end) if self.logarithmic else end for end in (self.lower, self.upper))
             return 0.5 * upper - 0.5 * lower
         return 0.5 if self.needs_indicators else 0.5 * (len(self.levels) - 1)
+
+    def shown(self, value: float) -> float | str:
+        """A number in the column's own units for people: of dates the day."""
+        if not self.is_date:
+            return value
+        return datetime.date.fromordinal(math.floor(value) + DAYS_TO_1970).isoformat()
+
+    @property
+    def clipped(self) -> str:
+        """Between which bounds values count, for people."""
+        ends = (self.shown(end) for end in (self.lower, self.upper))
+        return f"clipped to [{', '.join(end if isinstance(end, str) else f'{end:g}' for end in ends)}]"
 
     def unscaled(self, place: float) -> float:
         """The number of a continuous column at a place on [-1, 1]; of dates their day since 1970."""

@@ -26,7 +26,7 @@ from jaxdp.data.coding import (
     ColumnRule,
     to_text,
 )
-from jaxdp.data.notation import to_numbers
+from jaxdp.data.notation import ISO, to_numbers
 from jaxdp.data.texts import TextColumn
 
 MAX_FILLED = 0.25  # times the root of n: so many filled cells move a statistic by a quarter of its spread at most
@@ -48,7 +48,8 @@ DECIMAL_COMMA_TOO = "numbers with a decimal comma and points at the thousands"
 WAYS_OUT = {
     PERCENTAGES: "write percent = true in the schema, and bounds in percent",
     DATES: 'write date = true in the schema (or date = "%d.%m.%Y"), and dates as bounds',
-    THOUSANDS: 'write thousands = "," in the schema (or "." with decimal = ",")',
+    THOUSANDS: 'write thousands = "," in the schema (or "." with decimal = ","), or decimal = "," alone where 5,123 is '
+    "less than 6",
     DECIMAL_COMMA: 'write decimal = "," in the schema',
     DECIMAL_COMMA_TOO: 'write decimal = "," and thousands = "." in the schema',
     "truth values in other words": "write boolean = true in the schema instead of levels",
@@ -356,6 +357,9 @@ class ColumnReport:
         likely = notations.most_common(1)
         if likely and likely[0][0] and 2 * likely[0][1] > self.notations.total():
             way_out = (OF_A_DRAFT if self.rule.drafted else WAYS_OUT).get(likely[0][0])
+            if likely[0][0] == DATES and self.rule.is_date:
+                form = "2024-12-31" if self.rule.notation.date == ISO else self.rule.notation.date
+                way_out = f'not as the schema says, {form}: write their own format in it, such as date = "%d.%m.%Y"'
             return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")
         return ", in another unit or on another scale than the bounds" if self.outside else ""
 

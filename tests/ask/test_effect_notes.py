@@ -116,3 +116,32 @@ def test_an_effect_of_a_column_read_by_its_logarithm_says_so(method, x, y):
     }
     answer = jaxdp.test(table, schema=schema, x=x, y=y, method=method, epsilon=4.0, key=jax.random.key(0))
     assert "units are those of the natural logarithm of amount" in " ".join(str(answer).split())
+
+
+def test_an_effect_of_a_date_counts_days_and_shows_its_bounds_as_dates():
+    random = np.random.default_rng(4)
+    days = np.datetime64("2024-01-01") + random.integers(0, 365, 4000)
+    table = {"day": days, "arm": np.repeat(["a", "b"], 2000), "size": random.normal(size=4000)}
+    schema = {
+        "columns": {
+            "day": {"kind": "continuous", "bounds": ["2024-01-01", "2024-12-31"], "date": True},
+            "arm": {"kind": "binary", "levels": ["a", "b"]},
+            "size": {"kind": "continuous", "bounds": [-4, 4]},
+        }
+    }
+    for method, x, y in (("linear-regression", "size", "day"), ("mean-difference", "arm", "day")):
+        answer = jaxdp.test(table, schema=schema, x=x, y=y, method=method, epsilon=4.0, key=jax.random.key(0))
+        told = answer.to_dict()["effect_is"]
+        assert "clipped to [2024-01-01, 2024-12-31]" in told
+        assert told.endswith("; day in days")
+
+
+def test_a_slope_of_two_levels_says_which_is_compared_with_which():
+    random = np.random.default_rng(4)
+    table = {"arm": np.repeat(["a", "b"], 2000), "size": random.normal(size=4000)}
+    schema = {"arm": {"kind": "binary", "levels": ["a", "b"]}, "size": {"kind": "continuous", "bounds": [-4, 4]}}
+    for method in ("linear-regression", "partial-correlation"):
+        answer = jaxdp.test(
+            table, schema={"columns": schema}, x="arm", y="size", method=method, epsilon=4.0, key=jax.random.key(0)
+        )
+        assert "arm = b against a" in answer.to_dict()["effect_is"]

@@ -233,6 +233,18 @@ def test_check_shows_how_values_crowd_in_their_bounds(tmp_path, capsys):
     assert "crowd into" not in capsys.readouterr().out
 
 
+def test_dates_in_another_format_than_the_schema_says_are_told_so(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("a\n" + "".join(f"01/{10 + i}/2024\n" for i in range(20)))
+    for date, said in ((True, "2024-12-31"), ("%d.%m.%Y", "%d.%m.%Y")):
+        column = {"kind": "continuous", "bounds": ["2024-01-01", "2024-12-31"], "date": date}
+        column["bounds"] = column["bounds"] if date is True else ["01.01.2024", "31.12.2024"]
+        (tmp_path / "s.json").write_text(json.dumps({"columns": {"a": column}}))
+        assert main(["check", str(tmp_path / "d.csv"), "--schema", str(tmp_path / "s.json")]) == 2
+        told = capsys.readouterr().err
+        assert f"not as the schema says, {said}: write their own format" in told
+        assert "date = true" not in told
+
+
 @pytest.mark.parametrize(
     ("column", "cell", "way_out"),
     [

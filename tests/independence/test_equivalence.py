@@ -211,6 +211,8 @@ class Refusing:
         ({"margin": 0.0}, "margin must be a finite number > 0"),
         ({"margin": -1.0}, "margin must be a finite number > 0"),
         ({"margin": float("nan")}, "margin must be a finite number > 0"),
+        ({"method": "mann-whitney", "margin": 0.5}, "margin must be below 0.5, got 0.5"),
+        ({"method": "partial-correlation", "margin": 1.5}, "margin must be below 1, got 1.5"),
         ({"margin": float("inf")}, "margin must be a finite number > 0"),
         ({"x": "site", "method": "linear-regression"}, "a margin is about one effect"),
         ({"x": "site", "method": "kruskal-wallis"}, "a margin is about one effect, and kruskal-wallis has none for"),

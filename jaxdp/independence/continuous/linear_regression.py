@@ -26,16 +26,17 @@ def _own_units(x, y) -> float:
 
 
 def clipped_at_bounds(test, x, y, interval) -> str:
-    """Between which bounds columns were clipped."""
+    """Between which bounds columns were clipped, and which of two levels counts as more."""
     del test, interval
-    ends = [f"{rule.name} clipped to [{rule.lower:g}, {rule.upper:g}]" for rule in (*y, *x) if rule.is_continuous]
-    return f" ({', '.join(ends)})" if ends else ""
+    told = [f"{rule.name} {rule.clipped}" for rule in (*y, *x) if rule.is_continuous]
+    told += [f"{rule.name} = {rule.levels[1]} against {rule.levels[0]}" for rule in (*y, *x) if len(rule.levels) == 2]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _describe_effect(test, x, y, interval) -> str:
     """Between which bounds columns were clipped; and of a response of two levels, what its slope is."""
     share = f": of the share of {y[0].name} = {y[0].levels[1]}, no odds ratio" if len(y[0].levels) == 2 else ""
-    return share + clipped_at_bounds(test, x, y, interval)
+    return share + clipped_at_bounds(test, x, () if share else y, interval)
 
 
 @frozen_pytree

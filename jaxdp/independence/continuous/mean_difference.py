@@ -77,7 +77,7 @@ def describe_effect(test, x, y, interval) -> str:
     group, response = groups_and_response(x[0], y[0])
     name, ends = (
         response.name,
-        f" clipped to [{response.lower:g}, {response.upper:g}]" if response.is_continuous else f" {AS_NUMBERS}",
+        f" {response.clipped}" if response.is_continuous else f" {AS_NUMBERS}",
     )
     if len(response.levels) == 2:
         name, ends = f"{response.name} = {response.levels[1]}", ", a difference of shares:"

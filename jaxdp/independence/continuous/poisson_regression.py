@@ -59,7 +59,7 @@ def describe_effect(test, x, y, interval) -> str:
     """Of what, per what, and the interval as one of the rate ratio."""
     del test
     (x,), (y,) = x, y
-    ends = f" clipped to [{y.lower:g}, {y.upper:g}]" if y.is_continuous else ""
+    ends = f" {y.clipped}" if y.is_continuous else ""
     told = f" of {y.name}{ends}{regression_test.told_of_x(x)}"
     return told + effect_sizes.describe_ratio("rate ratio", interval)
 

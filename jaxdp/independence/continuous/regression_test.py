@@ -77,7 +77,7 @@ def told_of_x(x) -> str:
     """Per what a slope is, from the rule of X."""
     if effect_sizes.is_binary(x):
         return f", {x.name} = {x.levels[1]} against {x.levels[0]}"
-    ends = f" clipped to [{x.lower:g}, {x.upper:g}]" if x.is_continuous else " as level numbers"
+    ends = f" {x.clipped}" if x.is_continuous else " as level numbers"
     return f" per unit of {x.name}{ends}"
 
 

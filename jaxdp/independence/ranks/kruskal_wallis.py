@@ -78,7 +78,7 @@ def _describe_effect(test, x, y, interval) -> str:
     del test
     domain = Domain(x[0].code_column(), y[0].code_column())
     group, ranked = (x[0], y[0]) if groups_of(domain) == "x" else (y[0], x[0])
-    ends = f", {ranked.name} clipped to [{ranked.lower:g}, {ranked.upper:g}]" if ranked.is_continuous else ""
+    ends = f", {ranked.name} {ranked.clipped}" if ranked.is_continuous else ""
     assumed = "" if interval is None else "; at 0.5 its interval assumes equal spreads"
     if len(group.levels) > PAIR:
         return f": {ranked.name} of one of the {len(group.levels)} groups of {group.name}{ends}{assumed}"
@@ -142,6 +142,7 @@ class KruskalWallis(PrivateTest):
         size=_size,
         accepts=lambda domain: bool(groups_of(domain)),
         one_effect=_of_two_groups,
+        furthest=0.5,
         suitability=_suitability,
         needs_all="it ranks a column",
         planning=Planning(without_z=True),

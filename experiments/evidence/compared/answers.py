@@ -1,8 +1,8 @@
 """jaxdp beside private peers that estimate: level, power, coverage, width and time of an answer.
 
-    python -m experiments.evidence.compared.answers [--replicates 200] [--questions NAME ...] [--packages] [--out FILE]
+    python -m experiments.evidence.compared.answers [--replicates 200] [--parts NAME ...] [--packages] [--out FILE]
 
-One JSON line per (question, n, epsilon, law, method); a run goes on where the file ends. `rejected`: p-values at most
+One JSON line per (part, n, epsilon, law, method); a run goes on where the file ends. `rejected`: p-values at most
 0.05; `answered`: data sets with an interval, `covered`: those whose interval holds the truth, `width`: their median
 width; `seconds`: of one answer, compiled, on one thread of a shared machine. Laws are normal; epsilon is 1 for the
 replacement of one record, pure. Peers with Gaussian noise get rho = epsilon^2/2, which pure epsilon implies and not
@@ -96,7 +96,7 @@ def as_votes(group, time_, event):
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class Part:
     """draw: (rng, n, effect) -> columns; method: of jaxdp, on `scale`d columns of `domain`; block: what votes.
 
     others: name -> (rng, *columns) -> an answer, or a mapping of answers by name.
@@ -162,8 +162,8 @@ RANK_PEERS = {
     "not private: Kruskal-Wallis": lambda rng, *columns: plain_kruskal(*columns),
 }
 SYNTHETIC_RANKS = {"MST, Kruskal-Wallis": through_mst(plain_kruskal, 3, ENDS)}
-QUESTIONS = {
-    "slope": Question(
+PARTS = {
+    "slope": Part(
         slope,
         {"none": 0.0, "slope 0.1": 0.1, "slope 0.5": 0.5},
         (3000, 20_000),
@@ -179,7 +179,7 @@ QUESTIONS = {
         },
         {"dp-statsmodels": dp_ols, "MST, least squares": through_mst(estimators.least_squares, ENDS, ENDS)},
     ),
-    "odds ratio": Question(
+    "odds ratio": Part(
         odds,
         {"none": 0.0, "log odds 0.2": 0.2, "log odds 0.6": 0.6},
         (3000, 20_000),
@@ -195,7 +195,7 @@ QUESTIONS = {
         },
         {"MST, maximum likelihood": through_mst(estimators.logistic, ENDS, 2)},
     ),
-    "three groups": Question(
+    "three groups": Part(
         ranks,
         {"none": 0.0, "one 0.5 sd higher": 0.5},
         (300, 1000),
@@ -207,7 +207,7 @@ QUESTIONS = {
         RANK_PEERS,
         SYNTHETIC_RANKS,
     ),
-    "three uneven groups": Question(
+    "three uneven groups": Part(
         uneven,
         {"none": 0.0, "smallest 0.5 sd higher": 0.5},
         (300, 1000),
@@ -219,7 +219,7 @@ QUESTIONS = {
         RANK_PEERS,
         SYNTHETIC_RANKS,
     ),
-    "hazard ratio": Question(
+    "hazard ratio": Part(
         times,
         {"none": 0.0, "ratio 1.5": float(np.log(1.5))},
         (500, 2000),
@@ -236,7 +236,7 @@ QUESTIONS = {
         as_votes,
     ),
 }
-QUESTIONS["hazard ratio, uneven groups"] = dataclasses.replace(QUESTIONS["hazard ratio"], draw=few_at_risk)
+PARTS["hazard ratio, uneven groups"] = dataclasses.replace(PARTS["hazard ratio"], draw=few_at_risk)
 WITH_TRUTH = (
     "slope",
     "odds ratio",
@@ -261,18 +261,18 @@ def private(test, key, sets, domain):
     return found, (time.perf_counter() - start) / len(sets)
 
 
-def ours(question: Question, key, sets, n: int):
+def ours(part: Part, key, sets, n: int):
     """Method -> (answers, seconds) of jaxdp's test and of the test of tests."""
-    test = catalogue.find(question.method).build(EPSILON, question.domain, Options(num_records=n))
-    shape = Data(*map(jnp.asarray, question.scale(*sets[0])), None, question.domain)
+    test = catalogue.find(part.method).build(EPSILON, part.domain, Options(num_records=n))
+    shape = Data(*map(jnp.asarray, part.scale(*sets[0])), None, part.domain)
     found = {}
     rule = test.validity(shape)
     if rule is None or rule.verdict != "refuse":
-        scale = [question.scale(*columns) for columns in sets]
-        found[f"jaxdp: {question.method}"] = private(test, key, scale, question.domain)
-    votes = [(question.vote_scale or question.scale)(*columns) for columns in sets]
-    vote = TestOfTests(epsilon=EPSILON, test=question.block)
-    found["test of tests"] = private(vote, key, votes, question.domain)
+        scale = [part.scale(*columns) for columns in sets]
+        found[f"jaxdp: {part.method}"] = private(test, key, scale, part.domain)
+    votes = [(part.vote_scale or part.scale)(*columns) for columns in sets]
+    vote = TestOfTests(epsilon=EPSILON, test=part.block)
+    found["test of tests"] = private(vote, key, votes, part.domain)
     return found
 
 
@@ -309,18 +309,18 @@ def summary(answers, seconds: float, truth: float | None, unit: float) -> dict:
 def measured(names, replicates: int, packages: bool, done):
     """One row for each law and method that is not done."""
     for name in names:
-        question = QUESTIONS[name]
-        for n, (law, effect) in ((n, item) for n in question.sizes for item in question.laws.items()):
-            head = {"question": name, "n": n, "epsilon": EPSILON, "law": law, "packages": packages}
+        part = PARTS[name]
+        for n, (law, effect) in ((n, item) for n in part.sizes for item in part.laws.items()):
+            head = {"part": name, "n": n, "epsilon": EPSILON, "law": law, "packages": packages}
             if json.dumps(head) in done:
                 continue
             seed = zlib.crc32(json.dumps(head | {"packages": False}).encode())
             rng = np.random.default_rng(seed)
-            sets = [question.draw(rng, n, effect) for _ in range(replicates)]
-            found = theirs(question.packages if packages else question.others, seed, sets)
-            found = found if packages else ours(question, jax.random.key(seed), sets, n) | found
+            sets = [part.draw(rng, n, effect) for _ in range(replicates)]
+            found = theirs(part.packages if packages else part.others, seed, sets)
+            found = found if packages else ours(part, jax.random.key(seed), sets, n) | found
             for method, (answers, seconds) in found.items():
-                unit = question.unit if method.startswith("jaxdp") else 1.0
+                unit = part.unit if method.startswith("jaxdp") else 1.0
                 truth = effect if name in WITH_TRUTH else None
                 yield {**head, "method": method, **summary(answers, seconds, truth, unit)}
 
@@ -328,15 +328,15 @@ def measured(names, replicates: int, packages: bool, done):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--questions", nargs="+", choices=QUESTIONS, default=list(QUESTIONS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--packages", action="store_true")
     parser.add_argument("--out", type=Path, default=RECORD)
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    heads = ("question", "n", "epsilon", "law", "packages")
+    heads = ("part", "n", "epsilon", "law", "packages")
     done = {json.dumps({name: row[name] for name in heads}) for row in rows(args.out)}
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    append(args.out, measured(args.questions, args.replicates, args.packages, done))
+    append(args.out, measured(args.parts, args.replicates, args.packages, done))
 
 
 if __name__ == "__main__":

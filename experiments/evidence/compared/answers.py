@@ -245,20 +245,25 @@ WITH_TRUTH = (
 )  # jaxdp's effect is the law's number
 
 
-def private(test, key, sets, domain):
+def stacked(sets, domain) -> Data:
+    """Many data sets along a leading axis."""
+    return Data(*(jnp.stack(sides) for sides in zip(*sets, strict=True)), None, domain)
+
+
+def private(test, key, data: Data):
     """(p, low, high) of every data set, and the seconds of one, compiled."""
-    data = Data(*(jnp.stack(sides) for sides in zip(*sets, strict=True)), None, domain)
+    count = data.x.shape[0]
 
     def one(both):
         found = core.run(test, *both)
         ends = found.interval if found.interval is not None else (jnp.nan, jnp.nan)
         return jnp.stack([jnp.ravel(jnp.asarray(value, float))[0] for value in (found.p_value, *ends)])
 
-    keys = jax.random.split(key, len(sets))
+    keys = jax.random.split(key, count)
     program = jax.jit(lambda keys, data: jax.lax.map(one, (keys, data))).lower(keys, data).compile()
     start = time.perf_counter()
     found = np.asarray(program(keys, data))
-    return found, (time.perf_counter() - start) / len(sets)
+    return found, (time.perf_counter() - start) / count
 
 
 def ours(part: Part, key, sets, n: int):
@@ -269,10 +274,10 @@ def ours(part: Part, key, sets, n: int):
     rule = test.validity(shape)
     if rule is None or rule.verdict != "refuse":
         scale = [part.scale(*columns) for columns in sets]
-        found[f"jaxdp: {part.method}"] = private(test, key, scale, part.domain)
+        found[f"jaxdp: {part.method}"] = private(test, key, stacked(scale, part.domain))
     votes = [(part.vote_scale or part.scale)(*columns) for columns in sets]
     vote = TestOfTests(epsilon=EPSILON, test=part.block)
-    found["test of tests"] = private(vote, key, votes, part.domain)
+    found["test of tests"] = private(vote, key, stacked(votes, part.domain))
     return found
 
 

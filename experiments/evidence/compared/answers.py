@@ -166,7 +166,7 @@ PARTS = {
     "slope": Part(
         slope,
         {"none": 0.0, "slope 0.1": 0.1, "slope 0.5": 0.5},
-        (3000, 20_000),
+        (3000, 10_000),
         "linear-regression",
         TWO,
         scaled,
@@ -182,7 +182,7 @@ PARTS = {
     "odds ratio": Part(
         odds,
         {"none": 0.0, "log odds 0.2": 0.2, "log odds 0.6": 0.6},
-        (3000, 20_000),
+        (3000, 10_000),
         "logistic-regression",
         YES,
         lambda x, y: (*scaled(x), y),

@@ -266,7 +266,7 @@ def private(test, key, data: Data):
     return found, (time.perf_counter() - start) / count
 
 
-def ours(part: Part, key, sets, n: int):
+def ours(part: Part, seed: int, sets, n: int):
     """Method -> (answers, seconds) of jaxdp's test and of the test of tests."""
     test = catalogue.find(part.method).build(EPSILON, part.domain, Options(num_records=n))
     shape = Data(*map(jnp.asarray, part.scale(*sets[0])), None, part.domain)
@@ -274,10 +274,10 @@ def ours(part: Part, key, sets, n: int):
     rule = test.validity(shape)
     if rule is None or rule.verdict != "refuse":
         scale = [part.scale(*columns) for columns in sets]
-        found[f"jaxdp: {part.method}"] = private(test, key, stacked(scale, part.domain))
+        found[f"jaxdp: {part.method}"] = private(test, jax.random.key(seed), stacked(scale, part.domain))
     votes = [(part.vote_scale or part.scale)(*columns) for columns in sets]
     vote = TestOfTests(epsilon=EPSILON, test=part.block)
-    found["test of tests"] = private(vote, key, stacked(votes, part.domain))
+    found["test of tests"] = private(vote, jax.random.key(seed), stacked(votes, part.domain))
     return found
 
 
@@ -323,7 +323,7 @@ def measured(names, replicates: int, packages: bool, done):
             rng = np.random.default_rng(seed)
             sets = [part.draw(rng, n, effect) for _ in range(replicates)]
             found = theirs(part.packages if packages else part.others, seed, sets)
-            found = found if packages else ours(part, jax.random.key(seed), sets, n) | found
+            found = found if packages else ours(part, seed, sets, n) | found
             for method, (answers, seconds) in found.items():
                 unit = part.unit if method.startswith("jaxdp") else 1.0
                 truth = effect if name in WITH_TRUTH else None

@@ -46,7 +46,7 @@ def welch(data):
 def chi2(data):
     """Of a table of three by three levels; 1 where a margin is empty."""
     cells = jnp.zeros((3, 3)).at[data.x, data.y].add(1.0)
-    expected = jnp.sum(cells, 1)[:, None] * jnp.sum(cells, 0) / jnp.sum(cells)
+    expected = jnp.outer(jnp.sum(cells, 1), jnp.sum(cells, 0)) / jnp.sum(cells)
     found = jnp.sum((cells - expected) ** 2 / jnp.maximum(expected, 1e-9))
     return jnp.where(jnp.min(expected) > 0.0, gammaincc(2.0, found / 2.0), 1.0)
 

@@ -155,10 +155,10 @@ def _quadratic(radius: float) -> tuple[float, float]:
 def pass_glm(rng, x, y, rho: float, bound: float, radius: float = 4.0):
     """{"posterior", "with noise"} -> answer for the log odds ratio per unit of x; y in {0, 1}.
 
-    Sums of y (1, u), u and u^2 with y in {-1, 1}, u = x/bound: one record moves them by at most root 13 together.
+    Sums of y (1, u), u and u^2 with y in {-1, 1}, u = x/bound: one record moves them by at most root 8 together.
     """
     u, sign, n = np.clip(x, -bound, bound) / bound, 2 * y - 1, len(x)
-    scale = (13 / (2 * rho)) ** 0.5
+    scale = (8 / (2 * rho)) ** 0.5
     signed, signed_u, total, square = (np.sum(part) + rng.normal(scale=scale) for part in (sign, sign * u, u, u * u))
     first, second = _quadratic(radius)
     sums = np.array([[n, total], [total, square]])

@@ -29,6 +29,9 @@ def partial_correlation(data):
     return _of_correlation(x, y, data.x.shape[0] - 3.0)
 
 
+partial_correlation.uses_z = True  # as a test of tests asks a function
+
+
 def welch(data):
     """Of two groups of unequal variances, y in {-1, 1}; 1 where a group has no two records."""
     means, errors, counts = [], [], []

@@ -90,7 +90,7 @@ def test_the_test_of_tests_and_ours_answer_for_a_part():
     part, rng = answers.PARTS["slope"], np.random.default_rng(1)
     sets = [part.draw(rng, 2000, 0.5) for _ in range(4)]
     found = answers.ours(part, 0, sets, 2000)
-    assert set(found) == {"jaxdp: linear-regression", "test of tests"}
+    assert set(found) == {"jaxdp: linear-regression", "jaxdp: linear-regression, rho", "test of tests"}
     row = answers.summary(*found["jaxdp: linear-regression"], 0.5, part.unit)
     assert (row["rejected"], row["replicates"], row["answered"]) == (4, 4, 4)
 

@@ -6,7 +6,7 @@ One JSON line per (part, n, epsilon, law, method); a run goes on where the file 
 0.05; `answered`: data sets with an interval, `covered`: those whose interval holds the truth, `width`: their median
 width; `seconds`: of one answer, compiled, on one thread of a shared machine. Laws are normal; epsilon is 1 for the
 replacement of one record, pure. Peers with Gaussian noise get rho = epsilon^2/2, which pure epsilon implies and not
-the other way round: in their favour. `--packages` runs what needs packages beside jaxdp's own (`requirements.txt`).
+the other way round: in their favour; jaxdp's regressions are shown with it too ("rho"). `--packages` runs what needs packages beside jaxdp's own (`requirements.txt`).
 `estimators.py` and `peers.py` say what the others do.
 """
 
@@ -28,6 +28,7 @@ from experiments.record import append, rows
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
 from jaxdp.independence.meta.test_of_tests import TestOfTests
+from jaxdp.mechanisms import Gaussian
 from jaxdp.spec import Options
 
 RECORD = Path(__file__).parent / "answers.jsonl"
@@ -113,6 +114,7 @@ class Part:
     others: dict[str, Callable]
     packages: dict[str, Callable] = dataclasses.field(default_factory=dict)
     vote_scale: Callable | None = None
+    gaussian: bool = False  # also by Gaussian noise, as some of the others have it
 
 
 def plain_kruskal(group, values):
@@ -178,6 +180,7 @@ PARTS = {
             "not private: least squares": lambda rng, x, y: estimators.least_squares(x, y),
         },
         {"dp-statsmodels": dp_ols, "MST, least squares": through_mst(estimators.least_squares, ENDS, ENDS)},
+        gaussian=True,
     ),
     "odds ratio": Part(
         odds,
@@ -194,6 +197,7 @@ PARTS = {
             "not private: maximum likelihood": lambda rng, x, y: estimators.logistic(x, y),
         },
         {"MST, maximum likelihood": through_mst(estimators.logistic, ENDS, 2)},
+        gaussian=True,
     ),
     "three groups": Part(
         ranks,
@@ -277,8 +281,11 @@ def ours(part: Part, seed: int, sets, n: int):
     found = {}
     rule = test.validity(shape)
     if rule is None or rule.verdict != "refuse":
-        scale = [part.scale(*columns) for columns in sets]
-        found[f"jaxdp: {part.method}"] = private(test, jax.random.key(seed), stacked(scale, part.domain))
+        data = stacked([part.scale(*columns) for columns in sets], part.domain)
+        found[f"jaxdp: {part.method}"] = private(test, jax.random.key(seed), data)
+        if part.gaussian:
+            test = dataclasses.replace(test, epsilon=None, mechanism=Gaussian(RHO))
+            found[f"jaxdp: {part.method}, rho"] = private(test, jax.random.key(seed), data)
     votes = [(part.vote_scale or part.scale)(*columns) for columns in sets]
     vote = TestOfTests(epsilon=EPSILON, test=part.block)
     found["test of tests"] = private(vote, jax.random.key(seed), stacked(votes, part.domain))

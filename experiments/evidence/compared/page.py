@@ -38,7 +38,10 @@ def ordered(methods):
 
 
 def told(name: str) -> str:
-    return f"jaxdp, `{name.removeprefix('jaxdp: ')}`" if name.startswith("jaxdp: ") else name
+    if not name.startswith("jaxdp: "):
+        return name
+    method, *more = name.removeprefix("jaxdp: ").split(", ")
+    return ", ".join([f"jaxdp, `{method}`", *more])
 
 
 def rejections(parts) -> str:
@@ -77,7 +80,10 @@ def estimates(part: str) -> str:
     heads = ["null", *effects] + (["held: " + ", ".join(["null", *effects]), "width"] if some else []) + ["seconds"]
     lines = []
     for n in sizes:
-        lines += [f"| n = {n:_} | ".replace("_", " ") + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+        lines += [
+            f"| n = {n:_} | ".replace("_", " " if n >= 10_000 else "") + " | ".join(heads) + " |",
+            "|---" * (len(heads) + 1) + "|",
+        ]
         for method in ordered(cells):
             found = [cells[method].get((n, law)) for law in laws]
             if any(row is None for row in found):

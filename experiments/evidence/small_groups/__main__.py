@@ -155,7 +155,9 @@ def table() -> str:
         for method in DESIGNS:
             for n in SIZES:
                 cells = [cell(found.get((method, n, share, power))) for share in SHARES]
-                parts.append(f"| `{method}` | {n:_} | ".replace("_", " ") + " | ".join(cells) + " |")
+                parts.append(
+                    f"| `{method}` | {n:_} | ".replace("_", " " if n >= 10_000 else "") + " | ".join(cells) + " |"
+                )
         parts.append("")
     return "\n".join(parts[:-1])
 
@@ -186,7 +188,7 @@ def intervals() -> str:
                     cells.append("none")
                 else:
                     cells.append(f"{row['answered'] / row['replicates']:.2f} ({row['covered'] / row['answered']:.2f})")
-            lines.append(f"| `{method}` | {n:_} | ".replace("_", " ") + " | ".join(cells) + " |")
+            lines.append(f"| `{method}` | {n:_} | ".replace("_", " " if n >= 10_000 else "") + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

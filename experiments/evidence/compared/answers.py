@@ -6,7 +6,8 @@ One JSON line per (part, n, epsilon, law, method); a run goes on where the file 
 0.05; `answered`: data sets with an interval, `covered`: those whose interval holds the truth, `width`: their median
 width; `seconds`: of one answer, compiled, on one thread of a shared machine. Laws are normal; epsilon is 1 for the
 replacement of one record, pure. Peers with Gaussian noise get rho = epsilon^2/2, which pure epsilon implies and not
-the other way round: in their favour; jaxdp's regressions are shown with it too ("rho"). `--packages` runs what needs packages beside jaxdp's own (`requirements.txt`).
+the other way round: in their favour; jaxdp's regressions are shown with it too ("rho"). `--packages` runs what needs
+packages beside jaxdp's own (`requirements.txt`).
 `estimators.py` and `peers.py` say what the others do.
 """
 

@@ -8,11 +8,13 @@ table (independent, or the diagonal three times as likely). Tests of jaxdp are b
 "columns, MST": the first data sets of "columns" again, through MST; "three columns, MST": X = 0.7 Z + a,
 Y = 0.7 Z + e, or 0.25 a more, on bounds of 5, Z of 4. Both need `pip install mbi==2.0.0`, have 100 replicates, and are
 run by name.
+Parts of "votes" are the test of tests on the data sets of the part they name; "columns, times" measures seconds.
 `peers.py` says what the others do. dpHSIC: 60 replicates, bandwidth of one sd (the right one, which nobody told it).
 """
 
 import argparse
 import json
+import time
 import zlib
 from pathlib import Path
 
@@ -20,15 +22,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.evidence.compared import peers
+from experiments.evidence.compared import answers, block_tests, peers
 from experiments.evidence.power.__main__ import ALTERNATIVES, without_z
 from experiments.record import provenance
 from jaxdp import catalogue, core
 from jaxdp.data.dataset import BINARY, CATEGORICAL, Column, Data, Domain
+from jaxdp.independence.meta.test_of_tests import TestOfTests
 from jaxdp.spec import Options
 
 LEVEL = 0.05
 SLOW = 60  # replicates of permutation tests of kernels
+TIMED = 20
 MST_REPLICATES, DELTA = 100, 1e-6  # of MST, as published: Gaussian noise, neighbours of one record more or fewer
 LAWS = ("none", "linear 0.25", "quadratic 0.8", "product a e", "variance exp(a/2)")
 GROUPS = Domain((Column(),), (Column(BINARY, 2),))
@@ -51,8 +55,7 @@ def ours(test, key, data, batch=8):
 
 def columns(key, rng, n, epsilon, law, replicates):
     """Method -> p-values, for two continuous columns."""
-    draw = jax.jit(jax.vmap(lambda k: without_z(k, n, float(ALTERNATIVES[law]))))
-    data = draw(jax.random.split(key, replicates))
+    data = columns_drawn(key, rng, n, law, replicates)
     few = jax.tree.map(lambda leaf: leaf[:SLOW], data)
     name, test = default(data.domain, epsilon, n)
     kernel = peers.DpHSIC(epsilon=epsilon, level=LEVEL)
@@ -73,11 +76,8 @@ def columns(key, rng, n, epsilon, law, replicates):
 
 def two_groups(key, rng, n, epsilon, law, replicates):
     """Method -> p-values, for a response in two groups of n/2."""
-    shift = {"none": 0.0, "means differ by 0.5": 0.5}[law]
-    groups = [peers.Groups(rng.normal(size=n // 2), shift + rng.normal(size=n // 2)) for _ in range(replicates)]
-    response = np.stack([np.concatenate([one.first, one.second]) for one in groups])
-    label = np.tile(np.repeat([-1.0, 1.0], n // 2), (replicates, 1))
-    data = Data(jnp.clip(jnp.asarray(response) / 5, -1, 1), jnp.asarray(label), None, GROUPS)
+    data, response = groups_drawn(key, rng, n, law, replicates)
+    groups = [peers.Groups(*np.split(one, 2)) for one in response]
     found = {}
     for name in ("mean-difference", "winsorised-mean-difference"):
         test = catalogue.find(name).build(epsilon, GROUPS, Options(level=LEVEL, num_records=n))
@@ -94,11 +94,9 @@ def two_groups(key, rng, n, epsilon, law, replicates):
 
 def table(key, rng, n, epsilon, law, replicates):
     """Method -> p-values, for two columns of three levels."""
-    weights = np.ones((3, 3)) + (2.0 * np.eye(3) if law == "diagonal" else 0.0)
-    cells = rng.choice(9, (replicates, n), p=(weights / weights.sum()).ravel())
+    data = table_drawn(key, rng, n, law, replicates)
     name, test = default(TABLE, epsilon, n)
-    data = Data(jnp.asarray(cells // 3), jnp.asarray(cells % 3), None, TABLE)
-    counts = [np.bincount(row, minlength=9).reshape(3, 3).astype(float) for row in cells]
+    counts = [np.bincount(row, minlength=9).reshape(3, 3).astype(float) for row in np.asarray(3 * data.x + data.y)]
     return {
         f"jaxdp: {name}": ours(test, key, data),
         "DPrivStats chi-squared": [peers.dprivstats_chi2(rng, one, epsilon) for one in counts],
@@ -108,9 +106,7 @@ def table(key, rng, n, epsilon, law, replicates):
 
 def through_mst(key, rng, n, epsilon, law, replicates):
     """Method -> p-values, for the data sets of `columns`."""
-    del rng
-    draw = jax.jit(jax.vmap(lambda k: without_z(k, n, float(ALTERNATIVES[law]))))
-    data = draw(jax.random.split(key, replicates))
+    data = columns_drawn(key, rng, n, law, replicates)
     sets = [*zip(np.asarray(data.x), np.asarray(data.y), strict=True)][:MST_REPLICATES]
     fakes = [peers.mst(seed, pair, epsilon, DELTA) for seed, pair in enumerate(sets)]
     return {
@@ -129,10 +125,7 @@ def confounded(key, n: int, effect: float) -> Data:
 
 def given_z_through_mst(key, rng, n, epsilon, law, replicates):
     """Method -> p-values, for X and Y given Z."""
-    del rng
-    effect = {"none": 0.0, "linear 0.25": 0.25}[law]
-    keys = jax.random.split(key, min(MST_REPLICATES, replicates))
-    data = jax.jit(jax.vmap(lambda k: confounded(k, n, effect)))(keys)
+    data = given_z_drawn(key, rng, n, law, replicates)
     name, test = default(data.domain, epsilon, n)
     sets = [*zip(*(np.asarray(side) for side in (data.x, data.y, data.z)), strict=True)]
     fakes = [peers.mst(seed, one, epsilon, DELTA) for seed, one in enumerate(sets)]
@@ -143,15 +136,108 @@ def given_z_through_mst(key, rng, n, epsilon, law, replicates):
     }
 
 
+def votes(tests, draw, **fields):
+    """A part of the test of tests: of the data sets of another part, which `draw`s them as jaxdp reads them."""
+
+    def part(key, rng, n, epsilon, law, replicates):
+        data = draw(key, rng, n, law, replicates)
+        return {
+            f"test of tests, {name}": _timed(TestOfTests(epsilon=epsilon, test=test, **fields), key, data)
+            for name, test in tests.items()
+        }
+
+    return part
+
+
+def _timed(test, key, data):
+    """(p-values, seconds of one)."""
+    found, seconds = answers.private(test, key, data)
+    return found[:, 0], seconds
+
+
+def columns_drawn(key, rng, n, law, replicates):
+    """The data sets of `columns`."""
+    del rng
+    draw = jax.jit(jax.vmap(lambda k: without_z(k, n, float(ALTERNATIVES[law]))))
+    return draw(jax.random.split(key, replicates))
+
+
+def groups_drawn(key, rng, n, law, replicates):
+    """The data sets of `two_groups`, and its responses beyond the bounds too."""
+    del key
+    shift = {"none": 0.0, "means differ by 0.5": 0.5}[law]
+    made = [np.concatenate([rng.normal(size=n // 2), shift + rng.normal(size=n // 2)]) for _ in range(replicates)]
+    label = np.tile(np.repeat([-1.0, 1.0], n // 2), (replicates, 1))
+    return Data(jnp.clip(jnp.asarray(np.stack(made)) / 5, -1, 1), jnp.asarray(label), None, GROUPS), made
+
+
+def table_drawn(key, rng, n, law, replicates):
+    """The data sets of `table`."""
+    del key
+    weights = np.ones((3, 3)) + (2.0 * np.eye(3) if law == "diagonal" else 0.0)
+    cells = rng.choice(9, (replicates, n), p=(weights / weights.sum()).ravel())
+    return Data(jnp.asarray(cells // 3), jnp.asarray(cells % 3), None, TABLE)
+
+
+def given_z_drawn(key, rng, n, law, replicates):
+    """The data sets of `given_z_through_mst`."""
+    del rng
+    keys = jax.random.split(key, min(MST_REPLICATES, replicates))
+    return jax.jit(jax.vmap(lambda k: confounded(k, n, {"none": 0.0, "linear 0.25": 0.25}[law])))(keys)
+
+
+def times(key, rng, n, epsilon, law, replicates):
+    """Seconds of one answer of the methods of `columns`, on the first of its data sets."""
+    data = jax.tree.map(lambda leaf: leaf[:TIMED], columns_drawn(key, rng, n, law, replicates))
+    name, test = default(data.domain, epsilon, n)
+    sets = [*zip(np.asarray(data.x), np.asarray(data.y), strict=True)]
+    start = time.perf_counter()
+    fakes = [peers.chi2_of_quartiles(*peers.synthetic(rng, *pair, epsilon)) for pair in sets]
+    seconds = (time.perf_counter() - start) / len(sets)
+    return {
+        f"jaxdp: {name}": _timed(test, key, data),
+        "dpHSIC": _timed(peers.DpHSIC(epsilon=epsilon, level=LEVEL), key, data),
+        "synthetic data, chi-squared": (fakes, seconds),
+    }
+
+
 PARTS = {
     "columns": (columns, LAWS, ((500, 1.0),)),
     "groups": (two_groups, ("none", "means differ by 0.5"), ((500, 1.0), (1000, 1.0))),
     "table": (table, ("none", "diagonal"), ((200, 1.0), (500, 1.0))),
     "columns, MST": (through_mst, LAWS, ((500, 1.0),)),
     "three columns, MST": (given_z_through_mst, ("none", "linear 0.25"), ((1000, 1.0),)),
+    "columns, votes": (
+        votes({"Pearson": block_tests.pearson, "chi-squared": block_tests.thirds}, columns_drawn),
+        LAWS,
+        ((500, 1.0),),
+    ),
+    "groups, votes": (
+        votes({"t-test": block_tests.welch}, lambda *given: groups_drawn(*given)[0]),
+        ("none", "means differ by 0.5"),
+        ((500, 1.0), (1000, 1.0)),
+    ),
+    "table, votes": (
+        votes({"chi-squared": block_tests.chi2}, table_drawn),
+        ("none", "diagonal"),
+        ((200, 1.0), (500, 1.0)),
+    ),
+    "three columns, votes": (
+        votes({"partial correlation": block_tests.partial_correlation}, given_z_drawn),
+        ("none", "linear 0.25"),
+        ((1000, 1.0),),
+    ),
+    "columns, times": (times, ("none",), ((500, 1.0),)),
 }
 BY_NAME = ("columns, MST", "three columns, MST")
-DATA_OF = {"columns, MST": "columns"}  # parts that take the data of another
+DATA_OF = {  # parts that take the data of another
+    "columns, MST": "columns",
+    "columns, votes": "columns",
+    "groups, votes": "groups",
+    "table, votes": "table",
+    "three columns, votes": "three columns, MST",
+    "columns, times": "columns",
+}
 
 
 def rows(replicates: int, done, chosen):
@@ -166,12 +252,14 @@ def rows(replicates: int, done, chosen):
                 seed = zlib.crc32(json.dumps(head | {"part": DATA_OF.get(part, part)}).encode())
                 found = measure(jax.random.key(seed), np.random.default_rng(seed), n, epsilon, law, replicates)
                 for method, p_values in found.items():
+                    p_values, *seconds = p_values if isinstance(p_values, tuple) else (p_values,)
                     p_values = np.asarray(p_values)
                     rejections = int(np.sum(p_values <= LEVEL))
                     yield head | {
                         "method": method,
                         "rejections": rejections,
                         "replicates": p_values.size,
+                        **({"seconds": float(f"{seconds[0]:.2g}")} if seconds else {}),
                         **provenance(),
                     }
 

@@ -114,15 +114,24 @@ def synthetic(rng, x: np.ndarray, y: np.ndarray, epsilon: float):
     )
 
 
-def mst(seed: int, columns, epsilon: float, delta: float):
-    """As many records of MST on columns in [-1, 1], each in `BINS` equal bins; even within bins. Needs `mbi`."""
+def mst(seed: int, columns, epsilon: float, delta: float, levels=None):
+    """As many records of MST on columns in [-1, 1], each in `BINS` equal bins; even within bins. Needs `mbi`.
+
+    levels: of each column, None for one in [-1, 1]; a column of levels holds 0, 1, ... and stays so.
+    """
     from experiments.evidence.discovery import synthetic as spanning
 
-    codes = np.stack([np.clip((0.5 * (side + 1) * BINS).astype(int), 0, BINS - 1) for side in columns], axis=1)
-    kinds = tuple(Column(ORDINAL, BINS, f"c{j}") for j in range(len(columns)))
-    made = np.asarray(spanning.tree(Records(codes, kinds), epsilon, delta, seed).values)
+    levels = levels or (None,) * len(columns)
+    codes = [
+        np.clip((0.5 * (side + 1) * BINS).astype(int), 0, BINS - 1) if many is None else side.astype(int)
+        for side, many in zip(columns, levels, strict=True)
+    ]
+    kinds = tuple(Column(ORDINAL, many or BINS, f"c{j}") for j, many in enumerate(levels))
+    made = np.asarray(spanning.tree(Records(np.stack(codes, axis=1), kinds), epsilon, delta, seed).values)
     inside = np.random.default_rng(seed).uniform(size=made.shape)
-    return tuple(((made + inside) / BINS * 2 - 1).T)
+    return tuple(
+        (made[:, j] + inside[:, j]) / BINS * 2 - 1 if many is None else made[:, j] for j, many in enumerate(levels)
+    )
 
 
 def pearson(x, y) -> float:

@@ -180,7 +180,7 @@ def test_persons_with_several_rows_are_judged_by_their_second_moment_where_means
     with pytest.raises(ValueError, match="by_person takes one region, got num_regions=2"):
         jaxdp.PartitionGCM(epsilon=1.0, by_person=True, num_regions=2)
     own = type("Own", (jaxdp.PartitionGCM,), {"statistic": lambda self, key, data: None, "averages_rows": True})
-    assert own(epsilon=1.0, standardize=True).of_persons().by_person is None
+    assert own(epsilon=1.0, standardize=True).of_persons(None).by_person is None
 
 
 @pytest.mark.parametrize(("persons", "epsilon", "share"), [(200, 1.0, 0.95), (2000, 1.0, 0.87), (2000, 0.2, 0.95)])

@@ -28,7 +28,7 @@ import numpy as np
 
 from experiments.record import append, fill
 from jaxdp import catalogue
-from jaxdp.data.dataset import BINARY, ORDINAL, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.simulate import power
 from jaxdp.spec import Options
@@ -39,10 +39,12 @@ WITHIN = (0.0, 0.5, 0.9)
 REPLICATES = {200: 1000, 1000: 600, 1500: 400, 5000: 200, 20000: 100}  # by the number of persons
 EFFECT = {200: 0.4, 1000: 0.15, 1500: 0.1, 5000: 0.06, 20000: 0.025}
 ALIKE, COUNTS, CROSSED, KINDS = NULLS = ("alike", "counts", "crossed", "kinds")
+JUDGED = dict.fromkeys(("partition-gcm", "band-gcm"), {"by_person": False})  # by the null variance of one row, instead of their default
 MOST = 50  # rows of a person
 NAIVE_ROWS, MAX_NAIVE = 4, 5000  # rows of a person; persons, of whom that is measured
 SIDE = 5.0  # half of the width of the bounds, in sds of a row's own part
 LINE, BOTH, LEVELS, HALF = Column(), (Column(), Column()), Column(ORDINAL, 5), Column(BINARY, 2)
+NAMES = Column(CATEGORICAL, 3)
 DOMAINS = {
     "band-gcm": Domain((LINE,), (LINE,), (LINE,)),
     "partition-gcm": Domain((LINE,), (LINE,), (LINE,)),
@@ -52,6 +54,9 @@ DOMAINS = {
     "conditional-spearman": Domain((LINE,), (LINE,), ()),
     "conditional-kendall": Domain((LEVELS,), (LEVELS,), ()),
     "mean-difference": Domain((HALF,), (LINE,), ()),
+    "quantile-table": Domain((LINE,), (LINE,), ()),
+    "noisy-table": Domain((NAMES,), (NAMES,), ()),
+    "stratified-table": Domain((NAMES,), (NAMES,), (HALF,)),
 }
 
 
@@ -77,9 +82,10 @@ def rows(
     size = own[:, 0, 0] if null == COUNTS else jax.random.normal(keys[0], (persons,))
     counts = jnp.clip(jnp.ceil(jnp.exp(1.0 + size)), 1, MOST).astype(int)
     counts = jnp.minimum(counts, DRAWS) if most is None else jnp.full(persons, most)
-    trend = 0.5 * z[..., 0] if domain.z else 0.0
+    z = _coded(z, domain.z[0]) if domain.z else z
+    trend = 0.5 * z[..., 0] * (SIDE if domain.z == (LINE,) * len(domain.z) else 1.0) if domain.z else 0.0
     x, y = own[..., 0], own[..., 1] + effect * own[..., 0]
-    parts = [_coded(x + trend, domain.x[0]), _coded(y + trend, domain.y[0]), jnp.clip(z / SIDE, -1.0, 1.0)]
+    parts = [_coded(x + trend, domain.x[0]), _coded(y + trend, domain.y[0]), z]
     turn = jnp.arange(DRAWS)[None] % counts[:, None]  # rows of a person are exchangeable: each is drawn in turn
     x, y, z = (jnp.take_along_axis(part, turn if part.ndim == 2 else turn[..., None], 1) for part in parts)
     return PersonRows(Data(x, y, z[..., : len(domain.z)] if domain.z else None, domain))
@@ -90,6 +96,8 @@ def _coded(values, column: Column):
         return (values > 0).astype(float)
     if column.kind == ORDINAL:
         return jnp.clip(jnp.floor(1.2 * values + 2.5), 0, 4)
+    if column.kind == CATEGORICAL:
+        return jnp.digitize(values, jnp.array([-0.43, 0.43])).astype(float)
     return jnp.clip(values / SIDE, -1.0, 1.0)
 
 
@@ -110,11 +118,11 @@ def measure(name: str, persons: int, within: float, null: str = ALIKE) -> dict:
     how = {"domain": domain, "persons": persons, "within": within, "null": null}
     found = {}
     for label, number in (("first", 0), ("bound", None), ("all", None), ("naive", -1)):
-        if label == "bound" and not hasattr(entry.cls, "by_person"):
+        if label == "bound" and name not in JUDGED:
             continue
         if label == "naive" and (null != ALIKE or persons > MAX_NAIVE):
             continue
-        fields = {"by_person": False} if label == "bound" else {}
+        fields = JUDGED[name] if label == "bound" else {}
         for what, effect in (("level", 0.0), ("power", EFFECT[persons])):
             if effect and (label == "naive" or null != ALIKE):
                 continue

@@ -173,7 +173,7 @@ class PrivateQuery:
 
         Where another is defined, `sensitivity` must hold for it when one person is replaced with all rows.
         """
-        return rows.mean(lambda draw: self.statistic(key, draw))
+        return rows.mean(self.statistic, key)
 
     def sensitivity(self, num_records: int):
         """Data-free: a pytree of `Sensitivity` that the mechanism understands."""

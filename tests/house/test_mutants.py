@@ -487,7 +487,9 @@ whole_lists = test_person_rows.test_a_list_of_rows_of_another_length_reaches_the
 @mutant("rows of a person are added up", whole_lists, 1)
 def no_weight(monkeypatch):
     mean, draws = PersonRows.mean, test_person_rows.DRAWS
-    monkeypatch.setattr(PersonRows, "mean", lambda rows, of: jax.tree.map(lambda value: draws * value, mean(rows, of)))
+    monkeypatch.setattr(
+        PersonRows, "mean", lambda rows, *of: jax.tree.map(lambda value: draws * value, mean(rows, *of))
+    )
 
 
 def test_there_are_enough_mutants():

@@ -38,8 +38,11 @@ PAGE = Path(__file__).parents[3] / "docs" / "theory" / "persons.md"
 WITHIN = (0.0, 0.5, 0.9)
 REPLICATES = {200: 1000, 1000: 600, 1500: 400, 5000: 200, 20000: 100}  # by the number of persons
 EFFECT = {200: 0.4, 1000: 0.15, 1500: 0.1, 5000: 0.06, 20000: 0.025}
+PART_OF_EFFECT = dict.fromkeys(("quantile-table", "noisy-table", "stratified-table"), 0.7)
 ALIKE, COUNTS, CROSSED, KINDS = NULLS = ("alike", "counts", "crossed", "kinds")
-JUDGED = dict.fromkeys(("partition-gcm", "band-gcm"), {"by_person": False})  # by the null variance of one row, instead of their default
+JUDGED = dict.fromkeys(
+    ("partition-gcm", "band-gcm"), {"by_person": False}
+)  # by the null variance of one row, instead of their default
 MOST = 50  # rows of a person
 NAIVE_ROWS, MAX_NAIVE = 4, 5000  # rows of a person; persons, of whom that is measured
 SIDE = 5.0  # half of the width of the bounds, in sds of a row's own part
@@ -116,6 +119,7 @@ def measure(name: str, persons: int, within: float, null: str = ALIKE) -> dict:
     domain, started = DOMAINS[name], time.perf_counter()
     entry, replicates = catalogue.find(name), REPLICATES[persons]
     how = {"domain": domain, "persons": persons, "within": within, "null": null}
+    size = round(EFFECT[persons] * PART_OF_EFFECT.get(name, 1.0), 4)
     found = {}
     for label, number in (("first", 0), ("bound", None), ("all", None), ("naive", -1)):
         if label == "bound" and name not in JUDGED:
@@ -123,7 +127,7 @@ def measure(name: str, persons: int, within: float, null: str = ALIKE) -> dict:
         if label == "naive" and (null != ALIKE or persons > MAX_NAIVE):
             continue
         fields = JUDGED[name] if label == "bound" else {}
-        for what, effect in (("level", 0.0), ("power", EFFECT[persons])):
+        for what, effect in (("level", 0.0), ("power", size)):
             if effect and (label == "naive" or null != ALIKE):
                 continue
             design = functools.partial(_draw, **how, number=number, effect=effect)
@@ -136,7 +140,7 @@ def measure(name: str, persons: int, within: float, null: str = ALIKE) -> dict:
         "persons": persons,
         "within": within,
         **({} if null == ALIKE else {"null": null}),
-        "effect": EFFECT[persons],
+        "effect": size,
         "replicates": replicates,
         **found,
         "seconds": round(time.perf_counter() - started, 1),

@@ -5,7 +5,6 @@ Symbols: k = `num_neighbors`, c = scale/2, h = `caliper`, S = `band`, Q = `squar
 """
 
 import dataclasses
-import functools
 import math
 from typing import Any, ClassVar
 
@@ -191,7 +190,7 @@ class BandGCM(BandTest):
 
     def statistic_of_persons(self, key, rows):
         """`statistic`: the mean of S over draws, and Q of the mean of each person's half sums."""
-        return self._of_persons(rows.mean(functools.partial(self._of_records, key)))
+        return self._of_persons(rows.mean(self._of_records, key))
 
     def _of_persons(self, found):
         return found | {"persons": jnp.sum(found["persons"] ** 2, axis=0)} if self.by_person else found

@@ -230,8 +230,7 @@ class PartitionGCM(WithinCells):
 
     def statistic_of_persons(self, key, rows):
         """`statistic`: the means of S and V over draws, and Q of the means of each person's products."""
-        del key
-        return self._of_persons(rows.mean(self._of_records))
+        return self._of_persons(rows.mean(lambda _, draw: self._of_records(draw), key))
 
     def _of_persons(self, found):
         """The statistic, of the products x y of records or of their means by person, where there are any."""

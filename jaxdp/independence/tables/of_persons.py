@@ -23,7 +23,7 @@ from jaxdp.statistics.tables.noisy_table_statistics import TINY, shares
 
 SPREAD = 4.0  # |u|^2 <= |e_a - p|^2 |e_b - q|^2 <= 2 * 2: what one person adds to G, with any rows
 SHARE = 0.15  # of the budget of a table, for G
-MOST_NOISE = 0.07  # of G for single rows of evenly spread levels: with more of it one row of each person counts
+MAX_NOISE = 0.07  # of G for single rows of evenly spread levels: with more of it one row of each person counts
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -34,7 +34,7 @@ def shows_spread(mechanism: Any, shape: tuple[int, int], num_records: int) -> bo
     if not check.is_concrete(scale):
         scale = SPREAD / SHARE
     even = num_records * (1.0 - 1.0 / shape[0]) * (1.0 - 1.0 / shape[1])
-    return bool(np.asarray(scale) <= MOST_NOISE * even)
+    return bool(np.asarray(scale) <= MAX_NOISE * even)
 
 
 def on_table(stage: SpreadOfPersons, query: Any, released: Release) -> SpreadOfPersons:

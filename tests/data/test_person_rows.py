@@ -255,9 +255,10 @@ BY_PERSON = ("band-gcm", "noisy-table", "projected-chi2", "stratified-table", "q
 @pytest.mark.parametrize("name", BY_PERSON)
 @pytest.mark.full
 def test_no_bound_of_a_test_by_person_is_passed(name):
-    example = cases.of(contract.catalogue.find(name))[0]
-    fields = {**example.fields, "by_person": True}
-    one = contract._Checked(dataclasses.replace(example, fields=fields, attack_tightness=1.0), jax.random.key(0))
+    first = cases.of(contract.catalogue.find(name))[0]
+    fields = {**(first.example.fields or {}), "by_person": True}
+    example = dataclasses.replace(first.example, fields=fields, attack_tightness=1.0)
+    one = contract._Checked(dataclasses.replace(first, example=example), jax.random.key(0))
     rows = contract.attacked_rows(one, contract.attacked(one))
     assert any("persons" in path or "SpreadOfPersons" in path for path in rows)
     for best in rows.values():

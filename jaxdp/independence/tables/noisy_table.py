@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -107,7 +107,7 @@ class NoisyCounts(PrivateTest):
     def of_persons(self, shapes):
         if self.by_person is not None or self.averaged:
             return self
-        table = core.specialize(self, shapes)
+        table: Any = core.specialize(self, shapes)
         table = table.second if isinstance(table, core.Sequential) else table
         shown = shows_spread(table.mechanism_in_force(), table.shape, shapes.x.shape[0])
         return dataclasses.replace(self, by_person=shown)

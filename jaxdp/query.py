@@ -158,16 +158,22 @@ class PrivateQuery:
         """Private: a pytree of arrays."""
         raise NotImplementedError
 
-    def of_persons(self) -> PrivateQuery:
-        """The query to run where a record is a person with several rows; public."""
+    def of_persons(self, shapes) -> PrivateQuery:
+        """The query to run where a record is a person with several rows, of these public shapes."""
+        del shapes
         return self
+
+    def every_row(self, shapes) -> bool:
+        """Whether all rows of each person count, with these public shapes; else one, drawn at random."""
+        del shapes
+        return self.averages_rows
 
     def statistic_of_persons(self, key, rows: PersonRows):
         """Private: the statistic of persons with several rows. The mean over draws keeps any sensitivity.
 
         Where another is defined, `sensitivity` must hold for it when one person is replaced with all rows.
         """
-        return rows.mean(lambda draw: self.statistic(key, draw))
+        return rows.mean(self.statistic, key)
 
     def sensitivity(self, num_records: int):
         """Data-free: a pytree of `Sensitivity` that the mechanism understands."""
@@ -342,9 +348,10 @@ class Sequential:
         del shapes
         return self
 
-    def of_persons(self) -> Sequential:
-        """Both stages, for persons with several rows."""
-        return Sequential(first=self.first.of_persons(), second=self.second.of_persons(), then=self.then)
+    def of_persons(self, shapes) -> Sequential:
+        """Itself: each stage is asked when it is resolved."""
+        del shapes
+        return self
 
 
 def num_records(data) -> int:
@@ -374,7 +381,7 @@ def specialize(test, data):
     """The concrete query for data of these public shapes (and columns that the test declares public)."""
     shapes = public_shapes(data)
     if isinstance(data, PersonRows):
-        test = test.of_persons()
+        test = test.of_persons(shapes)
     if isinstance(data, Chunks):
         return test.specialize(shapes)
     public = {name: getattr(data, name) for name in test.public_columns}

@@ -210,6 +210,7 @@ def describe(
     import numpy as np
 
     from jaxdp import catalogue
+    from jaxdp.core import public_shapes
 
     cost, level = result.cost, query.settings.level
     p_value = p_values.floored(float(result.p_value))
@@ -243,7 +244,7 @@ def describe(
         "given": list(query.given),
         "public_columns": query.public_columns,
         "conditioned_on": conditioning.described(given),
-        "unit": query.schema.describe_records(query.every_row),
+        "unit": query.schema.describe_records(query.every_row and test.every_row(public_shapes(data))),
         "built": catalogue.described(test),
         "cells": _cells(test, data, result.release),
         "assumption": query.entry.spec.assumption if 0 in levels_of(data.domain.z) else "",

@@ -217,7 +217,7 @@ class Query(TableQuery[Answer]):
     def _test(self, data: Any, rows: int) -> Any:
         settings = dataclasses.replace(self.settings, num_records=rows)
         test = self.entry.within(self.epsilon, data, settings, coded=self.domain)
-        return test.of_persons() if isinstance(data, PersonRows) else test
+        return test.of_persons(data.shapes) if isinstance(data, PersonRows) else test
 
     def answer(self, data: Any, key: Any, account: Any, on_stage: Callable[[str], None], **more: Any) -> Answer:
         """By its test."""

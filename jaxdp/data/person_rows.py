@@ -72,12 +72,21 @@ class PersonRows:
         admit.admitted(rows.shapes, many_columns=many_columns)
         return rows
 
-    def mean(self, function: Callable[[Data], Any]) -> Any:
-        """The mean of function(draw) over the draws, a pytree of float arrays: private."""
+    def mean(self, function: Callable[[Any, Data], Any], key: Any) -> Any:
+        """The mean of function(key, draw) over the draws, a pytree of float arrays: private."""
         moved = jax.tree.map(lambda leaf: jnp.moveaxis(jnp.asarray(leaf), 1, 0), self.draws)
-        values = jax.lax.map(function, moved)
+        again = _copies(key)
+        values = jax.lax.map(lambda draw: function(again(), draw), moved)
         return jax.tree.map(lambda value: jnp.mean(value.astype(jnp.result_type(value, float)), axis=0), values)
 
     def rounding(self, largest: Any) -> Any:
         """Bound on the rounding of `mean`, in float64, of numbers of at most this size."""
         return self.draws.x.shape[1] * np.finfo(np.float64).eps * largest
+
+
+def _copies(key: Any) -> Callable[[], Any]:
+    """Makes a key with the same numbers for each draw; words go through the loop, which keys would be reused in."""
+    if key is None:
+        return lambda: None
+    words, law = jax.random.key_data(key), jax.random.key_impl(key)
+    return lambda: jax.random.wrap_key_data(words, impl=law)

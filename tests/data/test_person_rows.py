@@ -1,6 +1,7 @@
 """Several rows of a person: which of them are drawn, the mean over draws, and what an answer says of them."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,9 @@ from jaxdp import core
 from jaxdp.audit import attack, cases, contract
 from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.data.units import Units
+from jaxdp.independence.tables.of_persons import SpreadOfPersons
+from jaxdp.privacy import Cost, Relation
+from jaxdp.results import Release
 
 
 def drawn(ids, rows="all", draws=8, hidden=False):
@@ -112,10 +116,9 @@ def test_no_bound_is_passed_by_persons_and_each_is_reached(entry):
 
 
 def test_a_mean_that_forgets_to_divide_passes_its_bound(monkeypatch):
-    def total(self, function):
-        return jax.tree.map(
-            lambda value: jnp.sum(value, 0), jax.lax.map(function, jax.tree.map(lambda x: x.swapaxes(0, 1), self.draws))
-        )
+    def total(self, function, key):
+        moved = jax.tree.map(lambda x: x.swapaxes(0, 1), self.draws)
+        return jax.tree.map(lambda value: jnp.sum(value, 0), jax.lax.map(lambda draw: function(key, draw), moved))
 
     entry = contract.catalogue.find("band-gcm")
     one = contract._Checked(cases.of(entry)[0], jax.random.key(0))
@@ -180,7 +183,7 @@ def test_persons_with_several_rows_are_judged_by_their_second_moment_where_means
     with pytest.raises(ValueError, match="by_person takes one region, got num_regions=2"):
         jaxdp.PartitionGCM(epsilon=1.0, by_person=True, num_regions=2)
     own = type("Own", (jaxdp.PartitionGCM,), {"statistic": lambda self, key, data: None, "averages_rows": True})
-    assert own(epsilon=1.0, standardize=True).of_persons().by_person is None
+    assert own(epsilon=1.0, standardize=True).of_persons(None).by_person is None
 
 
 @pytest.mark.parametrize(("persons", "epsilon", "share"), [(200, 1.0, 0.95), (2000, 1.0, 0.87), (2000, 0.2, 0.95)])
@@ -193,10 +196,145 @@ def test_the_variance_gets_a_share_where_noise_would_not_hide_it(persons, epsilo
     assert float(core.cost_of(test, rows).epsilon) <= epsilon
 
 
+def mixed_levels(m=40, levels=(2, 3, 4), seed=0):
+    """Draws of persons with coded columns z, x and y, and the codes (3, m, DRAWS)."""
+    random = np.random.default_rng(seed)
+    turns = np.arange(DRAWS) % random.integers(1, 6, m)[:, None]
+    codes = [np.take_along_axis(random.integers(0, count, (m, DRAWS)), turns, 1) for count in levels]
+    z, x, y = (values.astype(float) for values in codes)
+    return PersonRows(jaxdp.Data(x, y, z[..., None])), np.array(codes)
+
+
+def spread_stage(table, cells):
+    """What judges the table with these released cells."""
+    released = Release(value=cells, sensitivity=table.sensitivity(1), cost=Cost.none(Relation.REPLACE_ONE))
+    return SpreadOfPersons(mechanism=jaxdp.Laplace(epsilon=1.0), table=table, released=released)
+
+
+def test_the_spread_of_persons_is_that_of_their_mean_interactions():
+    rows, (z, x, y) = mixed_levels()
+    cells = np.random.default_rng(1).uniform(1.0, 20.0, (2, 3, 4))
+    p, q = cells.sum(2) / cells.sum((1, 2))[:, None], cells.sum(1) / cells.sum((1, 2))[:, None]
+    each = (np.eye(3)[x] - p[z])[..., :, None] * (np.eye(4)[y] - q[z])[..., None, :]
+    with jax.enable_x64(True):
+        stage = spread_stage(jaxdp.StratifiedTable(epsilon=1.0, levels=(3, 4), strata=(2,)), cells)
+        found = core.exact_statistic(stage, jax.random.key(0), rows)
+        np.testing.assert_allclose(found, np.sum(np.mean(each, axis=1) ** 2), rtol=1e-12)
+        one = jax.tree.map(lambda leaf: leaf[:, 0], rows.draws)
+        np.testing.assert_allclose(stage.statistic(None, one), np.sum(each[:, 0] ** 2), rtol=1e-12)
+        table, larger = stage.of_records(
+            dataclasses.replace(stage.released, value=found, num_records=40, sensitivity=stage.sensitivity(40))
+        )
+    shares = cells.sum((1, 2)) / cells.sum()
+    single = 40 * np.sum(shares * (1 - np.sum(p**2, axis=1)) * (1 - np.sum(q**2, axis=1)))
+    part = (float(found) + 4.0) / single  # 4: one scale of the noise
+    np.testing.assert_allclose(larger.num_records, 40 / part, rtol=1e-6)
+    np.testing.assert_allclose(larger.value, cells / part, rtol=1e-6)
+    np.testing.assert_allclose(larger.sensitivity.bound, 2.0 / part, rtol=1e-6)
+    assert table.num_null == jaxdp.StratifiedTable(epsilon=1.0).num_null
+
+
+@pytest.mark.parametrize("rare", [1.0, 0.5])
+def test_a_replaced_person_moves_the_spread_by_its_bound_and_no_more(rare):
+    """A person whose rows all hold what nobody else holds, in all draws or in half of them."""
+    many = np.zeros((9, DRAWS))
+    changed = many.copy()
+    changed[4, : int(rare * DRAWS)] = 1.0
+    cells = np.array([[1e9, 0.0], [0.0, 0.0]])
+    with jax.enable_x64(True):
+        stage = spread_stage(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(2, 2)), cells)
+        before, after = (float(stage.statistic_of_persons(None, PersonRows(jaxdp.Data(v, v)))) for v in (many, changed))
+        bound = stage.sensitivity(9)
+    assert after - before <= float(bound.bound)
+    np.testing.assert_allclose(after - before, 4.0 * rare**2, rtol=1e-6)
+
+
+BY_PERSON = ("band-gcm", "noisy-table", "projected-chi2", "stratified-table", "quantile-table")
+
+
+@pytest.mark.parametrize("name", BY_PERSON)
+@pytest.mark.full
+def test_no_bound_of_a_test_by_person_is_passed(name):
+    first = cases.of(contract.catalogue.find(name))[0]
+    fields = {**(first.example.fields or {}), "by_person": True}
+    example = dataclasses.replace(first.example, fields=fields, attack_tightness=1.0)
+    one = contract._Checked(dataclasses.replace(first, example=example), jax.random.key(0))
+    rows = contract.attacked_rows(one, contract.attacked(one))
+    assert any("persons" in path or "SpreadOfPersons" in path for path in rows)
+    for best in rows.values():
+        assert best.share <= 1.0 + attack.ROUNDING
+        assert best.outside == 0.0
+
+
+def band_of(x, y, z):
+    """The statistic of band-gcm by person, and its test."""
+    data = PersonRows(jaxdp.Data(x, y, z))
+    test = core.specialize(jaxdp.BandGCM(epsilon=1.0, by_person=True, caliper=2.0), data)
+    with jax.enable_x64(True):
+        return core.exact_statistic(test, jax.random.key(0), data), test
+
+
+def test_the_second_moment_of_pairs_is_that_of_the_mean_half_sum_of_each_person():
+    random = np.random.default_rng(3)
+    x, z = random.uniform(-0.2, 0.2, (2, 120, DRAWS))
+    found, test = band_of(x, x, z)
+    halves = np.zeros((120, DRAWS))
+    for t in range(DRAWS):
+        order = np.argsort(z[:, t])
+        for first, second in itertools.pairwise(order):
+            width = float(test.scale_x) / 2
+            psi = np.clip((x[first, t] - x[second, t]) / width, -1, 1)
+            halves[[first, second], t] += 0.5 * psi**2
+    np.testing.assert_allclose(found["band"], np.mean(np.sum(halves, axis=0)) / 2, rtol=1e-4)
+    np.testing.assert_allclose(found["persons"], np.sum(np.mean(halves, axis=1) ** 2), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("draws", "least"), [(DRAWS, 3.0), (DRAWS // 2, 1.0)])
+def test_a_replaced_person_moves_the_second_moment_of_pairs_within_its_bound(draws, least):
+    """All pairs agree; the person leaves two neighbours that are alike, and comes between two of whom none agrees."""
+    z = np.tile(np.linspace(-0.9, 0.9, 120)[:, None], DRAWS)
+    x = np.where(np.arange(120)[:, None] % 2, 1.0, -1.0) * np.ones((1, DRAWS))
+    moved_x, moved_y, moved_z = x.copy(), x.copy(), z.copy()
+    moved_x[6, :draws], moved_y[6, :draws], moved_z[6, :draws] = 4.0, -4.0, (z[60, 0] + z[61, 0]) / 2
+    (first, test), (second, _) = band_of(x, x, z), band_of(moved_x, moved_y, moved_z)
+    change = float(first["persons"]) - float(second["persons"])
+    assert least <= change <= test.sensitivity(120)["persons"].bound
+
+
+@pytest.mark.parametrize(
+    ("test", "persons", "every"),
+    [
+        (jaxdp.BandGCM(epsilon=1.0), 300, False),
+        (jaxdp.BandGCM(epsilon=1.0), 2000, True),
+        (jaxdp.BandGCM(epsilon=0.1), 2000, False),
+        (jaxdp.BandGCM(epsilon=1.0, variance="released"), 2000, False),
+        (jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 3)), 300, False),
+        (jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 3)), 2000, True),
+        (jaxdp.NoisyTableChi2(epsilon=0.1, levels=(3, 3)), 2000, False),
+    ],
+)
+def test_the_second_moment_is_released_where_public_numbers_promise_a_gain(test, persons, every):
+    column = np.zeros((persons, DRAWS))
+    z = None if isinstance(test, jaxdp.NoisyTableChi2) else column
+    data = PersonRows(jaxdp.Data(column, column, z))
+    assert bool(test.of_persons(data.shapes).by_person) == every
+    assert float(core.cost_of(test, data).epsilon) <= float(test.epsilon) * (1 + 1e-12)
+    assert isinstance(core.specialize(test, data), core.Sequential) == (every and z is None)
+    assert test.every_row(data.shapes) == (every or z is not None)
+
+
+def test_where_noise_would_hide_the_spread_one_row_of_each_person_makes_the_table():
+    rows, (_, x, y) = mixed_levels(200)
+    rows = PersonRows(dataclasses.replace(rows.draws, z=None))
+    test = core.specialize(jaxdp.NoisyTableChi2(epsilon=1.0, levels=(3, 4)), rows)
+    found = core.exact_statistic(test, jax.random.key(0), rows)
+    np.testing.assert_array_equal(found, np.histogram2d(x[:, 0], y[:, 0], (range(4), range(5)))[0])
+
+
 def test_tests_that_do_not_average_refuse_before_they_read():
     rows = jaxdp.Schema.from_dict(UNITS).read(several(), x="v", y="w", draws=DRAWS)
-    with pytest.raises(ValueError, match=r"quantile-table takes one row of each person.*partition-gcm"):
-        jaxdp.run(jaxdp.QuantileTable(epsilon=1.0), jax.random.key(0), rows)
+    with pytest.raises(ValueError, match=r"kruskal-wallis takes one row of each person.*partition-gcm"):
+        jaxdp.run(jaxdp.KruskalWallis(epsilon=1.0), jax.random.key(0), rows)
     flat = PersonRows(dataclasses.replace(rows.draws, y=rows.draws.y[:, :3]))
     with pytest.raises(ValueError, match=r"as many draws in each, got x \(60, 16\), y \(60, 3\)"):
         jaxdp.run(jaxdp.PartitionGCM(epsilon=1.0), jax.random.key(0), flat)
@@ -226,8 +364,19 @@ def test_answers_say_which_rows_count():
     assert "one of its rows, drawn at random" in said["random"]
     assert "the first of its rows" in said["first"]
     table = ask("all", "quantile-table")
-    assert "one of its rows, drawn at random" in table["unit"]
+    assert "one of its rows, drawn at random" in table["unit"]  # of so few persons
     assert table["n"] == 60
+
+
+def test_an_answer_by_a_table_of_many_persons_says_that_all_rows_count():
+    how = {"x": "v", "y": "w", "epsilon": 1.0, "schema": UNITS, "key": jax.random.key(1)}
+    content = jaxdp.test(several(2000, 9), **how).content
+    assert (content["method"], content["n"]) == ("quantile-table", 2000)
+    assert "counts once with all of its rows" in content["unit"]
+    assert content["epsilon"] == 1.0
+    low, high = content["interval"]
+    assert low <= content["effect"] <= high
+    assert high - low < 0.1  # of 2000 independent records 0.12
 
 
 def test_rows_are_named_and_need_a_unit():

@@ -28,6 +28,7 @@ from jaxdp import audit, core
 from jaxdp.audit import epsilon as bounds
 from jaxdp.audit import record, sensitivity
 from jaxdp.data.person_rows import PersonRows
+from jaxdp.independence.tables import of_persons
 from jaxdp.mechanisms import Split
 from jaxdp.mechanisms.smooth_sensitivity import SmoothGaussian, SmoothLaplace
 from jaxdp.mechanisms.sparse_vector import ReleasedState, SparseVector
@@ -35,6 +36,7 @@ from jaxdp.mechanisms.stability import StabilityThreshold
 from jaxdp.noise import certificate, lattice, samplers
 from jaxdp.noise.smooth import rungs, scaled_cauchy, scaled_normal
 from jaxdp.randomness import keys, traces
+from jaxdp.statistics.neighbours import bands
 
 MUTANTS: dict[str, tuple] = {}
 
@@ -487,7 +489,27 @@ whole_lists = test_person_rows.test_a_list_of_rows_of_another_length_reaches_the
 @mutant("rows of a person are added up", whole_lists, 1)
 def no_weight(monkeypatch):
     mean, draws = PersonRows.mean, test_person_rows.DRAWS
-    monkeypatch.setattr(PersonRows, "mean", lambda rows, of: jax.tree.map(lambda value: draws * value, mean(rows, of)))
+    monkeypatch.setattr(
+        PersonRows, "mean", lambda rows, *of: jax.tree.map(lambda value: draws * value, mean(rows, *of))
+    )
+
+
+@mutant(
+    "the spread of persons is cut below what one of them adds",
+    test_person_rows.test_a_replaced_person_moves_the_spread_by_its_bound_and_no_more,
+    1.0,
+)
+def half_of_the_spread(monkeypatch):
+    monkeypatch.setattr(of_persons, "SPREAD", 2.0)
+
+
+@mutant(
+    "half sums of pairs are counted in full",
+    test_person_rows.test_the_second_moment_of_pairs_is_that_of_the_mean_half_sum_of_each_person,
+)
+def whole_sums(monkeypatch):
+    real = bands.half_sums
+    monkeypatch.setattr(bands, "half_sums", lambda *arguments: 2.0 * real(*arguments))
 
 
 def test_there_are_enough_mutants():

@@ -28,21 +28,27 @@ import numpy as np
 
 from experiments.record import append, fill
 from jaxdp import catalogue
-from jaxdp.data.dataset import BINARY, ORDINAL, Column, Data, Domain
+from jaxdp.data.dataset import BINARY, CATEGORICAL, ORDINAL, Column, Data, Domain
 from jaxdp.data.person_rows import DRAWS, PersonRows
 from jaxdp.simulate import power
 from jaxdp.spec import Options
 
 RECORD = Path(__file__).parent / "persons.jsonl"
+SECOND = RECORD.with_name("second_moments.jsonl")  # of pairs and tables
 PAGE = Path(__file__).parents[3] / "docs" / "theory" / "persons.md"
 WITHIN = (0.0, 0.5, 0.9)
-REPLICATES = {200: 1000, 1000: 600, 1500: 400, 5000: 200, 20000: 100}  # by the number of persons
-EFFECT = {200: 0.4, 1000: 0.15, 1500: 0.1, 5000: 0.06, 20000: 0.025}
+REPLICATES = {200: 1000, 1000: 600, 1500: 400, 2000: 300, 5000: 200, 20000: 100}  # by the number of persons
+EFFECT = {200: 0.4, 1000: 0.15, 1500: 0.1, 2000: 0.1, 5000: 0.06, 20000: 0.025}
+TABLES = ("quantile-table", "noisy-table", "stratified-table")
+PART_OF_EFFECT = dict.fromkeys(TABLES, 0.7)
 ALIKE, COUNTS, CROSSED, KINDS = NULLS = ("alike", "counts", "crossed", "kinds")
+# By the null variance of one row, instead of their default.
+JUDGED = {"partition-gcm": {"by_person": False}, "band-gcm": {"by_person": False}}
 MOST = 50  # rows of a person
 NAIVE_ROWS, MAX_NAIVE = 4, 5000  # rows of a person; persons, of whom that is measured
 SIDE = 5.0  # half of the width of the bounds, in sds of a row's own part
 LINE, BOTH, LEVELS, HALF = Column(), (Column(), Column()), Column(ORDINAL, 5), Column(BINARY, 2)
+NAMES = Column(CATEGORICAL, 3)
 DOMAINS = {
     "band-gcm": Domain((LINE,), (LINE,), (LINE,)),
     "partition-gcm": Domain((LINE,), (LINE,), (LINE,)),
@@ -52,6 +58,9 @@ DOMAINS = {
     "conditional-spearman": Domain((LINE,), (LINE,), ()),
     "conditional-kendall": Domain((LEVELS,), (LEVELS,), ()),
     "mean-difference": Domain((HALF,), (LINE,), ()),
+    "quantile-table": Domain((LINE,), (LINE,), ()),
+    "noisy-table": Domain((NAMES,), (NAMES,), ()),
+    "stratified-table": Domain((NAMES,), (NAMES,), (HALF,)),
 }
 
 
@@ -77,9 +86,10 @@ def rows(
     size = own[:, 0, 0] if null == COUNTS else jax.random.normal(keys[0], (persons,))
     counts = jnp.clip(jnp.ceil(jnp.exp(1.0 + size)), 1, MOST).astype(int)
     counts = jnp.minimum(counts, DRAWS) if most is None else jnp.full(persons, most)
-    trend = 0.5 * z[..., 0] if domain.z else 0.0
+    z = _coded(z, domain.z[0]) if domain.z else z
+    trend = 0.5 * z[..., 0] * (SIDE if domain.z == (LINE,) * len(domain.z) else 1.0) if domain.z else 0.0
     x, y = own[..., 0], own[..., 1] + effect * own[..., 0]
-    parts = [_coded(x + trend, domain.x[0]), _coded(y + trend, domain.y[0]), jnp.clip(z / SIDE, -1.0, 1.0)]
+    parts = [_coded(x + trend, domain.x[0]), _coded(y + trend, domain.y[0]), z]
     turn = jnp.arange(DRAWS)[None] % counts[:, None]  # rows of a person are exchangeable: each is drawn in turn
     x, y, z = (jnp.take_along_axis(part, turn if part.ndim == 2 else turn[..., None], 1) for part in parts)
     return PersonRows(Data(x, y, z[..., : len(domain.z)] if domain.z else None, domain))
@@ -90,6 +100,8 @@ def _coded(values, column: Column):
         return (values > 0).astype(float)
     if column.kind == ORDINAL:
         return jnp.clip(jnp.floor(1.2 * values + 2.5), 0, 4)
+    if column.kind == CATEGORICAL:
+        return jnp.digitize(values, jnp.array([-0.43, 0.43])).astype(float)
     return jnp.clip(values / SIDE, -1.0, 1.0)
 
 
@@ -103,19 +115,28 @@ def _draw(key, *, number: int | None, **how) -> Data | PersonRows:
     return jax.tree.map(lambda leaf: leaf[:, number], found)
 
 
-def measure(name: str, persons: int, within: float, null: str = ALIKE) -> dict:
-    """One line of the record."""
-    domain, started = DOMAINS[name], time.perf_counter()
-    entry, replicates = catalogue.find(name), REPLICATES[persons]
+def measure(
+    name: str,
+    persons: int,
+    within: float,
+    null: str = ALIKE,
+    *,
+    effect: float | None = None,
+    replicates: int | None = None,
+) -> dict:
+    """One line of the record; with an effect or a number of data sets of its own, without `naive`."""
+    domain, started, own = DOMAINS[name], time.perf_counter(), effect or replicates
+    entry, replicates = catalogue.find(name), replicates or REPLICATES[persons]
     how = {"domain": domain, "persons": persons, "within": within, "null": null}
+    size = effect or round(EFFECT[persons] * PART_OF_EFFECT.get(name, 1.0), 4)
     found = {}
     for label, number in (("first", 0), ("bound", None), ("all", None), ("naive", -1)):
-        if label == "bound" and not hasattr(entry.cls, "by_person"):
+        if label == "bound" and name not in JUDGED:
             continue
-        if label == "naive" and (null != ALIKE or persons > MAX_NAIVE):
+        if label == "naive" and (own or null != ALIKE or persons > MAX_NAIVE):
             continue
-        fields = {"by_person": False} if label == "bound" else {}
-        for what, effect in (("level", 0.0), ("power", EFFECT[persons])):
+        fields = JUDGED[name] if label == "bound" else {}
+        for what, effect in (("level", 0.0), ("power", size)):
             if effect and (label == "naive" or null != ALIKE):
                 continue
             design = functools.partial(_draw, **how, number=number, effect=effect)
@@ -128,7 +149,7 @@ def measure(name: str, persons: int, within: float, null: str = ALIKE) -> dict:
         "persons": persons,
         "within": within,
         **({} if null == ALIKE else {"null": null}),
-        "effect": EFFECT[persons],
+        "effect": size,
         "replicates": replicates,
         **found,
         "seconds": round(time.perf_counter() - started, 1),
@@ -155,13 +176,29 @@ def _moments_table() -> str:
     return "\n".join(lines)
 
 
-def _found() -> list[dict]:
-    return [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
+def _pairs_table() -> str:
+    lines = [
+        "| test | persons | correlation within | level: first | V | all | naive | effect | power: first | V | all |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    levels, powers = ([f"{label} {what}" for label in ("first", "bound", "all")] for what in ("level", "power"))
+    for row in _found(SECOND):
+        name = f"`{row['test']}`" + (f", {row['null']}" if "null" in row else "")
+        numbers = [_rates(row, [*levels, "naive level"]), f"{row['effect']:g}", _rates(row, powers)]
+        lines.append(f"| {name} | {row['persons']} | {row['within']:g} | {' | '.join(numbers)} |")
+    return "\n".join(lines)
+
+
+def _found(record: Path = RECORD) -> list[dict]:
+    return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
 
 
 def _line(first: str, row: dict, shown) -> str:
-    rates = [f"{row[key]:.3f}".removeprefix("0") if key in row else "" for key in shown]
-    return f"| {first} | {row['persons']} | {row['within']:g} | " + " | ".join(rates) + " |"
+    return f"| {first} | {row['persons']} | {row['within']:g} | {_rates(row, shown)} |"
+
+
+def _rates(row: dict, shown) -> str:
+    return " | ".join(f"{row[key]:.3f}".removeprefix("0") if key in row else "" for key in shown)
 
 
 def main() -> None:
@@ -171,14 +208,19 @@ def main() -> None:
     parser.add_argument("--persons", nargs="*", type=int, default=[200, 1000, 5000], choices=list(REPLICATES))
     parser.add_argument("--within", nargs="*", type=float, default=list(WITHIN))
     parser.add_argument("--null", nargs="*", default=[ALIKE], choices=NULLS)
+    parser.add_argument("--effect", type=float)
+    parser.add_argument("--replicates", type=int)
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     if asked.table:
         fill(PAGE, "rows", _table())
         fill(PAGE, "moments", _moments_table())
+        fill(PAGE, "pairs", _pairs_table())
         return
     every = itertools.product(asked.only, asked.persons, asked.within, asked.null)
-    append(RECORD, (measure(*one) for one in every))
+    for one in every:
+        found = measure(*one, effect=asked.effect, replicates=asked.replicates)
+        append(SECOND if one[0] in ("band-gcm", *TABLES) else RECORD, [found])
 
 
 if __name__ == "__main__":

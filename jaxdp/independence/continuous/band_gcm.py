@@ -4,6 +4,7 @@ Symbols: k = `num_neighbors`, c = scale/2, h = `caliper`, S = `band`, Q = `squar
 (docs/theory/ordered_neighbours.md).
 """
 
+import dataclasses
 import math
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from jaxdp.independence.continuous.neighbour_test import (
     scales,
     sides,
 )
-from jaxdp.mechanisms import Laplace, divide
+from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.results import bare
 from jaxdp.spec import LINEAR, MONOTONE, Planning, TestSpec, continuous_columns_of_z
 from jaxdp.statistics.neighbours import bands, neighbour_order
@@ -40,7 +41,13 @@ BAND_L1 = 3.0
 SQUARES_L1 = 3.0
 PLAIN_L1 = 8.0  # differences of data in [-1, 1] themselves
 PLAIN_SIZE = 4.0  # largest product of two such differences
+# Of persons: an arrival changes the half sums of the others by 2 together, each of which is at most 1
+# (docs/theory/persons.md#second-moment-of-pairs).
+PERSONS_L1 = 9.0
 SHARES = {"band": 0.85, "squares": 0.15}
+PERSON_SHARES = {"band": 0.85, "persons": 0.15}
+TYPICAL_PART = 0.5  # of the public bound, the variance of a mean over the rows of each person
+DECIDES = 2.0  # sds
 MIN_SQUARE = 1e-4  # floor of the released mean square, against a variance of zero
 
 
@@ -90,6 +97,9 @@ class BandGCM(BandTest):
         or a reference; V joint levels of its coded columns.
     variance: "public", or "released": more power where c is wide against the residuals, few pairs count, or n epsilon
         is large; default "public", for dates without times "released".
+    by_person: judges S by Q = sum over persons of (mean over rows of the half sum of the pairs of a row)^2 and 15 % of
+        the budget, at most by the public bound. Sensitivity of Q: 9 (docs/theory/persons.md#second-moment-of-pairs).
+        Default: where persons have several rows and are many enough for the noise of Q, with variance="public".
     same_value: only pairs of equal z count, for a whole-number z with many records per value, whose effects may jump
         between values (labels); default where the schema declares a `step` that leaves at most n/2k values, labels, or
         dates without times of at most n/2 days.
@@ -99,6 +109,7 @@ class BandGCM(BandTest):
 
     kernel: str = jax.tree.static(default="soft")
     variance: str = jax.tree.static(default="public")
+    by_person: bool | None = jax.tree.static(default=None)
 
     averages_rows: ClassVar[bool] = True
     spec: ClassVar[TestSpec] = TestSpec(
@@ -124,10 +135,29 @@ class BandGCM(BandTest):
         check.one_of(("public", "released"), variance=self.variance)
         if self.kernel == "plain" and self.variance == "public":
             raise ValueError('kernel="plain" has no useful public variance: give variance="released".')
+        if self.by_person and self.variance != "public":
+            raise ValueError('by_person is a released variance: leave variance="released" out.')
 
     def mechanism_in_force(self):
         mechanism = Laplace(self.epsilon) if self.mechanism is None else self.mechanism
+        if self.by_person:
+            return divide(mechanism, PERSON_SHARES)
         return mechanism if self.variance == "public" else divide(mechanism, SHARES)
+
+    def of_persons(self, shapes):
+        """By the second moment of persons, where that promises a smaller spread than the public bound."""
+        if self.by_person is not None or self.variance != "public" or isinstance(self.mechanism, Split):
+            return self
+        count, judged = shapes.x.shape[0], dataclasses.replace(self, by_person=True)
+        bound, noise = bands.null_variance(count, self.neighbors(count)), judged._noise_variance(count)
+        mechanism, sensitivity = judged.mechanism_in_force()["persons"], judged.sensitivity(count)["persons"]
+        promised = TYPICAL_PART * bound + noise + as_number(mechanism.scale(sensitivity))
+        return judged if promised < bound + self._noise_variance(count) else self
+
+    @property
+    def _has_parts(self) -> bool:
+        """Whether more than S is released."""
+        return bool(self.by_person) or self.variance == "released"
 
     def validity(self, data):
         continuous, _ = count_columns(data)
@@ -147,12 +177,26 @@ class BandGCM(BandTest):
     def _noise_variance(self, num_records: int) -> float:
         """Of S, NaN for a traced budget."""
         mechanism, sensitivity = self.mechanism_in_force(), self.sensitivity(num_records)
-        if self.variance == "released":
+        if self._has_parts:
             mechanism, sensitivity = mechanism["band"], sensitivity["band"]
         return as_number(mechanism.variance(sensitivity))
 
     def statistic(self, key, data):
-        """S, (p, q) or a scalar for one pair; a dict of `band` and `squares` for variance="released"."""
+        """S, (p, q) or a scalar for one pair; a dict of `band` and `squares` for variance="released".
+
+        With `by_person` a dict of `band` and `persons`, as of persons with one row.
+        """
+        return self._of_persons(self._of_records(key, data))
+
+    def statistic_of_persons(self, key, rows):
+        """`statistic`: the mean of S over draws, and Q of the mean of each person's half sums."""
+        return self._of_persons(rows.mean(self._of_records, key))
+
+    def _of_persons(self, found):
+        return found | {"persons": jnp.sum(found["persons"] ** 2, axis=0)} if self.by_person else found
+
+    def _of_records(self, key, data):
+        """S; with `by_person` the half sums of each record, (n, p, q), or (n,) for one pair."""
         x, y = sides(data)
         if self.kernel == "plain":
             x, y = jnp.clip(x, -1.0, 1.0), jnp.clip(y, -1.0, 1.0)
@@ -161,6 +205,10 @@ class BandGCM(BandTest):
         x, y = neighbour_order.in_order(order, x, y)
         arguments = (x, y, near, self.neighbors(count), self.widths(), self.kernel)
         total = self._matrix(bands.band_sum(*arguments))
+        if self.by_person:
+            halves = bands.half_sums(*arguments)
+            halves = jnp.zeros_like(halves).at[order].set(halves, unique_indices=True)
+            return {"band": total, "persons": halves[:, 0, 0] if math.prod(self.num_columns[:2]) == 1 else halves}
         if self.variance == "public":
             return total
         return {"band": total, "squares": self._matrix(bands.band_squares(*arguments))}
@@ -169,6 +217,12 @@ class BandGCM(BandTest):
         return PLAIN_SIZE**2 * num_records * self.neighbors(num_records)
 
     def sensitivity(self, num_records):
+        if self.by_person:
+            budget = self.mechanism_in_force()
+            return {
+                "band": self._bound(BAND_L1, -0.5, 0.5, budget["band"], num_records),
+                "persons": self._bound(PERSONS_L1, 0.0, 1.0, budget["persons"], num_records),
+            }
         if self.variance == "public":
             return self._bound(BAND_L1, -0.5, 0.5, self.mechanism_in_force(), num_records)
         plain, budget = self.kernel == "plain", self.mechanism_in_force()
@@ -195,18 +249,39 @@ class BandGCM(BandTest):
         """One p-value for each pair of columns: array (p, q), scalar for one pair."""
         del key
         total, mechanism, sensitivity = self._sum(release)
-        return mechanism.null_p_value(total, jnp.sqrt(self._null_variance(release)) + self._poison(), sensitivity)
+        return mechanism.null_p_value(total, self._null_sd(release, total), sensitivity)
+
+    def _null_sd(self, release, value):
+        """Of S; of persons at most that of the public bound, and enlarged for noise as a p-value of `value` needs."""
+        sd = jnp.sqrt(self._null_variance(release)) + self._poison()
+        if not self.by_person:
+            return sd
+        _, mechanism, sensitivity = self._sum(release)
+        largest = jnp.sqrt(bands.null_variance(release.num_records, self.neighbors(release.num_records)))
+        return jnp.minimum(mechanism.widened(value, sd, sensitivity, self._persons_noise(release)), largest)
+
+    def _persons_noise(self, release):
+        """Variance of the noise of the second moment of persons."""
+        return self.mechanism_in_force()["persons"].variance(release.sensitivity["persons"])
+
+    def _far(self, release):
+        """A value of S where a test at the level of an interval decides: the sd is enlarged for its ends."""
+        _, mechanism, sensitivity = self._sum(release)
+        return DECIDES * jnp.sqrt(self._null_variance(release) + mechanism.variance(sensitivity))
 
     def _sum(self, release):
         """S, its mechanism and its sensitivity."""
         mechanism = self.mechanism_in_force()
-        if self.variance == "public":
+        if not self._has_parts:
             return release.value, mechanism, release.sensitivity
         return release.value["band"], mechanism["band"], release.sensitivity["band"]
 
     def _null_variance(self, release):
         """Of S, for each pair: the public bound, or from the released Q plus one scale of its noise (#released)."""
         count = release.num_records
+        if self.by_person:
+            found = null_laws.noisy_sd(release.value["persons"], self._persons_noise(release), count) ** 2
+            return jnp.minimum(found, bands.null_variance(count, self.neighbors(count)))
         if self.variance == "public":
             return jnp.full(jnp.shape(release.value), bands.null_variance(count, self.neighbors(count)))
         k, largest = self.neighbors(count), PLAIN_SIZE**2 if self.kernel == "plain" else 1.0
@@ -228,7 +303,7 @@ class BandGCM(BandTest):
     def _effect(self, release, p_values):
         """(estimate, interval) of each pair."""
         total, mechanism, sensitivity = self._sum(release)
-        variance, miss = self._null_variance(release) + self._poison(), self._miss()
+        variance, miss = self._null_sd(release, self._far(release)) ** 2, self._miss()
         if self._is_gamma():
             noise = effect_sizes.noise_quantiles(self.mechanism_in_force()["squares"], release.sensitivity["squares"])
 

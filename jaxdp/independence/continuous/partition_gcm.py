@@ -163,8 +163,9 @@ class PartitionGCM(WithinCells):
             return PERSON_SHARES if clear else HIDDEN_SHARES
         return {name: jnp.where(clear, share, HIDDEN_SHARES[name]) for name, share in PERSON_SHARES.items()}
 
-    def of_persons(self):
+    def of_persons(self, shapes):
         """By the second moment of persons, where x and y are centred by a stage and nothing else was asked for."""
+        del shapes
         free = self.by_person is None and self.num_regions == 1 and not isinstance(self.mechanism, Split)
         return dataclasses.replace(self, by_person=True) if free and self.standardize else self
 
@@ -229,8 +230,7 @@ class PartitionGCM(WithinCells):
 
     def statistic_of_persons(self, key, rows):
         """`statistic`: the means of S and V over draws, and Q of the means of each person's products."""
-        del key
-        return self._of_persons(rows.mean(self._of_records))
+        return self._of_persons(rows.mean(lambda _, draw: self._of_records(draw), key))
 
     def _of_persons(self, found):
         """The statistic, of the products x y of records or of their means by person, where there are any."""

@@ -3,17 +3,20 @@
 import dataclasses
 import functools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
+from jaxdp import core
 from jaxdp._base import check
 from jaxdp._base.pytree import frozen_pytree
 from jaxdp.core import Interpretation, Norm, PrivateTest, Relation, Sensitivity, method_of
 from jaxdp.independence import noise_law
 from jaxdp.independence.tables import cramers_v
+from jaxdp.independence.tables.of_persons import SHARE, SpreadOfPersons, on_table, shows_spread
 from jaxdp.mechanisms import Laplace
+from jaxdp.results import bare
 from jaxdp.spec import Columns, TestSpec, two_columns_of_levels
 from jaxdp.statistics import sums
 from jaxdp.statistics.tables import contingency
@@ -39,10 +42,15 @@ class NoisyCounts(PrivateTest):
     """Base: releases an r x c table of counts with noise per cell; all else is post-processing.
 
     levels: public numbers of rows and columns (r, c). num_null: Monte Carlo null tables.
+    by_person: of persons with several rows, releases the mean table of all rows and, by 15 % of the budget, how much
+        less it varies than a table of single rows (docs/theory/persons.md#tables). False: one row of each person
+        counts, drawn at random. Default: where noise leaves that to be seen, by numbers that are public.
     """
 
     levels: tuple[int, int] | None = jax.tree.static(default=None)
     num_null: int = jax.tree.static(default=199)
+    by_person: bool | None = jax.tree.static(default=None)
+    averaged: bool = jax.tree.static(default=False)  # filled in for the stage that releases the mean table
 
     norm_of_default: ClassVar[Norm] = Norm.L1
     default_mechanism = Laplace
@@ -66,6 +74,67 @@ class NoisyCounts(PrivateTest):
         room = noise_law.margin(self.mechanism_in_force(), bare)
         return dataclasses.replace(bare, lower=-room, upper=num_records + room)
 
+    def columns(self, data) -> list:
+        """The columns of levels that make the table, in its order: strata, x, y."""
+        return [data.x, data.y]
+
+    @property
+    def all_levels(self) -> tuple[int, ...]:
+        """Levels of `columns`."""
+        return self.shape
+
+    def codes_of(self, data):
+        """Stratum (n,), level of x and level of y of each record."""
+        *strata, x, y = self.columns(data)
+        *counts, r, c = self.all_levels
+        stratum = contingency.joint_code(strata, counts) if strata else jnp.zeros(len(x), jnp.int32)
+        return stratum, contingency.as_codes(x, r), contingency.as_codes(y, c)
+
+    def statistic(self, key, data):
+        """Counts (r, c) as floats; (K, r, c) of K strata."""
+        del key
+        return self.finish(contingency.table(self.columns(data), self.all_levels))
+
+    def statistic_of_persons(self, key, rows):
+        """The mean table, or that of one row of each person."""
+        if self.averaged:
+            return super().statistic_of_persons(key, rows)
+        return self.statistic(key, jax.tree.map(lambda leaf: leaf[:, 0], rows.draws))
+
+    def finish(self, totals):
+        return totals.astype(float)
+
+    def of_persons(self, shapes):
+        if self.by_person is not None or self.averaged:
+            return self
+        table: Any = core.specialize(self, shapes)
+        table = table.second if isinstance(table, core.Sequential) else table
+        shown = shows_spread(table.mechanism_in_force(), table.shape, shapes.x.shape[0])
+        return dataclasses.replace(self, by_person=shown)
+
+    def every_row(self, shapes):
+        return bool(self.of_persons(shapes).by_person)
+
+    def partial(self, chunk, num_records=None):
+        """The table of a chunk."""
+        del num_records
+        return sums.table(self.columns(chunk), self.all_levels)
+
+    def in_stages(self):
+        """This table, or the mean table of persons and then what it is judged by."""
+        if not self.by_person:
+            return self
+        whole = self.mechanism_in_force()
+        table = dataclasses.replace(
+            self, epsilon=None, mechanism=whole.share(1.0 - SHARE), by_person=None, averaged=True
+        )
+        return core.Sequential(first=table, second=SpreadOfPersons(mechanism=whole.share(SHARE)), then=on_table)
+
+    def judged(self, shapes, release):
+        """The test of the table that was released, and its release, of persons as of as many independent records."""
+        stage = self.settled(shapes, release)
+        return stage.of_records(bare(release)) if isinstance(stage, SpreadOfPersons) else (stage, bare(release))
+
     def sized(self, key, release, p_value):
         """Cramer's V of the released table and its interval; of two levels each the phi coefficient."""
         return cramers_v.sized(jax.random.fold_in(key, SIZE_STREAM), p_value, *self._released(release))
@@ -85,6 +154,8 @@ class NoisyTableTest(NoisyCounts):
 
     min_expected: float = jax.tree.static(default=5.0)
 
+    averages_rows: ClassVar[bool] = True
+
     def __post_init__(self):
         super().__post_init__()
         check.non_negative(min_expected=self.min_expected)
@@ -94,9 +165,11 @@ class NoisyTableTest(NoisyCounts):
         if shapes.z is not None:
             raise ValueError(f"{method_of(self)} has no conditional form: z must be None.")
         require_one_column(method_of(self), shapes, "x", "y")
+        return self._with_levels(shapes.domain).in_stages()
+
+    def _with_levels(self, domain):
         if self.levels is not None:
             return self
-        domain = shapes.domain
         counts = [column.levels for column in (*domain.x, *domain.y)] if domain is not None else []
         if len(counts) != 2 or min(counts) < 2:
             raise ValueError(f"{method_of(self)} needs the public numbers of levels: give levels=(r, c).")
@@ -111,12 +184,12 @@ class NoisyTableTest(NoisyCounts):
 
     def effect_notes(self, shapes, release):
         """Whether noise hides rare levels."""
-        test = self.specialize(shapes)
+        test, release = self.judged(shapes, release)
         return {} if test.levels is None else cramers_v.notes(*test._released(release))
 
     def detectable_effect(self, shapes, release):
         """Cramer's V, or phi, that would have been found; infinite where too few records are expected in a cell."""
-        test = self.specialize(shapes)
+        test, release = self.judged(shapes, release)
         if test.levels is None:
             return None
         table, total, *noise = test._released(release)
@@ -127,19 +200,6 @@ class NoisyTableTest(NoisyCounts):
         """The p-value of the released table, as floats."""
         raise NotImplementedError
 
-    def statistic(self, key, data):
-        """Counts (r, c) as floats."""
-        del key
-        return contingency.table([data.x, data.y], self.shape).astype(float)
-
-    def partial(self, chunk, num_records=None):
-        """The table of a chunk."""
-        del num_records
-        return sums.table([chunk.x, chunk.y], self.shape)
-
-    def finish(self, totals):
-        return totals.astype(float)
-
     def null_tables(self, key, release, probabilities):
         """`num_null` noisy tables (m, *shape): multinomial with these probabilities, plus fresh noise."""
         key_counts, key_noise = jax.random.split(key)
@@ -148,7 +208,8 @@ class NoisyTableTest(NoisyCounts):
         def draw(i):
             return multinomial(jax.random.fold_in(key_counts, i), release.num_records, flat)
 
-        if release.num_records > MANY_RECORDS:  # one uniform a record would take longer than reading them
+        whole = isinstance(release.num_records, int)  # of persons it is as many as the table varies as
+        if not whole or release.num_records > MANY_RECORDS:  # one uniform a record would take longer than reading them
             counts = multinomial_by_binomials(key_counts, release.num_records, flat, self.num_null)
         else:
             counts = jax.lax.map(draw, jnp.arange(self.num_null))

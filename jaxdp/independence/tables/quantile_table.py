@@ -21,7 +21,7 @@ from jaxdp.independence.tables.noisy_table import NoisyCounts, multinomial_by_bi
 from jaxdp.mechanisms import Laplace, Split, divide
 from jaxdp.spec import ANY, Columns, Planning, TestSpec, on_a_line, one_of_each
 from jaxdp.statistics import partition, sums
-from jaxdp.statistics.tables import contingency, quantile_bins
+from jaxdp.statistics.tables import quantile_bins
 from jaxdp.statistics.tables.noisy_table_statistics import (
     RankCorrelation,
     chi_squared,
@@ -187,6 +187,7 @@ class QuantileTable(NoisyCounts):
         planning=Planning(without_z=True),
         theory="docs/theory/quantile_table.md",
     )
+    averages_rows: ClassVar[bool] = True
     gradient_free = null_laws.RANK
 
     def __post_init__(self):
@@ -197,7 +198,7 @@ class QuantileTable(NoisyCounts):
     def specialize(self, shapes):
         """The choice of the cuts, then the table on them."""
         if self.cuts is not None:
-            return self
+            return self.in_stages()
         if shapes.z is not None:
             raise ValueError("QuantileTable has no conditional form: z must be None.")
         require_one_column("QuantileTable", shapes, "x", "y")
@@ -219,7 +220,7 @@ class QuantileTable(NoisyCounts):
             cuts=(None, None),
         )
         if not cut:
-            return table
+            return table.in_stages()
         cuts = QuantileCuts(mechanism=whole.share(CUTS_SHARE * cut), bins=bins, reference=table.reference)
         return Sequential(first=cuts, second=table, then=on_cuts)
 
@@ -230,11 +231,9 @@ class QuantileTable(NoisyCounts):
         known = check.is_concrete(epsilon) and np.ndim(epsilon) == 0
         return default_bins(num_records, float(np.asarray(epsilon)) if known else 1.0)
 
-    def statistic(self, key, data):
-        """Counts (r, c) as floats."""
-        del key
-        codes = [self._bins(values, cuts) for values, cuts in zip((data.x, data.y), self.cuts, strict=True)]
-        return contingency.table(codes, self.shape).astype(float)
+    def columns(self, data):
+        """The bins (n,) of x and of y."""
+        return [self._bins(values, cuts) for values, cuts in zip((data.x, data.y), self.cuts, strict=True)]
 
     def partial(self, chunk, num_records=None):
         """The table of a chunk."""
@@ -245,10 +244,7 @@ class QuantileTable(NoisyCounts):
     def codes(self, data, num_records):
         """The bins (n,) of x and of y."""
         del num_records
-        return tuple(self._bins(values, cuts) for values, cuts in zip((data.x, data.y), self.cuts, strict=True))
-
-    def finish(self, totals):
-        return totals.astype(float)
+        return tuple(self.columns(data))
 
     def _bins(self, values, cuts):
         return values if cuts is None else quantile_bins.bins(quantile_bins.steps(values, self.reference), cuts)
@@ -270,12 +266,12 @@ class QuantileTable(NoisyCounts):
 
     def effect_notes(self, shapes, release):
         """Whether noise hides rare levels without an order."""
-        test = self.settled(shapes, release)
+        test, release = self.judged(shapes, release)
         return {} if test.ordered else cramers_v.notes(*test._released(release))
 
     def detectable_effect(self, shapes, release):
         """Cramer's V that would have been found, of levels without an order; the planner tells of the others."""
-        test = self.settled(shapes, release)
+        test, release = self.judged(shapes, release)
         return None if test.ordered else cramers_v.detectable(*test._released(release))
 
     def _with_null(self, key, release) -> tuple[jax.Array, RankCorrelation | None]:

@@ -22,8 +22,6 @@ from jaxdp.independence.tables.noisy_table import (
     require_one_column,
 )
 from jaxdp.spec import ANY, Columns, Planning, TestSpec, discrete, given_levels, on_a_line
-from jaxdp.statistics import sums
-from jaxdp.statistics.tables import contingency
 from jaxdp.statistics.tables.association_in_strata import TINY, association, expected_counts
 
 MAX_CELLS = 4096  # of a table: its null tables are drawn cell by cell
@@ -97,6 +95,7 @@ class StratifiedTable(NoisyCounts):
         ),
         theory="docs/theory/stratified_table.md",
     )
+    averages_rows: ClassVar[bool] = True
     gradient_free = null_laws.RANK
 
     def __post_init__(self):
@@ -109,9 +108,11 @@ class StratifiedTable(NoisyCounts):
         require_one_column(method_of(self), shapes, "x", "y")
         if shapes.z is None:
             raise ValueError("StratifiedTable conditions on z: give it, or use QuantileTable.")
+        return self._with_levels(shapes.domain).in_stages()
+
+    def _with_levels(self, domain):
         if self.levels is not None and self.strata is not None:
             return self
-        domain = shapes.domain
         if domain is None or not _accepts(domain):
             raise ValueError(
                 (_why_not(domain) if domain is not None else "")
@@ -122,7 +123,7 @@ class StratifiedTable(NoisyCounts):
 
     def validity(self, shapes) -> Validity:
         """Flags records that are too few for the strata at this budget, by public numbers."""
-        test, n = self.specialize(shapes), shapes.x.shape[0]
+        test, n = self._with_levels(shapes.domain), shapes.x.shape[0]
         clearance = test._clearance(n, test.sensitivity(n))
         if not check.is_concrete(clearance) or clearance >= MIN_CLEARANCE:
             return Validity(RUN, "")
@@ -134,13 +135,13 @@ class StratifiedTable(NoisyCounts):
 
     def effect_notes(self, shapes, release):
         """Why it has no effect, where that is so."""
-        test = self.specialize(shapes)
+        test, release = self.judged(shapes, release)
         few = float(test._clearance(release.num_records, release.sensitivity)) < MIN_CLEARANCE
         return TOO_FEW if few else cramers_v.notes(*test._released(release))
 
     def detectable_effect(self, shapes, release):
         """V within the strata that would have been found."""
-        test = self.specialize(shapes)
+        test, release = self.judged(shapes, release)
         few = test._clearance(release.num_records, release.sensitivity) < MIN_CLEARANCE
         return jnp.where(few, jnp.nan, cramers_v.detectable(*test._released(release)))
 
@@ -151,26 +152,16 @@ class StratifiedTable(NoisyCounts):
 
     @property
     def _num_strata(self) -> int:
-        return math.prod(self._all_levels[:-2])
+        return math.prod(self.all_levels[:-2])
 
     @property
-    def _all_levels(self) -> tuple[int, ...]:
+    def all_levels(self) -> tuple[int, ...]:
         assert self.strata is not None
         return (*self.strata, *self.shape)
 
-    def _columns(self, data) -> list:
+    def columns(self, data) -> list:
         z = data.z if data.z.ndim == 2 else data.z[:, None]
         return [*(z[:, j] for j in range(z.shape[1])), data.x, data.y]
-
-    def statistic(self, key, data):
-        """Counts (K, r, c) as floats, K the number of strata."""
-        del key
-        return self.finish(contingency.table(self._columns(data), self._all_levels))
-
-    def partial(self, chunk, num_records=None):
-        """The table of a chunk."""
-        del num_records
-        return sums.table(self._columns(chunk), self._all_levels)
 
     def finish(self, totals):
         return totals.reshape(-1, *self.shape).astype(float)

@@ -32,6 +32,15 @@ def band_squares(x, y, near, num_neighbors: int, widths, kernel: str = "soft"):
     return total / num_neighbors
 
 
+def half_sums(x, y, near, num_neighbors: int, widths, kernel: str = "soft"):
+    """What the pairs of each record add to 2 S: (n, p, q), each at most 1; arguments as in `band_sum`."""
+    total = jnp.zeros((x.shape[0], x.shape[1], y.shape[1]), x.dtype)
+    for distance, (psi_x, psi_y, weight) in enumerate(_passes(x, y, near, num_neighbors, widths, kernel), start=1):
+        pairs = (psi_x * weight)[:, :, None] * psi_y[:, None, :]
+        total = total.at[:-distance].add(pairs).at[distance:].add(pairs)
+    return total / (2 * num_neighbors)
+
+
 def products(left, right):
     """left' right, (p, q): exact in float64, in any order, for values on the grid (fewer than 2^33 of size 1)."""
     if left.shape[1] == right.shape[1] == 1:

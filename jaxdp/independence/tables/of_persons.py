@@ -1,0 +1,127 @@
+"""Tables of persons with several rows: how much less than tables of single rows they vary, released beside them.
+
+Symbols: p, q = margins of a stratum of the released table, e_a = unit vector of a row's level, u_i = mean over draws of
+(e_a - p)(e_b - q)' of person i, G = sum |u_i|^2, D = G over what it is for single rows (docs/theory/persons.md#tables).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import null_laws
+from jaxdp._base import check
+from jaxdp._base.pytree import frozen_pytree
+from jaxdp.core import PrivateTest, Relation, Sensitivity
+from jaxdp.data.person_rows import DRAWS, PersonRows
+from jaxdp.results import Release, bare
+from jaxdp.statistics.tables.noisy_table_statistics import TINY, shares
+
+SPREAD = 4.0  # |u|^2 <= |e_a - p|^2 |e_b - q|^2 <= 2 * 2: what one person adds to G, with any rows
+SHARE = 0.15  # of the budget of a table, for G
+MAX_NOISE = 0.07  # of G for single rows of evenly spread levels: with more of it one row of each person counts
+UNIT_ROUNDOFF = 2.0**-53
+
+
+def shows_spread(mechanism: Any, shape: tuple[int, int], num_records: int) -> bool:
+    """Whether noise leaves G to be seen, by public numbers; a traced budget counts as epsilon 1."""
+    part = mechanism.share(SHARE)
+    scale = part.scale(Sensitivity(SPREAD, part.norm, Relation.REPLACE_ONE))
+    if not check.is_concrete(scale):
+        scale = SPREAD / SHARE
+    even = num_records * (1.0 - 1.0 / shape[0]) * (1.0 - 1.0 / shape[1])
+    return bool(np.asarray(scale) <= MAX_NOISE * even)
+
+
+def on_table(stage: SpreadOfPersons, query: Any, released: Release) -> SpreadOfPersons:
+    """The second stage, with the table that the first released."""
+    return dataclasses.replace(stage, table=query, released=bare(released))
+
+
+@frozen_pytree
+class SpreadOfPersons(PrivateTest):
+    """Second stage of a test of one noisy table: G of persons, by which the table is judged.
+
+    Statistic: G = sum over persons of |mean over draws of (e_a - p)(e_b - q)'|^2, given the released margins.
+    Sensitivity: 4, one person replaced with all rows (docs/theory/persons.md#tables). Privacy: that of the mechanism.
+    P-value, effect: those of the table of m/D records: the table over D, with the noise of a cell over D.
+
+    table: the test of the table. released: its release.
+    """
+
+    table: Any = None
+    released: Any = None
+
+    method: ClassVar[str] = "SpreadOfPersons"
+    averages_rows: ClassVar[bool] = True
+    gradient_free = null_laws.RANK
+
+    def statistic(self, key, data):
+        """G of persons with one row each."""
+        return self.statistic_of_persons(key, PersonRows(jax.tree.map(lambda leaf: leaf[:, None], data)))
+
+    def statistic_of_persons(self, key, rows):
+        """G, without a table for each person: |u|^2 is a mean over pairs of draws of products of two inner products."""
+        del key
+        p, q = self._margins()
+        stratum, a, b = jax.vmap(self.table.codes_of, in_axes=1)(rows.draws)
+        count = len(a)
+
+        def add(number, found):
+            one, other = number // count, number % count
+            here, there = stratum[one], stratum[other]
+            return found + _inner(p[here], p[there], a[one], a[other]) * _inner(q[here], q[there], b[one], b[other])
+
+        squares = jax.lax.fori_loop(0, count * count, add, jnp.zeros(a.shape[1], float)) / count**2
+        return jnp.sum(jnp.clip(squares, 0.0, SPREAD))
+
+    def _margins(self):
+        """p (strata, r) and q (strata, c)."""
+        cells = self._counts()
+        return shares(jnp.sum(cells, axis=2)), shares(jnp.sum(cells, axis=1))
+
+    def _counts(self):
+        cells = jnp.asarray(self.released.value, float)
+        return cells.reshape(-1, *cells.shape[-2:])
+
+    def sensitivity(self, num_records):
+        return Sensitivity(
+            bound=SPREAD,
+            norm=self.mechanism_in_force().norm,
+            relation=Relation.REPLACE_ONE,
+            error=SPREAD * num_records**2 * UNIT_ROUNDOFF,
+            lower=0.0,
+            upper=SPREAD * num_records,
+        )
+
+    def of_records(self, release):
+        """The test of the table, and its release as of the m/D records that it varies as."""
+        p, q = self._margins()
+        totals = shares(jnp.sum(self._counts(), axis=(1, 2)))
+        single = jnp.sum(totals * (1.0 - jnp.sum(p**2, axis=1)) * (1.0 - jnp.sum(q**2, axis=1)))
+        guard = self.mechanism_in_force().scale(release.sensitivity)
+        part = (release.value + guard) / (release.num_records * jnp.maximum(single, TINY))
+        part = jnp.clip(part, 1.0 / DRAWS, 1.0)
+        larger = dataclasses.replace(
+            self.released,
+            value=self.released.value / part,
+            sensitivity=jax.tree.map(lambda number: number / part, self.released.sensitivity),
+            num_records=release.num_records / part,
+        )
+        return self.table, larger
+
+    def interpret(self, key, release):
+        """As the test of the table has it, but for a table, which is told as it was released."""
+        table, larger = self.of_records(release)
+        found = table.interpret(key, larger)
+        return found._replace(estimate=self.released.value) if found.estimate is larger.value else found
+
+
+def _inner(here, there, one, other):
+    """(e_one - p)'(e_other - p'), p and p' in the rows of `here` and `there`."""
+    crossed = jnp.take_along_axis(there, one[:, None], axis=1) + jnp.take_along_axis(here, other[:, None], axis=1)
+    return (one == other) - crossed[:, 0] + jnp.sum(here * there, axis=1)

@@ -48,6 +48,7 @@ def told(found: SurvivalCurves, ends, x, y) -> dict[str, Any]:
         "In the picture each band holds the whole true curve of its group with 95 % confidence, noise counted "
         "(Kaplan-Meier, from the counts that the test released; no further cost).",
     ]
+    sentences += _apart_told(groups, time)
     found_means = _restricted_means(found, time)
     if found_means:
         sentences.insert(1, _means_told(found_means, groups, time, came))
@@ -58,6 +59,21 @@ def told(found: SurvivalCurves, ends, x, y) -> dict[str, Any]:
         **({"restricted_means": found_means} if found_means else {}),
         "sentences": sentences,
     }
+
+
+def _apart_told(groups, time) -> list[str]:
+    """Where both bands lie apart: curves that cross may differ there beside a p-value that is not small."""
+    if len(groups) != 2:
+        return []
+    ends = [np.array([group["low"], group["high"]]) for group in groups]
+    gaps = np.maximum(ends[0][0] - ends[1][1], ends[1][0] - ends[0][1])
+    if not np.any(gaps > 0.0):
+        return []
+    place = groups[0]["at"][int(np.nanargmax(gaps))]
+    return [
+        f"At {time.name} {place:.4g} the bands lie apart: there the curves differ, with 90 % confidence at least. Of differences "
+        "that cancel over time, as where curves cross, the p-value and the hazard ratio say nothing."
+    ]
 
 
 def _restricted_means(found: SurvivalCurves, time) -> dict[str, Any]:

@@ -357,7 +357,7 @@ class ColumnReport:
         likely = notations.most_common(1)
         if likely and likely[0][0] and 2 * likely[0][1] > self.notations.total():
             way_out = (OF_A_DRAFT if self.rule.drafted else WAYS_OUT).get(likely[0][0])
-            if likely[0][0] == DATES and self.rule.is_date:
+            if likely[0][0] == DATES and self.rule.is_date and not self.rule.drafted:
                 form = "2024-12-31" if self.rule.notation.date == ISO else self.rule.notation.date
                 way_out = f'not as the schema says, {form}: write their own format in it, such as date = "%d.%m.%Y"'
             return f", which look like {likely[0][0]}" + (f": {way_out}" if way_out else "")

@@ -21,6 +21,7 @@ from jaxdp.core import PrivateQuery, Sequential
 from jaxdp.independence.by_name import ByName
 from jaxdp.independence.continuous.moment_stages import PrivateSpreads
 from jaxdp.independence.recommended import Recommended
+from jaxdp.independence.tables.of_persons import SpreadOfPersons
 
 TESTS = Path(__file__).parents[1]
 # Of a query that no case attacks: the file that does, or why there is nothing to attack.
@@ -29,6 +30,7 @@ ELSEWHERE = {
     ColumnLevels: "ask/test_drafted_levels.py",
     ColumnQuantiles: "ask/test_draft_schema.py",
     PrivateSpreads: "independence/continuous/test_private_spreads.py",
+    SpreadOfPersons: "data/test_person_rows.py",
 }
 NEVER_RELEASED = {
     ByName: "becomes the test that it names once the shapes are known, and that one is released",

@@ -98,15 +98,25 @@ class ColumnReport:
     @property
     def tied(self) -> bool:
         """Whether a continuous column without a declared step looks like codes: few values, many records of each."""
-        if not self.rule.is_continuous or self.rule.step or self._says_what_repeats:
+        if not self.rule.is_continuous or self.rule.step or self._says_what_repeats or self.rule.heaps:
             return False
         share = TIED_WHOLE if self.is_whole else TIED_RECORDS
         return MIN_VALUES <= len(self.values) <= min(MAX_VALUES, self.numbers / share)
 
     @property
     def _says_what_repeats(self) -> bool:
-        """Whether the schema says what equal values are: dates, heaps (or that there are none), labels."""
-        return bool(self.rule.is_date or self.rule.heaps or self.rule.ignored or self.rule.labels)
+        """Whether the schema says what all equal values are: dates, labels, or that there are no heaps."""
+        return bool(self.rule.is_date or self.rule.ignored or self.rule.labels)
+
+    def _beside_heaps(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values, sorted, that are no multiples of the schema's heaps, and how many records have each.
+
+        People may round to other numbers than the schema says, of which it then says nothing.
+        """
+        values = np.array(sorted(self.values))
+        if self.rule.heaps:
+            values = values[conditioning.roundness(values, self.rule.heaps) == len(self.rule.heaps)]
+        return values, np.array([self.values[value] for value in values.tolist()], float)
 
     @property
     def piles(self) -> tuple[int, float]:
@@ -115,16 +125,15 @@ class ColumnReport:
         The values beside one are those at the distance of a few steps; a measured
         quantity that was rounded to its resolution has no piles, however many records share a value.
         """
-        if not self.rule.is_continuous or len(self.values) < MIN_VALUES:
+        values, counts = self._beside_heaps() if self.rule.is_continuous else (np.empty(0), np.empty(0))
+        if len(values) < MIN_VALUES:
             return 0, 0.0
-        values = np.array(sorted(self.values))
-        counts = np.array([self.values[value] for value in values.tolist()])
         step = _step(values)
         below = np.concatenate([[0], np.cumsum(counts)])
         ends = (np.searchsorted(values, values + sign * (BESIDE + 0.5) * step) for sign in (1.0, -1.0))
         beside = (below[next(ends)] - below[next(ends)] - counts) / (2.0 * BESIDE)
         piled = counts > PILE_RATIO * beside + PILE_MORE
-        return int(np.sum(piled)), float(np.sum(counts[piled]) / np.sum(counts))
+        return int(np.sum(piled)), float(np.sum(counts[piled]) / self.numbers)
 
     @property
     def rounded(self) -> tuple[float, int]:
@@ -134,10 +143,9 @@ class ColumnReport:
         against a spread of the root of n. Values beside the multiples say how many would lie there unrounded. One
         value that is far more frequent than all others (zero) says nothing of rounding.
         """
-        if not self.rule.is_continuous or len(self.values) <= MIN_PILES:
+        values, counts = self._beside_heaps() if self.rule.is_continuous else (np.empty(0), np.empty(0))
+        if len(values) <= MIN_PILES:
             return 0.0, 0
-        values = np.array(sorted(self.values))
-        counts = np.array([self.values[value] for value in values.tolist()], float)
         counts[np.argmax(counts)] = 0.0
         step, width = _step(values), values[-1] - values[0]
         found, most = 0.0, 0.0
@@ -171,10 +179,13 @@ class ColumnReport:
             if not rounded:
                 return ""
             cause = f"multiples of {multiple:g} in column {rule.name!r} are, by {rounded} of {self.numbers} records,"
+        heaps = ", ".join(f"{heap:.15g}" for heap in sorted({*rule.heaps, multiple}, reverse=True))
+        if rule.heaps:
+            cause = f"beside the heaps of the schema {cause}"
         return (
             f"{cause} far more frequent than "
             "the values beside them. Where such records differ from their neighbours in both X and Y, true nulls are "
-            f"rejected given {rule.name}: write heaps = [{multiple:.15g}] in the schema if people round to such "
+            f"rejected given {rule.name}: write heaps = [{heaps}] in the schema if people round to such "
             "multiples, labels = true if its values stand for groups or devices (records of equal value are compared), "
             "heaps = [] if neither"
         )

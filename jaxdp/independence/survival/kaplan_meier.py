@@ -71,8 +71,8 @@ def _apart_told(groups, time) -> list[str]:
         return []
     place = groups[0]["at"][int(np.nanargmax(gaps))]
     return [
-        f"At {time.name} {place:.4g} the bands lie apart: there the curves differ, with 90 % confidence at least. Of differences "
-        "that cancel over time, as where curves cross, the p-value and the hazard ratio say nothing."
+        f"At {time.name} {place:.4g} the bands lie apart: there the curves differ, with 90 % confidence at least. Of "
+        "differences that cancel over time, as where curves cross, the p-value and the hazard ratio say nothing."
     ]
 
 

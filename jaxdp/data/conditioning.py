@@ -213,7 +213,7 @@ def _heaps(where: str, entry: Mapping[str, Any], lower: float, upper: float, ste
         said = [said]
     if said is None:
         many = step > 0.0 and (upper - lower) / step >= MANY_VALUES and not labels
-        return {"heaps": _usual_heaps(lower, upper, step) if many else (), "labels": labels}
+        return {"heaps": usual_heaps(lower, upper, step) if many else (), "labels": labels}
     if not isinstance(said, list | tuple) or any(isinstance(heap, bool | str) for heap in said):
         raise TypeError(
             f"{where}: heaps must be a number such as 1000, a list such as [1000, 500], or [], got {printed(said)}."
@@ -227,7 +227,7 @@ def _heaps(where: str, entry: Mapping[str, Any], lower: float, upper: float, ste
     return {"heaps": heaps, "labels": labels, "ignored": () if heaps or labels else ("roundness",)}
 
 
-def _usual_heaps(lower: float, upper: float, step: float) -> tuple[float, ...]:
+def usual_heaps(lower: float, upper: float, step: float) -> tuple[float, ...]:
     found: list[float] = []
     size = 5.0 * step
     while (upper - lower) / size >= MULTIPLES:

@@ -169,7 +169,8 @@ class ColumnReport:
     def piling(self) -> str:
         """Why conditioning on the column would go wrong, for piles that the schema says nothing of; else empty."""
         rule = self.rule
-        if rule.step or self._says_what_repeats:
+        by_step = rule.step and rule.heaps in ((), conditioning.usual_heaps(rule.lower, rule.upper, rule.step))
+        if by_step or self._says_what_repeats:
             return ""
         (count, share), (multiple, rounded) = self.piles, self.rounded
         if count >= MIN_PILES and share >= PILED_SHARE:

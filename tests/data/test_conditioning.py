@@ -271,6 +271,9 @@ def test_heaps_that_the_schema_names_wrongly_are_no_word_about_the_others(share)
         ValueError, match=r"beside the heaps of the schema .* far more frequent .* heaps = \[1000, 100\]"
     ):
         jaxdp.test(table, schema=schema(INCOME | {"heaps": 1000}), **how, key=jax.random.key(1))
+    with pytest.raises(ValueError, match=r"beside the heaps of the schema"):
+        jaxdp.test(table, schema=schema(INCOME | {"heaps": 1000, "step": 1}), **how, key=jax.random.key(1))
+    jaxdp.test(table, schema=schema(INCOME | {"step": 1}), **how, key=jax.random.key(1))
     jaxdp.test(table, schema=schema(INCOME | {"heaps": [1000, 100]}), **how, key=jax.random.key(1))
     jaxdp.test(table, schema=schema(INCOME | {"heaps": [1200]}), **how, key=jax.random.key(1))
 

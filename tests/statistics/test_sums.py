@@ -100,10 +100,8 @@ def test_wrong_sums_are_found():
 
     @frozen_pytree
     class Larger(jaxdp.NoisyTableChi2):
-        statistic = jaxdp.NoisyTableChi2.statistic
-
-        def finish(self, totals):
-            return 1.01 * super().finish(totals)
+        def statistic(self, key, data):
+            return 1.01 * super().statistic(key, data)
 
     data = no_z(coded())
     for test, wrong in ((Forgetful, "not those of the whole"), (Larger, "not `statistic`")):

@@ -18,7 +18,7 @@ import numpy as np
 
 import jaxdp
 from experiments.evidence.defaults.rule import NULLS, beaten, default_of, first_shape, records, rows
-from experiments.evidence.defaults.shapes import LEVEL, Shape, cut, cuts_of, observed
+from experiments.evidence.defaults.shapes import CODED, LEVEL, MIXED, NUMBER, TWO, Shape, cut, cuts_of, observed
 from experiments.record import provenance
 from jaxdp import catalogue
 from jaxdp.data import Column, Data, Domain
@@ -32,49 +32,63 @@ N, EPSILONS = 4000, (1.0, 4.0)
 class Null:
     """What Z does to both columns, which are independent given it. shares: of its strata, none of a continuous Z.
 
-    moves: of what the columns are cut from, or equal to, by stratum; given a continuous Z = 2 u^crowded - 1, u uniform,
-        a parabola of u between this and its negative. spreads: sds about it, by stratum.
+    moves: of what the columns are cut from, or equal to, by stratum; spreads: sds about it, by stratum.
+    bend: given a continuous Z = 2 u^crowded - 1, u uniform, they move by a parabola of u between bend and -bend.
+    What two columns of Z do is added.
     """
 
     name: str
-    z: Column
+    z: tuple[Column, ...]
     shares: tuple[float, ...] = ()
-    moves: tuple[float, ...] = (0.8,)
+    moves: tuple[float, ...] = ()
     spreads: tuple[float, ...] = (1.0,)
+    bend: float = 0.8
     crowded: float = 1.0
 
     def domain(self, shape: Shape, coded: bool) -> Domain:
         """The columns of the shape, given this Z."""
-        return dataclasses.replace(shape.domain(coded), z=(self.z,))
+        return dataclasses.replace(shape.domain(coded), z=self.z)
 
     def design(self, shape: Shape, n: int, coded: bool):
         """key -> Data."""
         cuts = {name: cuts_of(count, shape.balance) for name, count in zip(("x", "y"), shape.levels, strict=True)}
-        law = {name: np.float32(getattr(self, name)) for name in ("shares", "moves", "spreads", "crowded")}
+        law = {name: np.float32(getattr(self, name)) for name in ("shares", "moves", "spreads", "bend", "crowded")}
         return functools.partial(sample, n=n, coded=coded, domain=self.domain(shape, coded), shape=shape, **law, **cuts)
 
 
 RARE_STRATA = {"shares": (0.05, 0.05, 0.45, 0.45), "moves": (0.0, 0.0, -0.8, -0.8), "spreads": (1.0, 1.0, 0.2, 0.2)}
 TURN = {"shares": (0.25,) * 4, "moves": (-0.8, 0.8, 0.8, -0.8), "spreads": (1.0,) * 4}
 NULL_LAWS = {
-    "coded": (
-        Null("spread in rare strata", Column(CATEGORICAL, 4), **RARE_STRATA),
-        Null("turns with an ordered Z", Column(ORDINAL, 4), **TURN),
+    CODED: (
+        Null("spread in rare strata", (Column(CATEGORICAL, 4),), **RARE_STRATA),
+        Null("turns with an ordered Z", (Column(ORDINAL, 4),), **TURN),
     ),
-    "number": (Null("bends with Z", Column()), Null("bends with a crowded Z", Column(), crowded=4.0)),
+    NUMBER: (Null("bends with Z", (Column(),)), Null("bends with a crowded Z", (Column(),), crowded=4.0)),
+    TWO: (
+        Null("bends with both", (Column(), Column())),
+        Null("bends with both, crowded", (Column(), Column()), crowded=4.0),
+    ),
+    MIXED: (
+        Null("spread in rare strata, bends", (Column(CATEGORICAL, 4), Column()), **RARE_STRATA),
+        Null("turns with an ordered Z, bends with a crowded Z", (Column(ORDINAL, 4), Column()), crowded=4.0, **TURN),
+    ),
 }
 
 
-def sample(key, *, n: int, coded: bool, domain: Domain, shape: Shape, shares, moves, spreads, crowded, x, y) -> Data:
-    """Columns that Z moves alike, and no more. x, y: places at which they are cut."""
+def sample(key, *, n: int, coded: bool, domain: Domain, shape: Shape, shares, moves, spreads, bend, crowded, x, y):
+    """Data of columns that Z moves alike, and no more. x, y: places at which they are cut."""
     key_z, *keys = jax.random.split(key, 3)
-    if shares.size:
-        z = jax.random.categorical(key_z, jnp.log(shares), shape=(n,))
-        move, spread = jnp.asarray(moves)[z], jnp.asarray(spreads)[z]
-    else:
-        u = jax.random.uniform(key_z, (n,))
-        z = 2.0 * u**crowded - 1.0
-        move, spread = moves[0] * (2.0 * (2.0 * u - 1.0) ** 2 - 1.0), spreads[0]
+    own = jax.random.split(key_z, len(domain.z)) if len(domain.z) > 1 else [key_z]
+    columns, move, spread = [], 0.0, spreads[0]
+    for column, one in zip(domain.z, own, strict=True):
+        if column.levels:
+            columns.append(jax.random.categorical(one, jnp.log(shares), shape=(n,)))
+            move, spread = move + jnp.asarray(moves)[columns[-1]], jnp.asarray(spreads)[columns[-1]]
+        else:
+            u = jax.random.uniform(one, (n,))
+            columns.append(2.0 * u**crowded - 1.0)
+            move = move + bend * (2.0 * (2.0 * u - 1.0) ** 2 - 1.0)
+    z = jnp.stack(columns, axis=1) if len(columns) > 1 else columns[0]
     sides = [
         observed(cut(move + spread * jax.random.normal(own, (n,)), column, at), column, coded)
         for own, column, at in zip(keys, shape.columns, (x, y), strict=True)

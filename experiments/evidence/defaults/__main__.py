@@ -89,9 +89,10 @@ def grid() -> list[Shape]:
         found += [Shape("nominal", "number", (2, 0), EVEN, "line", 0.15, z)]
         found += [Shape("nominal", "number", (3, 0), EVEN, "line", 0.3, z)]
         found += [Shape("ordered", "number", (4, 0), EVEN, "line", 0.15, z)]
-        found += [Shape("nominal", "nominal", levels, EVEN, "line", 0.3, z) for levels in ((2, 2), (3, 4))]
+        found += [Shape("nominal", "nominal", levels, EVEN, "line", 0.3, z) for levels in ((2, 2), (2, 3), (3, 4))]
         found += [Shape("ordered", "ordered", (3, 4), EVEN, "line", 0.3, z)]
-    found += [Shape("nominal", "ordered", levels, EVEN, "line", 0.3, CODED) for levels in ((2, 4), (3, 4))]
+    for z in (CODED, NUMBER, MIXED, TWO):
+        found += [Shape("nominal", "ordered", levels, EVEN, "line", 0.3, z) for levels in ((2, 4), (3, 4))]
     found += [Shape("nominal", "number", (3, 0), EVEN, "line", 0.15, CODED)]  # where noise counts for less
     return [*found, Shape("nominal", "nominal", (3, 4), EVEN, "diffuse", 300.0, CODED)]
 

@@ -53,6 +53,7 @@ WAYS_OUT = {
     DECIMAL_COMMA: 'write decimal = "," in the schema',
     DECIMAL_COMMA_TOO: 'write decimal = "," and thousands = "." in the schema',
     "truth values in other words": "write boolean = true in the schema instead of levels",
+    "truth values": 'write kind = "binary" and boolean = true in the schema instead of levels',
     "levels in another letter case": "write them as the file does, or boolean = true for truth values",
 }
 _NOTATIONS = (
@@ -308,6 +309,8 @@ class ColumnReport:
             return "levels in another letter case"
         if levels and text.lower() in _TRUTH and set(levels) <= _TRUTH | {"0.0", "1.0"}:
             return "truth values in other words"
+        if levels and text.lower() in ("false", "true"):
+            return "truth values"
         number = float(to_numbers([text])[0])
         if any(number == float(to_numbers([level])[0]) for level in levels):
             return "numbers in another form than the levels"

@@ -41,10 +41,7 @@ ROUND_RECORDS, ROUND_SDS = 0.75, 4.0  # rounded records that are told: so many r
 ROUND_RATIO, CLOSE_RATIO = 1.25, 2.0  # and round values so many times as many as others; as many where they are close
 RESOLUTION = 0.05  # quantile of the distances of values that is taken for the step of a column; its least may be odd
 TIED_RECORDS, TIED_WHOLE = 4.0, 1.25  # so many records a value are taken for codes; of whole numbers, so many
-MIN_COUNTED, COUNTED_SHARE = (
-    100,
-    0.4,
-)  # values, and their part of the range, of a counter: a sample with few ties has less
+MIN_COUNTED, COUNTED_SHARE = 100, 0.4  # values of a counter, and their part of its range; samples of few ties have less
 _TRUTH = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f", "0", "1"})
 BINS = 40  # of a histogram of the scaled values
 CROWDED_SHARE, CROWDED_WIDTH = 0.9, 0.25  # so many of the values in so much of the bounds are told
@@ -114,7 +111,7 @@ class ColumnReport:
         of which repeats, and which fill their range.
         """
         rule, many = self.rule, len(self.values)
-        if not rule.is_continuous or rule.step or self._says_what_repeats or self.tied or not many >= MIN_COUNTED:
+        if not rule.is_continuous or rule.step or self._says_what_repeats or self.tied or many < MIN_COUNTED:
             return False
         filled = COUNTED_SHARE * (max(self.values) - min(self.values) + 1.0)
         return filled <= many <= MAX_VALUES and self.is_whole
